@@ -1,0 +1,43 @@
+# `make demo` and `make test` do everything on a fresh machine with Python 3.10-3.13, git and make.
+# The virtual environment is made once and refreshed only when its inputs change.
+# .venv is relative, so a checkout path may contain spaces.
+PYTHON ?= python3
+BIN := .venv/bin
+EXTRAS ?= dev
+
+.PHONY: help demo test lint types unit format bench clean
+.DEFAULT_GOAL := help
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+.venv/.installed: pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "installing jnpl[$(EXTRAS)] into .venv (once)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$(EXTRAS)]"
+	@touch $@
+
+demo: .venv/.installed  ## wrong labels found, ranked and pictured in about a minute (ARGS="--seeds 3")
+	@$(BIN)/python -m jnpl demo $(ARGS)
+
+test: lint types unit  ## lint, types, tests and doctests
+
+lint: .venv/.installed  ## ruff: rules and format
+	@$(BIN)/python -m ruff check .
+	@$(BIN)/python -m ruff format --check .
+
+types: .venv/.installed  ## mypy --strict
+	@$(BIN)/python -m mypy
+
+unit: .venv/.installed  ## tests and doctests, warnings are errors (ARGS="-k nl_plus")
+	@$(BIN)/python -m pytest -n 2 -q $(ARGS)
+
+format: .venv/.installed  ## let ruff rewrite what it can
+	@$(BIN)/python -m ruff check --fix .
+	@$(BIN)/python -m ruff format .
+
+bench: .venv/.installed  ## speed and memory of the losses against their rivals
+	@$(BIN)/python benchmarks/losses.py $(ARGS)
+
+clean:  ## remove the environment and caches
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis dist

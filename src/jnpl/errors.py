@@ -1,0 +1,33 @@
+"""What went wrong because of the user's input, told in one line; the command line turns it into exit code 2."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+
+class InputError(ValueError):
+    """The input is wrong: the message says what came, where, and what would be right."""
+
+
+class MissingExtraError(InputError, ImportError):
+    """An optional dependency is not installed: the message names the extra that brings it."""
+
+
+def require(module: str, extra: str) -> ModuleType:
+    """Import an optional dependency, or say which extra installs it.
+
+    >>> require("json", extra="bench").__name__
+    'json'
+    >>> require("no_such_module", extra="bench")
+    Traceback (most recent call last):
+        ...
+    jnpl.errors.MissingExtraError: this needs no_such_module, which is not installed: pip install "jnpl[bench]"
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module.split(".")[0]:
+            raise  # the module is there, but something it needs itself is not: that message is the useful one
+        message = f'this needs {error.name}, which is not installed: pip install "jnpl[{extra}]"'
+        raise MissingExtraError(message) from None
