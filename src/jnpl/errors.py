@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib
-from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 
 class InputError(ValueError):
@@ -27,7 +30,7 @@ def require(module: str, extra: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name != module.split(".")[0]:
+        if error.name != module.split(".", maxsplit=1)[0]:
             raise  # the module is there, but something it needs itself is not: that message is the useful one
         message = f'this needs {error.name}, which is not installed: pip install "jnpl[{extra}]"'
         raise MissingExtraError(message) from None

@@ -1,0 +1,323 @@
+"""nn.Module shells around `functional`: parameters and reduction, no mathematics of their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from jnpl import complement
+from jnpl import functional as JF
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = [
+    "Draws",
+    "FocalLoss",
+    "GCELoss",
+    "JNPLLoss",
+    "JNPLTerms",
+    "MAELoss",
+    "NCERCELoss",
+    "NFLRCELoss",
+    "NLLoss",
+    "NLPlusLoss",
+    "PLPlusLoss",
+    "SCELoss",
+    "class_weights",
+]
+
+Complements = Literal["sampled", "exhaustive"]
+
+
+class Draws(NamedTuple):
+    """The random numbers of one JNPL step, drawn outside the graph."""
+
+    complements: Tensor | None  # (B, K), or None if all C - 1 are used
+    uniforms: Tensor  # (B,) for the Bernoulli selection of Algorithm 1
+
+
+class JNPLTerms(NamedTuple):
+    """The parts of one JNPL step: scalars, and the number of samples that PL+ selected."""
+
+    nl_plus: Tensor
+    pl_plus: Tensor
+    selected: Tensor
+
+
+def class_weights(labels: Tensor, num_classes: int) -> Tensor:
+    """NLNL's weights, largest count / own count of the *given* labels, 0 for an absent class: (N,) -> (C,).
+
+    >>> class_weights(torch.tensor([0, 0, 0, 0, 1, 1]), num_classes=3)
+    tensor([1., 2., 0.])
+    """
+    complement.check_labels(labels, num_classes)
+    counts = torch.bincount(labels.long(), minlength=num_classes).float()
+    return torch.where(counts > 0, counts.max() / counts.clamp_min(1), 0.0)
+
+
+class _Negative(nn.Module):
+    """NL+ over a batch: summed over the complements, weighted by the given label's class, averaged over samples."""
+
+    class_weight: Tensor | None
+
+    def __init__(
+        self,
+        num_classes: int,
+        complements: Complements,
+        num_complements: int | None,
+        gamma: float,
+        class_weight: Tensor | Sequence[float] | Literal["none", "nlnl"],
+        labels: Tensor | None,
+    ) -> None:
+        super().__init__()
+        if num_classes < 2:
+            raise ValueError(f"num_classes must be at least 2, got {num_classes}")
+        if complements not in ("sampled", "exhaustive"):
+            raise ValueError(f'complements must be "sampled" or "exhaustive", got {complements!r}')
+        if num_complements is not None and (complements == "exhaustive" or num_complements < 1):
+            raise ValueError(
+                f"num_complements must be at least 1 and goes with sampled complements, "
+                f"got {num_complements} with {complements!r}"
+            )
+        self.num_classes = num_classes
+        self.complements = complements
+        self.num_complements = num_complements or complement.default_count(num_classes)
+        self.gamma = gamma
+        self.register_buffer("class_weight", _as_weight(class_weight, labels, num_classes))
+
+    def draw(self, labels: Tensor, generator: torch.Generator | None = None) -> Tensor | None:
+        """Complements for a batch, (B,) -> (B, K), or None if all are used."""
+        if self.complements == "exhaustive":
+            return None
+        return complement.sample(labels, self.num_classes, self.num_complements, generator)
+
+    def forward(self, logits: Tensor, labels: Tensor, complements: Tensor | None) -> Tensor:
+        reduction: JF.Reduction = "mean" if self.class_weight is None else "none"
+        if complements is None:
+            losses = JF.nl_plus_exhaustive(logits, labels, self.gamma, reduction=reduction)
+        else:
+            losses = JF.nl_plus(logits, complements, self.gamma, reduction=reduction)
+        return losses if self.class_weight is None else (self.class_weight[labels] * losses).mean()
+
+
+class NLPlusLoss(nn.Module):
+    """NL+ (Eq. 5) as a criterion: `criterion(logits, labels, generator=g)` -> scalar.
+
+    `complements="sampled"` draws `num_complements` per sample (None: the paper's 1, or 110 for 100 classes);
+    `"exhaustive"` uses all C - 1. `gamma` is the exponent of the constant weight (1: NL+, 0: NL). `class_weight` is
+    "none", "nlnl" (needs `labels`, all given labels of the training set) or one number per class; it multiplies a
+    sample's loss and does not enter the denominator, as in the predecessor's code.
+
+    >>> NLPlusLoss(10, complements="exhaustive")(torch.zeros(2, 10), torch.tensor([3, 4]))
+    tensor(0.8534)
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        complements: Complements = "sampled",
+        num_complements: int | None = None,
+        gamma: float = 1.0,
+        class_weight: Tensor | Sequence[float] | Literal["none", "nlnl"] = "none",
+        labels: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        self.negative = _Negative(num_classes, complements, num_complements, gamma, class_weight, labels)
+
+    def forward(self, logits: Tensor, labels: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """(B, C), (B,) -> ()."""
+        loss: Tensor = self.negative(logits, labels, self.negative.draw(labels, generator))
+        return loss
+
+
+class NLLoss(NLPlusLoss):
+    """NL (Eq. 2) as a criterion: NL+ with weight 1."""
+
+    def __init__(
+        self,
+        num_classes: int,
+        complements: Complements = "sampled",
+        num_complements: int | None = None,
+        class_weight: Tensor | Sequence[float] | Literal["none", "nlnl"] = "none",
+        labels: Tensor | None = None,
+    ) -> None:
+        super().__init__(num_classes, complements, num_complements, 0.0, class_weight, labels)
+
+
+class PLPlusLoss(nn.Module):
+    """PL+ with Algorithm 1's selection as a criterion on logits alone: the mean over the selected, 0 if there are none.
+
+    >>> PLPlusLoss()(torch.zeros(4, 10), generator=torch.Generator().manual_seed(0))  # uniform p: no candidates
+    tensor(0.)
+    """
+
+    def __init__(self, n: int = 3) -> None:
+        super().__init__()
+        if n < -1:
+            raise ValueError(f"n must be an integer >= -1 (the paper has 3), got {n}")
+        self.n = n
+
+    def forward(
+        self, logits: Tensor, generator: torch.Generator | None = None, uniforms: Tensor | None = None
+    ) -> Tensor:
+        """(B, C) -> ()."""
+        loss, selected = self.total(logits, _uniforms(logits, generator) if uniforms is None else uniforms)
+        return loss / selected.clamp_min(1)
+
+    def total(self, logits: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
+        """Sum of PL+ over the selected samples, and how many they are: (B, C), (B,) -> (), ()."""
+        selected, y_hat = JF.pl_plus_select(logits, uniforms)
+        # A masked sum: an empty selection is an exact zero with zero gradients.
+        return torch.where(selected, JF.pl_plus(logits, y_hat, self.n), 0.0).sum(), selected.sum()
+
+
+class JNPLLoss(nn.Module):
+    """JNPL = NL+ + pl_weight * PL+ (Eq. 4): `criterion(logits, labels, generator=g)` -> scalar.
+
+    It drops into any training loop. The defaults are the paper's: one sampled complement (110 for 100 classes),
+    pl_weight 0.01, n 3. `complements`, `num_complements`, `gamma`, `class_weight` and `labels` are those of
+    `NLPlusLoss`. PL+ is averaged over the samples that Algorithm 1 selects, NL+ over all of them; class weights act
+    on NL+ alone, because the mean over the selected has no given label to weigh by.
+
+    >>> criterion = JNPLLoss(num_classes=10)
+    >>> logits = torch.randn(8, 10, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    >>> criterion(logits, torch.arange(8), generator=torch.Generator().manual_seed(0)).backward()
+
+    Under `torch.compile(fullgraph=True)` draw outside the graph:
+    `criterion(logits, labels, draws=criterion.draw(labels, generator))`.
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        pl_weight: float = 0.01,
+        n: int = 3,
+        complements: Complements = "sampled",
+        num_complements: int | None = None,
+        gamma: float = 1.0,
+        class_weight: Tensor | Sequence[float] | Literal["none", "nlnl"] = "none",
+        labels: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        if not 0 <= pl_weight < float("inf"):
+            raise ValueError(f"pl_weight must be a finite number >= 0, got {pl_weight}")
+        self.negative = _Negative(num_classes, complements, num_complements, gamma, class_weight, labels)
+        self.positive = PLPlusLoss(n)
+        self.pl_weight = pl_weight
+
+    def draw(self, labels: Tensor, generator: torch.Generator | None = None) -> Draws:
+        """The random numbers of one step: complements first, then the uniforms of Algorithm 1."""
+        complements = self.negative.draw(labels, generator)
+        return Draws(complements, _uniforms(labels, generator))
+
+    def terms(self, logits: Tensor, labels: Tensor, draws: Draws) -> JNPLTerms:
+        """NL+ over the batch, PL+ over the selected, and their number: (B, C), (B,) -> (), (), ()."""
+        nl_plus = self.negative(logits, labels, draws.complements)
+        total, selected = self.positive.total(logits, draws.uniforms)
+        return JNPLTerms(nl_plus, total / selected.clamp_min(1), selected)
+
+    def forward(
+        self,
+        logits: Tensor,
+        labels: Tensor,
+        generator: torch.Generator | None = None,
+        draws: Draws | None = None,
+    ) -> Tensor:
+        """(B, C), (B,) -> ()."""
+        terms = self.terms(logits, labels, self.draw(labels, generator) if draws is None else draws)
+        return terms.nl_plus + self.pl_weight * terms.pl_plus
+
+
+class MAELoss(nn.Module):
+    """Mean over the batch of `functional.mae`."""
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """(B, C), (B,) -> ()."""
+        return JF.mae(logits, labels).mean()
+
+
+class GCELoss(nn.Module):
+    """Mean over the batch of `functional.gce`, or of `gce_truncated` if `k` is given."""
+
+    def __init__(self, q: float = 0.7, k: float | None = None) -> None:
+        super().__init__()
+        self.q, self.k = q, k
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """(B, C), (B,) -> ()."""
+        if self.k is None:
+            return JF.gce(logits, labels, self.q).mean()
+        return JF.gce_truncated(logits, labels, self.q, self.k).mean()
+
+
+class SCELoss(nn.Module):
+    """Mean over the batch of `functional.sce`."""
+
+    def __init__(self, alpha: float = 0.1, beta: float = 1.0) -> None:
+        super().__init__()
+        self.alpha, self.beta = alpha, beta
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """(B, C), (B,) -> ()."""
+        return JF.sce(logits, labels, self.alpha, self.beta).mean()
+
+
+class FocalLoss(nn.Module):
+    """Mean over the batch of `functional.focal`."""
+
+    def __init__(self, gamma: float = 0.5) -> None:
+        super().__init__()
+        self.gamma = gamma
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """(B, C), (B,) -> ()."""
+        return JF.focal(logits, labels, self.gamma).mean()
+
+
+class NCERCELoss(nn.Module):
+    """Mean over the batch of `functional.nce_rce`."""
+
+    def __init__(self, alpha: float = 1.0, beta: float = 1.0) -> None:
+        super().__init__()
+        self.alpha, self.beta = alpha, beta
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """(B, C), (B,) -> ()."""
+        return JF.nce_rce(logits, labels, self.alpha, self.beta).mean()
+
+
+class NFLRCELoss(nn.Module):
+    """Mean over the batch of `functional.nfl_rce`."""
+
+    def __init__(self, alpha: float = 1.0, beta: float = 1.0, gamma: float = 0.5) -> None:
+        super().__init__()
+        self.alpha, self.beta, self.gamma = alpha, beta, gamma
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """(B, C), (B,) -> ()."""
+        return JF.nfl_rce(logits, labels, self.alpha, self.beta, self.gamma).mean()
+
+
+def _uniforms(batch: Tensor, generator: torch.Generator | None) -> Tensor:
+    device = batch.device if generator is None else generator.device
+    return torch.rand(batch.shape[0], generator=generator, device=device).to(batch.device)
+
+
+def _as_weight(class_weight: Tensor | Sequence[float] | str, labels: Tensor | None, num_classes: int) -> Tensor | None:
+    if isinstance(class_weight, str):
+        if class_weight == "none":
+            return None
+        if class_weight != "nlnl":
+            raise ValueError(f'class_weight must be "none", "nlnl" or one number per class, got {class_weight!r}')
+        if labels is None:
+            raise ValueError('class_weight="nlnl" needs labels=, the given labels of the whole training set')
+        return class_weights(labels, num_classes)
+    weight = torch.as_tensor(class_weight, dtype=torch.float32)
+    if weight.shape != (num_classes,) or not bool((weight >= 0).all()):
+        raise ValueError(
+            f"class_weight must hold {num_classes} numbers >= 0, got {tuple(weight.shape)} {weight.tolist()[:5]}"
+        )
+    return weight

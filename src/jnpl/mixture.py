@@ -1,0 +1,135 @@
+"""Where to cut the label qualities: a fixed number, chance level, or the place between two fitted groups.
+
+The fit is EM for two bell curves on the logits of the qualities.
+Qualities pile up near 0 and near 1, where the logit spreads them out: wrong and right labels become two bells.
+NLNL's 0.5 stands whenever the data do not clearly show two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from jnpl.errors import InputError
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+DEFAULT_CUT = 0.5  # NLNL's, and the most a cut may be: above it the given label is the prediction itself
+_EDGE = 1e-3  # qualities closer than this to 0 or 1 count as this far: no bell stands on rounding errors
+_BINS = 512  # EM runs on a histogram of the logits: its cost does not depend on the number of samples
+_MIN_SAMPLES = 50
+_MIN_MEMBERS = 10  # a bell of fewer samples is not believed
+_MIN_SPREAD = 0.2  # least standard deviation of a bell, in logits: equal values must not become a spike
+_MIN_DISTANCE = 2.0  # Ashman's D: two bells closer than this have one top
+_MIN_GAP = 1.0  # least distance of the bells in logits: an even spread over a narrow range is not two groups
+_STARTS = (0.05, 0.2, 0.5, 0.8)  # EM starts from the qualities cut at these shares; the likeliest end with two groups counts
+_ITERATIONS = 300
+_TINY = 1e-300  # far from both bells: no 0 / 0, no log(0)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A threshold on the qualities, how it came about, and the weight of the lower bell if there are two."""
+
+    value: float
+    fitted: bool
+    reason: str
+    low_weight: float | None = None
+
+
+def fit_cut(quality: npt.ArrayLike) -> Cut:
+    """(N,) qualities in 0..1 (nan is left out) -> the cut, at most 0.5, where both bells are equally likely.
+
+    >>> rng = np.random.default_rng(0)
+    >>> quality = np.concatenate([rng.beta(1, 30, 300), rng.beta(5, 3, 700)])  # 30 % wrong, an unsure network
+    >>> cut = fit_cut(quality)
+    >>> cut.fitted, 0.1 < cut.value < 0.3, round(cut.low_weight, 1)
+    (True, True, 0.3)
+    >>> fit_cut(rng.beta(30, 1, 1000)).reason
+    'one group of qualities, not two: 0.5 stands'
+    """
+    values = np.asarray(quality, np.float64).ravel()
+    values = values[~np.isnan(values)]
+    if len(values) < _MIN_SAMPLES:
+        return _stands(f"{len(values)} samples are too few for a fit (at least {_MIN_SAMPLES})")
+    clipped = np.clip(values, _EDGE, 1 - _EDGE)
+    logits = np.log(clipped / (1 - clipped))
+    if np.ptp(logits) < _MIN_SPREAD:
+        return _stands("all qualities are equal, or nearly")
+    top = np.log((1 - _EDGE) / _EDGE)
+    counts, edges = np.histogram(logits, bins=_BINS, range=(-top, top))
+    x, share = (edges[1:] + edges[:-1]) / 2, counts / counts.sum()
+
+    splits = {int(np.searchsorted(np.cumsum(share), start)) + 1 for start in _STARTS}
+    fits = [_em(x, share, split) for split in sorted(splits)]
+    fits.sort(key=lambda fit: -float((share * np.log(_densities(x, *fit).sum(axis=1) + _TINY)).sum()))
+    cuts = [_between(*fit, len(values)) for fit in fits]
+    return next((cut for cut in cuts if cut.fitted), cuts[0])
+
+
+def _between(weight: Floats, mean: Floats, spread: Floats, samples: int) -> Cut:
+    """Cut between two bells, if they are two and the cut makes sense."""
+    distance = np.sqrt(2.0) * (mean[1] - mean[0]) / np.hypot(*spread)
+    if distance < _MIN_DISTANCE or mean[1] - mean[0] < _MIN_GAP:
+        return _stands("one group of qualities, not two")
+    if weight.min() * samples < _MIN_MEMBERS:
+        return _stands(f"a second group of {weight.min() * samples:.0f} samples is too small")
+    between = np.linspace(mean[0], mean[1], 2001)
+    low, high = _densities(between, weight, mean, spread).T
+    if not (low[0] > high[0] and low[-1] < high[-1]):
+        return _stands("one group of qualities lies inside the other")
+    cut = float(1 / (1 + np.exp(-between[np.argmax(low <= high)])))
+    if cut > DEFAULT_CUT:
+        return _stands(f"the two groups part at {cut:.3f}, where the given label is still the prediction")
+    return Cut(cut, True, f"two groups of qualities part at {cut:.3f}", float(weight[0]))
+
+
+def resolve_threshold(threshold: float | str, quality: npt.ArrayLike, num_classes: int) -> dict[str, Any]:
+    """Turn a number in (0, 1), "1/c" or "auto" into the cut that holds, its rule and reason, in plain values.
+
+    >>> resolve_threshold("1/c", [0.1, 0.9], num_classes=4)
+    {'rule': '1/c', 'value': 0.25, 'reason': 'chance level of 4 classes'}
+    """
+    if threshold == "auto":
+        cut = fit_cut(quality)
+        return {"rule": "auto", "value": cut.value, "reason": cut.reason, "low_weight": cut.low_weight}
+    if threshold == "1/c":
+        return {"rule": "1/c", "value": 1 / num_classes, "reason": f"chance level of {num_classes} classes"}
+    if isinstance(threshold, int | float | np.number) and 0 < threshold < 1:
+        return {"rule": "fixed", "value": float(threshold), "reason": "given"}
+    raise InputError(f"threshold must be a number in (0, 1), 'auto' or '1/c', not {threshold!r}")
+
+
+def _stands(reason: str) -> Cut:
+    return Cut(DEFAULT_CUT, False, f"{reason}: {DEFAULT_CUT} stands")
+
+
+def _densities(x: Floats, weight: Floats, mean: Floats, spread: Floats) -> Floats:
+    """(M,) -> (M, 2) weighted density of each bell, up to a common factor."""
+    scaled = (x[:, None] - mean) / spread
+    density: Floats = weight / spread * np.exp(-(scaled**2) / 2)
+    return density
+
+
+def _em(x: Floats, share: Floats, split: int) -> tuple[Floats, Floats, Floats]:
+    """Bin centres and shares, both (M,) -> weights, means, spreads of two bells, the lower first.
+
+    It starts with the bins before `split` as the lower bell and the others as the upper one.
+    """
+    resp = (np.arange(len(x))[:, None] >= split) == np.array([False, True])  # (M, 2)
+    weight = mean = spread = np.zeros(2)
+    for _ in range(_ITERATIONS):
+        members = resp * share[:, None]
+        old, weight = mean, np.maximum(members.sum(axis=0), 1e-12)
+        mean = (members * x[:, None]).sum(axis=0) / weight
+        variance = (members * (x[:, None] - mean) ** 2).sum(axis=0) / weight
+        spread = np.sqrt(np.maximum(variance, _MIN_SPREAD**2))
+        if np.abs(mean - old).max() < 1e-6:
+            break
+        density = _densities(x, weight, mean, spread) + _TINY
+        resp = density / density.sum(axis=1, keepdims=True)
+    order = np.argsort(mean)
+    return weight[order], mean[order], spread[order]

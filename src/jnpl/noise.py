@@ -1,0 +1,472 @@
+"""Label noise: clean labels and a seed in, noisy labels out.
+
+The same seed gives the same bytes on every platform and with every numpy: only the raw words of PCG64 are
+used, whose stream numpy guarantees, and all arithmetic on them is exact or rounded once (IEEE 754). With one
+seed, the samples that change at a low rate are among those that change at a higher one, and `symmetric`,
+`asymmetric` and `pair_flip` pick the same samples.
+
+"Rate" is within the classes that can change: "asymm 40 %" on CIFAR-10 changes 20 % of all labels, because
+only five of the ten classes are sources.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import operator
+import os
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from jnpl._noise_maps import (
+    CLASSES_OF_MAP,
+    MAP_NAMES,
+    ClassMap,
+    FloatArray,
+    IntArray,
+    class_map,
+    feature_parts,
+    flip_rates,
+    instance_targets,
+    stochastic_matrix,
+    whole_numbers,
+)
+from jnpl.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = [
+    "KINDS",
+    "MAP_NAMES",
+    "NoisyLabels",
+    "asymmetric",
+    "corrupt",
+    "instance_dependent",
+    "pair_flip",
+    "symmetric",
+    "transition",
+]
+
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+Count: TypeAlias = Literal["exact", "bernoulli"]
+Value = TypeVar("Value")
+
+_TAKES = {  # what each kind of noise is made from; anything else that is given is a mistake worth telling
+    "symm": ("rate", "count", "inclusive"),
+    "asymm": ("rate", "count", "mapping"),
+    "pairflip": ("rate", "count"),
+    "matrix": ("matrix", "count"),
+    "instance": ("rate", "features"),
+}
+KINDS = tuple(_TAKES)
+
+# what numpy, zipfile and json raise on a file that is damaged or of another kind
+_UNREADABLE = (OSError, EOFError, ValueError, LookupError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error)
+
+
+def symmetric(
+    labels: npt.ArrayLike,
+    rate: float,
+    num_classes: int,
+    seed: int = 0,
+    *,
+    count: Count = "exact",
+    inclusive: bool = False,
+) -> IntArray:
+    """Replace a share `rate` of the labels by a uniform draw over the other classes: (N,) -> (N,).
+
+    `count="exact"` changes exactly floor(n * rate) of the n samples of every class, as NLNL's generator does
+    (a product within 1e-6 below a whole number counts as that number: 0.29 * 100 is 29, not 28); "bernoulli"
+    decides for each sample on its own. `inclusive=True` lets the draw return the true class, as some papers
+    do: the share that really changes is then rate * (C - 1) / C.
+
+    >>> noisy = symmetric([0] * 10 + [1] * 10, 0.4, num_classes=3)
+    >>> int((noisy[:10] != 0).sum()), int((noisy[10:] != 1).sum())
+    (4, 4)
+    """
+    clean, size = _labels_and_size(labels, num_classes)
+    pick, draw = _uniforms(np.random.PCG64(_seed(seed)), clean.size, 2)
+    flip = _chosen(clean, size, _rate(rate), pick, count)
+    if inclusive:
+        return np.where(flip, np.floor(draw * size).astype(np.int64), clean)
+    other = np.floor(draw * (size - 1)).astype(np.int64)
+    return np.where(flip, other + (other >= clean), clean)
+
+
+def asymmetric(
+    labels: npt.ArrayLike,
+    rate: float,
+    mapping: ClassMap,
+    seed: int = 0,
+    *,
+    num_classes: int | None = None,
+    count: Count = "exact",
+) -> IntArray:
+    """Move a share `rate` of each source class to its target class: (N,) -> (N,).
+
+    `mapping` is a dict {source: target}, or a name:
+    "cifar10": truck->automobile, bird->airplane, deer->horse, cat<->dog;
+    "cifar100": the next class of the same super-class, circularly by fine id;
+    "cifar100-blocks": the next within blocks of five fine ids, which older code took for super-classes;
+    "cifar100-next": the next of all 100; "pairflip": i -> i + 1 mod C.
+
+    The rate is within source classes: "asymm 40 %" on CIFAR-10 changes 20 % of all labels, because only five
+    classes are sources. Targets are looked up by the clean label, so that no cat turns dog and cat again.
+    `count` is as in `symmetric`. Without `num_classes` the highest label is the last class.
+
+    >>> asymmetric([3, 3, 5, 5, 8, 8], 1.0, "cifar10")
+    array([5, 5, 3, 3, 8, 8])
+    """
+    clean, size = _labels_and_size(labels, _size_known(num_classes, mapping))
+    target = np.arange(size)
+    for source, to in class_map(mapping, size).items():
+        target[source] = to
+    (pick,) = _uniforms(np.random.PCG64(_seed(seed)), clean.size, 1)
+    return np.where(_chosen(clean, size, _rate(rate), pick, count), target[clean], clean)
+
+
+def pair_flip(
+    labels: npt.ArrayLike, rate: float, num_classes: int, seed: int = 0, *, count: Count = "exact"
+) -> IntArray:
+    """Move a share `rate` of each class to the next one, i -> i + 1 mod C: (N,) -> (N,).
+
+    >>> pair_flip([0, 1, 2], 1.0, num_classes=3)
+    array([1, 2, 0])
+    """
+    return asymmetric(labels, rate, "pairflip", seed, num_classes=num_classes, count=count)
+
+
+def transition(labels: npt.ArrayLike, matrix: npt.ArrayLike, seed: int = 0, *, count: Count = "bernoulli") -> IntArray:
+    """Draw noisy labels from T[i, j] = P(noisy = j | clean = i): (N,), (C, C) -> (N,).
+
+    `count="bernoulli"` draws each sample on its own; "exact" gives every class its row of T in whole numbers
+    (largest remainders), on randomly chosen samples.
+
+    >>> transition([0, 0, 0, 0, 1, 1], [[0.5, 0.5], [0.0, 1.0]], count="exact")
+    array([1, 1, 0, 0, 1, 1])
+    """
+    rows = stochastic_matrix(matrix)
+    clean, size = _labels_and_size(labels, len(rows))
+    (pick,) = _uniforms(np.random.PCG64(_seed(seed)), clean.size, 1)
+    exact = _is_exact(count)
+    noisy = clean.copy()
+    ends = np.bincount(clean, minlength=size).cumsum()
+    for label, members in enumerate(np.split(np.lexsort((pick, clean)), ends[:-1])):  # each class, shuffled
+        if exact:
+            noisy[members] = np.repeat(np.arange(size), whole_numbers(rows[label], members.size))
+        else:
+            reach = rows[label].cumsum()
+            noisy[members] = np.searchsorted(reach / reach[-1], pick[members], side="right")
+    return noisy
+
+
+def instance_dependent(
+    features: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    rate: float,
+    seed: int = 0,
+    *,
+    num_classes: int | None = None,
+) -> IntArray:
+    """Change about a share `rate` of the labels, in ways the features decide: (N, ...), (N,) -> (N,).
+
+    In the spirit of Xia et al. 2020 (part-dependent noise): each sample has its own flip rate, from a
+    truncated normal around `rate` (deviation 0.1), and its wrong class comes from a softmax over the other
+    classes of a random projection of its features, one projection per true class. Features are flattened and
+    standardised; their projections are exact whole numbers, whatever the order of the sums.
+
+    >>> instance_dependent([[0.0], [0.1], [5.0], [5.1]], [0, 0, 1, 1], rate=1.0)
+    array([1, 1, 0, 0])
+    """
+    clean, size = _labels_and_size(labels, num_classes)
+    table = _array(features, "features")
+    if table.ndim == 0 or len(table) != clean.size:
+        raise InputError(f"features must have one row for each of the {clean.size} labels, got shape {table.shape}")
+    bits = np.random.PCG64(_seed(seed))
+    spread, pick, draw = _uniforms(bits, clean.size, 3)
+    flip = pick < flip_rates(_rate(rate), spread)
+    parts = feature_parts(table, bits)
+    noisy = clean.copy()
+    noisy[flip] = instance_targets(parts[flip], clean[flip], draw[flip], size, bits)
+    return noisy
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyLabels:
+    """Noisy labels with the clean ones and the recipe that made them: labels (N,), clean_labels (N,).
+
+    `rate`, `count`, `inclusive`, `mapping` and `requested_matrix` are what was asked for; `is_noisy`,
+    `matrix` and `rate_realised` are what came out. With `class_names` a saved file holds names, not numbers.
+
+    >>> bundle = corrupt([0, 0, 1, 1], "symm", 0.5, num_classes=2)
+    >>> bundle.rate_realised, bundle.matrix.tolist()
+    (0.5, [[0.5, 0.5], [0.5, 0.5]])
+    """
+
+    labels: IntArray
+    clean_labels: IntArray
+    num_classes: int
+    kind: str
+    rate: float | None = None
+    seed: int = 0
+    count: str = "exact"
+    inclusive: bool = False
+    mapping: ClassMap | None = None
+    requested_matrix: FloatArray | None = None
+    class_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        size, names = self.num_classes, self.class_names
+        for field in ("labels", "clean_labels"):
+            fixed = _labels_and_size(getattr(self, field), size)[0].copy()
+            fixed.setflags(write=False)  # frozen means the contents too: the hash must stay true
+            object.__setattr__(self, field, fixed)
+        if self.labels.size != self.clean_labels.size:
+            raise InputError(f"{self.labels.size} labels do not fit {self.clean_labels.size} clean_labels")
+        if names is not None and not len(set(names)) == len(names) == size:
+            raise InputError(f"class_names must be {size} different names, got {names!r}")
+
+    @property
+    def is_noisy(self) -> BoolArray:
+        """Where the noisy label differs from the clean one: (N,)."""
+        changed: BoolArray = self.labels != self.clean_labels
+        return changed
+
+    @property
+    def rate_realised(self) -> float:
+        """Share of all labels that changed."""
+        return float(self.is_noisy.mean())
+
+    @property
+    def matrix(self) -> FloatArray:
+        """Realised P(noisy = j | clean = i): (C, C); a class without samples has the identity row."""
+        size = self.num_classes
+        pairs = np.bincount(self.clean_labels * size + self.labels, minlength=size * size).reshape(size, size)
+        total = pairs.sum(1, keepdims=True)
+        return np.where(total > 0, pairs / np.maximum(total, 1), np.eye(size))
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the labels, the clean labels (little-endian int64) and the recipe (canonical JSON)."""
+        digest = hashlib.sha256(self._recipe().encode())
+        digest.update(self.labels.astype("<i8").tobytes() + self.clean_labels.astype("<i8").tobytes())
+        return digest.hexdigest()
+
+    def _recipe(self) -> str:
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__ if not name.endswith("labels")}
+        if self.requested_matrix is not None:
+            fields["requested_matrix"] = self.requested_matrix.tolist()
+        return json.dumps({"format": "jnpl noisy labels 1", **fields}, sort_keys=True, separators=(",", ":"))
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write `y`, `y_true`, `recipe` and `sha256` to an .npz whose bytes depend on the content alone."""
+        target = Path(path)
+        if target.suffix.lower() != ".npz":
+            raise InputError(f"noisy labels are saved as .npz, got {str(target)!r}")
+        names = None if self.class_names is None else np.array(self.class_names).astype("<U")
+        arrays = {
+            "y": self.labels.astype("<i8") if names is None else names[self.labels],
+            "y_true": self.clean_labels.astype("<i8") if names is None else names[self.clean_labels],
+            "recipe": np.array(self._recipe()).astype("<U"),
+            "sha256": np.array(self.sha256).astype("<U"),
+        }
+        scratch = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        try:
+            with zipfile.ZipFile(scratch, "w") as archive:
+                for name, array in arrays.items():
+                    content = io.BytesIO()
+                    np.lib.format.write_array(content, array, version=(1, 0), allow_pickle=False)
+                    entry = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
+                    entry.create_system = 3  # Unix on every system: one more byte that must not vary
+                    archive.writestr(entry, content.getvalue())
+            scratch.replace(target)
+        except OSError as error:
+            raise InputError(f"cannot write {str(target)!r}: {error.strerror or error}") from error
+        finally:
+            scratch.unlink(missing_ok=True)
+        return target
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> NoisyLabels:
+        """Read what `save` wrote and check its hash."""
+        try:
+            with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
+                noisy, clean, recipe, told = (archive[key] for key in ("y", "y_true", "recipe", "sha256"))
+            fields = json.loads(str(recipe))
+            del fields["format"]
+            if fields["class_names"] is not None:
+                fields["class_names"] = tuple(fields["class_names"])
+                ids = {name: label for label, name in enumerate(fields["class_names"])}
+                noisy, clean = (np.array([ids[name] for name in array.tolist()]) for array in (noisy, clean))
+            if isinstance(fields["mapping"], dict):
+                fields["mapping"] = {int(source): to for source, to in fields["mapping"].items()}
+            if fields["requested_matrix"] is not None:
+                fields["requested_matrix"] = np.array(fields["requested_matrix"], dtype=np.float64)
+            loaded = cls(noisy, clean, **fields)
+        except FileNotFoundError:
+            raise InputError(f"no such file: {str(path)!r}") from None
+        except _UNREADABLE as error:
+            raise InputError(f"{str(path)!r} is not a file of noisy labels saved by jnpl") from error
+        if loaded.sha256 != str(told):
+            raise InputError(f"{str(path)!r} was changed after it was saved: its hash is {loaded.sha256}, not {told}")
+        return loaded
+
+
+def corrupt(
+    labels: npt.ArrayLike,
+    kind: str,
+    rate: float | None = None,
+    *,
+    num_classes: int | None = None,
+    mapping: ClassMap | None = None,
+    matrix: npt.ArrayLike | None = None,
+    features: npt.ArrayLike | None = None,
+    seed: int = 0,
+    count: Count | None = None,
+    inclusive: bool = False,
+    class_names: Sequence[str] | None = None,
+) -> NoisyLabels:
+    """Corrupt labels by the kind of noise named, and keep the recipe: (N,) -> NoisyLabels.
+
+    Kinds: "symm" (or "symmetric"), "asymm" (or "asymmetric", needs `mapping`), "pairflip", "matrix" (needs
+    `matrix`, takes no rate) and "instance" (needs `features`). `count` defaults to "exact", for matrix noise
+    to "bernoulli"; instance noise has no other. Without `num_classes` the highest label is the last class.
+
+    >>> corrupt([3, 3, 5, 5, 8, 8], "asymm", 0.5, mapping="cifar10").rate_realised
+    0.3333333333333333
+    """
+    kind = {"symmetric": "symm", "asymmetric": "asymm"}.get(kind, kind)
+    if kind not in KINDS:
+        raise InputError(f"unknown kind of noise {kind!r}; use one of {', '.join(KINDS)}")
+    told = {"rate": rate, "mapping": mapping, "matrix": matrix, "features": features, "count": count}
+    for name in (*(name for name, value in told.items() if value is not None), *["inclusive"] * inclusive):
+        if name not in _TAKES[kind]:
+            raise InputError(f"{kind} noise takes no {name}; it takes {', '.join(_TAKES[kind])}")
+    if num_classes is None and class_names is not None:
+        num_classes = len(class_names)
+    table = None if matrix is None else stochastic_matrix(matrix)
+    if table is not None and num_classes not in (None, len(table)):
+        raise InputError(f"matrix is {len(table)} x {len(table)}, but there are {num_classes} classes")
+    known = _size_known(num_classes, mapping) if table is None else len(table)
+    clean, size = _labels_and_size(labels, known)
+    how: Count = count or ("bernoulli" if kind in ("matrix", "instance") else "exact")
+    if kind == "symm":
+        noisy = symmetric(clean, _needed(rate, "rate", kind), size, seed, count=how, inclusive=inclusive)
+    elif kind == "asymm":
+        pairs = None if mapping is None else class_map(mapping, size)
+        classes = _needed(pairs, "mapping", kind)
+        noisy = asymmetric(clean, _needed(rate, "rate", kind), classes, seed, num_classes=size, count=how)
+        mapping = mapping if isinstance(mapping, str) else pairs
+    elif kind == "pairflip":
+        noisy = pair_flip(clean, _needed(rate, "rate", kind), size, seed, count=how)
+    elif kind == "matrix":
+        noisy = transition(clean, _needed(table, "matrix", kind), seed, count=how)
+    else:
+        inputs = _needed(None if features is None else _array(features, "features"), "table of features", kind)
+        noisy = instance_dependent(inputs, clean, _needed(rate, "rate", kind), seed, num_classes=size)
+    return NoisyLabels(
+        labels=noisy,
+        clean_labels=clean,
+        num_classes=size,
+        kind=kind,
+        rate=None if rate is None else float(rate),
+        seed=_seed(seed),
+        count=how,
+        inclusive=inclusive,
+        mapping=mapping,
+        requested_matrix=table,
+        class_names=None if class_names is None else tuple(class_names),
+    )
+
+
+def _uniforms(bits: np.random.PCG64, samples: int, rows: int) -> FloatArray:
+    """Uniform numbers in [0, 1) from the top 53 bits of each raw word: -> (rows, samples)."""
+    words = bits.random_raw(rows * samples)  # Generator's own methods may change between numpy versions
+    return ((words >> np.uint64(11)).astype(np.float64) * 2.0**-53).reshape(rows, samples)
+
+
+def _chosen(clean: IntArray, size: int, rate: float, pick: FloatArray, count: Count) -> BoolArray:
+    """Which samples change: (N,), (N,) uniforms -> (N,)."""
+    if not _is_exact(count):
+        return pick < rate
+    per_class = np.bincount(clean, minlength=size)
+    quota = np.floor(per_class * rate + 1e-6).astype(np.int64)
+    order = np.lexsort((pick, clean))  # by class, then by uniform number; stable
+    rank = np.empty_like(clean)
+    rank[order] = np.arange(clean.size) - (per_class.cumsum() - per_class)[clean[order]]
+    chosen: BoolArray = rank < quota[clean]
+    return chosen
+
+
+def _size_known(num_classes: int | None, mapping: ClassMap | None) -> int | None:
+    return CLASSES_OF_MAP.get(mapping) if num_classes is None and isinstance(mapping, str) else num_classes
+
+
+def _labels_and_size(labels: npt.ArrayLike, num_classes: int | None) -> tuple[IntArray, int]:
+    """Return checked labels (N,) and the number of classes, by default one more than the highest label."""
+    raw = _array(labels, "labels")
+    if raw.ndim != 1 or raw.size == 0:
+        raise InputError(f"labels must be a non-empty list of one label per sample, got shape {raw.shape}")
+    if raw.dtype.kind not in "buif":
+        raise InputError(f"labels must be whole numbers 0..C-1, got dtype {raw.dtype}")
+    if num_classes is not None and _whole(num_classes, "num_classes") < 2:
+        raise InputError(f"num_classes must be at least 2, got {num_classes}")
+    wrong = (raw != np.floor(raw)) if raw.dtype.kind == "f" else np.zeros(raw.shape, dtype=np.bool_)
+    # a million classes is more likely a column of something else: it must be asked for
+    wrong |= ~((raw >= 0) & (raw < (10**6 if num_classes is None else num_classes)))
+    if wrong.any():
+        where = int(wrong.argmax())
+        top = "C-1" if num_classes is None else num_classes - 1
+        raise InputError(f"labels must be whole numbers 0..{top}, got {raw[where]} at position {where}")
+    clean = raw.astype(np.int64)
+    return clean, max(2, int(clean.max()) + 1) if num_classes is None else int(num_classes)
+
+
+def _array(values: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError, RuntimeError) as error:  # ragged lists; tensors on a GPU or with a gradient
+        raise InputError(f"{name} cannot be read as an array: {str(error).splitlines()[0]}") from error
+
+
+def _rate(rate: float) -> float:
+    try:
+        share = float(rate)
+    except (TypeError, ValueError):
+        raise InputError(f"rate must be a number from 0 to 1, got {rate!r}") from None
+    if not 0 <= share <= 1:
+        raise InputError(f"rate must be from 0 to 1, got {share:g}")
+    return share
+
+
+def _whole(value: int, name: str) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise InputError(f"{name} must be a whole number, got {value!r}") from None
+
+
+def _seed(seed: int) -> int:
+    if _whole(seed, "seed") < 0:
+        raise InputError(f"seed must not be negative, got {seed}")
+    return operator.index(seed)
+
+
+def _is_exact(count: str) -> bool:
+    if count not in ("exact", "bernoulli"):
+        raise InputError(f"count must be 'exact' or 'bernoulli', got {count!r}")
+    return count == "exact"
+
+
+def _needed(value: Value | None, name: str, kind: str) -> Value:
+    if value is None:
+        raise InputError(f"{kind} noise needs a {name}")
+    return value
