@@ -208,9 +208,7 @@ def test_a_million_samples_of_a_thousand_classes_stay_under_150_megabytes():
     finally:
         tracemalloc.stop()
     assert ledger.bytes_per_sample * 1_000_000 < 96e6
-    assert (
-        ledger.bytes_per_sample * 1_000_000 < peak < 150e6
-    )  # with the answers, the labels and all temporaries
+    assert ledger.bytes_per_sample * 1_000_000 < peak < 150e6  # with the answers, the labels and all temporaries
     assert (quality[-1], prediction[-1], confidence[-1]) == pytest.approx((0.001, 999, 0.001), abs=1e-6)
 
 
@@ -231,6 +229,8 @@ def trained():
         for keep in ("full", "compact")
         for history in (10, 50)
     }
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # the steps are tiny
     for epoch in range(57):
         for index in torch.randperm(len(true), generator=generator).split(128):
             noise = 0.1 * torch.randn(len(index), 64, generator=generator)
@@ -240,6 +240,7 @@ def trained():
             optimiser.step()
             for ledger in ledgers.values():
                 ledger.record(index, logits.softmax(1), epoch)
+    torch.set_num_threads(threads)
     return ledgers, labels != true
 
 
@@ -361,9 +362,7 @@ def test_saved_and_loaded_the_ledger_goes_on_as_if_nothing_had_happened(tmp_path
     else:
         torch.save(half.state_dict(), tmp_path / "state.pt")
         resumed = Ledger(SAMPLES, 3, history, keep, labels)
-        resumed.load_state_dict(
-            torch.load(tmp_path / "state.pt", weights_only=True)
-        )  # nothing pickled inside
+        resumed.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))  # nothing pickled inside
     assert repr(resumed) == repr(half)
     with pytest.raises(InputError, match="epoch must be a whole number of at least 14, not 13"):
         resumed.record([0], [[1, 0, 0]], epoch=13)

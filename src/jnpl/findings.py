@@ -44,8 +44,8 @@ class Findings:
     """The verdict on every label, in the order of the data; made by `from_ledger`, `from_probs` or `load`.
 
     `suggested_labels` is the class with the largest mean probability, for every sample (cleanlab's
-    `predicted_label`). It is the given label itself where the network knows nothing better, even for an issue: that
-    label is doubtful, but no other is likelier. Samples that were never predicted or could not be read have a
+    `predicted_label`). It is the given label where no other is likelier, even for an issue: that label is in
+    doubt, but there is nothing better to offer. Samples that were never predicted or could not be read have a
     quality of nan, are no issues and keep their label.
 
     `threshold` is a number in (0, 1), by default NLNL's 0.5; "1/c", chance level; or "auto", where the qualities of
@@ -109,11 +109,13 @@ class Findings:
             raise InputError(f"probabilities must be numbers of shape (N, C), not {probs.dtype} of {probs.shape}")
         given = _checked_labels(labels, len(probs), probs.shape[1])
         skip = np.zeros(len(given), bool) if unreadable is None else _checked_mask(unreadable, len(given))
-        with np.errstate(invalid="ignore"):
-            good = (probs.min(1) >= -1e-6) & (np.abs(probs.sum(1, dtype=np.float64) - 1) <= 1e-3)
+        with np.errstate(invalid="ignore"):  # inf - inf
+            total = probs.sum(axis=1, dtype=np.float64)
+            good = (probs.min(axis=1) >= -1e-6) & (np.abs(total - 1) <= 1e-3)
         if not (good | skip).all():
             row = int(np.argmin(good | skip))
-            raise InputError(f"probabilities of sample {row} must lie in 0..1 and sum to 1: {probs[row].tolist()}")
+            found = f"{probs[row].min():g}..{probs[row].max():g} and {total[row]:g}"
+            raise InputError(f"probabilities of sample {row} must lie in 0..1 and sum to 1, not {found}")
         each, best = np.arange(len(given)), probs.argmax(axis=1)
         rest = (class_names, ids, paths, threshold, unreadable)
         return cls._judge(given, best, probs[each, given], probs[each, best], probs.shape[1], *rest)
@@ -134,14 +136,16 @@ class Findings:
     ) -> Findings:
         mask = None if unreadable is None else _checked_mask(unreadable, len(given))
         known = ~np.isnan(quality) if mask is None else ~np.isnan(quality) & ~mask
-        quality = np.where(known, np.clip(quality, 0, 1), np.nan).astype(np.float64)
+        quality, confidence = (
+            np.where(known, np.clip(p, 0, 1), np.nan).astype(np.float64) for p in (quality, confidence)
+        )
         where = None if paths is None else _texts("paths", [os.fsdecode(path) for path in paths], len(given))
         position = np.arange(len(given)) if where is None else where
         return cls(
             given_labels=given,
-            suggested_labels=np.where(known, suggested, given).astype(np.int64),
+            suggested_labels=np.where(known & (confidence > quality), suggested, given),
             label_quality=quality,
-            suggested_confidence=np.where(known, np.clip(confidence, 0, 1), np.nan).astype(np.float64),
+            suggested_confidence=confidence,
             num_classes=num_classes,
             class_names=_checked_names(class_names, num_classes),
             ids=position if ids is None else _checked_ids(ids, len(given)),
@@ -357,7 +361,7 @@ def _checked_ids(ids: npt.ArrayLike, num_samples: int) -> Array:
     if array.dtype.kind not in "iu":
         return _texts("ids", [str(name) for name in array.tolist()], num_samples)
     if array.shape != (num_samples,):
-        raise InputError(f"ids must be {num_samples} names, not of shape {array.shape}")
+        raise InputError(f"ids must be {num_samples}, one per sample, not {array.size}")
     return array.astype(np.int64)
 
 

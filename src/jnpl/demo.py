@@ -1,0 +1,208 @@
+"""The first minute: handwritten digits, 40 % wrong labels, cross-entropy beside JNPL."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sklearn.datasets
+import torch
+from rich.table import Table
+from sklearn.model_selection import train_test_split
+
+from jnpl import __version__, metrics, noise
+from jnpl.findings import Findings
+from jnpl.ledger import Ledger
+from jnpl.losses import JNPLLoss
+from jnpl.methods.ce import CE
+from jnpl.methods.jnpl import JNPL
+from jnpl.models.mlp import mlp
+from jnpl.report import pictures
+from jnpl.train import train
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+    from rich.console import Console
+
+    from jnpl.methods.base import Method
+
+METHODS = ("ce", "jnpl")
+TITLES = {"ce": "cross-entropy", "jnpl": "JNPL"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the demo fixes: the same network, optimiser and epochs for both methods; no noise rate is told to either."""
+
+    noise_rate: float = 0.4
+    test_samples: int = 397
+    hidden: tuple[int, ...] = (256, 256)
+    epochs: int = 150
+    batch_size: int = 128
+    learning_rate: float = 1e-3  # Adam
+    history: int = 10
+    pl_weight: float = 0.01  # the paper's lambda
+    n: int = 3  # the paper's N
+
+
+@dataclass(frozen=True)
+class Digits:
+    """Scikit-learn's digits, split and corrupted."""
+
+    train: npt.NDArray[np.float32]  # (N, 64) in 0..1
+    test: npt.NDArray[np.float32]
+    true_labels: npt.NDArray[np.int64]
+    test_labels: npt.NDArray[np.int64]
+    noisy: noise.NoisyLabels
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one method made of one seed."""
+
+    findings: Findings
+    curve: list[float]  # test accuracy after every epoch
+    scores: dict[str, float]
+
+
+def load_digits(settings: Settings, seed: int) -> Digits:
+    """Split the digits by class and give a share of the training labels another class."""
+    data = sklearn.datasets.load_digits()
+    images = (data.data / 16).astype(np.float32)
+    train, test, labels, test_labels = train_test_split(
+        images, data.target, test_size=settings.test_samples, random_state=seed, stratify=data.target
+    )
+    noisy = noise.corrupt(labels, "symm", settings.noise_rate, num_classes=10, seed=seed)
+    return Digits(train, test, labels, test_labels, noisy)
+
+
+def run_method(name: str, data: Digits, settings: Settings, seed: int, log: Callable[[dict[str, Any]], None]) -> Result:
+    """Train one method, note what it says of every label, and score it."""
+    start = time.perf_counter()
+    generator = torch.Generator().manual_seed(seed)
+    method = _build(name, settings, seed, generator)
+    mean = data.train.mean(0)
+    inputs, test = torch.from_numpy(data.train - mean), torch.from_numpy(data.test - mean)
+    given = torch.tensor(data.noisy.labels)
+    ledger = Ledger(len(given), 10, history=settings.history)
+    curve: list[float] = []
+    for line in train(
+        method,
+        inputs,
+        given,
+        epochs=settings.epochs,
+        batch_size=settings.batch_size,
+        optimizer=torch.optim.Adam(method.parameters(), lr=settings.learning_rate),
+        ledger=ledger,
+        generator=generator,
+    ):
+        method.eval()
+        with torch.inference_mode():
+            predicted = method.predict(test).argmax(1).numpy()
+        curve.append(metrics.accuracy(predicted, data.test_labels))
+        log({"seed": seed, "method": name, **line, "test_accuracy": curve[-1]})
+    findings = Findings.from_ledger(ledger, data.noisy.labels)
+    scores = {
+        "test_accuracy": curve[-1],
+        "best_test_accuracy": max(curve),
+        **metrics.evaluate(findings, data.true_labels),
+        "seconds": time.perf_counter() - start,
+    }
+    return Result(findings, curve, scores)
+
+
+def run(out: Path, seeds: list[int], settings: Settings, on_epoch: Callable[[str, int], None]) -> dict[str, Any]:
+    """Run both methods on every seed, write the run folder and return what `jnpl demo --json` prints."""
+    out.mkdir(parents=True, exist_ok=True)
+    results: dict[str, list[Result]] = {name: [] for name in METHODS}
+    lines: list[str] = []
+    for seed in seeds:
+        data = load_digits(settings, seed)
+        for name in METHODS:
+
+            def log(line: dict[str, Any], name: str = name, seed: int = seed) -> None:
+                lines.append(json.dumps(line))
+                on_epoch(name, seed)
+
+            results[name].append(run_method(name, data, settings, seed, log))
+        folder = out if seed == seeds[0] else out / f"seed-{seed}"
+        _write_seed(folder, data, {name: results[name][-1] for name in METHODS})
+    _write(out / "metrics.jsonl", "\n".join(lines) + "\n")
+    summary = {
+        "seeds": seeds,
+        "methods": {name: _mean([result.scores for result in results[name]]) for name in METHODS},
+        "run": str(out),
+    }
+    versions = {"jnpl": __version__, "torch": torch.__version__, "python": platform.python_version()}
+    facts = {"settings": asdict(settings), "versions": versions, "threads": torch.get_num_threads(), **summary}
+    _write(out / "run.json", json.dumps(facts, indent=2) + "\n")
+    return summary
+
+
+def show(result: dict[str, Any], console: Console) -> None:
+    """Print the table, the ten worst suspects and where everything lies."""
+    settings, out = Settings(), Path(result["run"])
+    given = f"{settings.noise_rate:.0%} of the training labels are wrong; {settings.epochs} epochs"
+    runs = f"mean of seeds {result['seeds']}" if len(result["seeds"]) > 1 else f"seed {result['seeds'][0]}"
+    table = Table(title=f"1,400 handwritten digits, {given}, {runs}", title_justify="left", box=None)
+    table.add_column("")
+    for column in ("test accuracy", "(best epoch)", "AP", "precision", "recall", "seconds"):
+        table.add_column(column, justify="right")
+    for name, scores in result["methods"].items():
+        cells = [scores[key] for key in ("test_accuracy", "best_test_accuracy", "ap", "precision", "recall")]
+        table.add_row(TITLES[name], *(f"{cell:.3f}" for cell in cells), f"{scores['seconds']:.1f}")
+    console.print(table)
+    console.print(
+        "[dim]AP: how well label quality ranks wrong before right. Best epoch: an oracle, for comparison.[/dim]\n"
+    )
+    worst = Findings.load(out).worst(10)
+    suspects = Table(title="the ten worst suspects", title_justify="left", box=None)
+    for column in ("sample", "given", "suggested", "label quality", "confidence"):
+        suspects.add_column(column, justify="right")
+    for row in worst.itertuples():
+        numbers = (f"{row.label_quality:.4f}", f"{row.suggested_confidence:.4f}")
+        suspects.add_row(str(row.id), str(row.given_label), str(row.suggested_label), *numbers)
+    console.print(suspects)
+    console.print(f"\nin {out}{os.sep}: findings.csv, findings.parquet, metrics.jsonl, run.json, labels.npz,")
+    console.print("  histograms.png (right and wrong labels part), accuracy.png, suspects.png (look at them)")
+
+
+def _build(name: str, settings: Settings, seed: int, generator: torch.Generator) -> Method:
+    with torch.random.fork_rng(devices=[]):  # layers draw their first weights from the global generator
+        torch.manual_seed(seed)
+        model = mlp(64, 10, settings.hidden)
+    if name == "ce":
+        return CE(model)
+    # All nine complements at once, the expectation of the paper's sampled loss times nine: epochs instead of hours.
+    loss = JNPLLoss(10, pl_weight=settings.pl_weight, n=settings.n, complements="exhaustive")
+    return JNPL(model, loss, generator)
+
+
+def _write_seed(folder: Path, data: Digits, results: dict[str, Result]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    found = results["jnpl"].findings
+    found.save(folder)
+    data.noisy.save(folder / "labels.npz")
+    qualities = {TITLES[name]: result.findings.label_quality for name, result in results.items()}
+    curves = {TITLES[name]: result.curve for name, result in results.items()}
+    pictures.confidence_histograms(folder / "histograms.png", qualities, data.noisy.is_noisy, found.threshold)
+    pictures.accuracy_curves(folder / "accuracy.png", curves)
+    pictures.suspect_sheet(folder / "suspects.png", found.worst(24), data.train.reshape(-1, 8, 8))
+
+
+def _mean(scores: list[dict[str, float]]) -> dict[str, float]:
+    return {name: sum(score[name] for score in scores) / len(scores) for name in scores[0]}
+
+
+def _write(path: Path, text: str) -> None:
+    draft = path.with_name(f".{path.name}.tmp")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)

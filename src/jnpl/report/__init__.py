@@ -1,0 +1,1 @@
+"""What people look at. Reads numbers and findings, never imports torch."""

@@ -1,0 +1,140 @@
+"""Eq. 3: dL_NL / df_i = p_ybar if i = y-bar, else -p_ybar p_i / (1 - p_ybar)."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from jnpl import functional as JF
+
+CLASSES = [2, 3, 10, 100, 1000]
+DTYPES = [(torch.float64, 1e-13), (torch.float32, 1e-6)]
+
+
+def softmax(row):
+    top = max(row)
+    powers = [math.exp(value - top) for value in row]
+    total = math.fsum(powers)
+    return [power / total for power in powers]
+
+
+def eq3(row, complement):
+    p = softmax(row)
+    pull = p[complement] / math.fsum(q for k, q in enumerate(p) if k != complement)
+    return [p[i] if i == complement else -pull * p[i] for i in range(len(row))]
+
+
+def hessian(row, complement):
+    """Eq. 3 differentiated once more by hand."""
+    p, size = softmax(row), range(len(row))
+    keep = 1 - p[complement]
+    pull = p[complement] / keep
+    d_pull = [pull * ((j == complement) - p[j]) / keep for j in size]
+    return [[d_pull[j] * ((i == complement) - p[i]) - pull * p[i] * ((i == j) - p[j]) for j in size] for i in size]
+
+
+def batch(num_classes, dtype, k=1, size=4, scale=3.0):
+    g = torch.Generator().manual_seed(num_classes)
+    logits = (scale * torch.randn(size, num_classes, generator=g, dtype=torch.float64)).to(dtype)
+    complements = torch.randint(num_classes, (size, k), generator=g)
+    complements[0, 0] = logits[0].argmax()  # one complement the network is sure of, one it has ruled out
+    complements[1, 0] = logits[1].argmin()
+    return logits.requires_grad_(), complements
+
+
+def gradient(loss, logits):
+    return torch.autograd.grad(loss.sum(), logits)[0]
+
+
+@pytest.mark.parametrize("num_classes", CLASSES)
+@pytest.mark.parametrize(("dtype", "tolerance"), DTYPES)
+def test_closed_form(num_classes, dtype, tolerance):
+    logits, complements = batch(num_classes, dtype)
+    grads = gradient(JF.nl(logits, complements), logits)
+    assert grads.dtype == dtype
+    for row, grad, (k,) in zip(logits.tolist(), grads.tolist(), complements.tolist(), strict=True):
+        assert grad == pytest.approx(eq3(row, k), rel=50 * tolerance, abs=tolerance)
+
+
+@pytest.mark.parametrize("num_classes", CLASSES)
+@pytest.mark.parametrize(("dtype", "tolerance"), DTYPES)
+def test_log_one_minus_softmax_carries_it_too(num_classes, dtype, tolerance):
+    logits, complements = batch(num_classes, dtype)
+    grads = gradient(-JF.log_one_minus_softmax(logits).gather(1, complements), logits)
+    for row, grad, (k,) in zip(logits.tolist(), grads.tolist(), complements.tolist(), strict=True):
+        assert grad == pytest.approx(eq3(row, k), rel=50 * tolerance, abs=3 * tolerance)
+
+
+@pytest.mark.parametrize(("num_classes", "k"), [(2, 3), (10, 4), (100, 110)])
+def test_many_complements_add_their_gradients(num_classes, k):
+    logits, complements = batch(num_classes, torch.float64, k)
+    grads = gradient(JF.nl(logits, complements), logits)
+    for row, grad, ones in zip(logits.tolist(), grads.tolist(), complements.tolist(), strict=True):
+        parts = [eq3(row, one) for one in ones]
+        assert grad == pytest.approx([math.fsum(column) for column in zip(*parts, strict=True)], abs=1e-12)
+
+
+@pytest.mark.parametrize("num_classes", CLASSES)
+@pytest.mark.parametrize(("dtype", "tolerance"), DTYPES)
+def test_exhaustive_adds_all_others(num_classes, dtype, tolerance):
+    logits, labels = batch(num_classes, dtype, size=2)
+    labels = labels[:, 0]
+    grads = gradient(JF.nl_exhaustive(logits, labels), logits)
+    for row, grad, label in zip(logits.tolist(), grads.tolist(), labels.tolist(), strict=True):
+        p = softmax(row)
+        pulls = [0.0 if k == label else p[k] / math.fsum(p[:k] + p[k + 1 :]) for k in range(num_classes)]
+        expected = [pulls[i] - p[i] * math.fsum(pulls) for i in range(num_classes)]  # Eq. 3 added up by hand
+        assert grad == pytest.approx(expected, rel=50 * tolerance, abs=4 * tolerance)
+
+
+@pytest.mark.parametrize("gap", [20, 30, 100, 10_000])
+@pytest.mark.parametrize(("dtype", "tolerance"), DTYPES)
+def test_the_gradient_lives_where_the_clamp_kills_it(gap, dtype, tolerance):
+    logits = torch.tensor([[gap, 1.0, 0.0, -1.0]], dtype=dtype, requires_grad=True)
+    others = softmax([1.0, 0.0, -1.0])  # as p_ybar -> 1, the others share -1 by their own softmax
+    for loss in (
+        JF.nl(logits, torch.tensor([0])),
+        JF.nl(logits, torch.tensor([[0]]), reduction="mean"),
+        -JF.log_one_minus_softmax(logits)[:, 0],
+    ):
+        grad = gradient(loss, logits)[0].tolist()
+        assert grad[0] == pytest.approx(1.0, abs=1e-7 + 2 * tolerance)
+        # The few digits that a logit of this size has lost itself are granted.
+        room = 1e-7 + (4 + gap) * torch.finfo(dtype).eps
+        assert grad[1:] == pytest.approx([-p for p in others], abs=room)
+
+
+@pytest.mark.parametrize("gap", [100, 10_000])
+def test_a_large_gap_does_not_coarsen_the_others(gap):
+    # The gaps are whole numbers, exact in float32: the shares among the others depend on their small logits alone.
+    logits = torch.tensor([[gap, 1.0, 0.0, -1.0]], dtype=torch.float32, requires_grad=True)
+    grad = gradient(JF.nl(logits, torch.tensor([0])), logits)[0].tolist()
+    assert grad[1:] == pytest.approx([-p for p in softmax([1.0, 0.0, -1.0])], abs=1e-6)
+
+
+def test_gradcheck_and_gradgradcheck():
+    logits, complements = batch(5, torch.float64, k=3, scale=2.0)
+    labels = complements[:, 0]
+    for function in (
+        lambda f: JF.nl(f, complements),
+        lambda f: JF.nl(f, complements, reduction="mean"),
+        lambda f: JF.nl_exhaustive(f, labels),
+        lambda f: JF.nl_exhaustive(f, labels, reduction="mean"),
+        JF.log_one_minus_softmax,
+    ):
+        assert torch.autograd.gradcheck(function, logits)
+        assert torch.autograd.gradgradcheck(function, logits)
+
+
+@pytest.mark.parametrize("num_classes", [2, 3, 10])
+def test_second_derivatives(num_classes):
+    logits, complements = batch(num_classes, torch.float64, size=3, scale=2.0)
+    (grads,) = torch.autograd.grad(JF.nl(logits, complements).sum(), logits, create_graph=True)
+    for sample, (row, (k,)) in enumerate(zip(logits.tolist(), complements.tolist(), strict=True)):
+        assert grads[sample].tolist() == pytest.approx(eq3(row, k), abs=1e-13)
+        for i, expected in enumerate(hessian(row, k)):
+            (second,) = torch.autograd.grad(grads[sample, i], logits, retain_graph=True)
+            assert second[sample].tolist() == pytest.approx(expected, abs=1e-12)
+            assert second[torch.arange(3) != sample].abs().max() == 0  # samples do not mix
