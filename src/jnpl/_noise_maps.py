@@ -20,6 +20,7 @@ from jnpl.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 ClassMap: TypeAlias = Mapping[int, int] | str

@@ -17,6 +17,10 @@ class MissingExtraError(InputError, ImportError):
     """An optional dependency is not installed: the message names the extra that brings it."""
 
 
+class UnwritableError(InputError, OSError):
+    """A file cannot be written where the user wants it: the message names the path and the system's reason."""
+
+
 def require(module: str, extra: str) -> ModuleType:
     """Import an optional dependency, or say which extra installs it.
 

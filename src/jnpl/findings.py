@@ -6,8 +6,6 @@ worse. A label is an issue if its quality lies strictly below the threshold (NLN
 
 from __future__ import annotations
 
-import csv
-import json
 import os
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -17,26 +15,32 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from jnpl._findings_checks import (
+    Array,
+    Labels,
+    Mask,
+    checked_ids,
+    checked_labels,
+    checked_mask,
+    checked_names,
+    checked_texts,
+)
+from jnpl._findings_store import frame, read_files, write_files
 from jnpl.errors import InputError
 from jnpl.mixture import resolve_threshold
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Sequence
 
     import pandas as pd
 
     from jnpl.ledger import Ledger
 
-Array: TypeAlias = npt.NDArray[Any]
 Floats: TypeAlias = npt.NDArray[np.float64]
-Labels: TypeAlias = npt.NDArray[np.int64]
-Mask: TypeAlias = npt.NDArray[np.bool_]
 Names: TypeAlias = "Sequence[str] | Sequence[int] | Array"
 Paths: TypeAlias = "Sequence[str | os.PathLike[str]]"
 
-_KIND, _VERSION = "jnpl.findings", 1
 _MAX_MATRIX, _MAX_WRITTEN = 5000, 200  # classes up to which the C x C matrix is built, and written as JSON
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run a cell that starts so (OWASP)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,7 +90,7 @@ class Findings:
         unreadable: npt.ArrayLike | None = None,
     ) -> Findings:
         """Judge (N,) given labels by what the ledger recorded."""
-        given = _checked_labels(labels, ledger.num_samples, ledger.num_classes)
+        given = checked_labels(labels, ledger.num_samples, ledger.num_classes)
         suggested, confidence = ledger.top()
         rest = (class_names, ids, paths, threshold, unreadable)
         return cls._judge(given, suggested, ledger.quality(given), confidence, ledger.num_classes, *rest)
@@ -107,8 +111,8 @@ class Findings:
         probs = np.asarray(mean_probs)
         if probs.ndim != 2 or probs.shape[1] < 2 or probs.dtype.kind not in "fiu":
             raise InputError(f"probabilities must be numbers of shape (N, C), not {probs.dtype} of {probs.shape}")
-        given = _checked_labels(labels, len(probs), probs.shape[1])
-        skip = np.zeros(len(given), bool) if unreadable is None else _checked_mask(unreadable, len(given))
+        given = checked_labels(labels, len(probs), probs.shape[1])
+        skip = np.zeros(len(given), bool) if unreadable is None else checked_mask(unreadable, len(given))
         with np.errstate(invalid="ignore"):  # inf - inf
             total = probs.sum(axis=1, dtype=np.float64)
             good = (probs.min(axis=1) >= -1e-6) & (np.abs(total - 1) <= 1e-3)
@@ -134,12 +138,12 @@ class Findings:
         threshold: float | str,
         unreadable: npt.ArrayLike | None,
     ) -> Findings:
-        mask = None if unreadable is None else _checked_mask(unreadable, len(given))
+        mask = None if unreadable is None else checked_mask(unreadable, len(given))
         known = ~np.isnan(quality) if mask is None else ~np.isnan(quality) & ~mask
         quality, confidence = (
             np.where(known, np.clip(p, 0, 1), np.nan).astype(np.float64) for p in (quality, confidence)
         )
-        where = None if paths is None else _texts("paths", [os.fsdecode(path) for path in paths], len(given))
+        where = None if paths is None else checked_texts("paths", [os.fsdecode(path) for path in paths], len(given))
         position = np.arange(len(given)) if where is None else where
         return cls(
             given_labels=given,
@@ -147,8 +151,8 @@ class Findings:
             label_quality=quality,
             suggested_confidence=confidence,
             num_classes=num_classes,
-            class_names=_checked_names(class_names, num_classes),
-            ids=position if ids is None else _checked_ids(ids, len(given)),
+            class_names=checked_names(class_names, num_classes),
+            ids=position if ids is None else checked_ids(ids, len(given)),
             paths=where,
             unreadable=mask,
             threshold_info=resolve_threshold(threshold, quality, num_classes),
@@ -200,7 +204,7 @@ class Findings:
     @cached_property
     def table(self) -> pd.DataFrame:
         """One row per sample, in the order of the data; labels are class names where there are any."""
-        return _frame(self._columns())
+        return frame(self._columns())
 
     def worst(self, k: int) -> pd.DataFrame:
         """The `k` rows of `table` with the lowest quality, worst first, ties in the order of the data."""
@@ -208,7 +212,7 @@ class Findings:
             raise InputError(f"k must be a whole number of at least 0, not {k!r}")
         order = np.argsort(self.label_quality, kind="stable")  # nan last
         order = order[: min(k, np.count_nonzero(~np.isnan(self.label_quality)))]
-        return _frame(self._columns(order)).set_index(order)
+        return frame(self._columns(order)).set_index(order)
 
     def class_summary(self) -> pd.DataFrame:
         """Per class: samples that carry it, issues, their share, and the label most often suggested instead."""
@@ -224,7 +228,7 @@ class Findings:
         names = self._names(np.arange(size))
         instead = np.array([names[i] if i >= 0 else None for i in most.tolist()], object)
         columns = {"class": names, "count": count, "issues": issues, "issue_rate": issues / np.maximum(scored, 1)}
-        return _frame({**columns, "most_common_suggested": instead})
+        return frame({**columns, "most_common_suggested": instead})
 
     def summary(self) -> dict[str, Any]:
         """The findings in a few plain numbers; `relabelled` counts the issues with another label suggested."""
@@ -262,146 +266,21 @@ class Findings:
 
         In the CSV a text that a spreadsheet would take for a formula starts with an apostrophe (OWASP).
         """
-        import pyarrow as pa  # noqa: PLC0415 (light without it)
-        import pyarrow.parquet as pq  # noqa: PLC0415 (light without it)
-
-        target = Path(folder)
-        if target.exists() and not target.is_dir():
-            raise InputError(f"{target} is a file, not a folder to save findings in")
-        target.mkdir(parents=True, exist_ok=True)
-        columns = self._columns()
         meta = {
-            "kind": _KIND,
-            "version": _VERSION,
             **self.summary(),
             "class_names": None if self.class_names is None else list(self.class_names),
             "threshold": self.threshold_info,
             "transition_matrix": self.transition_matrix.tolist() if self.num_classes <= _MAX_WRITTEN else None,
         }
-        text = json.dumps(meta, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-        plain = {name: _escaped(values) if values.dtype == object else values for name, values in columns.items()}
-        returns = any("\r" in cell for values in plain.values() if values.dtype == object for cell in values)
-        quoting = csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL  # Python before 3.13 leaves "\r" unquoted
-        form: dict[str, Any] = {"index": False, "lineterminator": "\n", "float_format": "%.9g", "quoting": quoting}
-        _write(target / "findings.parquet", lambda path: pq.write_table(pa.table(columns), path))
-        _write(target / "findings.csv", lambda path: _frame(plain).to_csv(path, encoding="utf-8", **form))
-        _write(target / "findings.json", lambda path: path.write_text(text, encoding="utf-8", newline="\n"))
+        write_files(Path(folder), self._columns(), meta)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Findings:
         """Read what `save` wrote: equal findings, from the Parquet and the JSON file."""
-        import pyarrow.parquet as pq  # noqa: PLC0415 (light without it)
-
-        try:
-            meta = json.loads((Path(folder) / "findings.json").read_text(encoding="utf-8"))
-            if (meta["kind"], meta["version"]) != (_KIND, _VERSION):
-                raise InputError(f"kind {meta['kind']!r} and version {meta['version']!r}")
-            file = pq.read_table(Path(folder) / "findings.parquet")
-            columns = {name: file[name].to_numpy() for name in file.column_names}
-            if len(file) != meta["samples"]:
-                raise InputError(f"{len(file)} rows, where findings.json speaks of {meta['samples']}")
-            names = None if meta["class_names"] is None else tuple(meta["class_names"])
-            number = {name: i for i, name in enumerate(names or range(meta["classes"]))}
-            given, suggested = (
-                np.array([number[label] for label in columns[name].tolist()], np.int64)
-                for name in ("given_label", "suggested_label")
-            )
-            return cls(
-                given_labels=given,
-                suggested_labels=suggested,
-                label_quality=columns["label_quality"].astype(np.float64),
-                suggested_confidence=columns["suggested_confidence"].astype(np.float64),
-                num_classes=int(meta["classes"]),
-                class_names=_checked_names(names, int(meta["classes"])),
-                ids=columns["id"],
-                paths=columns.get("path"),
-                unreadable=columns.get("unreadable"),
-                threshold_info=dict(meta["threshold"]),
-            )
-        except (OSError, LookupError, TypeError, ValueError) as error:  # pyarrow's errors are among these
-            what = f"no entry {error}" if isinstance(error, KeyError) else error
-            raise InputError(f"{folder} holds no findings that can be read: {what}") from error
-
-
-def _checked_labels(labels: npt.ArrayLike, num_samples: int, num_classes: int) -> Labels:
-    given = np.asarray(labels)
-    if given.shape != (num_samples,) or given.dtype.kind not in "iu":
-        raise InputError(f"labels must be {num_samples} whole numbers, not {given.dtype} of shape {given.shape}")
-    if not num_samples:
-        raise InputError("there are no samples to judge")
-    if given.min() < 0 or given.max() >= num_classes:
-        raise InputError(f"labels must lie in 0..{num_classes - 1}, not {given.min()}..{given.max()}")
-    return given.astype(np.int64)
-
-
-def _checked_mask(mask: npt.ArrayLike, num_samples: int) -> Mask:
-    array = np.asarray(mask)
-    if array.shape != (num_samples,) or array.dtype != bool:
-        raise InputError(f"unreadable must be {num_samples} booleans, not {array.dtype} of shape {array.shape}")
-    return array.copy()
-
-
-def _checked_names(names: Iterable[object] | None, num_classes: int) -> tuple[str, ...] | tuple[int, ...] | None:
-    if names is None:
-        return None
-    plain = [name.item() if isinstance(name, np.generic) else name for name in names]
-    if len(plain) != num_classes:
-        raise InputError(f"class_names must name {num_classes} classes, not {len(plain)}")
-    if len(set(plain)) < num_classes:
-        raise InputError(f"class_names must differ: {max(plain, key=plain.count)!r} comes twice")
-    whole = tuple(name for name in plain if type(name) is int)
-    texts = tuple(_unicode(name) for name in plain if isinstance(name, str))
-    if num_classes not in {len(whole), len(texts)}:
-        raise InputError(f"class_names must be all texts or all whole numbers, not {plain[:5]}")
-    return texts or whole
-
-
-def _checked_ids(ids: npt.ArrayLike, num_samples: int) -> Array:
-    array = np.asarray(ids)
-    if array.dtype.kind not in "iu":
-        return _texts("ids", [str(name) for name in array.tolist()], num_samples)
-    if array.shape != (num_samples,):
-        raise InputError(f"ids must be {num_samples}, one per sample, not {array.size}")
-    return array.astype(np.int64)
-
-
-def _unicode(text: str) -> str:
-    """Spell what is no Unicode, as in file names of old systems, with backslashes: Parquet has no place for it."""
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
-def _texts(what: str, texts: list[str], length: int) -> Array:
-    if len(texts) != length:
-        raise InputError(f"{what} must be {length}, one per sample, not {len(texts)}")
-    array = np.empty(length, object)
-    array[:] = [_unicode(text) for text in texts]
-    return array
-
-
-def _escaped(values: Array) -> Array:
-    return np.array([f"'{text}" if text.startswith(_FORMULA) else text for text in values], object)
+        return cls(**read_files(Path(folder)))
 
 
 def _same(a: object, b: object) -> bool:
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
     return type(a) is type(b) and a == b
-
-
-def _frame(columns: dict[str, Array]) -> pd.DataFrame:
-    """A frame whose texts are plain objects under every version of pandas."""
-    import pandas as pd  # noqa: PLC0415 (light without it)
-
-    return pd.DataFrame({name: pd.Series(values, dtype=values.dtype) for name, values in columns.items()})
-
-
-def _write(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a draft beside `path`, then put it in its place: whole or not at all."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        write(draft)
-        with draft.open("rb+") as file:
-            os.fsync(file.fileno())
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jnpl.errors import InputError
+from jnpl.files import replacing
 from jnpl.noise import MAP_NAMES
 
 if TYPE_CHECKING:
@@ -120,17 +121,11 @@ def write_table(path: Path, source: LabelFile, noisy: npt.NDArray[np.int64]) -> 
         raise InputError(f"the table has a column {NOISY_COLUMN!r} already")
     names = source.class_names if source.holds_names else None
     table = source.table.assign(**{NOISY_COLUMN: noisy if names is None else [names[label] for label in noisy]})
-    scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
+    with replacing(path) as draft:
         if path.suffix.lower() == ".csv":
-            table.to_csv(scratch, index=False)
+            table.to_csv(draft, index=False)
         else:
-            table.to_parquet(scratch, index=False)
-        scratch.replace(path)
-    except OSError as error:
-        raise InputError(f"cannot write {str(path)!r}: {error.strerror or error}") from error
-    finally:
-        scratch.unlink(missing_ok=True)
+            table.to_parquet(draft, index=False)
 
 
 def _class_id(label: object, class_names: Sequence[str] | None) -> int:

@@ -11,23 +11,15 @@ only five of the ten classes are sources.
 
 from __future__ import annotations
 
-import hashlib
-import io
-import json
-import operator
-import os
-import zipfile
-import zlib
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from jnpl._noise_checks import as_array, checked_rate, checked_seed, is_exact, labels_and_size, needed
 from jnpl._noise_maps import (
     CLASSES_OF_MAP,
     MAP_NAMES,
+    BoolArray,
     ClassMap,
     FloatArray,
     IntArray,
@@ -39,9 +31,12 @@ from jnpl._noise_maps import (
     whole_numbers,
 )
 from jnpl.errors import InputError
+from jnpl.noisy_labels import NoisyLabels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy.typing as npt
 
 __all__ = [
     "KINDS",
@@ -55,9 +50,7 @@ __all__ = [
     "transition",
 ]
 
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Count: TypeAlias = Literal["exact", "bernoulli"]
-Value = TypeVar("Value")
 
 _TAKES = {  # what each kind of noise is made from; anything else that is given is a mistake worth telling
     "symm": ("rate", "count", "inclusive"),
@@ -67,9 +60,6 @@ _TAKES = {  # what each kind of noise is made from; anything else that is given 
     "instance": ("rate", "features"),
 }
 KINDS = tuple(_TAKES)
-
-# what numpy, zipfile and json raise on a file that is damaged or of another kind
-_UNREADABLE = (OSError, EOFError, ValueError, LookupError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error)
 
 
 def symmetric(
@@ -92,9 +82,9 @@ def symmetric(
     >>> int((noisy[:10] != 0).sum()), int((noisy[10:] != 1).sum())
     (4, 4)
     """
-    clean, size = _labels_and_size(labels, num_classes)
-    pick, draw = _uniforms(np.random.PCG64(_seed(seed)), clean.size, 2)
-    flip = _chosen(clean, size, _rate(rate), pick, count)
+    clean, size = labels_and_size(labels, num_classes)
+    pick, draw = _uniforms(np.random.PCG64(checked_seed(seed)), clean.size, 2)
+    flip = _chosen(clean, size, checked_rate(rate), pick, count)
     if inclusive:
         return np.where(flip, np.floor(draw * size).astype(np.int64), clean)
     other = np.floor(draw * (size - 1)).astype(np.int64)
@@ -125,12 +115,12 @@ def asymmetric(
     >>> asymmetric([3, 3, 5, 5, 8, 8], 1.0, "cifar10")
     array([5, 5, 3, 3, 8, 8])
     """
-    clean, size = _labels_and_size(labels, _size_known(num_classes, mapping))
+    clean, size = labels_and_size(labels, _size_known(num_classes, mapping))
     target = np.arange(size)
     for source, to in class_map(mapping, size).items():
         target[source] = to
-    (pick,) = _uniforms(np.random.PCG64(_seed(seed)), clean.size, 1)
-    return np.where(_chosen(clean, size, _rate(rate), pick, count), target[clean], clean)
+    (pick,) = _uniforms(np.random.PCG64(checked_seed(seed)), clean.size, 1)
+    return np.where(_chosen(clean, size, checked_rate(rate), pick, count), target[clean], clean)
 
 
 def pair_flip(
@@ -154,9 +144,9 @@ def transition(labels: npt.ArrayLike, matrix: npt.ArrayLike, seed: int = 0, *, c
     array([1, 1, 0, 0, 1, 1])
     """
     rows = stochastic_matrix(matrix)
-    clean, size = _labels_and_size(labels, len(rows))
-    (pick,) = _uniforms(np.random.PCG64(_seed(seed)), clean.size, 1)
-    exact = _is_exact(count)
+    clean, size = labels_and_size(labels, len(rows))
+    (pick,) = _uniforms(np.random.PCG64(checked_seed(seed)), clean.size, 1)
+    exact = is_exact(count)
     noisy = clean.copy()
     ends = np.bincount(clean, minlength=size).cumsum()
     for label, members in enumerate(np.split(np.lexsort((pick, clean)), ends[:-1])):  # each class, shuffled
@@ -186,138 +176,17 @@ def instance_dependent(
     >>> instance_dependent([[0.0], [0.1], [5.0], [5.1]], [0, 0, 1, 1], rate=1.0)
     array([1, 1, 0, 0])
     """
-    clean, size = _labels_and_size(labels, num_classes)
-    table = _array(features, "features")
+    clean, size = labels_and_size(labels, num_classes)
+    table = as_array(features, "features")
     if table.ndim == 0 or len(table) != clean.size:
         raise InputError(f"features must have one row for each of the {clean.size} labels, got shape {table.shape}")
-    bits = np.random.PCG64(_seed(seed))
+    bits = np.random.PCG64(checked_seed(seed))
     spread, pick, draw = _uniforms(bits, clean.size, 3)
-    flip = pick < flip_rates(_rate(rate), spread)
+    flip = pick < flip_rates(checked_rate(rate), spread)
     parts = feature_parts(table, bits)
     noisy = clean.copy()
     noisy[flip] = instance_targets(parts[flip], clean[flip], draw[flip], size, bits)
     return noisy
-
-
-@dataclass(frozen=True, eq=False)
-class NoisyLabels:
-    """Noisy labels with the clean ones and the recipe that made them: labels (N,), clean_labels (N,).
-
-    `rate`, `count`, `inclusive`, `mapping` and `requested_matrix` are what was asked for; `is_noisy`,
-    `matrix` and `rate_realised` are what came out. With `class_names` a saved file holds names, not numbers.
-
-    >>> bundle = corrupt([0, 0, 1, 1], "symm", 0.5, num_classes=2)
-    >>> bundle.rate_realised, bundle.matrix.tolist()
-    (0.5, [[0.5, 0.5], [0.5, 0.5]])
-    """
-
-    labels: IntArray
-    clean_labels: IntArray
-    num_classes: int
-    kind: str
-    rate: float | None = None
-    seed: int = 0
-    count: str = "exact"
-    inclusive: bool = False
-    mapping: ClassMap | None = None
-    requested_matrix: FloatArray | None = None
-    class_names: tuple[str, ...] | None = None
-
-    def __post_init__(self) -> None:
-        size, names = self.num_classes, self.class_names
-        for field in ("labels", "clean_labels"):
-            fixed = _labels_and_size(getattr(self, field), size)[0].copy()
-            fixed.setflags(write=False)  # frozen means the contents too: the hash must stay true
-            object.__setattr__(self, field, fixed)
-        if self.labels.size != self.clean_labels.size:
-            raise InputError(f"{self.labels.size} labels do not fit {self.clean_labels.size} clean_labels")
-        if names is not None and not len(set(names)) == len(names) == size:
-            raise InputError(f"class_names must be {size} different names, got {names!r}")
-
-    @property
-    def is_noisy(self) -> BoolArray:
-        """Where the noisy label differs from the clean one: (N,)."""
-        changed: BoolArray = self.labels != self.clean_labels
-        return changed
-
-    @property
-    def rate_realised(self) -> float:
-        """Share of all labels that changed."""
-        return float(self.is_noisy.mean())
-
-    @property
-    def matrix(self) -> FloatArray:
-        """Realised P(noisy = j | clean = i): (C, C); a class without samples has the identity row."""
-        size = self.num_classes
-        pairs = np.bincount(self.clean_labels * size + self.labels, minlength=size * size).reshape(size, size)
-        total = pairs.sum(1, keepdims=True)
-        return np.where(total > 0, pairs / np.maximum(total, 1), np.eye(size))
-
-    @property
-    def sha256(self) -> str:
-        """Hash of the labels, the clean labels (little-endian int64) and the recipe (canonical JSON)."""
-        digest = hashlib.sha256(self._recipe().encode())
-        digest.update(self.labels.astype("<i8").tobytes() + self.clean_labels.astype("<i8").tobytes())
-        return digest.hexdigest()
-
-    def _recipe(self) -> str:
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__ if not name.endswith("labels")}
-        if self.requested_matrix is not None:
-            fields["requested_matrix"] = self.requested_matrix.tolist()
-        return json.dumps({"format": "jnpl noisy labels 1", **fields}, sort_keys=True, separators=(",", ":"))
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write `y`, `y_true`, `recipe` and `sha256` to an .npz whose bytes depend on the content alone."""
-        target = Path(path)
-        if target.suffix.lower() != ".npz":
-            raise InputError(f"noisy labels are saved as .npz, got {str(target)!r}")
-        names = None if self.class_names is None else np.array(self.class_names).astype("<U")
-        arrays = {
-            "y": self.labels.astype("<i8") if names is None else names[self.labels],
-            "y_true": self.clean_labels.astype("<i8") if names is None else names[self.clean_labels],
-            "recipe": np.array(self._recipe()).astype("<U"),
-            "sha256": np.array(self.sha256).astype("<U"),
-        }
-        scratch = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        try:
-            with zipfile.ZipFile(scratch, "w") as archive:
-                for name, array in arrays.items():
-                    content = io.BytesIO()
-                    np.lib.format.write_array(content, array, version=(1, 0), allow_pickle=False)
-                    entry = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
-                    entry.create_system = 3  # Unix on every system: one more byte that must not vary
-                    archive.writestr(entry, content.getvalue())
-            scratch.replace(target)
-        except OSError as error:
-            raise InputError(f"cannot write {str(target)!r}: {error.strerror or error}") from error
-        finally:
-            scratch.unlink(missing_ok=True)
-        return target
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> NoisyLabels:
-        """Read what `save` wrote and check its hash."""
-        try:
-            with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
-                noisy, clean, recipe, told = (archive[key] for key in ("y", "y_true", "recipe", "sha256"))
-            fields = json.loads(str(recipe))
-            del fields["format"]
-            if fields["class_names"] is not None:
-                fields["class_names"] = tuple(fields["class_names"])
-                ids = {name: label for label, name in enumerate(fields["class_names"])}
-                noisy, clean = (np.array([ids[name] for name in array.tolist()]) for array in (noisy, clean))
-            if isinstance(fields["mapping"], dict):
-                fields["mapping"] = {int(source): to for source, to in fields["mapping"].items()}
-            if fields["requested_matrix"] is not None:
-                fields["requested_matrix"] = np.array(fields["requested_matrix"], dtype=np.float64)
-            loaded = cls(noisy, clean, **fields)
-        except FileNotFoundError:
-            raise InputError(f"no such file: {str(path)!r}") from None
-        except _UNREADABLE as error:
-            raise InputError(f"{str(path)!r} is not a file of noisy labels saved by jnpl") from error
-        if loaded.sha256 != str(told):
-            raise InputError(f"{str(path)!r} was changed after it was saved: its hash is {loaded.sha256}, not {told}")
-        return loaded
 
 
 def corrupt(
@@ -356,29 +225,29 @@ def corrupt(
     if table is not None and num_classes not in (None, len(table)):
         raise InputError(f"matrix is {len(table)} x {len(table)}, but there are {num_classes} classes")
     known = _size_known(num_classes, mapping) if table is None else len(table)
-    clean, size = _labels_and_size(labels, known)
+    clean, size = labels_and_size(labels, known)
     how: Count = count or ("bernoulli" if kind in ("matrix", "instance") else "exact")
     if kind == "symm":
-        noisy = symmetric(clean, _needed(rate, "rate", kind), size, seed, count=how, inclusive=inclusive)
+        noisy = symmetric(clean, needed(rate, "rate", kind), size, seed, count=how, inclusive=inclusive)
     elif kind == "asymm":
         pairs = None if mapping is None else class_map(mapping, size)
-        classes = _needed(pairs, "mapping", kind)
-        noisy = asymmetric(clean, _needed(rate, "rate", kind), classes, seed, num_classes=size, count=how)
+        classes = needed(pairs, "mapping", kind)
+        noisy = asymmetric(clean, needed(rate, "rate", kind), classes, seed, num_classes=size, count=how)
         mapping = mapping if isinstance(mapping, str) else pairs
     elif kind == "pairflip":
-        noisy = pair_flip(clean, _needed(rate, "rate", kind), size, seed, count=how)
+        noisy = pair_flip(clean, needed(rate, "rate", kind), size, seed, count=how)
     elif kind == "matrix":
-        noisy = transition(clean, _needed(table, "matrix", kind), seed, count=how)
+        noisy = transition(clean, needed(table, "matrix", kind), seed, count=how)
     else:
-        inputs = _needed(None if features is None else _array(features, "features"), "table of features", kind)
-        noisy = instance_dependent(inputs, clean, _needed(rate, "rate", kind), seed, num_classes=size)
+        inputs = needed(None if features is None else as_array(features, "features"), "table of features", kind)
+        noisy = instance_dependent(inputs, clean, needed(rate, "rate", kind), seed, num_classes=size)
     return NoisyLabels(
         labels=noisy,
         clean_labels=clean,
         num_classes=size,
         kind=kind,
         rate=None if rate is None else float(rate),
-        seed=_seed(seed),
+        seed=checked_seed(seed),
         count=how,
         inclusive=inclusive,
         mapping=mapping,
@@ -395,7 +264,7 @@ def _uniforms(bits: np.random.PCG64, samples: int, rows: int) -> FloatArray:
 
 def _chosen(clean: IntArray, size: int, rate: float, pick: FloatArray, count: Count) -> BoolArray:
     """Which samples change: (N,), (N,) uniforms -> (N,)."""
-    if not _is_exact(count):
+    if not is_exact(count):
         return pick < rate
     per_class = np.bincount(clean, minlength=size)
     quota = np.floor(per_class * rate + 1e-6).astype(np.int64)
@@ -408,65 +277,3 @@ def _chosen(clean: IntArray, size: int, rate: float, pick: FloatArray, count: Co
 
 def _size_known(num_classes: int | None, mapping: ClassMap | None) -> int | None:
     return CLASSES_OF_MAP.get(mapping) if num_classes is None and isinstance(mapping, str) else num_classes
-
-
-def _labels_and_size(labels: npt.ArrayLike, num_classes: int | None) -> tuple[IntArray, int]:
-    """Return checked labels (N,) and the number of classes, by default one more than the highest label."""
-    raw = _array(labels, "labels")
-    if raw.ndim != 1 or raw.size == 0:
-        raise InputError(f"labels must be a non-empty list of one label per sample, got shape {raw.shape}")
-    if raw.dtype.kind not in "buif":
-        raise InputError(f"labels must be whole numbers 0..C-1, got dtype {raw.dtype}")
-    if num_classes is not None and _whole(num_classes, "num_classes") < 2:
-        raise InputError(f"num_classes must be at least 2, got {num_classes}")
-    wrong = (raw != np.floor(raw)) if raw.dtype.kind == "f" else np.zeros(raw.shape, dtype=np.bool_)
-    # a million classes is more likely a column of something else: it must be asked for
-    wrong |= ~((raw >= 0) & (raw < (10**6 if num_classes is None else num_classes)))
-    if wrong.any():
-        where = int(wrong.argmax())
-        top = "C-1" if num_classes is None else num_classes - 1
-        raise InputError(f"labels must be whole numbers 0..{top}, got {raw[where]} at position {where}")
-    clean = raw.astype(np.int64)
-    return clean, max(2, int(clean.max()) + 1) if num_classes is None else int(num_classes)
-
-
-def _array(values: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
-    try:
-        return np.asarray(values)
-    except (TypeError, ValueError, RuntimeError) as error:  # ragged lists; tensors on a GPU or with a gradient
-        raise InputError(f"{name} cannot be read as an array: {str(error).splitlines()[0]}") from error
-
-
-def _rate(rate: float) -> float:
-    try:
-        share = float(rate)
-    except (TypeError, ValueError):
-        raise InputError(f"rate must be a number from 0 to 1, got {rate!r}") from None
-    if not 0 <= share <= 1:
-        raise InputError(f"rate must be from 0 to 1, got {share:g}")
-    return share
-
-
-def _whole(value: int, name: str) -> int:
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise InputError(f"{name} must be a whole number, got {value!r}") from None
-
-
-def _seed(seed: int) -> int:
-    if _whole(seed, "seed") < 0:
-        raise InputError(f"seed must not be negative, got {seed}")
-    return operator.index(seed)
-
-
-def _is_exact(count: str) -> bool:
-    if count not in ("exact", "bernoulli"):
-        raise InputError(f"count must be 'exact' or 'bernoulli', got {count!r}")
-    return count == "exact"
-
-
-def _needed(value: Value | None, name: str, kind: str) -> Value:
-    if value is None:
-        raise InputError(f"{kind} noise needs a {name}")
-    return value

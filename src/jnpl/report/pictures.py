@@ -8,6 +8,8 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from jnpl.files import replacing
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
@@ -78,6 +80,5 @@ def _save(figure: Figure, path: Path) -> None:
     for axis in figure.axes:
         axis.spines[["top", "right"]].set_visible(False)
         axis.tick_params(labelsize=8)
-    draft = path.with_name(f".{path.name}.tmp")
-    figure.savefig(draft, format="png", metadata={"Software": None})
-    draft.replace(path)
+    with replacing(path) as draft:
+        figure.savefig(draft, format="png", metadata={"Software": None})  # the draft's name does not tell the format

@@ -1,0 +1,142 @@
+"""A labelled data set as it was found: inputs, given labels, and what is known beside them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from jnpl.errors import InputError
+
+Array: TypeAlias = npt.NDArray[Any]
+Labels: TypeAlias = npt.NDArray[np.int64]
+Kind = Literal["image", "vector"]
+
+
+class UnreadableError(Exception):
+    """One sample cannot be read; the run goes on without it."""
+
+
+class Inputs(Protocol):
+    """N samples that can be read one by one, in any order and from any process."""
+
+    @property
+    def kind(self) -> Kind:
+        """What `read` gives: an image, uint8 (H, W, 3) or (H, W, 1), or a vector, float32 (F,)."""
+
+    def __len__(self) -> int: ...
+
+    def read(self, position: int, size: int | None = None) -> Array:
+        """Sample at `position`; an image resized to (size, size) if asked. Raises UnreadableError."""
+
+    def sizes(self) -> Labels:
+        """(N,) bytes of each sample where it is stored: changes when the data change."""
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """Inputs that are an array already: uint8 images (N, H, W, 1 or 3), or float32 vectors (N, F)."""
+
+    values: Array
+
+    def __post_init__(self) -> None:
+        image = self.values.dtype == np.uint8 and self.values.ndim == 4 and self.values.shape[3] in (1, 3)
+        vector = self.values.dtype == np.float32 and self.values.ndim == 2
+        if not (image or vector):
+            found = f"{self.values.dtype} of shape {self.values.shape}"
+            raise InputError(f"inputs must be uint8 images (N, H, W, 1 or 3) or float32 vectors (N, F), not {found}")
+
+    @property
+    def kind(self) -> Kind:
+        """Images or vectors."""
+        return "image" if self.values.ndim == 4 else "vector"
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def read(self, position: int, size: int | None = None) -> Array:
+        """Sample at `position`."""
+        if size is not None and self.kind == "image" and self.values.shape[1:3] != (size, size):
+            from PIL import Image  # noqa: PLC0415 (not needed for arrays of the right size)
+
+            pixels = self.values[position]
+            picture = Image.fromarray(pixels.squeeze(2) if pixels.shape[2] == 1 else pixels)
+            resized = np.asarray(picture.resize((size, size), Image.Resampling.BILINEAR))
+            return resized.reshape(size, size, -1)
+        sample: Array = self.values[position]
+        return sample
+
+    def sizes(self) -> Labels:
+        """(N,) bytes of each sample."""
+        return np.full(len(self.values), self.values[:1].nbytes, np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Inputs with their given labels, in a fixed order.
+
+    `ids` are positions, or paths for files. `true_labels`, where they are known, go to `metrics` and nowhere else.
+    `unreadable` says why a sample is left out of training: position -> reason. `test` is data never trained on.
+    """
+
+    name: str
+    inputs: Inputs
+    labels: Labels  # (N,) given labels as class numbers
+    class_names: tuple[str, ...] | tuple[int, ...]
+    ids: Array  # (N,) int64 positions, or object array of str
+    true_labels: Labels | None = None
+    test: Source | None = None
+    unreadable: dict[int, str] | None = None
+
+    def __post_init__(self) -> None:
+        samples, classes = len(self.inputs), len(self.class_names)
+        if samples == 0:
+            raise InputError(f"{self.name} holds no samples")
+        if classes < 2:
+            raise InputError(f"{self.name} has {classes} class{'' if classes == 1 else 'es'}; at least 2 are needed")
+        for field, labels in (("labels", self.labels), ("true_labels", self.true_labels)):
+            if labels is None:
+                continue
+            if labels.shape != (samples,) or labels.dtype != np.int64:
+                raise InputError(f"{field} of {self.name} must be {samples} int64, not {labels.dtype} {labels.shape}")
+            if labels.min() < 0 or labels.max() >= classes:
+                raise InputError(
+                    f"{field} of {self.name} must lie in 0..{classes - 1}, not {labels.min()}..{labels.max()}"
+                )
+        if len(self.ids) != samples:
+            raise InputError(f"{self.name} has {samples} samples but {len(self.ids)} ids")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def kind(self) -> Kind:
+        """Images or vectors."""
+        return self.inputs.kind
+
+    def fingerprint(self) -> str:
+        """SHA-256 of ids, given labels, class names and sizes: a run resumes only on the same data."""
+        digest = hashlib.sha256(repr(self.class_names).encode())
+        digest.update("\0".join(map(str, self.ids.tolist())).encode("utf-8", "backslashreplace"))
+        digest.update(self.labels.astype("<i8").tobytes())
+        digest.update(self.inputs.sizes().astype("<i8").tobytes())
+        return digest.hexdigest()
+
+
+def number(names: list[Any]) -> tuple[Labels, tuple[str, ...] | tuple[int, ...]]:
+    """Number class names in sorted order: N names -> (N,) labels, class names.
+
+    Whole numbers sort as numbers and stay numbers; anything else is text.
+
+    >>> number(["dog", "cat", "dog"])
+    (array([1, 0, 1]), ('cat', 'dog'))
+    """
+    plain = [name.item() if isinstance(name, np.generic) else name for name in names]
+    whole = all(isinstance(name, int) and not isinstance(name, bool) for name in plain)
+    keys: list[Any] = plain if whole else [str(name) for name in plain]
+    classes = tuple(sorted(set(keys)))
+    ids = {name: label for label, name in enumerate(classes)}
+    return np.array([ids[key] for key in keys], np.int64), classes

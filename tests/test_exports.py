@@ -1,0 +1,87 @@
+"""What the package shows, pinned; and what importing it must not cost."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+import jnpl
+from jnpl import functional, losses
+
+HEAVY = ("torch", "pandas", "sklearn", "pyarrow", "matplotlib", "scipy")
+
+FUNCTIONAL = [
+    "focal", "gce", "gce_truncated", "log_one_minus_softmax", "mae", "nce", "nce_rce", "nfl", "nfl_rce", "nl",
+    "nl_exhaustive", "nl_plus", "nl_plus_exhaustive", "pl", "pl_plus", "pl_plus_candidates", "pl_plus_select", "rce",
+    "sce",
+]  # fmt: skip
+LOSSES = [
+    "Draws", "FocalLoss", "GCELoss", "JNPLLoss", "JNPLTerms", "MAELoss", "NCERCELoss", "NFLRCELoss", "NLLoss",
+    "NLPlusLoss", "PLPlusLoss", "SCELoss", "class_weights",
+]  # fmt: skip
+PACKAGE = [
+    "Findings", "JNPLLoss", "Ledger", "__version__", "complement", "functional", "losses", "metrics", "noise",
+]  # fmt: skip
+
+
+def run(*arguments):
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True)
+
+
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [(functional, FUNCTIONAL), (losses, LOSSES), (jnpl, PACKAGE)],
+    ids=lambda value: str(value)[:24],
+)
+def test_the_exported_names(module, names):
+    assert sorted(module.__all__) == sorted(names)
+    for name in names:
+        assert getattr(module, name) is not None
+
+
+@pytest.mark.parametrize("module", [functional, losses], ids=["functional", "losses"])
+def test_nothing_public_is_forgotten(module):
+    own = {
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and (inspect.isfunction(value) or inspect.isclass(value))
+        and value.__module__ == module.__name__
+    }
+    assert own == {name for name in module.__all__ if not name.startswith("_")}
+
+
+def test_every_exported_function_says_its_shapes():
+    for name in FUNCTIONAL:
+        assert "(B, C)" in getattr(functional, name).__doc__.splitlines()[0], name
+
+
+def test_lazy_names_are_the_real_ones():
+    from jnpl.losses import JNPLLoss
+
+    assert jnpl.JNPLLoss is JNPLLoss
+    assert jnpl.functional is functional
+    assert set(dir(jnpl)) == set(jnpl.__all__)
+    with pytest.raises(AttributeError, match=r"module 'jnpl' has no attribute 'JNPL'; it exports .*JNPLLoss"):
+        _ = jnpl.JNPL
+
+
+def test_importing_the_package_is_light():
+    code = f"import sys, jnpl; print([name for name in {HEAVY} if name in sys.modules])"
+    assert run("-c", code).stdout.strip() == "[]"
+
+
+def test_importing_the_losses_loads_no_data_libraries():
+    code = "import sys, jnpl.losses; print([n for n in ('pandas', 'sklearn', 'matplotlib') if n in sys.modules])"
+    assert run("-c", code).stdout.strip() == "[]"
+
+
+def test_help_is_light():
+    finished = run("-X", "importtime", "-m", "jnpl", "--help")
+    assert "Usage" in finished.stdout
+    loaded = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in finished.stderr.splitlines() if "|" in line}
+    assert {"jnpl", "typer"} <= loaded  # the log was read rightly
+    assert not loaded & set(HEAVY)
