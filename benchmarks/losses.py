@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import platform
 import shutil
 import statistics
@@ -91,7 +90,6 @@ def race(rivals: dict[str, Callable[[], Tensor]], logits: Tensor, rounds: int) -
 
 def peak_bytes(loss: Callable[[], Tensor], logits: Tensor) -> int:
     """Most bytes alive at once during forward and backward, beyond the inputs, by torch's own allocator log."""
-    os.environ.setdefault("KINETO_LOG_LEVEL", "5")  # the profiler would report every start and stop
     torch.autograd.grad(loss(), logits)  # warm: one-off allocations do not count
     with torch.profiler.profile(profile_memory=True) as profile:
         torch.autograd.grad(loss(), logits)

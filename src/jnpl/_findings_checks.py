@@ -18,6 +18,7 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 def checked_labels(labels: npt.ArrayLike, num_samples: int, num_classes: int) -> Labels:
+    """Return (N,) labels 0..C-1, N >= 1, as int64."""
     given = np.asarray(labels)
     if given.shape != (num_samples,) or given.dtype.kind not in "iu":
         raise InputError(f"labels must be {num_samples} whole numbers, not {given.dtype} of shape {given.shape}")
@@ -29,6 +30,7 @@ def checked_labels(labels: npt.ArrayLike, num_samples: int, num_classes: int) ->
 
 
 def checked_mask(mask: npt.ArrayLike, num_samples: int) -> Mask:
+    """Return a copy of (N,) booleans."""
     array = np.asarray(mask)
     if array.shape != (num_samples,) or array.dtype != bool:
         raise InputError(f"unreadable must be {num_samples} booleans, not {array.dtype} of shape {array.shape}")
@@ -36,6 +38,7 @@ def checked_mask(mask: npt.ArrayLike, num_samples: int) -> Mask:
 
 
 def checked_names(names: Iterable[object] | None, num_classes: int) -> tuple[str, ...] | tuple[int, ...] | None:
+    """Return C different names, all texts or all whole numbers."""
     if names is None:
         return None
     plain = [name.item() if isinstance(name, np.generic) else name for name in names]
@@ -51,6 +54,7 @@ def checked_names(names: Iterable[object] | None, num_classes: int) -> tuple[str
 
 
 def checked_ids(ids: npt.ArrayLike, num_samples: int) -> Array:
+    """Return (N,) ids, whole numbers or texts."""
     array = np.asarray(ids)
     if array.dtype.kind not in "iu":
         return checked_texts("ids", [str(name) for name in array.tolist()], num_samples)
@@ -65,6 +69,7 @@ def _unicode(text: str) -> str:
 
 
 def checked_texts(what: str, texts: list[str], length: int) -> Array:
+    """Return (N,) texts as objects, all of them Unicode."""
     if len(texts) != length:
         raise InputError(f"{what} must be {length}, one per sample, not {len(texts)}")
     array = np.empty(length, object)

@@ -28,9 +28,11 @@ class Full:
         self.probs = np.zeros((num_samples, history, num_classes), np.float32)  # unwritten slots stay 0
 
     def arrays(self) -> dict[str, Array]:
+        """All that the store holds, by name, not copied."""
         return {"probs": self.probs} if self.labels is None else {"probs": self.probs, "labels": self.labels}
 
     def write(self, rows: Ints, probs: Floats, nth: Ints, repeat: npt.NDArray[np.bool_]) -> None:
+        """Record (B,) samples, (B, C) predictions; `repeat` (B,): again in the same epoch."""
         del repeat  # a repeated recording has the same number, so it replaces the earlier one
         self.probs[rows, nth % self.history] = probs
 
@@ -40,11 +42,13 @@ class Full:
         return total / np.clip(seen, 1, self.history).astype(np.float32)[:, None]
 
     def quality(self, part: slice, seen: Ints, labels: Ints) -> Floats:
+        """(M,) mean probability of the (M,) labels."""
         window = np.take_along_axis(self.probs[part], labels[:, None, None], axis=2)[:, :, 0]  # (M, H)
         mean: Floats = window.sum(axis=1) / np.clip(seen, 1, self.history).astype(np.float32)
         return mean
 
     def top(self, part: slice, seen: Ints) -> tuple[Ints, Floats]:
+        """(M,) class with the largest mean probability, (M,) that probability."""
         mean = self.mean(part, seen)
         best = mean.argmax(axis=1)
         return best, np.take_along_axis(mean, best[:, None], axis=1)[:, 0]
@@ -64,9 +68,11 @@ class Compact:
         self.rivals = np.zeros((len(labels), self.blocks, rivals), np.uint8)  # of its rivals, in 1/255
 
     def arrays(self) -> dict[str, Array]:
+        """All that the store holds, by name, not copied."""
         return {"classes": self.classes, "given": self.given, "rivals": self.rivals}
 
     def write(self, rows: Ints, probs: Floats, nth: Ints, repeat: npt.NDArray[np.bool_]) -> None:
+        """Record (B,) samples, (B, C) predictions; `repeat` (B,): again in the same epoch."""
         if self.length > 1 and repeat.any():  # a mean cannot give a value back: the earlier one stands
             rows, probs, nth = rows[~repeat], probs[~repeat], nth[~repeat]
         block = nth // self.length
@@ -112,10 +118,12 @@ class Compact:
         return np.concatenate([(self.given[part] * weights).sum(axis=1, keepdims=True), rivals], axis=1)
 
     def quality(self, part: slice, seen: Ints, labels: Ints) -> Floats:
+        """(M,) mean probability of the (M,) labels."""
         del labels  # they are its own: the ledger has checked
         return self.means(part, seen)[:, 0]
 
     def top(self, part: slice, seen: Ints) -> tuple[Ints, Floats]:
+        """(M,) class with the largest mean probability, (M,) that probability."""
         means = self.means(part, seen)
         best = means.argmax(axis=1)[:, None]
         return np.take_along_axis(self.classes[part], best, 1)[:, 0], np.take_along_axis(means, best, 1)[:, 0]

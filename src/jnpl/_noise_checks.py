@@ -38,6 +38,7 @@ def labels_and_size(labels: npt.ArrayLike, num_classes: int | None) -> tuple[Int
 
 
 def as_array(values: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
+    """Return anything like an array as one, of any shape."""
     try:
         return np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:  # ragged lists; tensors on a GPU or with a gradient
@@ -45,6 +46,7 @@ def as_array(values: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
 
 
 def checked_rate(rate: float) -> float:
+    """Return a share from 0 to 1."""
     try:
         share = float(rate)
     except (TypeError, ValueError):
@@ -55,6 +57,7 @@ def checked_rate(rate: float) -> float:
 
 
 def whole(value: int, name: str) -> int:
+    """Return a whole number, of Python or numpy."""
     try:
         return operator.index(value)
     except TypeError:
@@ -62,18 +65,21 @@ def whole(value: int, name: str) -> int:
 
 
 def checked_seed(seed: int) -> int:
+    """Return a whole number that is not negative."""
     if whole(seed, "seed") < 0:
         raise InputError(f"seed must not be negative, got {seed}")
     return operator.index(seed)
 
 
 def is_exact(count: str) -> bool:
+    """Tell "exact" from "bernoulli"."""
     if count not in ("exact", "bernoulli"):
         raise InputError(f"count must be 'exact' or 'bernoulli', got {count!r}")
     return count == "exact"
 
 
 def needed(value: Value | None, name: str, kind: str) -> Value:
+    """Return the value, which this kind of noise cannot do without."""
     if value is None:
         raise InputError(f"{kind} noise needs a {name}")
     return value

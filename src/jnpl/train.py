@@ -35,7 +35,7 @@ def train(
         for batch in shuffled(inputs, labels, batch_size, generator):
             output = method.step(batch)
             optimizer.zero_grad(set_to_none=True)
-            output.loss.backward()
+            torch.autograd.backward(output.loss)
             # The prediction of the augmented view before the update is what NLNL and the paper average.
             ledger.record(batch.index, output.logits.detach().softmax(1), epoch)
             optimizer.step()

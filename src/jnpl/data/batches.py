@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Batch(NamedTuple):
+@dataclass(frozen=True)
+class Batch:
     """Inputs (B, ...), given labels (B,) and the samples' positions in the data set (B,)."""
 
     inputs: Tensor
@@ -22,5 +24,5 @@ class Batch(NamedTuple):
 
 def shuffled(inputs: Tensor, labels: Tensor, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
     """One epoch over (N, ...) inputs and (N,) labels in random order, the last partial batch included."""
-    for index in torch.randperm(len(labels), generator=generator).split(batch_size):
+    for index in torch.split(torch.randperm(len(labels), generator=generator), batch_size):
         yield Batch(inputs[index], labels[index], index)
