@@ -43,6 +43,20 @@ def check_complements(complements: Tensor, logits: Tensor) -> Tensor:
     return checked.unsqueeze(1) if checked.ndim == 1 else checked
 
 
+def check_gamma(gamma: float) -> float:
+    """Return the exponent of a constant weight: a finite number >= 0."""
+    if not 0 <= gamma < float("inf"):
+        raise ValueError(f"gamma must be a finite number >= 0, got {gamma}")
+    return float(gamma)
+
+
+def check_n(n: int) -> int:
+    """Return the N of PL+: an integer >= -1."""
+    if not isinstance(n, int) or n < -1:
+        raise ValueError(f"n must be an integer >= -1 (the paper has 3), got {n!r}")
+    return n
+
+
 def _check_integers(labels: Tensor, name: str) -> None:
     if not isinstance(labels, Tensor):
         raise ValueError(f"{name} must be a torch.Tensor of class indices, got {type(labels).__name__}")  # noqa: TRY004

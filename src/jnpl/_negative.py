@@ -29,7 +29,9 @@ def log_keep(logits: Tensor) -> Tensor:
     shifted = logits - logits.amax(1, keepdim=True).detach()
     probs = shifted.softmax(1)
     big = probs > 0.5  # at most one class a row, so the others are never empty
-    log_rest = shifted.masked_fill(big, -torch.inf).logsumexp(1, keepdim=True) - shifted.logsumexp(1, keepdim=True)
+    rest = shifted.masked_fill(big, -torch.inf)
+    lead = rest.amax(1, keepdim=True).detach()  # taken out and added last: logsumexp would round at its size
+    log_rest = (rest - lead).logsumexp(1, keepdim=True) - shifted.logsumexp(1, keepdim=True) + lead
     return torch.where(big, log_rest, torch.log1p(-probs.masked_fill(big, 0)))
 
 
@@ -81,25 +83,20 @@ class _Counted(torch.autograd.Function):
     # The mean is taken inside: at 10 classes a node more in the graph costs as much as half of cross-entropy.
     @staticmethod
     def forward(ctx: Any, logits: Tensor, counts: Tensor, gamma: float, mean: bool) -> Tensor:
-        probs = logits.softmax(1)
-        big, rest = _split(probs)
+        big, rest = _split(logits.softmax(1))
         keep = _keep(rest.sum(1, keepdim=True))
         if gamma < 1 and keep.min().item() < _TINY:
             loss, grad = _value_and_grad(logits, counts, gamma)
         else:
-            counted_big = torch.linalg.vecdot(counts, big).unsqueeze(1)  # n_big p_big
+            counted_big = (counts * big).sum(1, keepdim=True)  # n_big p_big
             count_big = counted_big / (1 - keep).clamp_min_(0.5)
             terms, slope, weight, weight_over_keep = _terms(rest, keep, gamma)
-            loss = torch.linalg.vecdot(counts, terms).unsqueeze(1)
+            loss = terms.mul_(counts).sum(1, keepdim=True)
             loss = loss.addcmul_(count_big, torch.xlogy(weight, keep)).squeeze(1).neg_()
-            if gamma == 1:  # the general case below, added up: the gradient of sum_k n_k p_k
-                slope = counts * probs
-                grad = slope.addcmul_(probs, slope.sum(1, keepdim=True), value=-1)
-            else:
-                slope = slope * counts
-                total = slope.sum(1, keepdim=True)
-                grad = slope.addcmul_(rest, counted_big * weight_over_keep + total, value=-1)
-                grad = grad.addcmul_(big, count_big * weight - total)
+            slope = slope * counts
+            total = slope.sum(1, keepdim=True)
+            grad = slope.addcmul_(rest, counted_big * weight_over_keep + total, value=-1)
+            grad = grad.addcmul_(big, count_big * weight - total)
         ctx.save_for_backward(logits, counts, grad)
         ctx.gamma, ctx.mean = gamma, mean
         return _reduce(loss, mean=mean)
@@ -118,20 +115,16 @@ class _Exhaustive(torch.autograd.Function):
     def forward(ctx: Any, logits: Tensor, labels: Tensor, gamma: float, mean: bool) -> Tensor:
         label = labels.unsqueeze(1)
         probs = logits.softmax(1)
-        others = probs.scatter(1, label, 0)  # without the label: its loss and slope are 0
-        big, rest = _split(others)
+        big, rest = _split(probs.scatter(1, label, 0))  # without the label: its loss and slope are 0
         keep = _keep((probs - big).sum(1, keepdim=True))
         if gamma < 1 and keep.min().item() < _TINY:
             loss, grad = _value_and_grad(logits, _all_but(labels, logits), gamma)
         else:
             terms, slope, weight, weight_over_keep = _terms(rest, keep, gamma)
             loss = terms.sum(1, keepdim=True).add_(torch.xlogy(weight, keep)).squeeze(1).neg_()
-            if gamma == 1:  # the general case below, added up: the gradient of 1 - p_y
-                grad = others.addcmul_(probs, others.sum(1, keepdim=True), value=-1)
-            else:
-                total = slope.sum(1, keepdim=True)
-                pull = (1 - keep).mul_(weight_over_keep).add_(total)
-                grad = slope.addcmul_(probs.sub_(big), pull, value=-1).addcmul_(big, weight - total)
+            total = slope.sum(1, keepdim=True)
+            pull = (1 - keep).mul_(weight_over_keep).add_(total)
+            grad = slope.addcmul_(probs.sub_(big), pull, value=-1).addcmul_(big, weight - total)
         ctx.save_for_backward(logits, labels, grad)
         ctx.gamma, ctx.mean = gamma, mean
         return _reduce(loss, mean=mean)

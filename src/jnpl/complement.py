@@ -6,12 +6,19 @@ import torch
 from torch import Tensor
 
 
-def sample(labels: Tensor, num_classes: int, k: int = 1, generator: torch.Generator | None = None) -> Tensor:
+def sample(
+    labels: Tensor,
+    num_classes: int,
+    k: int = 1,
+    generator: torch.Generator | None = None,
+    rows: tuple[int, int, int] | None = None,
+) -> Tensor:
     """K complementary labels per sample: (B,) -> (B, K).
 
     Independent draws, uniform over the C - 1 classes that are not the given label, hence with replacement, as the
     paper's predecessor has them: its 110 draws for the 99 other classes of CIFAR-100 could not be otherwise.
-    Draw anew for every batch.
+    Draw anew for every batch. `rows` = (start, stop, total) tells which rows of a batch shared by several processes
+    these are: all of them then draw what one process alone would.
 
     >>> labels = torch.tensor([0, 1, 2])
     >>> draws = sample(labels, num_classes=3, k=4, generator=torch.Generator().manual_seed(0))
@@ -19,10 +26,11 @@ def sample(labels: Tensor, num_classes: int, k: int = 1, generator: torch.Genera
     (torch.Size([3, 4]), False)
     """
     check_labels(labels, num_classes)
-    if k < 1:
-        raise ValueError(f"k, the number of complementary labels, must be at least 1, got {k}")
+    if not isinstance(k, int) or k < 1:
+        raise ValueError(f"k, the number of complementary labels, must be an integer >= 1, got {k!r}")
     device = labels.device if generator is None else generator.device
-    shift = torch.randint(1, num_classes, (labels.shape[0], k), generator=generator, device=device)
+    start, _, total = rows or (0, 0, len(labels))
+    shift = torch.randint(1, num_classes, (total, k), generator=generator, device=device)[start : start + len(labels)]
     return (labels.long().unsqueeze(1) + shift.to(labels.device)) % num_classes
 
 
@@ -42,6 +50,8 @@ def check_labels(labels: Tensor, num_classes: int) -> None:
     """Refuse anything but (B,) integer labels in 0..C-1 with C >= 2."""
     if num_classes < 2:
         raise ValueError(f"num_classes must be at least 2, got {num_classes}")
+    if not isinstance(labels, Tensor):
+        raise ValueError(f"labels must be a torch.Tensor of shape (B,), got {type(labels).__name__}")  # noqa: TRY004
     if labels.ndim != 1 or labels.numel() == 0 or labels.is_floating_point() or labels.dtype == torch.bool:
         raise ValueError(f"labels must be a non-empty (B,) integer tensor, got {tuple(labels.shape)} {labels.dtype}")
     low, high = int(labels.min()), int(labels.max())

@@ -13,10 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sklearn.datasets
 import torch
+from lightning_fabric import Fabric
 from rich.table import Table
 from sklearn.model_selection import train_test_split
 
 from jnpl import __version__, metrics, noise
+from jnpl.config import Training
+from jnpl.data.augment import Standardize
+from jnpl.data.feed import Feed
+from jnpl.data.prepare import Prepared
+from jnpl.data.source import InMemory
 from jnpl.files import write_text
 from jnpl.findings import Findings
 from jnpl.ledger import Ledger
@@ -25,7 +31,7 @@ from jnpl.methods.ce import CE
 from jnpl.methods.jnpl import JNPL
 from jnpl.models.mlp import mlp
 from jnpl.report import pictures
-from jnpl.train import train
+from jnpl.train import Progress, accuracy, train
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,28 +94,26 @@ def load_digits(settings: Settings, seed: int) -> Digits:
 def run_method(name: str, data: Digits, settings: Settings, seed: int, log: Callable[[dict[str, Any]], None]) -> Result:
     """Train one method, note what it says of every label, and score it."""
     start = time.perf_counter()
-    generator = torch.Generator().manual_seed(seed)
-    method = _build(name, settings, seed, generator)
-    mean = data.train.mean(0)
-    inputs, test = torch.from_numpy(data.train - mean), torch.from_numpy(data.test - mean)
-    given = torch.tensor(data.noisy.labels)
-    ledger = Ledger(len(given), 10, history=settings.history)
-    curve: list[float] = []
-    for line in train(
-        method,
-        inputs,
-        given,
-        epochs=settings.epochs,
-        batch_size=settings.batch_size,
-        optimizer=torch.optim.Adam(method.parameters(), lr=settings.learning_rate),
-        ledger=ledger,
-        generator=generator,
-    ):
-        method.eval()
-        with torch.inference_mode():
-            predicted = method.predict(test).argmax(1).numpy()
-        curve.append(metrics.accuracy(predicted, data.test_labels))
-        log({"seed": seed, "method": name, **line, "test_accuracy": curve[-1]})
+    fabric = Fabric(accelerator="cpu", devices=1)
+    method = _build(name, settings, seed)
+    plan = Training(epochs=settings.epochs, batch_size=settings.batch_size, optimizer="adam", lr=settings.learning_rate)
+    setup, optimizer = fabric.setup(method, torch.optim.Adam(method.parameters(), lr=plan.lr))
+    transform = Standardize(tuple(data.train.mean(0).tolist()), (1.0,) * data.train.shape[1])
+    feeds = [
+        Feed(Prepared(inputs, None, inputs.values, {}), labels, transform, plan.batch_size, seed, fabric.device)
+        for inputs, labels in (
+            (InMemory(data.train), data.noisy.labels.copy()),
+            (InMemory(data.test), data.test_labels),
+        )
+    ]
+    ledger = Ledger(len(data.train), 10, history=settings.history)
+    progress, curve = Progress(), list[float]()
+
+    def after_epoch() -> None:
+        curve.append(accuracy(method, feeds[1], fabric))
+        log({"seed": seed, "method": name, "epoch": progress.epoch, **progress.means(), "test_accuracy": curve[-1]})
+
+    train(setup, optimizer, feeds[0], ledger, plan, fabric, progress, lambda: None, after_epoch)
     findings = Findings.from_ledger(ledger, data.noisy.labels)
     scores = {
         "test_accuracy": curve[-1],
@@ -177,7 +181,7 @@ def show(result: dict[str, Any], console: Console) -> None:
     console.print("  histograms.png (right and wrong labels part), accuracy.png, suspects.png (look at them)")
 
 
-def _build(name: str, settings: Settings, seed: int, generator: torch.Generator) -> Method:
+def _build(name: str, settings: Settings, seed: int) -> Method:
     with torch.random.fork_rng(devices=[]):  # layers draw their first weights from the global generator
         torch.manual_seed(seed)
         model = mlp(64, 10, settings.hidden)
@@ -185,7 +189,7 @@ def _build(name: str, settings: Settings, seed: int, generator: torch.Generator)
         return CE(model)
     # All nine complements at once, the expectation of the paper's sampled loss times nine: epochs instead of hours.
     loss = JNPLLoss(10, pl_weight=settings.pl_weight, n=settings.n, complements="exhaustive")
-    return JNPL(model, loss, generator)
+    return JNPL(model, loss)
 
 
 def _write_seed(folder: Path, data: Digits, results: dict[str, Result]) -> None:

@@ -42,7 +42,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     finally:
         with suppress(OSError):  # gone already, or never made: what went wrong before is the news
             draft.unlink()
-    _keep_name(target.parent)
+    sync_folder(target.parent)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -51,7 +51,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         draft.write_text(text, encoding="utf-8", newline="\n")
 
 
-def _keep_name(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the new name last through a power cut, where a folder can be flushed (not on Windows)."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from jnpl import _negative
-from jnpl._checks import check_complements, check_labels, check_logits
+from jnpl._checks import check_complements, check_gamma, check_labels, check_logits, check_n
 
 __all__ = [
     "focal",
@@ -89,9 +89,9 @@ def nl_plus(logits: Tensor, complements: Tensor, gamma: float = 1.0, *, reductio
     """
     logits = check_logits(logits)
     complements = check_complements(complements, logits)
-    ones = torch.ones_like(complements, dtype=logits.dtype)
+    ones = logits.new_ones(1, 1).expand(complements.shape)  # no (B, K) memory
     counts = torch.zeros_like(logits).scatter_add(1, complements, ones)  # n_k: how often class k is a complement
-    return _negative.negative(logits, counts, _check_gamma(gamma), mean=_is_mean(reduction))
+    return _negative.negative(logits, counts, check_gamma(gamma), mean=_is_mean(reduction))
 
 
 def nl_exhaustive(logits: Tensor, labels: Tensor, *, reduction: Reduction = "none") -> Tensor:
@@ -114,7 +114,7 @@ def nl_plus_exhaustive(logits: Tensor, labels: Tensor, gamma: float = 1.0, *, re
     """
     logits = check_logits(logits)
     labels = check_labels(labels, logits)
-    return _negative.negative_exhaustive(logits, labels, _check_gamma(gamma), mean=_is_mean(reduction))
+    return _negative.negative_exhaustive(logits, labels, check_gamma(gamma), mean=_is_mean(reduction))
 
 
 def pl_plus(logits: Tensor, targets: Tensor, n: int = 3) -> Tensor:
@@ -126,8 +126,7 @@ def pl_plus(logits: Tensor, targets: Tensor, n: int = 3) -> Tensor:
     >>> pl_plus(torch.zeros(1, 2), torch.tensor([0]), n=1)  # (1 + 1/2) (1 + 1/4) log 2
     tensor([1.2997])
     """
-    if n < -1:
-        raise ValueError(f"n must be an integer >= -1 (the paper has 3), got {n}")
+    check_n(n)
     log_p = -pl(logits, targets)
     weight = torch.ones_like(log_p)
     power = log_p.detach().exp()
@@ -197,7 +196,8 @@ def gce_truncated(logits: Tensor, labels: Tensor, q: float = 0.7, k: float = 0.5
     """
     if not 0 < k < 1:
         raise ValueError(f"k must lie in (0, 1), got {k}")
-    return gce(logits, labels, q).clamp_max((1 - k**q) / q)
+    loss, limit = gce(logits, labels, q), (1 - k**q) / q
+    return torch.where(loss < limit, loss, limit)  # a clamp would still let p_y = k learn
 
 
 def rce(logits: Tensor, labels: Tensor, log_zero: float = -9.210340371976182) -> Tensor:
@@ -269,7 +269,7 @@ def nfl_rce(logits: Tensor, labels: Tensor, alpha: float = 1.0, beta: float = 1.
 def _focal_terms(logits: Tensor, gamma: float) -> Tensor:
     """-(1 - p_k)^gamma log p_k for every class, the factor constant: (B, C) -> (B, C)."""
     log_p = logits.log_softmax(1)
-    if _check_gamma(gamma) == 0:
+    if check_gamma(gamma) == 0:
         return -log_p
     return -(gamma * _negative.log_keep(logits.detach())).exp() * log_p
 
@@ -282,9 +282,3 @@ def _is_mean(reduction: Reduction) -> bool:
     if reduction not in ("none", "mean"):
         raise ValueError(f'reduction must be "none" or "mean", got {reduction!r}')
     return reduction == "mean"
-
-
-def _check_gamma(gamma: float) -> float:
-    if not 0 <= gamma < float("inf"):
-        raise ValueError(f"gamma must be a finite number >= 0, got {gamma}")
-    return float(gamma)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from jnpl import complement
 from jnpl import functional as JF
+from jnpl._checks import check_gamma, check_n
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,11 +41,16 @@ class Draws(NamedTuple):
 
 
 class JNPLTerms(NamedTuple):
-    """The parts of one JNPL step: scalars, and the number of samples that PL+ selected."""
+    """The parts of one JNPL step, all scalars: NL+ over the batch, PL+ *summed* over the selected, and their number."""
 
     nl_plus: Tensor
-    pl_plus: Tensor
+    pl_plus_sum: Tensor
     selected: Tensor
+
+    @property
+    def pl_plus(self) -> Tensor:
+        """PL+ over the selected; exactly 0 if there are none."""
+        return self.pl_plus_sum / self.selected.clamp_min(1)
 
 
 def class_weights(labels: Tensor, num_classes: int) -> Tensor:
@@ -85,22 +91,26 @@ class _Negative(nn.Module):
         self.num_classes = num_classes
         self.complements = complements
         self.num_complements = num_complements or complement.default_count(num_classes)
-        self.gamma = gamma
+        self.gamma = check_gamma(gamma)
         self.register_buffer("class_weight", _as_weight(class_weight, labels, num_classes))
 
-    def draw(self, labels: Tensor, generator: torch.Generator | None = None) -> Tensor | None:
+    def draw(
+        self, labels: Tensor, generator: torch.Generator | None = None, rows: tuple[int, int, int] | None = None
+    ) -> Tensor | None:
         """Complements for a batch, (B,) -> (B, K), or None if all are used."""
         if self.complements == "exhaustive":
             return None
-        return complement.sample(labels, self.num_classes, self.num_complements, generator)
+        return complement.sample(labels, self.num_classes, self.num_complements, generator, rows)
 
     def forward(self, logits: Tensor, labels: Tensor, complements: Tensor | None) -> Tensor:
+        if logits.shape[-1] != self.num_classes:
+            raise ValueError(f"logits must have {self.num_classes} classes, got shape {tuple(logits.shape)}")
         reduction: JF.Reduction = "mean" if self.class_weight is None else "none"
         if complements is None:
             losses = JF.nl_plus_exhaustive(logits, labels, self.gamma, reduction=reduction)
         else:
             losses = JF.nl_plus(logits, complements, self.gamma, reduction=reduction)
-        return losses if self.class_weight is None else (self.class_weight[labels] * losses).mean()
+        return losses if self.class_weight is None else (self.class_weight[labels.long()] * losses).mean()
 
 
 class NLPlusLoss(nn.Module):
@@ -156,9 +166,7 @@ class PLPlusLoss(nn.Module):
 
     def __init__(self, n: int = 3) -> None:
         super().__init__()
-        if n < -1:
-            raise ValueError(f"n must be an integer >= -1 (the paper has 3), got {n}")
-        self.n = n
+        self.n = check_n(n)
 
     def forward(
         self, logits: Tensor, generator: torch.Generator | None = None, uniforms: Tensor | None = None
@@ -208,16 +216,20 @@ class JNPLLoss(nn.Module):
         self.positive = PLPlusLoss(n)
         self.pl_weight = pl_weight
 
-    def draw(self, labels: Tensor, generator: torch.Generator | None = None) -> Draws:
-        """The random numbers of one step: complements first, then the uniforms of Algorithm 1."""
-        complements = self.negative.draw(labels, generator)
-        return Draws(complements, _uniforms(labels, generator))
+    def draw(
+        self, labels: Tensor, generator: torch.Generator | None = None, rows: tuple[int, int, int] | None = None
+    ) -> Draws:
+        """The random numbers of one step: complements first, then the uniforms of Algorithm 1.
+
+        `rows` = (start, stop, total): which rows of a batch shared by several processes these are.
+        """
+        complements = self.negative.draw(labels, generator, rows)
+        return Draws(complements, _uniforms(labels, generator, rows))
 
     def terms(self, logits: Tensor, labels: Tensor, draws: Draws) -> JNPLTerms:
         """NL+ over the batch, PL+ over the selected, and their number: (B, C), (B,) -> (), (), ()."""
         nl_plus = self.negative(logits, labels, draws.complements)
-        total, selected = self.positive.total(logits, draws.uniforms)
-        return JNPLTerms(nl_plus, total / selected.clamp_min(1), selected)
+        return JNPLTerms(nl_plus, *self.positive.total(logits, draws.uniforms))
 
     def forward(
         self,
@@ -301,9 +313,10 @@ class NFLRCELoss(nn.Module):
         return JF.nfl_rce(logits, labels, self.alpha, self.beta, self.gamma).mean()
 
 
-def _uniforms(batch: Tensor, generator: torch.Generator | None) -> Tensor:
+def _uniforms(batch: Tensor, generator: torch.Generator | None, rows: tuple[int, int, int] | None = None) -> Tensor:
     device = batch.device if generator is None else generator.device
-    return torch.rand(batch.shape[0], generator=generator, device=device).to(batch.device)
+    start, _, total = rows or (0, 0, len(batch))
+    return torch.rand(total, generator=generator, device=device)[start : start + len(batch)].to(batch.device)
 
 
 def _as_weight(class_weight: Tensor | Sequence[float] | str, labels: Tensor | None, num_classes: int) -> Tensor | None:

@@ -2,43 +2,104 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import torch
 
-from jnpl.data.batches import shuffled
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
+    from lightning_fabric import Fabric
     from torch import Tensor
 
+    from jnpl.config import Training
+    from jnpl.data.batches import Batch
+    from jnpl.data.feed import Feed
     from jnpl.ledger import Ledger
-    from jnpl.methods.base import Method
+    from jnpl.methods.base import Method, StepOutput
+
+
+@dataclass
+class Progress:
+    """Where a run stands: with weights, optimiser and ledger, all that a resume needs."""
+
+    epoch: int = 0
+    step: int = 0  # steps of this epoch that are done
+    sums: dict[str, Tensor] = field(default_factory=dict)  # what the method reported this epoch, times samples
+    samples: int = 0
+
+    def add(self, batch: Batch, output: StepOutput) -> None:
+        """Count a step."""
+        for name, value in {"loss": output.loss, **output.scalars}.items():
+            weighted = value.detach().float() * len(batch.labels)
+            self.sums[name] = self.sums[name] + weighted if name in self.sums else weighted
+        self.samples += len(batch.labels)
+        self.step += 1
+
+    def means(self) -> dict[str, float]:
+        """Of what the method reported this epoch, over samples."""
+        return {name: value.item() / max(self.samples, 1) for name, value in self.sums.items()}
 
 
 def train(
     method: Method,
-    inputs: Tensor,
-    labels: Tensor,
-    *,
-    epochs: int,
-    batch_size: int,
     optimizer: torch.optim.Optimizer,
+    feed: Feed,
     ledger: Ledger,
-    generator: torch.Generator,
-) -> Iterator[dict[str, Any]]:
-    """Train on (N, ...) inputs and (N,) given labels; yields the epoch's mean of every number the method reports."""
-    for epoch in range(epochs):
+    settings: Training,
+    fabric: Fabric,
+    progress: Progress,
+    after_step: Callable[[], None],
+    after_epoch: Callable[[], None],
+) -> None:
+    """Train from where `progress` stands to the last epoch. `method` and `optimizer` come from `fabric.setup`."""
+    steps = feed.steps()
+    while progress.epoch < settings.epochs:
+        for group in optimizer.param_groups:
+            group["lr"] = settings.lr_at(progress.epoch)
         method.train()
-        sums: dict[str, Tensor] = {}
-        for batch in shuffled(inputs, labels, batch_size, generator):
-            output = method.step(batch)
-            optimizer.zero_grad(set_to_none=True)
-            torch.autograd.backward(output.loss)
-            # The prediction of the augmented view before the update is what NLNL and the paper average.
-            ledger.record(batch.index, output.logits.detach().softmax(1), epoch)
-            optimizer.step()
-            for name, value in {"loss": output.loss, **output.scalars}.items():
-                sums[name] = sums.get(name, torch.zeros(())) + value.detach() * len(batch.labels)
-        yield {"epoch": epoch, **{name: value.item() / len(labels) for name, value in sums.items()}}
+        for batch in feed.epoch(progress.epoch, progress.step):
+            output = method(batch)
+            # Processes average their gradients: weigh each by its share of the batch.
+            share = len(batch.labels) * fabric.world_size / batch.rows.total
+            fabric.backward(output.loss * (share / settings.accumulate))
+            # The prediction of the augmented view, before the update, is what NLNL and the paper average.
+            ledger.record(*gather(batch, output, fabric), progress.epoch)
+            progress.add(batch, output)
+            if progress.step % settings.accumulate == 0 or progress.step == steps:
+                if settings.clip_norm is not None:
+                    fabric.clip_gradients(method, optimizer, max_norm=settings.clip_norm)
+                optimizer.step()
+                optimizer.zero_grad(set_to_none=True)
+                after_step()
+        after_epoch()
+        progress.epoch, progress.step, progress.sums, progress.samples = progress.epoch + 1, 0, {}, 0
+
+
+def gather(batch: Batch, output: StepOutput, fabric: Fabric) -> tuple[Tensor, Tensor]:
+    """Positions (B,) and probabilities (B, C) of the whole batch, from all processes that share it."""
+    probs = output.logits.detach().float().softmax(1)
+    if fabric.world_size == 1:
+        return batch.index, probs
+    most = -(-batch.rows.total // fabric.world_size)  # all processes must send as much
+    index = torch.full((most,), -1, device=probs.device)
+    index[: len(batch.index)] = batch.index.to(probs.device)
+    padded = probs.new_zeros(most, probs.shape[1])
+    padded[: len(probs)] = probs
+    everyone = torch.as_tensor(fabric.all_gather(index)).reshape(-1)
+    values = torch.as_tensor(fabric.all_gather(padded)).reshape(-1, probs.shape[1])
+    return everyone[everyone >= 0], values[everyone >= 0]
+
+
+@torch.inference_mode()
+def accuracy(method: Method, feed: Feed, fabric: Fabric) -> float:
+    """Share of a feed's labels that the method predicts, in evaluation mode; over all processes."""
+    method.eval()
+    counts = torch.zeros(2, dtype=torch.float64)
+    for inputs, labels, _ in feed.evaluation():
+        right = method.predict(inputs).argmax(1) == labels
+        counts += torch.tensor([int(right.sum()), len(labels)])
+    if fabric.world_size > 1:
+        counts = torch.as_tensor(fabric.all_reduce(counts.to(fabric.device), reduce_op="sum")).cpu()
+    return float(counts[0] / counts[1])

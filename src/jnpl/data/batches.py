@@ -1,28 +1,76 @@
-"""Batches that know which samples they hold."""
+"""Batches that know which samples they hold, in an order that depends on seed and epoch alone."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import hashlib
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy as np
+    import numpy.typing as npt
     from torch import Tensor
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Inputs (B, ...), given labels (B,) and the samples' positions in the data set (B,)."""
+class Rows(NamedTuple):
+    """Which rows of a batch shared by several processes are this process's own."""
+
+    start: int
+    stop: int
+    total: int
+
+
+class Batch(NamedTuple):
+    """Inputs (B, ...), given labels (B,), positions in the data set (B,), and where a step's randomness comes from."""
 
     inputs: Tensor
     labels: Tensor
-    index: Tensor
+    index: Tensor  # type: ignore[assignment]  # tuple.index is not missed
+    generator: torch.Generator
+    rows: Rows
 
 
-def shuffled(inputs: Tensor, labels: Tensor, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
-    """One epoch over (N, ...) inputs and (N,) labels in random order, the last partial batch included."""
-    for index in torch.split(torch.randperm(len(labels), generator=generator), batch_size):
-        yield Batch(inputs[index], labels[index], index)
+def generator_for(seed: int, *place: int | str) -> torch.Generator:
+    """A generator for one place of a run, such as ("step", epoch, step).
+
+    Nothing is carried from one place to the next: a run resumes exactly from its position alone, and processes that
+    share a batch draw the same numbers.
+
+    >>> int(torch.randint(100, (), generator=generator_for(0, "order", 3))) == int(
+    ...     torch.randint(100, (), generator=generator_for(0, "order", 3)))
+    True
+    """
+    digest = hashlib.sha256(repr((seed, *place)).encode()).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest[:8], "little") >> 1)
+
+
+def order(samples: npt.NDArray[np.int64], batch_size: int, seed: int, epoch: int, world: int = 1) -> list[Tensor]:
+    """One epoch's batches of positions, the last partial one included: (N,) -> list of (B,).
+
+    A last batch too small for every process to have a sample of it joins the one before.
+    """
+    shuffled = torch.from_numpy(samples)[torch.randperm(len(samples), generator=generator_for(seed, "order", epoch))]
+    batches = list(torch.split(shuffled, batch_size))
+    if len(batches) > 1 and len(batches[-1]) < world:
+        batches[-2:] = [torch.cat(batches[-2:])]
+    return batches
+
+
+def own_rows(total: int, rank: int, world: int) -> Rows:
+    """The rows of a shared batch that belong to one process, as even as can be.
+
+    >>> [own_rows(5, rank, 2)[:2] for rank in range(2)]
+    [(0, 3), (3, 5)]
+    """
+    share, left = divmod(total, world)
+    start = rank * share + min(rank, left)
+    return Rows(start, start + share + (rank < left), total)
+
+
+def evaluation(samples: int, batch_size: int, rank: int = 0, world: int = 1) -> Iterator[Tensor]:
+    """All positions in order, this process's part of them, in batches: -> (B,)."""
+    rows = own_rows(samples, rank, world)
+    yield from torch.split(torch.arange(rows.start, rows.stop), batch_size)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from torch import nn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from torch import Tensor
 
@@ -24,15 +24,24 @@ class StepOutput(NamedTuple):
 
 
 class Method(nn.Module, ABC):
-    """A network and what one batch teaches it. Optimiser, device and data belong to the loop."""
+    """A network and what one batch teaches it. Optimiser, device and data belong to the loop.
+
+    The loss is a mean over the batch's own samples; `sum_over_processes` adds up a tensor over all processes that
+    share a batch, for the rare term that is not (it is the identity for one process).
+    """
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
+        self.sum_over_processes: Callable[[Tensor], Tensor] = lambda tensor: tensor
 
     @abstractmethod
     def step(self, batch: Batch) -> StepOutput:
         """Look at one batch."""
+
+    def forward(self, batch: Batch) -> StepOutput:
+        """The step, where wrappers for several processes expect it."""
+        return self.step(batch)
 
     def predict(self, inputs: Tensor) -> Tensor:
         """Logits for new inputs: (B, ...) -> (B, C)."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from jnpl.methods.base import Method, StepOutput
 
 if TYPE_CHECKING:
-    import torch
     from torch import nn
 
     from jnpl.data.batches import Batch
@@ -15,18 +14,20 @@ if TYPE_CHECKING:
 
 
 class JNPL(Method):
-    """One network, one stage, two losses; random draws come from the run's generator."""
+    """One network, one stage, two losses."""
 
-    def __init__(self, model: nn.Module, loss: JNPLLoss, generator: torch.Generator) -> None:
+    def __init__(self, model: nn.Module, loss: JNPLLoss) -> None:
         super().__init__(model)
         self.loss = loss
-        self.generator = generator
 
     def step(self, batch: Batch) -> StepOutput:
         """Look at one batch."""
         logits = self.model(batch.inputs)
-        terms = self.loss.terms(logits, batch.labels, self.loss.draw(batch.labels, self.generator))
-        loss = terms.nl_plus + self.loss.pl_weight * terms.pl_plus
-        return StepOutput(
-            loss, logits, {"nl_plus": terms.nl_plus, "pl_plus": terms.pl_plus, "selected": terms.selected}
-        )
+        draws = self.loss.draw(batch.labels, batch.generator, batch.rows)
+        terms = self.loss.terms(logits, batch.labels, draws)
+        # PL+ is a mean over the selected of the whole batch (Algorithm 1), also where processes share it.
+        selected = self.sum_over_processes(terms.selected.float())
+        pl_plus = terms.pl_plus_sum / selected.clamp_min(1) * (batch.rows.total / len(batch.labels))
+        loss = terms.nl_plus + self.loss.pl_weight * pl_plus
+        share = terms.selected / len(batch.labels)
+        return StepOutput(loss, logits, {"nl_plus": terms.nl_plus, "pl_plus": pl_plus, "selected": share})

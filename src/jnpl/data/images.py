@@ -1,0 +1,189 @@
+"""Image files, read one by one; a file is never trusted, and a bad one costs one sample and not the run."""
+
+from __future__ import annotations
+
+import os
+import stat
+from functools import cache
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import numpy as np
+from PIL import Image, UnidentifiedImageError
+
+from jnpl.data.source import UnreadableError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jnpl.data.source import Array, Kind, Labels
+
+MAX_PIXELS = 1024**3 // 4 // 3  # 89 million: from here Pillow speaks of decompression bombs; twice that it refuses
+ORIENTATION = 0x0112  # the EXIF tag
+# EPS starts Ghostscript on the file's own program; the others are names without a decoder (WMF: but on Windows).
+REFUSED = frozenset({"BUFR", "EPS", "GRIB", "HDF5", "MPEG", "WMF"})
+_TURN = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+
+class ImageFiles:
+    """N image files, given by path: `read` gives uint8 RGB (H, W, 3).
+
+    Relative paths count from `root`, else from the working directory. A million paths are one string of bytes and
+    one array, which worker processes share.
+    """
+
+    def __init__(self, paths: Sequence[Path] | Sequence[str], root: Path | None = None) -> None:
+        encoded = [os.fsencode(path) for path in paths]
+        self._root = os.path.abspath(root or Path.cwd())  # noqa: PTH100 - a string, joined a million times
+        self._names = b"".join(encoded)
+        self._ends = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)), dtype=np.int64)
+
+    @property
+    def kind(self) -> Kind:
+        """Images."""
+        return "image"
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def path(self, position: int) -> Path:
+        """Where the sample at `position` lies."""
+        return Path(self._where(position))
+
+    def read(self, position: int, size: int | None = None) -> Array:
+        """Sample at `position`: uint8 (H, W, 3), or (size, size, 3). Raises UnreadableError."""
+        where = self._where(position)
+        try:
+            found = Path(where).stat()
+        except (OSError, ValueError) as error:  # ValueError: a null byte in the path
+            raise UnreadableError(_system_reason(error)) from error
+        if not stat.S_ISREG(found.st_mode):  # a folder, or a pipe that would be waited on for ever
+            raise UnreadableError("not a file")
+        if found.st_size == 0:
+            raise UnreadableError("empty file")
+        return decode(where, size)
+
+    def sizes(self) -> Labels:
+        """(N,) bytes of each file; 0 where there is none."""
+        return np.fromiter((_size(self._where(position)) for position in range(len(self))), np.int64, len(self))
+
+    def _where(self, position: int) -> str:
+        position = range(len(self))[position]  # negative counts from the end; beyond it is an IndexError
+        start = 0 if position == 0 else int(self._ends[position - 1])
+        return os.path.join(self._root, os.fsdecode(self._names[start : int(self._ends[position])]))  # noqa: PTH118
+
+
+def decode(file: str | Path | IO[bytes], size: int | None = None) -> Array:
+    """Decode an image file: uint8 RGB (H, W, 3), or (size, size, 3). Raises UnreadableError.
+
+    An animation gives its first frame.
+    """
+    try:
+        with Image.open(file, formats=_formats()) as picture:
+            if picture.width * picture.height > MAX_PIXELS:
+                raise UnreadableError(f"too large: {picture.width} x {picture.height} pixels")  # noqa: TRY301
+            if size is not None:
+                picture.draft("RGB", (size, size))  # a JPEG is decoded at 1/2, 1/4 or 1/8 where that is enough
+            picture.load()
+            return pixels(picture, size)
+    except UnreadableError:
+        raise
+    except UnidentifiedImageError as error:
+        raise UnreadableError("not an image that Pillow can open") from error
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise UnreadableError(f"too large: {_one_line(error)}") from error
+    except MemoryError as error:
+        raise UnreadableError("too large for the memory") from error
+    except Exception as error:  # a damaged file makes a decoder raise anything
+        raise UnreadableError(_system_reason(error)) from error
+
+
+def pixels(picture: Image.Image, size: int | None = None) -> Array:
+    """Turn a picture into uint8 RGB (H, W, 3), or (size, size, 3).
+
+    It is turned upright as its EXIF data say, and what is transparent becomes white. 16 bits lose their lower half;
+    whole numbers of 32 bits and floats, which have no agreed range, are spread from their least to their greatest.
+
+    >>> pixels(Image.new("LA", (1, 1), (0, 0))).tolist()
+    [[[255, 255, 255]]]
+    """
+    turn = _TURN.get(_orientation(picture))
+    if picture.mode.startswith("I") or picture.mode == "F":
+        picture = Image.fromarray(_eight_bits(np.asarray(picture), sixteen=_is_sixteen(picture)))
+    if picture.has_transparency_data:
+        solid = picture.convert("RGBA")
+        white = Image.new("RGBA", solid.size, "white")
+        picture = Image.alpha_composite(white, solid)
+    if picture.mode != "RGB":
+        picture = picture.convert("RGB")
+    if turn is not None:
+        picture = picture.transpose(turn)
+    if size is not None and picture.size != (size, size):
+        picture = picture.resize((size, size), Image.Resampling.BILINEAR, reducing_gap=2.0)
+    return np.array(picture)  # a copy: the picture's own memory is read-only
+
+
+@cache
+def extensions() -> frozenset[str]:
+    """Return the file extensions, in lower case and with the dot, of the formats that `decode` opens."""
+    formats = {*_formats(), "MPO"}  # an MPO is opened as the JPEG that it starts with
+    return frozenset(ending.lower() for ending, name in Image.registered_extensions().items() if name in formats)
+
+
+@cache
+def _formats() -> tuple[str, ...]:
+    Image.init()
+    return tuple(name for name in Image.ID if name not in REFUSED)
+
+
+def _orientation(picture: Image.Image) -> int:
+    try:
+        found = picture.getexif().get(ORIENTATION, 1)
+    except Exception:  # noqa: BLE001 - the picture is fine even where the notes beside it are not
+        return 1
+    return found if isinstance(found, int) else 1
+
+
+def _is_sixteen(picture: Image.Image) -> bool:
+    return picture.mode.startswith("I;16") or (picture.mode == "I" and picture.format in ("PNG", "PPM"))
+
+
+def _eight_bits(values: Array, *, sixteen: bool) -> Array:
+    """Grey values (H, W) of more than 8 bits -> uint8 (H, W)."""
+    if sixteen:
+        return (values.astype(np.int64).clip(0, 65535) >> 8).astype(np.uint8)
+    low, high = float(values.min()), float(values.max())
+    if not np.isfinite(high - low):
+        raise UnreadableError("holds pixels that are not finite")
+    spread = (values.astype(np.float64) - low) * (255 / (high - low) if high > low else 0)
+    return np.rint(spread).astype(np.uint8)
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size  # noqa: PTH116 - a million times
+    except (OSError, ValueError):
+        return 0
+
+
+def _system_reason(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "no such file"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    if "truncated" in str(error).lower():
+        return "truncated image"
+    return f"damaged image: {_one_line(error)}"
+
+
+def _one_line(error: BaseException) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 120 else f"{text[:117]}..."

@@ -1,0 +1,210 @@
+"""From what the user calls DATA to a source: a folder, a table, an .npz, a known name, or a data set of the hub."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jnpl.data.source import InMemory, Source
+from jnpl.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+TABLES = (".csv", ".tsv", ".parquet")
+HUB = "hf:"
+DIGITS_TEST = 397
+
+
+@dataclass(frozen=True)
+class Known:
+    """A data set with a name."""
+
+    name: str
+    classes: int
+    samples: int  # to train on
+    test_samples: int
+    what: str
+    origin: str
+    licence: str
+
+
+_CIFAR_URL = "https://www.cs.toronto.edu/~kriz/cifar.html"
+_CIFARN_URL = "https://github.com/UCSC-REAL/cifar-10-100n"
+_CIFAR_TERMS = "no licence stated; cite Krizhevsky (2009)"
+_CIFARN_TERMS = "labels CC BY-NC 4.0: fetch them yourself"
+DATASETS = (
+    Known(
+        "digits", 10, 1400, DIGITS_TEST, "8x8 handwritten digits, as vectors", "ships with scikit-learn", "CC BY 4.0"
+    ),
+    Known("cifar10", 10, 50_000, 10_000, "32x32 colour photographs", _CIFAR_URL, _CIFAR_TERMS),
+    Known("cifar100", 100, 50_000, 10_000, "32x32 colour photographs", _CIFAR_URL, _CIFAR_TERMS),
+    Known("cifar10n", 10, 50_000, 10_000, "CIFAR-10 with labels of human annotators", _CIFARN_URL, _CIFARN_TERMS),
+    Known("cifar100n", 100, 50_000, 10_000, "CIFAR-100 with labels of human annotators", _CIFARN_URL, _CIFARN_TERMS),
+    Known(
+        "clothing1m",
+        14,
+        1_000_000,
+        10_526,
+        "clothes from web shops, labelled by their surrounding text",
+        "https://github.com/Cysu/noisy_label",
+        "research only; ask its authors for it",
+    ),
+)
+
+
+def open_source(
+    data: Any,
+    *,
+    root: str | os.PathLike[str] | None = None,
+    image_column: str | None = None,
+    label_column: str | None = None,
+    true_label_column: str | None = None,
+    feature_columns: Sequence[str] | None = None,
+    embedding_column: str | None = None,
+    image_root: str | os.PathLike[str] | None = None,
+    noise: str | None = None,
+    config: str | None = None,
+    seed: int = 0,
+) -> Source:
+    """Open whatever `data` names or is.
+
+    Text is a name from `DATASETS`, `hf:NAME`, or a path: a folder of class folders, a .csv, .tsv or .parquet table,
+    or an .npz. A name goes before a path: write `./cifar10` for a folder called so. A Path is always a path.
+    Otherwise `data` is a Source, a data frame, a pair (x, y), a Hugging Face data set, or any data set of
+    (input, label) items.
+
+    `root` is where named data sets lie. Columns are for tables and the hub, `image_root` for tables, `config` for
+    the hub, `noise` for the choice of human labels in cifar10n and cifar100n, `seed` for the split of digits; an
+    option that has no meaning for `data` is refused.
+    """
+    columns = {
+        "image_column": image_column,
+        "label_column": label_column,
+        "true_label_column": true_label_column,
+        "feature_columns": feature_columns,
+        "embedding_column": embedding_column,
+    }
+    special = {"image_root": image_root, "noise": noise, "config": config}
+    given: dict[str, Any] = {name: value for name, value in {**columns, **special}.items() if value is not None}
+
+    if _is_table(data):
+        from jnpl.data import table  # noqa: PLC0415 - every kind of data loads its own libraries only
+
+        _refuse(given, {*columns, "image_root"}, "a table")
+        return table.load(data, **given)
+    if _is_hub(data):
+        from jnpl.data import hf  # noqa: PLC0415
+
+        _refuse(given, {*columns, "config"}, "a Hugging Face data set")
+        return hf.load(data.removeprefix(HUB) if isinstance(data, str) else data, **given)
+    if isinstance(data, str) and data in names():
+        _refuse(given, {"noise"} if data in ("cifar10n", "cifar100n") else set(), data)
+        return _named(data, root, noise, seed)
+    if isinstance(data, str | os.PathLike):
+        return _at(data, given)
+    _refuse(given, set(), f"data of type {type(data).__name__}")
+    return _object(data)
+
+
+def names() -> tuple[str, ...]:
+    """Return the names in `DATASETS`."""
+    return tuple(known.name for known in DATASETS)
+
+
+def _at(data: str | os.PathLike[str], given: dict[str, Any]) -> Source:
+    """Open a folder or an .npz, for which none of the given options has a meaning."""
+    path = Path(data)
+    if path.is_dir():
+        _refuse(given, set(), f"the folder {str(data)!r}")
+        from jnpl.data import folder  # noqa: PLC0415
+
+        return folder.load(path)
+    if not path.exists():
+        near = difflib.get_close_matches(str(data), names(), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise InputError(
+            f"no such file or folder: {str(data)!r}, and no data set is called so ({', '.join(names())}, hf:NAME){hint}"
+        )
+    if path.suffix.lower() == ".npz":
+        _refuse(given, set(), f"the .npz {str(data)!r}")
+        from jnpl.data import arrays  # noqa: PLC0415
+
+        return arrays.load(path)
+    raise InputError(f"data is a folder of class folders, one of {', '.join(TABLES)}, or an .npz, not {str(data)!r}")
+
+
+def _object(data: Any) -> Source:
+    if isinstance(data, Source):
+        return data
+    if isinstance(data, tuple) and len(data) == 2:
+        from jnpl.data import arrays  # noqa: PLC0415
+
+        return arrays.from_arrays(*data)
+    if isinstance(data, np.ndarray) or not (hasattr(data, "__getitem__") and hasattr(data, "__len__")):
+        raise InputError(f"data must be a path, a name, a data frame, (x, y) or a data set, not {type(data).__name__}")
+    from jnpl.data import items  # noqa: PLC0415
+
+    return items.from_dataset(data)
+
+
+def _named(name: str, root: str | os.PathLike[str] | None, noise: str | None, seed: int) -> Source:
+    if name == "digits":
+        return _digits(seed)
+    if name in ("cifar10", "cifar100"):
+        from jnpl.data import cifar  # noqa: PLC0415
+
+        return cifar.load(name, root)
+    if name in ("cifar10n", "cifar100n"):
+        from jnpl.data import cifarn  # noqa: PLC0415
+
+        return cifarn.load(name, root, noise=noise)
+    from jnpl.data import clothing1m  # noqa: PLC0415
+    from jnpl.data.download import data_root  # noqa: PLC0415
+
+    base = data_root(root)
+    inside = next((base / folder for folder in ("clothing1m", "Clothing1M") if (base / folder).is_dir()), base)
+    return clothing1m.load(inside)
+
+
+def _digits(seed: int) -> Source:
+    """Scikit-learn's digits: 1,400 vectors (64,) in 0..1 and 397 for the test, split by class with `seed`."""
+    from sklearn.datasets import load_digits  # noqa: PLC0415
+    from sklearn.model_selection import train_test_split  # noqa: PLC0415
+
+    bunch = load_digits()
+    values, target = (bunch.data / 16).astype(np.float32), bunch.target.astype(np.int64)
+    train, test, labels, test_labels = train_test_split(
+        values, target, test_size=DIGITS_TEST, random_state=seed, stratify=target
+    )
+    classes = tuple(range(10))
+    held_out = Source("digits/test", InMemory(test), test_labels, classes, np.arange(len(test)))
+    ids = np.arange(len(train))
+    return Source("digits", InMemory(train), labels, classes, ids, true_labels=labels.copy(), test=held_out)
+
+
+def _is_table(data: Any) -> bool:
+    if isinstance(data, str | os.PathLike):
+        text = os.fspath(data)
+        return not text.startswith(HUB) and Path(text).suffix.lower() in TABLES and not Path(text).is_dir()
+    return _comes_from(data, "pandas") and hasattr(data, "columns")
+
+
+def _is_hub(data: Any) -> bool:
+    return data.startswith(HUB) if isinstance(data, str) else _comes_from(data, "datasets")
+
+
+def _comes_from(data: Any, library: str) -> bool:
+    """Whether the class of `data`, or one that it is derived from, is of a library; without importing it."""
+    return any(kind.__module__.partition(".")[0] == library for kind in type(data).__mro__)
+
+
+def _refuse(given: dict[str, Any], allowed: set[str], what: str) -> None:
+    strange = [name for name in given if name not in allowed]
+    if strange:
+        raise InputError(f"{', '.join(strange)} has no meaning for {what}")

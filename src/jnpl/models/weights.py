@@ -1,0 +1,194 @@
+"""Weights from a file or the web into a network: tensors only, no code, every name and shape accounted for."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urldefrag, urlsplit
+
+import torch
+from torch import Tensor
+
+from jnpl.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import nn
+
+SUFFIXES = (".pth", ".pt", ".safetensors")
+HEAD = "fc."
+PREFIX = "module."  # what torch.nn.DataParallel and DistributedDataParallel put before every name
+COUNTER = ".num_batches_tracked"  # the files of PyTorch before 0.4.1 lack it, torchvision's among them
+DIGITS = {"md5": 32, "sha256": 64}  # hexadecimal digits of each digest
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedWeights:
+    """Names of the model that were filled from the file, and head names left as they were: other class count."""
+
+    loaded: tuple[str, ...]
+    skipped_head: tuple[str, ...]
+
+
+def load_weights(model: nn.Module, where: str | os.PathLike[str], *, digest: str | None = None) -> LoadedWeights:
+    """Fill `model` from a .pth, .pt or .safetensors file or its http(s) address; all names or none.
+
+    A `fc.` head made for another number of classes is left out, and the answer says so. `digest`, "sha256:..." or
+    "md5:...", is checked before the file is read; an address must come with one, here or after a `#` at its end.
+    Files that hold more than tensors are refused, and nothing in them is run.
+
+    >>> import tempfile
+    >>> from jnpl.models.small import resnet8
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     torch.save(resnet8(10).state_dict(), Path(folder, "ten.pth"))
+    ...     load_weights(resnet8(3), Path(folder, "ten.pth")).skipped_head
+    ('fc.weight', 'fc.bias')
+    """
+    source = os.fspath(where)
+    _, found = _bare(_read(_local(where, digest), source))
+    own_state = model.state_dict()
+    prefix, own = _bare({name: value for name, value in own_state.items() if isinstance(value, Tensor)})
+    skipped = _other_head(found, own)
+    _fit(found, own, skipped, source)
+    loaded = [name for name in own if name in found and name not in skipped]
+    own_state.update({prefix + name: found[name] for name in loaded})
+    model.load_state_dict(own_state)
+    return LoadedWeights(tuple(prefix + name for name in loaded), tuple(prefix + name for name in skipped))
+
+
+def one_line(error: BaseException, width: int = 200) -> str:
+    """What an exception says, in one short line.
+
+    >>> one_line(KeyError("conv1"))
+    "KeyError: 'conv1'"
+    """
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def _local(where: str | os.PathLike[str], digest: str | None) -> Path:
+    """The file itself, checked against its digest; fetched first if `where` is an address."""
+    name = os.fspath(where)
+    if name.lower().startswith(("http://", "https://")):
+        return _fetched(name, digest)
+    path = Path(name)
+    _check_suffix(path.suffix, name)
+    if not path.is_file():
+        raise InputError(f"no weights file {name!r}")
+    if digest is not None:
+        _check_digest(path, digest)
+    return path
+
+
+def _fetched(address: str, digest: str | None) -> Path:
+    from jnpl.data.download import data_root, fetch  # noqa: PLC0415 - the network only when it is asked for
+
+    url, fragment = urldefrag(address)
+    file = PurePosixPath(unquote(urlsplit(url).path).replace("\\", "/"))
+    _check_suffix(file.suffix, address)
+    expected = digest or fragment
+    if not expected:
+        raise InputError(f"weights from the web need their digest: append #sha256:<64 digits> to {address!r}")
+    key = hashlib.sha256(url.encode()).hexdigest()[:12]  # two addresses may end in the same file name
+    return fetch(url, data_root(None) / "weights" / key / file.name, digest=expected)
+
+
+def _check_suffix(suffix: str, name: str) -> None:
+    if suffix.lower() not in SUFFIXES:
+        raise InputError(f"weights must be a file ending in {', '.join(SUFFIXES)}, got {name!r}")
+
+
+def _check_digest(path: Path, digest: str) -> None:
+    algorithm, _, expected = digest.lower().partition(":")
+    if not re.fullmatch(r"[0-9a-f]+", expected) or DIGITS.get(algorithm) != len(expected):
+        raise InputError(f"a digest reads 'md5:<32 digits>' or 'sha256:<64 digits>', not {digest!r}")
+    total = hashlib.new(algorithm, usedforsecurity=False)
+    try:
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                total.update(block)
+    except OSError as error:
+        raise InputError(f"cannot read {str(path)!r}: {error.strerror or error}") from error
+    if total.hexdigest() != expected:
+        raise InputError(f"{str(path)!r} has the wrong {algorithm}: expected {expected}, got {total.hexdigest()}")
+
+
+def _read(path: Path, source: str) -> dict[str, Tensor]:
+    """The named tensors of a file; weights-only, so a pickle that would run code is refused before it does."""
+    state: Any
+    try:
+        if path.suffix.lower() == ".safetensors":
+            from safetensors.torch import load_file  # noqa: PLC0415 - only for files of that kind
+
+            state = load_file(path)
+        else:
+            state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # what a torn or hostile file raises depends on where it is torn
+        raise InputError(f"{source!r} cannot be read as weights (torn, or more than tensors): {_why(error)}") from error
+    if isinstance(state, Mapping) and isinstance(state.get("state_dict"), Mapping):
+        state = state["state_dict"]  # a checkpoint of PyTorch's ImageNet example, and of many after it
+    if not isinstance(state, Mapping):
+        raise InputError(f"{source!r} must hold a state dict (name -> tensor), got {type(state).__name__}")
+    strange = [str(name) for name, value in state.items() if not (isinstance(name, str) and _is_full(value))]
+    if strange:
+        raise InputError(f"{source!r} must hold named tensors only, got something else at {_first(strange)}")
+    return dict(state)
+
+
+def _is_full(value: object) -> bool:
+    return isinstance(value, Tensor) and not value.is_meta  # a meta tensor has a shape and no values
+
+
+def _why(error: Exception) -> str:
+    """The reason alone: PyTorch's own text on a refused pickle goes on to recommend the unsafe way."""
+    if "weights_only" not in str(error):
+        return one_line(error)
+    culprit = re.search(r"GLOBAL ([\w.]+)", str(error))
+    return f"weights-only loading refuses {culprit[1] if culprit else 'it'}"
+
+
+def _bare(state: Mapping[str, Tensor]) -> tuple[str, dict[str, Tensor]]:
+    """The prefix of a parallel wrapper, if all names have it, and the tensors by their names without it."""
+    prefix = PREFIX if all(name.startswith(PREFIX) for name in state) else ""
+    return prefix, {name.removeprefix(prefix): value for name, value in state.items()}
+
+
+def _other_head(found: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> tuple[str, ...]:
+    """The `fc.` names whose tensors differ in the number of classes and in nothing else."""
+    shapes = {name: (found[name].shape, own[name].shape) for name in own if name.startswith(HEAD) and name in found}
+    return tuple(name for name, (came, wanted) in shapes.items() if came[:1] != wanted[:1] and came[1:] == wanted[1:])
+
+
+def _fit(found: Mapping[str, Tensor], own: Mapping[str, Tensor], skipped: tuple[str, ...], source: str) -> None:
+    """Raise InputError unless names, shapes and kinds of number agree."""
+    complaints = []
+    if missing := [name for name in own if name not in found and not name.endswith(COUNTER)]:
+        complaints.append(f"missing {_first(missing)}")
+    if unexpected := [name for name in found if name not in own]:
+        complaints.append(f"unexpected {_first(unexpected)}")
+    shared = [name for name in own if name in found and name not in skipped]
+    shapes = [
+        f"{name} is {tuple(found[name].shape)} instead of {tuple(own[name].shape)}"
+        for name in shared
+        if found[name].shape != own[name].shape
+    ]
+    if shapes:
+        complaints.append(_first(shapes))
+    kinds = [
+        f"{name} is {found[name].dtype} ({found[name].layout}) instead of {own[name].dtype} ({own[name].layout})"
+        for name in shared
+        if found[name].is_floating_point() != own[name].is_floating_point() or found[name].layout != own[name].layout
+    ]
+    if kinds:
+        complaints.append(_first(kinds))
+    if complaints:
+        raise InputError(f"{source!r} does not fit the model: {'; '.join(complaints)}")
+
+
+def _first(items: list[str], count: int = 3) -> str:
+    rest = len(items) - count
+    return ", ".join(items[:count]) + (f" and {rest} more" if rest > 0 else "")

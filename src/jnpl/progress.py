@@ -1,0 +1,73 @@
+"""How a run speaks: a progress bar on a terminal, plain lines elsewhere; always on stderr."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.progress import TaskID
+
+    from jnpl.train import Progress
+
+
+class Reporter:
+    """Tells people how far a run is; only the first of several processes speaks."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.console = Console(stderr=True, highlight=False, quiet=quiet)
+        self._bar: Bar | None = None
+        self._task: TaskID | None = None
+        self._epochs = self._steps = 0
+        self._since = (time.monotonic(), 0)
+        self._seen = 0
+        self._refresh = 0.0
+
+    def note(self, text: str) -> None:
+        """A line worth knowing."""
+        self.console.print(f"jnpl: {text}", soft_wrap=True, markup=False)
+
+    @contextmanager
+    def training(self, epochs: int, steps: int, progress: Progress) -> Iterator[None]:
+        """While the loop runs."""
+        self._epochs, self._steps, self._seen = epochs, steps, 0
+        self._since = (time.monotonic(), 0)
+        if not self.console.is_terminal:
+            yield
+            return
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Bar(*columns, console=self.console, transient=True) as self._bar:
+            done = progress.epoch * steps + progress.step
+            self._task = self._bar.add_task("training", total=epochs * steps, completed=done)
+            yield
+        self._bar = None
+
+    def step(self, progress: Progress, lr: float) -> None:
+        """After every update of the weights."""
+        if self._bar is None or self._task is None or time.monotonic() - self._refresh < 0.2:
+            return
+        self._refresh = time.monotonic()
+        terms = "  ".join(f"{name} {value:.3g}" for name, value in progress.means().items())
+        speed = progress.samples / max(time.monotonic() - self._since[0], 1e-9)
+        text = f"epoch {progress.epoch + 1}/{self._epochs}  {terms}  lr {lr:.2g}  {speed:,.0f}/s"
+        self._bar.update(self._task, completed=progress.epoch * self._steps + progress.step, description=text)
+
+    def epoch(self, line: dict[str, Any]) -> None:
+        """After every epoch."""
+        self._since = (time.monotonic(), 0)
+        if self._bar is None:
+            shown = "  ".join(f"{name} {value:.4g}" for name, value in line.items() if name != "epoch")
+            self.console.print(f"epoch {line['epoch'] + 1}/{self._epochs}  {shown}", soft_wrap=True, markup=False)
+
+
+def stderr_reporter(rank: int = 0) -> Reporter:
+    """For the command line."""
+    return Reporter(quiet=rank > 0 or sys.stderr is None)

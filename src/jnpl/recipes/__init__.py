@@ -1,0 +1,1 @@
+"""Settings of the paper and for small machines, as TOML."""

@@ -1,0 +1,94 @@
+"""The run folder: what stands where, and whose it is."""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from jnpl import __version__
+from jnpl.errors import InputError
+from jnpl.files import write_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_FORMAT = "jnpl run 1"
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """`run.json` (settings, seed, versions, fingerprint, results), `metrics.jsonl`, `checkpoint/`, findings, model."""
+
+    path: Path
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where checkpoints lie."""
+        return self.path / "checkpoint"
+
+    def open(self, identity: dict[str, Any]) -> dict[str, Any] | None:
+        """Begin, or go on with, the run that `identity` (settings, seed, data) describes; its results if it is done.
+
+        A folder with another run, or with anything else in it, is refused.
+        """
+        file = self.path / "run.json"
+        if self.path.exists() and not self.path.is_dir():
+            raise InputError(f"the run folder {str(self.path)!r} is a file; name a folder")
+        if not file.is_file():
+            if self.path.is_dir() and any(self.path.iterdir()):
+                raise InputError(f"{str(self.path)!r} holds something else than a run; name an empty or a new folder")
+            self.path.mkdir(parents=True, exist_ok=True)
+            self.write(identity, status="running")
+            return None
+        try:
+            saved = json.loads(file.read_text("utf-8"))
+        except ValueError as error:
+            raise InputError(f"{str(file)!r} cannot be read: {error}") from None
+        if not isinstance(saved, dict) or saved.get("format") != _FORMAT:
+            raise InputError(f"{str(self.path)!r} holds something else than a run; name an empty or a new folder")
+        for key, value in identity.items():
+            if saved.get(key) != value:
+                raise InputError(f"{str(self.path)!r} holds a run with {_difference(key, saved.get(key), value)}; "
+                                 "name another folder, or repeat the command it was made with")  # fmt: skip
+        results = saved.get("results")
+        return dict(results) if saved["status"] == "finished" and results else None
+
+    def write(self, identity: dict[str, Any], status: str, results: dict[str, Any] | None = None) -> None:
+        """Write run.json."""
+        versions = {"jnpl": __version__, "torch": torch.__version__, "python": platform.python_version()}
+        facts = {"format": _FORMAT, "status": status, "versions": versions, **identity, "results": results}
+        write_text(self.path / "run.json", json.dumps(facts, indent=1) + "\n")
+
+    def log(self, line: dict[str, Any]) -> None:
+        """Add a line to metrics.jsonl."""
+        with (self.path / "metrics.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def cut_log(self, epochs: int) -> list[dict[str, Any]]:
+        """Drop the lines from epoch `epochs` on, and a torn last one: they will be written again."""
+        file = self.path / "metrics.jsonl"
+        kept: list[dict[str, Any]] = []
+        for text in file.read_text("utf-8").splitlines() if file.is_file() else []:
+            try:
+                line = json.loads(text)
+            except ValueError:
+                break
+            if line["epoch"] < epochs:
+                kept.append(line)
+        write_text(file, "".join(json.dumps(line) + "\n" for line in kept))
+        return kept
+
+
+def _difference(key: str, theirs: Any, ours: Any) -> str:
+    """The first place where two settings differ, in words."""
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        for name in {**theirs, **ours}:
+            if theirs.get(name) != ours.get(name):
+                return _difference(f"{key}.{name}", theirs.get(name), ours.get(name))
+    if key == "fingerprint":
+        return "other data"
+    return f"{key} = {json.dumps(theirs)}, not {json.dumps(ours)}"
