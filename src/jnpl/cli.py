@@ -1,20 +1,18 @@
 """The command line: thin commands around the package. Heavy imports wait until a command needs them."""
 
-# ruff: noqa: PLC0415 - imports inside commands keep `jnpl --help` quick
-# No `from __future__ import annotations`: typer reads the annotations of the commands at run time.
-import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from jnpl._version import __version__
+from jnpl.commands.corrupt import corrupt
+from jnpl.commands.demo import demo
+from jnpl.commands.find import find
+from jnpl.commands.lists import datasets, recipes
 from jnpl.errors import InputError
-
-if TYPE_CHECKING:
-    from jnpl.noise import NoisyLabels
+from jnpl.interrupt import Interrupted
 
 app = typer.Typer(
     add_completion=False,
@@ -35,6 +33,9 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         _fail(str(error))
     except _UsageError as error:
         _fail(f"{error.format_message()} (see {error.ctx.command_path if error.ctx else 'jnpl'} --help)")
+    except Interrupted as stop:
+        typer.echo(f"jnpl: {stop}", err=True)
+        sys.exit(stop.code)
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
     sys.exit(code or 0)
@@ -64,172 +65,5 @@ def _root(
         typer.echo(context.get_help())
 
 
-@app.command()
-def demo(
-    *,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="The run folder; what the demo wrote there is replaced.")
-    ] = Path("jnpl-demo"),
-    seed: Annotated[
-        int, typer.Option(min=0, help="The first seed: split, noise, weights and draws follow from it.")
-    ] = 0,
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds to average over.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")] = False,
-) -> None:
-    """Find 40 % wrong labels among handwritten digits: the whole story in about a minute, without a download."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    if out.exists() and not out.is_dir():
-        raise InputError(f"the run folder {str(out)!r} is a file; name a folder with --out")
-    if out.is_dir() and any(out.iterdir()) and not (out / "run.json").is_file():
-        raise InputError(f"the folder {str(out)!r} holds something else than a jnpl run; name another with --out")
-    from jnpl import demo as story
-
-    settings = story.Settings()
-    console = Console(stderr=as_json, highlight=False)
-    with Progress(
-        TextColumn("{task.description:24}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn(),
-        console=Console(stderr=True), transient=True,
-    ) as progress:  # fmt: skip
-        task = progress.add_task("reading the digits", total=len(story.METHODS) * seeds * settings.epochs)
-
-        def on_epoch(name: str, at: int) -> None:
-            progress.update(task, advance=1, description=f"{story.TITLES[name]}, seed {at}")
-
-        result = story.run(out, list(range(seed, seed + seeds)), settings, on_epoch)
-    if as_json:
-        typer.echo(json.dumps(result))
-    else:
-        story.show(result, console)
-
-
-@app.command()
-def corrupt(
-    labels: Annotated[Path, typer.Argument(help="Clean labels: .npy, .npz, .csv, .parquet or .txt.")],
-    *,
-    kind: Annotated[str, typer.Option(help="symm, asymm, pairflip, matrix or instance.")] = "symm",
-    rate: Annotated[
-        float | None, typer.Option(help="Share of each (source) class to change, 0 to 1; not for matrix.")
-    ] = None,
-    mapping: Annotated[
-        str | None,
-        typer.Option(
-            help="For asymm: cifar10, cifar100, cifar100-blocks, cifar100-next, pairflip, "
-            'a JSON object {"source": "target"} or a .json file.'
-        ),
-    ] = None,
-    matrix: Annotated[
-        Path | None,
-        typer.Option(help="For matrix: .npy or .csv; row is the clean class, column the noisy one."),
-    ] = None,
-    features: Annotated[
-        Path | None, typer.Option(help="For instance: .npy, or .npz with x. Default: x beside the labels.")
-    ] = None,
-    num_classes: Annotated[int | None, typer.Option(help="Number of classes. Default: from the labels.")] = None,
-    count: Annotated[
-        str | None, typer.Option(help="exact (per class) or bernoulli. Default: exact; for matrix bernoulli.")
-    ] = None,
-    inclusive: Annotated[bool, typer.Option("--inclusive", help="For symm: draw the true class too.")] = False,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same labels everywhere.")] = 0,
-    key: Annotated[str | None, typer.Option(help="The labels in an .npz. Default: y or labels.")] = None,
-    label_column: Annotated[str, typer.Option(help="The label column of a table.")] = "label",
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="Default: <labels>.<kind><rate>.npz beside the labels."),
-    ] = None,
-    table: Annotated[
-        Path | None, typer.Option(help="Also write the input table with a column noisy_label added.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")] = False,
-) -> None:
-    """Put wrong labels into a label file; keep how, and a hash.
-
-    The rate is within source classes: asymm 0.4 on CIFAR-10 changes 20 % of all labels, because only five of
-    its ten classes are sources.
-    """
-    from jnpl import label_files, noise
-
-    source = label_files.read_labels(labels, key=key, label_column=label_column)
-    if kind == "instance" and features is None and labels.suffix.lower() == ".npz":
-        features = labels
-    result = noise.corrupt(
-        source.labels,
-        kind,
-        rate,
-        num_classes=source.class_count(num_classes),
-        mapping=None if mapping is None else label_files.read_mapping(mapping, source.class_names),
-        matrix=None if matrix is None else label_files.read_matrix(matrix),
-        features=None if features is None else label_files.read_features(features),
-        seed=seed,
-        count=cast("noise.Count | None", count),  # checked there
-        inclusive=inclusive,
-        class_names=source.class_names if source.holds_names else None,
-    )
-    absent = sorted(set(range(result.num_classes)) - set(result.clean_labels.tolist()))
-    if absent and num_classes is None and source.class_names is None:
-        typer.echo(f"jnpl: note: no sample of class {absent[0]}; classes are numbered 0 to C-1", err=True)
-    amount = "" if result.rate is None else f"{result.rate:g}"
-    out = out or labels.with_name(f"{labels.stem}.{result.kind}{amount}.npz")
-    _check_target(out, ".npz", force=force)
-    if table is not None:
-        if source.table is None:
-            raise InputError(f"--table needs labels from a .csv or .parquet table, got {str(labels)!r}")
-        _check_target(table, labels.suffix.lower(), force=force)
-        label_files.write_table(table, source, result.labels)
-    result.save(out)
-    if as_json:
-        typer.echo(json.dumps(_facts(result, out)))
-    else:
-        _summarise(result, out, table)
-
-
-def _check_target(path: Path, suffix: str, *, force: bool) -> None:
-    if path.suffix.lower() != suffix:
-        raise InputError(f"the output {str(path)!r} must end in {suffix}")
-    if not path.parent.is_dir():
-        raise InputError(f"no such directory: {str(path.parent)!r}")
-    if path.is_dir() or (path.exists() and not force):
-        raise InputError(f"{str(path)!r} exists; choose another name, or overwrite it with --force")
-
-
-def _facts(result: "NoisyLabels", out: Path) -> dict[str, object]:
-    return {
-        "out": str(out),
-        "samples": result.labels.size,
-        "classes": result.num_classes,
-        "kind": result.kind,
-        "rate": result.rate,
-        "rate_realised": result.rate_realised,
-        "changed": int(result.is_noisy.sum()),
-        "seed": result.seed,
-        "sha256": result.sha256,
-    }
-
-
-def _summarise(result: "NoisyLabels", out: Path, table: Path | None) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    asked = "" if result.rate is None else f", asked for {result.rate:g} of each source class"
-    lines = {
-        "changed": f"{int(result.is_noisy.sum()):,} of {result.labels.size:,} labels",
-        "noise": f"{result.kind}, {result.num_classes} classes, seed {result.seed}, {result.count}",
-        "rate": f"{result.rate_realised:.4f} of all labels{asked}",
-        "sha256": result.sha256,
-        "written": str(out) if table is None else f"{out}, {table}",
-    }
-    console = Console(highlight=False, soft_wrap=True)
-    for name, text in lines.items():
-        console.print(Text(f"{name:8} ", style="bold") + Text(text))
-    if result.num_classes > 14:
-        return
-    names = result.class_names or [str(label) for label in range(result.num_classes)]
-    grid = Table("clean \\ noisy", box=None, header_style="bold")
-    for name in names:
-        grid.add_column(Text(name), justify="right")
-    for name, row in zip(names, result.matrix, strict=True):
-        grid.add_row(Text(name, style="bold"), *(f"{value:.2f}" if value else "." for value in row))
-    console.print(grid)
+for _command in (demo, find, corrupt, recipes, datasets):
+    app.command()(_command)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class Interrupted(KeyboardInterrupt):
+class Interrupted(Exception):  # noqa: N818 (nothing went wrong)
     """The run was asked to stop and has saved itself; `code` is the exit code the shell expects (128 + signal)."""
 
     def __init__(self, message: str, number: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -22,14 +21,18 @@ if TYPE_CHECKING:
 class Reporter:
     """Tells people how far a run is; only the first of several processes speaks."""
 
-    def __init__(self, *, quiet: bool = False) -> None:
-        self.console = Console(stderr=True, highlight=False, quiet=quiet)
+    def __init__(self) -> None:
+        self.console = Console(stderr=True, highlight=False)
         self._bar: Bar | None = None
         self._task: TaskID | None = None
         self._epochs = self._steps = 0
         self._since = (time.monotonic(), 0)
         self._seen = 0
         self._refresh = 0.0
+
+    def quiet(self, wanted: bool) -> None:
+        """Say nothing more."""
+        self.console.quiet = wanted
 
     def note(self, text: str) -> None:
         """A line worth knowing."""
@@ -66,8 +69,3 @@ class Reporter:
         if self._bar is None:
             shown = "  ".join(f"{name} {value:.4g}" for name, value in line.items() if name != "epoch")
             self.console.print(f"epoch {line['epoch'] + 1}/{self._epochs}  {shown}", soft_wrap=True, markup=False)
-
-
-def stderr_reporter(rank: int = 0) -> Reporter:
-    """For the command line."""
-    return Reporter(quiet=rank > 0 or sys.stderr is None)

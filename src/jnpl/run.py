@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +16,14 @@ from jnpl import checkpoint, metrics
 from jnpl.data.augment import CropFlip, Standardize, Transform
 from jnpl.data.feed import Feed
 from jnpl.data.prepare import Prepared, default_workers, prepare
-from jnpl.errors import InputError
+from jnpl.errors import InputError, require
 from jnpl.files import replacing, write_text
 from jnpl.findings import Findings
 from jnpl.interrupt import Interrupted, Wish, watch
 from jnpl.ledger import Ledger
 from jnpl.methods import registry
 from jnpl.models.build import build
+from jnpl.noisy_labels import NoisyLabels
 from jnpl.run_folder import RunFolder
 from jnpl.train import Progress, accuracy, train
 
@@ -64,11 +65,33 @@ def make_fabric(engine: Engine) -> Fabric:
     return fabric
 
 
+def with_labels(source: Source, path: Path) -> Source:
+    """The same data with given labels from a file of `jnpl corrupt`; the file's clean labels must be the data's."""
+    noisy = NoisyLabels.load(path)
+    known = source.labels if source.true_labels is None else source.true_labels
+    if len(noisy.labels) != len(source) or (noisy.clean_labels != known).any():
+        raise InputError(f"the labels of {str(path)!r} were made from others than those of {source.name}")
+    return replace(source, labels=noisy.labels.copy(), true_labels=known, name=f"{source.name}+{noisy.sha256[:12]}")
+
+
 def find(
-    source: Source, recipe: Recipe, out: Path, *, seed: int, every: Every, strict: bool, report: Reporter
-) -> dict[str, Any]:
-    """Train one network on all given labels and judge them; returns what `jnpl find --json` prints."""
+    source: Source,
+    recipe: Recipe,
+    out: Path,
+    *,
+    seed: int,
+    every: Every,
+    strict: bool,
+    report: Reporter,
+    tensorboard: bool = False,
+) -> dict[str, Any] | None:
+    """Train one network on all given labels and judge them.
+
+    Returns what `jnpl find --json` prints, or None in all but the first of several processes.
+    """
+    logs = require("torch.utils.tensorboard", "tensorboard") if tensorboard else None
     fabric = make_fabric(recipe.engine)
+    report.quiet(not fabric.is_global_zero)
     folder = RunFolder(out)
     settings = recipe.model_dump(mode="json", exclude={"engine", "description"})
     identity = {"seed": seed, "data": source.name, "fingerprint": source.fingerprint(), "recipe": settings}
@@ -76,9 +99,11 @@ def find(
     done = fabric.broadcast(done)
     if done is not None:
         report.note(f"{out} is finished; nothing to do")
-        return done
+        return done if fabric.is_global_zero else None
     with watch() as wish:
         session = _Session(source, recipe, folder, seed, every, fabric, report, wish, strict=strict)
+        if logs is not None and fabric.is_global_zero:
+            session.board = logs.SummaryWriter(str(out / "tensorboard"))
         session.resume()
         session.train()
         results = session.results()
@@ -86,7 +111,7 @@ def find(
         session.write(results)
         folder.write(identity, "finished", results)
     fabric.barrier()
-    return results
+    return results if fabric.is_global_zero else None
 
 
 class _Session:
@@ -137,6 +162,7 @@ class _Session:
         self.progress = Progress()
         self.seconds, self.best = 0.0, 0.0
         self.last: dict[str, Any] = {}
+        self.board: Any = None
         self._clock = self._saved_at = time.monotonic()
 
     def _feed(self, prepared: Prepared, source: Source, transform: Transform, seed: int) -> Feed:
@@ -214,19 +240,32 @@ class _Session:
 
     def _after_epoch(self) -> None:
         epoch = self.progress.epoch
-        line: dict[str, Any] = {"epoch": epoch, "lr": self.recipe.train.lr_at(epoch), **self.progress.means()}
+        line: dict[str, Any] = {"epoch": epoch, "lr": self.recipe.train.lr_at(epoch), **self._means()}
         if self.test is not None:
             line["test_accuracy"] = accuracy(self.method, self.test, self.fabric)
             self.best = max(self.best, line["test_accuracy"])
         self.last = line
         if self.fabric.is_global_zero:
             self.folder.log(line)
+        if self.board is not None:
+            for name, value in line.items():
+                self.board.add_scalar(name, value, epoch)
         self.report.epoch(line)
         if self.every.epochs is not None and (epoch + 1) % self.every.epochs == 0:
             whole = self.progress
             self.progress = Progress(epoch + 1)
             self.save()
             self.progress = whole
+
+    def _means(self) -> dict[str, float]:
+        """What the method reported this epoch, over all processes."""
+        if self.fabric.world_size == 1:
+            return self.progress.means()
+        names = sorted(self.progress.sums)
+        own = [*(self.progress.sums[name] for name in names), torch.tensor(float(self.progress.samples))]
+        told = torch.stack([value.to(self.fabric.device) for value in own])
+        *sums, samples = torch.as_tensor(self.fabric.all_reduce(told, reduce_op="sum")).tolist()
+        return dict(zip(names, (value / samples for value in sums), strict=True))
 
     def _elapsed(self) -> float:
         return self.seconds + time.monotonic() - self._clock

@@ -53,7 +53,7 @@ def hundred(tmp_path):
 
 def packed(root, folder, archive, order=None):
     """Replace a folder in `root` by its archive."""
-    files = order or sorted(os.listdir(root / folder))
+    files = order or sorted(file.name for file in (root / folder).iterdir())
     with tarfile.open(root / archive, "w:gz") as tar:
         for name in files:
             tar.add(root / folder / name, f"{folder}/{name}")
@@ -242,7 +242,7 @@ def test_what_is_missing_is_downloaded_where_it_is_missing(ten, tmp_path, monkey
 
     monkeypatch.setattr(cifar, "fetch", fetch)
     root = tmp_path / "elsewhere"
-    with pytest.raises(InputError, match="no CIFAR-10 in .*elsewhere.*: put cifar-10-batches-bin/ or cifar-10-binary"):
+    with pytest.raises(InputError, match=r"no CIFAR-10 in .*elsewhere.*: put cifar-10-batches-bin/ or cifar-10-binary"):
         cifar.load("cifar10", root, download=False)
     monkeypatch.setenv("JNPL_DATA", str(root))
     assert len(cifar.load("cifar10")) == len(cifar.load("cifar10")) == 20

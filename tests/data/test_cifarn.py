@@ -146,7 +146,7 @@ def test_a_hostile_file_is_refused_and_not_run(root, form):
     [
         Harm(eval, "open('proof', 'w')"),
         Harm(exec, "open('proof', 'w')"),
-        Harm(getattr, np, "load"),
+        Harm(getattr, "text", "upper"),
         Harm(np.fromfile, "/etc/passwd"),
         Harm(open, "proof", "w"),
         np.array([print], object),
@@ -160,14 +160,13 @@ def test_a_hostile_file_is_refused_and_not_run(root, form):
         [-1],
         [2**80],
     ],
-    ids=repr,
 )
 def test_anything_but_whole_numbers_is_refused(tmp_path, monkeypatch, harm):
     monkeypatch.chdir(tmp_path)
     torch.save({"clean_label": harm}, "labels.pt")
     with pytest.raises(InputError, match=r"labels\.pt"):
         cifarn.read_human(Path("labels.pt"), "clean_label")
-    assert os.listdir() == ["labels.pt"]
+    assert [file.name for file in Path().iterdir()] == ["labels.pt"]
 
 
 @pytest.mark.parametrize(
@@ -195,7 +194,7 @@ def test_a_file_that_is_far_too_large_is_not_opened(tmp_path, monkeypatch):
     monkeypatch.setattr(cifarn, "LARGEST", 10_000)
     with zipfile.ZipFile(tmp_path / "labels.pt", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("archive/data.pkl", bytes(10_001))
-    with pytest.raises(InputError, match="10,001 bytes in 'archive/data.pkl'"):
+    with pytest.raises(InputError, match=r"10,001 bytes in 'archive/data\.pkl'"):
         cifarn.read_human(tmp_path / "labels.pt", "clean_label")
     (tmp_path / "labels.pt").write_bytes(bytes(10_001))
     with pytest.raises(InputError, match="has 10,001 bytes"):
@@ -237,7 +236,7 @@ def test_an_npz_with_a_pickle_is_refused(tmp_path):
 def test_choices_and_places_are_told(root):
     with pytest.raises(InputError, match="no data set 'cifar10' of human labels; use cifar10n or cifar100n"):
         cifarn.load("cifar10", root)
-    with pytest.raises(InputError, match="noise of cifar10n is one of worse, aggre, .*, not 'noisy'"):
+    with pytest.raises(InputError, match=r"noise of cifar10n is one of worse, aggre, .*, not 'noisy'"):
         cifarn.load("cifar10n", root, noise="noisy")
     with pytest.raises(InputError, match=r"no human labels in .*: put CIFAR-10_human\.pt or .*github"):
         cifarn.load("cifar10n", root)

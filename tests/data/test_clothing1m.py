@@ -163,7 +163,7 @@ def test_missing_and_wrong_files_are_named(root):
 
 
 def test_choices_are_checked(root):
-    with pytest.raises(InputError, match="has the splits noisy_train, .*, not 'train'"):
+    with pytest.raises(InputError, match=r"has the splits noisy_train, .*, not 'train'"):
         clothing1m.load(root, split="train")
     with pytest.raises(InputError, match="per_class=3 says how to balance; it needs balanced=True"):
         clothing1m.load(root, per_class=3)

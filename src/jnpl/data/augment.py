@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import torch
@@ -41,8 +42,8 @@ class Standardize:
 class CropFlip:
     """uint8 images (B, H, W, C) -> float (B, C, size, size) in channels-last memory, minus the mean, over the std.
 
-    In training: zero padding by `padding` pixels, a random crop of `size` and a random flip; with `padding` 0 the crop
-    is at the centre, as the paper has it for Clothing1M. In evaluation: the centre crop.
+    In training: zero padding by `padding` pixels (before the mean is subtracted), a random crop of `size` and a random
+    flip; with `padding` 0 the crop is at the centre, as the paper has it for Clothing1M. In evaluation: the centre.
     """
 
     mean: tuple[float, ...]  # per channel, of pixels in 0..1
@@ -53,29 +54,53 @@ class CropFlip:
 
     def train(self, samples: Tensor, uniforms: Tensor) -> Tensor:
         """(B, H, W, C), (B, 3) draws from U(0, 1) -> (B, C, size, size)."""
-        images = samples
-        if self.padding:
-            images = F.pad(images, (0, 0, self.padding, self.padding, self.padding, self.padding))
-        room_y, room_x = images.shape[1] - self.size, images.shape[2] - self.size
-        if self.padding:
-            top, left = (uniforms[:, 0] * (room_y + 1)).long(), (uniforms[:, 1] * (room_x + 1)).long()
-        else:
-            top, left = (torch.full_like(uniforms[:, 0], room // 2).long() for room in (room_y, room_x))
-        steps = torch.arange(self.size, device=images.device)
-        columns = steps.expand(len(images), -1)
+        pixels = self._cut(samples, uniforms) if self.padding else self._centre(samples)
         if self.flip:
-            columns = torch.where(uniforms[:, 2:] < 0.5, columns, self.size - 1 - columns)
-        rows = top[:, None] + steps + torch.arange(len(images), device=images.device)[:, None] * images.shape[1]
-        place = rows[:, :, None] * images.shape[2] + (left[:, None] + columns)[:, None, :]  # (B, size, size)
-        pixels = images.reshape(-1, images.shape[3]).index_select(0, place.reshape(-1))
-        return self._finish(pixels.view(len(images), self.size, self.size, -1))
+            turned = (uniforms[:, 2] >= 0.5).nonzero().squeeze(1)
+            place = torch.arange(len(pixels), device=pixels.device)
+            place[turned] = torch.arange(len(pixels), len(pixels) + len(turned), device=pixels.device)
+            # Whole images are copied as blocks of bytes; to write the turned ones in their places is slower.
+            pixels = torch.cat([pixels, pixels.index_select(0, turned).flip(2)]).index_select(0, place)
+        return self._finish(pixels)
 
     def evaluate(self, samples: Tensor) -> Tensor:
         """(B, H, W, C) -> (B, C, size, size)."""
+        return self._finish(self._centre(samples))
+
+    def _centre(self, samples: Tensor) -> Tensor:
         top, left = (samples.shape[1] - self.size) // 2, (samples.shape[2] - self.size) // 2
-        return self._finish(samples[:, top : top + self.size, left : left + self.size])
+        return samples[:, top : top + self.size, left : left + self.size]
+
+    def _cut(self, samples: Tensor, uniforms: Tensor) -> Tensor:
+        """Zero padding, then the crop at random: (B, H, W, C), (B, 3) -> (B, size, size, C)."""
+        images = F.pad(samples, (0, 0, *(self.padding,) * 4))
+        count, height, width, channels = images.shape
+        top = (uniforms[:, 0] * (height - self.size + 1)).long()
+        left = (uniforms[:, 1] * (width - self.size + 1)).long()
+        steps = [torch.arange(length, device=images.device) for length in (count, self.size)]
+        rows = (steps[0] * height + top)[:, None] + steps[1]  # (B, size): of all rows of the batch
+        starts = rows * width + left[:, None]
+        # A row of the crop is one run of bytes. All runs, from any pixel, are an overlapping view of the batch.
+        runs = images.as_strided((count * height * width - self.size + 1, self.size * channels), (channels, 1))
+        return runs.index_select(0, starts.reshape(-1)).view(count, self.size, self.size, channels)
 
     def _finish(self, pixels: Tensor) -> Tensor:
-        scale = torch.tensor(self.std, device=pixels.device).mul_(255).reciprocal_()
-        shift = torch.tensor(self.mean, device=pixels.device) / torch.tensor(self.std, device=pixels.device)
-        return pixels.float().mul_(scale).sub_(shift).permute(0, 3, 1, 2)
+        """uint8 (B, size, size, C) -> float (B, C, size, size)."""
+        scale, shift = _scale_and_shift(self.mean, self.std, self.size, pixels.device)
+        values = pixels.to(torch.float32, memory_format=torch.contiguous_format)
+        flat = values.view(
+            -1, len(scale)
+        )  # long rows: a last axis of three channels would be no work for a vector unit
+        torch.addcmul(shift, flat, scale, out=flat)
+        return values.permute(0, 3, 1, 2)
+
+
+@lru_cache(maxsize=8)
+def _scale_and_shift(
+    mean: tuple[float, ...], std: tuple[float, ...], size: int, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """Factor and summand of every value in `size` rows (32 pixels or less) or one row: two of (R,)."""
+    pixels = size * size if size <= 32 else size
+    deviation = torch.tensor(std, dtype=torch.float64)
+    scale, shift = 1 / (255 * deviation), -torch.tensor(mean, dtype=torch.float64) / deviation
+    return scale.repeat(pixels).float().to(device), shift.repeat(pixels).float().to(device)

@@ -38,21 +38,30 @@ class Feed:
     world: int = 1
 
     def steps(self) -> int:
-        """Batches in an epoch."""
-        return len(order(self.prepared.readable(), self.batch_size, self.seed, 0, self.world))
+        """Batches in an epoch, the same throughout a run."""
+        return len(self._order(0))
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
-        """One epoch from step `start` on."""
-        batches = order(self.prepared.readable(), self.batch_size, self.seed, epoch, self.world)[start:]
-        rows = [own_rows(len(batch), self.rank, self.world) for batch in batches]
-        own = [batch[part.start : part.stop] for batch, part in zip(batches, rows, strict=True)]
+        """One epoch but for the `start` batches that were given before.
+
+        A sample that turns out to be unreadable is missing from its batch, and a batch of which nothing can be read
+        is left out. The others stay as they would be without it, draws included.
+        """
+        shared = self._order(epoch)
+        given = self._given(shared)[start:]
+        rows = [own_rows(len(shared[step]), self.rank, self.world) for step in given]
+        own = [shared[step][part.start : part.stop] for step, part in zip(given, rows, strict=True)]
         labels = torch.from_numpy(self.labels)
-        for step, (index, samples) in enumerate(self.prepared.fetch(own, self.device), start):
-            part = rows[step - start]
+        fetched = self.prepared.fetch(own, self.device)
+        for step, part, found in zip(given, rows, fetched, strict=True):
+            # A process without a sample of its own would let the others wait for ever: it borrows one.
+            index, samples = found if len(found[0]) else self.prepared.first(shared[step])
+            if len(index) == 0:
+                continue
             generator = generator_for(self.seed, "step", epoch, step)
-            uniforms = torch.rand(part.total, 3, generator=generator)[part.start : part.stop]
-            if len(index) < len(uniforms):  # some could not be read
-                uniforms = uniforms[torch.isin(own[step - start], index)]
+            uniforms = torch.rand(part.total, 3, generator=generator)
+            whole = 0 < len(found[0]) == part.stop - part.start
+            uniforms = uniforms[part.start : part.stop] if whole else uniforms[torch.isin(shared[step], index)]
             inputs = self.transform.train(samples.to(self.device), uniforms.to(self.device))
             yield Batch(inputs, labels[index].to(self.device), index, generator, part)
 
@@ -61,4 +70,19 @@ class Feed:
         batches = list(evaluation(len(self.labels), 2 * self.batch_size, self.rank, self.world))
         labels = torch.from_numpy(self.labels)
         for index, samples in self.prepared.fetch(batches, self.device):
-            yield self.transform.evaluate(samples.to(self.device)), labels[index].to(self.device), index
+            if len(index):
+                yield self.transform.evaluate(samples.to(self.device)), labels[index].to(self.device), index
+
+    def _order(self, epoch: int) -> list[Tensor]:
+        return order(self.prepared.offered, self.batch_size, self.seed, epoch, self.world)
+
+    def _given(self, shared: list[Tensor]) -> list[int]:
+        """Steps of which something may be readable.
+
+        A step left out before a checkpoint is known to it: `start` counts the same batches before and after.
+        """
+        if not self.prepared.unreadable:
+            return list(range(len(shared)))
+        readable = torch.zeros(len(self.labels), dtype=torch.bool)
+        readable[torch.from_numpy(self.prepared.readable())] = True
+        return [step for step, batch in enumerate(shared) if readable[batch].any()]

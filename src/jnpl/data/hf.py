@@ -90,12 +90,13 @@ def load(
             raise InputError(f"{name} has no column {column!r}; its columns are {', '.join(train.features)}")
     if image_column is None and feature_columns is None and embedding_column is None:
         image_column = _image_column(train, datasets, name)
+    names = getattr(train.features[label], "names", None)
     given = {"labels": _labels(train, label, name)}
     if true_label_column is not None:
-        given["true_labels"] = _labels(train, true_label_column, name)
+        given["true_labels"] = _labels(train, true_label_column, name, names)
     if test is not None and _is_labelled(test, label):
         given["test"] = _labels(test, label, name)
-    numbered, classes = number_together(given, getattr(train.features[label], "names", None))
+    numbered, classes = number_together(given, names)
 
     def inputs(split: Any) -> Inputs:
         if image_column is not None:
@@ -122,7 +123,7 @@ def _fetch(datasets: Any, name: str, config: str | None) -> Any:
 
 def _splits(found: Any, name: str) -> tuple[Any, Any]:
     """Training and test split; the latter may be None."""
-    if hasattr(found, "features") and hasattr(found, "to_pandas"):
+    if hasattr(found, "features") and hasattr(found, "__len__"):
         return found, None
     if not hasattr(found, "keys"):
         raise InputError(f"a datasets.Dataset or DatasetDict is needed, not {type(found).__name__} (no streaming)")
@@ -130,7 +131,7 @@ def _splits(found: Any, name: str) -> tuple[Any, Any]:
     train = next((split for split in TRAIN if split in splits), splits[0] if len(splits) == 1 else None)
     if train is None:
         raise InputError(f"{name} has the splits {', '.join(splits)} and none of them is train; pass one of them")
-    if not hasattr(found[train], "to_pandas"):
+    if not hasattr(found[train], "__len__"):
         raise InputError(f"{name} is streamed; load it whole")
     test = next((split for split in TEST if split in splits and split != train), None)
     return found[train], None if test is None else found[test]
@@ -159,17 +160,19 @@ def _images(dataset: Any, column: str, datasets: Any, name: str) -> HubImages:
     return HubImages(undecoded, column)
 
 
-def _labels(dataset: Any, column: str, name: str) -> list[str] | list[int]:
-    """Take N labels from a column: the names where it has any."""
+def _labels(dataset: Any, column: str, name: str, names: list[str] | None = None) -> list[str] | list[int]:
+    """Take N labels from a column: its own names where it has any, else numbers into `names`."""
     kind = dataset.features.get(column)
     if kind is None:
         raise InputError(f"the test data of {name} have no column {column!r}")
     values = list(dataset.with_format(None)[column])
-    names = getattr(kind, "names", None)
-    if names is not None:
+    own = getattr(kind, "names", None)
+    if own is None and names is not None and all(isinstance(value, int) and value < len(names) for value in values):
+        own = names
+    if own is not None:
         if hidden := [row for row, value in enumerate(values) if value is None or value < 0]:
             raise InputError(f"{name} has no label in column {column!r} of row {hidden[0]} (counted from 0)")
-        return [str(names[value]) for value in values]
+        return [str(own[value]) for value in values]
     return as_labels(values, f"column {column!r} of {name}")
 
 

@@ -73,7 +73,9 @@ class ImageFiles:
 
     def sizes(self) -> Labels:
         """(N,) bytes of each file; 0 where there is none."""
-        return np.fromiter((_size(self._where(position)) for position in range(len(self))), np.int64, len(self))
+        root, ends = os.fsencode(self._root), self._ends.tolist()
+        names = (self._names[start:end] for start, end in zip([0, *ends], ends, strict=False))
+        return np.fromiter((_size(os.path.join(root, name)) for name in names), np.int64, len(self))  # noqa: PTH118
 
     def _where(self, position: int) -> str:
         position = range(len(self))[position]  # negative counts from the end; beyond it is an IndexError
@@ -167,7 +169,7 @@ def _eight_bits(values: Array, *, sixteen: bool) -> Array:
     return np.rint(spread).astype(np.uint8)
 
 
-def _size(path: str) -> int:
+def _size(path: bytes) -> int:
     try:
         return os.stat(path).st_size  # noqa: PTH116 - a million times
     except (OSError, ValueError):

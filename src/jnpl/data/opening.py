@@ -58,6 +58,15 @@ DATASETS = (
 )
 
 
+_OPTIONS_OF = {
+    "cifar10": {"val_size"},
+    "cifar100": {"val_size", "coarse"},
+    "cifar10n": {"val_size", "noise"},
+    "cifar100n": {"val_size", "noise"},
+    "clothing1m": {"balanced"},
+}
+
+
 def open_source(
     data: Any,
     *,
@@ -70,6 +79,9 @@ def open_source(
     image_root: str | os.PathLike[str] | None = None,
     noise: str | None = None,
     config: str | None = None,
+    val_size: int = 0,
+    coarse: bool = False,
+    balanced: bool = False,
     seed: int = 0,
 ) -> Source:
     """Open whatever `data` names or is.
@@ -80,8 +92,9 @@ def open_source(
     (input, label) items.
 
     `root` is where named data sets lie. Columns are for tables and the hub, `image_root` for tables, `config` for
-    the hub, `noise` for the choice of human labels in cifar10n and cifar100n, `seed` for the split of digits; an
-    option that has no meaning for `data` is refused.
+    the hub, `noise` for the choice of human labels in cifar10n and cifar100n, `val_size` for images of CIFAR to leave
+    out, `coarse` for the 20 super-classes of cifar100, `balanced` for as many of each class in clothing1m, `seed` for
+    that choice and the split of digits; an option that has no meaning for `data` is refused.
     """
     columns = {
         "image_column": image_column,
@@ -90,7 +103,14 @@ def open_source(
         "feature_columns": feature_columns,
         "embedding_column": embedding_column,
     }
-    special = {"image_root": image_root, "noise": noise, "config": config}
+    special = {
+        "image_root": image_root,
+        "noise": noise,
+        "config": config,
+        "val_size": val_size or None,
+        "coarse": coarse or None,
+        "balanced": balanced or None,
+    }
     given: dict[str, Any] = {name: value for name, value in {**columns, **special}.items() if value is not None}
 
     if _is_table(data):
@@ -104,8 +124,8 @@ def open_source(
         _refuse(given, {*columns, "config"}, "a Hugging Face data set")
         return hf.load(data.removeprefix(HUB) if isinstance(data, str) else data, **given)
     if isinstance(data, str) and data in names():
-        _refuse(given, {"noise"} if data in ("cifar10n", "cifar100n") else set(), data)
-        return _named(data, root, noise, seed)
+        _refuse(given, _OPTIONS_OF.get(data, set()), data)
+        return _named(data, root, seed, given)
     if isinstance(data, str | os.PathLike):
         return _at(data, given)
     _refuse(given, set(), f"data of type {type(data).__name__}")
@@ -153,23 +173,25 @@ def _object(data: Any) -> Source:
     return items.from_dataset(data)
 
 
-def _named(name: str, root: str | os.PathLike[str] | None, noise: str | None, seed: int) -> Source:
+def _named(name: str, root: str | os.PathLike[str] | None, seed: int, given: dict[str, Any]) -> Source:
     if name == "digits":
         return _digits(seed)
     if name in ("cifar10", "cifar100"):
         from jnpl.data import cifar  # noqa: PLC0415
 
-        return cifar.load(name, root)
+        return cifar.load(
+            name, root, labels="coarse" if given.get("coarse") else "fine", val_size=given.get("val_size", 0)
+        )
     if name in ("cifar10n", "cifar100n"):
         from jnpl.data import cifarn  # noqa: PLC0415
 
-        return cifarn.load(name, root, noise=noise)
+        return cifarn.load(name, root, noise=given.get("noise"), val_size=given.get("val_size", 0))
     from jnpl.data import clothing1m  # noqa: PLC0415
     from jnpl.data.download import data_root  # noqa: PLC0415
 
     base = data_root(root)
     inside = next((base / folder for folder in ("clothing1m", "Clothing1M") if (base / folder).is_dir()), base)
-    return clothing1m.load(inside)
+    return clothing1m.load(inside, balanced=bool(given.get("balanced")), seed=seed)
 
 
 def _digits(seed: int) -> Source:

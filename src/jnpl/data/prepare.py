@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from jnpl.data.source import Inputs, Source, UnreadableError
+from jnpl.data.source import Array, Inputs, Source, UnreadableError
 from jnpl.errors import InputError
 from jnpl.files import replacing
 
@@ -22,15 +24,17 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-Pixels = npt.NDArray[np.uint8]
+_MESSAGE = 4 * 2**20  # bytes that a worker hands over at a time, about, where nobody waits for a certain batch
+_NONE = "none of the {} samples can be read: {}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Prepared:
     """Samples that can be fetched by position: uint8 images (N, H, W, C) or float32 vectors (N, F).
 
     Either `values` holds them all, in memory or as a memory map, or they are read from `inputs` batch by batch.
-    `unreadable` maps the positions that cannot be read to the reason; a streamed set learns of them as it goes.
+    `unreadable` maps the positions that cannot be read to the reason; a streamed set learns of them as it goes. With
+    `strict`, the first of them is an error, named by `ids` where they are given.
     """
 
     inputs: Inputs
@@ -38,7 +42,63 @@ class Prepared:
     values: npt.NDArray[np.uint8] | npt.NDArray[np.float32] | None
     unreadable: dict[int, str]
     workers: int = 0
-    _moved: dict[torch.device, Tensor] = field(default_factory=dict)
+    strict: bool = False
+    ids: Array | None = None
+    # (M,) positions that were not known to be unreadable at the start. Epochs are ordered over these, whatever is
+    # learnt later: so a resumed run, which knows more, has the same batches.
+    offered: npt.NDArray[np.int64] = field(init=False)
+    _moved: dict[torch.device, Tensor] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "offered", self.readable())
+        self._learn(self.unreadable)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one sample: (H, W, C) or (F,)."""
+        if self.values is not None:
+            return self.values.shape[1:]
+        return _shape(self.inputs, self.size, self.unreadable)
+
+    def readable(self) -> npt.NDArray[np.int64]:
+        """Positions not known to be unreadable: (M,)."""
+        return np.flatnonzero(self._is_readable())
+
+    def fetch(self, batches: Sequence[Tensor], device: torch.device | None = None) -> Iterator[tuple[Tensor, Tensor]]:
+        """Batches of positions (B,) -> for each, the positions that could be read (B',) and their samples (B', ...).
+
+        Samples in memory are moved to the device once and stay there; a memory map stays where it is.
+        """
+        if self.unreadable:
+            keep = torch.from_numpy(self._is_readable())
+            batches = [index[keep[index]] for index in batches]
+        if self.values is not None:
+            whole = self._resident(device)
+            for index in batches:
+                yield index, whole.index_select(0, index.to(whole.device))
+            return
+        for index, samples, broken in decode(self.inputs, batches, self.size, self.workers, self.shape):
+            self._learn(broken)
+            yield index, samples
+
+    def first(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """The first of some positions (B,) that can be read and its sample: (1,), (1, ...), or (0,), (0, ...)."""
+        alone = replace(self, workers=0)  # no processes for what is, mostly, one sample
+        for found in alone.fetch(torch.split(positions, 1)):
+            if len(found[0]):
+                return found
+        return positions[:0], torch.empty(0)
+
+    def _is_readable(self) -> npt.NDArray[np.bool_]:
+        keep = np.ones(len(self.inputs), bool)
+        keep[list(self.unreadable)] = False
+        return keep
+
+    def _learn(self, broken: dict[int, str]) -> None:
+        _judge(broken, self.ids, strict=self.strict)
+        self.unreadable.update(broken)
+        if broken and len(self.unreadable) == len(self.inputs):
+            raise InputError(_NONE.format(len(self.inputs), next(iter(broken.values()))))
 
     def _resident(self, device: torch.device | None) -> Tensor:
         values = torch.from_numpy(self.values)
@@ -48,39 +108,47 @@ class Prepared:
             self._moved[device] = values.to(device)
         return self._moved[device]
 
+
+@dataclass(frozen=True)
+class _Work:
+    """Everything to be read of a source, and how."""
+
+    source: Source
+    size: int | None
+    shape: tuple[int, ...]  # of one sample
+    workers: int
+    strict: bool
+    on_progress: Callable[[int], None]
+
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Of one sample: (H, W, C) or (F,)."""
-        if self.values is not None:
-            return self.values.shape[1:]
-        for position in range(len(self.inputs)):
-            if position not in self.unreadable:
-                try:
-                    return self.inputs.read(position, self.size).shape
-                except UnreadableError as error:
-                    self.unreadable[position] = str(error)
-        raise InputError("none of the samples can be read")
+    def whole(self) -> tuple[int, ...]:
+        return (len(self.source), *self.shape)
 
-    def readable(self) -> npt.NDArray[np.int64]:
-        """Positions not known to be unreadable: (M,)."""
-        keep = np.ones(len(self.inputs), bool)
-        keep[list(self.unreadable)] = False
-        return np.flatnonzero(keep)
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.uint8 if self.source.kind == "image" else np.float32)
 
-    def fetch(self, batches: Sequence[Tensor], device: torch.device | None = None) -> Iterator[tuple[Tensor, Tensor]]:
-        """Batches of positions (B,) -> positions that could be read (B',) and their samples (B', ...).
+    @property
+    def nbytes(self) -> int:
+        """Of one sample."""
+        return math.prod(self.shape) * self.dtype.itemsize
 
-        Samples in memory are moved to the device once and stay there; a memory map stays where it is.
-        """
-        if self.values is not None:
-            whole = self._resident(device)
-            for index in batches:
-                yield index, whole[index.to(whole.device)]
-            return
-        for index, samples, broken in decode(self.inputs, batches, self.size, self.workers):
-            self.unreadable.update(broken)
+    def fill(self, target: Array) -> dict[int, str]:
+        """Read all that can be read into (N, ...) zeros; returns what cannot, with the reason."""
+        broken = dict(self.source.unreadable or {})
+        _judge(broken, self.source.ids, strict=self.strict)
+        positions = torch.from_numpy(np.setdiff1d(np.arange(len(self.source)), list(broken)))
+        batches = torch.split(positions, min(64, max(1, _MESSAGE // self.nbytes)))
+        self.on_progress(len(broken))
+        for index, samples, failed in decode(self.source.inputs, batches, self.size, self.workers, self.shape):
+            _judge(failed, self.source.ids, strict=self.strict)
+            broken.update(failed)
             if len(index):
-                yield index, samples
+                target[_run(index.numpy())] = samples.numpy()
+            self.on_progress(len(index) + len(failed))
+        if len(broken) == len(self.source):
+            raise InputError(_NONE.format(len(self.source), next(iter(broken.values()))))
+        return dict(sorted(broken.items()))
 
 
 def prepare(
@@ -93,96 +161,148 @@ def prepare(
     strict: bool = False,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> Prepared:
-    """Bring a source within reach: arrays as they are; files decoded into memory or a cache file, or left to stream."""
-    inputs = source.inputs
+    """Bring a source within reach: arrays as they are; files decoded into memory or a cache file, or left to stream.
+
+    The cache, a folder, serves inputs that can be told from others by their sizes or values. Items of a data set of
+    somebody else's have neither: they are decoded anew.
+    """
+    inputs, known = source.inputs, dict(source.unreadable or {})
+    made = partial(Prepared, inputs, size, workers=workers, strict=strict, ids=source.ids)
     values = getattr(inputs, "values", None)
     if values is not None and (size is None or source.kind == "vector" or values.shape[1:3] == (size, size)):
-        return Prepared(inputs, size, values, dict(source.unreadable or {}), workers)
-    if size is None:
+        return made(values=values, unreadable=known)
+    if size is None and source.kind == "image":
         raise InputError(f"{source.name} holds images of any size; name one to train at, such as size=224")
-    pixels = len(source) * size * size * 3
-    if cache is None and pixels > memory_limit:
-        return Prepared(inputs, size, None, dict(source.unreadable or {}), workers)
-    if cache is None:
-        target: Pixels = np.zeros((len(source), size, size, 3), np.uint8)
-        broken = _fill(target, inputs, size, workers, strict=strict, on_progress=on_progress)
-        return Prepared(inputs, size, target, broken, workers)
-    return _cached(source, size, cache, workers, strict=strict, on_progress=on_progress)
+    work = _Work(source, size, _shape(inputs, size, known), workers, strict, on_progress)
+    if cache is not None and inputs.sizes().any():
+        values, broken = _cached(work, cache)
+        return made(values=values, unreadable=broken)
+    if len(source) * work.nbytes > memory_limit:
+        return made(values=None, unreadable=known)
+    target: Array = np.zeros(work.whole, work.dtype)
+    broken = work.fill(target)
+    return made(values=target, unreadable=broken)
 
 
-def _cached(
-    source: Source, size: int, folder: Path, workers: int, *, strict: bool, on_progress: Callable[[int], None]
-) -> Prepared:
-    """Pixels in `<fingerprint>-<size>.npy`, with what could not be read beside it; written once, whole."""
-    name = f"{source.fingerprint()[:32]}-{size}"
-    path, notes = folder / f"{name}.npy", folder / f"{name}.json"
-    if not (path.is_file() and notes.is_file()):
+def _cached(work: _Work, folder: Path) -> tuple[Array, dict[int, str]]:
+    """Samples in `<fingerprint>-<size>.npy`, written once and whole; behind the array, as JSON, what is unreadable.
+
+    One file: pixels and what is said of them never come from different hands, however many build it at once.
+    """
+    path = folder / f"{work.source.inputs_fingerprint()[:32]}-{work.size}.npy"
+    found = _opened(path, work)
+    if found is None:
         folder.mkdir(parents=True, exist_ok=True)
         with replacing(path) as draft:
-            shape = (len(source), size, size, 3)
-            target = np.lib.format.open_memmap(draft, mode="w+", dtype=np.uint8, shape=shape)
-            broken = _fill(target, source.inputs, size, workers, strict=strict, on_progress=on_progress)
+            target = np.lib.format.open_memmap(draft, mode="w+", dtype=work.dtype, shape=work.whole)
+            broken = work.fill(target)
             target.flush()
             del target
-        with replacing(notes) as draft:
-            draft.write_text(json.dumps({"unreadable": {str(at): why for at, why in broken.items()}}), "utf-8")
-    told = json.loads(notes.read_text("utf-8"))["unreadable"]
-    # Copy-on-write: torch wants writable memory, other readers see none of it.
-    values = np.load(path, mmap_mode="c", allow_pickle=False)
-    return Prepared(source.inputs, size, values, {int(at): why for at, why in told.items()}, workers)
+            with draft.open("ab") as file:
+                file.write(json.dumps({"unreadable": {str(at): why for at, why in broken.items()}}).encode())
+        found = _opened(path, work)
+    if found is None:
+        raise InputError(f"the cache file {str(path)!r} cannot be read back")
+    return found
 
 
-def _fill(
-    target: Pixels, inputs: Inputs, size: int, workers: int, *, strict: bool, on_progress: Callable[[int], None]
-) -> dict[int, str]:
-    broken: dict[int, str] = {}
-    batches = list(torch.split(torch.arange(len(inputs)), 64))
-    for index, samples, failed in decode(inputs, batches, size, workers):
-        if failed and strict:
-            position, reason = next(iter(failed.items()))
-            raise InputError(f"sample {position} cannot be read: {reason}")
-        broken.update(failed)
-        if len(index):
-            target[index.numpy()] = samples.numpy()
-        on_progress(len(index) + len(failed))
-    return broken
+def _opened(path: Path, work: _Work) -> tuple[Array, dict[int, str]] | None:
+    """A whole cache file, or None: there is none, or something else has its name."""
+    try:
+        # Copy-on-write: torch wants writable memory, other readers see none of it.
+        values = np.load(path, mmap_mode="c", allow_pickle=False)
+        with path.open("rb") as file:
+            file.seek(values.offset + values.nbytes)
+            told = json.loads(file.read())["unreadable"]
+    except (OSError, ValueError, EOFError):
+        return None
+    if values.shape != work.whole or values.dtype != work.dtype:
+        return None
+    return values, {int(at): why for at, why in told.items()}
 
 
-class _Reader(Dataset["tuple[Tensor, Tensor, dict[int, str]]"]):
+def _shape(inputs: Inputs, size: int | None, unreadable: dict[int, str]) -> tuple[int, ...]:
+    """Of one sample: images are colour, vectors as long as the first."""
+    if inputs.kind == "image" and size is not None:
+        return size, size, 3
+    reason = ""
+    for position in range(len(inputs)):
+        if position not in unreadable:
+            try:
+                return inputs.read(position, size).shape
+            except UnreadableError as error:
+                reason = str(error)
+    raise InputError(_NONE.format(len(inputs), reason or next(iter(unreadable.values()))))
+
+
+def _judge(broken: dict[int, str], ids: Array | None, *, strict: bool) -> None:
+    if broken and strict:
+        position, reason = next(iter(broken.items()))
+        name = position if ids is None else ids[position]
+        raise InputError(f"sample {name} cannot be read: {reason}")
+
+
+def _run(positions: npt.NDArray[np.int64]) -> slice | npt.NDArray[np.int64]:
+    """Ascending positions as a slice if none is left out: copied as one block."""
+    first, last = int(positions[0]), int(positions[-1])
+    return slice(first, last + 1) if last - first == len(positions) - 1 else positions
+
+
+class _Reader(Dataset["tuple[list[int], Tensor, dict[int, str]]"]):
     """A batch of positions in, its samples out; runs in worker processes."""
 
-    def __init__(self, inputs: Inputs, batches: Sequence[Tensor], size: int | None) -> None:
-        self.inputs, self.batches, self.size = inputs, batches, size
+    def __init__(self, inputs: Inputs, batches: Sequence[Tensor], size: int | None, shape: tuple[int, ...]) -> None:
+        self.inputs, self.batches, self.size, self.shape = inputs, batches, size, shape
 
     def __len__(self) -> int:
         return len(self.batches)
 
-    def __getitem__(self, at: int) -> tuple[Tensor, Tensor, dict[int, str]]:
-        samples, kept, broken = [], [], {}
-        for position in self.batches[at].tolist():
+    def __getitem__(self, at: int) -> tuple[list[int], Tensor, dict[int, str]]:
+        positions = self.batches[at].tolist()
+        dtype = torch.uint8 if self.inputs.kind == "image" else torch.float32
+        samples = torch.empty(len(positions), *self.shape, dtype=dtype)
+        rows, kept, broken = samples.numpy(), list[int](), dict[int, str]()
+        for position in positions:
             try:
-                sample = self.inputs.read(position, self.size)
-            except UnreadableError as error:
+                rows[len(kept)] = self._read(position)
+            except UnreadableError as error:  # noqa: PERF203 - every sample may fail alone
                 broken[position] = str(error)
-                continue
-            samples.append(np.repeat(sample, 3, 2) if sample.ndim == 3 and sample.shape[2] == 1 else sample)
-            kept.append(position)
-        stacked = torch.from_numpy(np.stack(samples)) if samples else torch.empty(0)
-        return torch.tensor(kept, dtype=torch.int64), stacked, broken
+            else:
+                kept.append(position)
+        return kept, samples[: len(kept)] if broken else samples, broken
+
+    def _read(self, position: int) -> Array:
+        sample = self.inputs.read(position, self.size)
+        if sample.shape == (*self.shape[:2], 1):  # grey
+            sample = np.broadcast_to(sample, self.shape)
+        if sample.shape != self.shape:
+            raise UnreadableError(f"has shape {sample.shape}, where {self.shape} is wanted")
+        return sample
 
 
 def decode(
-    inputs: Inputs, batches: Sequence[Tensor], size: int | None, workers: int
+    inputs: Inputs, batches: Sequence[Tensor], size: int | None, workers: int, shape: tuple[int, ...] | None = None
 ) -> Iterator[tuple[Tensor, Tensor, dict[int, str]]]:
-    """Read batches of positions in order: -> positions read (B',), samples (B', ...), position -> why not."""
-    loader = DataLoader(
-        _Reader(inputs, batches, size),
+    """Read batches of positions in order: -> positions read (B',), samples (B', ...), position -> why not.
+
+    `shape` is that of one sample (else it is worked out); another cannot be read. Grey becomes colour where it must.
+    """
+    reader = _Reader(inputs, batches, size, shape or _shape(inputs, size, {}))
+    workers = min(workers, len(batches))
+    read = (reader[at] for at in range(len(batches))) if workers == 0 else _in_workers(reader, workers)
+    for kept, samples, broken in read:
+        yield torch.tensor(kept, dtype=torch.int64), samples, broken
+
+
+def _in_workers(reader: _Reader, workers: int) -> Iterator[tuple[list[int], Tensor, dict[int, str]]]:
+    yield from DataLoader(
+        reader,
         batch_size=None,
         num_workers=workers,
-        worker_init_fn=_one_thread if workers else None,
-        prefetch_factor=4 if workers else None,
+        worker_init_fn=_one_thread,
+        prefetch_factor=4,
+        generator=torch.Generator(),  # else it draws from the global one, and a run would depend on its workers
     )
-    yield from loader
 
 
 def _one_thread(_worker: int) -> None:

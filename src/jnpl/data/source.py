@@ -73,6 +73,13 @@ class InMemory:
         """(N,) bytes of each sample."""
         return np.full(len(self.values), self.values[:1].nbytes, np.int64)
 
+    def digest(self) -> bytes:
+        """SHA-256 of all values: arrays of one shape are of one size, and nothing else tells them apart."""
+        digest = hashlib.sha256(f"{self.values.dtype.str} {self.values.shape}".encode())
+        for start in range(0, len(self.values), 4096):
+            digest.update(np.ascontiguousarray(self.values[start : start + 4096]).data)
+        return digest.digest()
+
 
 @dataclass(frozen=True, eq=False)
 class Source:
@@ -118,11 +125,18 @@ class Source:
         return self.inputs.kind
 
     def fingerprint(self) -> str:
-        """SHA-256 of ids, given labels, class names and sizes: a run resumes only on the same data."""
+        """SHA-256 of ids, given labels, class names and inputs: a run resumes only on the same data."""
         digest = hashlib.sha256(repr(self.class_names).encode())
-        digest.update("\0".join(map(str, self.ids.tolist())).encode("utf-8", "backslashreplace"))
         digest.update(self.labels.astype("<i8").tobytes())
+        digest.update(self.inputs_fingerprint().encode())
+        return digest.hexdigest()
+
+    def inputs_fingerprint(self) -> str:
+        """SHA-256 of ids and inputs (arrays: their values, else their sizes), whatever their labels."""
+        digest = hashlib.sha256("\0".join(map(str, self.ids.tolist())).encode("utf-8", "backslashreplace"))
         digest.update(self.inputs.sizes().astype("<i8").tobytes())
+        if isinstance(self.inputs, InMemory):
+            digest.update(self.inputs.digest())
         return digest.hexdigest()
 
 

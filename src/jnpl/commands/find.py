@@ -1,0 +1,144 @@
+"""`jnpl find`."""
+
+# ruff: noqa: PLC0415 - imports inside commands keep `jnpl --help` quick
+# No `from __future__ import annotations`: typer reads the annotations of the commands at run time.
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jnpl.errors import InputError
+
+if TYPE_CHECKING:
+    from jnpl.run import Every
+
+
+def find(
+    data: Annotated[
+        str,
+        typer.Argument(help="An image folder, a .csv or .parquet table, an .npz, a name (jnpl datasets) or hf:NAME."),
+    ],
+    *,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The run folder; an unfinished run there goes on.")],
+    recipe: Annotated[str, typer.Option(help="A name (jnpl recipes) or a .toml file.")] = "small",
+    change: Annotated[
+        list[str] | None, typer.Option("--set", help="Change a setting: key=value, such as train.epochs=20.")
+    ] = None,
+    data_root: Annotated[
+        Path | None, typer.Option(help="Where named data sets lie. Default: JNPL_DATA, or a cache folder.")
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(help="Given labels from `jnpl corrupt` in place of the data's own, which are then true."),
+    ] = None,
+    image_column: Annotated[str | None, typer.Option(help="A table's column of image paths.")] = None,
+    label_column: Annotated[str | None, typer.Option(help="A table's column of given labels. Default: label.")] = None,
+    true_label_column: Annotated[str | None, typer.Option(help="A table's column of true labels.")] = None,
+    noise: Annotated[
+        str | None, typer.Option(help="cifar10n: worse, aggre, random1 to random3; cifar100n: noisy, noisy_coarse.")
+    ] = None,
+    coarse: Annotated[bool, typer.Option("--coarse", help="cifar100: the 20 super-classes.")] = False,
+    balanced: Annotated[bool, typer.Option("--balanced", help="clothing1m: as many of each class.")] = False,
+    size: Annotated[int | None, typer.Option(min=8, help="Pixels to train images of files at. Default: 64.")] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="Pretrained weights: a path, or an address ending in #sha256:...")
+    ] = None,
+    devices: Annotated[int | None, typer.Option(min=1, help="Processes, one a device.")] = None,
+    accelerator: Annotated[str | None, typer.Option(help="cpu, gpu, mps or auto.")] = None,
+    num_nodes: Annotated[int | None, typer.Option(min=1, help="Machines.")] = None,
+    precision: Annotated[str | None, typer.Option(help="32, bf16-mixed or 16-mixed.")] = None,
+    workers: Annotated[int | None, typer.Option(min=0, help="Decoding processes. Default: one a core.")] = None,
+    cache: Annotated[Path | None, typer.Option(help="Folder for decoded images that do not fit in memory.")] = None,
+    checkpoint_every: Annotated[
+        str, typer.Option(help="Epochs (5), minutes (10m) or seconds (30s) between checkpoints.")
+    ] = "1m",
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at a sample that cannot be read.")] = False,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also log for TensorBoard.")] = False,
+    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads of each process.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Weights, order, crops and draws follow from it.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")] = False,
+) -> None:
+    """Train once on the given labels and say which are wrong.
+
+    Writes findings.csv, findings.parquet, metrics.jsonl, run.json and the model to the run folder. Killed at any
+    moment, the same command goes on where it was.
+    """
+    every = _every(checkpoint_every)
+    overrides = {
+        "weights": weights, "engine.devices": devices, "engine.accelerator": accelerator, "engine.num_nodes": num_nodes,
+        "engine.precision": None if precision is None else f'"{precision}"', "engine.workers": workers,
+        "engine.cache": cache, "data.size": size,
+    }  # fmt: skip
+    from jnpl.config import load_recipe
+
+    changes = [*(change or []), *(f"{key}={value}" for key, value in overrides.items() if value is not None)]
+    settings = load_recipe(recipe, changes)
+    if not data.strip():
+        raise InputError("DATA is empty; name a folder, a table, an .npz or a data set (jnpl datasets)")
+    import torch
+
+    from jnpl.data.opening import open_source
+    from jnpl.progress import Reporter
+    from jnpl.run import find as run
+    from jnpl.run import with_labels
+
+    if threads is not None:
+        torch.set_num_threads(threads)
+    source = open_source(
+        data, root=data_root, image_column=image_column, label_column=label_column,
+        true_label_column=true_label_column, val_size=settings.data.val_size, noise=noise, coarse=coarse,
+        balanced=balanced, seed=seed,
+    )  # fmt: skip
+    if labels is not None:
+        source = with_labels(source, labels)
+    if source.kind == "image" and settings.data.size is None and not hasattr(source.inputs, "values"):
+        settings = load_recipe(recipe, [*changes, "data.size=64"])
+    result = run(
+        source, settings, out, seed=seed, every=every, strict=strict, report=Reporter(), tensorboard=tensorboard
+    )  # fmt: skip
+    if result is None:
+        return  # not the first of several processes
+    if as_json:
+        typer.echo(json.dumps(result))
+    else:
+        _show(result, out)
+
+
+def _every(text: str) -> "Every":
+    match = re.fullmatch(r"(\d+)([ms]?)", text.strip())
+    if not match or int(match[1]) == 0:
+        raise InputError(f"--checkpoint-every takes epochs (5), minutes (10m) or seconds (30s), got {text!r}")
+    from jnpl.run import Every
+
+    amount = int(match[1])
+    if not match[2]:
+        return Every(epochs=amount, seconds=None)
+    return Every(seconds=amount * (60.0 if match[2] == "m" else 1.0))
+
+
+def _show(result: dict[str, Any], out: Path) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from jnpl.findings import Findings
+
+    console = Console(highlight=False)
+    found = f"{result['issues']:,} of {result['samples']:,} labels look wrong ({result['noise_rate']:.1%})"
+    console.print(f"{found}, {result['classes']} classes, {result['epochs']} epochs, {result['seconds']:.0f} s")
+    if "test_accuracy" in result:
+        best = f"best epoch {result['best_test_accuracy']:.3f}, an oracle"
+        console.print(f"test accuracy {result['test_accuracy']:.3f} after the last epoch ({best})")
+    if "ap" in result:
+        console.print(f"AP {result['ap']:.3f}: true labels are known, wrong ones rank before right ones so well")
+    if result.get("unreadable"):
+        console.print(f"{result['unreadable']:,} samples could not be read and were left out")
+    table = Table(title="the worst suspects", title_justify="left", box=None)
+    for column in ("id", "given", "suggested", "label quality", "confidence"):
+        table.add_column(column, justify="left" if column == "id" else "right")
+    for row in Findings.load(out).worst(10).itertuples():
+        numbers = (f"{row.label_quality:.2g}", f"{row.suggested_confidence:.3f}")
+        table.add_row(str(row.id), str(row.given_label), str(row.suggested_label), *numbers)
+    console.print(table)
+    console.print(f"all of them: {out / 'findings.csv'}")

@@ -1,0 +1,114 @@
+"""Killed at any moment, a run ends with the same bits as one that was left in peace."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+from types import ModuleType  # noqa: TC003
+
+import pytest
+
+SAME = ("model.safetensors", "findings.parquet", "findings.csv")
+
+
+def load_toy() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("toy", Path(__file__).with_name("toy.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+toy = load_toy()
+
+
+@pytest.fixture(scope="module")
+def peace(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The data, and the folder of a run that nobody disturbed."""
+    base = tmp_path_factory.mktemp("peace")
+    data = toy.write(base / "toy.npz")
+    subprocess.run(toy.command(data, base / "run"), check=True, capture_output=True)
+    return data, base / "run"
+
+
+def lines(run: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def expect_the_same(run: Path, peaceful: Path) -> None:
+    for name in SAME:
+        assert (run / name).read_bytes() == (peaceful / name).read_bytes(), name
+    assert lines(run) == lines(peaceful)
+
+
+@pytest.mark.parametrize("every", ["1", "1s"])
+def test_killed_at_random_moments(peace: tuple[Path, Path], tmp_path: Path, every: str) -> None:
+    """SIGKILL inside and between epochs and while a checkpoint is written; `benchmarks/resume.py` does it 20 times."""
+    data, peaceful = peace
+    command = [*toy.command(data, tmp_path / "run", "--checkpoint-every", every)]
+    moments = random.Random(7)
+    kills = 0
+    for _ in range(3):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        until = time.monotonic() + 60
+        while not (tmp_path / "run" / "metrics.jsonl").exists() and process.poll() is None and time.monotonic() < until:
+            time.sleep(0.02)  # kills before the first step show nothing
+        time.sleep(moments.uniform(0, 0.6))
+        process.send_signal(signal.SIGKILL)
+        kills += process.wait() == -signal.SIGKILL
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert kills
+    assert json.loads(done.stdout)["epochs"] == 5
+    expect_the_same(tmp_path / "run", peaceful)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_asked_to_stop(peace: tuple[Path, Path], tmp_path: Path, number: signal.Signals, code: int) -> None:
+    command = toy.command(peace[0], tmp_path / "run", "--set", "train.epochs=400", "--set", "train.milestones=[3]")
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not (tmp_path / "run" / "metrics.jsonl").exists():
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.02)
+    process.send_signal(number)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert "the same command goes on from there" in told
+    assert "Traceback" not in told
+    assert list((tmp_path / "run" / "checkpoint").iterdir())
+
+
+def test_other_data_and_settings_are_refused(peace: tuple[Path, Path], tmp_path: Path) -> None:
+    _, peaceful = peace
+    other = toy.write(tmp_path / "other.npz", samples=200)
+    done = subprocess.run(toy.command(other, peaceful), capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert done.stderr.strip().count("\n") == 0
+    done = subprocess.run(toy.command(peace[0], peaceful, "--seed", "1"), capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "seed = 0, not 1" in done.stderr
+
+
+def test_a_torn_checkpoint_is_named_and_the_older_one_used(peace: tuple[Path, Path], tmp_path: Path) -> None:
+    data, peaceful = peace
+    run = tmp_path / "run"
+    long = toy.command(data, run, "--checkpoint-every", "1")
+    process = subprocess.Popen(long, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while len(list((run / "checkpoint").glob("[0-9]*"))) < 2 and process.poll() is None:
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    newest = max((run / "checkpoint").glob("[0-9]*")) / "state.safetensors"
+    newest.write_bytes(newest.read_bytes()[:-100])
+    status = json.loads((run / "run.json").read_text())["status"]
+    done = subprocess.run(long, capture_output=True, text=True, check=True)
+    if status == "running":
+        assert "is torn or not ours" in done.stderr
+        assert "going on from epoch" in done.stderr
+    expect_the_same(run, peaceful)
