@@ -106,7 +106,7 @@ def test_instance_noise_takes_x_from_the_same_file_or_another(run, tmp_path):
 
 
 def test_labels_that_start_at_one_are_pointed_out(run, tmp_path):
-    (tmp_path / "one.txt").write_text("1\n2\n3\n")
+    (tmp_path / "one.txt").write_text("1\n2\n3\n" * 2)
     code, _, err = run("corrupt", "one.txt", "--rate", 0.5)
     assert code == 0
     assert err == "jnpl: note: no sample of class 0; classes are numbered 0 to C-1\n"

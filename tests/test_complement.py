@@ -102,12 +102,12 @@ def test_the_papers_numbers():
     ("labels", "num_classes", "told"),
     [
         (torch.tensor([0, 1]), 1, "num_classes must be at least 2, got 1"),
-        (torch.tensor([0, 3]), 3, r"labels must lie in 0\.\.2, got 3"),
-        (torch.tensor([0, -1]), 3, r"labels must lie in 0\.\.2, got -1"),
-        (torch.tensor([0.0, 1.0]), 3, r"integer tensor, got \(2,\) torch.float32"),
-        (torch.tensor([True, False]), 3, r"integer tensor, got \(2,\) torch.bool"),
-        (torch.tensor([[0, 1]]), 3, r"\(B,\) integer tensor, got \(1, 2\) torch.int64"),
-        (torch.tensor([], dtype=torch.long), 3, r"non-empty .*got \(0,\)"),
+        (torch.tensor([0, 3]), 3, r"labels must lie in 0\.\.2 .*got 3"),
+        (torch.tensor([0, -1]), 3, r"labels must lie in 0\.\.2 .*got -1"),
+        (torch.tensor([0.0, 1.0]), 3, r"integer class indices .*got torch.float32"),
+        (torch.tensor([True, False]), 3, r"integer class indices .*got torch.bool"),
+        (torch.tensor([[0, 1]]), 3, r"shape \(B,\) .*got \(1, 2\)"),
+        (torch.tensor([], dtype=torch.long), 3, r"B >= 1, got \(0,\)"),
     ],
 )
 def test_wrong_labels(labels, num_classes, told):

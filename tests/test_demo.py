@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path  # noqa: TC003
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -91,20 +91,39 @@ def test_people_see_a_table_suspects_and_where_to_look(
         assert word in text
 
 
+def test_an_earlier_demo_is_replaced(short: demo.Settings, tmp_path: Path) -> None:
+    assert invoke("--out", str(tmp_path), "--seeds", "2") == 0
+    assert (tmp_path / "seed-1").is_dir()
+    (tmp_path / "run.json").write_text('{"format": "jnpl demo 1", "status": "running"}')  # as a killed one leaves it
+    assert invoke("--out", str(tmp_path)) == 0
+    assert not (tmp_path / "seed-1").exists()
+
+
 def test_a_foreign_folder_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
     assert invoke("--out", str(tmp_path)) == 2
     assert "thesis" in {path.stem for path in tmp_path.iterdir()}
+    (tmp_path / "thesis" / "mine").mkdir(parents=True)
+    (tmp_path / "thesis" / "run.json").write_text('{"format": "jnpl run 1"}')
+    assert invoke("--out", str(tmp_path / "thesis")) == 2
     assert invoke("--out", str(tmp_path / "thesis.txt")) == 2
-    assert capsys.readouterr().err.count("\n") == 2
+    assert invoke("--out", str(tmp_path / "thesis.txt" / "below")) == 2
+    assert capsys.readouterr().err.count("\n") == 4
 
 
 @pytest.mark.slow
-def test_jnpl_finds_what_cross_entropy_memorises(tmp_path: Path) -> None:
-    """One seed of the README's claim, in a process of its own; `make demo ARGS='--seeds 3'` shows the mean."""
-    command = [sys.executable, "-m", "jnpl", "demo", "--json", "--out", str(tmp_path / "run")]
+def test_the_readme_tells_what_its_command_shows(tmp_path: Path) -> None:
+    """`make demo ARGS="--seeds 3"`: the claim, and the table of the README (other processors round differently)."""
+    command = [sys.executable, "-m", "jnpl", "demo", "--seeds", "3", "--json", "--out", str(tmp_path / "run")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     methods = json.loads(done.stdout)["methods"]
     assert methods["jnpl"]["test_accuracy"] >= 0.94
     assert methods["jnpl"]["ap"] >= 0.97
     assert methods["ce"]["test_accuracy"] <= 0.75
+    readme = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+    for name, title in demo.TITLES.items():
+        cells = next(line for line in readme.splitlines() if line.startswith(f"| {title} |")).split("|")[2:5]
+        told = [float(cell) for cell in cells]
+        assert told == pytest.approx(
+            [methods[name][key] for key in ("test_accuracy", "best_test_accuracy", "ap")], abs=0.02
+        )

@@ -7,6 +7,7 @@ import functools
 import itertools
 import math
 import shutil
+import sys
 
 import pytest
 import torch
@@ -251,7 +252,7 @@ def test_compile_fullgraph():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("g++") is None, reason="inductor needs a C++ compiler")
+@pytest.mark.skipif(shutil.which("g++") is None or " " in sys.prefix, reason="needs g++ and a path without spaces")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_compile_fullgraph_with_inductor():
     check_compiled(the_papers_losses, "inductor")
@@ -529,7 +530,6 @@ def test_focal_factors_are_constants(normalised):
 def test_the_constants():
     uniform, label = torch.zeros(1, 10, dtype=torch.float64), torch.tensor([3])
     assert JF.rce(uniform, label).item() == pytest.approx(-math.log(1e-4) * 0.9, rel=1e-14)
-    assert -math.log(1e-4) == pytest.approx(9.21, abs=5e-3)
     assert JF.gce(uniform, label).item() == pytest.approx((1 - 0.1**0.7) / 0.7, rel=1e-13)
     assert JF.focal(uniform, label).item() == pytest.approx(0.9**0.5 * math.log(10), rel=1e-13)
     assert JF.mae(uniform, label).item() == pytest.approx(1.8, rel=1e-14)

@@ -57,6 +57,16 @@ def check_n(n: int) -> int:
     return n
 
 
+def check_given(labels: Tensor, num_classes: int) -> Tensor:
+    """Return (B,) labels as int64 after checking them against a number of classes."""
+    if num_classes < 2:
+        raise ValueError(f"num_classes must be at least 2, got {num_classes}")
+    _check_integers(labels, "labels")
+    if labels.ndim != 1 or len(labels) == 0:
+        raise ValueError(f"labels must have shape (B,) with B >= 1, got {tuple(labels.shape)}")
+    return _in_range(labels, num_classes, "labels")
+
+
 def _check_integers(labels: Tensor, name: str) -> None:
     if not isinstance(labels, Tensor):
         raise ValueError(f"{name} must be a torch.Tensor of class indices, got {type(labels).__name__}")  # noqa: TRY004
@@ -67,11 +77,15 @@ def _check_integers(labels: Tensor, name: str) -> None:
 def _check_range(labels: Tensor, logits: Tensor, name: str) -> Tensor:
     if labels.device != logits.device:
         raise ValueError(f"{name} must be on {logits.device}, where the logits are, got {labels.device}")
+    return _in_range(labels, logits.shape[1], name)
+
+
+def _in_range(labels: Tensor, num_classes: int, name: str) -> Tensor:
     if not transformed():  # values cannot be looked at while a graph is being traced
-        low, high = (int(bound) for bound in torch.aminmax(labels))
-        if low < 0 or high >= logits.shape[1]:
+        low, high = torch.stack(torch.aminmax(labels)).tolist()  # one look, for a GPU has to wait for it
+        if low < 0 or high >= num_classes:
             wrong = low if low < 0 else high
-            raise ValueError(f"{name} must lie in 0..{logits.shape[1] - 1} (C = {logits.shape[1]}), got {wrong}")
+            raise ValueError(f"{name} must lie in 0..{num_classes - 1} (C = {num_classes}), got {wrong}")
     return labels.long()
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import hashlib
+import io
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +12,7 @@ import numpy as np
 
 from jnpl._findings_checks import checked_names
 from jnpl.errors import InputError
-from jnpl.files import replacing, write_text
+from jnpl.files import make_folder, replacing, write_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,18 +32,19 @@ def write_files(folder: Path, columns: dict[str, Array], meta: dict[str, Any]) -
 
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file, not a folder to save findings in")
-    folder.mkdir(parents=True, exist_ok=True)
-    facts = {"kind": _KIND, "version": _VERSION, **meta}
-    text = json.dumps(facts, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    make_folder(folder)
     plain = {name: _escaped(values) if values.dtype == object else values for name, values in columns.items()}
     returns = any("\r" in cell for values in plain.values() if values.dtype == object for cell in values)
     quoting = csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL  # Python before 3.13 leaves "\r" unquoted
     form: dict[str, Any] = {"index": False, "lineterminator": "\n", "float_format": "%.9g", "quoting": quoting}
     with replacing(folder / "findings.parquet") as draft:
         pq.write_table(pa.table(columns), draft)
+        digest = hashlib.sha256(draft.read_bytes()).hexdigest()
     with replacing(folder / "findings.csv") as draft:
         frame(plain).to_csv(draft, encoding="utf-8", **form)
-    write_text(folder / "findings.json", text)
+    # Last, with the hash: a crash in between leaves a pair that is seen not to belong together.
+    facts = {"kind": _KIND, "version": _VERSION, **meta, "parquet_sha256": digest}
+    write_text(folder / "findings.json", json.dumps(facts, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
 
 
 def read_files(folder: Path) -> dict[str, Any]:
@@ -52,7 +55,10 @@ def read_files(folder: Path) -> dict[str, Any]:
         meta = json.loads((folder / "findings.json").read_text(encoding="utf-8"))
         if (meta["kind"], meta["version"]) != (_KIND, _VERSION):
             raise InputError(f"kind {meta['kind']!r} and version {meta['version']!r}")
-        file = pq.read_table(folder / "findings.parquet")
+        content = (folder / "findings.parquet").read_bytes()
+        if hashlib.sha256(content).hexdigest() != meta["parquet_sha256"]:
+            raise InputError("findings.parquet is not the one that findings.json was written with")
+        file = pq.read_table(io.BytesIO(content))
         columns = {name: file[name].to_numpy() for name in file.column_names}
         if len(file) != meta["samples"]:
             raise InputError(f"{len(file)} rows, where findings.json speaks of {meta['samples']}")

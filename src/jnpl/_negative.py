@@ -37,7 +37,7 @@ def log_keep(logits: Tensor) -> Tensor:
 
 def negative(logits: Tensor, counts: Tensor, gamma: float, *, mean: bool) -> Tensor:
     """Sum over k of counts_k * -(1 - p_k)^gamma log(1 - p_k): (B, C), (B, C) -> (B,), or its mean over the batch."""
-    if transformed():
+    if _plainly(logits, gamma):
         return _reduce(_negative_plain(logits, counts, gamma), mean=mean)
     result: Tensor = _Counted.apply(logits, counts, gamma, mean)  # type: ignore[no-untyped-call]
     return result
@@ -45,10 +45,15 @@ def negative(logits: Tensor, counts: Tensor, gamma: float, *, mean: bool) -> Ten
 
 def negative_exhaustive(logits: Tensor, labels: Tensor, gamma: float, *, mean: bool) -> Tensor:
     """`negative` with every class but the label once: (B, C), (B,) -> (B,), or its mean over the batch."""
-    if transformed():
+    if _plainly(logits, gamma):
         return _reduce(_negative_plain(logits, _all_but(labels, logits), gamma), mean=mean)
     result: Tensor = _Exhaustive.apply(logits, labels, gamma, mean)  # type: ignore[no-untyped-call]
     return result
+
+
+def _plainly(logits: Tensor, gamma: float) -> bool:
+    """Whether to use plain torch ops: under transforms, and where looking at `keep` would make a GPU wait."""
+    return transformed() or (gamma < 1 and logits.device.type != "cpu")
 
 
 def _all_but(labels: Tensor, logits: Tensor) -> Tensor:

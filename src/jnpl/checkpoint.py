@@ -1,7 +1,7 @@
 """Checkpoints: written whole, checked when read, never a pickle.
 
 A checkpoint is a folder `checkpoint/<number>/` with `state.safetensors` (all tensors) and `state.json` (all other facts
-and the hash of the tensors). It is filled under another name, synced and renamed; the one before is kept. A torn
+and the hash of both). It is filled under another name, synced and renamed; the one before is kept. A torn
 checkpoint fails its hash, and the older one is used.
 """
 
@@ -42,12 +42,15 @@ def save(folder: Path, state: State) -> Path:
     numbers = _numbers(folder)
     target = folder / f"{(numbers[-1] + 1) if numbers else 0:08d}"
     draft = folder / f".{target.name}.{os.getpid()}.tmp"
+    for left in folder.glob(".*.tmp"):  # a kill left it; in a container it may even have our own process number
+        shutil.rmtree(left, ignore_errors=True)
     try:
         draft.mkdir(parents=True)
         # A clone each: safetensors refuses tensors that share memory.
         save_file({name: tensor.detach().cpu().clone().contiguous() for name, tensor in state.tensors.items()},
                   draft / "state.safetensors")  # fmt: skip
-        facts = {"format": _FORMAT, "sha256": _hash(draft / "state.safetensors"), "facts": state.facts}
+        digest = _hash(draft / "state.safetensors", state.facts)
+        facts = {"format": _FORMAT, "sha256": digest, "facts": state.facts}
         (draft / "state.json").write_text(json.dumps(facts, allow_nan=False), "utf-8")
         for path in draft.iterdir():
             with path.open("rb+") as file:
@@ -73,8 +76,8 @@ def load(folder: Path) -> tuple[State | None, list[str]]:
             saved = json.loads((path / "state.json").read_text("utf-8"))
             if saved["format"] != _FORMAT:
                 raise InputError(f"its format is {saved['format']!r}, not {_FORMAT!r}")
-            if _hash(path / "state.safetensors") != saved["sha256"]:
-                raise InputError("its tensors do not have the hash that was written with them")
+            if _hash(path / "state.safetensors", saved["facts"]) != saved["sha256"]:
+                raise InputError("it does not have the hash that was written with it")
             return State(load_file(path / "state.safetensors"), saved["facts"]), torn
         except (OSError, ValueError, LookupError, TypeError, SafetensorError) as error:
             torn.append(f"the checkpoint {path} is torn or not ours ({error}); an older one is used")
@@ -121,8 +124,8 @@ def _numbers(folder: Path) -> list[int]:
     return sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit() and path.is_dir())
 
 
-def _hash(path: Path) -> str:
-    digest = hashlib.sha256()
+def _hash(path: Path, facts: dict[str, Any]) -> str:
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     with path.open("rb") as file:
         while block := file.read(1 << 20):
             digest.update(block)

@@ -37,6 +37,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         typer.echo(f"jnpl: {stop}", err=True)
         sys.exit(stop.code)
     except (KeyboardInterrupt, typer.Abort):
+        typer.echo("jnpl: interrupted", err=True)
         sys.exit(130)
     sys.exit(code or 0)
 

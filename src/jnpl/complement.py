@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
-from torch import Tensor
+
+from jnpl._checks import check_given
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def sample(
@@ -25,13 +31,13 @@ def sample(
     >>> draws.shape, bool((draws == labels[:, None]).any())
     (torch.Size([3, 4]), False)
     """
-    check_labels(labels, num_classes)
+    labels = check_given(labels, num_classes)
     if not isinstance(k, int) or k < 1:
         raise ValueError(f"k, the number of complementary labels, must be an integer >= 1, got {k!r}")
     device = labels.device if generator is None else generator.device
     start, _, total = rows or (0, 0, len(labels))
     shift = torch.randint(1, num_classes, (total, k), generator=generator, device=device)[start : start + len(labels)]
-    return (labels.long().unsqueeze(1) + shift.to(labels.device)) % num_classes
+    return (labels.unsqueeze(1) + shift.to(labels.device)) % num_classes
 
 
 def default_count(num_classes: int) -> int:
@@ -44,16 +50,3 @@ def default_count(num_classes: int) -> int:
     [1, 1, 1, 110, 11100]
     """
     return 1 if num_classes <= 14 else round(num_classes * (num_classes - 1) / 90)
-
-
-def check_labels(labels: Tensor, num_classes: int) -> None:
-    """Refuse anything but (B,) integer labels in 0..C-1 with C >= 2."""
-    if num_classes < 2:
-        raise ValueError(f"num_classes must be at least 2, got {num_classes}")
-    if not isinstance(labels, Tensor):
-        raise ValueError(f"labels must be a torch.Tensor of shape (B,), got {type(labels).__name__}")  # noqa: TRY004
-    if labels.ndim != 1 or labels.numel() == 0 or labels.is_floating_point() or labels.dtype == torch.bool:
-        raise ValueError(f"labels must be a non-empty (B,) integer tensor, got {tuple(labels.shape)} {labels.dtype}")
-    low, high = int(labels.min()), int(labels.max())
-    if low < 0 or high >= num_classes:
-        raise ValueError(f"labels must lie in 0..{num_classes - 1}, got {low if low < 0 else high}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from jnpl.errors import InputError
 
@@ -73,7 +73,7 @@ class Training(_Settings):
 class Method(_Settings):
     """Which method, and the settings of JNPL."""
 
-    name: Literal["ce", "jnpl"] = "jnpl"
+    name: str = Field("jnpl", description="a name of jnpl.methods.registry")
     pl_weight: float = Field(0.01, ge=0, description="the paper's lambda")
     n: int = Field(3, ge=-1, description="the paper's N; -1: plain cross-entropy")
     complements: Literal["sampled", "exhaustive"] = "sampled"
@@ -81,13 +81,19 @@ class Method(_Settings):
     gamma: float = Field(1.0, ge=0, description="exponent of NL+'s weight; 0: NL")
     class_weight: Literal["none", "nlnl"] = "none"
 
+    @model_validator(mode="after")
+    def _a_number_belongs_to_sampled(self) -> Method:
+        if self.num_complements is not None and self.complements == "exhaustive":
+            raise ValueError(f"num_complements goes with complements 'sampled', got {self.num_complements}")
+        return self
+
 
 class Verdict(_Settings):
     """From predictions to findings."""
 
     history: int = Field(10, ge=1, description="epochs whose predictions are averaged")
     keep: Literal["full", "compact"] = Field("full", description="what the ledger stores; compact: 94 bytes a sample")
-    threshold: float | Literal["auto", "1/c"] = 0.5
+    threshold: Annotated[float, Field(gt=0, lt=1)] | Literal["auto", "1/c"] = 0.5
 
 
 class Pseudo(_Settings):
@@ -104,7 +110,7 @@ class Engine(_Settings):
     accelerator: str = "auto"
     devices: int | Literal["auto"] = 1
     num_nodes: int = Field(1, ge=1)
-    precision: Literal["32", "bf16-mixed", "16-mixed"] = "32"
+    precision: Annotated[Literal["32", "bf16-mixed", "16-mixed"], BeforeValidator(str)] = "32"  # TOML's 32 is a number
     channels_last: bool = True
     compile: bool = False
     workers: int | None = Field(None, ge=0, description="decoding processes; None: one a core")
@@ -161,10 +167,12 @@ def parse_recipe(settings: dict[str, Any]) -> Recipe:
         return Recipe.model_validate(settings)
     except ValidationError as error:
         first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"] if part != "function-after") or "recipe"
+        path, siblings = _place(first["loc"])
         if first["type"] == "extra_forbidden":
-            raise InputError(f"no setting {field!r}; there are {', '.join(_siblings(first['loc']))}") from None
-        came = "" if first["type"] == "missing" else f", got {first['input']!r}"
+            there = ", ".join(".".join([*path, name]) for name in siblings)
+            raise InputError(f"no setting {'.'.join([*path, str(first['loc'][-1])])!r}; there are {there}") from None
+        field = ".".join(path) or "recipe"
+        came = "" if first["type"] in ("missing", "value_error") else f", got {first['input']!r}"
         raise InputError(f"setting {field}: {first['msg'].removeprefix('Value error, ')}{came}") from None
 
 
@@ -185,12 +193,15 @@ def _override(settings: dict[str, Any], text: str) -> None:
     here[last] = parsed
 
 
-def _siblings(place: tuple[int | str, ...]) -> list[str]:
-    """The settings there are beside a wrong one, in full."""
+def _place(place: tuple[int | str, ...]) -> tuple[list[str], list[str]]:
+    """The settings on the way to a wrong one, without pydantic's own names, and those of the group it ends in."""
+    path: list[str] = []
     group: Any = Recipe
-    path = [str(part) for part in place[:-1]]
-    for part in path:
+    for part in map(str, place):
+        if group is None or part not in group.model_fields:
+            break
+        path.append(part)
         annotation = group.model_fields[part].annotation
         options = getattr(annotation, "__args__", (annotation,))
-        group = next(option for option in options if isinstance(option, type) and issubclass(option, BaseModel))
-    return [".".join([*path, name]) for name in group.model_fields]
+        group = next((each for each in options if isinstance(each, type) and issubclass(each, BaseModel)), None)
+    return path, [] if group is None else list(group.model_fields)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,7 +24,8 @@ from jnpl.data.augment import Standardize
 from jnpl.data.feed import Feed
 from jnpl.data.prepare import Prepared
 from jnpl.data.source import InMemory
-from jnpl.files import write_text
+from jnpl.errors import InputError
+from jnpl.files import make_folder, write_text
 from jnpl.findings import Findings
 from jnpl.ledger import Ledger
 from jnpl.losses import JNPLLoss
@@ -31,6 +33,7 @@ from jnpl.methods.ce import CE
 from jnpl.methods.jnpl import JNPL
 from jnpl.models.mlp import mlp
 from jnpl.report import pictures
+from jnpl.run import make_optimizer
 from jnpl.train import Progress, accuracy, train
 
 if TYPE_CHECKING:
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 
     from jnpl.methods.base import Method
 
+_FORMAT = "jnpl demo 1"
 METHODS = ("ce", "jnpl")
 TITLES = {"ce": "cross-entropy", "jnpl": "JNPL"}
 
@@ -96,8 +100,14 @@ def run_method(name: str, data: Digits, settings: Settings, seed: int, log: Call
     start = time.perf_counter()
     fabric = Fabric(accelerator="cpu", devices=1)
     method = _build(name, settings, seed)
-    plan = Training(epochs=settings.epochs, batch_size=settings.batch_size, optimizer="adam", lr=settings.learning_rate)
-    setup, optimizer = fabric.setup(method, torch.optim.Adam(method.parameters(), lr=plan.lr))
+    plan = Training(
+        epochs=settings.epochs,
+        batch_size=settings.batch_size,
+        optimizer="adam",
+        lr=settings.learning_rate,
+        weight_decay=0.0,
+    )
+    setup, optimizer = fabric.setup(method, make_optimizer(method, plan))
     transform = Standardize(tuple(data.train.mean(0).tolist()), (1.0,) * data.train.shape[1])
     feeds = [
         Feed(Prepared(inputs, None, inputs.values, {}), labels, transform, plan.batch_size, seed, fabric.device)
@@ -127,7 +137,6 @@ def run_method(name: str, data: Digits, settings: Settings, seed: int, log: Call
 def run(out: Path, seeds: list[int], settings: Settings, on_epoch: Callable[[str, int], None]) -> dict[str, Any]:
     """Run both methods on every seed, write the run folder and return what `jnpl demo --json` prints."""
     torch.set_num_threads(1)  # quickest for a net this small, and the same sums on every machine
-    out.mkdir(parents=True, exist_ok=True)
     results: dict[str, list[Result]] = {name: [] for name in METHODS}
     lines: list[str] = []
     for seed in seeds:
@@ -148,7 +157,13 @@ def run(out: Path, seeds: list[int], settings: Settings, on_epoch: Callable[[str
         "run": str(out),
     }
     versions = {"jnpl": __version__, "torch": torch.__version__, "python": platform.python_version()}
-    facts = {"settings": asdict(settings), "versions": versions, "threads": torch.get_num_threads(), **summary}
+    facts = {
+        "format": _FORMAT,
+        "settings": asdict(settings),
+        "versions": versions,
+        "threads": torch.get_num_threads(),
+        **summary,
+    }
     write_text(out / "run.json", json.dumps(facts, indent=2) + "\n")
     return summary
 
@@ -177,8 +192,26 @@ def show(result: dict[str, Any], console: Console) -> None:
         numbers = (f"{row.label_quality:.1e}", f"{row.suggested_confidence:.4f}")
         suspects.add_row(str(row.id), str(row.given_label), str(row.suggested_label), *numbers)
     console.print(suspects)
-    console.print(f"\nin {out}{os.sep}: findings.csv, findings.parquet, metrics.jsonl, run.json, labels.npz,")
+    console.print(f"\nin {out}{os.sep}: findings.csv (also .parquet, .json), metrics.jsonl, run.json, labels.npz,")
     console.print("  histograms.png (right and wrong labels part), accuracy.png, suspects.png (look at them)")
+
+
+def claim(out: Path) -> None:
+    """Make the folder the demo's own: empty, new, or one that an earlier demo marked. Anything else is left alone."""
+    file = out / "run.json"
+    if out.exists() and not out.is_dir():
+        raise InputError(f"the run folder {str(out)!r} is a file; name a folder with --out")
+    if out.is_dir() and any(out.iterdir()):
+        try:
+            ours = json.loads(file.read_text("utf-8"))["format"] == _FORMAT
+        except (OSError, ValueError, LookupError, TypeError):
+            ours = False
+        if not ours:
+            raise InputError(f"{str(out)!r} holds something else than an earlier demo; name another folder with --out")
+        for old in out.glob("seed-*"):
+            shutil.rmtree(old)
+    make_folder(out)
+    write_text(file, json.dumps({"format": _FORMAT, "status": "running"}) + "\n")
 
 
 def _build(name: str, settings: Settings, seed: int) -> Method:
@@ -193,7 +226,7 @@ def _build(name: str, settings: Settings, seed: int) -> Method:
 
 
 def _write_seed(folder: Path, data: Digits, results: dict[str, Result]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     found = results["jnpl"].findings
     found.save(folder)
     data.noisy.save(folder / "labels.npz")

@@ -45,6 +45,15 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     sync_folder(target.parent)
 
 
+def make_folder(path: str | os.PathLike[str]) -> Path:
+    """Make a folder, and those above it, unless it is there."""
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UnwritableError(f"cannot make the folder {os.fspath(path)!r}: {error.strerror or error}") from error
+    return Path(path)
+
+
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write UTF-8 text whole or not at all, with the line ends it has."""
     with replacing(path) as draft:

@@ -91,6 +91,8 @@ class Findings:
     ) -> Findings:
         """Judge (N,) given labels by what the ledger recorded."""
         given = checked_labels(labels, ledger.num_samples, ledger.num_classes)
+        if not ledger.seen.any():
+            raise InputError("the ledger has recorded nothing yet: record predictions before judging labels")
         suggested, confidence = ledger.top()
         rest = (class_names, ids, paths, threshold, unreadable)
         return cls._judge(given, suggested, ledger.quality(given), confidence, ledger.num_classes, *rest)

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from jnpl import complement
 from jnpl import functional as JF
-from jnpl._checks import check_gamma, check_n
+from jnpl._checks import check_gamma, check_given, check_logits, check_n
+from jnpl._positive import pl_plus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +32,7 @@ __all__ = [
 ]
 
 Complements = Literal["sampled", "exhaustive"]
+_MOST_COMPLEMENTS = 12_000  # up to 1,039 classes; beyond, all classes at once cost a fraction of that
 
 
 class Draws(NamedTuple):
@@ -59,8 +61,7 @@ def class_weights(labels: Tensor, num_classes: int) -> Tensor:
     >>> class_weights(torch.tensor([0, 0, 0, 0, 1, 1]), num_classes=3)
     tensor([1., 2., 0.])
     """
-    complement.check_labels(labels, num_classes)
-    counts = torch.bincount(labels.long(), minlength=num_classes).float()
+    counts = torch.bincount(check_given(labels, num_classes), minlength=num_classes).float()
     return torch.where(counts > 0, counts.max() / counts.clamp_min(1), 0.0)
 
 
@@ -91,6 +92,11 @@ class _Negative(nn.Module):
         self.num_classes = num_classes
         self.complements = complements
         self.num_complements = num_complements or complement.default_count(num_classes)
+        if complements == "sampled" and num_complements is None and self.num_complements > _MOST_COMPLEMENTS:
+            raise ValueError(
+                f"for {num_classes} classes the paper's rule asks for {self.num_complements:,} complements a sample; "
+                f'use complements="exhaustive", or say how many with num_complements'
+            )
         self.gamma = check_gamma(gamma)
         self.register_buffer("class_weight", _as_weight(class_weight, labels, num_classes))
 
@@ -179,7 +185,7 @@ class PLPlusLoss(nn.Module):
         """Sum of PL+ over the selected samples, and how many they are: (B, C), (B,) -> (), ()."""
         selected, y_hat = JF.pl_plus_select(logits, uniforms)
         # A masked sum: an empty selection is an exact zero with zero gradients.
-        return torch.where(selected, JF.pl_plus(logits, y_hat, self.n), 0.0).sum(), selected.sum()
+        return torch.where(selected, pl_plus(check_logits(logits), y_hat, self.n), 0.0).sum(), selected.sum()
 
 
 class JNPLLoss(nn.Module):
@@ -329,8 +335,8 @@ def _as_weight(class_weight: Tensor | Sequence[float] | str, labels: Tensor | No
             raise ValueError('class_weight="nlnl" needs labels=, the given labels of the whole training set')
         return class_weights(labels, num_classes)
     weight = torch.as_tensor(class_weight, dtype=torch.float32)
-    if weight.shape != (num_classes,) or not bool((weight >= 0).all()):
+    if weight.shape != (num_classes,) or not bool(((weight >= 0) & weight.isfinite()).all()):
         raise ValueError(
-            f"class_weight must hold {num_classes} numbers >= 0, got {tuple(weight.shape)} {weight.tolist()[:5]}"
+            f"class_weight must hold {num_classes} finite numbers >= 0, got {tuple(weight.shape)} {weight.tolist()[:5]}"
         )
     return weight

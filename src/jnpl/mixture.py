@@ -2,8 +2,8 @@
 
 The fit is EM for two bell curves on the logits of the qualities: near 0 and near 1, where qualities pile up, the
 logit spreads them out, and wrong and right labels become two bells. NLNL's 0.5 stands whenever the data do not
-clearly show two, as with few wrong labels under an unsure network. Tried with CE on digits (symmetric noise of 0 to
-80 %, asymmetric of 10 and 30 %, after 5 to 57 epochs): F1 up to 0.39 above that of 0.5, never more than 0.01 below.
+clearly show two, as with few wrong labels under an unsure network.
+`tests/test_mixture.py` holds the cut to an F1 within 0.05 of the best possible one on draws from known groups.
 """
 
 from __future__ import annotations

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from jnpl._noise_maps import BoolArray, ClassMap, FloatArray, IntArray
 
+_FORMAT = "jnpl noisy labels 1"
+
 # what numpy, zipfile and json raise on a file that is damaged or of another kind
 _UNREADABLE = (OSError, EOFError, ValueError, LookupError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error)
 
@@ -92,7 +94,7 @@ class NoisyLabels:
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__ if not name.endswith("labels")}
         if self.requested_matrix is not None:
             fields["requested_matrix"] = self.requested_matrix.tolist()
-        return json.dumps({"format": "jnpl noisy labels 1", **fields}, sort_keys=True, separators=(",", ":"))
+        return json.dumps({"format": _FORMAT, **fields}, sort_keys=True, separators=(",", ":"))
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write `y`, `y_true`, `recipe` and `sha256` to an .npz whose bytes depend on the content alone."""
@@ -122,7 +124,8 @@ class NoisyLabels:
             with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
                 noisy, clean, recipe, told = (archive[key] for key in ("y", "y_true", "recipe", "sha256"))
             fields = json.loads(str(recipe))
-            del fields["format"]
+            if fields.pop("format") != _FORMAT:
+                raise ValueError("another format")
             if fields["class_names"] is not None:
                 fields["class_names"] = tuple(fields["class_names"])
                 ids = {name: label for label, name in enumerate(fields["class_names"])}

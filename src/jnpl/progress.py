@@ -26,8 +26,7 @@ class Reporter:
         self._bar: Bar | None = None
         self._task: TaskID | None = None
         self._epochs = self._steps = 0
-        self._since = (time.monotonic(), 0)
-        self._seen = 0
+        self._since, self._seen = time.monotonic(), 0
         self._refresh = 0.0
 
     def quiet(self, wanted: bool) -> None:
@@ -41,17 +40,20 @@ class Reporter:
     @contextmanager
     def training(self, epochs: int, steps: int, progress: Progress) -> Iterator[None]:
         """While the loop runs."""
-        self._epochs, self._steps, self._seen = epochs, steps, 0
-        self._since = (time.monotonic(), 0)
+        self._epochs, self._steps = epochs, steps
+        self._since, self._seen = time.monotonic(), progress.samples  # before a resume: not this process's speed
         if not self.console.is_terminal:
             yield
             return
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Bar(*columns, console=self.console, transient=True) as self._bar:
+        with Bar(*columns, console=self.console, transient=True) as bar:
             done = progress.epoch * steps + progress.step
-            self._task = self._bar.add_task("training", total=epochs * steps, completed=done)
-            yield
-        self._bar = None
+            self._task = bar.add_task("training", total=epochs * steps, completed=done)
+            self._bar = bar
+            try:
+                yield
+            finally:
+                self._bar = None
 
     def step(self, progress: Progress, lr: float) -> None:
         """After every update of the weights."""
@@ -59,13 +61,13 @@ class Reporter:
             return
         self._refresh = time.monotonic()
         terms = "  ".join(f"{name} {value:.3g}" for name, value in progress.means().items())
-        speed = progress.samples / max(time.monotonic() - self._since[0], 1e-9)
+        speed = (progress.samples - self._seen) / max(time.monotonic() - self._since, 1e-9)
         text = f"epoch {progress.epoch + 1}/{self._epochs}  {terms}  lr {lr:.2g}  {speed:,.0f}/s"
         self._bar.update(self._task, completed=progress.epoch * self._steps + progress.step, description=text)
 
     def epoch(self, line: dict[str, Any]) -> None:
         """After every epoch."""
-        self._since = (time.monotonic(), 0)
+        self._since, self._seen = time.monotonic(), 0
         if self._bar is None:
             shown = "  ".join(f"{name} {value:.4g}" for name, value in line.items() if name != "epoch")
             self.console.print(f"epoch {line['epoch'] + 1}/{self._epochs}  {shown}", soft_wrap=True, markup=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from dataclasses import dataclass, replace
 from functools import partial
@@ -50,6 +51,7 @@ def make_fabric(engine: Engine) -> Fabric:
     """Device, precision and processes; started if there are several."""
     from lightning_fabric import Fabric  # noqa: PLC0415 (slow to import)
 
+    asked = f"accelerator={engine.accelerator!r}, devices={engine.devices!r}, precision={engine.precision!r}"
     try:
         fabric = Fabric(
             accelerator=engine.accelerator,
@@ -58,9 +60,14 @@ def make_fabric(engine: Engine) -> Fabric:
             precision="32-true" if engine.precision == "32" else engine.precision,
             strategy="auto" if engine.devices == 1 and engine.num_nodes == 1 else "ddp",
         )
-    except (ValueError, RuntimeError, TypeError) as error:
-        asked = f"accelerator={engine.accelerator!r}, devices={engine.devices!r}, precision={engine.precision!r}"
+    except (ValueError, RuntimeError, TypeError, ImportError) as error:
         raise InputError(f"cannot train with {asked}: {error}") from None
+    if fabric.device.type == "cpu":
+        if engine.precision == "16-mixed":  # Fabric would take bf16-mixed, with a warning
+            raise InputError(f"cannot train with {asked}: 16-mixed needs a GPU; a CPU has 32 and bf16-mixed")
+        cores = os.cpu_count() or 1
+        if isinstance(engine.devices, int) and engine.devices > cores:
+            raise InputError(f"cannot train with {asked}: there are {cores} cores, and no GPU is used")
     fabric.launch()
     return fabric
 
@@ -89,7 +96,8 @@ def find(
 
     Returns what `jnpl find --json` prints, or None in all but the first of several processes.
     """
-    logs = require("torch.utils.tensorboard", "tensorboard") if tensorboard else None
+    if tensorboard:
+        require("tensorboard", "tensorboard")  # PyTorch's writer is there without it, but does not import
     fabric = make_fabric(recipe.engine)
     report.quiet(not fabric.is_global_zero)
     folder = RunFolder(out)
@@ -102,10 +110,16 @@ def find(
         return done if fabric.is_global_zero else None
     with watch() as wish:
         session = _Session(source, recipe, folder, seed, every, fabric, report, wish, strict=strict)
-        if logs is not None and fabric.is_global_zero:
-            session.board = logs.SummaryWriter(str(out / "tensorboard"))
-        session.resume()
-        session.train()
+        if tensorboard and fabric.is_global_zero:
+            from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415 (an extra)
+
+            session.board = SummaryWriter(str(out / "tensorboard"))
+        try:
+            session.resume()
+            session.train()
+        finally:
+            if session.board is not None:
+                session.board.close()
         results = session.results()
     if fabric.is_global_zero:
         session.write(results)
@@ -219,7 +233,9 @@ class _Session:
     def train(self) -> None:
         """Run the loop from where it stands."""
         plan, steps = self.recipe.train, self.feed.steps()
-        with self.report.training(plan.epochs, steps, self.progress):
+        # The loop seeds the global generators for dropout: others find them as they were.
+        gpus = [self.fabric.device] if self.fabric.device.type == "cuda" else []
+        with self.report.training(plan.epochs, steps, self.progress), torch.random.fork_rng(gpus):
             train(
                 self.setup, self.optimizer, self.feed, self.ledger, plan, self.fabric, self.progress,
                 self._after_step, self._after_epoch,
@@ -301,7 +317,8 @@ class _Session:
     def write(self, results: dict[str, Any]) -> None:
         """Findings and model."""
         self.findings.save(self.folder.path)
-        weights = {name: value.detach().cpu().contiguous() for name, value in self.method.model.state_dict().items()}
+        state = self.method.model.state_dict()  # a clone each: safetensors refuses tensors that share memory
+        weights = {name: value.detach().cpu().clone().contiguous() for name, value in state.items()}
         with replacing(self.folder.path / "model.safetensors") as draft:
             save_file(weights, draft)
         facts = {**self.model_facts, "classes": list(self.source.class_names), "results": results}
@@ -327,7 +344,7 @@ def _transform(prepared: Prepared, recipe: Recipe) -> tuple[Transform, tuple[int
     pixels = values.reshape(-1, values.shape[3])
     mean, deviation = pixels.mean(0, dtype=np.float64) / 255, pixels.std(0, dtype=np.float64) / 255
     side = recipe.data.crop or min(values.shape[1:3])
-    if side > min(values.shape[1:3]) + 2 * recipe.data.padding:
+    if side > min(values.shape[1:3]):  # padding is for training alone: in evaluation the centre is cut from the image
         raise InputError(f"setting data.crop: {side} pixels cannot be cut from images of {values.shape[1:3]}")
     std = (1.0,) * len(mean) if recipe.data.std == "one" else tuple(np.maximum(deviation, 1e-6).tolist())
     crop = CropFlip(tuple(mean.tolist()), std, side, recipe.data.padding, recipe.data.flip)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,13 @@ import torch
 
 from jnpl import __version__
 from jnpl.errors import InputError
-from jnpl.files import write_text
+from jnpl.files import make_folder, write_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _FORMAT = "jnpl run 1"
+_DRAFT = re.compile(r"\.(run|metrics|findings|model)\.\w+\.\d+\.tmp")  # as jnpl.files names them
 
 
 @dataclass(frozen=True)
@@ -33,29 +35,45 @@ class RunFolder:
     def open(self, identity: dict[str, Any]) -> dict[str, Any] | None:
         """Begin, or go on with, the run that `identity` (settings, seed, data) describes; its results if it is done.
 
-        A folder with another run, or with anything else in it, is refused.
+        A folder with another run, or with anything else in it, is refused; a run that never came to a checkpoint (a
+        wrong setting, say) has nothing to lose and makes room.
         """
         file = self.path / "run.json"
         if self.path.exists() and not self.path.is_dir():
             raise InputError(f"the run folder {str(self.path)!r} is a file; name a folder")
         if not file.is_file():
-            if self.path.is_dir() and any(self.path.iterdir()):
+            # A kill before the first run.json is whole leaves its draft: that is no stranger's.
+            if self.path.is_dir() and any(not _DRAFT.fullmatch(at.name) for at in self.path.iterdir()):
                 raise InputError(f"{str(self.path)!r} holds something else than a run; name an empty or a new folder")
-            self.path.mkdir(parents=True, exist_ok=True)
-            self.write(identity, status="running")
+            make_folder(self.path)
+            self._begin(identity)
             return None
         try:
             saved = json.loads(file.read_text("utf-8"))
-        except ValueError as error:
+        except (ValueError, OSError) as error:
             raise InputError(f"{str(file)!r} cannot be read: {error}") from None
         if not isinstance(saved, dict) or saved.get("format") != _FORMAT:
             raise InputError(f"{str(self.path)!r} holds something else than a run; name an empty or a new folder")
         for key, value in identity.items():
             if saved.get(key) != value:
+                if saved.get("status") != "finished" and not any(self.checkpoints.glob("[0-9]*")):
+                    self._begin(identity)
+                    return None
                 raise InputError(f"{str(self.path)!r} holds a run with {_difference(key, saved.get(key), value)}; "
                                  "name another folder, or repeat the command it was made with")  # fmt: skip
+        self._sweep()
         results = saved.get("results")
-        return dict(results) if saved["status"] == "finished" and results else None
+        return dict(results) if saved.get("status") == "finished" and results else None
+
+    def _begin(self, identity: dict[str, Any]) -> None:
+        self._sweep()
+        self.write(identity, status="running")
+
+    def _sweep(self) -> None:
+        """Drop the drafts that kills left."""
+        for left in self.path.iterdir():
+            if _DRAFT.fullmatch(left.name):
+                left.unlink(missing_ok=True)
 
     def write(self, identity: dict[str, Any], status: str, results: dict[str, Any] | None = None) -> None:
         """Write run.json."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import torch
+
+from jnpl.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,25 +57,33 @@ def train(
     after_epoch: Callable[[], None],
 ) -> None:
     """Train from where `progress` stands to the last epoch. `method` and `optimizer` come from `fabric.setup`."""
-    steps = feed.steps()
     while progress.epoch < settings.epochs:
         for group in optimizer.param_groups:
             group["lr"] = settings.lr_at(progress.epoch)
         method.train()
-        for batch in feed.epoch(progress.epoch, progress.step):
-            output = method(batch)
-            # Processes average their gradients: weigh each by its share of the batch.
-            share = len(batch.labels) * fabric.world_size / batch.rows.total
-            fabric.backward(output.loss * (share / settings.accumulate))
-            # The prediction of the augmented view, before the update, is what NLNL and the paper average.
-            ledger.record(*gather(batch, output, fabric), progress.epoch)
-            progress.add(batch, output)
-            if progress.step % settings.accumulate == 0 or progress.step == steps:
-                if settings.clip_norm is not None:
-                    fabric.clip_gradients(method, optimizer, max_norm=settings.clip_norm)
-                optimizer.step()
-                optimizer.zero_grad(set_to_none=True)
-                after_step()
+        batches = feed.epoch(progress.epoch, progress.step)
+        while together := list(islice(batches, settings.accumulate)):  # fewer at the end of an epoch
+            total = sum(batch.rows.total for batch in together)
+            for batch in together:
+                # Dropout draws from the global generator: tie it to the step, or a resume would draw anew.
+                torch.manual_seed(batch.generator.initial_seed() ^ fabric.global_rank)
+                output = method(batch)
+                if not output.loss.isfinite():
+                    at = f"epoch {progress.epoch}, step {progress.step}"
+                    raise InputError(
+                        f"the loss is {output.loss.item()} in {at}: try a smaller train.lr, or a clip_norm"
+                    )
+                # Processes average their gradients: weigh each batch by its share of all that make the step.
+                fabric.backward(output.loss * (len(batch.labels) * fabric.world_size / total))
+                # The prediction of the augmented view, before the update, is what NLNL and the paper average.
+                ledger.record(*gather(batch, output, fabric), progress.epoch)
+                progress.add(batch, output)
+            if settings.clip_norm is not None:
+                # A gradient that is not finite shows in the next loss (or is the gradient scaler's to skip).
+                fabric.clip_gradients(method, optimizer, max_norm=settings.clip_norm, error_if_nonfinite=False)
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+            after_step()
         after_epoch()
         progress.epoch, progress.step, progress.sums, progress.samples = progress.epoch + 1, 0, {}, 0
 

@@ -86,8 +86,11 @@ def corrupt(
         if source.table is None:
             raise InputError(f"--table needs labels from a .csv or .parquet table, got {str(labels)!r}")
         _check_target(table, labels.suffix.lower(), force=force)
-        label_files.write_table(table, source, result.labels)
     result.save(out)
+    if table is not None:
+        label_files.write_table(table, source, result.labels)
+    if result.rate and not result.is_noisy.any():
+        typer.echo("jnpl: note: no label changed; counts are rounded down in every class (see --count)", err=True)
     if as_json:
         typer.echo(json.dumps(_facts(result, out)))
     else:

@@ -8,8 +8,6 @@ from typing import Annotated
 
 import typer
 
-from jnpl.errors import InputError
-
 
 def demo(
     *,
@@ -26,14 +24,10 @@ def demo(
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    if out.exists() and not out.is_dir():
-        raise InputError(f"the run folder {str(out)!r} is a file; name a folder with --out")
-    if out.is_dir() and any(out.iterdir()) and not (out / "run.json").is_file():
-        raise InputError(f"the folder {str(out)!r} holds something else than a jnpl run; name another with --out")
     from jnpl import demo as story
 
+    story.claim(out)
     settings = story.Settings()
-    console = Console(stderr=as_json, highlight=False)
     with Progress(
         TextColumn("{task.description:24}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn(),
         console=Console(stderr=True), transient=True,
@@ -47,4 +41,4 @@ def demo(
     if as_json:
         typer.echo(json.dumps(result))
     else:
-        story.show(result, console)
+        story.show(result, Console(highlight=False))

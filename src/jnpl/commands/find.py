@@ -68,12 +68,11 @@ def find(
     every = _every(checkpoint_every)
     overrides = {
         "weights": weights, "engine.devices": devices, "engine.accelerator": accelerator, "engine.num_nodes": num_nodes,
-        "engine.precision": None if precision is None else f'"{precision}"', "engine.workers": workers,
-        "engine.cache": cache, "data.size": size,
+        "engine.precision": precision, "engine.workers": workers, "engine.cache": cache, "data.size": size,
     }  # fmt: skip
     from jnpl.config import load_recipe
 
-    changes = [*(change or []), *(f"{key}={value}" for key, value in overrides.items() if value is not None)]
+    changes = [*(change or []), *(f"{key}={_quoted(value)}" for key, value in overrides.items() if value is not None)]
     settings = load_recipe(recipe, changes)
     if not data.strip():
         raise InputError("DATA is empty; name a folder, a table, an .npz or a data set (jnpl datasets)")
@@ -104,6 +103,11 @@ def find(
         typer.echo(json.dumps(result))
     else:
         _show(result, out)
+
+
+def _quoted(value: object) -> str:
+    """A value as TOML has it: a path called 12 or none is still a path."""
+    return str(value) if isinstance(value, int) else json.dumps(str(value), ensure_ascii=False)
 
 
 def _every(text: str) -> "Every":

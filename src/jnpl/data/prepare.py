@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from jnpl.data.source import Array, Inputs, Source, UnreadableError
 from jnpl.errors import InputError
-from jnpl.files import replacing
+from jnpl.files import make_folder, replacing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-_MESSAGE = 4 * 2**20  # bytes that a worker hands over at a time, about, where nobody waits for a certain batch
+_MESSAGE = 2 * 2**20  # bytes that a worker hands over at a time, about, where nobody waits for a certain batch
+_AHEAD = 2  # batches that every worker reads ahead
 _NONE = "none of the {} samples can be read: {}"
 
 
@@ -79,7 +81,7 @@ class Prepared:
             return
         for index, samples, broken in decode(self.inputs, batches, self.size, self.workers, self.shape):
             self._learn(broken)
-            yield index, samples
+            yield index, samples.clone()
 
     def first(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """The first of some positions (B,) that can be read and its sample: (1,), (1, ...), or (0,), (0, ...)."""
@@ -192,7 +194,7 @@ def _cached(work: _Work, folder: Path) -> tuple[Array, dict[int, str]]:
     path = folder / f"{work.source.inputs_fingerprint()[:32]}-{work.size}.npy"
     found = _opened(path, work)
     if found is None:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         with replacing(path) as draft:
             target = np.lib.format.open_memmap(draft, mode="w+", dtype=work.dtype, shape=work.whole)
             broken = work.fill(target)
@@ -248,28 +250,41 @@ def _run(positions: npt.NDArray[np.int64]) -> slice | npt.NDArray[np.int64]:
     return slice(first, last + 1) if last - first == len(positions) - 1 else positions
 
 
-class _Reader(Dataset["tuple[list[int], Tensor, dict[int, str]]"]):
-    """A batch of positions in, its samples out; runs in worker processes."""
+class _Reader(Dataset["tuple[list[int], dict[int, str]]"]):
+    """Reads batches of positions into slots of shared memory, in turn; runs in worker processes.
 
-    def __init__(self, inputs: Inputs, batches: Sequence[Tensor], size: int | None, shape: tuple[int, ...]) -> None:
+    What goes through a pipe is small, and no memory is touched for the first time but once: that costs a good part of
+    what decoding does.
+    """
+
+    def __init__(
+        self, inputs: Inputs, batches: Sequence[Tensor], size: int | None, shape: tuple[int, ...], slots: int
+    ) -> None:
         self.inputs, self.batches, self.size, self.shape = inputs, batches, size, shape
+        dtype = torch.uint8 if inputs.kind == "image" else torch.float32
+        whole = (slots, max(map(len, batches), default=0), *shape)
+        if slots == 1:
+            self.slots = torch.empty(whole, dtype=dtype)
+        else:  # `share_memory_` would make the memory elsewhere, and copy it
+            shared = torch.UntypedStorage._new_shared(math.prod(whole) * dtype.itemsize)  # type: ignore[no-untyped-call]
+            self.slots = torch.empty(0, dtype=dtype).set_(shared).view(whole)
 
     def __len__(self) -> int:
         return len(self.batches)
 
-    def __getitem__(self, at: int) -> tuple[list[int], Tensor, dict[int, str]]:
-        positions = self.batches[at].tolist()
-        dtype = torch.uint8 if self.inputs.kind == "image" else torch.float32
-        samples = torch.empty(len(positions), *self.shape, dtype=dtype)
-        rows, kept, broken = samples.numpy(), list[int](), dict[int, str]()
-        for position in positions:
+    def slot(self, at: int) -> Tensor:
+        return self.slots[at % len(self.slots)]
+
+    def __getitem__(self, at: int) -> tuple[list[int], dict[int, str]]:
+        rows, kept, broken = self.slot(at).numpy(), list[int](), dict[int, str]()
+        for position in self.batches[at].tolist():
             try:
                 rows[len(kept)] = self._read(position)
             except UnreadableError as error:  # noqa: PERF203 - every sample may fail alone
                 broken[position] = str(error)
             else:
                 kept.append(position)
-        return kept, samples[: len(kept)] if broken else samples, broken
+        return kept, broken
 
     def _read(self, position: int) -> Array:
         sample = self.inputs.read(position, self.size)
@@ -286,21 +301,27 @@ def decode(
     """Read batches of positions in order: -> positions read (B',), samples (B', ...), position -> why not.
 
     `shape` is that of one sample (else it is worked out); another cannot be read. Grey becomes colour where it must.
+    The samples are overwritten when the next batch is asked for.
     """
-    reader = _Reader(inputs, batches, size, shape or _shape(inputs, size, {}))
-    workers = min(workers, len(batches))
+    workers = min(workers, sum(len(index) > 0 for index in batches))
+    # Under way are `_AHEAD` batches of every worker, and one is in our hands; workers take turns, so that with as many
+    # slots of each, a slot is always the same worker's.
+    slots = max(1, workers * (_AHEAD + 1))
+    reader = _Reader(inputs, batches, size, shape or _shape(inputs, size, {}), slots)
     read = (reader[at] for at in range(len(batches))) if workers == 0 else _in_workers(reader, workers)
-    for kept, samples, broken in read:
-        yield torch.tensor(kept, dtype=torch.int64), samples, broken
+    for at, (kept, broken) in enumerate(read):
+        yield torch.tensor(kept, dtype=torch.int64), reader.slot(at)[: len(kept)], broken
 
 
-def _in_workers(reader: _Reader, workers: int) -> Iterator[tuple[list[int], Tensor, dict[int, str]]]:
+def _in_workers(reader: _Reader, workers: int) -> Iterator[tuple[list[int], dict[int, str]]]:
+    with suppress(UnreadableError):  # what a first reading loads, such as Pillow's plugins, the workers now inherit
+        reader.inputs.read(int(next(index[0] for index in reader.batches if len(index))), reader.size)
     yield from DataLoader(
         reader,
         batch_size=None,
         num_workers=workers,
         worker_init_fn=_one_thread,
-        prefetch_factor=4,
+        prefetch_factor=_AHEAD,
         generator=torch.Generator(),  # else it draws from the global one, and a run would depend on its workers
     )
 

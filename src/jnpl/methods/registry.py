@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from jnpl.errors import InputError
 from jnpl.losses import JNPLLoss
 from jnpl.methods.ce import CE
 from jnpl.methods.jnpl import JNPL
@@ -43,4 +44,6 @@ METHODS: dict[str, Callable[[nn.Module, Settings, Labels, int], Method]] = {"ce"
 
 def make(model: nn.Module, settings: Settings, labels: Labels, num_classes: int) -> Method:
     """The method that the settings name, around a network; `labels` are the given labels (N,) of the training set."""
+    if settings.name not in METHODS:
+        raise InputError(f"setting method.name: there are {', '.join(METHODS)}, got {settings.name!r}")
     return METHODS[settings.name](model, settings, labels, num_classes)

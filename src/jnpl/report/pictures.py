@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,9 +34,9 @@ def confidence_histograms(
         axis.hist(sides, bins=bins, stacked=True, color=[RIGHT, WRONG], label=names)
         axis.axvline(threshold, color=INK, linewidth=1, linestyle="--")
         axis.set_title(name, fontsize=11)
-        axis.set_xlabel("label quality: mean $p_y$ of the last 10 epochs", fontsize=9)
+        axis.set_xlabel("label quality: mean $p_y$ of the last epochs", fontsize=9)
     axes[0].set_ylabel("samples", fontsize=9)
-    axes[-1].legend(fontsize=8, frameon=False, loc="upper center")
+    axes[-1].legend(fontsize=8, framealpha=1, edgecolor="white", loc="upper center")
     _save(figure, path)
 
 
@@ -43,14 +44,16 @@ def accuracy_curves(path: Path, curves: Mapping[str, Sequence[float]]) -> None:
     """Test accuracy over epochs, one line per method; the last epoch is written beside its end."""
     figure = _figure(6.4, 3.6)
     axis = figure.subplots()
-    colors = [WRONG, RIGHT, "#3a923a", "#8c564b"]
+    colors = cycle([WRONG, RIGHT, "#3a923a", "#8c564b"])
     for (name, curve), color in zip(curves.items(), colors, strict=False):
         axis.plot(range(1, len(curve) + 1), curve, color=color, label=name, linewidth=1.6)
         axis.annotate(f" {curve[-1]:.1%}", (len(curve), curve[-1]), color=color, fontsize=9, va="center")
     axis.set_xlabel("epoch", fontsize=9)
     axis.set_ylabel("test accuracy", fontsize=9)
     axis.set_ylim(0, 1.02)
-    axis.set_xlim(1, 1.1 * max(len(curve) for curve in curves.values()))
+    longest = max(len(curve) for curve in curves.values())
+    axis.set_xlim(1, 1.1 * longest)
+    axis.set_xticks([tick for tick in axis.get_xticks() if 1 <= tick <= longest])
     axis.legend(fontsize=9, frameon=False, loc="lower right")
     _save(figure, path)
 
@@ -65,7 +68,7 @@ def suspect_sheet(path: Path, worst: pd.DataFrame, images: npt.NDArray[Any], col
     for axis, position, row in zip(axes, worst.index, worst.itertuples(), strict=False):
         axis.imshow(images[position], cmap="gray_r", interpolation="nearest")
         axis.set_title(f"{row.given_label} \N{RIGHTWARDS ARROW} {row.suggested_label}", fontsize=11, color=INK, pad=3)
-        axis.text(0.5, -0.04, f"{row.label_quality:.3f}", transform=axis.transAxes, ha="center", va="top", fontsize=7)
+        axis.text(0.5, -0.04, f"{row.label_quality:.1g}", transform=axis.transAxes, ha="center", va="top", fontsize=7)
     _save(figure, path)
 
 
