@@ -71,9 +71,9 @@ def _negative_plain(logits: Tensor, counts: Tensor, gamma: float) -> Tensor:
 
 
 def _split(probs: Tensor) -> tuple[Tensor, Tensor]:
-    """Split (B, C) probabilities into big + rest: big holds what is > 1/2 and 0 elsewhere."""
+    """Split (B, C) probabilities, which are used up, into big + rest: big holds what is > 1/2 and 0 elsewhere."""
     big = F.hardshrink(probs, 0.5)
-    return big, probs - big
+    return big, probs.sub_(big)
 
 
 def _keep(rest_sum: Tensor) -> Tensor:
@@ -121,7 +121,7 @@ class _Exhaustive(torch.autograd.Function):
         label = labels.unsqueeze(1)
         probs = logits.softmax(1)
         big, rest = _split(probs.scatter(1, label, 0))  # without the label: its loss and slope are 0
-        keep = _keep((probs - big).sum(1, keepdim=True))
+        keep = _keep(rest.sum(1, keepdim=True).add_(probs.gather(1, label)))
         if gamma < 1 and keep.min().item() < _TINY:
             loss, grad = _value_and_grad(logits, _all_but(labels, logits), gamma)
         else:

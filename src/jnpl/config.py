@@ -147,7 +147,7 @@ def load_recipe(name: str, overrides: list[str] | None = None) -> Recipe:
         path = Path(name)
         if not path.is_file():
             raise InputError(f"no such recipe file: {name!r}")
-        text = path.read_text("utf-8")
+        text = path.read_text("utf-8", errors="surrogateescape")  # TOML says what is wrong with it
     elif name in recipe_names():
         text = (resources.files("jnpl.recipes") / f"{name}.toml").read_text("utf-8")
     else:

@@ -52,6 +52,9 @@ def make_fabric(engine: Engine) -> Fabric:
     from lightning_fabric import Fabric  # noqa: PLC0415 (slow to import)
 
     asked = f"accelerator={engine.accelerator!r}, devices={engine.devices!r}, precision={engine.precision!r}"
+    gpu = engine.accelerator != "cpu" and (torch.cuda.is_available() or torch.backends.mps.is_available())
+    if engine.precision == "16-mixed" and not gpu:  # Fabric would take bf16-mixed, with a warning
+        raise InputError(f"cannot train with {asked}: 16-mixed needs a GPU; a CPU has 32 and bf16-mixed")
     try:
         fabric = Fabric(
             accelerator=engine.accelerator,
@@ -62,12 +65,9 @@ def make_fabric(engine: Engine) -> Fabric:
         )
     except (ValueError, RuntimeError, TypeError, ImportError) as error:
         raise InputError(f"cannot train with {asked}: {error}") from None
-    if fabric.device.type == "cpu":
-        if engine.precision == "16-mixed":  # Fabric would take bf16-mixed, with a warning
-            raise InputError(f"cannot train with {asked}: 16-mixed needs a GPU; a CPU has 32 and bf16-mixed")
-        cores = os.cpu_count() or 1
-        if isinstance(engine.devices, int) and engine.devices > cores:
-            raise InputError(f"cannot train with {asked}: there are {cores} cores, and no GPU is used")
+    cores = os.cpu_count() or 1
+    if fabric.device.type == "cpu" and isinstance(engine.devices, int) and engine.devices > cores:
+        raise InputError(f"cannot train with {asked}: there are {cores} cores, and no GPU is used")
     fabric.launch()
     return fabric
 
@@ -309,7 +309,9 @@ class _Session:
             results["unreadable"] = int(unreadable.sum())
         if source.true_labels is not None and (source.true_labels != source.labels).any():
             scores = metrics.evaluate(self.findings, source.true_labels)
-            results |= {name: scores[name] for name in ("ap", "ap_clean", "relabel_accuracy")}
+            known = {name: scores[name] for name in ("ap", "ap_clean", "relabel_accuracy")}
+            # With all labels wrong AP is nan, which is no JSON.
+            results |= {name: value for name, value in known.items() if not np.isnan(value)}
         if self.test is not None:
             results |= {"test_accuracy": self.last["test_accuracy"], "best_test_accuracy": self.best}
         return results
@@ -320,7 +322,9 @@ class _Session:
         state = self.method.model.state_dict()  # a clone each: safetensors refuses tensors that share memory
         weights = {name: value.detach().cpu().clone().contiguous() for name, value in state.items()}
         with replacing(self.folder.path / "model.safetensors") as draft:
+            mode = draft.stat().st_mode  # safetensors makes its files readable by their owner alone
             save_file(weights, draft)
+            draft.chmod(mode)
         facts = {**self.model_facts, "classes": list(self.source.class_names), "results": results}
         write_text(self.folder.path / "model.json", json.dumps(facts, indent=1) + "\n")
 

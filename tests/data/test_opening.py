@@ -115,14 +115,14 @@ def test_names_go_to_their_readers(monkeypatch, tmp_path):
     for module in (cifar, cifarn, clothing1m, hf):
         monkeypatch.setattr(module, "load", reader(module.__name__.rpartition(".")[2]))
     (tmp_path / "Clothing1M").mkdir()
-    open_source("cifar100", root=tmp_path)
+    open_source("cifar100", root=tmp_path, coarse=True, val_size=500)
     open_source("cifar10n", root=tmp_path, noise="aggre")
-    open_source("clothing1m", root=tmp_path)
+    open_source("clothing1m", root=tmp_path, balanced=True, seed=3)
     open_source("hf:owner/name", label_column="kind", config="plain")
     assert calls == [
-        ("cifar", ("cifar100", tmp_path), {}),
-        ("cifarn", ("cifar10n", tmp_path), {"noise": "aggre"}),
-        ("clothing1m", (calls[2][1][0],), {}),
+        ("cifar", ("cifar100", tmp_path), {"labels": "coarse", "val_size": 500}),
+        ("cifarn", ("cifar10n", tmp_path), {"noise": "aggre", "val_size": 0}),
+        ("clothing1m", (calls[2][1][0],), {"balanced": True, "seed": 3}),
         ("hf", ("owner/name",), {"label_column": "kind", "config": "plain"}),
     ]
     assert calls[2][1][0].samefile(tmp_path / "Clothing1M")

@@ -73,7 +73,7 @@ class CropFlip:
 
     def _cut(self, samples: Tensor, uniforms: Tensor) -> Tensor:
         """Zero padding, then the crop at random: (B, H, W, C), (B, 3) -> (B, size, size, C)."""
-        images = F.pad(samples, (0, 0, *(self.padding,) * 4))
+        images = F.pad(samples, (0, 0, *(self.padding,) * 4)).contiguous()
         count, height, width, channels = images.shape
         top = (uniforms[:, 0] * (height - self.size + 1)).long()
         left = (uniforms[:, 1] * (width - self.size + 1)).long()
@@ -81,7 +81,8 @@ class CropFlip:
         rows = (steps[0] * height + top)[:, None] + steps[1]  # (B, size): of all rows of the batch
         starts = rows * width + left[:, None]
         # A row of the crop is one run of bytes. All runs, from any pixel, are an overlapping view of the batch.
-        runs = images.as_strided((count * height * width - self.size + 1, self.size * channels), (channels, 1))
+        places = max(0, count * height * width - self.size + 1)
+        runs = images.as_strided((places, self.size * channels), (channels, 1))
         return runs.index_select(0, starts.reshape(-1)).view(count, self.size, self.size, channels)
 
     def _finish(self, pixels: Tensor) -> Tensor:

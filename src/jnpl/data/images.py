@@ -143,7 +143,8 @@ def extensions() -> frozenset[str]:
 @cache
 def _formats() -> tuple[str, ...]:
     Image.init()
-    return tuple(name for name in Image.ID if name not in REFUSED)
+    first = [name for name in ("JPEG", "PNG", "WEBP") if name in Image.ID]  # Pillow tries them in this order
+    return tuple(name for name in dict.fromkeys([*first, *Image.ID]) if name not in REFUSED)
 
 
 def _orientation(picture: Image.Image) -> int:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-_MESSAGE = 2 * 2**20  # bytes that a worker hands over at a time, about, where nobody waits for a certain batch
+_MESSAGE = 12 * 2**20  # bytes that a worker hands over at a time, about, where nobody waits for a certain batch
 _AHEAD = 2  # batches that every worker reads ahead
 _NONE = "none of the {} samples can be read: {}"
 

@@ -1,0 +1,121 @@
+"""Methods say what one batch teaches; the numbers are those of plain loops."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from jnpl.config import Method as Settings
+from jnpl.data.batches import Batch, Rows, generator_for
+from jnpl.errors import InputError
+from jnpl.methods import registry
+from jnpl.methods.base import Method, StepOutput
+from jnpl.methods.ce import CE
+from jnpl.methods.jnpl import JNPL
+
+CLASSES = 4
+
+
+def a_batch(size=6, seed=0, rows=None):
+    draws = torch.Generator().manual_seed(seed)
+    inputs, labels = torch.randn(size, 3, generator=draws), torch.arange(size) % CLASSES
+    return Batch(inputs, labels, torch.arange(size), generator_for(seed, "step"), rows or Rows(0, size, size))
+
+
+def a_network(scale=3.0):
+    torch.manual_seed(0)
+    net = nn.Linear(3, CLASSES)
+    net.weight.data *= scale
+    return net
+
+
+LABELS = np.array([0, 0, 0, 1, 1, 2, 3, 3])
+
+
+def test_a_method_needs_a_step():
+    with pytest.raises(TypeError, match="abstract"):
+        Method(nn.Linear(2, 2))
+
+
+def test_a_method_is_a_module_around_the_network():
+    method = CE(a_network())
+    assert set(method.state_dict()) == {"model.weight", "model.bias"}
+    inputs = torch.randn(2, 3)
+    assert method.predict(inputs).equal(method.model(inputs))
+    assert method.sum_over_processes(inputs) is inputs
+
+
+def test_ce_is_the_mean_of_minus_log_p():
+    batch, method = a_batch(), CE(a_network())
+    output = method(batch)
+    probs = output.logits.softmax(1).tolist()
+    wanted = -sum(math.log(row[label]) for row, label in zip(probs, batch.labels.tolist(), strict=True)) / 6
+    assert output.loss.item() == pytest.approx(wanted, rel=1e-6)
+    assert output.scalars == {}
+    assert isinstance(output, StepOutput)
+
+
+def by_hand(method, batch):
+    """NL+ and PL+ of Eq. 4 in plain arithmetic, from the draws that the step's generator gives."""
+    fresh = torch.Generator().manual_seed(batch.generator.initial_seed())
+    draws = method.loss.draw(batch.labels, fresh, batch.rows)
+    probs = method.model(batch.inputs).double().softmax(1).tolist()
+    nl_plus, pl_plus, selected = 0.0, 0.0, 0
+    for p, complements, uniform in zip(probs, draws.complements.tolist(), draws.uniforms.tolist(), strict=True):
+        nl_plus -= sum((1 - p[k]) * math.log(1 - p[k]) for k in complements)
+        top = max(p)
+        if sorted(p)[-2] < 1 / CLASSES and uniform < top:
+            weight = math.prod(1 + top ** (2**n) for n in range(4))
+            pl_plus -= weight * math.log(top)
+            selected += 1
+    return nl_plus, pl_plus, selected
+
+
+def test_jnpl_is_equation_4_in_plain_arithmetic():
+    batch = a_batch(40, seed=3)
+    method = registry.make(a_network(), Settings(pl_weight=0.5, num_complements=2), LABELS, CLASSES)
+    nl_plus, pl_plus, selected = by_hand(method, batch)
+    assert 0 < selected < 40
+    output = method(batch)
+    assert output.scalars["nl_plus"].item() == pytest.approx(nl_plus / 40, rel=1e-5)
+    assert output.scalars["pl_plus"].item() == pytest.approx(pl_plus / selected, rel=1e-5)
+    assert output.scalars["selected"].item() == pytest.approx(selected / 40)
+    assert output.loss.item() == pytest.approx(nl_plus / 40 + 0.5 * pl_plus / selected, rel=1e-5)
+
+
+def test_jnpl_split_over_processes_is_jnpl():
+    """Losses of two shares, weighed as the loop does, add up to that of the whole: draws and PL+'s mean included."""
+    whole = a_batch(11, seed=3)
+    method = registry.make(a_network(), Settings(pl_weight=0.5), LABELS, CLASSES)
+    wanted = method(whole)
+    everyone = wanted.scalars["selected"] * 11
+    method.sum_over_processes = lambda _: everyone
+    total = 0.0
+    for start, stop in ((0, 6), (6, 11)):
+        fresh = torch.Generator().manual_seed(whole.generator.initial_seed())
+        part = Batch(whole.inputs[start:stop], whole.labels[start:stop], whole.index[start:stop], fresh,
+                     Rows(start, stop, 11))  # fmt: skip
+        total += method(part).loss.item() * (stop - start) / 11
+    assert total == pytest.approx(wanted.loss.item(), rel=1e-5)
+
+
+def test_settings_reach_the_loss():
+    settings = Settings(pl_weight=0.3, n=2, gamma=0.5, class_weight="nlnl", num_complements=7)
+    method = registry.make(a_network(), settings, LABELS, CLASSES)
+    assert isinstance(method, JNPL)
+    assert (method.loss.pl_weight, method.loss.positive.n) == (0.3, 2)
+    assert (method.loss.negative.num_complements, method.loss.negative.gamma) == (7, 0.5)
+    assert method.loss.negative.class_weight.tolist() == [1, 1.5, 3, 1.5]
+    exhaustive = registry.make(a_network(), Settings(complements="exhaustive"), LABELS, CLASSES)
+    assert exhaustive.loss.draw(torch.tensor([0])).complements is None
+    assert registry.make(a_network(), Settings(), LABELS, CLASSES).loss.negative.num_complements == 1
+
+
+def test_registry():
+    assert isinstance(registry.make(a_network(), Settings(name="ce"), LABELS, CLASSES), CE)
+    with pytest.raises(InputError, match=r"setting method.name: there are .*ce.*jnpl.*, got 'jnlp'"):
+        registry.make(a_network(), Settings(name="jnlp"), LABELS, CLASSES)
