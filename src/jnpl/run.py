@@ -29,6 +29,7 @@ from jnpl.run_folder import RunFolder
 from jnpl.train import Progress, accuracy, train
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from lightning_fabric import Fabric
@@ -103,8 +104,7 @@ def find(
     folder = RunFolder(out)
     settings = recipe.model_dump(mode="json", exclude={"engine", "description"})
     identity = {"seed": seed, "data": source.name, "fingerprint": source.fingerprint(), "recipe": settings}
-    done = folder.open(identity) if fabric.is_global_zero else None
-    done = fabric.broadcast(done)
+    done = _agree(fabric, lambda: folder.open(identity))
     if done is not None:
         report.note(f"{out} is finished; nothing to do")
         return done if fabric.is_global_zero else None
@@ -126,6 +126,22 @@ def find(
         folder.write(identity, "finished", results)
     fabric.barrier()
     return results if fabric.is_global_zero else None
+
+
+def _agree(fabric: Fabric, ask: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:
+    """What the first process learns, for all of them; if it is refused they all stop, and it alone says why."""
+    answer, refusal = None, None
+    if fabric.is_global_zero:
+        try:
+            answer = ask()
+        except InputError as error:
+            refusal = error
+    refused = bool(fabric.broadcast(refusal is not None))
+    if refusal is not None:
+        raise refusal
+    if refused:
+        raise SystemExit(2)
+    return fabric.broadcast(answer)
 
 
 class _Session:
@@ -198,6 +214,7 @@ class _Session:
                 facts["epoch"], facts["step"], checkpoint.part("sums", state.tensors), facts["samples"]
             )
             self.prepared.unreadable.update({int(at): why for at, why in facts["unreadable"].items()})
+            self.fabric.strategy.precision.load_state_dict(facts["precision"])
             self.seconds = facts["seconds"]
             self.report.note(f"going on from epoch {self.progress.epoch}, step {self.progress.step}")
         self.fabric.barrier()
@@ -225,6 +242,7 @@ class _Session:
             "optimizer": optimizer.facts,
             "ledger": ledger,
             "unreadable": {str(at): why for at, why in self.prepared.unreadable.items()},
+            "precision": self.fabric.strategy.precision.state_dict(),  # the gradient scaler of 16-mixed
             "seconds": self._elapsed(),
         }
         checkpoint.save(self.folder.checkpoints, checkpoint.State(tensors, facts))
@@ -256,6 +274,7 @@ class _Session:
 
     def _after_epoch(self) -> None:
         epoch = self.progress.epoch
+        self._share_unreadable()
         line: dict[str, Any] = {"epoch": epoch, "lr": self.recipe.train.lr_at(epoch), **self._means()}
         if self.test is not None:
             line["test_accuracy"] = accuracy(self.method, self.test, self.fabric)
@@ -272,6 +291,15 @@ class _Session:
             self.progress = Progress(epoch + 1)
             self.save()
             self.progress = whole
+
+    def _share_unreadable(self) -> None:
+        """Processes that stream a set learn of broken samples each for itself: tell the others."""
+        if self.fabric.world_size == 1 or self.prepared.values is not None:
+            return
+        told: list[dict[int, str]] = [{} for _ in range(self.fabric.world_size)]
+        torch.distributed.all_gather_object(told, self.prepared.unreadable)
+        for each in told:
+            self.prepared.unreadable.update(each)
 
     def _means(self) -> dict[str, float]:
         """What the method reported this epoch, over all processes."""

@@ -71,3 +71,14 @@ def test_all_processes_end_with_the_same_ledger(tmp_path: Path) -> None:
     assert (ledgers[0].seen == 3).all()
     for name, array in ledgers[0].state_dict()["arrays"].items():
         assert array.equal(ledgers[1].state_dict()["arrays"][name]), name
+
+
+def test_a_refusal_ends_all_processes(tmp_path: Path) -> None:
+    data = toy.write(tmp_path / "toy.npz")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("mine")
+    command = toy.command(data, tmp_path / "mine", "--accelerator", "cpu", "--devices", "2")
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 2
+    assert done.stderr.count("holds something else than a run") == 1
+    assert "Traceback" not in done.stderr

@@ -50,11 +50,11 @@ def generator_for(seed: int, *place: int | str) -> torch.Generator:
 def order(samples: npt.NDArray[np.int64], batch_size: int, seed: int, epoch: int, world: int = 1) -> list[Tensor]:
     """One epoch's batches of positions, the last partial one included: (N,) -> list of (B,).
 
-    A last batch too small for every process to have a sample of it joins the one before.
+    A last batch that would leave a process with a single sample, which batch norm cannot take, joins the one before.
     """
     shuffled = torch.from_numpy(samples)[torch.randperm(len(samples), generator=generator_for(seed, "order", epoch))]
     batches = list(torch.split(shuffled, batch_size))
-    if len(batches) > 1 and len(batches[-1]) < world:
+    if len(batches) > 1 and len(batches[-1]) < min(2 * world, batch_size):
         batches[-2:] = [torch.cat(batches[-2:])]
     return batches
 
