@@ -38,18 +38,18 @@ def main() -> int:
         run = Path(base) / "killed"
         where = {"checkpoint write": 0, "elsewhere": 0}
         for kill in range(args.kills):
+            before, stale = newest(run), drafts(run)
             process = subprocess.Popen(
                 command(data, run, args.every), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
             )
-            before = newest(run)
-            while process.poll() is None and newest(run) == before and not drafts(run):
+            while process.poll() is None and newest(run) == before:
                 time.sleep(0.001)  # let it get somewhere: a run that is always killed at once never ends
             if kill % 2:
-                while process.poll() is None and not drafts(run):
-                    time.sleep(0.0005)
+                while process.poll() is None and not drafts(run) - stale:
+                    time.sleep(0.0002)
             else:
-                time.sleep(moments.uniform(0, 0.4))
-            writing = bool(drafts(run))
+                time.sleep(moments.uniform(0, 0.25))
+            writing = bool(drafts(run) - stale)
             process.send_signal(signal.SIGKILL)
             if process.wait() == 0:
                 print(f"kill {kill + 1}: the run was finished already")
@@ -73,15 +73,15 @@ def write(path: Path, samples: int = 512) -> Path:
 
 
 def command(data: Path, out: Path, every: str) -> list[str]:
-    changes = ("train.epochs=40", "train.batch_size=32", "method.complements=sampled", "method.gamma=1.0",
+    changes = ("train.epochs=120", "train.batch_size=32", "method.complements=sampled", "method.gamma=1.0",
                "method.pl_weight=0.01")  # fmt: skip
     sets = [part for change in changes for part in ("--set", change)]
     base = [sys.executable, "-m", "jnpl", "find", str(data), "--out", str(out), "--threads", "1"]
     return [*base, "--checkpoint-every", every, *sets]
 
 
-def drafts(run: Path) -> list[Path]:
-    return list((run / "checkpoint").glob(".*.tmp"))
+def drafts(run: Path) -> set[Path]:
+    return set((run / "checkpoint").glob(".*.tmp"))
 
 
 def newest(run: Path) -> str:
