@@ -28,7 +28,7 @@ from jnpl.data.source import InMemory
 from jnpl.ledger import Ledger
 from jnpl.methods import registry
 from jnpl.models.build import build
-from jnpl.run import make_optimizer
+from jnpl.session import make_optimizer
 from jnpl.train import Progress, train
 
 

@@ -22,7 +22,7 @@ PAPER = {
     "paper-cifar100": {**CIFAR, "num_complements": 110},
     "paper-clothing1m": {
         "model": "resnet50",
-        "weights": None,  # the ImageNet file is the user's
+        "weights": "required",  # the ImageNet file is the user's
         "data": {"size": 256, "crop": 224, "padding": 0, "flip": True, "std": "one", "val_size": 0},
         "train": {"epochs": 40, "batch_size": 64, "lr": 1e-3, "milestones": (30,)},
         "pseudo": {"epochs": 15, "batch_size": 64, "lr": 1e-3, "milestones": (10,)},

@@ -16,7 +16,7 @@ from PIL import Image
 from safetensors.torch import load_file
 from torch import nn
 
-from jnpl import Findings, checkpoint, noise
+from jnpl import Findings, checkpoint, noise, session
 from jnpl import run as engine
 from jnpl.config import Engine, load_recipe
 from jnpl.data.arrays import from_arrays
@@ -72,7 +72,7 @@ def test_vectors_from_data_to_folder(digits, tmp_path):
     assert (result["run"], result["samples"], result["classes"], result["epochs"]) == (str(out), 1400, 10, 3)
     assert result["ap"] > 0.6  # chance is 0.3
     assert sorted(path.name for path in out.iterdir()) == [
-        "checkpoint", "findings.csv", "findings.json", "findings.parquet", "metrics.jsonl", "model.json",
+        ".lock", "checkpoint", "findings.csv", "findings.json", "findings.parquet", "metrics.jsonl", "model.json",
         "model.safetensors", "run.json",
     ]  # fmt: skip
     assert len({path.stat().st_mode for path in out.iterdir() if path.is_file()}) == 1  # readable by the same people
@@ -95,7 +95,7 @@ def test_vectors_from_data_to_folder(digits, tmp_path):
 
 def test_a_finished_run_is_not_trained_again(digits, tmp_path, monkeypatch, capsys):
     result = go(digits, tmp_path / "run")
-    monkeypatch.setattr(engine, "train", None)
+    monkeypatch.setattr(session, "train", None)
     again = go(digits, tmp_path / "run", "engine.workers=1", "engine.channels_last=false")  # other engine: same run
     assert again == result
     assert "is finished; nothing to do" in capsys.readouterr().err
@@ -138,7 +138,7 @@ def test_truth_is_told_only_where_it_is_known_and_differs(tmp_path):
 
 def test_last_and_best_test_accuracy(tmp_path, monkeypatch):
     told = iter([0.25, 0.75, 0.5])
-    monkeypatch.setattr(engine, "accuracy", lambda *_: next(told))
+    monkeypatch.setattr(session, "accuracy", lambda *_: next(told))
     result = go(images(), tmp_path / "run", "train.epochs=3")
     assert (result["test_accuracy"], result["best_test_accuracy"]) == (0.5, 0.75)
 

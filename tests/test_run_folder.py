@@ -93,14 +93,16 @@ def test_a_run_json_of_others(tmp_path, text):
 def test_a_kill_before_the_first_run_json_was_whole(tmp_path):
     (tmp_path / ".run.json.123.tmp").write_text('{"for')
     assert RunFolder(tmp_path).open(IDENTITY) is None
-    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+    with RunFolder(tmp_path).held():
+        assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "run.json"]
 
 
 def test_drafts_that_kills_left_are_swept_and_nothing_else(folder):
     for name in (".metrics.jsonl.7.tmp", ".model.safetensors.8.tmp", ".findings.csv.9.tmp", ".mine.tmp", "notes.tmp"):
         (folder.path / name).write_text("x")
-    folder.open(IDENTITY)
-    assert sorted(path.name for path in folder.path.iterdir()) == [".mine.tmp", "checkpoint", "notes.tmp", "run.json"]
+    with folder.held():
+        left = sorted(path.name for path in folder.path.iterdir())
+    assert left == [".lock", ".mine.tmp", "checkpoint", "notes.tmp", "run.json"]
 
 
 def test_the_log_is_cut_where_a_run_goes_on(folder):
@@ -117,3 +119,10 @@ def test_the_log_is_cut_where_a_run_goes_on(folder):
     assert folder.cut_log(2) == lines[:2]
     assert folder.cut_log(2) == lines[:2]
     assert log.read_text("utf-8").count("\n") == 2
+
+
+def test_two_runs_do_not_share_a_folder(folder):
+    with folder.held(), pytest.raises(InputError, match="another run is at work"), RunFolder(folder.path).held():
+        pass
+    with RunFolder(folder.path).held():
+        assert folder.open(IDENTITY) is None

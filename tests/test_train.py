@@ -24,7 +24,7 @@ from jnpl.methods import registry
 from jnpl.methods.base import Method, StepOutput
 from jnpl.methods.ce import CE
 from jnpl.models.build import build
-from jnpl.run import make_optimizer
+from jnpl.session import make_optimizer
 from jnpl.train import Progress, accuracy, train
 
 CPU = torch.device("cpu")

@@ -33,7 +33,7 @@ from jnpl.methods.ce import CE
 from jnpl.methods.jnpl import JNPL
 from jnpl.models.mlp import mlp
 from jnpl.report import pictures
-from jnpl.run import make_optimizer
+from jnpl.session import make_optimizer
 from jnpl.train import Progress, accuracy, train
 
 if TYPE_CHECKING:

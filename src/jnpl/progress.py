@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from jnpl.train import Progress
 
 
+_WIDE = 120  # columns
+
+
 class Reporter:
     """Tells people how far a run is; only the first of several processes speaks."""
 
@@ -60,7 +63,10 @@ class Reporter:
         if self._bar is None or self._task is None or time.monotonic() - self._refresh < 0.2:
             return
         self._refresh = time.monotonic()
-        terms = "  ".join(f"{name} {value:.3g}" for name, value in progress.means().items())
+        means = progress.means()
+        if self.console.width < _WIDE:  # the bar and the time left matter more than the terms
+            means = {"loss": means["loss"]}
+        terms = "  ".join(f"{name} {value:.3g}" for name, value in means.items())
         speed = (progress.samples - self._seen) / max(time.monotonic() - self._since, 1e-9)
         text = f"epoch {progress.epoch + 1}/{self._epochs}  {terms}  lr {lr:.2g}  {speed:,.0f}/s"
         self._bar.update(self._task, completed=progress.epoch * self._steps + progress.step, description=text)

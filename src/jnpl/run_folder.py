@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +17,16 @@ from jnpl.errors import InputError
 from jnpl.files import make_folder, write_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
+try:
+    import fcntl
+except ImportError:  # Windows: no lock
+    fcntl = None  # type: ignore[assignment]
+
 _FORMAT = "jnpl run 1"
+_LOCK = ".lock"
 _DRAFT = re.compile(r"\.(run|metrics|findings|model)\.\w+\.\d+\.tmp")  # as jnpl.files names them
 
 
@@ -43,7 +52,9 @@ class RunFolder:
             raise InputError(f"the run folder {str(self.path)!r} is a file; name a folder")
         if not file.is_file():
             # A kill before the first run.json is whole leaves its draft: that is no stranger's.
-            if self.path.is_dir() and any(not _DRAFT.fullmatch(at.name) for at in self.path.iterdir()):
+            if self.path.is_dir() and any(
+                at.name != _LOCK and not _DRAFT.fullmatch(at.name) for at in self.path.iterdir()
+            ):
                 raise InputError(f"{str(self.path)!r} holds something else than a run; name an empty or a new folder")
             make_folder(self.path)
             self._begin(identity)
@@ -61,12 +72,10 @@ class RunFolder:
                     return None
                 raise InputError(f"{str(self.path)!r} holds a run with {_difference(key, saved.get(key), value)}; "
                                  "name another folder, or repeat the command it was made with")  # fmt: skip
-        self._sweep()
         results = saved.get("results")
         return dict(results) if saved.get("status") == "finished" and results else None
 
     def _begin(self, identity: dict[str, Any]) -> None:
-        self._sweep()
         self.write(identity, status="running")
 
     def _sweep(self) -> None:
@@ -74,6 +83,18 @@ class RunFolder:
         for left in self.path.iterdir():
             if _DRAFT.fullmatch(left.name):
                 left.unlink(missing_ok=True)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the folder to this process: two runs at once would spoil each other's files. A killed one lets go."""
+        with (self.path / _LOCK).open("a") as file:
+            if fcntl is not None:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError:
+                    raise InputError(f"another run is at work in {str(self.path)!r}; wait for it, or stop it") from None
+            self._sweep()
+            yield
 
     def write(self, identity: dict[str, Any], status: str, results: dict[str, Any] | None = None) -> None:
         """Write run.json."""
@@ -85,6 +106,8 @@ class RunFolder:
         """Add a line to metrics.jsonl."""
         with (self.path / "metrics.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
+            file.flush()
+            os.fsync(file.fileno())  # the checkpoint after it is synced too
 
     def cut_log(self, epochs: int) -> list[dict[str, Any]]:
         """Drop the lines from epoch `epochs` on, and a torn last one: they will be written again."""

@@ -63,7 +63,7 @@ def train(
         method.train()
         batches = feed.epoch(progress.epoch, progress.step)
         while together := list(islice(batches, settings.accumulate)):  # fewer at the end of an epoch
-            total = sum(batch.rows.total for batch in together)
+            total = _everyone(sum(len(batch.labels) for batch in together), fabric)
             for batch in together:
                 # Dropout draws from the global generator: tie it to the step, or a resume would draw anew.
                 torch.manual_seed(batch.generator.initial_seed() ^ fabric.global_rank)
@@ -86,6 +86,14 @@ def train(
             after_step()
         after_epoch()
         progress.epoch, progress.step, progress.sums, progress.samples = progress.epoch + 1, 0, {}, 0
+
+
+def _everyone(number: int, fabric: Fabric) -> float:
+    """The sum of a number over all processes."""
+    if fabric.world_size == 1:
+        return float(number)
+    told = torch.tensor(float(number), device=fabric.device)
+    return float(torch.as_tensor(fabric.all_reduce(told, reduce_op="sum")))
 
 
 def gather(batch: Batch, output: StepOutput, fabric: Fabric) -> tuple[Tensor, Tensor]:

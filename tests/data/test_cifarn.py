@@ -242,3 +242,11 @@ def test_choices_and_places_are_told(root):
         cifarn.load("cifar10n", root)
     with pytest.raises(InputError, match=r"cannot read .*nowhere\.pt': No such file"):
         cifarn.load("cifar10n", root, labels_file=root / "nowhere.pt")
+
+
+def test_a_pickle_that_asks_for_a_huge_memo_is_refused(tmp_path):
+    content = b"\x80\x02K\x01r" + (40_000_000).to_bytes(4, "little") + b"."  # LONG_BINPUT: hundreds of megabytes
+    with zipfile.ZipFile(tmp_path / "huge.pt", "w") as archive:
+        archive.writestr("huge/data.pkl", content)
+    with pytest.raises(InputError, match="a memo of 40,000,000 places"):
+        cifarn._read_saved(tmp_path / "huge.pt")

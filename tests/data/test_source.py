@@ -21,7 +21,7 @@ def source(**changes):
 
 def test_fingerprint_is_that_of_the_data():
     assert source().fingerprint() == source().fingerprint()
-    assert source().fingerprint() == source(name="other", true_labels=np.zeros(4, np.int64)).fingerprint()
+    assert source().fingerprint() == source(name="other").fingerprint()
     whole = np.zeros((4, 6, 12, 3), np.uint8)
     whole[:, :, ::2] = PIXELS
     assert source(inputs=InMemory(whole[:, :, ::2])).fingerprint() == source().fingerprint()
@@ -33,6 +33,8 @@ def test_fingerprint_is_that_of_the_data():
         {"ids": np.array([0, 1, 2, 4])},
         {"ids": np.array(["0", "1", "2", "x"], object)},
         {"labels": np.array([0, 1, 1, 1])},
+        {"true_labels": np.zeros(4, np.int64)},
+        {"test": source()},
         {"class_names": ("a", "c")},
         {"inputs": InMemory(PIXELS[::-1])},
         {"inputs": InMemory(PIXELS.reshape(4, 12, 3, 3))},

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from jnpl import run
+from jnpl import run, session
 from jnpl.config import load_recipe
 from jnpl.data.opening import open_source
 from jnpl.ledger import Ledger
@@ -27,7 +27,7 @@ class Watched(Ledger):
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    run.Ledger = Watched  # type: ignore[misc]
+    session.Ledger = Watched  # type: ignore[misc]
     data, out = Path(sys.argv[1]), Path(sys.argv[2])
     changes = ["train.epochs=3", "train.batch_size=32", "train.lr=0.01", "engine.devices=2", 'engine.accelerator="cpu"']
     settings = load_recipe("small", changes)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -82,3 +85,20 @@ def test_a_refusal_ends_all_processes(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.count("holds something else than a run") == 1
     assert "Traceback" not in done.stderr
+
+
+def test_two_processes_resume_to_the_same_bits(tmp_path: Path) -> None:
+    """SIGKILL to both in the middle; weights, findings and log end as those of an undisturbed pair."""
+    data = toy.write(tmp_path / "toy.npz")
+    options = ("--accelerator", "cpu", "--devices", "2", "--checkpoint-every", "1")
+    find(data, tmp_path / "peace", *options)
+    command = toy.command(data, tmp_path / "killed", *options)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    while not list((tmp_path / "killed" / "checkpoint").glob("[0-9]*")):
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    find(data, tmp_path / "killed", *options)
+    for name in ("model.safetensors", "findings.parquet", "metrics.jsonl"):
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "peace" / name).read_bytes(), name

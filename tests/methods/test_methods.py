@@ -93,7 +93,7 @@ def test_jnpl_split_over_processes_is_jnpl():
     method = registry.make(a_network(), Settings(pl_weight=0.5), LABELS, CLASSES)
     wanted = method(whole)
     everyone = wanted.scalars["selected"] * 11
-    method.sum_over_processes = lambda _: everyone
+    method.sum_over_processes = lambda _: torch.stack([everyone, torch.tensor(11.0)])
     total = 0.0
     for start, stop in ((0, 6), (6, 11)):
         fresh = torch.Generator().manual_seed(whole.generator.initial_seed())

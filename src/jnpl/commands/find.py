@@ -4,6 +4,7 @@
 # No `from __future__ import annotations`: typer reads the annotations of the commands at run time.
 import json
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,6 +37,13 @@ def find(
     image_column: Annotated[str | None, typer.Option(help="A table's column of image paths.")] = None,
     label_column: Annotated[str | None, typer.Option(help="A table's column of given labels. Default: label.")] = None,
     true_label_column: Annotated[str | None, typer.Option(help="A table's column of true labels.")] = None,
+    feature_column: Annotated[
+        list[str] | None, typer.Option(help="A table's column to learn from (repeat it). Default: all numeric ones.")
+    ] = None,
+    embedding_column: Annotated[str | None, typer.Option(help="A table's column of embeddings.")] = None,
+    image_root: Annotated[
+        Path | None, typer.Option(help="Where a table's image paths start. Default: beside it.")
+    ] = None,
     noise: Annotated[
         str | None, typer.Option(help="cifar10n: worse, aggre, random1 to random3; cifar100n: noisy, noisy_coarse.")
     ] = None,
@@ -85,10 +93,12 @@ def find(
 
     if threads is not None:
         torch.set_num_threads(threads)
+    if ":" in settings.model:
+        sys.path.insert(0, str(Path.cwd()))  # a module of one's own, as `python -m` would find it
     source = open_source(
-        data, root=data_root, image_column=image_column, label_column=label_column,
-        true_label_column=true_label_column, val_size=settings.data.val_size, noise=noise, coarse=coarse,
-        balanced=balanced, seed=seed,
+        data, root=data_root, image_column=image_column, label_column=label_column, true_label_column=true_label_column,
+        feature_columns=feature_column or None, embedding_column=embedding_column, image_root=image_root, noise=noise,
+        val_size=settings.data.val_size, coarse=coarse, balanced=balanced,
     )  # fmt: skip
     if labels is not None:
         source = with_labels(source, labels)

@@ -68,7 +68,7 @@ def load(path: str | Path) -> Source:
             archive = np.load(file, allow_pickle=False)
             files = [] if isinstance(archive, np.ndarray) else archive.files  # an .npy is an array without a name
             found = {key: archive[key] for key in (*NEEDED, *OPTIONAL) if key in files}
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+    except (OSError, EOFError, ValueError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
         raise InputError(f"cannot read {str(path)!r}: {_reason(error)}") from error
     for key in NEEDED:
         if key not in found:

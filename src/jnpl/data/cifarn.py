@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import pickletools
 import re
 import zipfile
 from dataclasses import replace
@@ -155,6 +156,9 @@ _STANDINS = {
 }
 
 
+_MOST_PLACES = 10_000  # the authors' files have below 100
+
+
 class _Reader(pickle.Unpickler):
     """Reads dicts of arrays: every name in the file is looked up in `_STANDINS`, never imported."""
 
@@ -178,7 +182,7 @@ def _read_saved(path: Path) -> dict[Any, Array]:
         raw = path.read_bytes()
     expected = "a dict of whole-number arrays saved by torch.save; another file can be given as .npz"
     try:
-        saved = _Reader(io.BytesIO(_pickle_in(raw))).load()
+        saved = _Reader(io.BytesIO(_small_memo(_pickle_in(raw)))).load()
     except InputError as error:
         raise InputError(f"{str(path)!r} is refused, and was not run: it holds {error}, not {expected}") from error
     except Exception as error:  # a broken or hostile file may raise anything
@@ -194,6 +198,14 @@ def _read_saved(path: Path) -> dict[Any, Array]:
         else:
             raise InputError(f"{key!r} in {str(path)!r} is {type(value).__name__}; it must be {expected}")
     return arrays
+
+
+def _small_memo(content: bytes) -> bytes:
+    """Refuse a pickle that asks for a huge place in the memo, which takes as much memory."""
+    for step, number, _ in pickletools.genops(content):
+        if "PUT" in step.name and isinstance(number, int) and number > _MOST_PLACES:
+            raise InputError(f"a memo of {number:,} places")
+    return content
 
 
 def _pickle_in(raw: bytes) -> bytes:

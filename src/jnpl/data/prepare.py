@@ -46,13 +46,13 @@ class Prepared:
     workers: int = 0
     strict: bool = False
     ids: Array | None = None
-    # (M,) positions that were not known to be unreadable at the start. Epochs are ordered over these, whatever is
-    # learnt later: so a resumed run, which knows more, has the same batches.
+    # (N,) all positions. Epochs are ordered over these, whatever is or becomes known to be unreadable: so a run that
+    # knows more, because it resumes or holds the data in memory, has the same batches.
     offered: npt.NDArray[np.int64] = field(init=False)
     _moved: dict[torch.device, Tensor] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "offered", self.readable())
+        object.__setattr__(self, "offered", np.arange(len(self.inputs)))
         self._learn(self.unreadable)
 
     @property

@@ -125,10 +125,14 @@ class Source:
         return self.inputs.kind
 
     def fingerprint(self) -> str:
-        """SHA-256 of ids, given labels, class names and inputs: a run resumes only on the same data."""
+        """SHA-256 of ids, labels, class names, inputs and the test data: a run resumes only on the same data."""
         digest = hashlib.sha256(repr(self.class_names).encode())
         digest.update(self.labels.astype("<i8").tobytes())
         digest.update(self.inputs_fingerprint().encode())
+        if self.true_labels is not None:
+            digest.update(self.true_labels.astype("<i8").tobytes())
+        if self.test is not None:
+            digest.update(self.test.fingerprint().encode())
         return digest.hexdigest()
 
     def inputs_fingerprint(self) -> str:
