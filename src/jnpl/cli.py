@@ -37,8 +37,9 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         typer.echo(f"jnpl: {stop}", err=True)
         sys.exit(stop.code)
     except (KeyboardInterrupt, typer.Abort):
+        code = 130
+    if code == 130:  # typer too makes this of an interrupt
         typer.echo("jnpl: interrupted", err=True)
-        sys.exit(130)
     sys.exit(code or 0)
 
 

@@ -72,7 +72,8 @@ def test_killed_at_random_moments(peace: tuple[Path, Path], tmp_path: Path, ever
 def test_asked_to_stop(peace: tuple[Path, Path], tmp_path: Path, number: signal.Signals, code: int) -> None:
     command = toy.command(peace[0], tmp_path / "run", "--set", "train.epochs=400", "--set", "train.milestones=[3]")
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while not (tmp_path / "run" / "metrics.jsonl").exists():
+    log = tmp_path / "run" / "metrics.jsonl"
+    while not (log.exists() and log.read_text()):  # an epoch is done
         assert process.poll() is None, process.communicate()[1]
         time.sleep(0.02)
     process.send_signal(number)
