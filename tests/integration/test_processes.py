@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import signal
@@ -15,22 +14,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import toy
 
 from jnpl import Ledger
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are launched with POSIX means")
-
-
-def load_toy() -> Any:
-    spec = importlib.util.spec_from_file_location("toy", Path(__file__).with_name("toy.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-toy = load_toy()
 
 
 def find(data: Path, out: Path, *options: str) -> dict[str, Any]:

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import random
 import signal
 import subprocess
 import time
-from pathlib import Path
-from types import ModuleType  # noqa: TC003
+from typing import TYPE_CHECKING
 
 import pytest
+import toy
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SAME = ("model.safetensors", "findings.parquet", "findings.csv")
-
-
-def load_toy() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("toy", Path(__file__).with_name("toy.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-toy = load_toy()
 
 
 @pytest.fixture(scope="module")
