@@ -19,17 +19,18 @@ import numpy as np
 import torch
 from lightning_fabric import Fabric
 
-from jnpl.config import Method, Training
+from jnpl.config import Training
 from jnpl.data import cifar
 from jnpl.data.augment import CropFlip
 from jnpl.data.feed import Feed
 from jnpl.data.prepare import Prepared
 from jnpl.data.source import InMemory
+from jnpl.learner import make_optimizer
 from jnpl.ledger import Ledger
 from jnpl.methods import registry
+from jnpl.methods.base import Task
 from jnpl.models.build import build
-from jnpl.session import make_optimizer
-from jnpl.train import Progress, train
+from jnpl.train import Books, Progress, Watcher, train
 
 
 def main() -> None:
@@ -76,11 +77,11 @@ class Rival:
         model = build("resnet8", num_classes=10, input_shape=(3, 32, 32), seed=0)
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.limit, self.feed, self.plan, self.fabric = name == "limit", feed, plan, fabric
-        settings = Method(name="ce" if self.limit else name)
-        self.method = registry.make(model, settings, feed.labels, 10)
+        task = Task(lambda _: model, torch.from_numpy(feed.labels), 10)
+        self.method = registry.make(task, registry.settings_class("ce" if self.limit else name).model_validate({}))
         self.setup, self.optimizer = fabric.setup(self.method, make_optimizer(self.method, plan))
         self.batch = next(iter(feed.epoch(0)))
-        self.ledger = Ledger(len(feed.labels), 10)
+        self.books = Books.make(Ledger(len(feed.labels), 10))
         self.epoch = 0
 
     def seconds(self) -> float:
@@ -96,8 +97,8 @@ class Rival:
                 optimizer.zero_grad(set_to_none=True)
         else:
             plan = self.plan.model_copy(update={"epochs": self.epoch + 1})
-            nothing = (lambda: None, lambda: None)
-            train(self.setup, self.optimizer, self.feed, self.ledger, plan, self.fabric, Progress(self.epoch), *nothing)
+            at = Progress(epoch=self.epoch)
+            train(self.setup, self.optimizer, self.feed, self.books, plan, self.fabric, at, Watcher())
             self.epoch += 1
         return time.perf_counter() - start
 

@@ -14,7 +14,7 @@ from jnpl import checkpoint
 from jnpl.checkpoint import State
 from jnpl.config import Training
 from jnpl.errors import InputError
-from jnpl.session import make_optimizer
+from jnpl.learner import make_optimizer
 
 
 def state(number):

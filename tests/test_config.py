@@ -38,22 +38,33 @@ def test_paper_recipes_are_the_paper(name):
     """METHODS 4.1 and the choices of 4.3, every setting: nothing beside them may creep in."""
     recipe, paper = load_recipe(name), PAPER[name]
     method = {"name": "jnpl", "pl_weight": 0.01, "n": 3, "complements": "sampled", "gamma": 1.0, "class_weight": "none"}
+    method |= {"pl_target": "predicted", "pl_mean": "selected"}
     assert recipe.model_dump(exclude={"description", "engine"}) == {
         "model": paper["model"],
         "weights": paper["weights"],
         "data": paper["data"],
         "train": {**paper["train"], **COMMON, **PLAIN},
+        "stages": {},
         "method": {**method, "num_complements": paper["num_complements"]},
         "verdict": {"history": 10, "keep": "full", "threshold": 0.5},
-        "pseudo": {"mode": "paper", "soft": True, "train": {**paper["pseudo"], **COMMON, **PLAIN}},
+        "pseudo": {
+            "mode": "paper",
+            "soft": True,
+            "class_weight": "none",
+            "train": {**paper["pseudo"], **COMMON, **PLAIN},
+        },
     }
     assert recipe.engine == Engine()
 
 
 def test_the_recipes_there_are():
-    assert recipe_names() == ["paper-cifar10", "paper-cifar100", "paper-clothing1m", "small"]
+    assert {"paper-cifar10", "paper-cifar100", "paper-clothing1m", "small"} <= set(recipe_names())
     for name in recipe_names():
-        assert load_recipe(name).description
+        recipe = load_recipe(name)
+        assert recipe.description
+        if name not in PAPER and name != "small":  # METHOD-DATA
+            assert name.rpartition("-")[0] == recipe.method.name
+            assert recipe.weights == ("required" if name.endswith("clothing1m") else None)
     small = load_recipe("small")
     assert (small.model, small.train.epochs, small.train.schedule) == ("auto", 30, "cosine")
 
@@ -74,6 +85,8 @@ def test_other_schedules():
     assert [constant.lr_at(epoch) for epoch in range(4)] == [0.2] * 4
     linear = Training(epochs=4, lr=0.2, schedule="linear")
     assert [linear.lr_at(epoch) for epoch in range(4)] == pytest.approx([0.2, 0.15, 0.1, 0.05])
+    held = Training(epochs=6, lr=0.2, schedule="hold-linear", milestones=(2,))
+    assert [held.lr_at(epoch) for epoch in range(6)] == pytest.approx([0.2, 0.2, 0.2, 0.15, 0.1, 0.05])
     cosine = Training(epochs=4, lr=0.2, schedule="cosine")
     wanted = [0.2, 0.1 * (1 + math.sqrt(0.5)), 0.1, 0.1 * (1 - math.sqrt(0.5))]
     assert [cosine.lr_at(epoch) for epoch in range(4)] == pytest.approx(wanted)
@@ -82,7 +95,7 @@ def test_other_schedules():
 def test_changes_have_types():
     changes = [
         "train.epochs=1_0", "train.lr=1e-3", "train.momentum=.5", "train.milestones=[3, 5]", "train.clip_norm=2",
-        "data.flip=false", "data.std=data", "data.size = 64", "method.name=ce", "method.class_weight='nlnl'",
+        "data.flip=false", "data.std=data", "data.size = 64", "method.gamma=0", "method.class_weight='nlnl'",
         "pseudo.train.epochs=7", "pseudo.soft=False", "verdict.threshold=1/c", "model=my.module:factory",
         "weights=https://a.b/c.pth#sha256:00", "engine.workers=none", "engine.devices=auto", "engine.precision=32",
     ]  # fmt: skip
@@ -90,7 +103,7 @@ def test_changes_have_types():
     assert (recipe.train.epochs, recipe.train.lr, recipe.train.momentum) == (10, 1e-3, 0.5)
     assert (recipe.train.milestones, recipe.train.clip_norm) == ((3, 5), 2.0)
     assert (recipe.data.flip, recipe.data.std, recipe.data.size) == (False, "data", 64)
-    assert (recipe.method.name, recipe.method.class_weight) == ("ce", "nlnl")
+    assert (recipe.method.name, recipe.method.gamma, recipe.method.class_weight) == ("jnpl", 0.0, "nlnl")
     assert (recipe.pseudo.train.epochs, recipe.pseudo.soft, recipe.pseudo.train.lr) == (7, False, 0.1)
     assert (recipe.verdict.threshold, recipe.model) == ("1/c", "my.module:factory")
     assert recipe.weights == "https://a.b/c.pth#sha256:00"
@@ -105,9 +118,12 @@ def test_changes_have_types():
     ("change", "told"),
     [
         ("train.epohcs=3", r"no setting 'train.epohcs'; there are train.epochs, train.batch_size, .*train.accumulate$"),
-        ("epochs=3", r"no setting 'epochs'; there are .*train, method, verdict, pseudo, engine$"),
+        ("epochs=3", r"no setting 'epochs'; there are .*train, stages, method, verdict, pseudo, engine$"),
         ("pseudo.train.a=1", r"no setting 'pseudo.train.a'; there are pseudo.train.epochs, .*"),
-        ("pseudo.a=1", r"no setting 'pseudo.a'; there are pseudo.mode, pseudo.soft, pseudo.train$"),
+        (
+            "pseudo.a=1",
+            r"no setting 'pseudo.a'; there are pseudo.mode, pseudo.soft, pseudo.class_weight, pseudo.train$",
+        ),
         ("train.epochs=1.5", r"setting train.epochs: .*integer.*, got 1.5$"),
         ("train.epochs=0", r"setting train.epochs: .*greater than or equal to 1, got 0$"),
         ("train.epochs=", r"setting train.epochs: .*, got ''$"),
@@ -118,7 +134,10 @@ def test_changes_have_types():
         ("train.optimizer=lion", r"setting train.optimizer: Input should be 'sgd', 'adam' or 'adamw', got 'lion'$"),
         ("train.milestones=3,5", r"setting train.milestones: .*, got '3,5'$"),
         ("train.milestones=[3, 'a']", r"setting train.milestones: .*integer.*, got 'a'$"),
-        ("train.milestones=[]", r"setting train: milestones go with schedule 'step', got \(\) with 'step'$"),
+        (
+            "train.milestones=[]",
+            r"setting train: milestones go with schedule 'step' or 'hold-linear', got \[\] with 'step'$",
+        ),
         ("pseudo.train.schedule=cosine", r"setting pseudo.train: milestones go with .* with 'cosine'$"),
         ("train.epochs.x=1", r"setting 'train.epochs.x': 'epochs' is a value, not a group$"),
         ("train=5", r"setting train: .*, got 5$"),
@@ -157,7 +176,7 @@ def test_a_recipe_of_ones_own(tmp_path):
         load_recipe(str(own))
     with pytest.raises(InputError, match=r"no such recipe file: .*none.toml"):
         load_recipe(str(tmp_path / "none.toml"))
-    with pytest.raises(InputError, match=r"no recipe 'smal'; there are paper-cifar10, .*small, or a .toml file"):
+    with pytest.raises(InputError, match=r"no recipe 'smal'; there are ce-cifar10, .*small, or a .toml file"):
         load_recipe("smal")
 
 
@@ -167,3 +186,41 @@ def test_settings_are_frozen_and_survive_json():
         recipe.train.epochs = 3
     assert parse_recipe(recipe.model_dump(mode="json")) == recipe
     assert Verdict(threshold="auto").threshold == "auto"
+
+
+def test_another_method_drops_what_is_not_for_it():
+    recipe = load_recipe("small", ["train.epochs=3", "method.q=0.5", "method.name=gce"])  # in any order
+    assert recipe.method.model_dump(include={"name", "q"}) == {"name": "gce", "q": 0.5}
+    assert load_recipe("paper-cifar10", ["method.name=ce"]).pseudo is None
+    assert load_recipe("nlnl-cifar10", ["method.name=ce"]).stages == {}
+    same = load_recipe("paper-cifar10", ["method.name=jnpl"])
+    assert same == load_recipe("paper-cifar10")
+
+
+def test_a_stage_changes_the_plan():
+    changes = ["method.name=nlnl", "train.epochs=5", "stages.selpl.epochs=3", "stages.selpl.lr=0.5",
+               "stages.selnl.schedule=step", "stages.selnl.milestones=[2]"]  # fmt: skip
+    recipe = load_recipe("small", changes)
+    assert [recipe.plan(name).epochs for name in ("nl", "selnl", "selpl")] == [5, 5, 3]
+    assert (recipe.plan("nl"), recipe.plan("selpl").lr) == (recipe.train, 0.5)
+    assert (recipe.plan("selnl").schedule, recipe.plan("selnl").milestones) == ("step", (2,))
+    steps = load_recipe("paper-cifar10", ["stages.train.schedule=cosine"])
+    assert steps.plan("train").milestones == ()  # they belonged to the other schedule
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("stages.foo.epochs=2", "setting stages.foo: the stages of jnpl are train$"),
+        ("stages.train.epochs=0", "setting stages.train.epochs: .*, got 0$"),
+        ("stages.train.foo=0", "no setting 'stages.train.foo'; there are stages.train.epochs, .*"),
+        ("stages.train=3", "setting stages: .*dictionary, got 3$"),
+        ("method.q=0.5", "no setting 'method.q'; there are method.name, method.pl_weight, .*"),
+        ("method.n=x", "setting method.n: .*integer.*, got 'x'$"),
+        ("method=3", "setting method: .*"),
+        ("train.schedule=hold-linear", "setting train: milestones go with .*, got \\[\\] with 'hold-linear'$"),
+    ],
+)
+def test_mistakes_in_stages_and_methods(change, told):
+    with pytest.raises(InputError, match=f"^{told}"):
+        load_recipe("small", [change])

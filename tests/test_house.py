@@ -25,9 +25,13 @@ PURE = {
     "errors": (),
     "findings": (),
     "pseudo": (),
+    "beta_mixture": (),
     "losses": ("jnpl.functional", "jnpl.complement"),
 }
-METHODS_MAY_USE = ("jnpl.functional", "jnpl.complement", "jnpl.losses", "jnpl.models", "jnpl.methods")
+METHODS_MAY_USE = (
+    *("jnpl.functional", "jnpl.complement", "jnpl.losses", "jnpl.beta_mixture", "jnpl.models", "jnpl.methods"),
+    *("jnpl.settings", "pydantic"),
+)
 DATA_LIBRARIES = {"pandas", "pyarrow", "sklearn"}  # allowed inside functions of findings and noise, and beneath them
 
 

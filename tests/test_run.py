@@ -138,7 +138,7 @@ def test_truth_is_told_only_where_it_is_known_and_differs(tmp_path):
 
 def test_last_and_best_test_accuracy(tmp_path, monkeypatch):
     told = iter([0.25, 0.75, 0.5])
-    monkeypatch.setattr(session, "accuracy", lambda *_: next(told))
+    monkeypatch.setattr(session, "accuracy", lambda *_: {"model": next(told)})
     result = go(images(), tmp_path / "run", "train.epochs=3")
     assert (result["test_accuracy"], result["best_test_accuracy"]) == (0.5, 0.75)
 

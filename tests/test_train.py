@@ -12,7 +12,6 @@ from torch import nn
 from torch.nn import functional as F
 
 from jnpl import Ledger
-from jnpl.config import Method as Settings
 from jnpl.config import Training
 from jnpl.data.arrays import from_arrays
 from jnpl.data.augment import CropFlip, Standardize
@@ -20,12 +19,13 @@ from jnpl.data.batches import generator_for, order
 from jnpl.data.feed import Feed
 from jnpl.data.prepare import prepare
 from jnpl.errors import InputError
+from jnpl.learner import make_optimizer
 from jnpl.methods import registry
-from jnpl.methods.base import Method, StepOutput
+from jnpl.methods.base import Method, StepOutput, Task
 from jnpl.methods.ce import CE
+from jnpl.methods.jnpl import JNPL
 from jnpl.models.build import build
-from jnpl.session import make_optimizer
-from jnpl.train import Progress, accuracy, train
+from jnpl.train import Books, Progress, Watcher, accuracy, train
 
 CPU = torch.device("cpu")
 CLASSES = 3
@@ -69,10 +69,25 @@ def run(method, feed, plan, *, progress=None, after_step=lambda: None, after_epo
     fabric = Fabric(accelerator="cpu", devices=1, **kw)
     optimizer = optimizer or make_optimizer(method, plan)
     setup, wrapped = fabric.setup(method, optimizer)
-    ledger = Ledger(len(feed.labels), CLASSES, history=4)
+    books = Books.make(Ledger(len(feed.labels), CLASSES, history=4))
     progress = progress or Progress()
-    train(setup, wrapped, feed, ledger, plan, fabric, progress, after_step, after_epoch)
-    return SimpleNamespace(ledger=ledger, progress=progress, optimizer=optimizer)
+    train(setup, wrapped, feed, books, plan, fabric, progress, watching(after_step, after_epoch))
+    return SimpleNamespace(ledger=books.ledger, progress=progress, optimizer=optimizer)
+
+
+def watching(after_step, after_epoch):
+    watcher = Watcher()
+    watcher.after_step, watcher.after_epoch = after_step, after_epoch
+    return watcher
+
+
+def task_of(net, source=None):
+    labels = torch.zeros(4, dtype=torch.long) if source is None else torch.from_numpy(source.labels)
+    return Task(lambda _: net, labels, CLASSES)
+
+
+def a_ce(net):
+    return CE(task_of(net), CE.Settings())
 
 
 def same_weights(one, other):
@@ -88,14 +103,13 @@ def test_the_loop_is_a_plain_loop(make, name):
     The ledger holds what the network said in training mode about the augmented view, before the update.
     """
     source = make()
-    settings, plan = Settings(name=name, pl_weight=0.3), Training(
-        epochs=2, lr=0.05, schedule="step", milestones=(1,), batch_size=16
-    )  # fmt: skip
+    settings = CE.Settings() if name == "ce" else JNPL.Settings(pl_weight=0.3)
+    plan = Training(epochs=2, lr=0.05, schedule="step", milestones=(1,), batch_size=16)
     feed = a_feed(source)
-    method = registry.make(a_network(source), settings, source.labels, CLASSES)
+    method = registry.make(task_of(a_network(source), source), settings)
     told = run(method, feed, plan)
 
-    by_hand = registry.make(a_network(source), settings, source.labels, CLASSES)
+    by_hand = registry.make(task_of(a_network(source), source), settings)
     optimizer = torch.optim.SGD(by_hand.parameters(), 0.05, momentum=0.9, weight_decay=1e-4)
     probs = np.full((2, 50, CLASSES), np.nan, np.float32)
     by_hand.train()
@@ -129,7 +143,7 @@ class Stranger(Method):
     """A method that the package has never heard of, with a parameter of its own."""
 
     def __init__(self, model):
-        super().__init__(model)
+        super().__init__(task_of(model))
         self.temperature = nn.Parameter(torch.ones(()))
         self.sizes = []
 
@@ -168,7 +182,7 @@ def test_what_is_reported_is_a_mean_over_samples():
 def test_accumulated_halves_are_a_whole(samples):
     """32 at once or twice 16: an odd number of batches, and partial ones, count by their samples."""
     source = vectors(samples)
-    one, two = CE(a_network(source)), CE(a_network(source))
+    one, two = a_ce(a_network(source)), a_ce(a_network(source))
     steps = [0, 0]
 
     def count(which):
@@ -184,7 +198,7 @@ def test_accumulated_halves_are_a_whole(samples):
 def test_after_step_is_where_nothing_is_pending():
     """A checkpoint is only made there: no gradient waits to be added up, so none can be lost."""
     source = vectors(70)  # batches of 16: five, the last of 6
-    method, seen, progress = CE(a_network(source)), [], Progress()
+    method, seen, progress = a_ce(a_network(source)), [], Progress()
 
     def after_step():
         assert all(weight.grad is None for weight in method.parameters())
@@ -199,15 +213,15 @@ def test_after_step_is_where_nothing_is_pending():
 def test_from_any_step_on(stop):
     """Stopped after any step, with groups of two batches, and continued from weights, optimiser and position."""
     source, plan = vectors(70), Training(epochs=2, lr=0.1, batch_size=16, accumulate=2)
-    through = CE(a_network(source))
+    through = a_ce(a_network(source))
     wanted = run(through, a_feed(source), plan)
 
     class Stop(Exception):  # noqa: N818
         pass
 
-    method, progress, left = CE(a_network(source)), Progress(), [stop]
+    method, progress, left = a_ce(a_network(source)), Progress(), [stop]
     optimizer = make_optimizer(method, plan)
-    ledger = Ledger(70, CLASSES, history=4)
+    books = Books.make(Ledger(70, CLASSES, history=4))
     fabric = Fabric(accelerator="cpu", devices=1)
     setup, wrapped = fabric.setup(method, optimizer)
 
@@ -217,12 +231,14 @@ def test_from_any_step_on(stop):
             raise Stop
 
     epochs = []
+    stopping = watching(after_step, lambda: epochs.append("a"))
     with pytest.raises(Stop):
-        train(setup, wrapped, a_feed(source), ledger, plan, fabric, progress, after_step, lambda: epochs.append("a"))
-    again = Progress(progress.epoch, progress.step, progress.sums, progress.samples)
-    train(setup, wrapped, a_feed(source), ledger, plan, fabric, again, lambda: None, lambda: epochs.append("b"))
+        train(setup, wrapped, a_feed(source), books, plan, fabric, progress, stopping)
+    again = Progress(epoch=progress.epoch, step=progress.step, sums=progress.sums, samples=progress.samples)
+    calm = watching(lambda: None, lambda: epochs.append("b"))
+    train(setup, wrapped, a_feed(source), books, plan, fabric, again, calm)
     same_weights(through, method)
-    assert (ledger.mean_probs() == wanted.ledger.mean_probs()).all()
+    assert (books.ledger.mean_probs() == wanted.ledger.mean_probs()).all()
     assert epochs == (["b", "b"] if stop <= 3 else ["a", "b"])  # after_epoch once for every epoch
 
 
@@ -235,7 +251,7 @@ def test_dropout_follows_the_step_and_not_the_global_generator():
         with torch.no_grad():
             for weight, value in zip(net.parameters(), (0.1, 0.2, 0.3, 0.4), strict=True):
                 weight.copy_(torch.linspace(-value, value, weight.numel()).reshape(weight.shape))
-        method = CE(net)
+        method = a_ce(net)
         torch.manual_seed(start)
         run(method, a_feed(source), Training(epochs=2, lr=0.1, batch_size=16))
         results.append(method)
@@ -244,7 +260,7 @@ def test_dropout_follows_the_step_and_not_the_global_generator():
 
 def test_gradients_are_clipped():
     source, norms, before = vectors(), [], {}
-    method = CE(a_network(source))
+    method = a_ce(a_network(source))
     plan = Training(epochs=1, lr=1.0, momentum=0, weight_decay=0, batch_size=16, clip_norm=0.01)
 
     def after_step():
@@ -259,7 +275,7 @@ def test_gradients_are_clipped():
 
 def test_the_learning_rate_of_every_epoch():
     source, seen = vectors(), []
-    method = CE(a_network(source))
+    method = a_ce(a_network(source))
     plan = Training(epochs=4, lr=0.1, schedule="step", milestones=(2, 3), batch_size=64)
     optimizer = make_optimizer(method, plan)
     run(method, a_feed(source, 64), plan, optimizer=optimizer,
@@ -270,7 +286,7 @@ def test_the_learning_rate_of_every_epoch():
 @pytest.mark.parametrize("clip", [None, 1.0])
 def test_a_diverging_network_is_told_in_one_line(clip):
     source = vectors()
-    method = CE(a_network(source))
+    method = a_ce(a_network(source))
     plan = Training(epochs=9, lr=1e30, batch_size=16, clip_norm=clip)
     progress = Progress()
     with pytest.raises(InputError, match=r"the loss is (nan|inf) in epoch \d, step \d: try a smaller train.lr"):
@@ -287,13 +303,13 @@ def test_a_gradient_that_is_not_finite_is_told_too():
 
     source = vectors()
     with pytest.raises(InputError, match="the loss is nan in epoch 0, step 1"):
-        run(Odd(a_network(source)), a_feed(source), Training(epochs=1, lr=0.1, batch_size=16, clip_norm=1.0))
+        run(Odd(task_of(a_network(source))), a_feed(source), Training(epochs=1, lr=0.1, batch_size=16, clip_norm=1.0))
 
 
 def test_bf16_mixed_runs():
     for source in (vectors(), images(20)):
         lines, progress = [], Progress()
-        method = registry.make(a_network(source), Settings(), source.labels, CLASSES)
+        method = registry.make(task_of(a_network(source), source), JNPL.Settings())
         told = run(method, a_feed(source), Training(epochs=2, lr=0.05, batch_size=16), progress=progress,
                    after_epoch=lambda at=progress, to=lines: to.append(at.means()), precision="bf16-mixed")  # fmt: skip
         assert len(lines) == 2
@@ -305,7 +321,7 @@ def test_bf16_mixed_runs():
 def test_memory_format_does_not_matter():
     source, results = images(), []
     for layout in (torch.contiguous_format, torch.channels_last):
-        method = CE(a_network(source).to(memory_format=layout))
+        method = a_ce(a_network(source).to(memory_format=layout))
         results.append(run(method, a_feed(source), Training(epochs=1, lr=0.01, batch_size=16)).ledger.mean_probs())
     np.testing.assert_allclose(*results, atol=1e-3)
 
@@ -313,7 +329,7 @@ def test_memory_format_does_not_matter():
 @pytest.mark.parametrize("make", [vectors, images])
 def test_a_last_batch_of_one_sample(make):
     source = make(33)
-    told = run(CE(a_network(source)), a_feed(source), Training(epochs=2, lr=0.01, batch_size=16))
+    told = run(a_ce(a_network(source)), a_feed(source), Training(epochs=2, lr=0.01, batch_size=16))
     assert (told.ledger.seen == 2).all()
 
 
@@ -333,7 +349,7 @@ def test_optimizers_take_their_settings():
 
 def test_accuracy_is_of_evaluation_mode_and_leaves_the_weights():
     source = images(20)
-    method = CE(a_network(source))
+    method = a_ce(a_network(source))
     feed, fabric = a_feed(source), Fabric(accelerator="cpu", devices=1)
     before = {name: value.clone() for name, value in method.state_dict().items()}
     method.train()
@@ -342,4 +358,4 @@ def test_accuracy_is_of_evaluation_mode_and_leaves_the_weights():
     method.eval()
     with torch.no_grad():
         inputs = feed.transform.evaluate(torch.from_numpy(source.inputs.values))
-        assert found == (method.model(inputs).argmax(1).numpy() == source.labels).mean()
+        assert found["model"] == (method.model(inputs).argmax(1).numpy() == source.labels).mean()

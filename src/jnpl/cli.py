@@ -9,8 +9,8 @@ import typer
 from jnpl._version import __version__
 from jnpl.commands.corrupt import corrupt
 from jnpl.commands.demo import demo
-from jnpl.commands.find import find
-from jnpl.commands.lists import datasets, recipes
+from jnpl.commands.find import find, train
+from jnpl.commands.lists import datasets, methods, recipes
 from jnpl.errors import InputError
 from jnpl.interrupt import Interrupted
 
@@ -67,5 +67,5 @@ def _root(
         typer.echo(context.get_help())
 
 
-for _command in (demo, find, corrupt, recipes, datasets):
+for _command in (demo, find, train, corrupt, methods, recipes, datasets):
     app.command()(_command)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
 
 from jnpl.errors import InputError
+from jnpl.settings import MethodSettings, Settings
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -17,11 +18,10 @@ else:
     import tomli as tomllib
 
 
-class _Settings(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False)
+_METHOD = "jnpl"  # where a recipe names none
 
 
-class Data(_Settings):
+class Data(Settings):
     """How samples reach the network."""
 
     size: int | None = Field(None, ge=1, description="pixels to decode images to; None: as they are")
@@ -32,7 +32,7 @@ class Data(_Settings):
     val_size: int = Field(0, ge=0, description="CIFAR: training images left out (the predecessor leaves out 5,000)")
 
 
-class Training(_Settings):
+class Training(Settings):
     """Optimiser and schedule of one stage."""
 
     epochs: int = Field(ge=1)
@@ -41,16 +41,22 @@ class Training(_Settings):
     lr: float = Field(gt=0)
     momentum: float = Field(0.9, ge=0, lt=1, description="SGD; for Adam beta 1")
     weight_decay: float = Field(1e-4, ge=0, description="on all parameters, biases and batch norm included")
-    schedule: Literal["constant", "step", "cosine", "linear"] = "constant"
-    milestones: tuple[int, ...] = Field((), description="step: epochs, counted from 0, before which lr is multiplied")
+    schedule: Literal["constant", "step", "cosine", "linear", "hold-linear"] = "constant"
+    milestones: tuple[int, ...] = Field(
+        (), description="epochs, counted from 0: step: lr is multiplied before each; hold-linear: the decay starts"
+    )
     decay: float = Field(0.1, gt=0, le=1, description="step: the factor")
     clip_norm: float | None = Field(None, gt=0, description="largest gradient norm")
     accumulate: int = Field(1, ge=1, description="batches whose gradients are added up before a step")
 
     @model_validator(mode="after")
     def _milestones_belong_to_step(self) -> Training:
-        if bool(self.milestones) != (self.schedule == "step"):
-            raise ValueError(f"milestones go with schedule 'step', got {self.milestones} with {self.schedule!r}")
+        if bool(self.milestones) != (self.schedule in ("step", "hold-linear")):
+            told = f"got {list(self.milestones)} with {self.schedule!r}"
+            raise ValueError(f"milestones go with schedule 'step' or 'hold-linear', {told}")
+        if self.schedule == "hold-linear" and (len(self.milestones) > 1 or self.milestones[0] >= self.epochs):
+            told = f"got {list(self.milestones)} of {self.epochs}"
+            raise ValueError(f"schedule 'hold-linear' takes one milestone before the last epoch, {told}")
         return self
 
     def lr_at(self, epoch: int) -> float:
@@ -65,30 +71,13 @@ class Training(_Settings):
             import math  # noqa: PLC0415 (one caller)
 
             return self.lr * 0.5 * (1 + math.cos(math.pi * epoch / self.epochs))
-        if self.schedule == "linear":
-            return self.lr * (1 - epoch / self.epochs)
+        if self.schedule in ("linear", "hold-linear"):  # held until the milestone, 0 after the last epoch
+            start = self.milestones[0] if self.milestones else 0
+            return self.lr * min(1.0, (self.epochs - epoch) / (self.epochs - start))
         return self.lr
 
 
-class Method(_Settings):
-    """Which method, and the settings of JNPL."""
-
-    name: str = Field("jnpl", description="a name of jnpl.methods.registry")
-    pl_weight: float = Field(0.01, ge=0, description="the paper's lambda")
-    n: int = Field(3, ge=-1, description="the paper's N; -1: plain cross-entropy")
-    complements: Literal["sampled", "exhaustive"] = "sampled"
-    num_complements: int | None = Field(None, ge=1, description="None: the paper's 1, or 110 for 100 classes")
-    gamma: float = Field(1.0, ge=0, description="exponent of NL+'s weight; 0: NL")
-    class_weight: Literal["none", "nlnl"] = "none"
-
-    @model_validator(mode="after")
-    def _a_number_belongs_to_sampled(self) -> Method:
-        if self.num_complements is not None and self.complements == "exhaustive":
-            raise ValueError(f"num_complements goes with complements 'sampled', got {self.num_complements}")
-        return self
-
-
-class Verdict(_Settings):
+class Verdict(Settings):
     """From predictions to findings."""
 
     history: int = Field(10, ge=1, description="epochs whose predictions are averaged")
@@ -96,15 +85,16 @@ class Verdict(_Settings):
     threshold: Annotated[float, Field(gt=0, lt=1)] | Literal["auto", "1/c"] = 0.5
 
 
-class Pseudo(_Settings):
+class Pseudo(Settings):
     """The second stage: a fresh network on kept labels and pseudo-labels."""
 
     mode: Literal["paper", "nlnl"] = Field("paper", description="one step, or two as the predecessor's code")
-    soft: bool = True
+    soft: bool = Field(True, description="mean predictions as targets; false: their largest class")
+    class_weight: Literal["none", "nlnl"] = Field("none", description="nlnl: largest count / count of the targets")
     train: Training
 
 
-class Engine(_Settings):
+class Engine(Settings):
     """Where and how fast; none of it is part of the method."""
 
     accelerator: str = "auto"
@@ -118,7 +108,16 @@ class Engine(_Settings):
     cache: Path | None = Field(None, description="folder for decoded images that do not fit in memory")
 
 
-class Recipe(_Settings):
+def _of_its_method(given: Any) -> Any:
+    """Plain settings of a method, validated by the class that the method has for them."""
+    if not isinstance(given, dict):
+        return given
+    from jnpl.methods.registry import settings_class  # noqa: PLC0415 (imports torch)
+
+    return settings_class(given.get("name", _METHOD)).model_validate(given)
+
+
+class Recipe(Settings):
     """Everything a run is made from, but the data and the seed."""
 
     description: str = ""
@@ -126,10 +125,21 @@ class Recipe(_Settings):
     weights: str | None = Field(None, description="path or URL of pretrained weights")
     data: Data = Data()
     train: Training
-    method: Method = Method()
+    stages: dict[str, dict[str, Any]] = Field({}, description="what a stage of the method changes in train")
+    method: Annotated[SerializeAsAny[MethodSettings], BeforeValidator(_of_its_method)] = Field(
+        default_factory=lambda: _of_its_method({"name": _METHOD})
+    )
     verdict: Verdict = Verdict()
-    pseudo: Pseudo | None = None
+    pseudo: Pseudo | None = Field(None, description="None: the plan of train, where the method has such a stage")
     engine: Engine = Engine()
+
+    def plan(self, stage: str) -> Training:
+        """The plan of one of the method's stages."""
+        changes = self.stages.get(stage, {})
+        base = self.train.model_dump()
+        if "schedule" in changes:
+            base["milestones"] = ()  # they belong to the other schedule
+        return _validated(Training, {**base, **changes}, ("stages", stage))
 
 
 def recipe_names() -> list[str]:
@@ -139,6 +149,8 @@ def recipe_names() -> list[str]:
 
 def load_recipe(name: str, overrides: list[str] | None = None) -> Recipe:
     """Read a recipe by name or from a .toml file, with overrides such as "train.epochs=20".
+
+    Another `method.name` than the recipe's drops what that says of its method, its stages and pseudo-labels.
 
     >>> load_recipe("paper-cifar10", ["train.epochs=20", "train.schedule=constant", "train.milestones=[]"]).train.epochs
     20
@@ -156,24 +168,50 @@ def load_recipe(name: str, overrides: list[str] | None = None) -> Recipe:
         settings = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"the recipe {name!r} is not valid TOML: {error}") from None
-    for override in overrides or []:
+    for override in sorted(overrides or [], key=lambda text: not text.strip().startswith("method.name")):
         _override(settings, override)
     return parse_recipe(settings)
 
 
 def parse_recipe(settings: dict[str, Any]) -> Recipe:
     """Validate plain settings; an error names the field, the value and what there is."""
+    from jnpl.methods.registry import METHODS  # noqa: PLC0415 (imports torch)
+
+    recipe = _validated(Recipe, settings, ())
+    known = [stage.name for stage in METHODS[recipe.method.name].stages]
+    for name in recipe.stages:
+        if name not in known:
+            raise InputError(f"setting stages.{name}: the stages of {recipe.method.name} are {', '.join(known)}")
+        recipe.plan(name)
+    return recipe
+
+
+_Any = TypeVar("_Any", bound=Settings)
+
+
+def _validated(kind: type[_Any], settings: dict[str, Any], before: tuple[str, ...]) -> _Any:
     try:
-        return Recipe.model_validate(settings)
+        return kind.model_validate(settings)
     except ValidationError as error:
         first = error.errors()[0]
-        path, siblings = _place(first["loc"])
+        group: type[BaseModel] = kind
+        place = first["loc"]
+        if kind is Recipe and place[:1] == ("method",) and isinstance(settings.get("method"), dict):
+            group, before, place = _method_group(settings["method"]), ("method",), place[1:]
+        found, siblings = _place(place, group)
+        path = [*before, *found]
         if first["type"] == "extra_forbidden":
             there = ", ".join(".".join([*path, name]) for name in siblings)
             raise InputError(f"no setting {'.'.join([*path, str(first['loc'][-1])])!r}; there are {there}") from None
         field = ".".join(path) or "recipe"
         came = "" if first["type"] in ("missing", "value_error") else f", got {first['input']!r}"
         raise InputError(f"setting {field}: {first['msg'].removeprefix('Value error, ')}{came}") from None
+
+
+def _method_group(settings: dict[str, Any]) -> type[BaseModel]:
+    from jnpl.methods.registry import settings_class  # noqa: PLC0415 (imports torch)
+
+    return settings_class(settings.get("name", _METHOD))
 
 
 def _override(settings: dict[str, Any], text: str) -> None:
@@ -190,13 +228,17 @@ def _override(settings: dict[str, Any], text: str) -> None:
         here = here.setdefault(part, {})
         if not isinstance(here, dict):
             raise InputError(f"setting {key.strip()!r}: {part!r} is a value, not a group")
+    if key.strip() == "method.name" and parsed != here.get(last, _METHOD):
+        # Another method: what the recipe says of its own, its stages and its second step, is not for it.
+        here.clear()
+        settings.pop("stages", None)
+        settings.pop("pseudo", None)
     here[last] = parsed
 
 
-def _place(place: tuple[int | str, ...]) -> tuple[list[str], list[str]]:
+def _place(place: tuple[int | str, ...], group: Any) -> tuple[list[str], list[str]]:
     """The settings on the way to a wrong one, without pydantic's own names, and those of the group it ends in."""
     path: list[str] = []
-    group: Any = Recipe
     for part in map(str, place):
         if group is None or part not in group.model_fields:
             break

@@ -27,20 +27,22 @@ from jnpl.data.source import InMemory
 from jnpl.errors import InputError
 from jnpl.files import make_folder, write_text
 from jnpl.findings import Findings
+from jnpl.learner import make_optimizer
 from jnpl.ledger import Ledger
-from jnpl.losses import JNPLLoss
+from jnpl.methods import registry
+from jnpl.methods.base import Task
 from jnpl.methods.ce import CE
 from jnpl.methods.jnpl import JNPL
 from jnpl.models.mlp import mlp
 from jnpl.report import pictures
-from jnpl.session import make_optimizer
-from jnpl.train import Progress, accuracy, train
+from jnpl.train import Books, Progress, Watcher, accuracy, train
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy.typing as npt
     from rich.console import Console
+    from torch import nn
 
     from jnpl.methods.base import Method
 
@@ -99,7 +101,7 @@ def run_method(name: str, data: Digits, settings: Settings, seed: int, log: Call
     """Train one method, note what it says of every label, and score it."""
     start = time.perf_counter()
     fabric = Fabric(accelerator="cpu", devices=1)
-    method = _build(name, settings, seed)
+    method = _build(name, data, settings, seed)
     plan = Training(
         epochs=settings.epochs,
         batch_size=settings.batch_size,
@@ -116,15 +118,16 @@ def run_method(name: str, data: Digits, settings: Settings, seed: int, log: Call
             (InMemory(data.test), data.test_labels),
         )
     ]
-    ledger = Ledger(len(data.train), 10, history=settings.history)
+    books = Books.make(Ledger(len(data.train), 10, history=settings.history))
     progress, curve = Progress(), list[float]()
 
-    def after_epoch() -> None:
-        curve.append(accuracy(method, feeds[1], fabric))
-        log({"seed": seed, "method": name, "epoch": progress.epoch, **progress.means(), "test_accuracy": curve[-1]})
+    class Curve(Watcher):
+        def after_epoch(self) -> None:
+            curve.append(accuracy(method, feeds[1], fabric)["model"])
+            log({"seed": seed, "method": name, "epoch": progress.epoch, **progress.means(), "test_accuracy": curve[-1]})
 
-    train(setup, optimizer, feeds[0], ledger, plan, fabric, progress, lambda: None, after_epoch)
-    findings = Findings.from_ledger(ledger, data.noisy.labels)
+    train(setup, optimizer, feeds[0], books, plan, fabric, progress, Curve())
+    findings = Findings.from_ledger(books.ledger, data.noisy.labels)
     scores = {
         "test_accuracy": curve[-1],
         "best_test_accuracy": max(curve),
@@ -214,15 +217,17 @@ def claim(out: Path) -> None:
     write_text(file, json.dumps({"format": _FORMAT, "status": "running"}) + "\n")
 
 
-def _build(name: str, settings: Settings, seed: int) -> Method:
-    with torch.random.fork_rng(devices=[]):  # layers draw their first weights from the global generator
-        torch.manual_seed(seed)
-        model = mlp(64, 10, settings.hidden)
+def _build(name: str, data: Digits, settings: Settings, seed: int) -> Method:
+    def network(_number: int) -> nn.Module:
+        with torch.random.fork_rng(devices=[]):  # layers draw their first weights from the global generator
+            torch.manual_seed(seed)
+            return mlp(64, 10, settings.hidden)
+
+    task = Task(network, torch.from_numpy(data.noisy.labels.copy()), 10)
     if name == "ce":
-        return CE(model)
+        return registry.make(task, CE.Settings())
     # All nine complements at once, the expectation of the paper's sampled loss times nine: epochs instead of hours.
-    loss = JNPLLoss(10, pl_weight=settings.pl_weight, n=settings.n, complements="exhaustive")
-    return JNPL(model, loss)
+    return registry.make(task, JNPL.Settings(pl_weight=settings.pl_weight, n=settings.n, complements="exhaustive"))
 
 
 def _write_seed(folder: Path, data: Digits, results: dict[str, Result]) -> None:

@@ -88,14 +88,20 @@ class Findings:
         paths: Paths | None = None,
         threshold: float | str = 0.5,
         unreadable: npt.ArrayLike | None = None,
+        quality: npt.ArrayLike | None = None,
     ) -> Findings:
-        """Judge (N,) given labels by what the ledger recorded."""
+        """Judge (N,) given labels by what the ledger recorded, or by another `quality` (N,) in 0..1."""
         given = checked_labels(labels, ledger.num_samples, ledger.num_classes)
         if not ledger.seen.any():
             raise InputError("the ledger has recorded nothing yet: record predictions before judging labels")
         suggested, confidence = ledger.top()
         rest = (class_names, ids, paths, threshold, unreadable)
-        return cls._judge(given, suggested, ledger.quality(given), confidence, ledger.num_classes, *rest)
+        own = ledger.quality(given)
+        better = _better(suggested, confidence, given, own)
+        scores = own if quality is None else np.asarray(quality)
+        if scores.shape != given.shape or not (np.isnan(scores) | ((scores >= 0) & (scores <= 1))).all():
+            raise InputError(f"quality must be {len(given)} numbers in 0..1, not {scores.dtype} of {scores.shape}")
+        return cls._judge(given, better, scores, confidence, ledger.num_classes, *rest)
 
     @classmethod
     def from_probs(
@@ -124,7 +130,9 @@ class Findings:
             raise InputError(f"probabilities of sample {row} must lie in 0..1 and sum to 1, not {found}")
         each, best = np.arange(len(given)), probs.argmax(axis=1)
         rest = (class_names, ids, paths, threshold, unreadable)
-        return cls._judge(given, best, probs[each, given], probs[each, best], probs.shape[1], *rest)
+        quality, confidence = probs[each, given], probs[each, best]
+        better = _better(best, confidence, given, quality)
+        return cls._judge(given, better, quality, confidence, probs.shape[1], *rest)
 
     @classmethod
     def _judge(
@@ -149,7 +157,7 @@ class Findings:
         position = np.arange(len(given)) if where is None else where
         return cls(
             given_labels=given,
-            suggested_labels=np.where(known & (confidence > quality), suggested, given),
+            suggested_labels=np.where(known, suggested, given),
             label_quality=quality,
             suggested_confidence=confidence,
             num_classes=num_classes,
@@ -280,6 +288,12 @@ class Findings:
     def load(cls, folder: str | os.PathLike[str]) -> Findings:
         """Read what `save` wrote: equal findings, from the Parquet and the JSON file."""
         return cls(**read_files(Path(folder)))
+
+
+def _better(suggested: Array, confidence: Array, given: Labels, quality: Array) -> Labels:
+    """(N,) the suggestion where it is likelier than the given label, which stays elsewhere."""
+    better: Labels = np.where(np.clip(confidence, 0, 1) > np.clip(quality, 0, 1), suggested, given)
+    return better
 
 
 def _same(a: object, b: object) -> bool:

@@ -181,9 +181,14 @@ class PLPlusLoss(nn.Module):
         loss, selected = self.total(logits, _uniforms(logits, generator) if uniforms is None else uniforms)
         return loss / selected.clamp_min(1)
 
-    def total(self, logits: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
-        """Sum of PL+ over the selected samples, and how many they are: (B, C), (B,) -> (), ()."""
+    def total(self, logits: Tensor, uniforms: Tensor, labels: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Sum of PL+ over the selected samples, and how many they are: (B, C), (B,) -> (), ().
+
+        With `labels` (B,) only samples enter whose y-hat is the given label: the paper's first rule.
+        """
         selected, y_hat = JF.pl_plus_select(logits, uniforms)
+        if labels is not None:
+            selected = selected & (y_hat == labels)
         # A masked sum: an empty selection is an exact zero with zero gradients.
         return torch.where(selected, pl_plus(check_logits(logits), y_hat, self.n), 0.0).sum(), selected.sum()
 
@@ -194,7 +199,8 @@ class JNPLLoss(nn.Module):
     It drops into any training loop. The defaults are the paper's: one sampled complement (110 for 100 classes),
     pl_weight 0.01, n 3. `complements`, `num_complements`, `gamma`, `class_weight` and `labels` are those of
     `NLPlusLoss`. PL+ is averaged over the samples that Algorithm 1 selects, NL+ over all of them; class weights act
-    on NL+ alone, because the mean over the selected has no given label to weigh by.
+    on NL+ alone, because the mean over the selected has no given label to weigh by. With `pl_target` "given" PL+ takes
+    only samples that the network is sure to be of their given class: an ablation.
 
     >>> criterion = JNPLLoss(num_classes=10)
     >>> logits = torch.randn(8, 10, generator=torch.Generator().manual_seed(0), requires_grad=True)
@@ -214,8 +220,12 @@ class JNPLLoss(nn.Module):
         gamma: float = 1.0,
         class_weight: Tensor | Sequence[float] | Literal["none", "nlnl"] = "none",
         labels: Tensor | None = None,
+        pl_target: Literal["predicted", "given"] = "predicted",
     ) -> None:
         super().__init__()
+        if pl_target not in ("predicted", "given"):
+            raise ValueError(f'pl_target must be "predicted" or "given", got {pl_target!r}')
+        self.pl_target = pl_target
         if not 0 <= pl_weight < float("inf"):
             raise ValueError(f"pl_weight must be a finite number >= 0, got {pl_weight}")
         self.negative = _Negative(num_classes, complements, num_complements, gamma, class_weight, labels)
@@ -235,7 +245,8 @@ class JNPLLoss(nn.Module):
     def terms(self, logits: Tensor, labels: Tensor, draws: Draws) -> JNPLTerms:
         """NL+ over the batch, PL+ over the selected, and their number: (B, C), (B,) -> (), (), ()."""
         nl_plus = self.negative(logits, labels, draws.complements)
-        return JNPLTerms(nl_plus, *self.positive.total(logits, draws.uniforms))
+        given = labels if self.pl_target == "given" else None
+        return JNPLTerms(nl_plus, *self.positive.total(logits, draws.uniforms, given))
 
     def forward(
         self,

@@ -50,7 +50,7 @@ class Reporter:
             return
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with Bar(*columns, console=self.console, transient=True) as bar:
-            done = progress.epoch * steps + progress.step
+            done = progress.total * steps + progress.step
             self._task = bar.add_task("training", total=epochs * steps, completed=done)
             self._bar = bar
             try:
@@ -68,12 +68,13 @@ class Reporter:
             means = {"loss": means["loss"]}
         terms = "  ".join(f"{name} {value:.3g}" for name, value in means.items())
         speed = (progress.samples - self._seen) / max(time.monotonic() - self._since, 1e-9)
-        text = f"epoch {progress.epoch + 1}/{self._epochs}  {terms}  lr {lr:.2g}  {speed:,.0f}/s"
-        self._bar.update(self._task, completed=progress.epoch * self._steps + progress.step, description=text)
+        text = f"epoch {progress.total + 1}/{self._epochs}  {terms}  lr {lr:.2g}  {speed:,.0f}/s"
+        self._bar.update(self._task, completed=progress.total * self._steps + progress.step, description=text)
 
     def epoch(self, line: dict[str, Any]) -> None:
         """After every epoch."""
         self._since, self._seen = time.monotonic(), 0
         if self._bar is None:
-            shown = "  ".join(f"{name} {value:.4g}" for name, value in line.items() if name != "epoch")
+            told = {name: f" {value:.4g}" if isinstance(value, float) else f" {value}" for name, value in line.items()}
+            shown = "  ".join(f"{name}{value}" for name, value in told.items() if name != "epoch")
             self.console.print(f"epoch {line['epoch'] + 1}/{self._epochs}  {shown}", soft_wrap=True, markup=False)

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from jnpl import verdict
 from jnpl.errors import InputError, require
 from jnpl.interrupt import watch
+from jnpl.methods.registry import METHODS
 from jnpl.noisy_labels import NoisyLabels
+from jnpl.phases import pseudo_settings
 from jnpl.run_folder import RunFolder
 from jnpl.session import Every, Session
 
@@ -28,8 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["Every", "find", "make_fabric", "with_labels"]
 
 
-def make_fabric(engine: Engine) -> Fabric:
-    """Device, precision and processes; started if there are several."""
+def make_fabric(engine: Engine, *, idle: bool = False) -> Fabric:
+    """Device, precision and processes; started if there are several. `idle`: not every step uses all parameters."""
     from lightning_fabric import Fabric  # noqa: PLC0415 (slow to import)
 
     asked = f"accelerator={engine.accelerator!r}, devices={engine.devices!r}, precision={engine.precision!r}"
@@ -42,7 +45,7 @@ def make_fabric(engine: Engine) -> Fabric:
             devices=engine.devices,
             num_nodes=engine.num_nodes,
             precision="32-true" if engine.precision == "32" else engine.precision,
-            strategy="auto" if engine.devices == 1 and engine.num_nodes == 1 else "ddp",
+            strategy="auto" if engine.devices == 1 and engine.num_nodes == 1 else _strategy(idle),
         )
     except (ValueError, RuntimeError, TypeError, ImportError) as error:
         raise InputError(f"cannot train with {asked}: {error}") from None
@@ -51,6 +54,13 @@ def make_fabric(engine: Engine) -> Fabric:
         raise InputError(f"cannot train with {asked}: there are {cores} cores, and no GPU is used")
     fabric.launch()
     return fabric
+
+
+def _strategy(idle: bool) -> Any:
+    from lightning_fabric.strategies.ddp import DDPStrategy  # noqa: PLC0415 (slow to import)
+
+    # Batch norm's statistics are shared before they are used; the state of samples would be far too much every step.
+    return DDPStrategy(broadcast_buffers=False, find_unused_parameters=idle)
 
 
 def with_labels(source: Source, path: Path) -> Source:
@@ -72,18 +82,22 @@ def find(
     strict: bool,
     report: Reporter,
     tensorboard: bool = False,
+    classify: bool = False,
 ) -> dict[str, Any] | None:
-    """Train one network on all given labels and judge them.
+    """Train a method on all given labels and judge them; with `classify`, go on to a classifier with pseudo-labels.
 
     Returns what `jnpl find --json` prints, or None in all but the first of several processes.
     """
     if tensorboard:
         require("tensorboard", "tensorboard")  # PyTorch's writer is there without it, but does not import
-    fabric = make_fabric(recipe.engine)
+    fabric = make_fabric(recipe.engine, idle=METHODS[recipe.method.name].idle)
     report.quiet(not fabric.is_global_zero)
     folder = RunFolder(out)
     settings = recipe.model_dump(mode="json", exclude={"engine", "description"})
     identity = {"seed": seed, "data": source.name, "fingerprint": source.fingerprint(), "recipe": settings}
+    second = pseudo_settings(recipe, METHODS[recipe.method.name]) if classify else None
+    if second is not None:
+        identity["second"] = second.model_dump(mode="json")
     identity["precision"] = recipe.engine.precision  # the one engine setting that changes the numbers for good
     done = _agree(fabric, lambda: folder.open(identity))
     if done is not None:
@@ -91,14 +105,14 @@ def find(
         return done if fabric.is_global_zero else None
     with ExitStack() as held:
         _agree(fabric, lambda: held.enter_context(folder.held()))
-        session = Session(source, recipe, folder, seed, every, fabric, report, strict=strict)
+        session = Session(source, recipe, folder, seed, every, fabric, report, strict=strict, second=second)
         session.resume()
         with watch() as session.wish, _board(tensorboard, session) as session.board:
             session.train()
         results = None
         if fabric.is_global_zero:
-            results = session.results()
-            session.write(results)
+            results = verdict.results(session)
+            verdict.write_model(session, results)
             folder.write(identity, "finished", results)
         fabric.barrier()
     return results
@@ -112,7 +126,7 @@ def _board(wanted: bool, session: Session) -> Iterator[Any]:
         return
     from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415 (an extra)
 
-    with SummaryWriter(str(session.folder.path / "tensorboard"), purge_step=session.progress.epoch) as board:
+    with SummaryWriter(str(session.folder.path / "tensorboard"), purge_step=session.progress.total) as board:
         yield board
 
 

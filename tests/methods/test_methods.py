@@ -9,11 +9,10 @@ import pytest
 import torch
 from torch import nn
 
-from jnpl.config import Method as Settings
 from jnpl.data.batches import Batch, Rows, generator_for
 from jnpl.errors import InputError
 from jnpl.methods import registry
-from jnpl.methods.base import Method, StepOutput
+from jnpl.methods.base import Method, StepOutput, Task
 from jnpl.methods.ce import CE
 from jnpl.methods.jnpl import JNPL
 
@@ -34,15 +33,24 @@ def a_network(scale=3.0):
 
 
 LABELS = np.array([0, 0, 0, 1, 1, 2, 3, 3])
+Settings = JNPL.Settings
+
+
+def task_of(net):
+    return Task(lambda _: net, torch.from_numpy(LABELS), CLASSES)
+
+
+def a_ce():
+    return CE(task_of(a_network()), CE.Settings())
 
 
 def test_a_method_needs_a_step():
     with pytest.raises(TypeError, match="abstract"):
-        Method(nn.Linear(2, 2))
+        Method(task_of(nn.Linear(2, 2)))
 
 
 def test_a_method_is_a_module_around_the_network():
-    method = CE(a_network())
+    method = a_ce()
     assert set(method.state_dict()) == {"model.weight", "model.bias"}
     inputs = torch.randn(2, 3)
     assert method.predict(inputs).equal(method.model(inputs))
@@ -50,7 +58,7 @@ def test_a_method_is_a_module_around_the_network():
 
 
 def test_ce_is_the_mean_of_minus_log_p():
-    batch, method = a_batch(), CE(a_network())
+    batch, method = a_batch(), a_ce()
     output = method(batch)
     probs = output.logits.softmax(1).tolist()
     wanted = -sum(math.log(row[label]) for row, label in zip(probs, batch.labels.tolist(), strict=True)) / 6
@@ -77,7 +85,7 @@ def by_hand(method, batch):
 
 def test_jnpl_is_equation_4_in_plain_arithmetic():
     batch = a_batch(40, seed=3)
-    method = registry.make(a_network(), Settings(pl_weight=0.5, num_complements=2), LABELS, CLASSES)
+    method = registry.make(task_of(a_network()), Settings(pl_weight=0.5, num_complements=2))
     nl_plus, pl_plus, selected = by_hand(method, batch)
     assert 0 < selected < 40
     output = method(batch)
@@ -90,7 +98,7 @@ def test_jnpl_is_equation_4_in_plain_arithmetic():
 def test_jnpl_split_over_processes_is_jnpl():
     """Losses of two shares, weighed as the loop does, add up to that of the whole: draws and PL+'s mean included."""
     whole = a_batch(11, seed=3)
-    method = registry.make(a_network(), Settings(pl_weight=0.5), LABELS, CLASSES)
+    method = registry.make(task_of(a_network()), Settings(pl_weight=0.5))
     wanted = method(whole)
     everyone = wanted.scalars["selected"] * 11
     method.sum_over_processes = lambda _: torch.stack([everyone, torch.tensor(11.0)])
@@ -105,17 +113,53 @@ def test_jnpl_split_over_processes_is_jnpl():
 
 def test_settings_reach_the_loss():
     settings = Settings(pl_weight=0.3, n=2, gamma=0.5, class_weight="nlnl", num_complements=7)
-    method = registry.make(a_network(), settings, LABELS, CLASSES)
+    method = registry.make(task_of(a_network()), settings)
     assert isinstance(method, JNPL)
     assert (method.loss.pl_weight, method.loss.positive.n) == (0.3, 2)
     assert (method.loss.negative.num_complements, method.loss.negative.gamma) == (7, 0.5)
     assert method.loss.negative.class_weight.tolist() == [1, 1.5, 3, 1.5]
-    exhaustive = registry.make(a_network(), Settings(complements="exhaustive"), LABELS, CLASSES)
+    exhaustive = registry.make(task_of(a_network()), Settings(complements="exhaustive"))
     assert exhaustive.loss.draw(torch.tensor([0])).complements is None
-    assert registry.make(a_network(), Settings(), LABELS, CLASSES).loss.negative.num_complements == 1
+    assert registry.make(task_of(a_network()), Settings()).loss.negative.num_complements == 1
 
 
 def test_registry():
-    assert isinstance(registry.make(a_network(), Settings(name="ce"), LABELS, CLASSES), CE)
+    assert isinstance(registry.make(task_of(a_network()), CE.Settings()), CE)
     with pytest.raises(InputError, match=r"setting method.name: there are .*ce.*jnpl.*, got 'jnlp'"):
-        registry.make(a_network(), Settings(name="jnlp"), LABELS, CLASSES)
+        registry.settings_class("jnlp")
+
+
+def test_the_ablations_are_settings():
+    """NL+ alone, NL, plain cross-entropy weight, PL+ towards the given label, mean over the batch."""
+    batch = a_batch(40, seed=3)
+
+    def terms(**settings):
+        fresh = batch._replace(generator=generator_for(3, "step"))
+        return {
+            k: v.item() for k, v in registry.make(task_of(a_network()), Settings(**settings))(fresh).scalars.items()
+        }
+
+    plain = terms()
+    both = registry.make(task_of(a_network()), Settings(pl_weight=0.0))(
+        batch._replace(generator=generator_for(3, "step"))
+    )
+    assert both.loss.item() == pytest.approx(plain["nl_plus"])  # NL+ alone
+    assert terms(gamma=0.0)["nl_plus"] > plain["nl_plus"]  # NL has weight 1, NL+ (1 - p)
+    by_n = [terms(n=n)["pl_plus"] for n in (-1, 0, 1, 2, 3)]
+    assert by_n == sorted(by_n)
+    assert len(set(by_n)) == 5
+    selected = plain["selected"] * 40
+    assert terms(pl_mean="batch")["pl_plus"] == pytest.approx(plain["pl_plus"] * selected / 40)
+    assert 0 < terms(pl_target="given")["selected"] < plain["selected"]
+
+
+def test_pl_plus_towards_the_given_label_takes_those_that_agree():
+    batch, method = a_batch(40, seed=3), registry.make(task_of(a_network()), Settings(pl_target="given"))
+    fresh = torch.Generator().manual_seed(batch.generator.initial_seed())
+    uniforms = method.loss.draw(batch.labels, fresh, batch.rows).uniforms.tolist()
+    probs = method.model(batch.inputs).double().softmax(1).tolist()
+    wanted = sum(
+        uniform < p[y] and all(p[k] < 1 / CLASSES for k in range(CLASSES) if k != y)
+        for p, y, uniform in zip(probs, batch.labels.tolist(), uniforms, strict=True)
+    )
+    assert method(batch).scalars["selected"].item() * 40 == pytest.approx(wanted)

@@ -1,10 +1,11 @@
-"""`jnpl find`."""
+"""`jnpl find` and `jnpl train`."""
 
 # ruff: noqa: PLC0415 - imports inside commands keep `jnpl --help` quick
 # No `from __future__ import annotations`: typer reads the annotations of the commands at run time.
 import json
 import re
 import sys
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +25,9 @@ def find(
     *,
     out: Annotated[Path, typer.Option("--out", "-o", help="The run folder; an unfinished run there goes on.")],
     recipe: Annotated[str, typer.Option(help="A name (jnpl recipes) or a .toml file.")] = "small",
+    method: Annotated[
+        str | None, typer.Option(help="Another method than the recipe's (jnpl methods), with its own settings.")
+    ] = None,
     change: Annotated[
         list[str] | None, typer.Option("--set", help="Change a setting: key=value, such as train.epochs=20.")
     ] = None,
@@ -73,10 +77,36 @@ def find(
     Writes findings.csv, findings.parquet, metrics.jsonl, run.json and the model to the run folder. Killed at any
     moment, the same command goes on where it was.
     """
+    _run(**{**locals(), "classify": False})
+
+
+@wraps(find)
+def train(**options: Any) -> None:
+    """Find the wrong labels, then train a classifier that they do not fool."""
+    _run(**options, classify=True)
+
+
+train.__name__ = "train"
+train.__doc__ = """Find the wrong labels, then train a classifier that they do not fool.
+
+    For jnpl and nlnl a fresh network learns from the labels that were kept, and from pseudo-labels in place of the
+    others; the other methods have a classifier of their own. Killed at any moment, the same command goes on.
+    """
+
+
+def _run(
+    data: str, *, out: Path, recipe: str, method: str | None, change: list[str] | None, data_root: Path | None,
+    labels: Path | None, image_column: str | None, label_column: str | None, true_label_column: str | None,
+    feature_column: list[str] | None, embedding_column: str | None, image_root: Path | None, noise: str | None,
+    coarse: bool, balanced: bool, size: int | None, weights: str | None, devices: int | None, accelerator: str | None,
+    num_nodes: int | None, precision: str | None, workers: int | None, cache: Path | None, checkpoint_every: str,
+    strict: bool, tensorboard: bool, threads: int | None, seed: int, as_json: bool, classify: bool,
+) -> None:  # fmt: skip
     every = _every(checkpoint_every)
     overrides = {
-        "weights": weights, "engine.devices": devices, "engine.accelerator": accelerator, "engine.num_nodes": num_nodes,
-        "engine.precision": precision, "engine.workers": workers, "engine.cache": cache, "data.size": size,
+        "method.name": method, "weights": weights, "engine.devices": devices, "engine.accelerator": accelerator,
+        "engine.num_nodes": num_nodes, "engine.precision": precision, "engine.workers": workers,
+        "engine.cache": cache, "data.size": size,
     }  # fmt: skip
     from jnpl.config import load_recipe
 
@@ -105,7 +135,8 @@ def find(
     if source.kind == "image" and settings.data.size is None and not hasattr(source.inputs, "values"):
         settings = load_recipe(recipe, [*changes, "data.size=64"])
     result = run(
-        source, settings, out, seed=seed, every=every, strict=strict, report=Reporter(), tensorboard=tensorboard
+        source, settings, out, seed=seed, every=every, strict=strict, report=Reporter(), tensorboard=tensorboard,
+        classify=classify,
     )  # fmt: skip
     if result is None:
         return  # not the first of several processes
@@ -144,6 +175,11 @@ def _show(result: dict[str, Any], out: Path) -> None:
     if "test_accuracy" in result:
         best = f"best epoch {result['best_test_accuracy']:.3f}, an oracle"
         console.print(f"test accuracy {result['test_accuracy']:.3f} after the last epoch ({best})")
+        each = {name[14:]: value for name, value in result.items() if name.startswith("test_accuracy_")}
+        if each:
+            console.print(f"  the mean of {', '.join(f'{name} {value:.3f}' for name, value in each.items())}")
+    if "filter_test_accuracy" in result:
+        console.print(f"test accuracy of the filter, before pseudo-labels: {result['filter_test_accuracy']:.3f}")
     if "ap" in result:
         console.print(f"AP {result['ap']:.3f}: true labels are known, wrong ones rank before right ones so well")
     if result.get("unreadable"):

@@ -1,4 +1,4 @@
-"""`jnpl recipes` and `jnpl datasets`: what there is."""
+"""`jnpl methods`, `jnpl recipes` and `jnpl datasets`: what there is."""
 
 # ruff: noqa: PLC0415 - imports inside commands keep `jnpl --help` quick
 # No `from __future__ import annotations`: typer reads the annotations of the commands at run time.
@@ -28,6 +28,20 @@ def recipes(
         if name:
             for key, value in _flat(recipe.model_dump(mode="json", exclude={"description"})):
                 typer.echo(f"  {key} = {json.dumps(value)}")
+
+
+def methods(*, as_json: AsJson = False) -> None:
+    """List the methods: what each needs to know in advance, and how it scores labels."""
+    from jnpl.methods.registry import table
+
+    rows = table()
+    if as_json:
+        typer.echo(json.dumps(rows))
+        return
+    for row in rows:
+        networks = f"{row['networks']} network{'' if row['networks'] == '1' else 's'}"
+        typer.echo(f"{row['name']:12} {row['paper']}; {networks}; needs: {row['needs']}")
+        typer.echo(f"{'':12} stages: {', '.join(row['stages'])}; score: {row['score']}")
 
 
 def datasets(*, as_json: AsJson = False) -> None:

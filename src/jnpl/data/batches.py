@@ -47,16 +47,41 @@ def generator_for(seed: int, *place: int | str) -> torch.Generator:
     return torch.Generator().manual_seed(int.from_bytes(digest[:8], "little") >> 1)
 
 
-def order(samples: npt.NDArray[np.int64], batch_size: int, seed: int, epoch: int, world: int = 1) -> list[Tensor]:
+class Groups(NamedTuple):
+    """Samples that share a given label (N,) come `size` at a time, one after another."""
+
+    labels: npt.NDArray[np.int64]
+    size: int
+
+
+def order(
+    samples: npt.NDArray[np.int64],
+    batch_size: int,
+    seed: int,
+    epoch: int,
+    world: int = 1,
+    groups: Groups | None = None,
+) -> list[Tensor]:
     """One epoch's batches of positions, the last partial one included: (N,) -> list of (B,).
 
     A last batch that would leave a process with a single sample, which batch norm cannot take, joins the one before.
     """
-    shuffled = torch.from_numpy(samples)[torch.randperm(len(samples), generator=generator_for(seed, "order", epoch))]
+    generator = generator_for(seed, "order", epoch)
+    shuffled = torch.from_numpy(samples)[torch.randperm(len(samples), generator=generator)]
+    if groups is not None:
+        shuffled = _grouped(shuffled, groups, generator)
     batches = list(torch.split(shuffled, batch_size))
     if len(batches) > 1 and len(batches[-1]) < min(2 * world, batch_size):
         batches[-2:] = [torch.cat(batches[-2:])]
     return batches
+
+
+def _grouped(shuffled: Tensor, groups: Groups, generator: torch.Generator) -> Tensor:
+    """The same positions (N,), those of a class in groups; a class's last group may be smaller."""
+    labels = groups.labels[shuffled.numpy()]
+    members = (shuffled[torch.from_numpy(labels == label)] for label in sorted(set(labels.tolist())))
+    parts = [part for each in members for part in torch.split(each, groups.size)]
+    return torch.cat([parts[at] for at in torch.randperm(len(parts), generator=generator).tolist()])
 
 
 def own_rows(total: int, rank: int, world: int) -> Rows:

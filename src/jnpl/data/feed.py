@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from jnpl.data.batches import Batch, evaluation, generator_for, order, own_rows
+from jnpl.data.batches import Batch, Groups, evaluation, generator_for, order, own_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +36,7 @@ class Feed:
     device: torch.device
     rank: int = 0
     world: int = 1
+    group_size: int | None = None  # so many samples with one given label after another, if not None
 
     def steps(self) -> int:
         """Batches in an epoch, the same throughout a run."""
@@ -74,7 +75,8 @@ class Feed:
                 yield self.transform.evaluate(samples.to(self.device)), labels[index].to(self.device), index
 
     def _order(self, epoch: int) -> list[Tensor]:
-        return order(self.prepared.offered, self.batch_size, self.seed, epoch, self.world)
+        groups = None if self.group_size is None else Groups(self.labels, self.group_size)
+        return order(self.prepared.offered, self.batch_size, self.seed, epoch, self.world, groups)
 
     def _given(self, shared: list[Tensor]) -> list[int]:
         """Steps of which something may be readable.

@@ -86,7 +86,8 @@ class Source:
     """Inputs with their given labels, in a fixed order.
 
     `ids` are positions, or paths for files. `true_labels`, where they are known, go to `metrics` and nowhere else.
-    `unreadable` says why a sample is left out of training: position -> reason. `test` is data never trained on.
+    `unreadable` says why a sample is left out of training: position -> reason. `test` is data never trained on;
+    `validation` neither, but methods that choose between their networks may look at it.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Source:
     true_labels: Labels | None = None
     test: Source | None = None
     unreadable: dict[int, str] | None = None
+    validation: Source | None = None
 
     def __post_init__(self) -> None:
         samples, classes = len(self.inputs), len(self.class_names)
@@ -131,8 +133,9 @@ class Source:
         digest.update(self.inputs_fingerprint().encode())
         if self.true_labels is not None:
             digest.update(self.true_labels.astype("<i8").tobytes())
-        if self.test is not None:
-            digest.update(self.test.fingerprint().encode())
+        for other in (self.test, self.validation):
+            if other is not None:
+                digest.update(other.fingerprint().encode())
         return digest.hexdigest()
 
     def inputs_fingerprint(self) -> str:

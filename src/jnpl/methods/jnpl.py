@@ -2,25 +2,57 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import torch
+from pydantic import Field, model_validator
 
-from jnpl.methods.base import Method, StepOutput
+from jnpl.losses import JNPLLoss
+from jnpl.methods.base import Method, MethodSettings, StepOutput, Task
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from jnpl.data.batches import Batch
-    from jnpl.losses import JNPLLoss
 
 
 class JNPL(Method):
     """One network, one stage, two losses."""
 
-    def __init__(self, model: nn.Module, loss: JNPLLoss) -> None:
-        super().__init__(model)
-        self.loss = loss
+    paper = "Kim et al., CVPR 2021"
+    pseudo = "paper"
+
+    class Settings(MethodSettings):
+        """Of the two losses."""
+
+        name: str = "jnpl"
+        pl_weight: float = Field(0.01, ge=0, description="the paper's lambda; 0: NL+ alone")
+        n: int = Field(3, ge=-1, description="the paper's N; -1: plain cross-entropy")
+        complements: Literal["sampled", "exhaustive"] = Field("sampled", description="drawn anew each step, or all")
+        num_complements: int | None = Field(None, ge=1, description="None: the paper's 1, or 110 for 100 classes")
+        gamma: float = Field(1.0, ge=0, description="exponent of NL+'s weight; 0: NL")
+        class_weight: Literal["none", "nlnl"] = Field("none", description="nlnl: largest count / count of given labels")
+        pl_target: Literal["predicted", "given"] = Field("predicted", description="given: PL+ only where y-hat is y")
+        pl_mean: Literal["selected", "batch"] = Field("selected", description="PL+ is a mean over these")
+
+        @model_validator(mode="after")
+        def _a_number_belongs_to_sampled(self) -> JNPL.Settings:
+            if self.num_complements is not None and self.complements == "exhaustive":
+                raise ValueError(f"num_complements goes with complements 'sampled', got {self.num_complements}")
+            return self
+
+    def __init__(self, task: Task, settings: Settings) -> None:
+        super().__init__(task)
+        self.pl_mean = settings.pl_mean
+        self.loss = JNPLLoss(
+            task.num_classes,
+            pl_weight=settings.pl_weight,
+            n=settings.n,
+            complements=settings.complements,
+            num_complements=settings.num_complements,
+            gamma=settings.gamma,
+            class_weight=settings.class_weight,
+            labels=task.labels,
+            pl_target=settings.pl_target,
+        )
 
     def step(self, batch: Batch) -> StepOutput:
         """Look at one batch."""
@@ -28,9 +60,13 @@ class JNPL(Method):
         draws = self.loss.draw(batch.labels, batch.generator, batch.rows)
         own = len(batch.labels)
         terms = self.loss.terms(logits, batch.labels, draws)
-        # PL+ is a mean over the selected of the whole batch (Algorithm 1), also where processes share it.
-        counts = self.sum_over_processes(torch.stack([terms.selected, torch.full_like(terms.selected, own)]).float())
-        pl_plus = terms.pl_plus_sum / counts[0].clamp_min(1) * (counts[1] / own)
+        if self.pl_mean == "batch":
+            pl_plus = terms.pl_plus_sum / own
+        else:
+            # PL+ is a mean over the selected of the whole batch (Algorithm 1), also where processes share it.
+            counts = torch.stack([terms.selected, torch.full_like(terms.selected, own)]).float()
+            counts = self.sum_over_processes(counts)
+            pl_plus = terms.pl_plus_sum / counts[0].clamp_min(1) * (counts[1] / own)
         loss = terms.nl_plus + self.loss.pl_weight * pl_plus
         share = terms.selected / own
         return StepOutput(loss, logits, {"nl_plus": terms.nl_plus, "pl_plus": pl_plus, "selected": share})

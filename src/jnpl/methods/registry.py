@@ -2,48 +2,75 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from jnpl.errors import InputError
-from jnpl.losses import JNPLLoss
 from jnpl.methods.ce import CE
+from jnpl.methods.co_teaching import CoTeaching
+from jnpl.methods.forward import Forward
+from jnpl.methods.gce import GCE
 from jnpl.methods.jnpl import JNPL
+from jnpl.methods.jocor import JoCoR
+from jnpl.methods.joint_optim import JointOptim
+from jnpl.methods.limit import LIMIT
+from jnpl.methods.m_correction import MCorrection
+from jnpl.methods.mae import MAE
+from jnpl.methods.metacleaner import MetaCleaner
+from jnpl.methods.mlnt import MLNT
+from jnpl.methods.nce_rce import NCERCE
+from jnpl.methods.nfl_rce import NFLRCE
+from jnpl.methods.nlnl import NLNL
+from jnpl.methods.pencil import PENCIL
+from jnpl.methods.sce import SCE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from jnpl.methods.base import Method, MethodSettings, Task
 
-    from torch import nn
-
-    from jnpl.config import Method as Settings
-    from jnpl.data.source import Labels
-    from jnpl.methods.base import Method
-
-
-def _ce(model: nn.Module, _settings: Settings, _labels: Labels, _num_classes: int) -> Method:
-    return CE(model)
-
-
-def _jnpl(model: nn.Module, settings: Settings, labels: Labels, num_classes: int) -> Method:
-    loss = JNPLLoss(
-        num_classes,
-        pl_weight=settings.pl_weight,
-        n=settings.n,
-        complements=settings.complements,
-        num_complements=settings.num_complements,
-        gamma=settings.gamma,
-        class_weight=settings.class_weight,
-        labels=torch.from_numpy(labels),
-    )
-    return JNPL(model, loss)
+METHODS: dict[str, type[Method]] = {
+    "ce": CE,
+    "mae": MAE,
+    "gce": GCE,
+    "sce": SCE,
+    "nce-rce": NCERCE,
+    "nfl-rce": NFLRCE,
+    "co-teaching": CoTeaching,
+    "jocor": JoCoR,
+    "nlnl": NLNL,
+    "jnpl": JNPL,
+    "forward": Forward,
+    "m-correction": MCorrection,
+    "limit": LIMIT,
+    "joint-optim": JointOptim,
+    "metacleaner": MetaCleaner,
+    "mlnt": MLNT,
+    "pencil": PENCIL,
+}
 
 
-METHODS: dict[str, Callable[[nn.Module, Settings, Labels, int], Method]] = {"ce": _ce, "jnpl": _jnpl}
+def settings_class(name: Any) -> type[MethodSettings]:
+    """The settings of a method by its name."""
+    if name not in METHODS:
+        raise InputError(f"setting method.name: there are {', '.join(METHODS)}, got {name!r}")
+    return METHODS[name].Settings
 
 
-def make(model: nn.Module, settings: Settings, labels: Labels, num_classes: int) -> Method:
-    """The method that the settings name, around a network; `labels` are the given labels (N,) of the training set."""
-    if settings.name not in METHODS:
-        raise InputError(f"setting method.name: there are {', '.join(METHODS)}, got {settings.name!r}")
-    return METHODS[settings.name](model, settings, labels, num_classes)
+def make(task: Task, settings: MethodSettings) -> Method:
+    """The method that the settings name, with its networks."""
+    maker: Any = METHODS[settings.name]  # each takes its own settings
+    method: Method = maker(task, settings)
+    return method
+
+
+def table() -> list[dict[str, Any]]:
+    """What `jnpl methods` and the docs say of each method."""
+    return [
+        {
+            "name": name,
+            "paper": method.paper,
+            "networks": method.networks,
+            "stages": [stage.name for stage in method.stages],
+            "needs": method.needs,
+            "score": method.score,
+        }
+        for name, method in METHODS.items()
+    ]

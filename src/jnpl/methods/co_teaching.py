@@ -1,0 +1,43 @@
+"""Co-teaching: two networks, each taught by the samples that the other finds easy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jnpl import functional as JF
+from jnpl.methods.base import StepOutput, Task
+from jnpl.methods.small_loss import SmallLoss, SmallLossSettings, log_mean_prediction
+
+if TYPE_CHECKING:
+    from jnpl.data.batches import Batch
+
+
+class CoTeaching(SmallLoss):
+    """Cross-entropy over the small-loss samples of the other network.
+
+    The networks share no parameters, so that one optimiser over the sum of both losses does what two would do.
+    """
+
+    paper = "Han et al., NeurIPS 2018"
+    score = "exp(-mean cross-entropy of the two networks), mean of the last 10 epochs"
+
+    class Settings(SmallLossSettings):
+        """Of the selection."""
+
+        name: str = "co-teaching"
+
+    def __init__(self, task: Task, settings: Settings) -> None:
+        super().__init__(task, settings)
+
+    def step(self, batch: Batch) -> StepOutput:
+        """Look at one batch."""
+        first, second = self.model(batch.inputs), self.second(batch.inputs)
+        losses_1, losses_2 = JF.pl(first, batch.labels), JF.pl(second, batch.labels)
+        chosen_1, chosen_2 = self.choose(batch, losses_1), self.choose(batch, losses_2)
+        # The plain mean: the authors' code divides it by the number of samples once more, which Adam does not notice.
+        loss_1 = self.mean_of(batch, losses_1, chosen_2)
+        loss_2 = self.mean_of(batch, losses_2, chosen_1)
+        kept = loss_1.new_tensor(self.count(batch) / batch.rows.total)
+        scalars = {"network_1": loss_1, "network_2": loss_2, "kept": kept}
+        quality = (-(losses_1 + losses_2).detach() / 2).exp()
+        return StepOutput(loss_1 + loss_2, log_mean_prediction(first, second), scalars, quality)

@@ -1,0 +1,142 @@
+"""Forward correction: fit the given labels through the noise, so that the network itself learns the true ones."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from pydantic import Field, field_validator
+
+from jnpl import functional as JF
+from jnpl.errors import InputError
+from jnpl.methods.base import Look, Method, MethodSettings, Stage, StepOutput, Task
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from jnpl.data.batches import Batch
+
+Matrix = tuple[tuple[float, ...], ...]
+
+
+def estimate_transition(probabilities: Tensor, percentile: float) -> Tensor:
+    """P(given = j | true = i) from predictions of given labels: (N, C) -> (C, C), rows sum to 1.
+
+    Row i is the prediction for the surest sample of class i, after those at or above the percentile of p_i have been
+    discarded as outliers (100: none are). `probabilities` stay as they are. The released code zeroes a class's outliers
+    in the matrix itself, so that later rows read zeros where probabilities were.
+
+    >>> estimate_transition(torch.tensor([[0.9, 0.1], [0.3, 0.7], [0.6, 0.4]]), percentile=100)
+    tensor([[0.9000, 0.1000],
+            [0.3000, 0.7000]])
+    """
+    rank = math.ceil(percentile * (len(probabilities) - 1) / 100)  # numpy's percentile with method="higher"
+    rows = []
+    for column in probabilities.t():
+        surest = column
+        if percentile < 100:
+            usual = column < column.sort().values[rank]
+            if bool(usual.any()):  # none is where all are alike: then any sample is as good
+                surest = torch.where(usual, column, -1.0)
+        rows.append(probabilities[surest.argmax()])
+    estimated = torch.stack(rows)
+    return estimated / estimated.sum(1, keepdim=True)
+
+
+def log_transition(transition: Tensor) -> Tensor:
+    """log T for `forward_loss`, with -inf for zeros: (C, C) -> (C, C).
+
+    A label that T says is never given, but is, would make the loss infinite. Its column is a small constant instead:
+    the loss is finite and has no gradient, for T tells nothing about such a sample.
+    """
+    never = (transition == 0).all(0)
+    return torch.where(never, torch.finfo(transition.dtype).tiny, transition).log()
+
+
+def forward_loss(logits: Tensor, labels: Tensor, log_t: Tensor) -> Tensor:
+    """-log sum_i p_i T_iy, the cross-entropy of p T (not of T p): (B, C), (B,), (C, C) -> (B,)."""
+    return -(logits.float().log_softmax(1) + log_t.t()[labels]).logsumexp(1)
+
+
+class Forward(Method):
+    """Cross-entropy to see the noise, then a fresh network with the loss that sees through it.
+
+    A matrix that is known already needs no first stage.
+    """
+
+    paper = "Patrini et al., CVPR 2017"
+    networks = "1, then 1 fresh"
+    needs = "transition matrix, or anchor points"
+    score = "P(true = given | given, x) by Bayes' rule, mean of the last 10 epochs"
+    stages: tuple[Stage, ...] = (Stage("ce", select=True), Stage("forward", fresh=True))
+
+    class Settings(MethodSettings):
+        """Where the transition matrix comes from."""
+
+        name: str = "forward"
+        matrix: Literal["estimate", "oracle"] | Matrix = Field(
+            "estimate", description="from anchor points, from true labels, or rows of P(given = j | true = i)"
+        )
+        percentile: float = Field(97.0, gt=0, le=100, description="anchors are sought below it; 100: no discarding")
+
+        @field_validator("matrix")
+        @classmethod
+        def _rows_are_probabilities(cls, matrix: str | Matrix) -> str | Matrix:
+            if isinstance(matrix, str):
+                return matrix
+            if len(matrix) < 2 or any(len(row) != len(matrix) for row in matrix):
+                raise ValueError(f"a matrix has as many columns as rows, got rows of {[len(row) for row in matrix]}")
+            for number, row in enumerate(matrix):
+                if min(row) < 0 or abs(sum(row) - 1) > 1e-3:
+                    raise ValueError(f"each row must hold numbers >= 0 that sum to 1, got {list(row)} in row {number}")
+            return matrix
+
+    transition: Tensor  # (C, C), the identity until it is known
+
+    def __init__(self, task: Task, settings: Settings) -> None:
+        super().__init__(task)
+        self.percentile = settings.percentile
+        matrix = torch.eye(task.num_classes)
+        if settings.matrix != "estimate":
+            self.stages = (Stage("forward"),)
+            matrix = _known(settings.matrix, task)
+        self.register_buffer("transition", matrix)
+
+    def begin_stage(self, look: Look) -> None:
+        """Estimate the matrix with the network of the first stage, before it is renewed."""
+        logits = look.logits(self.model).float()
+        readable = ~logits.isnan().any(1)
+        self.transition.copy_(estimate_transition(logits[readable].softmax(1), self.percentile))
+
+    def step(self, batch: Batch) -> StepOutput:
+        """Look at one batch."""
+        logits = self.model(batch.inputs)
+        if self.stages[self.stage].name == "ce":
+            return StepOutput(JF.pl(logits, batch.labels).mean(), logits, {})
+        log_t = log_transition(self.transition)
+        losses = forward_loss(logits, batch.labels, log_t)
+        log_p_y = logits.detach().float().log_softmax(1).gather(1, batch.labels.unsqueeze(1)).squeeze(1)
+        # p_y T_yy / sum_i p_i T_iy; rounding may pass 1
+        quality = (log_p_y + log_t.diagonal()[batch.labels] + losses.detach()).exp().clamp(0, 1)
+        return StepOutput(losses.mean(), logits, {}, quality)
+
+
+def _known(matrix: str | Matrix, task: Task) -> Tensor:
+    """The oracle's matrix, or the one that the settings give: -> (C, C), rows sum to 1."""
+    if isinstance(matrix, str):
+        if task.transition is None:
+            raise InputError(
+                "forward with the oracle's matrix needs true labels, and there are none: "
+                "--set method.matrix=estimate, or give the matrix itself"
+            )
+        known = task.transition.detach().float().cpu()
+    else:
+        known = torch.tensor(matrix, dtype=torch.float32)
+    if known.shape != (task.num_classes, task.num_classes):
+        raise InputError(
+            f"setting method.matrix: for {task.num_classes} classes it has {task.num_classes} rows, got {len(known)}"
+        )
+    sums = known.sum(1, keepdim=True)
+    # A class without true samples has a row of zeros in the oracle's counts: its labels are taken to be right.
+    return torch.where(sums > 0, known / sums.clamp_min(torch.finfo(known.dtype).tiny), torch.eye(len(known)))

@@ -1,0 +1,67 @@
+"""Generalized cross-entropy: between CE, which learns everything, and MAE, which learns slowly."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from pydantic import Field
+
+from jnpl import functional as JF
+from jnpl.methods.base import Look, Method, MethodSettings, StepOutput, Task
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from jnpl.data.batches import Batch
+
+
+class GCE(Method):
+    """L_q = (1 - p_y^q) / q, the mean over the batch; truncated, samples with p_y <= k are left out now and then anew.
+
+    `keep` (N,) says which samples the truncated loss learns from: all of them before the first pruning.
+    """
+
+    paper = "Zhang and Sabuncu, NeurIPS 2018"
+
+    keep: Tensor
+    given: Tensor
+
+    class Settings(MethodSettings):
+        """Of the loss, and of the truncated loss's pruning."""
+
+        name: str = "gce"
+        q: float = Field(0.7, gt=0, le=1, description="towards 0: cross-entropy; 1: half of mae")
+        truncated: bool = Field(False, description="leave out samples whose given label has probability k or less")
+        k: float = Field(0.5, gt=0, lt=1, description="truncated: that probability")
+        prune_from: int = Field(40, ge=0, description="truncated: first epoch of leaving out, counted from 0")
+        prune_every: int = Field(10, ge=1, description="truncated: epochs until it is decided anew")
+
+    def __init__(self, task: Task, settings: Settings) -> None:
+        super().__init__(task)
+        self.q, self.truncated = settings.q, settings.truncated
+        self.prune_from, self.prune_every = settings.prune_from, settings.prune_every
+        self.limit = (1 - settings.k**settings.q) / settings.q  # L_q(k)
+        if self.truncated:
+            self.register_buffer("keep", torch.ones(len(task.labels), dtype=torch.bool))
+            self.register_buffer("given", task.labels, persistent=False)  # belongs to the data, not to a checkpoint
+
+    def begin_epoch(self, look: Look) -> None:
+        """Decide which samples the truncated loss learns from (the paper's Algorithm 1)."""
+        since = self.epoch - self.prune_from
+        if not self.truncated or since < 0 or since % self.prune_every:
+            return
+        # Departure: public code prunes with the model that did best on test data. The network as it is sees no test.
+        losses = JF.gce(look.logits(self.model), self.given, self.q)
+        self.keep.copy_(losses < self.limit)  # false for nan: a sample that cannot be read teaches nothing
+
+    def step(self, batch: Batch) -> StepOutput:
+        """Look at one batch."""
+        logits = self.model(batch.inputs)
+        losses = JF.gce(logits, batch.labels, self.q)
+        if not self.truncated:
+            return StepOutput(losses.mean(), logits, {})
+        keep = self.keep[batch.index.to(self.keep.device)]
+        # Over the whole batch, not over the kept: a batch with few of them takes a small step.
+        loss = torch.where(keep, losses - self.limit, 0.0).mean()
+        return StepOutput(loss, logits, {"kept": keep.float().mean()})

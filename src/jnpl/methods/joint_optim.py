@@ -1,0 +1,116 @@
+"""Joint-Optim: a high learning rate keeps the network from memorising, so its predictions may become the labels."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from pydantic import Field
+from torch.nn import functional as F
+
+from jnpl.errors import InputError
+from jnpl.methods.base import Look, Method, MethodSettings, Stage, StepOutput, Task
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from jnpl.data.batches import Batch
+
+_UPDATE_FROM = 0.35  # of the stage: the paper's 70 of 200 epochs
+
+
+def soft_cross_entropy(log_p: Tensor, soft: Tensor) -> Tensor:
+    """-sum_k s_k log p_k: (B, C), (B, C) -> (B,)."""
+    return -(soft * log_p).sum(1)
+
+
+def entropy(log_p: Tensor) -> Tensor:
+    """-sum_k p_k log p_k: (B, C) -> (B,)."""
+    return -(log_p.exp() * log_p).sum(1)
+
+
+def log_mean(log_p: Tensor, whole: Tensor) -> Tensor:
+    """log of the mean prediction of a whole batch, with the gradient of the own rows: (B, C), (W, C) -> (C,).
+
+    `whole` is `log_p` of all processes that share the batch, without gradient; for one process it is `log_p` again.
+    The loop weighs a process's gradient by B / W, which the last factor undoes.
+    """
+    everyone, own = whole.logsumexp(0), log_p.logsumexp(0)
+    share = (own - everyone).exp().detach()
+    return everyone - math.log(len(whole)) + share * (own - own.detach()) * (len(whole) / len(log_p))
+
+
+class JointOptim(Method):
+    """Soft labels that follow the network, then a fresh network that learns them."""
+
+    paper = "Tanaka et al., CVPR 2018"
+    networks = "1, then 1 fresh"
+    needs = "class prior"
+    score = "soft label of the given class at the end of the first stage"
+    stages = (Stage("labels"), Stage("retrain", fresh=True))
+
+    class Settings(MethodSettings):
+        """Of the first stage; the second is cross-entropy."""
+
+        name: str = "joint-optim"
+        alpha: float = Field(1.0, ge=0, description="weight of the prior; 0: all labels may become one class")
+        beta: float = Field(0.5, ge=0, description="weight of the entropy")
+        update_from: int | None = Field(
+            None, ge=0, description="epoch after which labels are first updated; None: 0.35 of the stage (70 of 200)"
+        )
+        prior: Literal["uniform", "given"] = Field("uniform", description="class prior: equal, or as labels are given")
+
+    soft_labels: Tensor  # (N, C)
+    prior: Tensor  # (C,)
+
+    def __init__(self, task: Task, settings: Settings) -> None:
+        super().__init__(task)
+        self.alpha, self.beta, self.update_from = settings.alpha, settings.beta, settings.update_from
+        given = F.one_hot(task.labels.long(), task.num_classes).float()
+        prior = given.mean(0) if settings.prior == "given" else torch.full_like(given[0], 1 / task.num_classes)
+        self.register_buffer("soft_labels", given)
+        self.register_buffer("prior", prior)
+
+    def begin_epoch(self, look: Look) -> None:
+        """Update the labels as the end of the epoch before would: the history is the same."""
+        if self.stage > 0:
+            return
+        if self._first_update() >= self.epochs:
+            raise InputError(
+                f"joint-optim updates labels after epoch {self._first_update()}, but stage labels has {self.epochs}: "
+                f"--set method.update_from={int(_UPDATE_FROM * self.epochs)}"
+            )
+        if self.epoch > self._first_update():
+            self._update(look)
+
+    def begin_stage(self, look: Look) -> None:
+        """The last update, after the first stage's last epoch."""
+        self._update(look)
+
+    def step(self, batch: Batch) -> StepOutput:
+        """Look at one batch."""
+        logits = self.model(batch.inputs)
+        log_p = logits.float().log_softmax(1)
+        soft = self.soft_labels[batch.index].to(log_p.device)
+        fit = soft_cross_entropy(log_p, soft).mean()
+        quality = soft.gather(1, batch.labels.unsqueeze(1)).squeeze(1).clamp(0, 1)
+        if self.stage > 0:
+            return StepOutput(fit, logits, {}, quality)
+        # The mean prediction is over the whole batch, also where processes share it.
+        _, whole = self.gather_over_processes(batch, log_p.detach())
+        prior = -(self.prior * log_mean(log_p, whole)).sum()  # KL(prior || mean p) up to a constant
+        unsure = entropy(log_p).mean()
+        loss = fit + self.alpha * prior + self.beta * unsure
+        scalars = {"fit": fit, "prior": prior, "entropy": unsure}
+        # Given labels say nothing about themselves: until the first update the score is p_y, which s_y is a mean of.
+        return StepOutput(loss, logits, scalars, quality if self.epoch > self._first_update() else None)
+
+    def _first_update(self) -> int:
+        """The epoch of the first stage after which labels are first updated."""
+        return int(_UPDATE_FROM * self.epochs) if self.update_from is None else self.update_from
+
+    def _update(self, look: Look) -> None:
+        """Soft labels are the mean predictions of the last epochs; samples that cannot be read keep theirs."""
+        history = look.history().to(self.soft_labels)
+        self.soft_labels.copy_(torch.where(history.isnan().any(1, keepdim=True), self.soft_labels, history))

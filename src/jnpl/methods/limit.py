@@ -1,0 +1,95 @@
+"""LIMIT: a classifier that never sees a label learns from gradients that a second network predicts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+from torch.nn import functional as F
+
+from jnpl import functional as JF
+from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import Tensor, nn
+
+    from jnpl.data.batches import Batch
+
+
+def predicted_gradient(logits: Tensor, q_logits: Tensor) -> Tensor:
+    """What q takes the gradient on the classifier's logits to be, p - softmax(q), p constant: (B, C), (B, C) -> (B, C).
+
+    The true one is p - e_y; q's guess at e_y knows y through q's weights alone.
+    """
+    return logits.detach().softmax(1) - q_logits.softmax(1)
+
+
+def squared_error(logits: Tensor, labels: Tensor) -> Tensor:
+    """Brier score, sum_k (p_k - [k = y])^2: (B, C), (B,) -> (B,)."""
+    probs = logits.softmax(1)
+    return ((probs - F.one_hot(labels, logits.shape[1])) ** 2).sum(1)
+
+
+class LIMIT(Method):
+    """A classifier, and a network q that stands between it and the labels."""
+
+    paper = "Harutyunyan et al., ICML 2020"
+    networks = "2 (classifier and q)"
+    idle = True  # while q is initialised, the classifier waits
+    needs = "nothing, but beta is chosen on validation data (noisy will do)"
+    score = "probability of the given label by q, mean of the last 10 epochs"
+    # "train" is fresh for its optimiser: see `renew`.
+    stages: tuple[Stage, ...] = (Stage("init", select=True), Stage("train", fresh=True, select=True))
+
+    class Settings(MethodSettings):
+        """Of q, and of what it teaches."""
+
+        name: str = "limit"
+        kind: Literal["G", "L"] = Field("G", description="q's error is squared (Gaussian) or absolute (Laplace)")
+        beta: float = Field(0.0, ge=0, description="weight of the squared norm of the predicted gradients")
+        gradient: Literal["mean", "sum"] = Field(
+            "mean", description="the classifier's gradient is a mean over the batch, or the authors' sum"
+        )
+        init_q: bool = Field(False, description="a first stage trains q with cross-entropy (the paper's + init.)")
+
+    def __init__(self, task: Task, settings: Settings) -> None:
+        super().__init__(task)
+        self.q = task.build(1)
+        self.settings = settings
+        if not settings.init_q:
+            self.stages = (Stage("train", select=True),)
+
+    @property
+    def in_init(self) -> bool:
+        """Is q being trained alone?"""
+        return self.settings.init_q and self.stage == 0
+
+    def step(self, batch: Batch) -> StepOutput:
+        """Look at one batch."""
+        q_logits = self.q(batch.inputs).float()
+        quality = q_logits.detach().softmax(1).gather(1, batch.labels.unsqueeze(1)).squeeze(1)
+        if self.in_init:
+            return StepOutput(JF.pl(q_logits, batch.labels).mean(), q_logits, {}, quality)
+
+        logits = self.model(batch.inputs).float()
+        gradient = predicted_gradient(logits, q_logits)
+        # Its derivative on the logits is the detached gradient itself: nothing else reaches the classifier, and nothing
+        # reaches q. Its value says nothing. The authors' sum ignores the 1/B of a mean: with Adam that is hardly seen,
+        # with SGD the steps are B times too large.
+        path = (gradient.detach() * logits).sum(1).mean()
+        if self.settings.gradient == "sum":
+            path = path * batch.rows.total
+        error = squared_error if self.settings.kind == "G" else JF.mae
+        q_loss = error(q_logits, batch.labels).mean()
+        norm = (gradient**2).sum(1).mean()
+        loss = path + q_loss + self.settings.beta * norm
+        return StepOutput(loss, logits, {"q_loss": q_loss, "gradient_norm": norm.detach()}, quality)
+
+    def renew(self, build: Callable[[int], nn.Module]) -> None:
+        """Keep the networks: q is what the first stage was for, and nothing has touched the classifier yet."""
+
+    def outputs(self, inputs: Tensor) -> dict[str, Tensor]:
+        """Logits (B, C) of the classifier, or of q while it is trained alone: there the best q is selected."""
+        return {"model": self.q(inputs) if self.in_init else self.predict(inputs)}

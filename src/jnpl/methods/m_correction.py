@@ -1,0 +1,178 @@
+"""M-correction: two Beta curves say which losses are suspicious; mixup and the network's own word take over there."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn import functional as F
+
+from jnpl import beta_mixture
+from jnpl import functional as JF
+from jnpl.methods.base import Method, MethodSettings, StepOutput, Task
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from jnpl.data.batches import Batch
+    from jnpl.methods.base import Look
+
+
+def class_balance(log_probs: Tensor) -> Tensor:
+    """KL from the uniform prior to the batch's mean prediction, sum_k 1/C log((1/C) / mean_b p_bk): (B, C) -> ().
+
+    Through logarithms alone: a class that nobody predicts costs much, not infinitely much.
+
+    >>> class_balance(torch.zeros(4, 10).log_softmax(1)).abs() < 1e-6
+    tensor(True)
+    """
+    size, classes = log_probs.shape
+    return math.log(size) - math.log(classes) - log_probs.logsumexp(0).mean()
+
+
+def mixing_weights(suspicion: Tensor, partner: Tensor) -> Tensor:
+    """Share of a sample in its mixture with its partner, (1 - B_a) / (2 - B_a - B_b): (B,), (B,) -> (B,)."""
+    trust = 1 - suspicion
+    return trust / (trust + trust[partner])
+
+
+class MCorrection(Method):
+    """Mixup, then mixup with targets (1 - B) y + B z: the given label y, the prediction z, and the suspicion B of y."""
+
+    paper = "Arazo et al., ICML 2019"
+    score = "posterior of the low-loss curve, 1 - B, mean of the last 10 epochs"
+
+    suspicion: Tensor
+    bounds: Tensor
+    table: Tensor
+    labels: Tensor
+
+    class Settings(MethodSettings):
+        """Of the mixture and the bootstrapping."""
+
+        name: str = "m-correction"
+        variant: Literal["M-DYR-H", "MD-DYR-SH"] = Field(
+            "M-DYR-H", description="mixup with hard targets, or mixup by suspicion with targets from soft to hard"
+        )
+        mixup_alpha: float = Field(32.0, gt=0, description="a batch is mixed by one draw of Beta(alpha, alpha)")
+        bootstrap_from: int = Field(105, ge=0, description="first epoch, from 0, in which suspicion counts")
+        dynamic_epochs: int = Field(5, ge=0, description="MD-DYR-SH: first so many with the given labels alone")
+        temperature_epochs: int = Field(89, ge=1, description="MD-DYR-SH: epochs of the fall of the temperature from 1")
+        temperature_end: float = Field(0.001, gt=0, le=1, description="MD-DYR-SH: where the temperature stays")
+        reg_weight: float = Field(1.0, ge=0, description="weight of the class balance while bootstrapping")
+        suspicion: Literal["epoch", "batch"] = Field(
+            "epoch", description="from a look at all samples before the epoch, or anew in each step (one more pass)"
+        )
+
+    def __init__(self, task: Task, settings: Settings) -> None:
+        super().__init__(task)
+        self.settings, self.num_classes = settings, task.num_classes
+        self.register_buffer("suspicion", torch.full((len(task.labels),), beta_mixture.NEUTRAL))  # B_i
+        self.register_buffer("bounds", torch.tensor([0.0, 1.0]))  # the mixture's scale
+        self.register_buffer("table", torch.full((beta_mixture.POINTS,), beta_mixture.NEUTRAL))  # its posterior
+        self.register_buffer("labels", task.labels.clone(), persistent=False)  # here for its device
+
+    def begin_epoch(self, look: Look) -> None:
+        """Fit the mixture to all losses, and keep what it says of each sample.
+
+        Departure: the authors' losses are of augmented images. Nothing is known before the first epoch, as there.
+        """
+        if self.epoch == 0:
+            return
+        logits = look.logits(self.model)
+        losses = _losses(logits, self.labels)
+        mixture = beta_mixture.fit(losses)
+        self.suspicion.copy_(torch.from_numpy(mixture.posterior(losses)).float())
+        self.bounds.copy_(torch.tensor([mixture.low, mixture.high]))
+        self.table.copy_(torch.from_numpy(mixture.table).float())
+
+    def step(self, batch: Batch) -> StepOutput:
+        """Look at one batch."""
+        settings, since = self.settings, self.epoch - self.settings.bootstrap_from
+        dynamic = settings.variant == "MD-DYR-SH" and since >= 0  # samples are mixed by their suspicion
+        bootstrap = since >= (settings.dynamic_epochs if dynamic else 0)
+        delta, partner = self._draw(batch)
+
+        plain = self._plain(batch.inputs, train=bootstrap)
+        suspicion = self._suspicion(batch, None if bootstrap else plain)
+        share = mixing_weights(suspicion, partner) if dynamic else torch.full_like(suspicion, delta)
+        share = share.view(-1, *[1] * (batch.inputs.ndim - 1))
+        log_probs = self.model(share * batch.inputs + (1 - share) * batch.inputs[partner]).float().log_softmax(1)
+
+        targets = F.one_hot(batch.labels, self.num_classes).float()
+        scalars = {"suspicion": suspicion.mean()}
+        if bootstrap:
+            targets = torch.lerp(targets, self._own_word(plain, since), suspicion.unsqueeze(1))
+        # Dynamic mixup weighs the two losses by a draw of its own, then by halves; the inputs' shares stay out of it.
+        half = 0.5 if dynamic and bootstrap else delta
+        loss = -((half * targets + (1 - half) * targets[partner]) * log_probs).sum(1).mean()
+        if bootstrap:
+            balance = self._balance(log_probs, batch)
+            loss, scalars["balance"] = loss + settings.reg_weight * balance, balance
+        return StepOutput(loss, plain, scalars, 1 - suspicion)
+
+    def temperature(self, since: int) -> float:
+        """Of the soft targets of MD-DYR-SH in an epoch counted from `bootstrap_from`: from 1 to its end, in a line."""
+        settings = self.settings
+        last = settings.temperature_epochs - 1
+        done = min(max(since - settings.dynamic_epochs, 0), last)
+        return 1 - (1 - settings.temperature_end) * done / max(last, 1)
+
+    def _own_word(self, plain: Tensor, since: int) -> Tensor:
+        """What the network itself says, hard or softened: (B, C) logits -> (B, C)."""
+        if self.settings.variant == "M-DYR-H":
+            return F.one_hot(plain.argmax(1), self.num_classes).float()
+        return (plain.float() / self.temperature(since)).softmax(1)
+
+    def _draw(self, batch: Batch) -> tuple[float, Tensor]:
+        """One delta for the batch, whoever shares it, and a partner from this process's own rows for each row."""
+        alpha = self.settings.mixup_alpha
+        seed = int(torch.randint(2**62, (), generator=batch.generator))  # torch's Beta takes no generator, numpy's does
+        delta = float(np.random.default_rng(seed).beta(alpha, alpha))
+        return delta, torch.randperm(len(batch.labels), generator=batch.generator).to(batch.labels.device)
+
+    @torch.no_grad()
+    def _plain(self, inputs: Tensor, *, train: bool) -> Tensor:
+        """Logits of the samples unmixed, for targets and ledger, without a gradient: (B, ...) -> (B, C).
+
+        While bootstrapping they are in training mode and move the batch norm's averages, as in the authors' code.
+        Before that the authors see mixed samples only; this pass, for the ledger alone, is in evaluation mode and moves
+        nothing.
+        """
+        was = self.model.training
+        self.model.train(was and train)
+        logits: Tensor = self.model(inputs)
+        self.model.train(was)
+        return logits
+
+    def _suspicion(self, batch: Batch, evaluated: Tensor | None) -> Tensor:
+        """B of the batch's samples, with what evaluation mode says of them if that is known: (B,)."""
+        if self.settings.suspicion == "epoch":
+            return self.suspicion[batch.index.to(self.suspicion.device)]
+        losses = _losses(self._plain(batch.inputs, train=False) if evaluated is None else evaluated, batch.labels)
+        low, high = self.bounds.tolist()
+        found = beta_mixture.look_up(losses, low, high, self.table.cpu().numpy())
+        return torch.from_numpy(found).float().to(self.suspicion.device)
+
+    def _balance(self, log_probs: Tensor, batch: Batch) -> Tensor:
+        """`class_balance` of the whole batch, also where processes share it: (B, C) -> ()."""
+        own, total = len(log_probs), batch.rows.total
+        if own == total:
+            return class_balance(log_probs)
+        # The mean is everyone's; its gradient is a mean over the own samples, as the loop weighs the processes.
+        sums = self.sum_over_processes(log_probs.detach().exp().sum(0)).clamp_min(torch.finfo(log_probs.dtype).tiny)
+        everyone = sums.log() - math.log(total)
+        share = (log_probs.exp().mean(0) / everyone.exp()).mean()
+        return share.detach() - share - (everyone + math.log(self.num_classes)).mean()
+
+
+def _losses(logits: Tensor, labels: Tensor) -> npt.NDArray[np.float64]:
+    """Cross-entropy, nan where a row of logits is not finite: (N, C), (N,) -> (N,)."""
+    known = logits.isfinite().all(1)
+    losses = JF.pl(torch.where(known.unsqueeze(1), logits, 0.0), labels)
+    found: npt.NDArray[np.float64] = torch.where(known, losses, math.nan).cpu().double().numpy()
+    return found

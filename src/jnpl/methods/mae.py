@@ -1,0 +1,30 @@
+"""Mean absolute error: a wrong label pulls no harder than a right one, and a hopeless sample hardly at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jnpl import functional as JF
+from jnpl.methods.base import Method, MethodSettings, StepOutput, Task
+
+if TYPE_CHECKING:
+    from jnpl.data.batches import Batch
+
+
+class MAE(Method):
+    """sum_k |p_k - [k = y]| = 2 (1 - p_y), the mean over the batch. Some code has half of it, and half the pull."""
+
+    paper = "Ghosh et al., AAAI 2017"
+
+    class Settings(MethodSettings):
+        """None."""
+
+        name: str = "mae"
+
+    def __init__(self, task: Task, _settings: Settings) -> None:
+        super().__init__(task)
+
+    def step(self, batch: Batch) -> StepOutput:
+        """Look at one batch."""
+        logits = self.model(batch.inputs)
+        return StepOutput(JF.mae(logits, batch.labels).mean(), logits, {})

@@ -1,0 +1,248 @@
+"""MLNT: learn weights that one step on made-up wrong labels does not lead astray."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from pydantic import Field, model_validator
+from torch import nn
+from torch.func import functional_call
+from torch.nn import functional as F
+
+from jnpl import functional as JF
+from jnpl._checks import check_logits
+from jnpl.errors import InputError
+from jnpl.methods.base import Look, Method, MethodSettings, Stage, StepOutput, Task
+from jnpl.models.features import head_of, with_features
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from jnpl.data.batches import Batch
+
+
+class MLNT(Method):
+    """A student, its moving average (the teacher), and the frozen networks of earlier stages.
+
+    Stage `ce` trains the network whose features say which samples are neighbours. Each iteration after it trains a
+    fresh student; from the second on, the network that the one before left is the mentor, who gives a part of the
+    target and drops the samples whose given label it finds impossible.
+    """
+
+    paper = "Li et al., CVPR 2019"
+    networks = "1 (with an EMA teacher, a frozen feature network and a frozen mentor)"
+    needs = "clean validation"
+    score = "the teacher's probability of the given label, mean of the last 10 epochs"
+    stages: tuple[Stage, ...] = (
+        Stage("ce", select=True),
+        Stage("mlnt-1", fresh=True, select=True),
+        Stage("mlnt-2", fresh=True, select=True),
+        Stage("mlnt-3", fresh=True, select=True),
+    )
+    keep: Tensor  # (N,) bool
+    labels: Tensor  # (N,)
+    iteration: Tensor  # ()
+
+    class Settings(MethodSettings):
+        """Of the meta term, its teacher and its mentor; steps are batches, counted anew in each iteration."""
+
+        name: str = "mlnt"
+        iterations: int = Field(3, ge=1, le=3, description="trainings after the one with cross-entropy")
+        label_sets: int = Field(10, ge=1, description="the paper's M: synthetic label sets a step")
+        neighbours: int = Field(10, ge=1, description="a new label is that of one of so many nearest neighbours")
+        perturb_ratio: float = Field(0.5, ge=0, le=1, description="share of a batch that gets a new label in each set")
+        inner_lr: float = Field(0.02, gt=0, description="of the inner step; the paper's alpha (CIFAR: 0.2)")
+        second_order: bool = Field(True, description="differentiate through the inner step's gradient (the code does)")
+        kl: Literal["element", "batch"] = Field(
+            "element", description="the KL is a mean over samples and classes (the code: C times smaller), or samples"
+        )
+        meta_weight: float = Field(1.0, ge=0, description="of the meta term after its ramp (CIFAR: 0.4)")
+        warm_up_steps: int = Field(500, ge=0, description="steps of cross-entropy alone, the teacher a copy")
+        ramp_steps: int = Field(2000, ge=0, description="step at which the meta term has its full weight")
+        ema_decay_early: float = Field(0.99, ge=0, lt=1, description="of the teacher, before ramp_steps")
+        ema_decay: float = Field(0.999, ge=0, lt=1, description="of the teacher, after it")
+        tau: float = Field(0.01, ge=0, lt=1, description="a mentor's probability of y below it drops the sample")
+        teacher_share: float = Field(0.5, ge=0, le=1, description="lambda after its ramp; the mentor has the rest")
+
+        @model_validator(mode="after")
+        def _the_ramp_follows_the_warm_up(self) -> MLNT.Settings:
+            if self.ramp_steps < self.warm_up_steps:
+                raise ValueError(
+                    f"ramp_steps must be at least warm_up_steps {self.warm_up_steps}, got {self.ramp_steps}"
+                )
+            return self
+
+    def __init__(self, task: Task, settings: Settings) -> None:
+        super().__init__(task)
+        head_of(self.model)  # a network without features is refused now, not hours later
+        self.settings = settings
+        self.stages = MLNT.stages[: 1 + settings.iterations]
+        self.teacher = _still_copy(self.model)
+        self.feature_net = _still_copy(self.model).eval()
+        self.mentor = _still_copy(self.model).eval() if settings.iterations > 1 else None
+        self.register_buffer("keep", torch.ones(len(task.labels), dtype=torch.bool))
+        self.register_buffer("labels", task.labels, persistent=False)  # known without a checkpoint
+        self.register_buffer("iteration", torch.zeros((), dtype=torch.long))
+
+    def train(self, mode: bool = True) -> MLNT:
+        """Training or evaluation mode, but the frozen networks stay in evaluation mode."""
+        super().train(mode)
+        self.feature_net.eval()
+        if self.mentor is not None:
+            self.mentor.eval()
+        return self
+
+    def begin_stage(self, look: Look) -> None:
+        """Freeze what the last stage left: the feature network, later the mentor, and what that one drops."""
+        if self.stage == 1:
+            self.feature_net.load_state_dict(self.model.state_dict())
+        elif self.mentor is not None:
+            self.mentor.load_state_dict(self.classifier.state_dict())
+            of_given = _at(check_logits(look.logits(self.mentor)).softmax(1), self.labels)
+            keep = of_given >= self.settings.tau  # nan, a sample that cannot be read, is not
+            if not keep.any():
+                told = f"the mentor gives every label a probability below {self.settings.tau}"
+                raise InputError(f"mlnt: {told} and drops all samples: --set method.tau=0 keeps them")
+            self.keep.copy_(keep)
+        self.iteration.zero_()
+
+    @property
+    def classifier(self) -> nn.Module:
+        """The teacher; before the first step of an iteration, and in the first stage, the student."""
+        return self.teacher if int(self.iteration) > 0 else self.model
+
+    def outputs(self, inputs: Tensor) -> dict[str, Tensor]:
+        """Logits (B, C) of both."""
+        return {"student": self.model(inputs), "teacher": self.predict(inputs)}
+
+    def step(self, batch: Batch) -> StepOutput:
+        """Look at one batch."""
+        logits = self.model(batch.inputs)
+        kept = self.keep[batch.index.to(self.keep.device)]
+        # Dropped samples stay in the batch (the loop gives batches), so a mean is one over those that the whole batch
+        # keeps, also where processes share it.
+        own = len(batch.labels)
+        counts = self.sum_over_processes(torch.stack([kept.sum(), kept.new_full((), own, dtype=torch.long)]).float())
+        weights = kept * (counts[1] / (counts[0].clamp_min(1) * own))  # (B,)
+        ce = (JF.pl(logits, batch.labels) * weights).sum()
+        judge, meta, full = logits, ce.new_zeros(()), 0.0
+        if self.stage > 0:
+            ramp = self._ramp(int(self.iteration))
+            self._follow(int(self.iteration))
+            if ramp is not None:
+                with torch.no_grad():
+                    judge = self.teacher(batch.inputs)
+                target = self._target(batch.inputs, judge, ramp)
+                divergence = self._after_inner_steps(batch, logits, kept, target)
+                meta, full = (divergence * weights).sum(), self.settings.meta_weight * ramp
+            self.iteration += 1
+        # Departure: the paper takes a meta step, then one with cross-entropy; its code, as here, adds both gradients.
+        loss = ce + full * meta
+        scalars = {"ce": ce, "meta": meta, "meta_weight": ce.new_tensor(full), "kept": kept.float().mean()}
+        quality = _at(check_logits(judge.detach()).softmax(1), batch.labels)
+        return StepOutput(loss, logits, scalars, quality)
+
+    def _ramp(self, step: int) -> float | None:
+        """exp(-5 (1 - u)^2), u from 0 to 1 between the two steps; None in the warm-up."""
+        start, end = self.settings.warm_up_steps, self.settings.ramp_steps
+        if step < start:
+            return None
+        return 1.0 if step >= end else math.exp(-5 * (1 - (step - start) / (end - start)) ** 2)
+
+    @torch.no_grad()
+    def _follow(self, step: int) -> None:
+        """Let the teacher follow the student, before the optimiser's step.
+
+        Up to the end of the warm-up it is a copy, so that an epoch chosen there has a teacher too. The average is over
+        parameters alone: batch norm begins with the student's statistics and goes on with those of the teacher's own
+        passes, in training mode.
+        """
+        if step <= self.settings.warm_up_steps:
+            self.teacher.load_state_dict(self.model.state_dict())
+            return
+        decay = self.settings.ema_decay if step >= self.settings.ramp_steps else self.settings.ema_decay_early
+        for slow, quick in zip(self.teacher.parameters(), self.model.parameters(), strict=True):
+            slow.lerp_(quick, 1 - decay)
+
+    @torch.no_grad()
+    def _target(self, inputs: Tensor, of_teacher: Tensor, ramp: float) -> Tensor:
+        """lambda p_teacher + (1 - lambda) p_mentor; in the first iteration p_teacher: (B, ...), (B, C) -> (B, C)."""
+        target = check_logits(of_teacher).softmax(1)
+        if self.mentor is None or self.stage < 2:
+            return target
+        share = self.settings.teacher_share * ramp
+        of_mentor = check_logits(self.mentor(inputs)).softmax(1)
+        return share * target + (1 - share) * of_mentor
+
+    def _after_inner_steps(self, batch: Batch, logits: Tensor, kept: Tensor, target: Tensor) -> Tensor:
+        """KL(target | p after a step on synthetic labels), mean over the label sets: (B, C), (B,), (B, C) -> (B,).
+
+        Only the sum of all that is backpropagated, by the loop. The inner gradients are of this process's own samples.
+        """
+        with torch.no_grad():
+            _, features = with_features(self.feature_net, batch.inputs)
+            near = nearest(features.float().flatten(1), kept, self.settings.neighbours)
+            uniforms = self.uniforms(batch, 2 * self.settings.label_sets)
+            label_sets = synthetic_labels(batch.labels, near, kept, uniforms, self.settings.perturb_ratio)
+        parameters = {name: value for name, value in self.model.named_parameters() if value.requires_grad}
+        # Copies, or every inner pass would move batch norm's running statistics (in the authors' code it does).
+        buffers = {name: value.detach().clone() for name, value in self.model.named_buffers()}
+        mean = kept / kept.sum().clamp_min(1)
+        log_p = check_logits(logits).log_softmax(1)
+        total = log_p.new_zeros(len(log_p))
+        for labels in label_sets:
+            gradients = torch.autograd.grad(
+                -(_at(log_p, labels) * mean).sum(),
+                list(parameters.values()),
+                retain_graph=True,
+                # The authors' code means to cut the graph here, but rebinds a loop variable and keeps it.
+                create_graph=self.settings.second_order,
+                materialize_grads=True,
+            )
+            moved = {
+                name: value - self.settings.inner_lr * gradient
+                for (name, value), gradient in zip(parameters.items(), gradients, strict=True)
+            }
+            after: Tensor = functional_call(self.model, {**moved, **buffers}, (batch.inputs,))
+            total = total + F.kl_div(check_logits(after).log_softmax(1), target, reduction="none").sum(1)
+        terms = len(label_sets) * (log_p.shape[1] if self.settings.kl == "element" else 1)
+        return total / terms
+
+
+def nearest(features: Tensor, kept: Tensor, count: int) -> Tensor:
+    """The nearest kept other samples of each, nearest first: (B, D), (B,) bool -> (B, min(count, B - 1)).
+
+    Where fewer are kept, the last columns mean nothing. Departure: the authors skip the nearest of all as the sample
+    itself, which it need not be where a batch holds two of the same; here the sample is left out by its place.
+    """
+    distances = torch.cdist(features, features, compute_mode="donot_use_mm_for_euclid_dist")
+    distances.masked_fill_(~kept, math.inf).fill_diagonal_(math.inf)
+    return distances.topk(min(count, len(features) - 1), largest=False).indices
+
+
+def synthetic_labels(labels: Tensor, near: Tensor, kept: Tensor, uniforms: Tensor, ratio: float) -> Tensor:
+    """M label sets, each with new labels for a random share of the kept: (B,), (B, K), (B,), (B, 2M) -> (M, B).
+
+    A new label is that of one of the first K kept neighbours; the first M draws of a row say whether, the others which.
+    """
+    sets = uniforms.shape[1] // 2
+    if near.shape[1] == 0:
+        return labels.expand(sets, -1)
+    rank = uniforms[:, :sets].masked_fill(~kept.unsqueeze(1), 2.0).argsort(0).argsort(0)  # dropped samples come last
+    chosen = rank < (ratio * kept.sum()).floor()
+    choices = (kept.sum() - 1).clamp(0, near.shape[1])
+    pick = (uniforms[:, sets:] * choices).long().minimum(choices - 1).clamp_min(0)
+    drawn = labels[near.gather(1, pick)]
+    return torch.where(chosen & (choices > 0), drawn, labels.unsqueeze(1)).T
+
+
+def _at(values: Tensor, labels: Tensor) -> Tensor:
+    """The value of each row's label: (B, C), (B,) -> (B,)."""
+    return values.gather(1, labels.unsqueeze(1)).squeeze(1)
+
+
+def _still_copy(network: nn.Module) -> nn.Module:
+    return copy.deepcopy(network).requires_grad_(requires_grad=False)

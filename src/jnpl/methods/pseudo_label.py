@@ -1,0 +1,52 @@
+"""The second part of `jnpl train`: a fresh network learns given labels and pseudo-labels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from jnpl.methods.base import Method, StepOutput, Task
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from jnpl.data.batches import Batch
+    from jnpl.pseudo import Targets
+
+
+class PseudoLabel(Method):
+    """Cross-entropy with targets (N, C) and weights (N,); samples of weight 0 pass through, and teach nothing.
+
+    They still shape batch norm's statistics and their predictions are recorded, as in the predecessor's code. The sum
+    is divided by the batch's samples, or by their weights (`weighted_mean`: the predecessor's first step).
+    """
+
+    paper = "the second part of JNPL and NLNL"
+    targets: Tensor
+    weights: Tensor
+
+    def __init__(self, task: Task, targets: Targets, number: int) -> None:
+        super().__init__(task)
+        self.model.load_state_dict(task.build(number).state_dict())  # fresh: not the weights the filter began with
+        self.weighted_mean = targets.weighted_mean
+        self.register_buffer("targets", torch.nan_to_num(torch.from_numpy(targets.probs)))
+        self.register_buffer("weights", torch.from_numpy(targets.weights))
+
+    def step(self, batch: Batch) -> StepOutput:
+        """Look at one batch."""
+        logits = self.model(batch.inputs)
+        targets, weights = self.targets[batch.index], self.weights[batch.index]
+        losses = weights * soft_cross_entropy(logits, targets)
+        if not self.weighted_mean:
+            return StepOutput(losses.mean(), logits, {})
+        # A weighted mean over the whole batch, also where processes share it; 0, not nan, where all weigh nothing.
+        own = len(batch.labels)
+        sums = self.sum_over_processes(torch.stack([weights.sum(), weights.new_tensor(own)]))
+        scale = torch.where(sums[0] > 0, sums[1] / sums[0], 0.0)
+        return StepOutput(losses.sum() / own * scale, logits, {})
+
+
+def soft_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """-sum_k t_k log p_k: (B, C), (B, C) -> (B,)."""
+    return -(targets * torch.log_softmax(logits.float(), 1)).sum(1)

@@ -1,0 +1,35 @@
+"""Symmetric cross-entropy: cross-entropy, and a reverse one that forgives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from jnpl import functional as JF
+from jnpl.methods.base import Method, MethodSettings, StepOutput, Task
+
+if TYPE_CHECKING:
+    from jnpl.data.batches import Batch
+
+
+class SCE(Method):
+    """alpha CE + beta RCE with the given labels, the mean over the batch."""
+
+    paper = "Wang et al., ICCV 2019"
+
+    class Settings(MethodSettings):
+        """Weights of the two terms: 0.1 and 1 are the authors' for CIFAR-10, 6 and 0.1 for CIFAR-100."""
+
+        name: str = "sce"
+        alpha: float = Field(0.1, ge=0, description="weight of cross-entropy (CIFAR-100: 6)")
+        beta: float = Field(1.0, ge=0, description="weight of reverse cross-entropy (CIFAR-100: 0.1)")
+
+    def __init__(self, task: Task, settings: Settings) -> None:
+        super().__init__(task)
+        self.alpha, self.beta = settings.alpha, settings.beta
+
+    def step(self, batch: Batch) -> StepOutput:
+        """Look at one batch."""
+        logits = self.model(batch.inputs)
+        return StepOutput(JF.sce(logits, batch.labels, self.alpha, self.beta).mean(), logits, {})

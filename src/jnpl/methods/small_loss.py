@@ -1,0 +1,124 @@
+"""What Co-teaching and JoCoR share: two networks that learn from the samples of small loss, and how many those are."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import torch
+from pydantic import Field
+
+from jnpl.errors import InputError
+from jnpl.methods.base import Method, MethodSettings, Task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import Tensor, nn
+
+    from jnpl.data.batches import Batch
+
+
+class SmallLossSettings(MethodSettings):
+    """How many samples of a batch count as small."""
+
+    noise_rate: Annotated[float, Field(ge=0, lt=1)] | Literal["oracle"] | None = Field(
+        None, description='share of wrong labels, must be given; "oracle": the true share, where true labels are known'
+    )
+    ramp_epochs: int = Field(10, ge=1, description="epochs in which the kept share falls to 1 - noise_rate (T_k)")
+
+
+def resolve_rate(task: Task, settings: SmallLossSettings) -> float:
+    """The noise rate that the settings ask for.
+
+    "oracle" is the realised share of wrong labels. (JoCoR's code halves the nominal rate of asymmetric noise on every
+    data set, which is right for CIFAR-10's five source classes and wrong for CIFAR-100.)
+    """
+    name, rate = settings.name, settings.noise_rate
+    if rate is None:
+        raise InputError(
+            f"{name} needs the noise rate: --set method.noise_rate=0.2, or =oracle where true labels are known"
+        )
+    if rate != "oracle":
+        return rate
+    if task.noise_rate is None:
+        raise InputError(
+            f"{name}: method.noise_rate=oracle needs true labels, and there are none; "
+            f"give a number, such as --set method.noise_rate=0.2"
+        )
+    return task.noise_rate
+
+
+def keep_share(noise_rate: float, epoch: int, ramp_epochs: int) -> float:
+    """R(t) = 1 - rate * min(t / (T_k - 1), 1), epochs counted from 0.
+
+    >>> [round(keep_share(0.2, epoch, ramp_epochs=5), 2) for epoch in range(6)]
+    [1.0, 0.95, 0.9, 0.85, 0.8, 0.8]
+    """
+    return 1 - noise_rate * min(epoch / max(ramp_epochs - 1, 1), 1.0)
+
+
+def keep_count(share: float, total: int) -> int:
+    """How many samples of a batch are kept: the share of them rounded down, but at least 1.
+
+    Authors' code truncates the product as it comes, and (1 - 0.9) * 10 comes as 0.9999999999999998. A millionth is
+    added first: what is whole in exact arithmetic stays whole, also with a rate that went through float32.
+
+    >>> keep_count(0.8, 128), keep_count(1 - 0.9, 10), keep_count(0.2, 3)
+    (102, 1, 1)
+    """
+    return min(max(math.floor((share + 1e-6) * total), 1), total)
+
+
+def smallest(losses: Tensor, count: int) -> Tensor:
+    """Which are the `count` smallest, the first ones on a tie: (B,) -> (B,) bool.
+
+    >>> smallest(torch.tensor([3.0, 1.0, 2.0, 1.0]), 2)
+    tensor([False,  True, False,  True])
+    """
+    chosen = torch.zeros_like(losses, dtype=torch.bool)
+    chosen[losses.argsort(stable=True)[:count]] = True
+    return chosen
+
+
+def log_mean_prediction(first: Tensor, second: Tensor) -> Tensor:
+    """log of the mean of two probability vectors, a constant: (B, C), (B, C) -> (B, C)."""
+    dtype = torch.promote_types(first.dtype, torch.float32)  # half precision is too coarse for logs
+    log_p, log_q = (logits.detach().log_softmax(1, dtype=dtype) for logits in (first, second))
+    return torch.logaddexp(log_p, log_q) - math.log(2)
+
+
+class SmallLoss(Method):
+    """Two networks of one architecture, `model` and `second`; the first is the one a run leaves behind."""
+
+    networks = "2"
+    needs = "noise rate"
+
+    def __init__(self, task: Task, settings: SmallLossSettings) -> None:
+        rate = resolve_rate(task, settings)
+        super().__init__(task)
+        self.second = task.build(1)
+        self.noise_rate, self.ramp_epochs = rate, settings.ramp_epochs
+
+    def renew(self, build: Callable[[int], nn.Module]) -> None:
+        """Give both networks first weights, each its own."""
+        self.model.load_state_dict(build(2 * self.stage).state_dict())
+        self.second.load_state_dict(build(2 * self.stage + 1).state_dict())
+
+    def outputs(self, inputs: Tensor) -> dict[str, Tensor]:
+        """Logits of both networks: (B, ...) -> (B, C) each."""
+        return {"network_1": self.model(inputs), "network_2": self.second(inputs)}
+
+    def count(self, batch: Batch) -> int:
+        """How many samples of the whole batch are kept in this epoch."""
+        return keep_count(keep_share(self.noise_rate, self.epoch, self.ramp_epochs), batch.rows.total)
+
+    def choose(self, batch: Batch, losses: Tensor) -> Tensor:
+        """Samples of small loss: (B,) -> (B,) bool. Those of the whole batch, also where processes share it."""
+        _, everyone = self.gather_over_processes(batch, losses.detach().unsqueeze(1))  # (B, 1), in the batch's order
+        start = batch.rows.start
+        return smallest(everyone.squeeze(1), self.count(batch))[start : start + len(losses)]
+
+    def mean_of(self, batch: Batch, losses: Tensor, chosen: Tensor) -> Tensor:
+        """Mean over the chosen of the whole batch: (B,), (B,) -> (). A process's part is weighed by its samples."""
+        return torch.where(chosen, losses, 0.0).sum() / self.count(batch) * (batch.rows.total / len(losses))

@@ -1,0 +1,65 @@
+"""The end of a run: findings from its books, and what it writes and tells."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from safetensors.torch import save_file
+
+from jnpl import metrics
+from jnpl.files import replacing, write_text
+from jnpl.findings import Findings
+
+if TYPE_CHECKING:
+    from jnpl.config import Verdict
+    from jnpl.data.source import Source
+    from jnpl.session import Session
+    from jnpl.train import Books
+
+
+def judge(source: Source, books: Books, settings: Verdict, unreadable: dict[int, str]) -> Findings:
+    """Findings on all given labels."""
+    paths = source.ids.tolist() if source.ids.dtype == object else None
+    broken = np.zeros(len(source), bool)
+    broken[list(unreadable)] = True
+    return Findings.from_ledger(
+        books.ledger, source.labels, class_names=source.class_names, threshold=settings.threshold, paths=paths,
+        ids=None if paths else source.ids, unreadable=broken if broken.any() else None, quality=books.quality(),
+    )  # fmt: skip
+
+
+def results(session: Session) -> dict[str, Any]:
+    """What `--json` prints."""
+    source, findings = session.source, session.judge()
+    told: dict[str, Any] = {
+        "run": str(session.folder.path),
+        "samples": len(source),
+        "classes": len(source.class_names),
+        "issues": int(findings.is_label_issue.sum()),
+        "noise_rate": findings.noise_rate,
+        "epochs": sum(phase.plan.epochs for phase in session.phases),
+        "seconds": session.elapsed(),
+    }
+    if session.prepared.unreadable:
+        told["unreadable"] = len(session.prepared.unreadable)
+    if source.true_labels is not None and (source.true_labels != source.labels).any():
+        scores = metrics.evaluate(findings, source.true_labels)
+        known = {name: scores[name] for name in ("ap", "ap_clean", "relabel_accuracy")}
+        # With all labels wrong AP is nan, which is no JSON.
+        told |= {name: value for name, value in known.items() if not np.isnan(value)}
+    return told | session.accuracies()
+
+
+def write_model(session: Session, told: dict[str, Any]) -> None:
+    """model.safetensors and model.json."""
+    folder = session.folder.path
+    state = session.method.classifier.state_dict()  # a clone each: safetensors refuses tensors that share memory
+    weights = {name: value.detach().cpu().clone().contiguous() for name, value in state.items()}
+    with replacing(folder / "model.safetensors") as draft:
+        mode = draft.stat().st_mode  # safetensors makes its files readable by their owner alone
+        save_file(weights, draft)
+        draft.chmod(mode)
+    facts = {**session.model_facts(), "classes": list(session.source.class_names), "results": told}
+    write_text(folder / "model.json", json.dumps(facts, indent=1) + "\n")

@@ -1,0 +1,100 @@
+"""Co-teaching's step against plain loops."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from jnpl.data.batches import Batch, Rows, generator_for
+from jnpl.methods.base import Task
+from jnpl.methods.co_teaching import CoTeaching
+
+SIZE, CLASSES = 10, 4
+LABELS = torch.arange(SIZE) % CLASSES
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    torch.set_num_threads(1)
+
+
+def build(number):
+    torch.manual_seed(number)
+    net = nn.Linear(3, CLASSES)
+    net.weight.data *= 3
+    return net
+
+
+def a_method(epoch=30, **settings):
+    method = CoTeaching(
+        Task(build=build, labels=LABELS, num_classes=CLASSES), CoTeaching.Settings(**{"noise_rate": 0.4, **settings})
+    )
+    method.epoch = epoch
+    return method
+
+
+def a_batch():
+    inputs = torch.randn(SIZE, 3, generator=torch.Generator().manual_seed(5))
+    return Batch(inputs, LABELS, torch.arange(SIZE), generator_for(0, "step"), Rows(0, SIZE, SIZE))
+
+
+def cross_entropies(net, batch):
+    losses = []
+    for row, y in zip(net(batch.inputs).tolist(), batch.labels.tolist(), strict=True):
+        losses.append(math.log(sum(math.exp(value) for value in row)) - row[y])
+    return losses
+
+
+def easiest(losses, count):
+    return sorted(range(len(losses)), key=lambda at: losses[at])[:count]
+
+
+@pytest.mark.parametrize(("epoch", "count"), [(0, 10), (1, 9), (5, 7), (9, 6), (150, 6)])
+def test_each_network_learns_from_what_the_other_finds_easy(epoch, count):
+    method, batch = a_method(epoch), a_batch()
+    first, second = cross_entropies(method.model, batch), cross_entropies(method.second, batch)
+    by_first, by_second = easiest(first, count), easiest(second, count)
+    loss_1 = sum(first[at] for at in by_second) / count
+    loss_2 = sum(second[at] for at in by_first) / count
+    output = method(batch)
+    assert output.scalars["network_1"].item() == pytest.approx(loss_1, rel=1e-5)
+    assert output.scalars["network_2"].item() == pytest.approx(loss_2, rel=1e-5)
+    assert output.loss.item() == pytest.approx(loss_1 + loss_2, rel=1e-5)
+    assert output.scalars["kept"].item() == pytest.approx(count / SIZE)
+    if epoch == 150:
+        assert set(by_first) != set(by_second)  # else the exchange is not seen
+
+
+def test_the_mean_is_not_divided_by_the_number_of_samples_again():
+    """The authors' code does; with SGD that would be a learning rate 1 / n of what it says."""
+    method, batch = a_method(noise_rate=0.0), a_batch()
+    everyone = sum(cross_entropies(method.model, batch)) + sum(cross_entropies(method.second, batch))
+    assert method(batch).loss.item() == pytest.approx(everyone / SIZE, rel=1e-5)
+
+
+def test_one_optimiser_over_the_sum_gives_each_network_its_own_gradient():
+    method, batch = a_method(), a_batch()
+    method(batch).loss.backward()
+    chosen = easiest(cross_entropies(method.second, batch), 6)
+    wanted = [0.0] * CLASSES
+    for row, y in ((method.model(batch.inputs)[at].tolist(), LABELS[at].item()) for at in chosen):
+        total = sum(math.exp(value) for value in row)
+        for k in range(CLASSES):
+            wanted[k] += (math.exp(row[k]) / total - (k == y)) / 6
+    assert method.model.bias.grad.tolist() == pytest.approx(wanted, abs=1e-6)
+
+
+def test_quality_is_the_geometric_mean_of_both_networks_probabilities():
+    method, batch = a_method(), a_batch()
+    first, second = cross_entropies(method.model, batch), cross_entropies(method.second, batch)
+    wanted = [math.sqrt(math.exp(-one) * math.exp(-two)) for one, two in zip(first, second, strict=True)]
+    assert method(batch).quality.tolist() == pytest.approx(wanted, rel=1e-5)
+
+
+def test_logits_hold_the_mean_prediction():
+    method, batch = a_method(), a_batch()
+    wanted = (method.model(batch.inputs).softmax(1) + method.second(batch.inputs).softmax(1)) / 2
+    assert torch.allclose(method(batch).logits.softmax(1), wanted, atol=1e-6)

@@ -1,0 +1,205 @@
+"""Joint-Optim against plain loops: three terms, and when the labels change."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+from torch import nn
+
+from jnpl.data.batches import Batch, Rows, generator_for
+from jnpl.errors import InputError
+from jnpl.methods.base import Task
+from jnpl.methods.joint_optim import JointOptim
+
+torch.set_num_threads(1)
+CLASSES = 4
+LABELS = torch.tensor([0, 1, 2, 3, 0, 0, 1])
+
+
+class FakeLook:
+    def __init__(self, history):
+        self.values = history
+
+    def history(self):
+        return self.values
+
+
+def build(number):
+    torch.manual_seed(number)
+    network = nn.Linear(3, CLASSES)
+    network.weight.data *= 2
+    return network
+
+
+def a_method(**settings):
+    return JointOptim(Task(build=build, labels=LABELS, num_classes=CLASSES), JointOptim.Settings(**settings))
+
+
+def a_batch(size=7, seed=0):
+    inputs = torch.randn(size, 3, generator=torch.Generator().manual_seed(seed))
+    return Batch(inputs, LABELS[:size], torch.arange(size), generator_for(seed, "step"), Rows(0, size, size))
+
+
+def a_history(seed=0):
+    return torch.randn(7, CLASSES, generator=torch.Generator().manual_seed(seed)).softmax(1)
+
+
+def begin(method, epoch, epochs, history, stage=0):
+    method.stage, method.epoch, method.epochs = stage, epoch, epochs
+    method.begin_epoch(FakeLook(history))
+
+
+def by_hand(logits, soft, alpha, beta, prior):
+    probs = logits.detach().double().softmax(1).numpy()
+    fit = unsure = 0.0
+    for p, s in zip(probs, soft.tolist(), strict=True):
+        fit -= sum(s[k] * math.log(p[k]) for k in range(CLASSES)) / len(probs)
+        unsure -= sum(p[k] * math.log(p[k]) for k in range(CLASSES)) / len(probs)
+    away = -sum(prior[k] * math.log(sum(p[k] for p in probs) / len(probs)) for k in range(CLASSES))
+    return fit + alpha * away + beta * unsure, fit
+
+
+@pytest.mark.parametrize("prior", ["uniform", "given"])
+@pytest.mark.parametrize("updated", [False, True])
+def test_first_stage_is_fit_prior_and_entropy(prior, updated):
+    method = a_method(alpha=1.2, beta=0.8, prior=prior, update_from=2)
+    history = a_history()
+    begin(method, 3 if updated else 2, 10, history)
+    output = method(a_batch())
+    soft = history if updated else torch.eye(CLASSES)[LABELS]
+    shares = [0.25] * 4 if prior == "uniform" else [3 / 7, 2 / 7, 1 / 7, 1 / 7]
+    wanted, fit = by_hand(output.logits, soft, 1.2, 0.8, shares)
+    assert output.loss.item() == pytest.approx(wanted, rel=1e-5)
+    assert output.scalars["fit"].item() == pytest.approx(fit, rel=1e-5)
+
+
+def test_gradient_is_that_of_plain_differences():
+    method, batch = a_method(), a_batch()
+    begin(method, 0, 10, None)
+    method.double()
+    batch = batch._replace(inputs=batch.inputs.double())
+    method(batch).loss.backward()
+    step = 1e-3
+    for k in range(CLASSES):
+        values = []
+        for sign in (1, -1):
+            method.model.bias.data[k] += sign * step
+            values.append(by_hand(method.model(batch.inputs), torch.eye(CLASSES)[LABELS], 1.0, 0.5, [0.25] * 4)[0])
+            method.model.bias.data[k] -= sign * step
+        assert method.model.bias.grad[k].item() == pytest.approx((values[0] - values[1]) / (2 * step), abs=1e-5)
+
+
+def test_labels_change_after_every_epoch_from_the_first_update_on():
+    method = a_method(update_from=70)
+    begin(method, 70, 200, None)  # no look yet: epoch 70 itself has still the given labels
+    assert method.soft_labels.equal(torch.eye(CLASSES)[LABELS])
+    begin(method, 71, 200, a_history(1))  # which is the end of epoch 70
+    assert method.soft_labels.equal(a_history(1))
+    begin(method, 72, 200, a_history(2))
+    assert method.soft_labels.equal(a_history(2))
+    method.stage, method.epoch, method.epochs = 1, 0, 120
+    method.begin_stage(FakeLook(a_history(3)))  # the end of the last epoch
+    assert method.soft_labels.equal(a_history(3))
+    begin(method, 5, 120, None, stage=1)  # fixed from here on
+    assert method.soft_labels.equal(a_history(3))
+
+
+def test_the_papers_70_of_200_is_the_default_for_any_length():
+    method = a_method()
+    for epochs, first in ((200, 70), (20, 7), (1, 0)):
+        method.epochs = epochs
+        assert method._first_update() == first
+
+
+def test_a_stage_too_short_for_any_update_is_refused():
+    method = a_method(update_from=70)
+    with pytest.raises(InputError, match=r"after epoch 70, but stage labels has 70: --set method.update_from=24"):
+        begin(method, 0, 70, None)
+
+
+def test_unreadable_samples_keep_their_labels():
+    history = a_history()
+    history[2] = float("nan")
+    method = a_method(update_from=0)
+    begin(method, 1, 10, history)
+    assert method.soft_labels[2].tolist() == [0, 0, 1, 0]
+    assert method.soft_labels[3].equal(history[3])
+
+
+def test_second_stage_is_cross_entropy_with_the_last_labels():
+    assert [(stage.name, stage.fresh) for stage in JointOptim.stages] == [("labels", False), ("retrain", True)]
+    method, history = a_method(), a_history()
+    method.stage = 1
+    method.begin_stage(FakeLook(history))
+    output = method(a_batch())
+    assert output.loss.item() == pytest.approx(by_hand(output.logits, history, 0, 0, [0] * 4)[1], rel=1e-5)
+    assert output.quality.tolist() == pytest.approx([history[i, y].item() for i, y in enumerate(LABELS.tolist())])
+
+
+def test_quality_is_the_soft_label_once_there_is_one():
+    method = a_method(update_from=0)
+    begin(method, 0, 10, None)
+    assert method(a_batch()).quality is None  # given labels would give all samples a 1
+    begin(method, 1, 10, a_history())
+    quality = method(a_batch()).quality
+    assert quality.tolist() == pytest.approx([a_history()[i, y].item() for i, y in enumerate(LABELS.tolist())])
+    assert not quality.requires_grad
+
+
+def test_shared_by_processes_value_and_gradient_are_the_same():
+    method, whole = a_method(alpha=1.5), a_batch()
+    begin(method, 0, 10, None)
+    wanted = method(whole)
+    wanted.loss.backward()
+    gradient = method.model.weight.grad.clone()
+    method.zero_grad()
+    everyone = wanted.logits.detach().log_softmax(1)
+    method.gather_over_processes = lambda batch, rows: (whole.index, everyone)
+    total = 0.0
+    for start, stop in ((0, 4), (4, 7)):
+        part = Batch(*(tensor[start:stop] for tensor in whole[:3]), generator_for(0, "step"), Rows(start, stop, 7))
+        loss = method(part).loss * (stop - start) / 7
+        loss.backward()
+        total += loss.item()
+    assert total == pytest.approx(wanted.loss.item(), rel=1e-5)
+    np.testing.assert_allclose(method.model.weight.grad.numpy(), gradient.numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_the_prior_pulls_a_collapsed_network_back_even_where_p_underflows():
+    method, batch = a_method(beta=0.0), a_batch(2)
+    begin(method, 0, 10, None)
+    method.model.weight.data.zero_()
+    method.model.bias.data.copy_(torch.tensor([0.0, 500.0, 0.0, 0.0]))
+    loss = method(batch).loss
+    loss.backward()
+    assert loss.isfinite()
+    assert method.model.bias.grad[2:].tolist() == pytest.approx(
+        [-0.25, -0.25], rel=1e-4
+    )  # -alpha pi_k, though p_k is zero in float32
+
+
+def test_extreme_logits():
+    method, batch = a_method(), a_batch(2)
+    begin(method, 0, 10, None)
+    method.model.weight.data *= 1e4
+    output = method(batch)
+    output.loss.backward()
+    assert output.loss.isfinite()
+    assert method.model.weight.grad.isfinite().all()
+
+
+def test_soft_labels_are_part_of_a_checkpoint():
+    method, other = a_method(update_from=0), a_method(update_from=0)
+    begin(method, 1, 10, a_history())
+    other.load_state_dict(method.state_dict())
+    assert other.soft_labels.equal(a_history())
+
+
+def test_settings():
+    for wrong in ({"alpha": -1}, {"beta": -0.1}, {"update_from": -1}, {"prior": "true"}):
+        with pytest.raises(ValidationError):
+            JointOptim.Settings(**wrong)

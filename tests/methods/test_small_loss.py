@@ -1,0 +1,207 @@
+"""How many samples count as small, which, and what the two-network methods share."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+from torch import nn
+
+from jnpl.data.batches import Batch, Rows, generator_for
+from jnpl.errors import InputError
+from jnpl.methods.base import Task
+from jnpl.methods.co_teaching import CoTeaching
+from jnpl.methods.jocor import JoCoR
+from jnpl.methods.small_loss import keep_count, keep_share, log_mean_prediction, smallest
+
+BOTH = pytest.mark.parametrize("method", [CoTeaching, JoCoR])
+LABELS = torch.arange(12) % 4
+
+
+def build(number):
+    torch.manual_seed(number)
+    return nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 4))
+
+
+def a_task(**oracles):
+    return Task(build=build, labels=LABELS, num_classes=4, **oracles)
+
+
+def a_batch(size=12, scale=1.0):
+    inputs = scale * torch.randn(size, 3, generator=torch.Generator().manual_seed(1))
+    return Batch(inputs, LABELS[:size], torch.arange(size), generator_for(0, "step"), Rows(0, size, size))
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    torch.set_num_threads(1)
+
+
+@pytest.mark.parametrize("ramp", [1, 2, 5, 10, 15])
+@pytest.mark.parametrize("rate", [0.0, 0.2, 0.8])
+def test_the_kept_share_is_the_authors_table(rate, ramp):
+    forget = np.ones(30) * rate
+    forget[:ramp] = np.linspace(0, rate, ramp)
+    assert [keep_share(rate, epoch, ramp) for epoch in range(30)] == pytest.approx((1 - forget).tolist())
+
+
+def test_the_first_epoch_keeps_everything():
+    """The authors' loop begins with epoch 1, and never uses the table's first row."""
+    assert keep_share(0.8, 0, 10) == 1
+    assert keep_share(0.8, 9, 10) == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    ("rate", "total", "wanted"),
+    [(0.2, 128, 102), (0.8, 128, 25), (0.9, 10, 1), (0.2, 5, 4), (0.5, 2, 1), (0.0, 7, 7), (0.99, 50, 1), (0.5, 1, 1)],
+)
+def test_the_count_is_rounded_down_but_not_by_floating_point(rate, total, wanted):
+    assert keep_count(1 - rate, total) == wanted
+    assert keep_count(1 - float(np.float32(rate)), total) == wanted
+
+
+def test_the_count_agrees_with_exact_arithmetic():
+    for percent in range(100):
+        for total in (2, 3, 10, 50, 100, 125, 128, 256):
+            assert keep_count(1 - percent / 100, total) == max((100 - percent) * total // 100, 1)
+
+
+def test_at_least_one_and_at_most_all():
+    assert keep_count(0.0, 8) == 1  # an oracle may say that every label is wrong
+    assert keep_count(1.0, 2_000_000) == 2_000_000
+
+
+def test_smallest_takes_the_first_on_a_tie():
+    assert smallest(torch.full((6,), 2.0), 2).tolist() == [True, True, False, False, False, False]
+    assert smallest(torch.tensor([5.0, -1.0, 3.0]), 3).all()
+
+
+def test_the_prediction_is_the_log_of_the_mean_probability():
+    first, second = torch.tensor([[1.0, 2.0, -1.0]]), torch.tensor([[0.0, 3.0, 0.5]])
+    wanted = []
+    for k in range(3):
+        p = math.exp(first[0, k]) / sum(math.exp(value) for value in first[0])
+        q = math.exp(second[0, k]) / sum(math.exp(value) for value in second[0])
+        wanted.append(math.log((p + q) / 2))
+    assert log_mean_prediction(first, second)[0].tolist() == pytest.approx(wanted, rel=1e-5)
+
+
+def test_the_prediction_of_extreme_logits_is_finite_and_sums_to_one():
+    far = torch.tensor([[1e4, -1e4, 0.0], [-1e4, 0.0, 1e4]])
+    logs = log_mean_prediction(far, far.flip(1))
+    assert logs.isfinite().all()
+    assert logs.exp().sum(1).tolist() == pytest.approx([1, 1])
+    assert log_mean_prediction(far.bfloat16(), far.bfloat16()).dtype == torch.float32
+
+
+@BOTH
+def test_without_a_noise_rate_the_message_says_what_to_set(method):
+    with pytest.raises(InputError, match=rf"^{method.Settings().name} needs the noise rate: --set method.noise_rate=0"):
+        method(a_task(noise_rate=0.3), method.Settings())  # an oracle is used only if asked for
+
+
+@BOTH
+def test_the_oracle_is_the_realised_rate(method):
+    made = method(a_task(noise_rate=0.25), method.Settings(noise_rate="oracle"))
+    made.epoch = 20
+    assert made(a_batch()).scalars["kept"].item() == pytest.approx(9 / 12)
+    with pytest.raises(InputError, match="needs true labels"):
+        method(a_task(), method.Settings(noise_rate="oracle"))
+
+
+@BOTH
+@pytest.mark.parametrize("wrong", [-0.1, 1.0, "guess", math.nan])
+def test_a_rate_is_a_share_or_the_oracle(method, wrong):
+    with pytest.raises(ValidationError):
+        method.Settings(noise_rate=wrong)
+
+
+@BOTH
+def test_settings(method):
+    assert method.Settings(noise_rate=0).ramp_epochs == 10
+    assert method(a_task(), method.Settings(noise_rate=0)).noise_rate == 0
+    with pytest.raises(ValidationError):
+        method.Settings(noise_rate=0.2, ramp_epochs=0)
+    assert (method.networks, method.needs) == ("2", "noise rate")
+
+
+@BOTH
+def test_two_networks_with_weights_of_their_own_both_tested(method):
+    made = method(a_task(), method.Settings(noise_rate=0.2)).eval()
+    inputs = torch.randn(2, 3)
+    outputs = made.outputs(inputs)
+    assert list(outputs) == ["network_1", "network_2"]
+    assert outputs["network_1"].equal(made.model(inputs))
+    assert outputs["network_2"].equal(made.second(inputs))
+    assert not outputs["network_1"].equal(outputs["network_2"])
+    assert made.classifier is made.model
+
+
+@BOTH
+def test_renewing_gives_both_networks_different_numbers(method):
+    made, asked = method(a_task(), method.Settings(noise_rate=0.2)), []
+    for made.stage in range(3):
+        made.renew(lambda number: (asked.append(number), build(number))[1])
+        assert not made.model[0].weight.equal(made.second[0].weight)
+    assert asked == [0, 1, 2, 3, 4, 5]
+    assert made.second[0].weight.equal(build(5)[0].weight)
+
+
+@BOTH
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+@pytest.mark.parametrize("size", [2, 3, 12])
+def test_small_batches_and_extreme_inputs(method, size, scale):
+    made = method(a_task(), method.Settings(noise_rate=0.9)).eval()  # batch norm would tame the inputs in training
+    made.epoch = 50
+    output = made(a_batch(size, scale))
+    output.loss.backward()
+    assert output.loss.isfinite()
+    assert all(parameter.grad.isfinite().all() for parameter in made.parameters())
+    assert output.logits.isfinite().all()
+    assert not output.logits.requires_grad
+    assert not output.quality.requires_grad
+    assert output.quality.shape == (size,)
+    assert ((output.quality >= 0) & (output.quality <= 1)).all()
+    assert output.scalars["kept"].item() == pytest.approx(max(size // 10, 1) / size)
+
+
+@BOTH
+def test_both_networks_learn_in_training_mode_with_two_samples(method):
+    made = method(a_task(), method.Settings(noise_rate=0.5))
+    made(a_batch(2)).loss.backward()
+    assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in made.parameters())
+    assert made.second[3].bias.grad.any()
+
+
+@BOTH
+def test_the_choice_is_that_of_the_whole_batch_where_processes_share_it(method):
+    whole = a_batch(11)
+    made = method(a_task(), method.Settings(noise_rate=0.4)).eval()
+    made.epoch = 50
+    gathered = []
+    made.gather_over_processes = lambda batch, rows: (gathered.append(rows), (batch.index, rows))[1]
+    wanted = made(whole)
+    total, qualities = 0.0, []
+    for start, stop in ((0, 6), (6, 11)):
+        answers = iter(gathered[:2])
+        made.gather_over_processes = lambda batch, rows, answers=answers: (whole.index, next(answers))
+        part = Batch(whole.inputs[start:stop], whole.labels[start:stop], whole.index[start:stop], whole.generator,
+                     Rows(start, stop, 11))  # fmt: skip
+        output = made(part)
+        total += output.loss.item() * (stop - start) / 11
+        qualities += output.quality.tolist()
+    assert total == pytest.approx(wanted.loss.item(), rel=1e-5)
+    assert qualities == pytest.approx(wanted.quality.tolist(), rel=1e-5)
+    assert all(rows.shape == (11, 1) and not rows.requires_grad for rows in gathered)
+
+
+@BOTH
+def test_a_checkpoint_holds_both_networks(method):
+    made, other = (method(a_task(), method.Settings(noise_rate=0.2)) for _ in range(2))
+    with torch.no_grad():
+        made.second[3].bias.add_(1)
+    other.load_state_dict(made.state_dict())
+    assert other.second[3].bias.equal(made.second[3].bias)
