@@ -111,7 +111,7 @@ def test_an_image_folder_with_a_broken_file(run, refused, tmp_path):
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        (("--recipe", "smal"), "no recipe 'smal'; there are paper-cifar10"),
+        (("--recipe", "smal"), "no recipe 'smal'; there are ce-cifar10"),
         (("--recipe", "none.toml"), "no such recipe file: 'none.toml'"),
         (("--set", "train.epohcs=3"), "no setting 'train.epohcs'; there are train.epochs"),
         (("--set", "train.epochs=many"), "setting train.epochs: "),

@@ -438,3 +438,15 @@ def test_importing_findings_brings_neither_torch_nor_pandas():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "set()"
+
+
+def test_another_score_than_the_probability_of_the_given_label():
+    ledger = Ledger(3, 2)
+    ledger.record([0, 1, 2], [[0.9, 0.1], [0.2, 0.8], [0.4, 0.6]], 0)
+    found = Findings.from_ledger(ledger, [0, 0, 1], quality=[0.1, 0.7, np.nan])
+    assert found.is_label_issue.tolist() == [True, False, False]
+    assert found.label_quality[:2].tolist() == pytest.approx([0.1, 0.7])
+    assert found.suggested_labels.tolist() == [0, 1, 1]  # by probability, whatever the score
+    for wrong in ([0.1, 0.2], [0.1, 0.2, 1.5]):
+        with pytest.raises(InputError, match=r"quality must be 3 numbers in 0\.\.1"):
+            Findings.from_ledger(ledger, [0, 0, 1], quality=wrong)

@@ -86,12 +86,16 @@ class Verdict(Settings):
 
 
 class Pseudo(Settings):
-    """The second stage: a fresh network on kept labels and pseudo-labels."""
+    """The second part of `jnpl train`: a fresh network on kept labels and pseudo-labels."""
 
-    mode: Literal["paper", "nlnl"] = Field("paper", description="one step, or two as the predecessor's code")
+    mode: Literal["paper", "nlnl"] | None = Field(
+        None, description="one step, or two as the predecessor's code; None: as the method's paper"
+    )
     soft: bool = Field(True, description="mean predictions as targets; false: their largest class")
-    class_weight: Literal["none", "nlnl"] = Field("none", description="nlnl: largest count / count of the targets")
-    train: Training
+    class_weight: Literal["none", "nlnl"] | None = Field(
+        None, description="nlnl: largest count / count of the targets; None: as the mode's source"
+    )
+    train: Training | None = Field(None, description="None: the plan of [train]")
 
 
 class Engine(Settings):
@@ -130,7 +134,7 @@ class Recipe(Settings):
         default_factory=lambda: _of_its_method({"name": _METHOD})
     )
     verdict: Verdict = Verdict()
-    pseudo: Pseudo | None = Field(None, description="None: the plan of train, where the method has such a stage")
+    pseudo: Pseudo | None = Field(None, description="None: as the method's paper, if it has such a part")
     engine: Engine = Engine()
 
     def plan(self, stage: str) -> Training:

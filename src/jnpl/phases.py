@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from jnpl.config import Pseudo
 
@@ -22,26 +22,39 @@ class Phase(NamedTuple):
     select: bool = False  # ends with the weights that did best on validation data
 
 
-def pseudo_settings(recipe: Recipe, method: type[Method]) -> Pseudo | None:
-    """How `jnpl train` goes on after a method: as the recipe says, or else as the method's paper, with its plan."""
-    if recipe.pseudo is not None:
-        return recipe.pseudo
-    if method.pseudo is None:
+class Second(NamedTuple):
+    """How `jnpl train` goes on after the filter."""
+
+    mode: Literal["paper", "nlnl"]
+    soft: bool
+    by_class: bool
+    plan: Training
+
+    def facts(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {**self._asdict(), "plan": self.plan.model_dump(mode="json")}
+
+
+def second_part(recipe: Recipe, method: type[Method]) -> Second | None:
+    """As the recipe says, and where it is silent as the method's paper; None if neither has such a part."""
+    if recipe.pseudo is None and method.pseudo is None:
         return None
-    weight = "nlnl" if method.pseudo == "nlnl" else "none"
-    return Pseudo(mode=method.pseudo, class_weight=weight, train=recipe.train)
+    said = recipe.pseudo or Pseudo()
+    mode = said.mode or method.pseudo or "paper"
+    weight = said.class_weight or ("nlnl" if mode == "nlnl" else "none")
+    return Second(mode, said.soft, weight == "nlnl", said.train or recipe.train)
 
 
-def make_phases(recipe: Recipe, method: Method, pseudo: Pseudo | None) -> list[Phase]:
+def make_phases(recipe: Recipe, method: Method, second: Second | None) -> list[Phase]:
     """The stages of the method, then one step with pseudo-labels, or two."""
     phases = [
         Phase(stage.name, recipe.plan(stage.name), number, fresh=stage.fresh and number > 0, select=stage.select)
         for number, stage in enumerate(method.stages)
     ]
-    if pseudo is None:
+    if second is None:
         return phases
-    names = ["pseudo"] if pseudo.mode == "paper" else ["pseudo-1", "pseudo-2"]
-    steps = [Phase(name, pseudo.train, number, pseudo=True, fresh=True) for number, name in enumerate(names)]
+    names = ["pseudo"] if second.mode == "paper" else ["pseudo-1", "pseudo-2"]
+    steps = [Phase(name, second.plan, number, pseudo=True, fresh=True) for number, name in enumerate(names)]
     return phases + steps
 
 

@@ -93,7 +93,9 @@ def sample_weights(probs: Floats, *, by_class: bool) -> Floats:
     """
     taught = ~np.asarray(np.isnan(probs).any(axis=1))
     if not taught.any():
-        raise InputError("no label was kept and no sample predicted: there is nothing to teach")
+        raise InputError(
+            "no label was kept, so there is nothing to teach: train longer, or with a lower verdict.threshold"
+        )
     weights = np.where(taught, np.float32(1), np.float32(0))
     if by_class:
         largest = np.where(taught, np.nan_to_num(probs).argmax(1), 0)

@@ -14,7 +14,7 @@ from jnpl.errors import InputError, require
 from jnpl.interrupt import watch
 from jnpl.methods.registry import METHODS
 from jnpl.noisy_labels import NoisyLabels
-from jnpl.phases import pseudo_settings
+from jnpl.phases import second_part
 from jnpl.run_folder import RunFolder
 from jnpl.session import Every, Session
 
@@ -95,9 +95,8 @@ def find(
     folder = RunFolder(out)
     settings = recipe.model_dump(mode="json", exclude={"engine", "description"})
     identity = {"seed": seed, "data": source.name, "fingerprint": source.fingerprint(), "recipe": settings}
-    second = pseudo_settings(recipe, METHODS[recipe.method.name]) if classify else None
-    if second is not None:
-        identity["second"] = second.model_dump(mode="json")
+    second = second_part(recipe, METHODS[recipe.method.name]) if classify else None
+    identity["second"] = None if second is None else second.facts()
     identity["precision"] = recipe.engine.precision  # the one engine setting that changes the numbers for good
     done = _agree(fabric, lambda: folder.open(identity))
     if done is not None:

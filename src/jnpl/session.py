@@ -22,16 +22,17 @@ from jnpl.methods import registry
 from jnpl.methods.base import Task
 from jnpl.methods.pseudo_label import PseudoLabel
 from jnpl.models.build import build
-from jnpl.phases import Phase, make_phases, same_network
+from jnpl.phases import Phase, make_phases
 from jnpl.train import Books, Progress, Watcher, accuracy, train
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
     from torch import nn
 
-    from jnpl.config import Pseudo, Recipe
+    from jnpl.config import Recipe
     from jnpl.data.source import Source
     from jnpl.methods.base import Method
+    from jnpl.phases import Second
     from jnpl.progress import Reporter
     from jnpl.run_folder import RunFolder
 
@@ -58,11 +59,12 @@ class Session(Watcher):
         report: Reporter,
         *,
         strict: bool,
-        second: Pseudo | None = None,
+        second: Second | None = None,
     ) -> None:
         self.source, self.recipe, self.folder, self.seed, self.every = source, recipe, folder, seed, every
         self.fabric, self.report, self.wish, self.second = fabric, report, Wish(), second
-        self.feeds = make_feeds(source, recipe, fabric, seed, report.note, strict=strict)
+        validate = any(stage.select for stage in registry.METHODS[recipe.method.name].stages)
+        self.feeds = make_feeds(source, recipe, fabric, seed, report.note, strict=strict, validate=validate)
         self.prepared = self.feeds.train.prepared
         if second is not None and recipe.verdict.keep == "compact":
             raise InputError("pseudo-labels are whole predictions: they need verdict.keep = full, got compact")
@@ -71,13 +73,18 @@ class Session(Watcher):
                 "this recipe starts from pretrained weights: name a file with torchvision's keys by --weights"
             )
         self.model_name = recipe.model if recipe.model != "auto" else ("resnet8" if source.kind == "image" else "mlp")
-        self.task = Task(self._network, torch.from_numpy(source.labels), len(source.class_names), **_oracles(source))
+        rate, matrix = source.realised_noise()
+        self.task = Task(
+            self._network, torch.from_numpy(source.labels), len(source.class_names), rate,
+            None if matrix is None else torch.from_numpy(matrix),
+        )  # fmt: skip
         method = registry.make(self.task, recipe.method)
         self.phases = make_phases(recipe, method, second)
         self.progress = Progress()
         self._install(method)
         self.kept: dict[str, torch.Tensor] = {}  # the weights that did best on validation data in this phase
         self.kept_accuracy = -1.0
+        self.chosen: dict[str, float] = {}  # test accuracy of those weights
         self.findings: Findings | None = None
         self.seconds = 0.0
         self.lines: list[dict[str, Any]] = []
@@ -166,6 +173,7 @@ class Session(Watcher):
             if self.kept:
                 self.method.load_state_dict(self.kept, strict=False)
                 self.kept, self.kept_accuracy = {}, -1.0
+                self.chosen = self._tested()
             if self.progress.phase + 1 == len(self.phases):
                 return
             self.progress = Progress(self.progress.phase + 1, self.progress.total)
@@ -178,7 +186,7 @@ class Session(Watcher):
             mean[list(self.prepared.unreadable)] = np.nan
             self._install(self._pseudo_method(pseudo.targets(
                 self.source.labels, issues, mean, mode=self.second.mode, step=self.phase.number, soft=self.second.soft,
-                by_class=self.second.class_weight == "nlnl",
+                by_class=self.second.by_class,
             )))  # fmt: skip
             return
         self._aim()
@@ -234,11 +242,7 @@ class Session(Watcher):
         if len(self.phases) > 1:
             line = {"epoch": self.progress.total, "stage": phase.name, **line}
         share_buffers(self.method, self.fabric)
-        if self.feeds.test is not None:
-            each = accuracy(self.method, self.feeds.test, self.fabric)
-            line["test_accuracy"] = sum(each.values()) / len(each)
-            if len(each) > 1:
-                line |= {f"test_accuracy_{name}": value for name, value in each.items()}
+        line |= self._tested()
         if phase.select and self.feeds.validation is not None:
             line["validation_accuracy"] = self._select()
         self.lines.append(line)
@@ -251,6 +255,14 @@ class Session(Watcher):
         self.report.epoch(line)
         if self.every.epochs is not None and (self.progress.total + 1) % self.every.epochs == 0:
             snapshot.save(self, self.progress.next_epoch())
+
+    def _tested(self) -> dict[str, float]:
+        """Test accuracy: that of the network, or the mean of several, and each."""
+        if self.feeds.test is None:
+            return {}
+        each = accuracy(self.method, self.feeds.test, self.fabric)
+        mean = {"test_accuracy": sum(each.values()) / len(each)}
+        return mean | ({f"test_accuracy_{name}": value for name, value in each.items()} if len(each) > 1 else {})
 
     def _select(self) -> float:
         """Keep the networks' weights if they do better on validation data than any before in this phase."""
@@ -287,28 +299,3 @@ class Session(Watcher):
         """What model.json says of the network."""
         shape, transform = list(self.feeds.shape), self.feeds.transform_facts()
         return {"model": self.model_name, "input_shape": shape, "transform": transform}
-
-    def accuracies(self) -> dict[str, float]:
-        """Test accuracy of the last epoch, of each network where there are several, and of the best epoch."""
-        if self.feeds.test is None:
-            return {}
-        last = {name: value for name, value in self.lines[-1].items() if name.startswith("test_accuracy")}
-        start = sum(phase.plan.epochs for phase in self.phases[: same_network(self.phases, len(self.phases) - 1)])
-        last["best_test_accuracy"] = max(line["test_accuracy"] for line in self.lines[start:])
-        if self.phase.pseudo:
-            filtered = [line for line in self.lines if not str(line["stage"]).startswith("pseudo")]
-            last["filter_test_accuracy"] = filtered[-1]["test_accuracy"]
-        return last
-
-
-def _oracles(source: Source) -> dict[str, Any]:
-    """Realised noise rate and transition matrix, where true labels are known: for methods whose settings ask."""
-    if source.true_labels is None:
-        return {}
-    classes = len(source.class_names)
-    pairs = torch.from_numpy(source.true_labels * classes + source.labels)
-    counts = torch.bincount(pairs, minlength=classes * classes).reshape(classes, classes).float()
-    empty = counts.sum(1) == 0
-    counts[empty, empty] = 1
-    rate = float((source.labels != source.true_labels).mean())
-    return {"noise_rate": rate, "transition": counts / counts.sum(1, keepdim=True)}

@@ -11,6 +11,7 @@ from safetensors.torch import save_file
 from jnpl import metrics
 from jnpl.files import replacing, write_text
 from jnpl.findings import Findings
+from jnpl.phases import same_network
 
 if TYPE_CHECKING:
     from jnpl.config import Verdict
@@ -49,7 +50,26 @@ def results(session: Session) -> dict[str, Any]:
         known = {name: scores[name] for name in ("ap", "ap_clean", "relabel_accuracy")}
         # With all labels wrong AP is nan, which is no JSON.
         told |= {name: value for name, value in known.items() if not np.isnan(value)}
-    return told | session.accuracies()
+    return told | accuracies(session)
+
+
+def accuracies(session: Session) -> dict[str, float]:
+    """Test accuracy of the network that is left, of each where there are several, and of the best epoch.
+
+    It is the last epoch's, unless validation data chose another (`last_test_accuracy` is then the last epoch's).
+    """
+    if session.feeds.test is None:
+        return {}
+    lines, phases = session.lines, session.phases
+    last = {name: value for name, value in lines[-1].items() if name.startswith("test_accuracy")}
+    if session.phase.select and session.chosen:
+        last = {**session.chosen, "last_test_accuracy": last["test_accuracy"]}
+    start = sum(phase.plan.epochs for phase in phases[: same_network(phases, len(phases) - 1)])
+    last["best_test_accuracy"] = max(line["test_accuracy"] for line in lines[start:])
+    if session.phase.pseudo:
+        filtered = [line for line in lines if not str(line["stage"]).startswith("pseudo")]
+        last["filter_test_accuracy"] = filtered[-1]["test_accuracy"]
+    return last
 
 
 def write_model(session: Session, told: dict[str, Any]) -> None:

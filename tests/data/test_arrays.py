@@ -190,3 +190,16 @@ def test_npz_that_is_refused(tmp_path):
     (tmp_path / "b.npy").rename(tmp_path / "b.npz")
     with pytest.raises(InputError, match="has no array 'x'; its arrays are without names"):
         arrays.load(tmp_path / "b.npz")
+
+
+def test_validation_data():
+    x, y = np.arange(12.0).reshape(6, 2), ["a", "b", "a", "b", "a", "b"]
+    source = from_arrays(x, y, x_val=x[:3], y_val=["b", "b", "c"])
+    assert source.test is None
+    assert source.class_names == ("a", "b", "c")
+    assert source.validation.labels.tolist() == [1, 1, 2]
+    assert source.fingerprint() != from_arrays(x, y, class_names=["a", "b", "c"]).fingerprint()
+    with pytest.raises(InputError, match="x_val and y_val come together"):
+        from_arrays(x, y, x_val=x)
+    with pytest.raises(InputError, match=r"x_val has samples of shape \(1,\), but x of \(2,\)"):
+        from_arrays(x, y, x_val=x[:, :1], y_val=y)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jnpl.data.batches import evaluation, generator_for, order, own_rows
+from jnpl.data.batches import Groups, evaluation, generator_for, order, own_rows
 
 SAMPLES = np.array([3, 5, 8, 13, 21, 34, 55, 89, 144, 233])
 
@@ -85,3 +86,14 @@ def test_evaluation_goes_through_everything_in_order():
     assert [batch.tolist() for batch in evaluation(5, 2)] == [[0, 1], [2, 3], [4]]
     both = [torch.cat(list(evaluation(5, 2, rank, 2))) for rank in range(2)]
     assert torch.cat(both).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_groups_share_a_label_and_every_sample_comes_once():
+    labels = np.random.default_rng(0).integers(0, 3, 100)
+    batches = order(np.arange(100), 24, 0, 0, groups=Groups(labels, 4))
+    flat = torch.cat(batches).tolist()
+    assert sorted(flat) == list(range(100))
+    changes = sum(labels[a] != labels[b] for a, b in pairwise(flat))
+    assert changes <= 27  # 25 groups and at most 3 rests; a shuffle changes label 66 times
+    assert torch.cat(order(np.arange(100), 24, 0, 1, groups=Groups(labels, 4))).tolist() != flat
+    assert [len(batch) for batch in batches] == [24, 24, 24, 24, 4]

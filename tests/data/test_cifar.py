@@ -150,6 +150,9 @@ def test_the_last_of_each_class_validate(ten):
     root, images, labels = ten
     train = cifar.load("cifar10", root, val_size=10)
     val = cifar.load("cifar10", root, val_size=10, part="val")
+    assert (train.validation.inputs.values == val.inputs.values).all()
+    assert (train.validation.labels == val.labels).all()
+    assert (val.validation, cifar.load("cifar10", root).validation) == (None, None)
     assert train.ids.tolist() == list(range(10))
     assert val.ids.tolist() == list(range(10, 20))
     assert np.array_equal(val.inputs.values, images[10:])

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jnpl.data.source import Array, Labels
 
 NEEDED = ("x", "y")
-OPTIONAL = ("y_true", "x_test", "y_test", "class_names")
+OPTIONAL = ("y_true", "x_test", "y_test", "x_val", "y_val", "class_names")
 _CHUNK = 1024  # samples looked at together: a check of a large array must not double it
 
 
@@ -29,40 +29,48 @@ def from_arrays(
     y_true: Any = None,
     x_test: Any = None,
     y_test: Any = None,
+    x_val: Any = None,
+    y_val: Any = None,
     class_names: Sequence[str] | Sequence[int] | None = None,
     name: str = "arrays",
 ) -> Source:
     """Data from arrays, tensors or lists: x (N, F) or images, y (N,), y_true (N,), x_test (M, ...), y_test (M,).
 
-    `x` is read as `as_inputs` says. Labels are names or whole numbers. With `class_names` they are names from it,
-    or positions in it; without, the classes are what `y`, `y_true` and `y_test` hold, in sorted order.
+    `x_val` and `y_val` are for methods that choose between their networks. `x` is read as `as_inputs` says. Labels are
+    names or whole numbers. With `class_names` they are names from it, or positions in it; without, the classes are
+    what all the labels hold, in sorted order.
 
     >>> source = from_arrays([[0.5, 1], [2, 3], [4, 5]], ["dog", "cat", "dog"])
     >>> source.labels, source.class_names, source.kind
     (array([1, 0, 1]), ('cat', 'dog'), 'vector')
     """
     inputs = as_inputs(x, "x")
-    if (x_test is None) != (y_test is None):
-        raise InputError("x_test and y_test come together: one of them is missing")
     given = {"y": _matching(y, "y", inputs, "x")}
     if y_true is not None:
         given["y_true"] = _matching(y_true, "y_true", inputs, "x")
-    held_out = None if x_test is None else as_inputs(x_test, "x_test")
-    if held_out is not None:
+    others: dict[str, Array] = {}
+    for part, x_part, y_part in (("test", x_test, y_test), ("val", x_val, y_val)):
+        if (x_part is None) != (y_part is None):
+            raise InputError(f"x_{part} and y_{part} come together: one of them is missing")
+        if x_part is None:
+            continue
+        held_out = as_inputs(x_part, f"x_{part}")
         if held_out.shape[1:] != inputs.shape[1:]:
-            raise InputError(f"x_test has samples of shape {held_out.shape[1:]}, but x of {inputs.shape[1:]}")
-        given["y_test"] = _matching(y_test, "y_test", held_out, "x_test")
+            raise InputError(f"x_{part} has samples of shape {held_out.shape[1:]}, but x of {inputs.shape[1:]}")
+        given[f"y_{part}"] = _matching(y_part, f"y_{part}", held_out, f"x_{part}")
+        others[part] = held_out
     labels, classes = number_together(given, class_names)
-    test = None
-    if held_out is not None:
-        ids = np.arange(len(held_out))
-        test = Source(f"{name}/test", InMemory(held_out), labels["y_test"], classes, ids)
+    held = {
+        part: Source(f"{name}/{part}", InMemory(values), labels[f"y_{part}"], classes, np.arange(len(values)))
+        for part, values in others.items()
+    }
     ids = np.arange(len(inputs))
-    return Source(name, InMemory(inputs), labels["y"], classes, ids, labels.get("y_true"), test)
+    return Source(name, InMemory(inputs), labels["y"], classes, ids, labels.get("y_true"), held.get("test"),
+                  validation=held.get("val"))  # fmt: skip
 
 
 def load(path: str | Path) -> Source:
-    """Data from an .npz with the arrays x and y, and optionally y_true, x_test, y_test and class_names."""
+    """Data from an .npz with x and y, and optionally y_true, x_test, y_test, x_val, y_val and class_names."""
     try:
         with Path(path).open("rb") as file:
             archive = np.load(file, allow_pickle=False)

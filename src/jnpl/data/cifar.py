@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tarfile
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Literal
 
@@ -119,7 +119,8 @@ def load(
     official archive, which is read without unpacking; if it is in neither form it is downloaded there.
     `val_size` holds out the last val_size / C images of each fine class, in the official order: with 5,000 of
     CIFAR-10, 4,500 per class to train and 500 to validate, the sizes of the predecessor (NLNL). The split hangs on
-    nothing else. `part` chooses the side; `ids` are positions in the official 50,000.
+    nothing else; the held-out part is the source's `validation`. `part` chooses the side; `ids` are positions in the
+    official 50,000.
     """
     layout = _LAYOUTS.get(name)
     if layout is None:
@@ -135,9 +136,14 @@ def load(
     column, fine = list(layout.names).index(labels), list(layout.names).index("fine")
     sides = held_out(heads[:, fine].astype(np.int64), len(layout.names["fine"][1]), val_size)
     kept = sides[part == "val"]
+    validation = None
+    if part == "train" and val_size:
+        other = sides[1]
+        validation = _source(f"{name} validation", images[other].copy(), heads[other, column], class_names, other)
     images = images[kept] if part == "val" else _moved_up(images, kept)
     test = _source(f"{name} test", test_images, test_heads[:, column], class_names, np.arange(len(test_heads)))
-    return _source(name, images, heads[kept, column], class_names, kept, test)
+    source = _source(name, images, heads[kept, column], class_names, kept, test)
+    return replace(source, validation=validation)
 
 
 def held_out(labels: Labels, num_classes: int, val_size: int) -> tuple[Labels, Labels]:

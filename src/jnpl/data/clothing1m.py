@@ -9,6 +9,7 @@ noisy_label_kv.txt, clean_label_kv.txt: a path and a label per line
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
@@ -42,7 +43,8 @@ def load(
 ) -> Source:
     """Load Clothing1M from `root`: N image files, labels (N,) in 14 classes, ids their paths, clean test as `test`.
 
-    `noisy_train` has the labels of the shops and no true ones; the other splits have those that people checked.
+    `noisy_train` has the labels of the shops and no true ones, and the clean `validation`; the other splits have
+    labels that people checked.
     `balanced` keeps as many of each class as the smallest has, or `per_class`, drawn with `seed`. Images are
     looked for when they are read: one that is missing or broken is left out then, and does not stop a run.
     """
@@ -57,7 +59,10 @@ def load(
         kept = balanced_subset(labels, len(CLASS_NAMES), per_class=per_class, seed=seed)
         keys, labels = keys[kept], labels[kept]
     test = None if split == "clean_test" else _source(folder, "clean_test", *_read_split(folder, "clean_test", clean))
-    return _source(folder, split, keys, labels, test)
+    source = _source(folder, split, keys, labels, test)
+    if split != "noisy_train" or not (folder / "clean_val_key_list.txt").is_file():
+        return source
+    return replace(source, validation=_source(folder, "clean_val", *_read_split(folder, "clean_val", clean)))
 
 
 def balanced_subset(labels: Labels, num_classes: int, *, per_class: int | None = None, seed: int = 0) -> Labels:

@@ -37,9 +37,16 @@ class Feeds(NamedTuple):
 
 
 def make_feeds(
-    source: Source, recipe: Recipe, fabric: Fabric, seed: int, note: Callable[[str], None], *, strict: bool
+    source: Source,
+    recipe: Recipe,
+    fabric: Fabric,
+    seed: int,
+    note: Callable[[str], None],
+    *,
+    strict: bool,
+    validate: bool = False,
 ) -> Feeds:
-    """Read, decode or map the data; `note` is told what is left out."""
+    """Read, decode or map the data, those for validation only if asked; `note` is told what is left out."""
     engine = recipe.engine
     here = max(fabric.world_size // engine.num_nodes, 1)  # processes on this machine share its cores
     workers = max(default_workers() // here, 1) if engine.workers is None else engine.workers
@@ -58,7 +65,8 @@ def make_feeds(
     def other(of: Source | None) -> Feed | None:
         return None if of is None else feed(bring(of, recipe.data.size), of)
 
-    return Feeds(feed(prepared, source), other(source.test), other(source.validation), transform, shape)
+    validation = other(source.validation) if validate else None
+    return Feeds(feed(prepared, source), other(source.test), validation, transform, shape)
 
 
 def _transform(prepared: Prepared, recipe: Recipe) -> tuple[Transform, tuple[int, ...]]:

@@ -126,6 +126,20 @@ class Source:
         """Images or vectors."""
         return self.inputs.kind
 
+    def realised_noise(self) -> tuple[float | None, npt.NDArray[np.float32] | None]:
+        """Share of wrong labels, and P(given = j | true = i) as (C, C); None where true labels are not known.
+
+        Oracles, for methods whose settings ask for them. The row of a class that nobody belongs to is the identity's.
+        """
+        if self.true_labels is None:
+            return None, None
+        classes = len(self.class_names)
+        pairs = np.bincount(self.true_labels * classes + self.labels, minlength=classes * classes)
+        counts = pairs.reshape(classes, classes).astype(np.float32)
+        empty = counts.sum(axis=1) == 0
+        counts[empty, empty] = 1
+        return float((self.labels != self.true_labels).mean()), counts / counts.sum(axis=1, keepdims=True)
+
     def fingerprint(self) -> str:
         """SHA-256 of ids, labels, class names, inputs and the test data: a run resumes only on the same data."""
         digest = hashlib.sha256(repr(self.class_names).encode())

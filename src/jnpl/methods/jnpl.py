@@ -29,6 +29,10 @@ class JNPL(Method):
         complements: Literal["sampled", "exhaustive"] = Field("sampled", description="drawn anew each step, or all")
         num_complements: int | None = Field(None, ge=1, description="None: the paper's 1, or 110 for 100 classes")
         gamma: float = Field(1.0, ge=0, description="exponent of NL+'s weight; 0: NL")
+        gamma_rise: tuple[float, float] | None = Field(
+            None, description="shares of the epochs between which gamma rises from 0; None: constant, as the paper"
+        )
+        pl_start: float = Field(0.0, ge=0, lt=1, description="share of the epochs before PL+ begins; 0 is the paper's")
         class_weight: Literal["none", "nlnl"] = Field("none", description="nlnl: largest count / count of given labels")
         pl_target: Literal["predicted", "given"] = Field("predicted", description="given: PL+ only where y-hat is y")
         pl_mean: Literal["selected", "batch"] = Field("selected", description="PL+ is a mean over these")
@@ -39,9 +43,16 @@ class JNPL(Method):
                 raise ValueError(f"num_complements goes with complements 'sampled', got {self.num_complements}")
             return self
 
+        @model_validator(mode="after")
+        def _gamma_rises(self) -> JNPL.Settings:
+            if self.gamma_rise is not None and not 0 <= self.gamma_rise[0] < self.gamma_rise[1] <= 1:
+                raise ValueError(f"gamma_rise takes two shares, 0 <= start < end <= 1, got {list(self.gamma_rise)}")
+            return self
+
     def __init__(self, task: Task, settings: Settings) -> None:
         super().__init__(task)
-        self.pl_mean = settings.pl_mean
+        self.pl_mean, self.pl_start = settings.pl_mean, settings.pl_start
+        self.gamma, self.gamma_rise = settings.gamma, settings.gamma_rise
         self.loss = JNPLLoss(
             task.num_classes,
             pl_weight=settings.pl_weight,
@@ -57,6 +68,10 @@ class JNPL(Method):
     def step(self, batch: Batch) -> StepOutput:
         """Look at one batch."""
         logits = self.model(batch.inputs)
+        if self.gamma_rise is not None:  # a departure: from random weights NL+ hardly moves on hard data, NL does
+            start, end = self.gamma_rise
+            risen = (self.epoch / self.epochs - start) / (end - start)
+            self.loss.negative.gamma = self.gamma * min(max(risen, 0.0), 1.0)
         draws = self.loss.draw(batch.labels, batch.generator, batch.rows)
         own = len(batch.labels)
         terms = self.loss.terms(logits, batch.labels, draws)
@@ -67,6 +82,7 @@ class JNPL(Method):
             counts = torch.stack([terms.selected, torch.full_like(terms.selected, own)]).float()
             counts = self.sum_over_processes(counts)
             pl_plus = terms.pl_plus_sum / counts[0].clamp_min(1) * (counts[1] / own)
-        loss = terms.nl_plus + self.loss.pl_weight * pl_plus
+        pl_weight = self.loss.pl_weight if self.epoch >= self.pl_start * self.epochs else 0.0
+        loss = terms.nl_plus + pl_weight * pl_plus
         share = terms.selected / own
         return StepOutput(loss, logits, {"nl_plus": terms.nl_plus, "pl_plus": pl_plus, "selected": share})

@@ -1,0 +1,314 @@
+"""All methods on 10,000 real CIFAR-10 images with 40 % wrong labels: last-epoch accuracy, filter AP, cost of an epoch.
+
+    python benchmarks/rivals.py --data DIR            # fill results/rivals, go on after a kill, write docs/rivals.md
+    python benchmarks/rivals.py --data DIR --cost     # seconds of an epoch, side by side, in results/rivals-cost.json
+    python benchmarks/rivals.py --table               # docs/rivals.md from the JSON alone
+
+Scale, the same for all: the first 10,000 training images at 16 pixels (2 x 2 means), resnet8, the first 5,000 test
+images, batches of 128, one thread a cell. A cell is a method, a noise and a seed; its JSON holds every setting.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from jnpl import __version__, noise
+from jnpl.config import Recipe, parse_recipe
+from jnpl.data import cifar
+from jnpl.data.feeds import make_feeds
+from jnpl.data.source import InMemory, Source
+from jnpl.learner import Learner
+from jnpl.ledger import Ledger
+from jnpl.look import TrainingSet
+from jnpl.methods import registry
+from jnpl.methods.base import Task
+from jnpl.methods.registry import METHODS
+from jnpl.models.build import build
+from jnpl.progress import Reporter
+from jnpl.run import Every, find, make_fabric
+from jnpl.train import Books, Progress, Watcher, train
+
+if TYPE_CHECKING:
+    from jnpl.methods.base import Method
+
+HERE = Path(__file__).parent
+RESULTS, COST, PAGE = HERE / "results" / "rivals", HERE / "results" / "rivals-cost.json", HERE.parent / "docs/rivals.md"
+NOISES = ("symm", "asymm")
+RATE, IMAGES, TEST = 0.4, 10_000, 5_000
+
+PLAN = {"epochs": 30, "lr": 0.1, "schedule": "cosine"}  # SGD, momentum 0.9, weight decay 1e-4
+HIGH = {"lr": 0.05, "schedule": "constant"}  # label-correcting methods hold the rate high
+ADAM = {**PLAN, "optimizer": "adam", "lr": 1e-3, "weight_decay": 0.0}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "ce": {},
+    "mae": {},
+    "gce": {},
+    "gce-truncated": {"method": {"name": "gce", "truncated": True, "prune_from": 12, "prune_every": 3}},
+    "sce": {},
+    "nce-rce": {"train": {**PLAN, "clip_norm": 5.0}},
+    "nfl-rce": {"train": {**PLAN, "clip_norm": 5.0}},
+    "co-teaching": {"train": ADAM, "method": {"noise_rate": "oracle", "ramp_epochs": 5}},
+    "jocor": {"train": ADAM, "method": {"noise_rate": "oracle", "ramp_epochs": 5}},
+    "nlnl": {
+        "method": {"complements": "exhaustive"},
+        "stages": {"nl": {"epochs": 20}, "selnl": {"epochs": 10, "lr": 0.05}, "selpl": {"epochs": 10, "lr": 0.02}},
+    },
+    "jnpl": {
+        "method": {
+            "complements": "exhaustive", "class_weight": "nlnl", "gamma_rise": [0.25, 1.0], "pl_start": 0.67,
+        },
+    },
+    "forward": {"stages": {"ce": {"epochs": 10}}},
+    "forward-oracle": {"method": {"name": "forward", "matrix": "oracle"}},
+    "m-correction": {"method": {"bootstrap_from": 10}},
+    "m-correction-sh": {
+        "method": {
+            "name": "m-correction", "variant": "MD-DYR-SH", "bootstrap_from": 10, "dynamic_epochs": 3,
+            "temperature_epochs": 15,
+        },
+    },
+    "limit": {"train": ADAM, "method": {"beta": 10.0}},
+    "limit-l": {"train": ADAM, "method": {"name": "limit", "kind": "L", "beta": 10.0}},
+    "joint-optim": {"stages": {"labels": {"epochs": 20, **HIGH}}},
+    "metacleaner": {},
+    "mlnt": {
+        "method": {
+            "iterations": 2, "label_sets": 2, "inner_lr": 0.2, "warm_up_steps": 158, "ramp_steps": 395,
+            "meta_weight": 0.4,
+        },
+        "stages": {"ce": {"epochs": 8}, "mlnt-1": {"epochs": 10}, "mlnt-2": {"epochs": 10}},
+    },
+    "pencil": {
+        "method": {"label_lr": 5000.0},
+        "stages": {"ce": {"epochs": 8, **HIGH}, "labels": {"epochs": 15, **HIGH}, "classify": {"epochs": 10}},
+    },
+}  # fmt: skip
+ONE_NETWORK = ("mae", "gce", "sce", "nce-rce", "nfl-rce", "jnpl")  # at most 1.05 times the epoch of ce
+TWO_NETWORKS = ("co-teaching", "jocor")  # at most 2.1 times
+ASKED = dict.fromkeys(ONE_NETWORK, 1.05) | dict.fromkeys(TWO_NETWORKS, 2.1)
+
+
+def recipe_of(name: str) -> Recipe:
+    """The settings of a row as a recipe."""
+    own = SETTINGS[name]
+    method = {"name": name, **own.get("method", {})}
+    plan = own.get("train", PLAN)
+    return parse_recipe({
+        "model": "resnet8", "train": plan, "stages": own.get("stages", {}), "method": method,
+        "data": {"padding": 2}, "engine": {"accelerator": "cpu", "workers": 0},
+    })  # fmt: skip
+
+
+def data_of(root: Path, kind: str, seed: int) -> Source:
+    """CIFAR-10 at 16 pixels with wrong labels; true labels travel beside them."""
+    whole = cifar.load("cifar10", root, download=False)
+    if whole.test is None:
+        raise SystemExit("CIFAR-10 without its test set")
+    train_part, test_part = _smaller(whole, IMAGES), _smaller(whole.test, TEST)
+    if kind == "symm":
+        given = noise.symmetric(train_part.labels, RATE, 10, seed=seed)
+    else:
+        given = noise.asymmetric(train_part.labels, RATE, "cifar10", seed=seed)
+    return replace(train_part, name=f"cifar10-16px+{kind}40", labels=given, test=test_part)
+
+
+def _smaller(source: Source, count: int) -> Source:
+    if not isinstance(source.inputs, InMemory):
+        raise TypeError("CIFAR-10 is an array")
+    pixels = source.inputs.values[:count].reshape(count, 16, 2, 16, 2, 3).mean((2, 4)).round().astype("uint8")
+    labels = source.labels[:count]
+    return replace(source, inputs=InMemory(pixels), labels=labels, true_labels=labels.copy(), ids=source.ids[:count],
+                   test=None)  # fmt: skip
+
+
+def run_cell(root: Path, name: str, kind: str, seed: int, work: Path) -> None:
+    """Train one cell, where a killed one stopped, and write its JSON."""
+    torch.set_num_threads(1)
+    recipe, folder = recipe_of(name), work / f"{name}-{kind}-{seed}"
+    told = find(
+        data_of(root, kind, seed), recipe, folder, seed=seed, every=Every(seconds=60), strict=False, report=Reporter(),
+        classify=True,
+    )  # fmt: skip
+    if told is None:
+        return
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text("utf-8").splitlines()]
+    late = [line["test_accuracy"] for line in lines[-10:]]
+    told = {key: value for key, value in told.items() if key != "run"} | {"last_10_accuracy": statistics.mean(late)}
+    settings = recipe.model_dump(mode="json", exclude={"engine", "description"})
+    facts = {
+        "method": name, "noise": kind, "rate": RATE, "seed": seed, "images": IMAGES, "pixels": 16, "test_images": TEST,
+        "versions": {"jnpl": __version__, "torch": torch.__version__}, "settings": settings, "results": told,
+    }  # fmt: skip
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    draft = RESULTS / f".{name}-{kind}-{seed}.tmp"
+    draft.write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+    draft.rename(RESULTS / f"{name}-{kind}-{seed}.json")
+
+
+def run_all(args: argparse.Namespace) -> None:
+    """All cells that have no JSON yet, `--jobs` at a time; one that fails is told and does not stop the others."""
+    names = sorted(args.methods or SETTINGS, key=lambda name: name not in METHODS)  # variants come last
+    cells = [
+        (name, kind, seed) for seed in range(args.seeds) for name in names for kind in NOISES
+        if not (RESULTS / f"{name}-{kind}-{seed}.json").exists()
+    ]  # fmt: skip
+    args.work.mkdir(parents=True, exist_ok=True)
+    running: dict[subprocess.Popen[bytes], str] = {}
+    while cells or running:
+        while cells and len(running) < args.jobs:
+            name, kind, seed = cells.pop(0)
+            cell = f"{name}-{kind}-{seed}"
+            command = [sys.executable, __file__, "--data", str(args.data), "--work", str(args.work), "--cell", name,
+                       kind, str(seed)]  # fmt: skip
+            with (args.work / f"{cell}.log").open("ab") as log:
+                process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "OMP_NUM_THREADS": "1"})
+            running[process] = cell
+        time.sleep(1)
+        for process in [process for process in running if process.poll() is not None]:
+            cell = running.pop(process)
+            print(f"{cell}: {'done' if process.returncode == 0 else f'FAILED, see {args.work / cell}.log'}", flush=True)
+
+
+class Timed(Watcher):
+    """Lets the method look around before an epoch, as a run does."""
+
+    def __init__(self, method: Method, look: TrainingSet) -> None:
+        self.method, self.look = method, look
+
+    def before_epoch(self) -> None:
+        """Part of the method's cost."""
+        self.method.begin_epoch(self.look)
+
+
+def cost(root: Path, rounds: int) -> None:
+    """Seconds of an epoch of 2,560 images in a method's longest stage, methods in turn, `rounds` times."""
+    torch.set_num_threads(1)
+    whole = data_of(root, "symm", 0)
+    if not isinstance(whole.inputs, InMemory):
+        raise TypeError("CIFAR-10 is an array")
+    few = replace(
+        whole, inputs=InMemory(whole.inputs.values[:2560]), labels=whole.labels[:2560], ids=whole.ids[:2560],
+        true_labels=None, test=None,
+    )  # fmt: skip
+    epochs = {name: _epoch(few, name) for name in SETTINGS}
+    seconds: dict[str, list[float]] = {name: [] for name in SETTINGS}
+    for _ in range(rounds + 1):
+        for name, epoch in epochs.items():
+            seconds[name].append(epoch())
+    ce = statistics.median(seconds["ce"][1:])
+    ratios = {name: statistics.median(values[1:]) / ce for name, values in seconds.items()}
+    facts = {"torch": torch.__version__, "images": 2560, "pixels": 16, "rounds": rounds, "seconds": seconds,
+             "ratios": ratios}  # fmt: skip
+    COST.parent.mkdir(parents=True, exist_ok=True)
+    COST.write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+    for name, ratio in ratios.items():
+        asked = f"  (asked: {ASKED[name]}, {'met' if ratio <= ASKED[name] else 'missed'})" if name in ASKED else ""
+        print(f"{name:16} {ratio:6.2f} x CE{asked}")
+
+
+def _epoch(source: Source, name: str) -> Any:
+    """A function that trains an epoch and says how long it took."""
+    recipe = recipe_of(name)
+    fabric = make_fabric(recipe.engine)
+    feeds = make_feeds(source, recipe, fabric, 0, print, strict=False)
+
+    def network(number: int) -> torch.nn.Module:
+        net = build("resnet8", num_classes=10, input_shape=feeds.shape, seed=number)
+        return net.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
+
+    method = registry.make(Task(network, torch.from_numpy(source.labels), 10, noise_rate=RATE,
+                                transition=torch.eye(10)), recipe.method)  # fmt: skip
+    method.stage = min(1, len(method.stages) - 1)
+    plan = recipe.plan(method.stages[method.stage].name)
+    learner = Learner(method, plan, fabric)
+    books = Books.make(Ledger(len(source), 10))
+    feed = replace(feeds.train, group_size=method.group_size)
+    look = TrainingSet(feed, books.ledger, fabric)
+    # Half-way through its stage a method does what it is for.
+    method.epochs = plan.epochs
+    if isinstance(counter := getattr(method, "iteration", None), torch.Tensor):
+        counter.fill_(1_000_000)  # past MLNT's warm-up
+    state = {"epoch": plan.epochs // 2}
+
+    def epoch() -> float:
+        start = time.perf_counter()
+        method.epoch = state["epoch"]
+        one = plan.model_copy(update={"epochs": state["epoch"] + 1})
+        if not books.ledger.seen.any():  # some look back: there must be something to see
+            every = torch.arange(len(source))
+            books.ledger.record(every, torch.full((len(source), 10), 0.1), 0)
+        train(learner.wrapped, learner.wrapped_optimizer, feed, books, one, fabric, Progress(epoch=state["epoch"]),
+              Timed(method, look))  # fmt: skip
+        state["epoch"] += 1
+        return time.perf_counter() - start
+
+    return epoch
+
+
+def write_page() -> None:
+    """docs/rivals.md from the JSON files."""
+    cells = [json.loads(path.read_text("utf-8")) for path in sorted(RESULTS.glob("*.json"))]
+    ratios = json.loads(COST.read_text("utf-8"))["ratios"] if COST.exists() else {}
+    rows = []
+    for name in SETTINGS:
+        texts = []
+        for kind in NOISES:
+            own = [cell["results"] for cell in cells if (cell["method"], cell["noise"]) == (name, kind)]
+            texts += [_spread([result[key] for result in own]) for key in ("test_accuracy", "best_test_accuracy", "ap")]
+        epochs = [cell["results"]["epochs"] for cell in cells if cell["method"] == name]
+        rows.append([name, *texts, str(epochs[0]) if epochs else "-", f"{ratios[name]:.2f}" if name in ratios else "-"])
+    seeds = sorted({cell["seed"] for cell in cells})
+    head = ["method", "symm: accuracy", "(best epoch)", "AP", "asymm: accuracy", "(best epoch)", "AP", "epochs",
+            "epoch / CE's"]  # fmt: skip
+    table = "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
+    template = (HERE / "rivals.md.in").read_text("utf-8")
+    PAGE.write_text(template.replace("{table}", table).replace("{seeds}", ", ".join(map(str, seeds))), "utf-8")
+
+
+def _spread(values: list[float]) -> str:
+    if not values:
+        return "-"
+    mean = f"{statistics.mean(values):.3f}"
+    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.3f}"
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="folder with CIFAR-10's binary version")
+    parser.add_argument("--work", type=Path, default=Path("runs/rivals"), help="run folders and logs")
+    parser.add_argument("--jobs", type=int, default=2, help="cells at a time")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--methods", nargs="*", choices=list(SETTINGS))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--cost", action="store_true")
+    parser.add_argument("--table", action="store_true")
+    parser.add_argument("--cell", nargs=3)
+    args = parser.parse_args()
+    if args.table:
+        write_page()
+        return
+    if args.data is None:
+        parser.error("--data DIR: where CIFAR-10's binary version lies")
+    if args.cell:
+        run_cell(args.data, args.cell[0], args.cell[1], int(args.cell[2]), args.work)
+    elif args.cost:
+        cost(args.data, args.rounds)
+    else:
+        run_all(args)
+        write_page()
+
+
+if __name__ == "__main__":
+    main()
