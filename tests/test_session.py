@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import quick
 import torch
 
 from jnpl import Findings, noise, session
 from jnpl.config import load_recipe
 from jnpl.data.arrays import from_arrays
 from jnpl.errors import InputError
-from jnpl.interrupt import Interrupted
 from jnpl.methods import registry
 from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput
 from jnpl.progress import Reporter
@@ -37,11 +36,11 @@ def vectors(*, validation=False, samples=120):
     return from_arrays(x, given, y_true=labels, x_test=x[:40], y_test=labels[:40], **held)
 
 
-def go(out, *changes, source=None, every=None, classify=True):
+def go(out, *changes, source=None, every=None, classify=True, report=None):
     recipe = load_recipe("small", [*CHANGES, *changes])
     every = every or Every(epochs=1, seconds=None)
     source = source or vectors()
-    return find(source, recipe, out, seed=0, every=every, strict=False, report=Reporter(), classify=classify)
+    return find(source, recipe, out, seed=0, every=every, strict=False, report=report or Reporter(), classify=classify)
 
 
 def lines_of(run):
@@ -123,47 +122,17 @@ def test_a_fresh_stage_begins_with_network_of_its_number(staged, tmp_path, monke
     assert not started.equal(next(task.build(0).parameters()))
 
 
-class Stop(Reporter):
-    """Wishes to stop after so many steps."""
-
-    def __init__(self, steps):
-        super().__init__()
-        self.left = steps
-
-    def step(self, progress, lr):
-        self.left -= 1
-        if self.left == 0:
-            self.session.wish.signal = 15
-        super().step(progress, lr)
-
-
-def stopped_and_resumed(out, steps, *changes, source, monkeypatch):
-    """A run that is stopped every `steps` steps until it is done."""
-    recipe = load_recipe("small", [*CHANGES, *changes])
-    real, stops = session.Session.__init__, 0
-
-    def init(self, *args, **kw):
-        real(self, *args, **kw)
-        self.report.session = self
-
-    monkeypatch.setattr(session.Session, "__init__", init)
-    told = None
-    while told is None:
-        with suppress(Interrupted):
-            told = find(source, recipe, out, seed=0, every=Every(epochs=None, seconds=None), strict=False,
-                        report=Stop(steps), classify=True)  # fmt: skip
-        stops += told is None
-    return told, stops
-
-
 @pytest.mark.parametrize("steps", [3, 4, 7])
 @pytest.mark.parametrize("name", ["staged", "jnpl", "nlnl"])
 def test_every_stage_resumes_exactly(staged, tmp_path, monkeypatch, name, steps):
     """Stopped again and again, inside and at the ends of stages and of the steps with pseudo-labels."""
     source = vectors()
     extra = ("method.name=nlnl", "method.complements=exhaustive") if name == "nlnl" else (f"method.name={name}",)
-    wanted = go(tmp_path / "peace", *extra, source=source, every=Every(epochs=None, seconds=None))
-    told, stops = stopped_and_resumed(tmp_path / "war", steps, *extra, source=source, monkeypatch=monkeypatch)
+    never = Every(epochs=None, seconds=None)
+    wanted = go(tmp_path / "peace", *extra, source=source, every=never)
+    told, stops = quick.stopped_and_resumed(
+        monkeypatch, lambda report: go(tmp_path / "war", *extra, source=source, every=never, report=report), steps
+    )
     assert stops >= 2
     ignored = ("run", "seconds")
     assert {k: v for k, v in told.items() if k not in ignored} == {k: v for k, v in wanted.items() if k not in ignored}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +16,16 @@ from safetensors.torch import save_file
 from jnpl import noise, session
 from jnpl.config import Recipe, parse_recipe
 from jnpl.data.arrays import from_arrays
+from jnpl.interrupt import Interrupted
 from jnpl.methods.registry import METHODS
 from jnpl.progress import Reporter
 from jnpl.run import Every, find
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jnpl.data.source import Source
+    from jnpl.train import Progress
 
 SHARED = 141  # samples for two processes: a last batch of 13, so that they and one process take the same steps
 OWN: dict[str, dict[str, Any]] = {
@@ -59,6 +64,37 @@ def data(kind: str = "vector", samples: int = 130) -> Source:
     given = noise.symmetric(labels, 0.3, 4, seed=0)
     held = {"x_test": x[:40], "y_test": labels[:40], "x_val": x[40:80], "y_val": labels[40:80]}
     return from_arrays(x, given, y_true=labels, **held)
+
+
+class Stop(Reporter):
+    """Wishes the session of its run to stop after so many steps."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__()
+        self.left = steps
+
+    def step(self, progress: Progress, lr: float) -> None:
+        """After every update of the weights."""
+        self.left -= 1
+        if self.left == 0:
+            self.session.wish.signal = 15
+        super().step(progress, lr)
+
+
+def stopped_and_resumed(monkeypatch: Any, run: Callable[[Reporter], Any], steps: int) -> tuple[Any, int]:
+    """What a run tells that is stopped every `steps` steps until it is done, and how often that was."""
+    real, stops, told = session.Session.__init__, 0, None
+
+    def init(self: session.Session, *args: Any, **kwargs: Any) -> None:
+        real(self, *args, **kwargs)
+        self.report.session = self  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(session.Session, "__init__", init)
+    while told is None:
+        with suppress(Interrupted):
+            told = run(Stop(steps))
+        stops += told is None
+    return told, stops
 
 
 def main(out: Path) -> None:

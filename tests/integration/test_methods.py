@@ -10,7 +10,6 @@ import json
 import math
 import subprocess
 import sys
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -21,8 +20,6 @@ import quick
 import torch
 from safetensors.torch import load_file
 
-from jnpl import session
-from jnpl.interrupt import Interrupted
 from jnpl.methods.registry import METHODS
 from jnpl.progress import Reporter
 from jnpl.run import Every, find
@@ -71,20 +68,6 @@ def test_digits_with_forty_percent_wrong_labels(name, learnt):
         assert told["test_accuracy"] > learnt("ce")["test_accuracy"] + MARGIN
 
 
-class Stop(Reporter):
-    """Wishes to stop after so many steps."""
-
-    def __init__(self, steps):
-        super().__init__()
-        self.left = steps
-
-    def step(self, progress, lr):
-        self.left -= 1
-        if self.left == 0:
-            self.session.wish.signal = 15
-        super().step(progress, lr)
-
-
 def train(name, out, report=None, model="mlp", kind="vector", samples=130):
     return find(
         quick.data(kind, samples), quick.recipe_of(name, model), out, seed=0, every=Every(epochs=None, seconds=None),
@@ -96,17 +79,7 @@ def train(name, out, report=None, model="mlp", kind="vector", samples=130):
 def test_every_method_resumes_exactly(name, tmp_path, monkeypatch):
     """Stopped every 7 steps, in the middle of epochs of 4 or 5 and of all stages: the same bits."""
     wanted = train(name, tmp_path / "peace")
-    real, stops, told = session.Session.__init__, 0, None
-
-    def init(self, *args, **kw):
-        real(self, *args, **kw)
-        self.report.session = self
-
-    monkeypatch.setattr(session.Session, "__init__", init)
-    while told is None:
-        with suppress(Interrupted):
-            told = train(name, tmp_path / "war", Stop(7))
-        stops += told is None
+    told, stops = quick.stopped_and_resumed(monkeypatch, lambda report: train(name, tmp_path / "war", report), 7)
     assert stops >= 1
     for file in ("model.safetensors", "findings.parquet"):
         assert (tmp_path / "war" / file).read_bytes() == (tmp_path / "peace" / file).read_bytes(), file

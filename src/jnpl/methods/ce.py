@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jnpl import functional as JF
-from jnpl.methods.base import Method, MethodSettings, StepOutput, Task
+from jnpl.methods.base import MethodSettings, Task
+from jnpl.methods.plain import PlainLoss
 
 if TYPE_CHECKING:
-    from jnpl.data.batches import Batch
+    from torch import Tensor
 
 
-class CE(Method):
+class CE(PlainLoss):
     """Positive learning with the given labels (Eq. 1), the mean over the batch."""
 
     paper = "the baseline of all"
@@ -24,7 +25,6 @@ class CE(Method):
     def __init__(self, task: Task, _settings: Settings) -> None:
         super().__init__(task)
 
-    def step(self, batch: Batch) -> StepOutput:
-        """Look at one batch."""
-        logits = self.model(batch.inputs)
-        return StepOutput(JF.pl(logits, batch.labels).mean(), logits, {})
+    def losses(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """(B, C), (B,) -> (B,)."""
+        return JF.pl(logits, labels)

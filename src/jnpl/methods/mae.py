@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jnpl import functional as JF
-from jnpl.methods.base import Method, MethodSettings, StepOutput, Task
+from jnpl.methods.base import MethodSettings, Task
+from jnpl.methods.plain import PlainLoss
 
 if TYPE_CHECKING:
-    from jnpl.data.batches import Batch
+    from torch import Tensor
 
 
-class MAE(Method):
+class MAE(PlainLoss):
     """sum_k |p_k - [k = y]| = 2 (1 - p_y), the mean over the batch. Some code has half of it, and half the pull."""
 
     paper = "Ghosh et al., AAAI 2017"
@@ -24,7 +25,6 @@ class MAE(Method):
     def __init__(self, task: Task, _settings: Settings) -> None:
         super().__init__(task)
 
-    def step(self, batch: Batch) -> StepOutput:
-        """Look at one batch."""
-        logits = self.model(batch.inputs)
-        return StepOutput(JF.mae(logits, batch.labels).mean(), logits, {})
+    def losses(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """(B, C), (B,) -> (B,)."""
+        return JF.mae(logits, labels)

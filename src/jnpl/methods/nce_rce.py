@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from jnpl import functional as JF
-from jnpl.methods.base import Method, MethodSettings, StepOutput, Task
+from jnpl.methods.base import MethodSettings, Task
+from jnpl.methods.plain import PlainLoss
 
 if TYPE_CHECKING:
-    from jnpl.data.batches import Batch
+    from torch import Tensor
 
 
-class NCERCE(Method):
+class NCERCE(PlainLoss):
     """alpha NCE + beta RCE with the given labels, the mean over the batch."""
 
     paper = "Ma et al., ICML 2020"
@@ -29,7 +30,6 @@ class NCERCE(Method):
         super().__init__(task)
         self.alpha, self.beta = settings.alpha, settings.beta
 
-    def step(self, batch: Batch) -> StepOutput:
-        """Look at one batch."""
-        logits = self.model(batch.inputs)
-        return StepOutput(JF.nce_rce(logits, batch.labels, self.alpha, self.beta).mean(), logits, {})
+    def losses(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """(B, C), (B,) -> (B,)."""
+        return JF.nce_rce(logits, labels, self.alpha, self.beta)

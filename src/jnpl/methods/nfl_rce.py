@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from jnpl import functional as JF
-from jnpl.methods.base import Method, MethodSettings, StepOutput, Task
+from jnpl.methods.base import MethodSettings, Task
+from jnpl.methods.plain import PlainLoss
 
 if TYPE_CHECKING:
-    from jnpl.data.batches import Batch
+    from torch import Tensor
 
 
-class NFLRCE(Method):
+class NFLRCE(PlainLoss):
     """alpha NFL + beta RCE with the given labels, the mean over the batch."""
 
     paper = "Ma et al., ICML 2020"
@@ -30,7 +31,6 @@ class NFLRCE(Method):
         super().__init__(task)
         self.alpha, self.beta, self.gamma = settings.alpha, settings.beta, settings.gamma
 
-    def step(self, batch: Batch) -> StepOutput:
-        """Look at one batch."""
-        logits = self.model(batch.inputs)
-        return StepOutput(JF.nfl_rce(logits, batch.labels, self.alpha, self.beta, self.gamma).mean(), logits, {})
+    def losses(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """(B, C), (B,) -> (B,)."""
+        return JF.nfl_rce(logits, labels, self.alpha, self.beta, self.gamma)

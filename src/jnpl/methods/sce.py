@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from jnpl import functional as JF
-from jnpl.methods.base import Method, MethodSettings, StepOutput, Task
+from jnpl.methods.base import MethodSettings, Task
+from jnpl.methods.plain import PlainLoss
 
 if TYPE_CHECKING:
-    from jnpl.data.batches import Batch
+    from torch import Tensor
 
 
-class SCE(Method):
+class SCE(PlainLoss):
     """alpha CE + beta RCE with the given labels, the mean over the batch."""
 
     paper = "Wang et al., ICCV 2019"
@@ -29,7 +30,6 @@ class SCE(Method):
         super().__init__(task)
         self.alpha, self.beta = settings.alpha, settings.beta
 
-    def step(self, batch: Batch) -> StepOutput:
-        """Look at one batch."""
-        logits = self.model(batch.inputs)
-        return StepOutput(JF.sce(logits, batch.labels, self.alpha, self.beta).mean(), logits, {})
+    def losses(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """(B, C), (B,) -> (B,)."""
+        return JF.sce(logits, labels, self.alpha, self.beta)

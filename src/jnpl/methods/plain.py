@@ -1,0 +1,26 @@
+"""Methods that are a loss of the given labels and nothing else."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING
+
+from jnpl.methods.base import Method, StepOutput
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from jnpl.data.batches import Batch
+
+
+class PlainLoss(Method):
+    """One network, one stage; the mean of a loss over the batch."""
+
+    @abstractmethod
+    def losses(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """(B, C), (B,) -> (B,)."""
+
+    def step(self, batch: Batch) -> StepOutput:
+        """Look at one batch."""
+        logits = self.model(batch.inputs)
+        return StepOutput(self.losses(logits, batch.labels).mean(), logits, {})
