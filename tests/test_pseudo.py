@@ -50,7 +50,9 @@ def test_samples_never_predicted_are_out():
     mean[[1, 2]] = np.nan
     for soft in (True, False):
         taught = pseudo.targets(LABELS, ISSUE, mean, mode="paper", soft=soft)
-        assert taught.weights.tolist() == [1, 0, 1, 1, 1]  # sample 2 keeps its given label
+        assert taught.weights.tolist() == [1, 0, 0, 1, 1]  # sample 2 too, although no issue: it cannot be read
+        first = pseudo.targets(LABELS, ISSUE, mean, mode="nlnl", soft=soft, by_class=True)
+        assert first.weights.tolist() == [1, 0, 0, 0, 1]
         assert pseudo.targets(LABELS, ISSUE, mean, mode="nlnl", step=1, soft=soft).weights.tolist() == [1, 0, 0, 1, 1]
     with pytest.raises(InputError, match="nothing to teach"):
         pseudo.targets(LABELS, np.ones(5, bool), MEAN, mode="nlnl")

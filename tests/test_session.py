@@ -173,9 +173,10 @@ def test_a_find_run_is_not_taken_for_a_train_run(tmp_path):
         go(tmp_path / "run", source=source)
 
 
-def test_pseudo_labels_need_whole_predictions(tmp_path):
-    with pytest.raises(InputError, match=r"they need verdict\.keep = full, got compact"):
-        go(tmp_path / "run", "verdict.keep=compact")
+@pytest.mark.parametrize(("name", "who"), [("jnpl", "pseudo-labels need"), ("joint-optim", "joint-optim needs")])
+def test_whole_predictions_are_asked_for_before_the_first_step(name, who, tmp_path):
+    with pytest.raises(InputError, match=f"{who} whole predictions of past epochs: verdict.keep = full, got compact"):
+        go(tmp_path / "run", "verdict.keep=compact", f"method.name={name}")
 
 
 def test_two_networks_are_told_apart_and_averaged(tmp_path):

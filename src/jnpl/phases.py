@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from jnpl.config import Pseudo
+from jnpl.errors import InputError
 
 if TYPE_CHECKING:
     from jnpl.config import Recipe, Training
@@ -47,6 +48,11 @@ def second_part(recipe: Recipe, method: type[Method]) -> Second | None:
 
 def make_phases(recipe: Recipe, method: Method, second: Second | None) -> list[Phase]:
     """The stages of the method, then one step with pseudo-labels, or two."""
+    known = [stage.name for stage in method.stages]
+    for name in recipe.stages:
+        if name not in known:  # a stage of the method, but not with these settings
+            told = f"with these settings {recipe.method.name} has {', '.join(known)}"
+            raise InputError(f"setting stages.{name}: {told}")
     phases = [
         Phase(stage.name, recipe.plan(stage.name), number, fresh=stage.fresh and number > 0, select=stage.select)
         for number, stage in enumerate(method.stages)

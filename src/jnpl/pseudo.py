@@ -46,6 +46,7 @@ def targets(
         probs = kept(labels, is_label_issue, mean_probs.shape[1])
     else:
         probs = predicted(mean_probs, soft=soft)
+    probs[np.isnan(mean_probs).any(axis=1)] = np.nan  # never seen, or not to be read: not taught, not counted
     return Targets(probs, sample_weights(probs, by_class=by_class), mode == "nlnl" and step == 0)
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from jnpl.config import Recipe
+    from jnpl.data.feed import Feed
     from jnpl.data.source import Source
     from jnpl.methods.base import Method
     from jnpl.phases import Second
@@ -63,11 +64,12 @@ class Session(Watcher):
     ) -> None:
         self.source, self.recipe, self.folder, self.seed, self.every = source, recipe, folder, seed, every
         self.fabric, self.report, self.wish, self.second = fabric, report, Wish(), second
-        validate = any(stage.select for stage in registry.METHODS[recipe.method.name].stages)
-        self.feeds = make_feeds(source, recipe, fabric, seed, report.note, strict=strict, validate=validate)
+        self.feeds = make_feeds(source, recipe, fabric, seed, report.note, strict=strict)
         self.prepared = self.feeds.train.prepared
-        if second is not None and recipe.verdict.keep == "compact":
-            raise InputError("pseudo-labels are whole predictions: they need verdict.keep = full, got compact")
+        whole = second is not None or registry.METHODS[recipe.method.name].looks_back
+        if whole and recipe.verdict.keep == "compact":
+            who = "pseudo-labels need" if second is not None else f"{recipe.method.name} needs"
+            raise InputError(f"{who} whole predictions of past epochs: verdict.keep = full, got compact")
         if recipe.weights == "required":
             raise InputError(
                 "this recipe starts from pretrained weights: name a file with torchvision's keys by --weights"
@@ -80,6 +82,8 @@ class Session(Watcher):
         )  # fmt: skip
         method = registry.make(self.task, recipe.method)
         self.phases = make_phases(recipe, method, second)
+        selects = any(phase.select for phase in self.phases)
+        self.validation = self.feeds.validation() if selects else None
         self.progress = Progress()
         self._install(method)
         self.kept: dict[str, torch.Tensor] = {}  # the weights that did best on validation data in this phase
@@ -93,8 +97,9 @@ class Session(Watcher):
         size = sum(weight.numel() for weight in method.model.parameters())
         data = f"{source.name}: {len(source):,} samples, {self.task.num_classes} classes"
         report.note(f"{data}; {self.model_name}, {size:,} weights, on {fabric.device}")
-        if any(phase.select for phase in self.phases) and self.feeds.validation is None:
-            report.note(f"{recipe.method.name} has no validation data to choose by: it goes on with the last epoch's")
+        if selects and self.validation is None:
+            told = "has no validation data to choose by: it goes on with the last epoch's weights"
+            report.note(f"{recipe.method.name} {told}")
 
     def _network(self, number: int) -> nn.Module:
         """Network `number` of this run, with first weights of its own."""
@@ -243,8 +248,8 @@ class Session(Watcher):
             line = {"epoch": self.progress.total, "stage": phase.name, **line}
         share_buffers(self.method, self.fabric)
         line |= self._tested()
-        if phase.select and self.feeds.validation is not None:
-            line["validation_accuracy"] = self._select()
+        if phase.select and self.validation is not None:
+            line["validation_accuracy"] = self._select(self.validation)
         self.lines.append(line)
         if self.fabric.is_global_zero:
             self.folder.log(line)
@@ -264,16 +269,13 @@ class Session(Watcher):
         mean = {"test_accuracy": sum(each.values()) / len(each)}
         return mean | ({f"test_accuracy_{name}": value for name, value in each.items()} if len(each) > 1 else {})
 
-    def _select(self) -> float:
+    def _select(self, validation: Feed) -> float:
         """Keep the networks' weights if they do better on validation data than any before in this phase."""
-        if self.feeds.validation is None:
-            raise RuntimeError("there is no validation data to select by")
-        each = accuracy(self.method, self.feeds.validation, self.fabric)
+        each = accuracy(self.method, validation, self.fabric)
         mean = sum(each.values()) / len(each)
         if mean > self.kept_accuracy:
-            state = (
-                self.method.state_dict()
-            )  # without a dot in its name: state of samples or counters, not of a network
+            # No dot in a name: state of samples or a counter, not of a network.
+            state = self.method.state_dict()
             self.kept = {name: value.clone() for name, value in state.items() if "." in name}
             self.kept_accuracy = mean
         return mean

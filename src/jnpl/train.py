@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -171,7 +171,10 @@ def accuracy(method: Method, feed: Feed, fabric: Fabric) -> dict[str, float]:
         for name, logits in method.outputs(inputs).items():
             right[name] = right.get(name, 0) + int((logits.argmax(1) == labels).sum())
         seen += len(labels)
-    counts = torch.tensor([*right.values(), seen], dtype=torch.float64)
-    if fabric.world_size > 1:
-        counts = torch.as_tensor(fabric.all_reduce(counts.to(fabric.device), reduce_op="sum")).cpu()
-    return {name: float(count / counts[-1]) for name, count in zip(right, counts, strict=False)}
+    told: list[Any] = [(right, seen)]
+    if fabric.world_size > 1:  # by name: a process may have had no sample at all
+        told = [None] * fabric.world_size
+        torch.distributed.all_gather_object(told, (right, seen))
+    total = sum(each for _, each in told)
+    names = dict.fromkeys(name for counts, _ in told for name in counts)
+    return {name: sum(counts.get(name, 0) for counts, _ in told) / total for name in names}

@@ -102,8 +102,9 @@ def test_every_method_runs_on_images(name, tmp_path):
         json.loads(file.read_text())
 
 
-# Exact up to the order of sums. The others pair, mix or group samples of one process's part of a batch.
-LIKE_ONE = sorted(set(METHODS) - {"m-correction", "mlnt", "metacleaner"})
+# Exact up to the order of sums. The others pair, mix or group samples of one process's part of a batch; jnpl draws for
+# each place of a part, which missing samples shift (without any it is exact: test_processes.py).
+LIKE_ONE = sorted(set(METHODS) - {"m-correction", "mlnt", "metacleaner", "jnpl"})
 
 
 @pytest.fixture(scope="module")
@@ -128,8 +129,15 @@ def test_two_processes_hold_the_same_state(name, pair):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are launched with POSIX means")
+def test_a_process_without_a_test_sample_does_not_keep_the_other_waiting(pair):
+    told = json.loads((pair / "results.json").read_text())["alone"]
+    assert told["test_accuracy_network_1"] in (0.0, 1.0)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes are launched with POSIX means")
 @pytest.mark.parametrize("name", LIKE_ONE)
 def test_two_processes_learn_as_one(name, pair, tmp_path):
+    """Also where a tenth of the samples cannot be read, and shares are uneven."""
     train(name, tmp_path / "one", samples=quick.SHARED)
     one, two = (pd.read_parquet(run / "findings.parquet")["label_quality"] for run in (tmp_path / "one", pair / name))
     np.testing.assert_allclose(two, one, atol=2e-3)

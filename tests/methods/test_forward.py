@@ -94,10 +94,15 @@ def test_estimate_of_predictions_that_are_all_alike():
 
 
 def test_stages_follow_the_matrix():
-    assert [(stage.name, stage.fresh, stage.select) for stage in a_method().stages] == [
+    assert [(stage.name, stage.fresh, stage.select) for stage in a_method(select=True).stages] == [
         ("ce", False, True), ("forward", True, False)]  # fmt: skip
     assert [(stage.name, stage.fresh) for stage in a_method(matrix=MATRIX).stages] == [("forward", False)]
     assert len(Forward.stages) == 2
+
+
+def test_validation_data_choose_only_if_they_are_asked_to():
+    """CIFAR's and Clothing1M's have true labels, which this method does not claim to need."""
+    assert not any(stage.select for stage in (*a_method().stages, *Forward.stages))
 
 
 def test_first_stage_is_cross_entropy_and_the_second_starts_with_the_estimate():

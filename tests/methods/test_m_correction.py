@@ -364,7 +364,7 @@ def test_the_balance_is_the_whole_batchs_where_processes_share_it():
     wanted = class_balance(logits.log_softmax(1))
     (gradient,) = torch.autograd.grad(wanted, logits)
     everyone = logits.detach().softmax(1).sum(0)
-    method.sum_over_processes = lambda _: everyone
+    method.sum_over_processes = lambda tensor: everyone if tensor.ndim else torch.tensor(5.0)  # or samples of both
     got = torch.zeros_like(logits)
     for start, stop in ((0, 3), (3, 5)):
         part = logits[start:stop].log_softmax(1)

@@ -185,6 +185,7 @@ def test_the_choice_is_that_of_the_whole_batch_where_processes_share_it(method):
     made.gather_over_processes = lambda batch, rows: (gathered.append(rows), (batch.index, rows))[1]
     wanted = made(whole)
     total, qualities = 0.0, []
+    made.sum_over_processes = lambda _: torch.tensor(11.0)  # samples of both
     for start, stop in ((0, 6), (6, 11)):
         answers = iter(gathered[:2])
         made.gather_over_processes = lambda batch, rows, answers=answers: (whole.index, next(answers))

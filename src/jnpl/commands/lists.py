@@ -39,8 +39,7 @@ def methods(*, as_json: AsJson = False) -> None:
         typer.echo(json.dumps(rows))
         return
     for row in rows:
-        networks = f"{row['networks']} network{'' if row['networks'] == '1' else 's'}"
-        typer.echo(f"{row['name']:12} {row['paper']}; {networks}; needs: {row['needs']}")
+        typer.echo(f"{row['name']:12} {row['paper']}; networks: {row['networks']}; needs: {row['needs']}")
         typer.echo(f"{'':12} stages: {', '.join(row['stages'])}; score: {row['score']}")
 
 

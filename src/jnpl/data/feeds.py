@@ -27,7 +27,7 @@ class Feeds(NamedTuple):
 
     train: Feed
     test: Feed | None
-    validation: Feed | None
+    validation: Callable[[], Feed | None]  # read only when a method looks at them
     transform: Transform
     shape: tuple[int, ...]  # of what the network sees
 
@@ -44,9 +44,8 @@ def make_feeds(
     note: Callable[[str], None],
     *,
     strict: bool,
-    validate: bool = False,
 ) -> Feeds:
-    """Read, decode or map the data, those for validation only if asked; `note` is told what is left out."""
+    """Read, decode or map the data; `note` is told what is left out."""
     engine = recipe.engine
     here = max(fabric.world_size // engine.num_nodes, 1)  # processes on this machine share its cores
     workers = max(default_workers() // here, 1) if engine.workers is None else engine.workers
@@ -65,7 +64,7 @@ def make_feeds(
     def other(of: Source | None) -> Feed | None:
         return None if of is None else feed(bring(of, recipe.data.size), of)
 
-    validation = other(source.validation) if validate else None
+    validation = partial(other, source.validation)
     return Feeds(feed(prepared, source), other(source.test), validation, transform, shape)
 
 

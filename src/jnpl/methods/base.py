@@ -88,6 +88,7 @@ class Method(nn.Module, ABC):
     needs: ClassVar[str] = "nothing"
     score: ClassVar[str] = "probability of the given label, mean of the last 10 epochs"
 
+    looks_back: ClassVar[bool] = False  # asks for whole predictions of past epochs
     idle: ClassVar[bool] = False  # a step may leave parameters without a gradient
 
     stages: tuple[Stage, ...] = (Stage("train"),)
@@ -134,6 +135,12 @@ class Method(nn.Module, ABC):
     def outputs(self, inputs: Tensor) -> dict[str, Tensor]:
         """Logits (B, C) of each network worth testing, by name; test accuracy is the mean of theirs."""
         return {"model": self.predict(inputs)}
+
+    def whole(self, batch: Batch) -> int:
+        """Samples of the batch over all processes; `batch.rows`, for draws, also counts those that cannot be read."""
+        if batch.rows.stop - batch.rows.start == batch.rows.total:
+            return len(batch.labels)
+        return int(self.sum_over_processes(torch.tensor(float(len(batch.labels)), device=batch.labels.device)))
 
     def uniforms(self, batch: Batch, columns: int) -> Tensor:
         """(B, columns) draws in [0, 1), the same for a sample however many processes share the batch."""

@@ -37,7 +37,7 @@ class CoTeaching(SmallLoss):
         # The plain mean: the authors' code divides it by the number of samples once more, which Adam does not notice.
         loss_1 = self.mean_of(batch, losses_1, chosen_2)
         loss_2 = self.mean_of(batch, losses_2, chosen_1)
-        kept = loss_1.new_tensor(self.count(batch) / batch.rows.total)
+        kept = self.kept(batch).to(loss_1)
         scalars = {"network_1": loss_1, "network_2": loss_2, "kept": kept}
         quality = (-(losses_1 + losses_2).detach() / 2).exp()
         return StepOutput(loss_1 + loss_2, log_mean_prediction(first, second), scalars, quality)

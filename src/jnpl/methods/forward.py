@@ -69,7 +69,7 @@ class Forward(Method):
     networks = "1, then 1 fresh"
     needs = "transition matrix, or anchor points"
     score = "P(true = given | given, x) by Bayes' rule, mean of the last 10 epochs"
-    stages: tuple[Stage, ...] = (Stage("ce", select=True), Stage("forward", fresh=True))
+    stages: tuple[Stage, ...] = (Stage("ce"), Stage("forward", fresh=True))
 
     class Settings(MethodSettings):
         """Where the transition matrix comes from."""
@@ -79,6 +79,7 @@ class Forward(Method):
             "estimate", description="from anchor points, from true labels, or rows of P(given = j | true = i)"
         )
         percentile: float = Field(97.0, gt=0, le=100, description="anchors are sought below it; 100: no discarding")
+        select: bool = Field(False, description="estimate with the epoch that does best on validation data")
 
         @field_validator("matrix")
         @classmethod
@@ -101,6 +102,8 @@ class Forward(Method):
         if settings.matrix != "estimate":
             self.stages = (Stage("forward"),)
             matrix = _known(settings.matrix, task)
+        elif settings.select:
+            self.stages = (Stage("ce", select=True), Stage("forward", fresh=True))
         self.register_buffer("transition", matrix)
 
     def begin_stage(self, look: Look) -> None:

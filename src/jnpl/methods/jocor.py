@@ -57,7 +57,7 @@ class JoCoR(SmallLoss):
         first, second = self.model(batch.inputs), self.second(batch.inputs)
         losses = joint_loss(first, second, batch.labels, self.agreement)
         loss = self.mean_of(batch, losses, self.choose(batch, losses))
-        kept = loss.new_tensor(self.count(batch) / batch.rows.total)
+        kept = self.kept(batch).to(loss)
         divergence = symmetric_kl(first.detach(), second.detach()).mean()
         scalars = {"kept": kept, "divergence": divergence}
         return StepOutput(loss, log_mean_prediction(first, second), scalars, (-losses.detach()).exp())

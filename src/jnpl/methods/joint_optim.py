@@ -48,6 +48,7 @@ class JointOptim(Method):
     networks = "1, then 1 fresh"
     needs = "class prior"
     score = "soft label of the given class at the end of the first stage"
+    looks_back = True
     stages = (Stage("labels"), Stage("retrain", fresh=True))
 
     class Settings(MethodSettings):

@@ -80,7 +80,7 @@ class LIMIT(Method):
         # with SGD the steps are B times too large.
         path = (gradient.detach() * logits).sum(1).mean()
         if self.settings.gradient == "sum":
-            path = path * batch.rows.total
+            path = path * self.whole(batch)
         error = squared_error if self.settings.kind == "G" else JF.mae
         q_loss = error(q_logits, batch.labels).mean()
         norm = (gradient**2).sum(1).mean()

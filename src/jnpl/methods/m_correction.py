@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
+from torch.func import functional_call
 from torch.nn import functional as F
 
 from jnpl import beta_mixture
@@ -97,8 +98,8 @@ class MCorrection(Method):
         bootstrap = since >= (settings.dynamic_epochs if dynamic else 0)
         delta, partner = self._draw(batch)
 
-        plain = self._plain(batch.inputs, train=bootstrap)
-        suspicion = self._suspicion(batch, None if bootstrap else plain)
+        plain = self._plain(batch.inputs, moving=bootstrap)
+        suspicion = self._suspicion(batch)
         share = mixing_weights(suspicion, partner) if dynamic else torch.full_like(suspicion, delta)
         share = share.view(-1, *[1] * (batch.inputs.ndim - 1))
         log_probs = self.model(share * batch.inputs + (1 - share) * batch.inputs[partner]).float().log_softmax(1)
@@ -136,31 +137,38 @@ class MCorrection(Method):
         return delta, torch.randperm(len(batch.labels), generator=batch.generator).to(batch.labels.device)
 
     @torch.no_grad()
-    def _plain(self, inputs: Tensor, *, train: bool) -> Tensor:
+    def _plain(self, inputs: Tensor, *, moving: bool) -> Tensor:
         """Logits of the samples unmixed, for targets and ledger, without a gradient: (B, ...) -> (B, C).
 
-        While bootstrapping they are in training mode and move the batch norm's averages, as in the authors' code.
-        Before that the authors see mixed samples only; this pass, for the ledger alone, is in evaluation mode and moves
-        nothing.
+        While bootstrapping they move the batch norm's averages, as in the authors' code. Before that the authors see
+        mixed samples only; this pass, for the ledger alone, is on a copy of the averages and moves nothing.
         """
-        was = self.model.training
-        self.model.train(was and train)
-        logits: Tensor = self.model(inputs)
-        self.model.train(was)
+        buffers = {} if moving else {name: value.clone() for name, value in self.model.named_buffers()}
+        logits: Tensor = functional_call(self.model, buffers, (inputs,))
+        torch.clear_autocast_cache()  # older torch: casts made here have no gradient
         return logits
 
-    def _suspicion(self, batch: Batch, evaluated: Tensor | None) -> Tensor:
-        """B of the batch's samples, with what evaluation mode says of them if that is known: (B,)."""
+    @torch.no_grad()
+    def _evaluated(self, inputs: Tensor) -> Tensor:
+        """Logits in evaluation mode: (B, ...) -> (B, C)."""
+        was = self.model.training
+        logits: Tensor = self.model.eval()(inputs)
+        self.model.train(was)
+        torch.clear_autocast_cache()
+        return logits
+
+    def _suspicion(self, batch: Batch) -> Tensor:
+        """B of the batch's samples: (B,)."""
         if self.settings.suspicion == "epoch":
             return self.suspicion[batch.index.to(self.suspicion.device)]
-        losses = _losses(self._plain(batch.inputs, train=False) if evaluated is None else evaluated, batch.labels)
+        losses = _losses(self._evaluated(batch.inputs), batch.labels)
         low, high = self.bounds.tolist()
         found = beta_mixture.look_up(losses, low, high, self.table.cpu().numpy())
         return torch.from_numpy(found).float().to(self.suspicion.device)
 
     def _balance(self, log_probs: Tensor, batch: Batch) -> Tensor:
         """`class_balance` of the whole batch, also where processes share it: (B, C) -> ()."""
-        own, total = len(log_probs), batch.rows.total
+        own, total = len(log_probs), self.whole(batch)
         if own == total:
             return class_balance(log_probs)
         # The mean is everyone's; its gradient is a mean over the own samples, as the loop weighs the processes.

@@ -102,7 +102,7 @@ class NLNL(Method):
         # The mean is over the whole batch, also where processes share it. Weights are >= 1 for every class there is.
         divisor = self.sum_over_processes(torch.where(keep, parts, 0.0).sum()).clamp_min(1)
         own = len(batch.labels)
-        return StepOutput(total / divisor * (batch.rows.total / own), logits, {"selected": keep.sum() / own})
+        return StepOutput(total / divisor * (self.whole(batch) / own), logits, {"selected": keep.sum() / own})
 
     def _negative(self, logits: Tensor, batch: Batch) -> Tensor:
         """NL, the sum over a sample's complements: (B, C) -> (B,)."""

@@ -101,7 +101,7 @@ class PENCIL(Method):
         # The graph stays for the loop's backward pass; what that leaves in `rows.grad` is thrown away with the rows.
         (gradient,) = torch.autograd.grad(loss, rows, retain_graph=True)
         # lambda is tied to a mean over the whole batch, also where processes share it.
-        share = len(batch.labels) / batch.rows.total
+        share = len(batch.labels) / self.whole(batch)
         learnt = rows.detach() - self.label_lr() * share * gradient
         index, everyone = self.gather_over_processes(batch, learnt)
         self.y_tilde[index.to(self.y_tilde.device)] = everyone.to(self.y_tilde)

@@ -109,16 +109,24 @@ class SmallLoss(Method):
         """Logits of both networks: (B, ...) -> (B, C) each."""
         return {"network_1": self.model(inputs), "network_2": self.second(inputs)}
 
-    def count(self, batch: Batch) -> int:
-        """How many samples of the whole batch are kept in this epoch."""
-        return keep_count(keep_share(self.noise_rate, self.epoch, self.ramp_epochs), batch.rows.total)
+    def count(self, total: int) -> int:
+        """How many samples of a whole batch of `total` are kept in this epoch."""
+        return keep_count(keep_share(self.noise_rate, self.epoch, self.ramp_epochs), total)
 
     def choose(self, batch: Batch, losses: Tensor) -> Tensor:
         """Samples of small loss: (B,) -> (B,) bool. Those of the whole batch, also where processes share it."""
-        _, everyone = self.gather_over_processes(batch, losses.detach().unsqueeze(1))  # (B, 1), in the batch's order
-        start = batch.rows.start
-        return smallest(everyone.squeeze(1), self.count(batch))[start : start + len(losses)]
+        index, everyone = self.gather_over_processes(batch, losses.detach().unsqueeze(1))  # (W,), (W, 1)
+        chosen = smallest(everyone.squeeze(1), self.count(len(everyone)))
+        # A process's own rows stand together; where depends on what the processes before it could read.
+        start = int((index == batch.index[0].to(index.device)).nonzero()[0])
+        return chosen[start : start + len(losses)]
 
     def mean_of(self, batch: Batch, losses: Tensor, chosen: Tensor) -> Tensor:
         """Mean over the chosen of the whole batch: (B,), (B,) -> (). A process's part is weighed by its samples."""
-        return torch.where(chosen, losses, 0.0).sum() / self.count(batch) * (batch.rows.total / len(losses))
+        total = self.whole(batch)
+        return torch.where(chosen, losses, 0.0).sum() / self.count(total) * (total / len(losses))
+
+    def kept(self, batch: Batch) -> Tensor:
+        """The share of the batch that is kept, for the log: -> ()."""
+        total = self.whole(batch)
+        return torch.tensor(self.count(total) / total)
