@@ -37,7 +37,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "nlnl": {"method": {"complements": "exhaustive"}},
     "jnpl": {"method": {"complements": "exhaustive"}},
     "forward": {"stages": {"ce": {"epochs": 10}}},
-    "m-correction": {"method": {"bootstrap_from": 15}},
     "limit": {"train": ADAM, "method": {"beta": 10.0}},
     "joint-optim": {"stages": {"labels": {"epochs": 40, **HIGH}}},
     "mlnt": {
@@ -49,11 +48,22 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "stages": {"ce": {"epochs": 10, **HIGH}, "labels": {"epochs": 40, **HIGH}, "classify": {"epochs": 20}},
     },
 }
+VARIANTS: dict[str, dict[str, Any]] = {
+    "gce-truncated": {"method": {"name": "gce", "truncated": True, "prune_from": 24, "prune_every": 6}},
+    "forward-oracle": {"method": {"name": "forward", "matrix": "oracle"}},
+    "m-correction-sh": {
+        "method": {"name": "m-correction", "variant": "MD-DYR-SH", "dynamic_epochs": 4, "temperature_epochs": 35},
+    },
+    "limit-l": {"train": ADAM, "method": {"name": "limit", "kind": "L", "beta": 10.0}},
+    "limit-beta0": {"train": ADAM, "method": {"name": "limit"}},
+    "nl-plus": {"method": {"name": "jnpl", "complements": "exhaustive", "pl_weight": 0.0}},
+    "nl": {"method": {"name": "jnpl", "complements": "exhaustive", "pl_weight": 0.0, "gamma": 0.0}},
+}
 
 
 def recipe_of(name: str) -> Recipe:
     """A method's settings as a recipe."""
-    own = SETTINGS.get(name, {})
+    own = VARIANTS.get(name) or SETTINGS.get(name, {})
     return parse_recipe({
         "model": "mlp", "train": own.get("train", PLAN), "stages": own.get("stages", {}),
         "method": {"name": name, **own.get("method", {})}, "engine": {"accelerator": "cpu", "workers": 0},
@@ -76,7 +86,8 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--methods", nargs="*", choices=list(METHODS), default=list(METHODS))
+    rows = [*METHODS, *VARIANTS]
+    parser.add_argument("--methods", nargs="*", choices=rows, default=rows)
     args = parser.parse_args()
     results: dict[str, dict[str, list[float]]] = {}
     print("| method | accuracy | worst seed | best epoch | AP | worst seed |\n|---|---|---|---|---|---|")
@@ -88,10 +99,10 @@ def main() -> None:
         mean = {key: statistics.mean(own[key]) for key in keys}
         worst = f"{mean['test_accuracy']:.3f} | {min(own['test_accuracy']):.3f} | {mean['best_test_accuracy']:.3f}"
         print(f"| {name} | {worst} | {mean['ap']:.3f} | {min(own['ap']):.3f} |", flush=True)
-    if set(args.methods) == set(METHODS):
+    if set(args.methods) == set(rows):
         RESULTS.parent.mkdir(parents=True, exist_ok=True)
         facts = {"rate": RATE, "seeds": args.seeds, "torch": torch.__version__, "results": results}
-        settings = {name: recipe_of(name).model_dump(mode="json", exclude={"engine"}) for name in METHODS}
+        settings = {name: recipe_of(name).model_dump(mode="json", exclude={"engine"}) for name in rows}
         RESULTS.write_text(json.dumps({**facts, "settings": settings}, indent=1) + "\n", "utf-8")
 
 

@@ -14,6 +14,20 @@ PAGES = Path(__file__).parent / "methods"
 BLOCK = re.compile(r"(<!-- settings: generated -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
+SKELETON = """# {name}
+
+## Equation
+
+## Settings
+<!-- settings: generated -->
+<!-- end -->
+
+## What differs from the original, and why
+
+## Unverified
+"""
+
+
 def index() -> str:
     """docs/methods/README.md: all methods, as `jnpl methods` lists them."""
     rows = [
@@ -54,7 +68,7 @@ def pages() -> dict[Path, str]:
     made = {PAGES / "README.md": index()}
     for name in METHODS:
         path = PAGES / f"{name}.md"
-        text = path.read_text("utf-8")
+        text = path.read_text("utf-8") if path.exists() else SKELETON.format(name=name)
         if not BLOCK.search(text):
             raise SystemExit(f"{path} has no place for its settings")
         made[path] = BLOCK.sub(lambda match, name=name: match[1] + settings(name) + match[2], text)

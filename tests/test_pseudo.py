@@ -54,7 +54,7 @@ def test_samples_never_predicted_are_out():
         first = pseudo.targets(LABELS, ISSUE, mean, mode="nlnl", soft=soft, by_class=True)
         assert first.weights.tolist() == [1, 0, 0, 0, 1]
         assert pseudo.targets(LABELS, ISSUE, mean, mode="nlnl", step=1, soft=soft).weights.tolist() == [1, 0, 0, 1, 1]
-    with pytest.raises(InputError, match="nothing to teach"):
+    with pytest.raises(InputError, match="nothing can be taught"):
         pseudo.targets(LABELS, np.ones(5, bool), MEAN, mode="nlnl")
 
 

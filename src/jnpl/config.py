@@ -139,11 +139,13 @@ class Recipe(Settings):
 
     def plan(self, stage: str) -> Training:
         """The plan of one of the method's stages."""
-        changes = self.stages.get(stage, {})
-        base = self.train.model_dump()
-        if "schedule" in changes:
-            base["milestones"] = ()  # they belong to the other schedule
-        return _validated(Training, {**base, **changes}, ("stages", stage))
+        changed = _changed(self.train.model_dump(), self.stages.get(stage, {}))
+        return _validated(Training, changed, ("stages", stage))
+
+
+def _changed(plan: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """A plan with changes; a new schedule drops the milestones, which belong to the other one."""
+    return {**plan, **({"milestones": ()} if "schedule" in changes else {}), **changes}
 
 
 def recipe_names() -> list[str]:
@@ -181,6 +183,9 @@ def parse_recipe(settings: dict[str, Any]) -> Recipe:
     """Validate plain settings; an error names the field, the value and what there is."""
     from jnpl.methods.registry import METHODS  # noqa: PLC0415 (imports torch)
 
+    pseudo, plan = settings.get("pseudo"), settings.get("train")
+    if isinstance(pseudo, dict) and isinstance(pseudo.get("train"), dict) and isinstance(plan, dict):
+        settings = {**settings, "pseudo": {**pseudo, "train": _changed(plan, pseudo["train"])}}
     recipe = _validated(Recipe, settings, ())
     known = [stage.name for stage in METHODS[recipe.method.name].stages]
     for name in recipe.stages:

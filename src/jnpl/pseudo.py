@@ -95,7 +95,8 @@ def sample_weights(probs: Floats, *, by_class: bool) -> Floats:
     taught = ~np.asarray(np.isnan(probs).any(axis=1))
     if not taught.any():
         raise InputError(
-            "no label was kept, so there is nothing to teach: train longer, or with a lower verdict.threshold"
+            "no label was kept, so nothing can be taught (the findings are written): train longer, or lower "
+            "verdict.threshold, in a new folder"
         )
     weights = np.where(taught, np.float32(1), np.float32(0))
     if by_class:

@@ -132,4 +132,6 @@ def _difference(key: str, theirs: Any, ours: Any) -> str:
                 return _difference(f"{key}.{name}", theirs.get(name), ours.get(name))
     if key == "fingerprint":
         return "other data"
+    if key == "second" and (theirs is None or ours is None):
+        return "no second part (jnpl find)" if theirs is None else "a second part, pseudo-labels (jnpl train)"
     return f"{key} = {json.dumps(theirs)}, not {json.dumps(ours)}"

@@ -172,14 +172,10 @@ def _show(result: dict[str, Any], out: Path) -> None:
     console = Console(highlight=False)
     found = f"{result['issues']:,} of {result['samples']:,} labels look wrong ({result['noise_rate']:.1%})"
     console.print(f"{found}, {result['classes']} classes, {result['epochs']} epochs, {result['seconds']:.0f} s")
-    if "test_accuracy" in result:
-        best = f"best epoch {result['best_test_accuracy']:.3f}, an oracle"
-        console.print(f"test accuracy {result['test_accuracy']:.3f} after the last epoch ({best})")
-        each = {name[14:]: value for name, value in result.items() if name.startswith("test_accuracy_")}
-        if each:
-            console.print(f"  the mean of {', '.join(f'{name} {value:.3f}' for name, value in each.items())}")
-    if "filter_test_accuracy" in result:
-        console.print(f"test accuracy of the filter, before pseudo-labels: {result['filter_test_accuracy']:.3f}")
+    if result["noise_rate"] > 0.5:
+        console.print("more than half: the network has hardly learnt yet (more epochs?), or the threshold is too high")
+    for line in _accuracies(result):
+        console.print(line)
     if "ap" in result:
         console.print(f"AP {result['ap']:.3f}: true labels are known, wrong ones rank before right ones so well")
     if result.get("unreadable"):
@@ -187,8 +183,26 @@ def _show(result: dict[str, Any], out: Path) -> None:
     table = Table(title="the worst suspects", title_justify="left", box=None)
     for column in ("id", "given", "suggested", "label quality", "confidence"):
         table.add_column(column, justify="left" if column == "id" else "right")
-    for row in Findings.load(out).worst(10).itertuples():
+    for row in Findings.load(out).worst(min(10, result["issues"])).itertuples():
         numbers = (f"{row.label_quality:.2g}", f"{row.suggested_confidence:.3f}")
         table.add_row(str(row.id), str(row.given_label), str(row.suggested_label), *numbers)
-    console.print(table)
-    console.print(f"all of them: {out / 'findings.csv'}")
+    if result["issues"]:
+        console.print(table)
+    console.print(f"every label with its quality: {out / 'findings.csv'}")
+
+
+def _accuracies(result: dict[str, Any]) -> list[str]:
+    """Lines about test data, if there were any."""
+    if "test_accuracy" not in result:
+        return []
+    best, when = f"best epoch {result['best_test_accuracy']:.3f}, an oracle", "after the last epoch"
+    if "last_test_accuracy" in result:
+        when = "of the epoch that validation data chose"
+        best = f"last epoch {result['last_test_accuracy']:.3f}; {best}"
+    lines = [f"test accuracy {result['test_accuracy']:.3f} {when} ({best})"]
+    each = {name[14:]: value for name, value in result.items() if name.startswith("test_accuracy_")}
+    if each:
+        lines.append(f"  the mean of {', '.join(f'{name} {value:.3f}' for name, value in each.items())}")
+    if "filter_test_accuracy" in result:
+        lines.append(f"test accuracy of the filter, before pseudo-labels: {result['filter_test_accuracy']:.3f}")
+    return lines

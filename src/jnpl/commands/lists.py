@@ -24,7 +24,7 @@ def recipes(
         typer.echo(json.dumps({each: recipe.model_dump(mode="json") for each, recipe in shown.items()}))
         return
     for each, recipe in shown.items():
-        typer.echo(f"{each:18} {recipe.description}")
+        typer.echo(f"{each:24} {recipe.description}")
         if name:
             for key, value in _flat(recipe.model_dump(mode="json", exclude={"description"})):
                 typer.echo(f"  {key} = {json.dumps(value)}")

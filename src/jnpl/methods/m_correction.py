@@ -60,7 +60,9 @@ class MCorrection(Method):
             "M-DYR-H", description="mixup with hard targets, or mixup by suspicion with targets from soft to hard"
         )
         mixup_alpha: float = Field(32.0, gt=0, description="a batch is mixed by one draw of Beta(alpha, alpha)")
-        bootstrap_from: int = Field(105, ge=0, description="first epoch, from 0, in which suspicion counts")
+        bootstrap_from: int | None = Field(
+            None, ge=0, description="first epoch, from 0, in which suspicion counts; None: 0.35 of them, as 105 of 300"
+        )
         dynamic_epochs: int = Field(5, ge=0, description="MD-DYR-SH: first so many with the given labels alone")
         temperature_epochs: int = Field(89, ge=1, description="MD-DYR-SH: epochs of the fall of the temperature from 1")
         temperature_end: float = Field(0.001, gt=0, le=1, description="MD-DYR-SH: where the temperature stays")
@@ -93,7 +95,7 @@ class MCorrection(Method):
 
     def step(self, batch: Batch) -> StepOutput:
         """Look at one batch."""
-        settings, since = self.settings, self.epoch - self.settings.bootstrap_from
+        settings, since = self.settings, self.epoch - self.bootstrap_from()
         dynamic = settings.variant == "MD-DYR-SH" and since >= 0  # samples are mixed by their suspicion
         bootstrap = since >= (settings.dynamic_epochs if dynamic else 0)
         delta, partner = self._draw(batch)
@@ -115,6 +117,11 @@ class MCorrection(Method):
             balance = self._balance(log_probs, batch)
             loss, scalars["balance"] = loss + settings.reg_weight * balance, balance
         return StepOutput(loss, plain, scalars, 1 - suspicion)
+
+    def bootstrap_from(self) -> int:
+        """First epoch, from 0, in which suspicion counts."""
+        told = self.settings.bootstrap_from
+        return round(0.35 * self.epochs) if told is None else told
 
     def temperature(self, since: int) -> float:
         """Of the soft targets of MD-DYR-SH in an epoch counted from `bootstrap_from`: from 1 to its end, in a line."""
