@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 RESULTS, COST, PAGE = HERE / "results" / "rivals", HERE / "results" / "rivals-cost.json", HERE.parent / "docs/rivals.md"
+DIGITS = HERE / "results" / "digits.json"
 NOISES = ("symm", "asymm")
 RATE, IMAGES, TEST = 0.4, 10_000, 5_000
 
@@ -158,7 +159,8 @@ def run_cell(root: Path, name: str, kind: str, seed: int, work: Path) -> None:
     settings = recipe.model_dump(mode="json", exclude={"engine", "description"})
     facts = {
         "method": name, "noise": kind, "rate": RATE, "seed": seed, "images": IMAGES, "pixels": 16, "test_images": TEST,
-        "versions": {"jnpl": __version__, "torch": torch.__version__}, "commit": _commit(), "settings": settings, "results": told,
+        "versions": {"jnpl": __version__, "torch": torch.__version__}, "commit": _commit(),
+        "settings": settings, "results": told,
     }  # fmt: skip
     RESULTS.mkdir(parents=True, exist_ok=True)
     draft = RESULTS / f".{name}-{kind}-{seed}.tmp"
@@ -289,12 +291,23 @@ def write_page() -> None:
             texts += [_spread([result[key] for result in own]) for key in ("test_accuracy", "best_test_accuracy", "ap")]
         epochs = [cell["results"]["epochs"] for cell in cells if cell["method"] == name]
         rows.append([name, *texts, str(epochs[0]) if epochs else "-", f"{ratios[name]:.2f}" if name in ratios else "-"])
-    seeds = sorted({cell["seed"] for cell in cells})
     head = ["method", "symm: accuracy", "(best epoch)", "AP", "asymm: accuracy", "(best epoch)", "AP", "epochs",
             "epoch / CE's"]  # fmt: skip
-    table = "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
-    template = (HERE / "rivals.md.in").read_text("utf-8")
-    PAGE.write_text(template.replace("{table}", table).replace("{seeds}", ", ".join(map(str, seeds))), "utf-8")
+    digits = json.loads(DIGITS.read_text("utf-8"))["results"]
+    small = [
+        [name, *(_spread(own[key]) for key in ("test_accuracy", "best_test_accuracy", "ap")), f"{min(own['ap']):.3f}"]
+        for name, own in digits.items()
+    ]
+    text = (HERE / "rivals.md.in").read_text("utf-8")
+    text = text.replace("{table}", _table([head, *rows]))
+    text = text.replace("{digits}", _table([["method", "accuracy", "(best epoch)", "AP", "AP, worst seed"], *small]))
+    PAGE.write_text(
+        text.replace("{seeds}", ", ".join(str(seed) for seed in sorted({c["seed"] for c in cells}))), "utf-8"
+    )
+
+
+def _table(rows: list[list[str]]) -> str:
+    return "\n".join("| " + " | ".join(row) + " |" for row in [rows[0], ["---"] * len(rows[0]), *rows[1:]])
 
 
 def _spread(values: list[float]) -> str:
