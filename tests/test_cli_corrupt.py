@@ -202,3 +202,17 @@ def test_help_imports_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_data_set_with_a_name_and_the_run_that_takes_the_file(tmp_path, capsys):
+    from jnpl.cli import main
+
+    file = tmp_path / "noisy.npz"
+    with pytest.raises(SystemExit) as stop:
+        main(["corrupt", "digits", "--rate", "0.4", "-o", str(file), "--json"])
+    assert stop.value.code in (0, None)
+    assert json.loads(capsys.readouterr().out)["samples"] == 1400
+    args = ["find", "digits", "-o", str(tmp_path / "run"), "--labels", str(file), "--set", "train.epochs=1", "--json"]
+    with pytest.raises(SystemExit) as stop:
+        main([*args, "--threads", "1"])
+    assert "ap" in json.loads(capsys.readouterr().out)

@@ -11,11 +11,12 @@ import typer
 from jnpl.errors import InputError
 
 if TYPE_CHECKING:
+    from jnpl.label_files import LabelFile
     from jnpl.noise import NoisyLabels
 
 
 def corrupt(
-    labels: Annotated[Path, typer.Argument(help="Clean labels: .npy, .npz, .csv, .parquet or .txt.")],
+    labels: Annotated[Path, typer.Argument(help="Clean labels: .npy, .npz, .csv, .parquet, .txt, or a name.")],
     *,
     kind: Annotated[str, typer.Option(help="symm, asymm, pairflip, matrix or instance.")] = "symm",
     rate: Annotated[
@@ -43,6 +44,12 @@ def corrupt(
     seed: Annotated[int, typer.Option(help="The same seed gives the same labels everywhere.")] = 0,
     key: Annotated[str | None, typer.Option(help="The labels in an .npz. Default: y or labels.")] = None,
     label_column: Annotated[str, typer.Option(help="The label column of a table.")] = "label",
+    data_root: Annotated[
+        Path | None, typer.Option(help="Where named data sets lie. Default: JNPL_DATA, or a cache folder.")
+    ] = None,
+    val_size: Annotated[
+        int, typer.Option(min=0, help="CIFAR: training images left out, as data.val_size of the recipe to be run.")
+    ] = 0,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="Default: <labels>.<kind><rate>.npz beside the labels."),
@@ -53,14 +60,16 @@ def corrupt(
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")] = False,
 ) -> None:
-    """Put wrong labels into a label file; keep how, and a hash.
+    """Put wrong labels into a label file; keep how, and a hash. `jnpl find` and `jnpl train` take it with --labels.
 
     The rate is within source classes: asymm 0.4 on CIFAR-10 changes 20 % of all labels, because only five of
     its ten classes are sources.
     """
     from jnpl import label_files, noise
 
-    source = label_files.read_labels(labels, key=key, label_column=label_column)
+    source = _named(str(labels), data_root, val_size)
+    if source is None:
+        source = label_files.read_labels(labels, key=key, label_column=label_column)
     if kind == "instance" and features is None and labels.suffix.lower() == ".npz":
         features = labels
     result = noise.corrupt(
@@ -95,6 +104,19 @@ def corrupt(
         typer.echo(json.dumps(_facts(result, out)))
     else:
         _summarise(result, out, table)
+
+
+def _named(name: str, root: Path | None, val_size: int) -> "LabelFile | None":
+    """The labels of a data set that has a name, if this is one."""
+    from jnpl.data.opening import DATASETS, open_source
+    from jnpl.label_files import LabelFile
+
+    if name not in {known.name for known in DATASETS}:
+        return None
+    source = open_source(name, root=root, val_size=val_size)
+    true = source.labels if source.true_labels is None else source.true_labels
+    names = tuple(map(str, source.class_names)) if isinstance(source.class_names[0], str) else None
+    return LabelFile(true, names)
 
 
 def _check_target(path: Path, suffix: str, *, force: bool) -> None:
