@@ -290,7 +290,8 @@ def write_page() -> None:
             own = [cell["results"] for cell in cells if (cell["method"], cell["noise"]) == (name, kind)]
             texts += [_spread([result[key] for result in own]) for key in ("test_accuracy", "best_test_accuracy", "ap")]
         epochs = [cell["results"]["epochs"] for cell in cells if cell["method"] == name]
-        rows.append([name, *texts, str(epochs[0]) if epochs else "-", f"{ratios[name]:.2f}" if name in ratios else "-"])
+        if epochs:
+            rows.append([name, *texts, str(epochs[0]), f"{ratios[name]:.2f}" if name in ratios else "-"])
     head = ["method", "symm: accuracy", "(best epoch)", "AP", "asymm: accuracy", "(best epoch)", "AP", "epochs",
             "epoch / CE's"]  # fmt: skip
     digits = json.loads(DIGITS.read_text("utf-8"))["results"]

@@ -16,7 +16,7 @@ HEAVY = ("torch", "pandas", "sklearn", "pyarrow", "matplotlib", "scipy")
 FUNCTIONAL = [
     "focal", "gce", "gce_truncated", "log_one_minus_softmax", "mae", "nce", "nce_rce", "nfl", "nfl_rce", "nl",
     "nl_exhaustive", "nl_plus", "nl_plus_exhaustive", "pl", "pl_plus", "pl_plus_candidates", "pl_plus_select", "rce",
-    "sce",
+    "sce", "soft_pl",
 ]  # fmt: skip
 LOSSES = [
     "Draws", "FocalLoss", "GCELoss", "JNPLLoss", "JNPLTerms", "MAELoss", "NCERCELoss", "NFLRCELoss", "NLLoss",

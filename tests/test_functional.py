@@ -558,3 +558,21 @@ def test_truncated_gce_does_not_teach_at_k(q, dtype):
     # p_y = k = 1/2 exactly, as in a fresh two-class network: "held where p_y <= k, so that such samples do not learn".
     logits = torch.zeros(1, 2, dtype=dtype, requires_grad=True)
     assert gradient(JF.gce_truncated(logits, torch.tensor([0]), q=q), logits).tolist() == [[0, 0]]
+
+
+def test_soft_labels_in_plain_arithmetic():
+    logits, targets = (
+        torch.tensor([[1.0, -2.0, 0.5], [3.0, 0.0, -1.0]]),
+        torch.tensor([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0]]),
+    )
+    wanted = []
+    for row, target in zip(logits.tolist(), targets.tolist(), strict=True):
+        total = sum(map(math.exp, row))
+        wanted.append(-sum(t * math.log(math.exp(value) / total) for t, value in zip(target, row, strict=True)))
+    assert JF.soft_pl(logits, targets).tolist() == pytest.approx(wanted, rel=1e-6)
+    assert JF.soft_pl(logits, targets)[1].isclose(JF.pl(logits, torch.tensor([0, 0]))[1])
+        JF.pl(logits, torch.tensor([0, 0]))[1].item()
+    )
+    assert JF.soft_pl(logits * 1e4, targets).isfinite().all()
+    with pytest.raises(ValueError, match="targets must have shape"):
+        JF.soft_pl(logits, targets[:1])

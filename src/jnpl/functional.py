@@ -39,6 +39,7 @@ __all__ = [
     "pl_plus_select",
     "rce",
     "sce",
+    "soft_pl",
 ]
 
 Reduction = Literal["none", "mean"]
@@ -157,6 +158,18 @@ def pl_plus_select(logits: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
         raise ValueError(f"uniforms must be {expected}, got {uniforms.dtype} {tuple(uniforms.shape)}")
     p_hat, y_hat = logits.detach().softmax(1).max(1)
     return pl_plus_candidates(logits) & (uniforms < p_hat), y_hat
+
+
+def soft_pl(logits: Tensor, targets: Tensor) -> Tensor:
+    """Positive learning of soft labels, -sum_k t_k log p_k: (B, C), (B, C) -> (B,).
+
+    >>> soft_pl(torch.zeros(1, 2), torch.tensor([[0.3, 0.7]]))
+    tensor([0.6931])
+    """
+    logits = check_logits(logits)
+    if targets.shape != logits.shape:
+        raise ValueError(f"targets must have shape {tuple(logits.shape)}, got {tuple(targets.shape)}")
+    return -(targets * torch.log_softmax(logits, 1)).sum(1)
 
 
 # --- The losses it is compared with ----------------------------------------------------------------------------------

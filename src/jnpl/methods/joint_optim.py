@@ -9,6 +9,7 @@ import torch
 from pydantic import Field
 from torch.nn import functional as F
 
+from jnpl import functional as JF
 from jnpl.errors import InputError
 from jnpl.methods.base import Look, Method, MethodSettings, Stage, StepOutput, Task
 
@@ -18,11 +19,6 @@ if TYPE_CHECKING:
     from jnpl.data.batches import Batch
 
 _UPDATE_FROM = 0.35  # of the stage: the paper's 70 of 200 epochs
-
-
-def soft_cross_entropy(log_p: Tensor, soft: Tensor) -> Tensor:
-    """-sum_k s_k log p_k: (B, C), (B, C) -> (B,)."""
-    return -(soft * log_p).sum(1)
 
 
 def entropy(log_p: Tensor) -> Tensor:
@@ -94,7 +90,7 @@ class JointOptim(Method):
         logits = self.model(batch.inputs)
         log_p = logits.float().log_softmax(1)
         soft = self.soft_labels[batch.index].to(log_p.device)
-        fit = soft_cross_entropy(log_p, soft).mean()
+        fit = JF.soft_pl(logits.float(), soft).mean()
         quality = soft.gather(1, batch.labels.unsqueeze(1)).squeeze(1).clamp(0, 1)
         if self.stage > 0:
             return StepOutput(fit, logits, {}, quality)

@@ -25,7 +25,7 @@ def classification(log_p: Tensor, log_d: Tensor) -> Tensor:
     return (log_p.exp() * (log_p - log_d)).mean(1)
 
 
-def entropy(log_p: Tensor) -> Tensor:
+def entropy_per_class(log_p: Tensor) -> Tensor:
     """The paper's L_e, the entropy of p divided by C: (B, C) -> (B,)."""
     return -(log_p.exp() * log_p).mean(1)
 
@@ -82,7 +82,7 @@ class PENCIL(Method):
         log_d = rows.log_softmax(1)
         fit = classification(log_p, log_d).mean()
         near = compatibility(log_d, batch.labels, self.settings.double_softmax).mean()
-        unsure = entropy(log_p).mean()
+        unsure = entropy_per_class(log_p).mean()
         loss = fit + self.settings.alpha * near + self.settings.beta * unsure
         learnt = self._learn(loss, rows, batch)
         return StepOutput(loss, logits, {"fit": fit, "near": near, "entropy": unsure}, _of_the_given(learnt, batch))

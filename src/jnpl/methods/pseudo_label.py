@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from jnpl import functional as JF
 from jnpl.methods.base import Method, StepOutput, Task
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class PseudoLabel(Method):
         """Look at one batch."""
         logits = self.model(batch.inputs)
         targets, weights = self.targets[batch.index], self.weights[batch.index]
-        losses = weights * soft_cross_entropy(logits, targets)
+        losses = weights * JF.soft_pl(logits.float(), targets)
         if not self.weighted_mean:
             return StepOutput(losses.mean(), logits, {})
         # A weighted mean over the whole batch, also where processes share it; 0, not nan, where all weigh nothing.
@@ -45,8 +46,3 @@ class PseudoLabel(Method):
         sums = self.sum_over_processes(torch.stack([weights.sum(), weights.new_tensor(own)]))
         scale = torch.where(sums[0] > 0, sums[1] / sums[0], 0.0)
         return StepOutput(losses.sum() / own * scale, logits, {})
-
-
-def soft_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    """-sum_k t_k log p_k: (B, C), (B, C) -> (B,)."""
-    return -(targets * torch.log_softmax(logits.float(), 1)).sum(1)
