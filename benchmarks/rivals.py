@@ -279,7 +279,7 @@ def _epoch(source: Source, name: str) -> Any:
     return epoch
 
 
-def write_page() -> None:
+def page() -> str:
     """docs/rivals.md from the JSON files."""
     cells = [json.loads(path.read_text("utf-8")) for path in sorted(RESULTS.glob("*.json"))]
     ratios = json.loads(COST.read_text("utf-8"))["ratios"] if COST.exists() else {}
@@ -302,9 +302,8 @@ def write_page() -> None:
     text = (HERE / "rivals.md.in").read_text("utf-8")
     text = text.replace("{table}", _table([head, *rows]))
     text = text.replace("{digits}", _table([["method", "accuracy", "(best epoch)", "AP", "AP, worst seed"], *small]))
-    PAGE.write_text(
-        text.replace("{seeds}", ", ".join(str(seed) for seed in sorted({c["seed"] for c in cells}))), "utf-8"
-    )
+    seeds = sorted({cell["seed"] for cell in cells})
+    return text.replace("{seeds}", ", ".join(map(str, seeds)))
 
 
 def _table(rows: list[list[str]]) -> str:
@@ -332,7 +331,7 @@ def main() -> None:
     parser.add_argument("--cell", nargs=3)
     args = parser.parse_args()
     if args.table:
-        write_page()
+        PAGE.write_text(page(), "utf-8")
         return
     if args.data is None:
         parser.error("--data DIR: where CIFAR-10's binary version lies")
@@ -342,7 +341,7 @@ def main() -> None:
         cost(args.data, args.rounds, args.methods or list(SETTINGS))
     else:
         run_all(args)
-        write_page()
+        PAGE.write_text(page(), "utf-8")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -106,3 +107,13 @@ def test_mistakes_are_one_line(capsys, tmp_path, args, told):
     last = err.strip().splitlines()[-1]
     assert last.startswith("jnpl: ")
     assert re.search(told, last), last
+
+
+def test_the_page_of_all_methods_is_what_the_results_say(monkeypatch):
+    """docs/rivals.md is made from benchmarks/results: `python benchmarks/rivals.py --table`."""
+    spec = importlib.util.spec_from_file_location("rivals_benchmark", ROOT / "benchmarks/rivals.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert (ROOT / "docs/rivals.md").read_text("utf-8") == module.page()
+    for name in METHODS:  # every method is in both tables
+        assert module.page().count(f"\n| {name} |") == 2, name
