@@ -115,5 +115,3 @@ def test_the_page_of_all_methods_is_what_the_results_say(monkeypatch):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert (ROOT / "docs/rivals.md").read_text("utf-8") == module.page()
-    for name in METHODS:  # every method is in both tables
-        assert module.page().count(f"\n| {name} |") == 2, name

@@ -281,3 +281,9 @@ def test_pseudo_settings_fill_each_other_in(tmp_path):
               "pseudo.train.epochs=2", "pseudo.train.lr=0.1", "verdict.threshold=1/c")  # fmt: skip
     saved = json.loads((tmp_path / "two/run.json").read_text("utf-8"))["second"]
     assert (saved["mode"], saved["by_class"], told["epochs"]) == ("nlnl", True, 3 + 4)
+
+
+@pytest.mark.parametrize("name", ["mlnt", "metacleaner"])
+def test_methods_that_cannot_be_compiled_say_so(name, tmp_path):
+    with pytest.raises(InputError, match=f"{name} does not work with compiled networks"):
+        go(tmp_path / "run", f"method.name={name}", "engine.compile=true")

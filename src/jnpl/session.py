@@ -70,6 +70,8 @@ class Session(Watcher):
         if whole and recipe.verdict.keep == "compact":
             who = "pseudo-labels need" if second is not None else f"{recipe.method.name} needs"
             raise InputError(f"{who} whole predictions of past epochs: verdict.keep = full, got compact")
+        if recipe.engine.compile and not registry.METHODS[recipe.method.name].compiles:
+            raise InputError(f"{recipe.method.name} does not work with compiled networks: set engine.compile = false")
         if recipe.weights == "required":
             raise InputError(
                 "this recipe starts from pretrained weights: name a file with torchvision's keys by --weights"

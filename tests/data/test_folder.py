@@ -130,11 +130,15 @@ def test_train_and_test_folders(tmp_path, held_out):
     assert source.test.inputs.read(0).shape == (2, 2, 3)
 
 
-def test_three_splits_use_two_and_say_so(tmp_path, caplog):
+def test_more_splits_are_for_validation_or_left_out_aloud(tmp_path, caplog):
     touch(tmp_path, *(f"{split}/{label}/1.png" for split in ("train", "val", "test") for label in "ab"))
     source = folder.load(tmp_path)
     assert source.test.ids.tolist() == ["test/a/1.png", "test/b/1.png"]
-    assert "val is left out" in caplog.text
+    assert source.validation.ids.tolist() == ["val/a/1.png", "val/b/1.png"]
+    assert caplog.text == ""
+    touch(tmp_path, *(f"validation/{label}/1.png" for label in "ab"))
+    assert folder.load(tmp_path).validation.ids.tolist() == ["val/a/1.png", "val/b/1.png"]
+    assert "test and val serve as test and validation data, and validation is left out" in caplog.text
 
 
 def test_splits_that_disagree(tmp_path):

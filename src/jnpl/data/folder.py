@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jnpl.data.source import Labels
 
 TRAIN = "train"
-TEST = ("test", "val", "valid", "validation")  # the first that is there serves as test data
+TEST = ("test", "val", "valid", "validation")  # the first that is there serves as test data, the next as validation
 _NO_CLASSES = frozenset({"__MACOSX"})  # what unpacking a zip leaves behind
 _LOG = logging.getLogger("jnpl")
 
@@ -43,7 +43,8 @@ def load(path: str | Path, *, true_labels: Mapping[str, str] | Sequence[str | in
     below `path`, with forward slashes. Links to folders are followed, each folder once per class.
 
     Where `train` and one or more of `test`, `val`, `valid` and `validation` are the only sub-folders, the classes
-    are looked for inside them: `train` is the data and the first of the others, in this order, is the test data.
+    are looked for inside them: `train` is the data, the first of the others, in this order, is the test data, and the
+    next is the validation data.
 
     `true_labels` are class names by id, or class names or numbers in the order of the ids.
     """
@@ -56,12 +57,15 @@ def load(path: str | Path, *, true_labels: Mapping[str, str] | Sequence[str | in
     if TRAIN not in splits or not tests or len(splits) > 1 + len(tests):
         return _source(name, root, _find(root, ""), true_labels=true_labels)
     _refuse_loose_images(root)
-    if unused := [splits[split] for split in tests[1:]]:
-        _LOG.warning("%s: %s serves as test data, and %s is left out", path, splits[tests[0]], ", ".join(unused))
+    if unused := [splits[split] for split in tests[2:]]:
+        used = f"{splits[tests[0]]} and {splits[tests[1]]} serve as test and validation data"
+        _LOG.warning("%s: %s, and %s is left out", path, used, ", ".join(unused))
     train = _find(root, splits[TRAIN])
-    test = _find(root, splits[tests[0]], known=train.classes)
-    held_out = _source(f"{name}/{splits[tests[0]]}", root, test)
-    return _source(name, root, train, test=held_out, true_labels=true_labels)
+    held_out = [
+        _source(f"{name}/{splits[split]}", root, _find(root, splits[split], known=train.classes)) for split in tests[:2]
+    ]
+    source = _source(name, root, train, test=held_out[0], true_labels=true_labels)
+    return replace(source, validation=held_out[1]) if len(held_out) > 1 else source
 
 
 def _source(

@@ -88,6 +88,7 @@ class Method(nn.Module, ABC):
     needs: ClassVar[str] = "nothing"
     score: ClassVar[str] = "probability of the given label, mean of the last 10 epochs"
 
+    compiles: ClassVar[bool] = True  # its networks may be compiled
     looks_back: ClassVar[bool] = False  # asks for whole predictions of past epochs
     idle: ClassVar[bool] = False  # a step may leave parameters without a gradient
 

@@ -27,6 +27,7 @@ class MetaCleaner(Method):
     """
 
     paper = "Zhang et al., CVPR 2019 (reconstruction)"
+    compiles = False  # features are read by a hook
     networks = "1 (with a scoring head)"
     score = "K a / (1 + K a) of the weight a in a subset of K, 0.5 is neutral; mean of the last 10 epochs"
 

@@ -33,6 +33,7 @@ class MLNT(Method):
     """
 
     paper = "Li et al., CVPR 2019"
+    compiles = False  # the second derivative is not there for compiled networks
     networks = "1 (with an EMA teacher, a frozen feature network and a frozen mentor)"
     needs = "clean validation"
     score = "the teacher's probability of the given label, mean of the last 10 epochs"
