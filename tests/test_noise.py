@@ -557,7 +557,8 @@ def test_whole_numbers_add_up_and_are_near_their_shares(weights, total):
 
 
 def test_tensors_and_other_integers_are_welcome():
-    torch = pytest.importorskip("torch")
+    import torch
+
     clean = balanced(3, 10)
     expected = noise.symmetric(clean, 0.4, 3)
     for labels in (torch.from_numpy(clean), clean.astype(np.uint8), clean.astype(float), clean.tolist()):

@@ -6,13 +6,13 @@ import math
 
 import pytest
 import torch
-from torch import nn
+from nets import CLASSES, linear
 
 from jnpl.data.batches import Batch, Rows, generator_for
 from jnpl.methods.base import Task
 from jnpl.methods.co_teaching import CoTeaching
 
-SIZE, CLASSES = 10, 4
+SIZE = 10
 LABELS = torch.arange(SIZE) % CLASSES
 
 
@@ -21,16 +21,9 @@ def _one_thread():
     torch.set_num_threads(1)
 
 
-def build(number):
-    torch.manual_seed(number)
-    net = nn.Linear(3, CLASSES)
-    net.weight.data *= 3
-    return net
-
-
 def a_method(epoch=30, **settings):
     method = CoTeaching(
-        Task(build=build, labels=LABELS, num_classes=CLASSES), CoTeaching.Settings(**{"noise_rate": 0.4, **settings})
+        Task(build=linear, labels=LABELS, num_classes=CLASSES), CoTeaching.Settings(**{"noise_rate": 0.4, **settings})
     )
     method.epoch = epoch
     return method

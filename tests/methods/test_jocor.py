@@ -6,14 +6,14 @@ import math
 
 import pytest
 import torch
+from nets import CLASSES, linear
 from pydantic import ValidationError
-from torch import nn
 
 from jnpl.data.batches import Batch, Rows, generator_for
 from jnpl.methods.base import Task
 from jnpl.methods.jocor import JoCoR, joint_loss, symmetric_kl
 
-SIZE, CLASSES = 10, 4
+SIZE = 10
 LABELS = torch.arange(SIZE) % CLASSES
 
 
@@ -23,10 +23,7 @@ def _one_thread():
 
 
 def build(number):
-    torch.manual_seed(number)
-    net = nn.Linear(3, CLASSES)
-    net.weight.data *= 2
-    return net
+    return linear(number, scale=2.0)
 
 
 def a_method(epoch=30, **settings):

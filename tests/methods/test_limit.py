@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from nets import CLASSES, linear, normed
 from pydantic import ValidationError
 from torch import nn
 
@@ -14,19 +15,6 @@ from jnpl.methods.base import Stage, Task
 from jnpl.methods.limit import LIMIT, predicted_gradient, squared_error
 
 torch.set_num_threads(1)
-CLASSES = 4
-
-
-def linear(number=0):
-    torch.manual_seed(number)
-    net = nn.Linear(3, CLASSES)
-    net.weight.data *= 3
-    return net
-
-
-def normed(number=0):
-    torch.manual_seed(number)
-    return nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, CLASSES))
 
 
 def a_method(build=linear, **settings):

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from nets import CLASSES, linear, normed
 from pydantic import ValidationError
 from torch import nn
 
@@ -17,20 +18,7 @@ from jnpl.methods.base import Task
 from jnpl.methods.m_correction import MCorrection, class_balance, mixing_weights
 
 torch.set_num_threads(1)
-CLASSES = 4
 SAMPLES = 12
-
-
-def linear(number=0):
-    torch.manual_seed(number)
-    net = nn.Linear(3, CLASSES)
-    net.weight.data *= 3
-    return net
-
-
-def normed(number=0):
-    torch.manual_seed(number)
-    return nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, CLASSES))
 
 
 def a_method(build=linear, samples=SAMPLES, epoch=0, **settings):
