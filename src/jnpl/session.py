@@ -64,18 +64,9 @@ class Session(Watcher):
     ) -> None:
         self.source, self.recipe, self.folder, self.seed, self.every = source, recipe, folder, seed, every
         self.fabric, self.report, self.wish, self.second = fabric, report, Wish(), second
+        _refuse(recipe, second)
         self.feeds = make_feeds(source, recipe, fabric, seed, report.note, strict=strict)
         self.prepared = self.feeds.train.prepared
-        whole = second is not None or registry.METHODS[recipe.method.name].looks_back
-        if whole and recipe.verdict.keep == "compact":
-            who = "pseudo-labels need" if second is not None else f"{recipe.method.name} needs"
-            raise InputError(f"{who} whole predictions of past epochs: verdict.keep = full, got compact")
-        if recipe.engine.compile and not registry.METHODS[recipe.method.name].compiles:
-            raise InputError(f"{recipe.method.name} does not work with compiled networks: set engine.compile = false")
-        if recipe.weights == "required":
-            raise InputError(
-                "this recipe starts from pretrained weights: name a file with torchvision's keys by --weights"
-            )
         self.model_name = recipe.model if recipe.model != "auto" else ("resnet8" if source.kind == "image" else "mlp")
         rate, matrix = source.realised_noise()
         self.task = Task(
@@ -303,3 +294,16 @@ class Session(Watcher):
         """What model.json says of the network."""
         shape, transform = list(self.feeds.shape), self.feeds.transform_facts()
         return {"model": self.model_name, "input_shape": shape, "transform": transform}
+
+
+def _refuse(recipe: Recipe, second: Second | None) -> None:
+    """What cannot work together is told before any data are read."""
+    name, method = recipe.method.name, registry.METHODS[recipe.method.name]
+    whole = second is not None or method.looks_back
+    if whole and recipe.verdict.keep == "compact":
+        who = "pseudo-labels need" if second is not None else f"{name} needs"
+        raise InputError(f"{who} whole predictions of past epochs: verdict.keep = full, got compact")
+    if recipe.engine.compile and not method.compiles:
+        raise InputError(f"{name} does not work with compiled networks: set engine.compile = false")
+    if recipe.weights == "required":
+        raise InputError("this recipe starts from pretrained weights: name a file with torchvision's keys by --weights")

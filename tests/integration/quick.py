@@ -39,7 +39,7 @@ OWN: dict[str, dict[str, Any]] = {
     "limit": {"init_q": True, "beta": 1.0},
     "joint-optim": {"update_from": 1},
     "metacleaner": {"subset_size": 3},
-    "mlnt": {"label_sets": 2, "inner_lr": 0.1, "warm_up_steps": 2, "ramp_steps": 6, "iterations": 2},
+    "mlnt": {"label_sets": 2, "inner_lr": 0.1, "warm_up_steps": 2, "ramp_steps": 6},
     "pencil": {"label_lr": 500.0},
 }
 
