@@ -30,7 +30,7 @@ PAPER = {
     },
 }
 COMMON = {"optimizer": "sgd", "momentum": 0.9, "weight_decay": 1e-4, "schedule": "step", "decay": 0.1}
-PLAIN = {"clip_norm": None, "accumulate": 1}
+PLAIN = {"clip_norm": None, "accumulate": 1, "average": 0.0}
 
 
 @pytest.mark.parametrize("name", PAPER)
@@ -38,7 +38,7 @@ def test_paper_recipes_are_the_paper(name):
     """METHODS 4.1 and the choices of 4.3, every setting: nothing beside them may creep in."""
     recipe, paper = load_recipe(name), PAPER[name]
     method = {"name": "jnpl", "pl_weight": 0.01, "n": 3, "complements": "sampled", "gamma": 1.0, "class_weight": "none"}
-    method |= {"pl_target": "predicted", "pl_mean": "selected", "gamma_rise": None, "pl_start": 0.0}
+    method |= {"pl_target": "predicted", "pl_mean": "selected", "gamma_rise": None, "pl_start": 0.0, "guard": 0.0}
     assert recipe.model_dump(exclude={"description", "engine"}) == {
         "model": paper["model"],
         "weights": paper["weights"],
@@ -46,7 +46,7 @@ def test_paper_recipes_are_the_paper(name):
         "train": {**paper["train"], **COMMON, **PLAIN},
         "stages": {},
         "method": {**method, "num_complements": paper["num_complements"]},
-        "verdict": {"history": 10, "keep": "full", "threshold": 0.5},
+        "verdict": {"history": 10, "keep": "full", "score": "history", "threshold": 0.5},
         "pseudo": {
             "mode": "paper",
             "soft": True,
@@ -58,11 +58,11 @@ def test_paper_recipes_are_the_paper(name):
 
 
 def test_the_recipes_there_are():
-    assert {"paper-cifar10", "paper-cifar100", "paper-clothing1m", "small"} <= set(recipe_names())
+    assert {"paper-cifar10", "paper-cifar100", "paper-clothing1m", "small", "fast"} <= set(recipe_names())
     for name in recipe_names():
         recipe = load_recipe(name)
         assert recipe.description
-        if name not in PAPER and name != "small":  # METHOD-DATA
+        if name not in PAPER and name not in ("small", "fast"):  # METHOD-DATA
             assert name.rpartition("-")[0] == recipe.method.name
             pretrained = name.endswith("clothing1m") and recipe.method.name != "limit"  # whose code starts from nothing
             assert recipe.weights == ("required" if pretrained else None)
@@ -118,7 +118,7 @@ def test_changes_have_types():
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ("train.epohcs=3", r"no setting 'train.epohcs'; there are train.epochs, train.batch_size, .*train.accumulate$"),
+        ("train.epohcs=3", r"no setting 'train.epohcs'; there are train.epochs, train.batch_size, .*train.average$"),
         ("epochs=3", r"no setting 'epochs'; there are .*train, stages, method, verdict, pseudo, engine$"),
         ("pseudo.train.a=1", r"no setting 'pseudo.train.a'; there are pseudo.train.epochs, .*"),
         (

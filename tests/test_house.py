@@ -172,6 +172,11 @@ def test_report_and_review_do_without_torch(module):
     assert [name for name, _ in imports_of(module) if inside(name, "torch", "torchvision")] == []
 
 
+@pytest.mark.parametrize("module", [name for name in MODULES if not inside(name, "jnpl.bench", "jnpl.commands")])
+def test_only_a_command_runs_benchmarks(module):
+    assert [name for name, _ in imports_of(module) if inside(name, "jnpl.bench")] == []
+
+
 @pytest.mark.parametrize("module", MODULES)
 def test_nobody_imports_the_roof(module):
     roofs = {name for name, _ in imports_of(module) if inside(name, "jnpl.cli", "jnpl.estimator")}

@@ -7,6 +7,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from jnpl._version import __version__
+from jnpl.commands.bench import bench
 from jnpl.commands.corrupt import corrupt
 from jnpl.commands.demo import demo
 from jnpl.commands.find import find, train
@@ -67,5 +68,5 @@ def _root(
         typer.echo(context.get_help())
 
 
-for _command in (demo, find, train, corrupt, methods, recipes, datasets):
+for _command in (demo, find, train, corrupt, bench, methods, recipes, datasets):
     app.command()(_command)

@@ -48,6 +48,12 @@ class Training(Settings):
     decay: float = Field(0.1, gt=0, le=1, description="step: the factor")
     clip_norm: float | None = Field(None, gt=0, description="largest gradient norm")
     accumulate: int = Field(1, ge=1, description="batches whose gradients are added up before a step")
+    average: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="decay, a step, of a running mean of the weights, which is then the network; 0: none",
+    )
 
     @model_validator(mode="after")
     def _milestones_belong_to_step(self) -> Training:
@@ -82,14 +88,21 @@ class Verdict(Settings):
 
     history: int = Field(10, ge=1, description="epochs whose predictions are averaged")
     keep: Literal["full", "compact"] = Field("full", description="what the ledger stores; compact: 94 bytes a sample")
+    score: Literal["history", "network", "posterior"] = Field(
+        "history",
+        description="p_y, a mean over the last epochs of training (or the method's own score); p_y of the network at "
+        "the end; or that in the light of who is taken for whom (jnpl.posterior)",
+    )
     threshold: Annotated[float, Field(gt=0, lt=1)] | Literal["auto", "1/c"] = 0.5
 
 
 class Pseudo(Settings):
     """The second part of `jnpl train`: a fresh network on kept labels and pseudo-labels."""
 
-    mode: Literal["paper", "nlnl"] | None = Field(
-        None, description="one step, or two as the predecessor's code; None: as the method's paper"
+    mode: Literal["paper", "nlnl", "predicted"] | None = Field(
+        None,
+        description="kept labels and the filter's predictions elsewhere; two steps, as the predecessor's code; the "
+        "filter's predictions everywhere; None: as the method's paper",
     )
     soft: bool = Field(True, description="mean predictions as targets; false: their largest class")
     class_weight: Literal["none", "nlnl"] | None = Field(

@@ -128,6 +128,14 @@ class Ledger:
         mean[self._seen == 0] = np.nan
         return mean
 
+    def newest(self) -> Floats:
+        """(N, C) last recorded prediction; nan where never seen. Only `keep="full"` has it."""
+        if not isinstance(self._store, Full):
+            raise InputError("keep='compact' holds no whole predictions: use quality() and top(), or keep='full'")
+        newest: Floats = self._store.probs[np.arange(self.num_samples), (self._seen - 1) % self.history]
+        newest[self._seen == 0] = np.nan
+        return newest
+
     def quality(self, labels: Values | None = None) -> Floats:
         """(N,) mean probability of the given label, LOWER = worse; nan where never seen."""
         own = self._store.labels

@@ -26,7 +26,7 @@ class Phase(NamedTuple):
 class Second(NamedTuple):
     """How `jnpl train` goes on after the filter."""
 
-    mode: Literal["paper", "nlnl"]
+    mode: Literal["paper", "nlnl", "predicted"]
     soft: bool
     by_class: bool
     plan: Training
@@ -59,7 +59,7 @@ def make_phases(recipe: Recipe, method: Method, second: Second | None) -> list[P
     ]
     if second is None:
         return phases
-    names = ["pseudo"] if second.mode == "paper" else ["pseudo-1", "pseudo-2"]
+    names = ["pseudo-1", "pseudo-2"] if second.mode == "nlnl" else ["pseudo"]
     steps = [Phase(name, second.plan, number, pseudo=True, fresh=True) for number, name in enumerate(names)]
     return phases + steps
 

@@ -31,7 +31,7 @@ def targets(
     is_label_issue: Mask,
     mean_probs: Floats,
     *,
-    mode: Literal["paper", "nlnl"],
+    mode: Literal["paper", "nlnl", "predicted"],
     step: int = 0,
     soft: bool = True,
     by_class: bool = False,
@@ -39,10 +39,11 @@ def targets(
     """Targets of a step with pseudo-labels: (N,), (N,), (N, C) -> (N, C).
 
     `mean_probs` are those of the filter, or in the second step (step 1) of mode "nlnl" of the first step's network.
+    Mode "predicted" teaches them to all samples: with the filter's posterior each sample is taught what is known of it.
     """
     if mode == "paper":
         probs = corrected(labels, is_label_issue, mean_probs, soft=soft)
-    elif step == 0:
+    elif mode == "nlnl" and step == 0:
         probs = kept(labels, is_label_issue, mean_probs.shape[1])
     else:
         probs = predicted(mean_probs, soft=soft)

@@ -83,10 +83,12 @@ def find(
     report: Reporter,
     tensorboard: bool = False,
     classify: bool = False,
+    observe: Callable[[Session], None] | None = None,
 ) -> dict[str, Any] | None:
     """Train a method on all given labels and judge them; with `classify`, go on to a classifier with pseudo-labels.
 
-    Returns what `jnpl find --json` prints, or None in all but the first of several processes.
+    `observe` is shown the session at the end of every epoch, in the first process. Returns what `jnpl find --json`
+    prints, or None in all but the first of several processes.
     """
     if tensorboard:
         require("tensorboard", "tensorboard")  # PyTorch's writer is there without it, but does not import
@@ -105,6 +107,7 @@ def find(
     with ExitStack() as held:
         _agree(fabric, lambda: held.enter_context(folder.held()))
         session = Session(source, recipe, folder, seed, every, fabric, report, strict=strict, second=second)
+        session.observe = observe
         session.resume()
         with watch() as session.wish, _board(tensorboard, session) as session.board:
             session.train()

@@ -17,7 +17,7 @@ from jnpl.findings import Findings
 from jnpl.interrupt import Interrupted, Wish
 from jnpl.learner import Learner
 from jnpl.ledger import Ledger
-from jnpl.look import TrainingSet, share_buffers
+from jnpl.look import TrainingSet, share, share_buffers
 from jnpl.methods import registry
 from jnpl.methods.base import Task
 from jnpl.methods.pseudo_label import PseudoLabel
@@ -26,6 +26,9 @@ from jnpl.phases import Phase, make_phases
 from jnpl.train import Books, Progress, Watcher, accuracy, train
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
     from lightning_fabric import Fabric
     from torch import nn
 
@@ -83,9 +86,12 @@ class Session(Watcher):
         self.kept_accuracy = -1.0
         self.chosen: dict[str, float] = {}  # test accuracy of those weights
         self.findings: Findings | None = None
+        self.final_probs: npt.NDArray[np.float64] | None = None  # what the filter says at its end, if that is the score
         self.seconds = 0.0
         self.lines: list[dict[str, Any]] = []
+        self.notes: list[str] = []  # of the filter, for the user
         self.board: Any = None
+        self.observe: Callable[[Session], None] | None = None
         self._clock = self._saved_at = time.monotonic()
         size = sum(weight.numel() for weight in method.model.parameters())
         data = f"{source.name}: {len(source):,} samples, {self.task.num_classes} classes"
@@ -168,11 +174,18 @@ class Session(Watcher):
                     self.learner.wrapped, self.learner.wrapped_optimizer, self.feed, self.books, self.phase.plan,
                     self.fabric, self.progress, self,
                 )  # fmt: skip
+            if self.learner.average is not None:
+                self.learner.average.keep()
             if self.kept:
                 self.method.load_state_dict(self.kept, strict=False)
                 self.kept, self.kept_accuracy = {}, -1.0
                 self.chosen = self._tested()
-            if self.progress.phase + 1 == len(self.phases):
+            last = self.progress.phase + 1 == len(self.phases)
+            if not self.phase.pseudo and (last or self.phases[self.progress.phase + 1].pseudo):
+                # All processes take part; later the first one judges alone.
+                self.final_probs = verdict.final_probs(self.recipe.verdict, self.method, self._look())
+                self.notes = self.method.notes()
+            if last:
                 return
             self.progress = Progress(self.progress.phase + 1, self.progress.total)
             self._enter()
@@ -180,7 +193,9 @@ class Session(Watcher):
     def _enter(self) -> None:
         """Begin a phase that is not the first."""
         if self.second is not None and self.phase.pseudo:
-            issues, mean = self.judge().is_label_issue, self.books.ledger.mean_probs()
+            issues = self.judge().is_label_issue
+            final = self.final_probs if self.phase.number == 0 else None
+            mean = self.books.ledger.mean_probs() if final is None else final.astype(np.float32)
             mean[list(self.prepared.unreadable)] = np.nan
             self._install(self._pseudo_method(pseudo.targets(
                 self.source.labels, issues, mean, mode=self.second.mode, step=self.phase.number, soft=self.second.soft,
@@ -189,10 +204,10 @@ class Session(Watcher):
             return
         self._aim()
         self.method.begin_stage(self._look())
-        self.learner.replan(self.phase.plan, fresh=self.phase.fresh)
         if self.phase.fresh:
             self.method.renew(self._network)
             self._empty_books()
+        self.learner.replan(self.phase.plan, fresh=self.phase.fresh)
 
     def _first_of_two(self) -> bool:
         return self.second is not None and self.second.mode == "nlnl" and self.phase.number == 0
@@ -204,7 +219,9 @@ class Session(Watcher):
     def judge(self) -> Findings:
         """The findings of the filter, written once it is done."""
         if self.findings is None:
-            self.findings = verdict.judge(self.source, self.books, self.recipe.verdict, self.prepared.unreadable)
+            self.findings = verdict.judge(
+                self.source, self.books, self.recipe.verdict, self.prepared.unreadable, self.final_probs
+            )
             if self.fabric.is_global_zero:
                 self.findings.save(self.folder.path)
         return self.findings
@@ -218,7 +235,9 @@ class Session(Watcher):
         self.method.begin_epoch(self._look())
 
     def after_step(self) -> None:
-        """Tell, save, stop."""
+        """Average, tell, save, stop."""
+        if self.learner.average is not None:
+            self.learner.average.update()
         self.report.step(self.progress, self.learner.optimizer.param_groups[0]["lr"])
         signal = self.wish.signal
         due = self.every.seconds is not None and time.monotonic() - self._saved_at >= self.every.seconds
@@ -233,13 +252,15 @@ class Session(Watcher):
             raise Interrupted(f"stopped at {self._where()}, all saved; the same command goes on from there", signal)
 
     def after_epoch(self) -> None:
-        """Test, log, save."""
+        """Test, log, save, show."""
         epoch, phase = self.progress.epoch, self.phase
         self._share_unreadable()
         line: dict[str, Any] = {"epoch": self.progress.total, "lr": phase.plan.lr_at(epoch), **self._means()}
         if len(self.phases) > 1:
             line = {"epoch": self.progress.total, "stage": phase.name, **line}
         share_buffers(self.method, self.fabric)
+        if self.learner.average is not None:
+            share(self.learner.average.values.values(), self.fabric)
         line |= self._tested()
         if phase.select and self.validation is not None:
             line["validation_accuracy"] = self._select(self.validation)
@@ -253,24 +274,28 @@ class Session(Watcher):
         self.report.epoch(line)
         if self.every.epochs is not None and (self.progress.total + 1) % self.every.epochs == 0:
             snapshot.save(self, self.progress.next_epoch())
+        if self.observe is not None and self.fabric.is_global_zero:
+            self.observe(self)
 
     def _tested(self) -> dict[str, float]:
         """Test accuracy: that of the network, or the mean of several, and each."""
         if self.feeds.test is None:
             return {}
-        each = accuracy(self.method, self.feeds.test, self.fabric)
+        with self.learner.evaluated():
+            each = accuracy(self.method, self.feeds.test, self.fabric)
         mean = {"test_accuracy": sum(each.values()) / len(each)}
         return mean | ({f"test_accuracy_{name}": value for name, value in each.items()} if len(each) > 1 else {})
 
     def _select(self, validation: Feed) -> float:
         """Keep the networks' weights if they do better on validation data than any before in this phase."""
-        each = accuracy(self.method, validation, self.fabric)
-        mean = sum(each.values()) / len(each)
-        if mean > self.kept_accuracy:
-            # No dot in a name: state of samples or a counter, not of a network.
-            state = self.method.state_dict()
-            self.kept = {name: value.clone() for name, value in state.items() if "." in name}
-            self.kept_accuracy = mean
+        with self.learner.evaluated():
+            each = accuracy(self.method, validation, self.fabric)
+            mean = sum(each.values()) / len(each)
+            if mean > self.kept_accuracy:
+                # No dot in a name: state of samples or a counter, not of a network.
+                state = self.method.state_dict()
+                self.kept = {name: value.clone() for name, value in state.items() if "." in name}
+                self.kept_accuracy = mean
         return mean
 
     def _share_unreadable(self) -> None:

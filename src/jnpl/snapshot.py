@@ -19,13 +19,14 @@ def save(session: Session, progress: Progress) -> None:
     sums, samples = summed(session, progress)
     if not session.fabric.is_global_zero:
         return
-    optimizer = checkpoint.pack_optimizer(session.learner.optimizer)
+    optimizer, average = checkpoint.pack_optimizer(session.learner.optimizer), session.learner.average
     books = {name: book.state_dict() for name, book in vars(session.books).items() if book.seen.any()}
     tensors = {
         **checkpoint.prefixed("method", session.method.state_dict()),
         **checkpoint.prefixed("optimizer", optimizer.tensors),
         **checkpoint.prefixed("sums", sums),
         **checkpoint.prefixed("kept", session.kept),
+        **checkpoint.prefixed("average", average.values if average else {}),
     }
     for name, book in books.items():
         tensors |= checkpoint.prefixed(name, book.pop("arrays"))
@@ -39,6 +40,8 @@ def save(session: Session, progress: Progress) -> None:
         "optimizer": optimizer.facts,
         "books": books,
         "kept_accuracy": session.kept_accuracy,
+        "averaged": average.steps if average else 0,
+        "notes": session.notes,
         "unreadable": {str(at): why for at, why in session.prepared.unreadable.items()},
         "precision": session.fabric.strategy.precision.state_dict(),  # the gradient scaler of 16-mixed
         "seconds": session.elapsed(),
@@ -65,11 +68,13 @@ def load(session: Session) -> bool:
     if session.fabric.is_global_zero:  # they were added up over all processes
         session.progress.sums = checkpoint.part("sums", state.tensors)
         session.progress.samples = facts["samples"]
+    if session.learner.average is not None:
+        session.learner.average.load(checkpoint.part("average", state.tensors), facts["averaged"])
     session.kept, session.kept_accuracy = checkpoint.part("kept", state.tensors), facts["kept_accuracy"]
     session.prepared.unreadable.update({int(at): why for at, why in facts["unreadable"].items()})
     if facts["precision"]:
         session.fabric.strategy.precision.load_state_dict(facts["precision"])
-    session.seconds = facts["seconds"]
+    session.seconds, session.notes = facts["seconds"], facts["notes"]
     return True
 
 

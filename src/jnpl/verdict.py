@@ -12,23 +12,45 @@ from jnpl import metrics
 from jnpl.files import replacing, write_text
 from jnpl.findings import Findings
 from jnpl.phases import same_network
+from jnpl.posterior import posterior
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from jnpl.config import Verdict
     from jnpl.data.source import Source
+    from jnpl.look import TrainingSet
+    from jnpl.methods.base import Method
     from jnpl.session import Session
     from jnpl.train import Books
 
 
-def judge(source: Source, books: Books, settings: Verdict, unreadable: dict[int, str]) -> Findings:
-    """Findings on all given labels."""
+def final_probs(settings: Verdict, method: Method, look: TrainingSet) -> npt.NDArray[np.float64] | None:
+    """(N, C) what the network says at the end, in the light of the given labels if asked; None if history decides."""
+    if settings.score == "history":
+        return None
+    probs = look.probabilities(method.classifier).astype(np.float64)
+    return probs if settings.score == "network" else posterior(probs, look.feed.labels).probs
+
+
+def judge(
+    source: Source,
+    books: Books,
+    settings: Verdict,
+    unreadable: dict[int, str],
+    probs: npt.NDArray[np.float64] | None = None,
+) -> Findings:
+    """Findings on all given labels, by the books or by `probs` (N, C)."""
     paths = source.ids.tolist() if source.ids.dtype == object else None
     broken = np.zeros(len(source), bool)
     broken[list(unreadable)] = True
-    return Findings.from_ledger(
-        books.ledger, source.labels, class_names=source.class_names, threshold=settings.threshold, paths=paths,
-        ids=None if paths else source.ids, unreadable=broken if broken.any() else None, quality=books.quality(),
-    )  # fmt: skip
+    told: dict[str, Any] = {
+        "class_names": source.class_names, "threshold": settings.threshold, "paths": paths,
+        "ids": None if paths else source.ids, "unreadable": broken if broken.any() else None,
+    }  # fmt: skip
+    if probs is not None:
+        return Findings.from_probs(probs, source.labels, **told)
+    return Findings.from_ledger(books.ledger, source.labels, quality=books.quality(), **told)
 
 
 def results(session: Session) -> dict[str, Any]:
@@ -43,6 +65,8 @@ def results(session: Session) -> dict[str, Any]:
         "epochs": sum(phase.plan.epochs for phase in session.phases),
         "seconds": session.elapsed(),
     }
+    if notes := session.notes:
+        told["notes"] = notes
     if session.prepared.unreadable:
         told["unreadable"] = len(session.prepared.unreadable)
     if source.true_labels is not None and (source.true_labels != source.labels).any():

@@ -178,6 +178,8 @@ def _show(result: dict[str, Any], out: Path) -> None:
         console.print(line)
     if "ap" in result:
         console.print(f"AP {result['ap']:.3f}: true labels are known, wrong ones rank before right ones so well")
+    for line in result.get("notes", ()):
+        console.print(line)
     if result.get("unreadable"):
         console.print(f"{result['unreadable']:,} samples could not be read and were left out")
     table = Table(title="the worst suspects", title_justify="left", box=None)

@@ -14,6 +14,10 @@ from torch.nn import functional as F
 class Transform(Protocol):
     """From raw samples to what the network sees."""
 
+    @property
+    def flip(self) -> bool:
+        """Whether a sample and its mirror image mean the same."""
+
     def train(self, samples: Tensor, uniforms: Tensor) -> Tensor:
         """(B, ...), (B, 3) draws from U(0, 1) -> (B, ...)."""
 
@@ -27,6 +31,11 @@ class Standardize:
 
     mean: tuple[float, ...]
     std: tuple[float, ...]
+
+    @property
+    def flip(self) -> bool:
+        """Vectors have no mirror image."""
+        return False
 
     def train(self, samples: Tensor, uniforms: Tensor) -> Tensor:  # noqa: ARG002 (nothing random here)
         """(B, F), (B, 3) -> (B, F)."""

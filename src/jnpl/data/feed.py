@@ -66,13 +66,17 @@ class Feed:
             inputs = self.transform.train(samples.to(self.device), uniforms.to(self.device))
             yield Batch(inputs, labels[index].to(self.device), index, generator, part)
 
-    def evaluation(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """This process's part of the data, in order and not augmented: inputs (B, ...), labels (B,), positions (B,)."""
+    def evaluation(self, *, flipped: bool = False) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """This process's part of the data, in order and not augmented: inputs (B, ...), labels (B,), positions (B,).
+
+        `flipped` turns images left to right.
+        """
         batches = list(evaluation(len(self.labels), 2 * self.batch_size, self.rank, self.world))
         labels = torch.from_numpy(self.labels)
         for index, samples in self.prepared.fetch(batches, self.device):
             if len(index):
-                yield self.transform.evaluate(samples.to(self.device)), labels[index].to(self.device), index
+                inputs = self.transform.evaluate(samples.to(self.device))
+                yield inputs.flip(-1) if flipped else inputs, labels[index].to(self.device), index
 
     def _order(self, epoch: int) -> list[Tensor]:
         groups = None if self.group_size is None else Groups(self.labels, self.group_size)

@@ -123,6 +123,10 @@ class Method(nn.Module, ABC):
         """Give the networks the first weights of network `self.stage`."""
         self.model.load_state_dict(build(self.stage).state_dict())
 
+    def notes(self) -> list[str]:
+        """What a user should know of how the training went, a line each."""
+        return []
+
     def predict(self, inputs: Tensor) -> Tensor:
         """Logits for new inputs: (B, ...) -> (B, C)."""
         logits: Tensor = self.classifier(inputs)

@@ -8,17 +8,34 @@ import torch
 from pydantic import Field, model_validator
 
 from jnpl.losses import JNPLLoss
-from jnpl.methods.base import Method, MethodSettings, StepOutput, Task
+from jnpl.methods.base import Look, Method, MethodSettings, StepOutput, Task
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from jnpl.data.batches import Batch
 
 
+_ENOUGH = 2.0  # half of the way from a constant to perfect agreement makes NL into NL+
+
+
 class JNPL(Method):
-    """One network, one stage, two losses."""
+    """One network, one stage, two losses.
+
+    NL+ makes "all is class k" a state that a network does not leave: where it is sure, the weight (1 - p) takes the
+    push away; and PL+ can drive it there. NL does leave it. With `guard`, an epoch whose predictions are spread over
+    the classes all too differently from the given labels is followed by one of NL alone (gamma 0, no PL+), and PL+
+    comes back at half its weight.
+    """
 
     paper = "Kim et al., CVPR 2021"
     pseudo = "paper"
+    predicted: Tensor
+    agreed: Tensor
+    agreement: Tensor
+    pl_scale: Tensor
+    held: Tensor
+    guarded: Tensor
 
     class Settings(MethodSettings):
         """Of the two losses."""
@@ -29,13 +46,22 @@ class JNPL(Method):
         complements: Literal["sampled", "exhaustive"] = Field("sampled", description="drawn anew each step, or all")
         num_complements: int | None = Field(None, ge=1, description="None: the paper's 1, or 110 for 100 classes")
         gamma: float = Field(1.0, ge=0, description="exponent of NL+'s weight; 0: NL")
-        gamma_rise: tuple[float, float] | None = Field(
-            None, description="shares of the epochs between which gamma rises from 0; None: constant, as the paper"
+        gamma_rise: tuple[float, float] | Literal["agreement"] | None = Field(
+            None,
+            description="shares of the epochs between which gamma rises from 0; agreement: as the last epoch "
+            "predicted the given labels; None: constant, as the paper",
         )
         pl_start: float = Field(0.0, ge=0, lt=1, description="share of the epochs before PL+ begins; 0 is the paper's")
         class_weight: Literal["none", "nlnl"] = Field("none", description="nlnl: largest count / count of given labels")
         pl_target: Literal["predicted", "given"] = Field("predicted", description="given: PL+ only where y-hat is y")
         pl_mean: Literal["selected", "batch"] = Field("selected", description="PL+ is a mean over these")
+        guard: float = Field(
+            0.0,
+            ge=0,
+            lt=1,
+            description="how far predictions of an epoch may be from the given labels, as shares of the classes (total "
+            "variation), before NL takes over; 0: any",
+        )
 
         @model_validator(mode="after")
         def _a_number_belongs_to_sampled(self) -> JNPL.Settings:
@@ -45,14 +71,22 @@ class JNPL(Method):
 
         @model_validator(mode="after")
         def _gamma_rises(self) -> JNPL.Settings:
-            if self.gamma_rise is not None and not 0 <= self.gamma_rise[0] < self.gamma_rise[1] <= 1:
+            if isinstance(self.gamma_rise, tuple) and not 0 <= self.gamma_rise[0] < self.gamma_rise[1] <= 1:
                 raise ValueError(f"gamma_rise takes two shares, 0 <= start < end <= 1, got {list(self.gamma_rise)}")
             return self
 
     def __init__(self, task: Task, settings: Settings) -> None:
         super().__init__(task)
-        self.pl_mean, self.pl_start = settings.pl_mean, settings.pl_start
+        self.pl_mean, self.pl_start, self.guard = settings.pl_mean, settings.pl_start, settings.guard
         self.gamma, self.gamma_rise = settings.gamma, settings.gamma_rise
+        counts = torch.bincount(task.labels, minlength=task.num_classes).float()
+        self.given_shares = counts / counts.sum()
+        self.register_buffer("predicted", torch.zeros(task.num_classes))  # how often, this epoch
+        self.register_buffer("agreed", torch.tensor(0.0))  # how often it was the given label, this epoch
+        self.register_buffer("agreement", torch.tensor(0.0))  # of the last epoch: 0 for a constant, 1 for all
+        self.register_buffer("held", torch.tensor(False))  # NL alone, this epoch
+        self.register_buffer("guarded", torch.tensor(0))  # epochs that were so
+        self.register_buffer("pl_scale", torch.tensor(1.0))
         self.loss = JNPLLoss(
             task.num_classes,
             pl_weight=settings.pl_weight,
@@ -65,13 +99,51 @@ class JNPL(Method):
             pl_target=settings.pl_target,
         )
 
+    def begin_epoch(self, look: Look) -> None:  # noqa: ARG002 (what the last epoch predicted was counted on the way)
+        """Hold back what can run away, if the last epoch's predictions say that it has."""
+        counts, agreed = self.sum_over_processes(self.predicted.clone()), self.sum_over_processes(self.agreed.clone())
+        self.predicted.zero_()
+        self.agreed.zero_()
+        given, seen = self.given_shares.to(counts.device), counts.sum().clamp_min(1)
+        most = given.max()  # what a constant prediction reaches
+        self.agreement.copy_(((agreed / seen - most) / (1 - most).clamp_min(1e-6)).clamp(0, 1))
+        apart = 0.5 * (counts / seen - given).abs().sum() if counts.any() else counts.sum()
+        at_risk = self._gamma() > 0 or self._pl_weight() > 0
+        self.held.fill_(bool(self.guard) and at_risk and bool(apart > self.guard))
+        if self.held:
+            self.guarded += 1
+            if self._pl_weight() > 0:
+                self.pl_scale /= 2
+
+    def notes(self) -> list[str]:
+        """Whether the guard acted."""
+        if not self.guarded:
+            return []
+        told = f"predictions ran to few classes: {int(self.guarded)} of the epochs were NL alone"
+        return [told if self.pl_scale == 1 else f"{told}, and PL+ counted {self.pl_scale:g} of its weight in the end"]
+
+    def _gamma(self) -> float:
+        """NL+'s exponent in this epoch, were it not held back."""
+        if self.gamma_rise is None:
+            return self.gamma
+        # Departures: from random weights NL+ hardly moves on hard data, NL does.
+        if self.gamma_rise == "agreement":
+            return self.gamma * min(_ENOUGH * self.agreement.item(), 1.0)
+        start, end = self.gamma_rise
+        return self.gamma * min(max((self.epoch / self.epochs - start) / (end - start), 0.0), 1.0)
+
+    def _pl_weight(self) -> float:
+        """PL+'s weight in this epoch, were it not held back."""
+        return self.loss.pl_weight * self.pl_scale.item() if self.epoch >= self.pl_start * self.epochs else 0.0
+
     def step(self, batch: Batch) -> StepOutput:
         """Look at one batch."""
         logits = self.model(batch.inputs)
-        if self.gamma_rise is not None:  # a departure: from random weights NL+ hardly moves on hard data, NL does
-            start, end = self.gamma_rise
-            risen = (self.epoch / self.epochs - start) / (end - start)
-            self.loss.negative.gamma = self.gamma * min(max(risen, 0.0), 1.0)
+        self.loss.negative.gamma = 0.0 if self.held else self._gamma()
+        with torch.no_grad():
+            predicted = logits.argmax(1)
+            self.predicted += torch.bincount(predicted, minlength=len(self.predicted))
+            self.agreed += (predicted == batch.labels).sum()
         draws = self.loss.draw(batch.labels, batch.generator, batch.rows)
         own = len(batch.labels)
         terms = self.loss.terms(logits, batch.labels, draws)
@@ -82,7 +154,7 @@ class JNPL(Method):
             counts = torch.stack([terms.selected, torch.full_like(terms.selected, own)]).float()
             counts = self.sum_over_processes(counts)
             pl_plus = terms.pl_plus_sum / counts[0].clamp_min(1) * (counts[1] / own)
-        pl_weight = self.loss.pl_weight if self.epoch >= self.pl_start * self.epochs else 0.0
+        pl_weight = 0.0 if self.held else self._pl_weight()
         loss = terms.nl_plus + pl_weight * pl_plus
         share = terms.selected / own
         return StepOutput(loss, logits, {"nl_plus": terms.nl_plus, "pl_plus": pl_plus, "selected": share})

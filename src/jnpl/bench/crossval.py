@@ -1,0 +1,71 @@
+"""The row cleanlab: cross-validated probabilities, its label quality, and a classifier on what it leaves."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from jnpl import metrics
+from jnpl.bench.data import subset, true_labels
+from jnpl.bench.observer import Stopwatch
+from jnpl.errors import require
+from jnpl.progress import Reporter
+from jnpl.run import Every, find
+from jnpl.saved import SavedModel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from jnpl.config import Recipe
+    from jnpl.data.source import Source
+
+Floats: TypeAlias = npt.NDArray[np.float32]
+
+FOLDS = 5
+
+
+def run(source: Source, recipe: Recipe, work: Path, seed: int) -> tuple[dict[str, Any], Path]:
+    """Results of the row, and the run folder of its final classifier."""
+    rank, filtering = require("cleanlab.rank", "bench"), require("cleanlab.filter", "bench")
+    wrong, watch = source.labels != true_labels(source), Stopwatch()
+    probs = held_out_probabilities(source, recipe, work, seed)
+    quality = rank.get_label_quality_scores(source.labels, probs)
+    seconds = watch.read()
+    margins = rank.get_label_quality_scores(source.labels, probs, method="normalized_margin")
+    # One process: with more, their work would not be in our CPU seconds.
+    issues = filtering.find_label_issues(source.labels, probs, n_jobs=1)
+    final = work / "final"
+    train(subset(source, np.flatnonzero(~issues)), recipe, final, seed)
+    total, ap = watch.read(), metrics.average_precision(quality, wrong)
+    epochs = FOLDS * recipe.train.epochs
+    return {
+        "ap": ap, "ap_curve": [ap], "ap_peak": ap, "ap_epoch": epochs, "curve_seconds": [seconds.cpu],
+        "ap_normalized_margin": metrics.average_precision(margins, wrong),
+        "precision_at_noise": metrics.precision_at_k(quality, wrong), "issues": int(issues.sum()),
+        "seconds": seconds.wall, "cpu_seconds": seconds.cpu, "total_seconds": total.wall,
+        "total_cpu_seconds": total.cpu, "seconds_per_epoch": seconds.cpu / epochs, "filter_epochs": epochs,
+    }, final  # fmt: skip
+
+
+def held_out_probabilities(source: Source, recipe: Recipe, work: Path, seed: int) -> Floats:
+    """(N, C): each sample's by a network that was trained on the other folds."""
+    from sklearn.model_selection import StratifiedKFold  # noqa: PLC0415 (slow to import)
+
+    probs = np.zeros((len(source), len(source.class_names)), np.float32)
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
+        parts = list(folds.split(probs, source.labels))
+    for number, (kept, held_out) in enumerate(parts):
+        folder = work / f"fold-{number}"
+        train(subset(source, kept), recipe, folder, seed)
+        probs[held_out] = SavedModel.load(folder).probabilities(subset(source, held_out))
+    return probs
+
+
+def train(source: Source, recipe: Recipe, folder: Path, seed: int) -> None:
+    """One run, without checkpoints."""
+    find(source, recipe, folder, seed=seed, every=Every(seconds=None), strict=True, report=Reporter())

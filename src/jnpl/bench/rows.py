@@ -1,0 +1,121 @@
+"""The rows of a benchmark: a name, a line about it, and the recipe that it is in a cell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jnpl.config import Recipe, load_recipe, parse_recipe
+from jnpl.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jnpl.bench.cell import Cell
+
+FAST = "fast"  # the one place where the recipe has a name
+CROSS_VALIDATED = "cleanlab"
+
+
+class Row(NamedTuple):
+    """One line of a table."""
+
+    what: str
+    recipe: Callable[[Cell], Recipe]
+
+
+def recipe_of(cell: Cell) -> Recipe:
+    """The recipe of a cell's row."""
+    if cell.row not in ROWS:
+        raise InputError(f"there is no row {cell.row!r}; there are {', '.join(ROWS)}")
+    return ROWS[cell.row].recipe(cell)
+
+
+def _plan(cell: Cell) -> dict[str, Any]:
+    """What all rows share, but those of papers with a plan of their own."""
+    return {
+        "epochs": cell.epochs, "batch_size": cell.batch_size, "optimizer": "sgd", "lr": 0.1, "schedule": "cosine",
+        "momentum": 0.9, "weight_decay": 1e-4,
+    }  # fmt: skip
+
+
+def _recipe(cell: Cell, method: dict[str, Any], **own: Any) -> Recipe:
+    return parse_recipe({
+        "model": cell.net, "train": _plan(cell), "method": method, "data": {"padding": cell.padding, "std": "data"},
+        "engine": {"accelerator": "cpu", "workers": 0}, **own,
+    })  # fmt: skip
+
+
+def _changed(cell: Cell, name: str, changes: dict[str, Any]) -> Recipe:
+    """A recipe of the package at the cell's size."""
+    every = {
+        "model": f'"{cell.net}"', "train.epochs": cell.epochs, "train.batch_size": cell.batch_size,
+        "data.val_size": 0, "engine.accelerator": '"cpu"', "engine.workers": 0, **changes,
+    }  # fmt: skip
+    return load_recipe(name, [f"{key}={value}" for key, value in every.items()])
+
+
+def _ce(cell: Cell) -> Recipe:
+    return _recipe(cell, {"name": "ce"})
+
+
+def _gce(cell: Cell) -> Recipe:
+    return _recipe(cell, {"name": "gce", "q": 0.7})
+
+
+def _co_teaching(cell: Cell) -> Recipe:
+    plan = {**_plan(cell), "optimizer": "adam", "lr": 1e-3, "weight_decay": 0.0}
+    ramp = max(1, cell.epochs // 6)
+    return _recipe(cell, {"name": "co-teaching", "noise_rate": "oracle", "ramp_epochs": ramp}, train=plan)
+
+
+def _nlnl(cell: Cell) -> Recipe:
+    quarter = max(1, cell.epochs // 4)
+    half = max(1, cell.epochs - 2 * quarter)  # all in all the cell's epochs, from 3 on
+    stages = {
+        "nl": {"epochs": half, "lr": 0.1},
+        "selnl": {"epochs": quarter, "lr": 0.05},
+        "selpl": {"epochs": quarter, "lr": 0.02},
+    }
+    pseudo = {"mode": "nlnl", "train": {**_plan(cell), "epochs": max(1, cell.epochs // 2)}}  # twice
+    return _recipe(cell, {"name": "nlnl", "complements": "exhaustive"}, stages=stages, pseudo=pseudo)
+
+
+def _jnpl_paper(cell: Cell) -> Recipe:
+    epochs = cell.epochs
+    steps = [round(0.4 * epochs), round(0.6 * epochs)]
+    return _changed(cell, "paper-cifar10", {
+        "train.milestones": [round(0.8 * epochs)], "pseudo.train.epochs": epochs, "pseudo.train.milestones": steps,
+        "pseudo.train.batch_size": cell.batch_size, "data.padding": cell.padding,
+    })  # fmt: skip
+
+
+def _fast_with(cell: Cell, padding: int) -> Recipe:
+    plan = load_recipe(FAST).train
+    milestones = [at * cell.epochs // plan.epochs for at in plan.milestones]  # at the same shares of the epochs
+    return _changed(cell, FAST, {"train.milestones": milestones, "data.padding": padding})
+
+
+def _fast(cell: Cell) -> Recipe:
+    return _fast_with(cell, cell.pixels // 8 if cell.pixels else 0)
+
+
+def _fast_flip(cell: Cell) -> Recipe:
+    return _fast_with(cell, cell.padding)
+
+
+def _ce_augmented(cell: Cell) -> Recipe:
+    return _recipe(cell, {"name": "ce"}, data=_fast(cell).data.model_dump())
+
+
+ROWS = {
+    "ce": Row("cross-entropy", _ce),
+    "fast": Row("JNPL by the recipe fast", _fast),
+    "nlnl": Row("NLNL, all complements, three stages; two steps with pseudo-labels", _nlnl),
+    CROSS_VALIDATED: Row("confident learning: 5-fold cross-validated cross-entropy, then on what is left", _ce),
+    "jnpl-paper": Row("JNPL as the paper has it, its schedule scaled", _jnpl_paper),
+    "gce": Row("generalised cross-entropy, q = 0.7", _gce),
+    "co-teaching": Row("Co-teaching, which is told the noise rate", _co_teaching),
+    "ce-clean": Row("cross-entropy on the true labels, the upper mark", _ce),
+    "ce-augmented": Row("cross-entropy with the crops of fast", _ce_augmented),
+    "fast-flip": Row("fast with the crops of the others", _fast_flip),
+}

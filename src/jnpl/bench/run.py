@@ -1,0 +1,166 @@
+"""One cell: `python -m jnpl.bench.run CELL.json --results DIR [--data-root DIR]`; its JSON is written at its end."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import math
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from jnpl import __version__, metrics
+from jnpl.bench import crossval, data
+from jnpl.bench.cell import Cell
+from jnpl.bench.observer import Observer
+from jnpl.bench.rows import CROSS_VALIDATED, recipe_of
+from jnpl.errors import InputError
+from jnpl.files import write_text
+from jnpl.findings import Findings
+from jnpl.interrupt import Interrupted
+from jnpl.progress import Reporter
+from jnpl.run import Every, find
+from jnpl.saved import SavedModel
+
+if TYPE_CHECKING:
+    from jnpl.config import Recipe
+    from jnpl.data.source import Source
+
+CURVE_TEST = 1_000  # images on which ce is tested after every epoch
+
+
+def run_cell(cell: Cell, work: Path, root: Path | None) -> dict[str, Any]:
+    """Train a cell in `work`, from its first epoch, and return what its JSON says."""
+    torch.set_num_threads(1)
+    import_module("lightning_fabric")  # slow, and not part of what is timed
+    recipe, source = recipe_of(cell), data.load(cell, root)
+    if cell.row == "ce-clean":
+        source = replace(source, labels=data.true_labels(source))
+    test = source.test
+    if test is None:
+        raise InputError(f"{source.name} has no test set")
+    shutil.rmtree(work, ignore_errors=True)  # of a killed one
+    final: Path | None
+    if cell.row == CROSS_VALIDATED:
+        told, final = crossval.run(replace(source, test=None), recipe, work, cell.seed)
+    else:
+        told, final = _run(cell, recipe, source, test, work)
+    told["test_accuracy"] = None  # no classifier came of it
+    if final is not None:
+        predicted = SavedModel.load(final).probabilities(test).argmax(1)
+        told["test_accuracy"] = metrics.accuracy(predicted, test.labels)
+    if told.get("filter_test_accuracy", 0.0) is None:  # the filter is the classifier
+        told["filter_test_accuracy"] = told["test_accuracy"]
+    wrong = source.labels != data.true_labels(source)
+    facts: dict[str, Any] = _plain({
+        "cell": cell.model_dump(mode="json"), "settings": recipe.model_dump(mode="json", exclude={"engine"}),
+        "versions": _versions(), "commit": _commit(), "samples": len(source), "test_samples": len(test),
+        "noise_sha256": hashlib.sha256(source.labels.astype("<i8").tobytes()).hexdigest(),
+        "realised_rate": float(wrong.mean()), "results": told,
+    })  # fmt: skip
+    return facts
+
+
+def _run(cell: Cell, recipe: Recipe, source: Source, test: Source, work: Path) -> tuple[dict[str, Any], Path | None]:
+    """A row that is one run: results, and its folder, unless no classifier came of it."""
+    curve = cell.row == "ce"  # its best epoch is what an oracle would stop at; the others train without a test set
+    few = data.subset(test, np.arange(min(CURVE_TEST, len(test)))) if curve else None
+    observer = Observer(source, test, margins=curve)
+    stumbled = None
+    try:
+        find(
+            replace(source, test=few), recipe, work, seed=cell.seed, every=Every(seconds=None), strict=True,
+            report=Reporter(), classify=True, observe=observer,
+        )  # fmt: skip
+    except InputError as error:  # no label is kept, say: what the filter found stands all the same
+        if not observer.filtered:
+            raise
+        stumbled = str(error)
+    total, seconds, aps = observer.watch.read(), observer.filter_seconds, observer.ap_curve
+    quality = Findings.load(work).label_quality  # the verdict itself, whatever the method's score is
+    told: dict[str, Any] = {
+        "ap": metrics.average_precision(quality, observer.wrong), "ap_curve": aps, "ap_peak": max(aps),
+        "ap_epoch": None if math.isnan(aps[-1]) else observer.curve_epochs[aps.index(max(aps))],
+        "curve_epochs": observer.curve_epochs, "curve_seconds": observer.curve_seconds,
+        "precision_at_noise": metrics.precision_at_k(quality, observer.wrong),
+        "filter_test_accuracy": observer.filter_accuracy,
+        "seconds": seconds.wall, "cpu_seconds": seconds.cpu, "total_seconds": total.wall,
+        "total_cpu_seconds": total.cpu, "seconds_per_epoch": seconds.cpu / observer.curve_epochs[-1],
+        "filter_epochs": observer.curve_epochs[-1],
+    }  # fmt: skip
+    if curve:
+        told["best_test_accuracy"], told["test_curve"] = max(observer.test_curve), observer.test_curve
+    if observer.margins is not None:
+        told["aum_ap"] = metrics.average_precision(observer.margins, observer.wrong)
+    if stumbled is not None:
+        told["second_part"] = stumbled
+        return told, None
+    return told, work
+
+
+def _plain(facts: Any) -> Any:
+    """As JSON has it: nan, where a figure does not exist, is null."""
+    if isinstance(facts, dict):
+        return {key: _plain(value) for key, value in facts.items()}
+    if isinstance(facts, list):
+        return [_plain(value) for value in facts]
+    return None if isinstance(facts, float) and math.isnan(facts) else facts
+
+
+def _versions() -> dict[str, str]:
+    found = {"jnpl": __version__, "python": platform.python_version()}
+    for name in ("torch", "numpy", "scikit-learn", "cleanlab"):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:  # noqa: PERF203 - each may be missing alone
+            continue
+    return found
+
+
+def _commit() -> str:
+    """Of the working copy that the package is in, if it is in one."""
+    top = Path(__file__).parents[3]
+    if not (top / ".git").exists():
+        return "unknown"
+    command = ["git", "-C", str(top), "describe", "--always", "--dirty"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"  # noqa: S603
+    except OSError:
+        return "unknown"
+
+
+def main(args: list[str] | None = None) -> int:
+    """Exit code 0 done, 2 wrong input, 128 + signal interrupted."""
+    parser = argparse.ArgumentParser(prog="python -m jnpl.bench.run", description=__doc__)
+    parser.add_argument("cell", type=Path, help="JSON of a cell")
+    parser.add_argument("--results", type=Path, required=True, help="where {name}.json goes")
+    parser.add_argument("--data-root", type=Path)
+    given = parser.parse_args(args)
+    if hasattr(os, "nice"):
+        os.nice(5)
+    cell = Cell.model_validate_json(given.cell.read_text("utf-8"))
+    work = given.cell.parent / "run"
+    try:
+        told = run_cell(cell, work, given.data_root)
+    except InputError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 2
+    except Interrupted as stop:
+        return stop.code
+    write_text(given.results / f"{cell.name}.json", json.dumps(told, indent=1) + "\n")
+    shutil.rmtree(work, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,174 @@
+"""One cell: what it notes against plain arithmetic and scikit-learn."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import average_precision_score
+
+from jnpl.bench import data, rows
+from jnpl.bench.cell import Cell
+from jnpl.bench.observer import Observer, margin
+from jnpl.bench.run import run_cell
+from jnpl.errors import InputError, MissingExtraError
+from jnpl.ledger import Ledger
+from jnpl.progress import Reporter
+from jnpl.run import Every, find
+from jnpl.saved import SavedModel
+
+IRIS = {"row": "ce", "data": "iris", "noise": "symm", "rate": 0.4, "epochs": 12, "batch_size": 32, "seed": 1}
+
+
+@pytest.fixture(autouse=True)
+def _threads():
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def test_the_curve_is_the_ap_of_the_mean_of_ten_epochs(tmp_path):
+    cell = Cell(**IRIS)
+    source = data.load(cell, None)
+    observer, seen = Observer(source, source.test, margins=True), []
+
+    def observe(session):
+        observer(session)
+        seen.append(session.books.ledger.newest())
+
+    find(
+        replace(source, test=None), rows.recipe_of(cell), tmp_path / "run", seed=1, every=Every(seconds=None),
+        strict=True, report=Reporter(), observe=observe,
+    )  # fmt: skip
+    each = np.arange(len(source))
+    own = np.stack([probs[each, source.labels] for probs in seen])
+    wrong = source.labels != source.true_labels
+    by_hand = [
+        average_precision_score(wrong, -own[max(0, epoch - 9) : epoch + 1].mean(0)) for epoch in range(cell.epochs)
+    ]
+    assert observer.ap_curve == pytest.approx(by_hand, abs=1e-3)  # float32 means may swap near ties
+    assert observer.filtered
+    rivals = np.stack([np.delete(probs[i], y).max() for probs in seen for i, y in enumerate(source.labels)])
+    margins = (np.log(own) - np.log(rivals.reshape(own.shape))).sum(0)
+    assert observer.margins == pytest.approx(margins, rel=1e-4, abs=1e-4)
+    assert (np.diff(observer.curve_seconds) > 0).all()
+
+
+def test_a_saved_model_says_what_the_run_said(tmp_path):
+    cell = Cell(**{**IRIS, "epochs": 3})
+    source = data.load(cell, None)
+    told = find(source, rows.recipe_of(cell), tmp_path, seed=1, every=Every(seconds=None), strict=True,
+                report=Reporter())  # fmt: skip
+    model = SavedModel.load(tmp_path)
+    probs = model.probabilities(source.test)
+    assert probs.shape == (len(source.test), 3)
+    assert probs.sum(1) == pytest.approx(1, abs=1e-5)
+    assert (probs.argmax(1) == source.test.labels).mean() == pytest.approx(told["test_accuracy"])
+    assert model.classes == source.class_names
+    (tmp_path / "model.json").write_text("{}")
+    with pytest.raises(InputError, match="holds no model that can be read"):
+        SavedModel.load(tmp_path)
+
+
+def test_a_cell_notes_settings_and_results(tmp_path):
+    cell = Cell(**{**IRIS, "epochs": 4})
+    told = run_cell(cell, tmp_path / "run", None)
+    assert told == json.loads(json.dumps(told, allow_nan=False))
+    assert Cell(**told["cell"]) == cell
+    assert told["settings"]["train"]["lr"] == 0.1
+    assert (told["samples"], told["test_samples"]) == (112, 38)
+    source = data.load(cell, None)
+    assert told["realised_rate"] == (source.labels != source.true_labels).mean()
+    assert {"jnpl", "torch", "python"} <= set(told["versions"])
+    results = told["results"]
+    assert results["ap"] == pytest.approx(results["ap_curve"][-1], abs=1e-6)
+    assert results["ap_peak"] == max(results["ap_curve"])
+    assert results["ap_curve"][results["ap_epoch"] - 1] == results["ap_peak"]
+    assert results["filter_test_accuracy"] == results["test_accuracy"] == results["test_curve"][-1]
+    assert 0 < results["cpu_seconds"] <= results["total_cpu_seconds"]
+    assert len(results["curve_seconds"]) == 4
+    assert 0 < results["aum_ap"] <= 1
+    again = run_cell(cell, tmp_path / "run", None)  # where a killed one lay
+    assert again["results"]["ap_curve"] == results["ap_curve"]
+    assert again["noise_sha256"] == told["noise_sha256"]
+
+
+def test_pseudo_labels_leave_the_filter_s_figures(tmp_path):
+    told = run_cell(Cell(**{**IRIS, "row": "nlnl", "epochs": 16, "rate": 0.2}), tmp_path / "run", None)["results"]
+    assert len(told["ap_curve"]) == told["filter_epochs"] == 16
+    assert told["filter_test_accuracy"] is not None
+    assert told["total_cpu_seconds"] > 1.2 * told["cpu_seconds"]
+    assert "best_test_accuracy" not in told
+
+
+def test_the_last_point_of_fast_s_curve_is_its_verdict(tmp_path):
+    told = run_cell(Cell(**{**IRIS, "row": "fast", "epochs": 5}), tmp_path / "run", None)["results"]
+    assert told["ap_curve"][-1] == pytest.approx(told["ap"], abs=1e-6)
+    assert told["curve_epochs"] == [3, 5]
+    assert told["test_accuracy"] is not None
+
+
+def test_true_labels_have_no_ap(tmp_path):
+    told = run_cell(Cell(**{**IRIS, "row": "ce-clean", "epochs": 2}), tmp_path / "run", None)
+    assert told["realised_rate"] == 0
+    assert (told["results"]["ap"], told["results"]["ap_epoch"]) == (None, None)
+    assert told["results"]["test_accuracy"] > 0.4
+
+
+def test_a_second_part_that_cannot_begin_leaves_the_filter_s_findings(tmp_path, monkeypatch):
+    def nothing_kept(*_args, **_kwargs):
+        raise InputError("no label was kept")
+
+    monkeypatch.setattr("jnpl.pseudo.targets", nothing_kept)
+    told = run_cell(Cell(**{**IRIS, "row": "jnpl-paper", "epochs": 2}), tmp_path / "run", None)["results"]
+    assert told["second_part"] == "no label was kept"
+    assert told["test_accuracy"] is None
+    assert told["filter_test_accuracy"] > 0
+    assert len(told["ap_curve"]) == 2
+
+
+def test_the_margin_of_probabilities_is_that_of_logits():
+    logits = torch.randn(50, 7, generator=torch.Generator().manual_seed(0)) * 5
+    labels = np.arange(50) % 7
+    plain = [row[y] - max(np.delete(row, y)) for row, y in zip(logits.double().numpy(), labels, strict=True)]
+    assert margin(logits.softmax(1).numpy(), labels) == pytest.approx(plain, abs=1e-4)
+    assert np.isfinite(margin(np.array([[0.0, 1.0]], np.float32), np.array([0]))).all()
+
+
+def test_newest_is_the_last_recorded_prediction():
+    ledger = Ledger(num_samples=3, num_classes=2, history=2)
+    for epoch in range(3):
+        ledger.record([0], [[0.1 * epoch, 1 - 0.1 * epoch]], epoch)
+    ledger.record([1], [[1.0, 0.0]], 3)
+    ledger.record([1], [[0.75, 0.25]], 3)  # again: replaces
+    newest = ledger.newest()
+    assert newest[:2] == pytest.approx(np.array([[0.2, 0.8], [0.75, 0.25]]))
+    assert np.isnan(newest[2]).all()
+    newest[:] = 0
+    assert ledger.newest()[1, 0] == 0.75  # a copy
+    with pytest.raises(InputError, match="holds no whole predictions"):
+        Ledger(2, 2, keep="compact", labels=[0, 1]).newest()
+
+
+def test_cleanlab_ranks_by_what_other_folds_say(tmp_path):
+    pytest.importorskip("cleanlab", reason="the row cleanlab needs jnpl[bench]")
+    cell = Cell(**{**IRIS, "row": "cleanlab", "data": "digits", "images": 600, "epochs": 2, "rate": 0.2})
+    told = run_cell(cell, tmp_path / "run", None)["results"]
+    assert told["ap"] > 0.6
+    assert told["ap_curve"] == [told["ap"]]
+    assert told["filter_epochs"] == 5 * 2
+    assert 0 < told["issues"] < 300
+    assert told["test_accuracy"] > 0.5
+    assert told["ap_normalized_margin"] > 0.6
+
+
+def test_without_cleanlab_the_extra_is_named(tmp_path, monkeypatch):
+    def missing(module, extra):
+        raise MissingExtraError(f"{module} {extra}")
+
+    monkeypatch.setattr("jnpl.bench.crossval.require", missing)
+    with pytest.raises(MissingExtraError, match=r"cleanlab.rank bench"):
+        run_cell(Cell(**{**IRIS, "row": "cleanlab"}), tmp_path / "run", None)
