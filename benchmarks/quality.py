@@ -18,7 +18,7 @@ from typing import Any
 from jnpl.bench import table
 from jnpl.bench.cell import CIFAR, Cell
 from jnpl.bench.grid import run_cells
-from jnpl.bench.rows import ROWS
+from jnpl.bench.rows import ABLATIONS, ROWS, TABLE
 from jnpl.errors import InputError
 from jnpl.interrupt import Interrupted
 
@@ -43,7 +43,7 @@ def decisive(seeds: tuple[int, ...]) -> list[Cell]:
         Cell(row=row, data=data, noise=noise, rate=rate, seed=seed, **same)
         for seed in seeds
         for data, noise, rate in settings
-        for row in ROWS
+        for row in TABLE
         if row != "ce-clean" or (noise, rate) == UPPER_MARK
     ]
 
@@ -72,7 +72,26 @@ def breadth(seeds: tuple[int, ...]) -> list[Cell]:
     return tables + [Cell(row=row, seed=seed, **same) for seed in seeds[:1] for row in ("ce", "fast")]
 
 
-SUITES = {"decisive": decisive, "full": full, "breadth": breadth}
+def ablation(_seeds: tuple[int, ...]) -> list[Cell]:
+    """What each part of fast is worth: seed 0 and other images than those of the table; and digits."""
+    same: dict[str, Any] = {
+        "data": "cifar10", "start": 35_000, "images": 5_000, "test_images": 1_000, "pixels": 16, "net": "resnet8",
+        "epochs": 30,
+    }  # fmt: skip
+    cells = [
+        Cell(row=row, noise=noise, rate=0.4, seed=0, **same)
+        for row in ("ce", *ABLATIONS)
+        for noise in ("symm", "asymm")
+    ]
+    digits = [
+        Cell(row=row, data="digits", noise="symm", rate=0.4, net="mlp", epochs=60, batch_size=64, seed=0)
+        for row in ("ce", *ABLATIONS)
+        if row != "fast-no-crop"
+    ]
+    return digits + cells
+
+
+SUITES = {"decisive": decisive, "full": full, "breadth": breadth, "ablation": ablation}
 
 
 def main() -> int:

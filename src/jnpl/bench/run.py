@@ -23,7 +23,7 @@ from jnpl import __version__, metrics
 from jnpl.bench import crossval, data
 from jnpl.bench.cell import Cell
 from jnpl.bench.observer import Observer
-from jnpl.bench.rows import CROSS_VALIDATED, recipe_of
+from jnpl.bench.rows import CROSS_VALIDATED, ROWS, recipe_of
 from jnpl.errors import InputError
 from jnpl.files import write_text
 from jnpl.findings import Findings
@@ -80,7 +80,7 @@ def _run(cell: Cell, recipe: Recipe, source: Source, test: Source, work: Path) -
     try:
         find(
             replace(source, test=few), recipe, work, seed=cell.seed, every=Every(seconds=None), strict=True,
-            report=Reporter(), classify=True, observe=observer,
+            report=Reporter(), classify=ROWS[cell.row].classify, observe=observer,
         )  # fmt: skip
     except InputError as error:  # no label is kept, say: what the filter found stands all the same
         if not observer.filtered:

@@ -50,9 +50,9 @@ def bench(
     command goes on with what is left. The row cleanlab needs jnpl[bench].
     """
     from jnpl.bench.cell import CIFAR
-    from jnpl.bench.rows import CROSS_VALIDATED, ROWS
+    from jnpl.bench.rows import CROSS_VALIDATED, ROWS, TABLE
 
-    names = list(ROWS) if rows is None else list(dict.fromkeys(name.strip() for name in rows.split(",")))
+    names = list(TABLE) if rows is None else list(dict.fromkeys(name.strip() for name in rows.split(",")))
     if unknown := [name for name in names if name not in ROWS]:
         raise InputError(f"there is no row {unknown[0]!r}; there are {', '.join(ROWS)}")
     kinds = [_noise(text) for text in noise or ["human" if data == "cifar10n" else "symm:0.4"]]

@@ -76,14 +76,29 @@ def _transform(prepared: Prepared, recipe: Recipe) -> tuple[Transform, tuple[int
         deviation[deviation == 0] = 1
         mean = values.mean(0, dtype=np.float64)
         return Standardize(tuple(mean.tolist()), tuple(deviation.tolist())), values.shape[1:]
-    pixels = values.reshape(-1, values.shape[3])
-    mean, deviation = pixels.mean(0, dtype=np.float64) / 255, pixels.std(0, dtype=np.float64) / 255
+    mean, deviation = _pixel_statistics(values)
     side = recipe.data.crop or min(values.shape[1:3])
     if side > min(values.shape[1:3]):  # padding is for training alone: in evaluation the centre is cut from the image
         raise InputError(f"setting data.crop: {side} pixels cannot be cut from images of {values.shape[1:3]}")
     std = (1.0,) * len(mean) if recipe.data.std == "one" else tuple(np.maximum(deviation, 1e-6).tolist())
     crop = CropFlip(tuple(mean.tolist()), std, side, recipe.data.padding, recipe.data.flip)
     return crop, (len(mean), side, side)
+
+
+def _pixel_statistics(images: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """uint8 (M, H, W, C) -> mean and deviation of each channel, pixels in 0..1: (C,), (C,).
+
+    Whole numbers, so nothing is rounded; numpy's `std` takes seconds for what this does in a fiftieth of one.
+    """
+    rows = images.reshape(len(images), -1)
+    total, squares = (np.zeros(rows.shape[1], np.uint64) for _ in range(2))
+    for start in range(0, len(rows), 256):
+        part = rows[start : start + 256].astype(np.uint16)
+        total += part.sum(axis=0, dtype=np.uint32)
+        squares += (part * part).sum(axis=0, dtype=np.uint32)
+    count = rows.size / images.shape[3]
+    mean, square = (sums.reshape(-1, images.shape[3]).sum(axis=0) / count for sums in (total, squares))
+    return mean / 255, np.sqrt(np.maximum(square - mean**2, 0)) / 255
 
 
 def _statistics_sample(prepared: Prepared, most: int = 50_000) -> np.ndarray[Any, Any]:
