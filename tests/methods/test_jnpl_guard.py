@@ -1,0 +1,246 @@
+"""JNPL's gamma by agreement and its guard, in plain arithmetic and with networks that are forced to say one thing."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from pydantic import ValidationError
+from torch import nn
+
+from jnpl.config import load_recipe, recipe_names
+from jnpl.data.batches import Batch, Rows, generator_for
+from jnpl.methods.base import Task
+from jnpl.methods.jnpl import JNPL
+
+torch.set_num_threads(1)
+CLASSES = 4
+LABELS = torch.tensor([0, 0, 0, 0, 1, 1, 2, 2, 3, 0, 1, 2])  # 5, 3, 3, 1 of 12
+MOST = 5 / 12
+
+
+class Says(nn.Module):
+    """Logits that are set: the inputs, times a weight."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(1))
+
+    def forward(self, inputs):
+        return inputs * self.weight
+
+
+def a_method(epoch=0, epochs=10, **settings):
+    given = {"complements": "exhaustive", "pl_weight": 0.5, **settings}
+    method = JNPL(Task(lambda number: Says(), LABELS, CLASSES), JNPL.Settings(**given))
+    method.epoch, method.epochs = epoch, epochs
+    return method
+
+
+def a_batch(predicted, sure=5.0, index=range(12)):
+    """A batch whose logits predict these classes."""
+    index = torch.tensor(list(index))
+    inputs = sure * nn.functional.one_hot(torch.tensor(predicted), CLASSES).float()
+    rows = Rows(0, len(index), len(index))
+    return Batch(inputs, LABELS[index], index, generator_for(0, "step"), rows)
+
+
+def an_epoch(method, *batches):
+    """An epoch, then the beginning of the next."""
+    for batch in batches:
+        method(batch)
+    method.epoch += 1
+    method.begin_epoch(None)
+
+
+def terms_by_hand(batch, gamma):
+    """The mean of NL+ over all complements; gamma 0 is NL."""
+    total = 0.0
+    for row, y in zip(batch.inputs.tolist(), batch.labels.tolist(), strict=True):
+        exps = [math.exp(value) for value in row]
+        p = [value / sum(exps) for value in exps]
+        total += sum(-((1 - p[k]) ** gamma) * math.log(1 - p[k]) for k in range(CLASSES) if k != y)
+    return total / len(batch.labels)
+
+
+RIGHT = LABELS.tolist()
+HALF = [0, 0, 0, 1, 1, 1, 2, 2, 3, 1, 2, 0]  # 8 of 12 agree, classes as the labels': 4, 4, 3, 1
+
+
+def agreement_of(predicted):
+    agreed = sum(a == b for a, b in zip(predicted, RIGHT, strict=True)) / 12
+    return min(max((agreed - MOST) / (1 - MOST), 0.0), 1.0)
+
+
+@pytest.mark.parametrize("gamma", [1.0, 2.0])
+def test_gamma_follows_agreement_in_plain_arithmetic(gamma):
+    method = a_method(gamma_rise="agreement", gamma=gamma, pl_weight=0)
+    method.begin_epoch(None)
+    batch = a_batch(HALF, sure=1.0)
+    assert method(batch).scalars["nl_plus"].item() == pytest.approx(terms_by_hand(batch, 0.0), rel=1e-5)
+    method.epoch = 1
+    method.begin_epoch(None)
+    assert agreement_of(HALF) == pytest.approx(3 / 7)  # (8 - 5) / (12 - 5)
+    assert method.agreement.item() == pytest.approx(3 / 7)
+    wanted = gamma * 6 / 7  # half of the way to perfect agreement is enough
+    assert method(batch).scalars["nl_plus"].item() == pytest.approx(terms_by_hand(batch, wanted), rel=1e-5)
+    method.predicted.zero_()
+    method.agreed.zero_()
+    an_epoch(method, a_batch(RIGHT))
+    assert method.agreement.item() == pytest.approx(1)
+    assert method(batch).scalars["nl_plus"].item() == pytest.approx(terms_by_hand(batch, gamma), rel=1e-5)
+
+
+@pytest.mark.parametrize("constant", range(CLASSES))
+def test_a_constant_does_not_agree_also_if_it_is_the_largest_class(constant):
+    method = a_method(gamma_rise="agreement")
+    an_epoch(method, a_batch([constant] * 12))
+    assert method.agreement == 0
+    assert method._gamma() == 0
+
+
+def test_agreement_counts_an_epoch_over_all_its_batches_and_then_anew():
+    method = a_method(gamma_rise="agreement")
+    parts = [a_batch(HALF[:7], index=range(7)), a_batch(HALF[7:], index=range(7, 12))]
+    an_epoch(method, *parts)
+    assert method.agreement.item() == pytest.approx(3 / 7)
+    an_epoch(method, a_batch(RIGHT))
+    assert method.agreement.item() == pytest.approx(1)
+    an_epoch(method, a_batch([1] * 12))
+    assert method.agreement == 0
+
+
+def test_other_rises_do_not_look_at_agreement():
+    for rise, wanted in ((None, 1.0), ((0.0, 0.5), 0.2)):
+        method = a_method(gamma_rise=rise)
+        an_epoch(method, a_batch([0] * 12))
+        assert method._gamma() == pytest.approx(wanted)
+
+
+def test_constant_predictions_are_followed_by_an_epoch_of_nl_alone_and_half_of_pl_plus():
+    method, batch = a_method(guard=0.3), a_batch([1] * 12)  # 3/12 of the labels: 0.75 apart
+    method.begin_epoch(None)
+    before = method(batch)
+    assert before.scalars["pl_plus"] > 0
+    wanted = before.scalars["nl_plus"] + 0.5 * before.scalars["pl_plus"]
+    assert before.loss.item() == pytest.approx(wanted.item())
+    assert before.scalars["nl_plus"].item() == pytest.approx(terms_by_hand(batch, 1.0), rel=1e-4)
+    assert method.notes() == []
+    method.epoch = 1
+    method.begin_epoch(None)
+    held = method(a_batch(RIGHT))
+    assert method.held
+    assert held.loss.item() == pytest.approx(terms_by_hand(a_batch(RIGHT), 0.0), rel=1e-4)  # NL, and no PL+
+    assert method.notes() == [
+        "predictions ran to few classes: 1 of the epochs were NL alone, and PL+ counted 0.5 of its weight in the end"
+    ]
+    method.epoch = 2
+    method.begin_epoch(None)  # balanced again: PL+ comes back, at half its weight
+    assert not method.held
+    after = method(batch)
+    wanted = after.scalars["nl_plus"] + 0.25 * after.scalars["pl_plus"]
+    assert after.loss.item() == pytest.approx(wanted.item())
+    method.epoch = 3
+    method.begin_epoch(None)
+    assert method.held
+    assert method.pl_scale == 0.25
+    assert method.notes()[0].startswith("predictions ran to few classes: 2 of the epochs")
+
+
+def test_before_pl_plus_begins_only_nl_plus_is_held_back():
+    method = a_method(guard=0.3, pl_start=0.5)
+    an_epoch(method, a_batch([1] * 12))
+    assert method.held
+    assert method.pl_scale == 1
+    assert method.notes() == ["predictions ran to few classes: 1 of the epochs were NL alone"]
+
+
+def test_what_is_nl_already_is_not_held_back():
+    method = a_method(guard=0.3, pl_start=0.5, gamma_rise="agreement")
+    an_epoch(method, a_batch([1] * 12))  # agreement 0: gamma is 0 as it is
+    assert not method.held
+    assert method.notes() == []
+
+
+@pytest.mark.parametrize("predicted", [RIGHT, HALF])
+def test_balanced_predictions_change_nothing(predicted):
+    method, free = a_method(guard=0.3), a_method()
+    for each in (method, free):
+        an_epoch(each, a_batch(predicted))
+    assert not method.held
+    assert method.pl_scale == 1
+    assert method.notes() == []
+    assert method(a_batch(RIGHT)).loss.equal(free(a_batch(RIGHT)).loss)
+
+
+@pytest.mark.parametrize(("ones", "acts"), [(6, False), (7, True)])
+def test_the_guard_is_a_distance_of_total_variation(ones, acts):
+    """Of n ones in 12, the rest as the labels from the left: half of the sum of differences, plainly."""
+    predicted = [1] * ones + RIGHT[ones:]
+    shares = [predicted.count(k) / 12 for k in range(CLASSES)]
+    apart = 0.5 * sum(abs(share - RIGHT.count(k) / 12) for k, share in enumerate(shares))
+    assert (apart > 0.36) == acts
+    method = a_method(guard=0.36)
+    an_epoch(method, a_batch(predicted))
+    assert bool(method.held) == acts
+
+
+def test_the_first_epoch_is_never_held():
+    method = a_method(guard=0.01)
+    method.begin_epoch(None)
+    assert not method.held
+
+
+def test_without_a_guard_nothing_acts():
+    method = a_method(guard=0)
+    for _ in range(3):
+        an_epoch(method, a_batch([3] * 12))
+        assert not method.held
+    assert method.pl_scale == 1
+    assert method.notes() == []
+
+
+def test_the_state_survives_a_checkpoint():
+    method, other = a_method(guard=0.3, gamma_rise="agreement"), a_method(guard=0.3, gamma_rise="agreement")
+    an_epoch(method, a_batch(RIGHT))
+    an_epoch(method, a_batch([1] * 12))
+    method(a_batch(HALF))  # in the middle of an epoch
+    other.load_state_dict(method.state_dict())
+    other.epoch = method.epoch
+    assert other.held
+    assert other.notes() == method.notes() != []
+    assert other(a_batch(HALF)).loss.equal(method(a_batch(HALF)).loss)
+    for each in (method, other):
+        an_epoch(each)
+    assert other.agreement.equal(method.agreement)
+    assert other.agreement > 0
+    assert other.pl_scale == method.pl_scale == 0.5
+
+
+def test_counts_of_all_processes_are_added():
+    """This process saw ones alone, the other one the rest: together they are as the labels."""
+    method = a_method(guard=0.3, gamma_rise="agreement")
+    others = {CLASSES: torch.tensor([5.0, 0, 3, 1]), 0: torch.tensor(9.0)}
+    method.sum_over_processes = lambda tensor: tensor + others[tensor.ndim and CLASSES]
+    method.predicted[1], method.agreed[...] = 3, 3
+    method.epoch = 1
+    method.begin_epoch(None)
+    assert not method.held
+    assert method.agreement.item() == pytest.approx(1)
+
+
+def test_recipes_of_the_paper_have_neither():
+    names = [name for name in recipe_names() if name.startswith("paper-")]
+    assert len(names) == 3
+    for name in names:
+        recipe = load_recipe(name, ["weights=none"])
+        assert (recipe.method.guard, recipe.method.gamma_rise, recipe.train.average) == (0, None, 0)
+        assert (recipe.verdict.score, recipe.method.pl_start) == ("history", 0)
+    assert load_recipe("fast").method.guard == 0.3
+
+
+@pytest.mark.parametrize("wrong", [{"guard": -0.1}, {"guard": 1}, {"gamma_rise": "sometimes"}])
+def test_settings_that_are_refused(wrong):
+    with pytest.raises(ValidationError):
+        JNPL.Settings(**wrong)
