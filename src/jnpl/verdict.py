@@ -30,7 +30,12 @@ def final_probs(settings: Verdict, method: Method, look: TrainingSet) -> npt.NDA
     if settings.score == "history":
         return None
     probs = look.probabilities(method.classifier).astype(np.float64)
-    return probs if settings.score == "network" else posterior(probs, look.feed.labels).probs
+    if settings.score == "network":
+        return probs
+    if look.ledger.keep == "full":  # the network at the end is surer than it was on the way: the mean of both is taken
+        history = look.ledger.mean_probs()
+        probs = np.where(np.isnan(history), probs, (probs + history) / 2)
+    return posterior(probs, look.feed.labels).probs
 
 
 def judge(

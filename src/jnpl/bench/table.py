@@ -80,15 +80,16 @@ def _names(cells: Sequence[Cell]) -> dict[str, str]:
     return names
 
 
-def markdown(results: Sequence[Result]) -> str:
-    """All tables, data set by data set."""
+def markdown(results: Sequence[Result], level: int = 2) -> str:
+    """All tables, data set by data set; `level` is that of the first heading."""
     parts: list[str] = []
+    head = "#" * level
     for data in dict.fromkeys(result.cell.data for result in results):
         own = [result for result in results if result.cell.data == data]
         seeds = sorted({result.cell.seed for result in own})
-        parts.append(f"## {data}\n\nSeeds {', '.join(map(str, seeds))}; mean ± standard deviation over them.")
+        parts.append(f"{head} {data}\n\nSeeds {', '.join(map(str, seeds))}; mean ± standard deviation over them.")
         for title, text, extra in _TABLES:
-            parts.append(f"### {title}\n\n{_table(own, text, extra)}")
+            parts.append(f"{head}# {title}\n\n{_table(own, text, extra)}")
     return "\n\n".join(parts) + "\n"
 
 
