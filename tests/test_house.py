@@ -26,6 +26,7 @@ PURE = {
     "findings": (),
     "pseudo": (),
     "beta_mixture": (),
+    "posterior": (),
     "losses": ("jnpl.functional", "jnpl.complement"),
 }
 METHODS_MAY_USE = (

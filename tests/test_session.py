@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import quick
 import torch
+from safetensors.torch import load_file
 
 from jnpl import Findings, noise, session
 from jnpl.config import load_recipe
@@ -287,3 +288,21 @@ def test_pseudo_settings_fill_each_other_in(tmp_path):
 def test_methods_that_cannot_be_compiled_say_so(name, tmp_path):
     with pytest.raises(InputError, match=f"{name} does not work with compiled networks"):
         go(tmp_path / "run", f"method.name={name}", "engine.compile=true")
+
+
+def test_the_classifier_may_begin_with_the_filters_weights(tmp_path):
+    source = vectors()
+    still = ("pseudo.train.lr=1e-30", "pseudo.train.weight_decay=0", "pseudo.train.epochs=1")
+    go(tmp_path / "find", source=source, classify=False)
+    for name, *warm in (("warm", "pseudo.warm=true"), ("fresh",)):
+        go(tmp_path / name, *still, *warm, source=source)
+    found, warm, fresh = (load_file(tmp_path / name / "model.safetensors") for name in ("find", "warm", "fresh"))
+    learnt = [name for name in found if name.endswith("weight")]
+    assert all(warm[name].equal(found[name]) for name in learnt)
+    assert not any(fresh[name].equal(found[name]) for name in learnt)
+
+
+def test_the_second_part_may_be_longer(tmp_path):
+    told = go(tmp_path / "run", "pseudo.stretch=1.5", "train.schedule=step", "train.milestones=[1]")
+    saved = json.loads((tmp_path / "run/run.json").read_text("utf-8"))["second"]
+    assert (told["epochs"], saved["plan"]["epochs"], saved["plan"]["milestones"]) == (2 + 3, 3, [2])

@@ -134,7 +134,7 @@ def test_the_loop_is_a_plain_loop(make, name):
             torch.testing.assert_close(method.state_dict()[key], value, rtol=1e-4, atol=1e-6)
         np.testing.assert_allclose(told.ledger.mean_probs(), probs.mean(0), atol=1e-5)
     else:
-        same_weights(method, by_hand)
+        same_weights(method.model, by_hand.model)
         assert (told.ledger.mean_probs() == probs.sum(0) / np.float32(2)).all()
     assert (told.ledger.seen == 2).all()  # every sample once an epoch
 

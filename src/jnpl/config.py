@@ -43,7 +43,9 @@ class Training(Settings):
     weight_decay: float = Field(1e-4, ge=0, description="on all parameters, biases and batch norm included")
     schedule: Literal["constant", "step", "cosine", "linear", "hold-linear"] = "constant"
     milestones: tuple[int, ...] = Field(
-        (), description="epochs, counted from 0: step: lr is multiplied before each; hold-linear: the decay starts"
+        (),
+        description="epochs, counted from 0: step: lr is multiplied before each; hold-linear: the decay starts "
+        "(default: half of the epochs)",
     )
     decay: float = Field(0.1, gt=0, le=1, description="step: the factor")
     clip_norm: float | None = Field(None, gt=0, description="largest gradient norm")
@@ -57,10 +59,10 @@ class Training(Settings):
 
     @model_validator(mode="after")
     def _milestones_belong_to_step(self) -> Training:
-        if bool(self.milestones) != (self.schedule in ("step", "hold-linear")):
+        if self.schedule != "hold-linear" and bool(self.milestones) != (self.schedule == "step"):
             told = f"got {list(self.milestones)} with {self.schedule!r}"
             raise ValueError(f"milestones go with schedule 'step' or 'hold-linear', {told}")
-        if self.schedule == "hold-linear" and (len(self.milestones) > 1 or self.milestones[0] >= self.epochs):
+        if self.schedule == "hold-linear" and (self.milestones[1:] or max(self.milestones, default=0) >= self.epochs):
             told = f"got {list(self.milestones)} of {self.epochs}"
             raise ValueError(f"schedule 'hold-linear' takes one milestone before the last epoch, {told}")
         return self
@@ -78,7 +80,8 @@ class Training(Settings):
 
             return self.lr * 0.5 * (1 + math.cos(math.pi * epoch / self.epochs))
         if self.schedule in ("linear", "hold-linear"):  # held until the milestone, 0 after the last epoch
-            start = self.milestones[0] if self.milestones else 0
+            half = round(self.epochs / 2) if self.schedule == "hold-linear" else 0
+            start = self.milestones[0] if self.milestones else half
             return self.lr * min(1.0, (self.epochs - epoch) / (self.epochs - start))
         return self.lr
 
@@ -105,10 +108,12 @@ class Pseudo(Settings):
         "filter's predictions everywhere; None: as the method's paper",
     )
     soft: bool = Field(True, description="mean predictions as targets; false: their largest class")
+    warm: bool = Field(False, description="the first step begins with the filter's weights; false: with fresh ones")
     class_weight: Literal["none", "nlnl"] | None = Field(
         None, description="nlnl: largest count / count of the targets; None: as the mode's source"
     )
-    train: Training | None = Field(None, description="None: the plan of [train]")
+    stretch: float = Field(1.0, gt=0, description="epochs and milestones in times of [train]'s, unless train is given")
+    train: Training | None = Field(None, description="None: the plan of [train], stretched")
 
 
 class Engine(Settings):
@@ -169,7 +174,7 @@ def recipe_names() -> list[str]:
 def load_recipe(name: str, overrides: list[str] | None = None) -> Recipe:
     """Read a recipe by name or from a .toml file, with overrides such as "train.epochs=20".
 
-    Another `method.name` than the recipe's drops what that says of its method, its stages and pseudo-labels.
+    Another `method.name` than the recipe's drops what that says of its method, its stages, its score and pseudo-labels.
 
     >>> load_recipe("paper-cifar10", ["train.epochs=20", "train.schedule=constant", "train.milestones=[]"]).train.epochs
     20
@@ -251,8 +256,9 @@ def _override(settings: dict[str, Any], text: str) -> None:
         if not isinstance(here, dict):
             raise InputError(f"setting {key.strip()!r}: {part!r} is a value, not a group")
     if key.strip() == "method.name" and parsed != here.get(last, _METHOD):
-        # Another method: what the recipe says of its own, its stages and its second step, is not for it.
+        # Another method: what the recipe says of its own, its stages, its score and its second step, is not for it.
         here.clear()
+        settings["verdict"] = {key: each for key, each in settings.get("verdict", {}).items() if key != "score"}
         settings.pop("stages", None)
         settings.pop("pseudo", None)
     here[last] = parsed

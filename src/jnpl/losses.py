@@ -55,14 +55,20 @@ class JNPLTerms(NamedTuple):
         return self.pl_plus_sum / self.selected.clamp_min(1)
 
 
-def class_weights(labels: Tensor, num_classes: int) -> Tensor:
+def class_weights(labels: Tensor, num_classes: int, weights: Tensor | None = None) -> Tensor:
     """NLNL's weights, largest count / own count of the *given* labels, 0 for an absent class: (N,) -> (C,).
+
+    Where samples count differently, `weights` (N,) are added up in place of ones.
 
     >>> class_weights(torch.tensor([0, 0, 0, 0, 1, 1]), num_classes=3)
     tensor([1., 2., 0.])
+    >>> class_weights(torch.tensor([0, 0, 1]), num_classes=2, weights=torch.tensor([0.5, 0.5, 4.0]))
+    tensor([4., 1.])
     """
-    counts = torch.bincount(check_given(labels, num_classes), minlength=num_classes).float()
-    return torch.where(counts > 0, counts.max() / counts.clamp_min(1), 0.0)
+    given = check_given(labels, num_classes)
+    counts = torch.bincount(given, weights, minlength=num_classes).float()
+    least = 1.0 if weights is None else torch.finfo(counts.dtype).tiny  # against 0 / 0 alone
+    return torch.where(counts > 0, counts.max() / counts.clamp_min(least), 0.0)
 
 
 class _Negative(nn.Module):
@@ -108,15 +114,22 @@ class _Negative(nn.Module):
             return None
         return complement.sample(labels, self.num_classes, self.num_complements, generator, rows)
 
-    def forward(self, logits: Tensor, labels: Tensor, complements: Tensor | None) -> Tensor:
+    def forward(
+        self, logits: Tensor, labels: Tensor, complements: Tensor | None, weights: Tensor | None = None
+    ) -> Tensor:
         if logits.shape[-1] != self.num_classes:
             raise ValueError(f"logits must have {self.num_classes} classes, got shape {tuple(logits.shape)}")
-        reduction: JF.Reduction = "mean" if self.class_weight is None else "none"
+        plain = self.class_weight is None and weights is None
+        reduction: JF.Reduction = "mean" if plain else "none"
         if complements is None:
             losses = JF.nl_plus_exhaustive(logits, labels, self.gamma, reduction=reduction)
         else:
             losses = JF.nl_plus(logits, complements, self.gamma, reduction=reduction)
-        return losses if self.class_weight is None else (self.class_weight[labels.long()] * losses).mean()
+        if self.class_weight is not None:
+            losses = self.class_weight[labels.long()] * losses
+        if weights is not None:
+            losses = weights * losses
+        return losses if plain else losses.mean()
 
 
 class NLPlusLoss(nn.Module):
@@ -181,16 +194,22 @@ class PLPlusLoss(nn.Module):
         loss, selected = self.total(logits, _uniforms(logits, generator) if uniforms is None else uniforms)
         return loss / selected.clamp_min(1)
 
-    def total(self, logits: Tensor, uniforms: Tensor, labels: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def total(
+        self, logits: Tensor, uniforms: Tensor, labels: Tensor | None = None, weights: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Sum of PL+ over the selected samples, and how many they are: (B, C), (B,) -> (), ().
 
-        With `labels` (B,) only samples enter whose y-hat is the given label: the paper's first rule.
+        With `labels` (B,) only samples enter whose y-hat is the given label: the paper's first rule. With `weights`
+        (B,) a sample counts so often, in the sum and in the number.
         """
         selected, y_hat = JF.pl_plus_select(logits, uniforms)
         if labels is not None:
             selected = selected & (y_hat == labels)
         # A masked sum: an empty selection is an exact zero with zero gradients.
-        return torch.where(selected, pl_plus(check_logits(logits), y_hat, self.n), 0.0).sum(), selected.sum()
+        losses = torch.where(selected, pl_plus(check_logits(logits), y_hat, self.n), 0.0)
+        if weights is None:
+            return losses.sum(), selected.sum()
+        return (weights * losses).sum(), (weights * selected).sum()
 
 
 class JNPLLoss(nn.Module):
@@ -242,11 +261,14 @@ class JNPLLoss(nn.Module):
         complements = self.negative.draw(labels, generator, rows)
         return Draws(complements, _uniforms(labels, generator, rows))
 
-    def terms(self, logits: Tensor, labels: Tensor, draws: Draws) -> JNPLTerms:
-        """NL+ over the batch, PL+ over the selected, and their number: (B, C), (B,) -> (), (), ()."""
-        nl_plus = self.negative(logits, labels, draws.complements)
+    def terms(self, logits: Tensor, labels: Tensor, draws: Draws, weights: Tensor | None = None) -> JNPLTerms:
+        """NL+ over the batch, PL+ over the selected, and their number: (B, C), (B,) -> (), (), ().
+
+        `weights` (B,), about 1 on average, say how much each sample counts.
+        """
+        nl_plus = self.negative(logits, labels, draws.complements, weights)
         given = labels if self.pl_target == "given" else None
-        return JNPLTerms(nl_plus, *self.positive.total(logits, draws.uniforms, given))
+        return JNPLTerms(nl_plus, *self.positive.total(logits, draws.uniforms, given, weights))
 
     def forward(
         self,

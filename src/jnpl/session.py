@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from jnpl.data.feed import Feed
     from jnpl.data.source import Source
     from jnpl.methods.base import Method
+    from jnpl.models.build import Factory
     from jnpl.phases import Second
     from jnpl.progress import Reporter
     from jnpl.run_folder import RunFolder
@@ -50,7 +51,10 @@ class Every:
 
 
 class Session(Watcher):
-    """All that lives while a run trains; `second` says how pseudo-labels follow, if they do."""
+    """All that lives while a run trains; `second` says how pseudo-labels follow, if they do.
+
+    `network`, a module or a factory as `jnpl.models.build` takes it, stands in for the recipe's model.
+    """
 
     def __init__(
         self,
@@ -64,17 +68,22 @@ class Session(Watcher):
         *,
         strict: bool,
         second: Second | None = None,
+        network: nn.Module | Factory | None = None,
     ) -> None:
         self.source, self.recipe, self.folder, self.seed, self.every = source, recipe, folder, seed, every
         self.fabric, self.report, self.wish, self.second = fabric, report, Wish(), second
-        _refuse(recipe, second)
+        _refuse(recipe, second, weighted=source.weights is not None)
         self.feeds = make_feeds(source, recipe, fabric, seed, report.note, strict=strict)
         self.prepared = self.feeds.train.prepared
         self.model_name = recipe.model if recipe.model != "auto" else ("resnet8" if source.kind == "image" else "mlp")
+        if network is not None:
+            self.model_name = getattr(network, "__name__", type(network).__name__)
+        self.network = self.model_name if network is None else network
         rate, matrix = source.realised_noise()
         self.task = Task(
             self._network, torch.from_numpy(source.labels), len(source.class_names), rate,
             None if matrix is None else torch.from_numpy(matrix),
+            None if source.weights is None else torch.from_numpy(source.weights / source.weights.mean()),
         )  # fmt: skip
         method = registry.make(self.task, recipe.method)
         self.phases = make_phases(recipe, method, second)
@@ -105,7 +114,7 @@ class Session(Watcher):
         recipe, classes = self.recipe, len(self.source.class_names)
         seed = self.seed if number == 0 else generator_for(self.seed, "network", number).initial_seed()
         shape = self.feeds.shape
-        model = build(self.model_name, num_classes=classes, input_shape=shape, seed=seed, weights=recipe.weights)
+        model = build(self.network, num_classes=classes, input_shape=shape, seed=seed, weights=recipe.weights)
         if recipe.engine.channels_last and len(shape) == 3:
             model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         if recipe.engine.compile:
@@ -197,10 +206,13 @@ class Session(Watcher):
             final = self.final_probs if self.phase.number == 0 else None
             mean = self.books.ledger.mean_probs() if final is None else final.astype(np.float32)
             mean[list(self.prepared.unreadable)] = np.nan
-            self._install(self._pseudo_method(pseudo.targets(
+            taught = self._pseudo_method(pseudo.targets(
                 self.source.labels, issues, mean, mode=self.second.mode, step=self.phase.number, soft=self.second.soft,
                 by_class=self.second.by_class,
-            )))  # fmt: skip
+            ))  # fmt: skip
+            if self.second.warm and self.phase.number == 0:
+                taught.model.load_state_dict(self.method.classifier.state_dict())
+            self._install(taught)
             return
         self._aim()
         self.method.begin_stage(self._look())
@@ -321,13 +333,16 @@ class Session(Watcher):
         return {"model": self.model_name, "input_shape": shape, "transform": transform}
 
 
-def _refuse(recipe: Recipe, second: Second | None) -> None:
+def _refuse(recipe: Recipe, second: Second | None, *, weighted: bool) -> None:
     """What cannot work together is told before any data are read."""
     name, method = recipe.method.name, registry.METHODS[recipe.method.name]
     whole = second is not None or method.looks_back
     if whole and recipe.verdict.keep == "compact":
         who = "pseudo-labels need" if second is not None else f"{name} needs"
         raise InputError(f"{who} whole predictions of past epochs: verdict.keep = full, got compact")
+    if weighted and not method.weighs:
+        able = ", ".join(each for each, kind in registry.METHODS.items() if kind.weighs)
+        raise InputError(f"{name} does not heed weights of samples; {able} does")
     if recipe.engine.compile and not method.compiles:
         raise InputError(f"{name} does not work with compiled networks: set engine.compile = false")
     if recipe.weights == "required":

@@ -118,7 +118,7 @@ def train(
             total = _everyone(sum(len(batch.labels) for batch in together), fabric)
             for batch in together:
                 # Dropout draws from the global generator: tie it to the step, or a resume would draw anew.
-                torch.manual_seed(batch.generator.initial_seed() ^ fabric.global_rank)
+                _seed_global(batch.generator.initial_seed() ^ fabric.global_rank, fabric.device)
                 output = method(batch)
                 if not output.loss.isfinite():
                     at = f"epoch {progress.total}, step {progress.step}"
@@ -178,3 +178,11 @@ def accuracy(method: Method, feed: Feed, fabric: Fabric) -> dict[str, float]:
     total = sum(each for _, each in told)
     names = dict.fromkeys(name for counts, _ in told for name in counts)
     return {name: sum(counts.get(name, 0) for counts, _ in told) / total for name in names}
+
+
+def _seed_global(seed: int, device: torch.device) -> None:
+    """On a CPU without torch.manual_seed, which keeps a list of calls for every device that is not there."""
+    if device.type == "cpu":
+        torch.default_generator.manual_seed(seed)
+    else:
+        torch.manual_seed(seed)

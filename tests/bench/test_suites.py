@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 
 import pytest
 
 from jnpl.bench.rows import recipe_of
 
+ROOT = Path(__file__).parents[2]
 
-@pytest.fixture(scope="module")
-def quality():
-    path = Path(__file__).parents[2] / "benchmarks" / "quality.py"
-    spec = importlib.util.spec_from_file_location("quality_benchmark", path)
+
+def script(name):
+    spec = importlib.util.spec_from_file_location(f"{name}_benchmark", ROOT / "benchmarks" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def quality():
+    return script("quality")
+
+
+def test_the_page_of_fast_is_made_from_the_results():
+    """`python benchmarks/fast_page.py`."""
+    assert (ROOT / "docs/fast.md").read_text("utf-8") == script("fast_page").page()
+
+
+def test_the_figures_of_a_whole_run_are_those_of_its_json():
+    """`python benchmarks/whole.py`."""
+    whole = script("whole")
+    facts = json.loads(whole.RESULTS.read_text("utf-8"))
+    assert whole.BLOCK.search(whole.README.read_text("utf-8"))[0].count(whole.block(facts)) == 1
 
 
 def test_the_decisive_suite_ends_a_seed_before_the_next(quality):

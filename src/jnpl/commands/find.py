@@ -24,7 +24,9 @@ def find(
     ],
     *,
     out: Annotated[Path, typer.Option("--out", "-o", help="The run folder; an unfinished run there goes on.")],
-    recipe: Annotated[str, typer.Option(help="A name (jnpl recipes) or a .toml file.")] = "small",
+    recipe: Annotated[
+        str | None, typer.Option(help="A name (jnpl recipes) or a .toml file. Default: fast; with --method: small.")
+    ] = None,
     method: Annotated[
         str | None, typer.Option(help="Another method than the recipe's (jnpl methods), with its own settings.")
     ] = None,
@@ -95,7 +97,7 @@ train.__doc__ = """Find the wrong labels, then train a classifier that they do n
 
 
 def _run(
-    data: str, *, out: Path, recipe: str, method: str | None, change: list[str] | None, data_root: Path | None,
+    data: str, *, out: Path, recipe: str | None, method: str | None, change: list[str] | None, data_root: Path | None,
     labels: Path | None, image_column: str | None, label_column: str | None, true_label_column: str | None,
     feature_column: list[str] | None, embedding_column: str | None, image_root: Path | None, noise: str | None,
     coarse: bool, balanced: bool, size: int | None, weights: str | None, devices: int | None, accelerator: str | None,
@@ -111,6 +113,7 @@ def _run(
     from jnpl.config import load_recipe
 
     changes = [*(change or []), *(f"{key}={_quoted(value)}" for key, value in overrides.items() if value is not None)]
+    recipe = recipe or ("fast" if method in (None, "jnpl") else "small")  # fast is made for jnpl alone
     settings = load_recipe(recipe, changes)
     if not data.strip():
         raise InputError("DATA is empty; name a folder, a table, an .npz or a data set (jnpl datasets)")

@@ -87,7 +87,11 @@ class Source:
 
     `ids` are positions, or paths for files. `true_labels`, where they are known, go to `metrics` and nowhere else.
     `unreadable` says why a sample is left out of training: position -> reason. `test` is data never trained on;
-    `validation` neither, but methods that choose between their networks may look at it.
+    `validation` neither, but methods that choose between their networks may look at it. `weights` say how much each
+    sample counts in training, where that differs; their mean does not matter.
+    `texts` are what vectors were made of, `encoding` how a table's columns became vectors
+    (`jnpl.data.features.Encoding.facts`), `root` the folder that ids which are paths start from: these three are for
+    people and for new data, and no part of the fingerprint.
     """
 
     name: str
@@ -99,6 +103,10 @@ class Source:
     test: Source | None = None
     unreadable: dict[int, str] | None = None
     validation: Source | None = None
+    weights: npt.NDArray[np.float32] | None = None  # (N,) above 0
+    texts: Array | None = None  # (N,) object array of str
+    encoding: dict[str, Any] | None = None
+    root: str | None = None  # absolute
 
     def __post_init__(self) -> None:
         samples, classes = len(self.inputs), len(self.class_names)
@@ -115,8 +123,17 @@ class Source:
                 raise InputError(
                     f"{field} of {self.name} must lie in 0..{classes - 1}, not {labels.min()}..{labels.max()}"
                 )
-        if len(self.ids) != samples:
-            raise InputError(f"{self.name} has {samples} samples but {len(self.ids)} ids")
+        self._require_length("ids", self.ids)
+        self._require_length("texts", self.texts)
+        if (weights := self.weights) is not None:
+            right = weights.shape == (samples,) and weights.dtype == np.float32
+            if not (right and (weights > 0).all() and np.isfinite(weights).all()):
+                found = f"{weights.dtype} {weights.shape}"
+                raise InputError(f"weights of {self.name} must be {samples} finite float32 above 0, not {found}")
+
+    def _require_length(self, what: str, values: Array | None) -> None:
+        if values is not None and len(values) != len(self.inputs):
+            raise InputError(f"{self.name} has {len(self.inputs)} samples but {len(values)} {what}")
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -141,12 +158,14 @@ class Source:
         return float((self.labels != self.true_labels).mean()), counts / counts.sum(axis=1, keepdims=True)
 
     def fingerprint(self) -> str:
-        """SHA-256 of ids, labels, class names, inputs and the test data: a run resumes only on the same data."""
+        """SHA-256 of ids, labels, class names, inputs, weights and test data: a run resumes only on the same data."""
         digest = hashlib.sha256(repr(self.class_names).encode())
         digest.update(self.labels.astype("<i8").tobytes())
         digest.update(self.inputs_fingerprint().encode())
         if self.true_labels is not None:
             digest.update(self.true_labels.astype("<i8").tobytes())
+        if self.weights is not None:
+            digest.update(self.weights.astype("<f4").tobytes())
         for other in (self.test, self.validation):
             if other is not None:
                 digest.update(other.fingerprint().encode())

@@ -56,6 +56,7 @@ class Task:
     num_classes: int
     noise_rate: float | None = None
     transition: Tensor | None = None  # P(given = j | true = i), row by row
+    weights: Tensor | None = None  # (N,) how much each sample's loss counts, 1 on average; None: all alike
 
 
 class Look(Protocol):
@@ -91,6 +92,7 @@ class Method(nn.Module, ABC):
     compiles: ClassVar[bool] = True  # its networks may be compiled
     looks_back: ClassVar[bool] = False  # asks for whole predictions of past epochs
     idle: ClassVar[bool] = False  # a step may leave parameters without a gradient
+    weighs: ClassVar[bool] = False  # heeds the weights of samples
 
     stages: tuple[Stage, ...] = (Stage("train"),)
     group_size: int | None = None  # batches of so many samples with one given label after another, if not None

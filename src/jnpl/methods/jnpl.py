@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from pydantic import Field, model_validator
 
-from jnpl.losses import JNPLLoss
+from jnpl.losses import JNPLLoss, class_weights
 from jnpl.methods.base import Look, Method, MethodSettings, StepOutput, Task
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ class JNPL(Method):
 
     paper = "Kim et al., CVPR 2021"
     pseudo = "paper"
+    weighs = True
+    weights: Tensor | None
     predicted: Tensor
     agreed: Tensor
     agreement: Tensor
@@ -79,7 +81,8 @@ class JNPL(Method):
         super().__init__(task)
         self.pl_mean, self.pl_start, self.guard = settings.pl_mean, settings.pl_start, settings.guard
         self.gamma, self.gamma_rise = settings.gamma, settings.gamma_rise
-        counts = torch.bincount(task.labels, minlength=task.num_classes).float()
+        self.register_buffer("weights", task.weights, persistent=False)
+        counts = torch.bincount(task.labels, task.weights, minlength=task.num_classes).float()
         self.given_shares = counts / counts.sum()
         self.register_buffer("predicted", torch.zeros(task.num_classes))  # how often, this epoch
         self.register_buffer("agreed", torch.tensor(0.0))  # how often it was the given label, this epoch
@@ -87,6 +90,7 @@ class JNPL(Method):
         self.register_buffer("held", torch.tensor(False))  # NL alone, this epoch
         self.register_buffer("guarded", torch.tensor(0))  # epochs that were so
         self.register_buffer("pl_scale", torch.tensor(1.0))
+        balance = class_weights(task.labels, task.num_classes, task.weights)
         self.loss = JNPLLoss(
             task.num_classes,
             pl_weight=settings.pl_weight,
@@ -94,8 +98,7 @@ class JNPL(Method):
             complements=settings.complements,
             num_complements=settings.num_complements,
             gamma=settings.gamma,
-            class_weight=settings.class_weight,
-            labels=task.labels,
+            class_weight=balance if settings.class_weight == "nlnl" else "none",
             pl_target=settings.pl_target,
         )
 
@@ -140,13 +143,15 @@ class JNPL(Method):
         """Look at one batch."""
         logits = self.model(batch.inputs)
         self.loss.negative.gamma = 0.0 if self.held else self._gamma()
+        weights = None if self.weights is None else self.weights[batch.index]
         with torch.no_grad():
             predicted = logits.argmax(1)
-            self.predicted += torch.bincount(predicted, minlength=len(self.predicted))
-            self.agreed += (predicted == batch.labels).sum()
+            agreed = predicted == batch.labels
+            self.predicted += torch.bincount(predicted, weights, minlength=len(self.predicted))
+            self.agreed += (agreed if weights is None else agreed * weights).sum()
         draws = self.loss.draw(batch.labels, batch.generator, batch.rows)
         own = len(batch.labels)
-        terms = self.loss.terms(logits, batch.labels, draws)
+        terms = self.loss.terms(logits, batch.labels, draws, weights)
         if self.pl_mean == "batch":
             pl_plus = terms.pl_plus_sum / own
         else:

@@ -24,6 +24,7 @@ class PseudoLabel(Method):
     """
 
     paper = "the second part of JNPL and NLNL"
+    weighs = True
     targets: Tensor
     weights: Tensor
 
@@ -32,7 +33,8 @@ class PseudoLabel(Method):
         self.model.load_state_dict(task.build(number).state_dict())  # fresh: not the weights the filter began with
         self.weighted_mean = targets.weighted_mean
         self.register_buffer("targets", torch.nan_to_num(torch.from_numpy(targets.probs)))
-        self.register_buffer("weights", torch.from_numpy(targets.weights))
+        weights = torch.from_numpy(targets.weights)
+        self.register_buffer("weights", weights if task.weights is None else weights * task.weights)
 
     def step(self, batch: Batch) -> StepOutput:
         """Look at one batch."""
