@@ -244,3 +244,26 @@ def test_recipes_of_the_paper_have_neither():
 def test_settings_that_are_refused(wrong):
     with pytest.raises(ValidationError):
         JNPL.Settings(**wrong)
+
+
+LONG = torch.arange(4).repeat(30)  # 30 of each class
+
+
+@pytest.mark.parametrize(("kept", "acts"), [(2, True), (3, False), (30, False)])
+def test_a_class_that_is_hardly_predicted_is_lost(kept, acts):
+    """Three classes right, of the fourth `kept` of 30: total variation is 0.25 at most."""
+    given = {"complements": "exhaustive", "guard": 0.3}
+    method = JNPL(Task(lambda number: Says(), LONG, CLASSES), JNPL.Settings(**given))
+    method.epoch, method.epochs = 1, 10
+    method.predicted.copy_(torch.tensor([30.0, 30 + 30 - kept, 30, kept]))
+    method.begin_epoch(None)
+    assert bool(method.held) == acts
+
+
+def test_a_class_of_few_may_be_predicted_by_nobody():
+    labels = torch.tensor([0] * 60 + [1] * 60 + [2] * 9)
+    method = JNPL(Task(lambda number: nn.Linear(2, 3), labels, 3), JNPL.Settings(guard=0.3))
+    method.epoch, method.epochs = 1, 10
+    method.predicted.copy_(torch.tensor([65.0, 64, 0]))
+    method.begin_epoch(None)
+    assert not method.held

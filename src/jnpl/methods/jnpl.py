@@ -17,15 +17,16 @@ if TYPE_CHECKING:
 
 
 _ENOUGH = 2.0  # half of the way from a constant to perfect agreement makes NL into NL+
+_LOST, _FEW = 0.1, 10  # a class predicted for less than this part of those who are given it, if they are not too few
 
 
 class JNPL(Method):
     """One network, one stage, two losses.
 
     NL+ makes "all is class k" a state that a network does not leave: where it is sure, the weight (1 - p) takes the
-    push away; and PL+ can drive it there. NL does leave it. With `guard`, an epoch whose predictions are spread over
-    the classes all too differently from the given labels is followed by one of NL alone (gamma 0, no PL+), and PL+
-    comes back at half its weight.
+    push away; and PL+ can drive it there. A single class can be lost in the same way. NL leads out. With `guard`, an
+    epoch whose predictions are spread over the classes all too differently from the given labels, or hardly know one
+    of them, is followed by one of NL alone (gamma 0, no PL+), and PL+ comes back at half its weight.
     """
 
     paper = "Kim et al., CVPR 2021"
@@ -62,7 +63,7 @@ class JNPL(Method):
             ge=0,
             lt=1,
             description="how far predictions of an epoch may be from the given labels, as shares of the classes (total "
-            "variation), before NL takes over; 0: any",
+            "variation), before NL takes over, as it does when a class is lost; 0: any, and no guard",
         )
 
         @model_validator(mode="after")
@@ -111,8 +112,10 @@ class JNPL(Method):
         most = given.max()  # what a constant prediction reaches
         self.agreement.copy_(((agreed / seen - most) / (1 - most).clamp_min(1e-6)).clamp(0, 1))
         apart = 0.5 * (counts / seen - given).abs().sum() if counts.any() else counts.sum()
+        expected = given * counts.sum()
+        lost = bool(((counts < _LOST * expected) & (expected >= _FEW)).any())
         at_risk = self._gamma() > 0 or self._pl_weight() > 0
-        self.held.fill_(bool(self.guard) and at_risk and bool(apart > self.guard))
+        self.held.fill_(bool(self.guard) and at_risk and (lost or bool(apart > self.guard)))
         if self.held:
             self.guarded += 1
             if self._pl_weight() > 0:
