@@ -112,8 +112,8 @@ class Pseudo(Settings):
     class_weight: Literal["none", "nlnl"] | None = Field(
         None, description="nlnl: largest count / count of the targets; None: as the mode's source"
     )
-    stretch: float = Field(1.0, gt=0, description="epochs and milestones in times of [train]'s, unless train is given")
-    train: Training | None = Field(None, description="None: the plan of [train], stretched")
+    stretch: float = Field(1.0, gt=0, description="epochs and milestones in times of [train]'s, where train names none")
+    train: Training | None = Field(None, description="None: the plan of [train]")
 
 
 class Engine(Settings):
@@ -166,6 +166,15 @@ def _changed(plan: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     return {**plan, **({"milestones": ()} if "schedule" in changes else {}), **changes}
 
 
+def _stretched(plan: dict[str, Any], times: Any) -> dict[str, Any]:
+    """Epochs and milestones of a plan in times of their own; what is wrong with them is told elsewhere."""
+    try:
+        epochs, *milestones = (max(round(times * at), 1) for at in (plan["epochs"], *plan.get("milestones", ())))
+    except (TypeError, ValueError, LookupError, OverflowError):
+        return plan
+    return {**plan, "epochs": epochs, "milestones": milestones}
+
+
 def recipe_names() -> list[str]:
     """Names of the recipes that come with the package."""
     return sorted(path.name[:-5] for path in resources.files("jnpl.recipes").iterdir() if path.name.endswith(".toml"))
@@ -202,8 +211,11 @@ def parse_recipe(settings: dict[str, Any]) -> Recipe:
     from jnpl.methods.registry import METHODS  # noqa: PLC0415 (imports torch)
 
     pseudo, plan = settings.get("pseudo"), settings.get("train")
-    if isinstance(pseudo, dict) and isinstance(pseudo.get("train"), dict) and isinstance(plan, dict):
-        settings = {**settings, "pseudo": {**pseudo, "train": _changed(plan, pseudo["train"])}}
+    if isinstance(pseudo, dict) and isinstance(plan, dict):
+        own = pseudo.get("train") or {}
+        if isinstance(own, dict) and (own or "stretch" in pseudo):
+            own = _changed(_stretched(plan, pseudo.get("stretch", 1.0)), own)
+            settings = {**settings, "pseudo": {**pseudo, "train": own}}
     recipe = _validated(Recipe, settings, ())
     known = [stage.name for stage in METHODS[recipe.method.name].stages]
     for name in recipe.stages:

@@ -44,12 +44,7 @@ def second_part(recipe: Recipe, method: type[Method]) -> Second | None:
     said = recipe.pseudo or Pseudo()
     mode = said.mode or method.pseudo or "paper"
     weight = said.class_weight or ("nlnl" if mode == "nlnl" else "none")
-    return Second(mode, said.soft, weight == "nlnl", said.warm, said.train or _stretched(recipe.train, said.stretch))
-
-
-def _stretched(plan: Training, times: float) -> Training:
-    epochs, *milestones = (max(round(times * count), 1) for count in (plan.epochs, *plan.milestones))
-    return plan.model_copy(update={"epochs": epochs, "milestones": tuple(milestones)})
+    return Second(mode, said.soft, weight == "nlnl", said.warm, said.train or recipe.train)
 
 
 def make_phases(recipe: Recipe, method: Method, second: Second | None) -> list[Phase]:
