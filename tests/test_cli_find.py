@@ -18,7 +18,7 @@ from jnpl.errors import InputError
 from jnpl.run import Every
 
 FAST = ("--set", "train.epochs=1", "--accelerator", "cpu", "--threads", "1", "--workers", "0")
-PINNED = {"run", "samples", "classes", "issues", "noise_rate", "epochs", "seconds"}
+PINNED = {"run", "samples", "classes", "issues", "noise_rate", "epochs", "seconds", "noise_interval"}
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_json_is_one_object_and_all_else_goes_to_stderr(run, toy):
 def test_words_for_people(run, toy):
     code, out, err = run("find", toy, "-o", "run", *FAST, "--checkpoint-every", "1")
     assert code == 0, err
-    for part in ("of 60 labels look wrong", "3 classes, 1 epochs", "test accuracy", "AP 0.", "the worst suspects"):
+    for part in ("of 60 labels look wrong", "in 3 classes; 1", "test accuracy", "AP 0.", "the worst suspects"):
         assert part in out
     assert "findings.csv" in out
 
@@ -103,7 +103,8 @@ def test_an_image_folder_with_a_broken_file(run, refused, tmp_path):
     assert code == 0, err
     assert set(json.loads(out)) == PINNED | {"unreadable"}
     assert "left out: cat/1.png" in err
-    assert json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))["recipe"]["data"]["size"] == 64
+    saved = json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))
+    assert saved["recipe"]["data"]["size"] == 16  # of 20 x 30 pixels
     told = refused("find", "data", "-o", "strict", *FAST, "--strict", "--size", "16")
     assert "sample cat/1.png cannot be read" in told
 

@@ -23,7 +23,8 @@ LOSSES = [
     "NLPlusLoss", "PLPlusLoss", "SCELoss", "class_weights",
 ]  # fmt: skip
 PACKAGE = [
-    "Findings", "JNPLLoss", "Ledger", "__version__", "complement", "functional", "losses", "metrics", "noise",
+    "Findings", "JNPLClassifier", "JNPLLoss", "Ledger", "Monitor", "__version__", "complement", "find_label_issues",
+    "functional", "load", "losses", "metrics", "noise", "score_labels",
 ]  # fmt: skip
 
 

@@ -28,7 +28,7 @@ from jnpl.models.build import build
 from jnpl.progress import Reporter
 from jnpl.run import Every, make_fabric, with_labels
 
-PINNED = {"run", "samples", "classes", "issues", "noise_rate", "epochs", "seconds"}
+PINNED = {"run", "samples", "classes", "issues", "noise_rate", "epochs", "seconds", "noise_interval"}
 TRUTH = {"ap", "ap_clean", "relabel_accuracy"}
 TEST = {"test_accuracy", "best_test_accuracy"}
 FAST = ("train.epochs=2", "train.batch_size=64", "train.lr=0.01", "engine.accelerator=cpu", "engine.workers=0")

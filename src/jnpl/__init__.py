@@ -12,23 +12,35 @@ from jnpl._version import __version__
 
 if TYPE_CHECKING:
     from jnpl import complement, functional, losses, metrics, noise
+    from jnpl.api import find_label_issues, score_labels
+    from jnpl.estimator import JNPLClassifier
     from jnpl.findings import Findings
     from jnpl.ledger import Ledger
     from jnpl.losses import JNPLLoss
+    from jnpl.monitor import Monitor
+    from jnpl.saved import load
 
 __all__ = [
     "Findings",
+    "JNPLClassifier",
     "JNPLLoss",
     "Ledger",
+    "Monitor",
     "__version__",
     "complement",
+    "find_label_issues",
     "functional",
+    "load",
     "losses",
     "metrics",
     "noise",
+    "score_labels",
 ]
 
-_HOME_OF = {"Findings": "findings", "JNPLLoss": "losses", "Ledger": "ledger"}  # class -> module
+_HOME_OF = {  # class or function -> module
+    "Findings": "findings", "JNPLClassifier": "estimator", "JNPLLoss": "losses", "Ledger": "ledger",
+    "Monitor": "monitor", "find_label_issues": "api", "load": "saved", "score_labels": "api",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -7,11 +7,15 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from jnpl._version import __version__
+from jnpl.commands.apply import apply
 from jnpl.commands.bench import bench
 from jnpl.commands.corrupt import corrupt
 from jnpl.commands.demo import demo
+from jnpl.commands.export import export
 from jnpl.commands.find import find, train
 from jnpl.commands.lists import datasets, methods, recipes
+from jnpl.commands.predict import predict
+from jnpl.commands.report import report
 from jnpl.errors import InputError
 from jnpl.interrupt import Interrupted
 
@@ -68,5 +72,7 @@ def _root(
         typer.echo(context.get_help())
 
 
-for _command in (demo, find, train, corrupt, bench, methods, recipes, datasets):
+for _command in (
+    demo, find, train, predict, report, apply, export, corrupt, bench, methods, recipes, datasets,
+):  # fmt: skip
     app.command()(_command)

@@ -31,6 +31,7 @@ class Reporter:
         self._epochs = self._steps = 0
         self._since, self._seen = time.monotonic(), 0
         self._refresh = 0.0
+        self.first: list[str] = []  # lines to say before any other: an error before that stays alone
 
     def quiet(self, wanted: bool) -> None:
         """Say nothing more."""
@@ -38,7 +39,9 @@ class Reporter:
 
     def note(self, text: str) -> None:
         """A line worth knowing."""
-        self.console.print(f"jnpl: {text}", soft_wrap=True, markup=False)
+        lines, self.first = [*self.first, text], []
+        for line in lines:
+            self.console.print(f"jnpl: {line}", soft_wrap=True, markup=False)
 
     @contextmanager
     def training(self, epochs: int, steps: int, progress: Progress) -> Iterator[None]:

@@ -93,7 +93,8 @@ def find(
     if tensorboard:
         require("tensorboard", "tensorboard")  # PyTorch's writer is there without it, but does not import
     fabric = make_fabric(recipe.engine, idle=METHODS[recipe.method.name].idle)
-    report.quiet(not fabric.is_global_zero)
+    if not fabric.is_global_zero:
+        report.quiet(True)
     folder = RunFolder(out)
     settings = recipe.model_dump(mode="json", exclude={"engine", "description"})
     identity = {"seed": seed, "data": source.name, "fingerprint": source.fingerprint(), "recipe": settings}

@@ -330,7 +330,10 @@ class Session(Watcher):
     def model_facts(self) -> dict[str, Any]:
         """What model.json says of the network."""
         shape, transform = list(self.feeds.shape), self.feeds.transform_facts()
-        return {"model": self.model_name, "input_shape": shape, "transform": transform}
+        return {
+            "model": self.model_name, "input_shape": shape, "sample_shape": list(self.prepared.shape),
+            "transform": transform, "encoding": self.source.encoding,
+        }  # fmt: skip
 
 
 def _refuse(recipe: Recipe, second: Second | None, *, weighted: bool) -> None:

@@ -69,6 +69,7 @@ def results(session: Session) -> dict[str, Any]:
         "noise_rate": findings.noise_rate,
         "epochs": sum(phase.plan.epochs for phase in session.phases),
         "seconds": session.elapsed(),
+        "noise_interval": list(findings.noise_interval),
     }
     if notes := session.notes:
         told["notes"] = notes

@@ -111,6 +111,14 @@ def test_features_and_embeddings(datasets):
     assert hf.load(dataset, embedding_column="e").inputs.values.tolist() == [[1, 2], [3, 4]]
 
 
+def test_the_test_split_is_encoded_as_the_training_split_was(datasets):
+    train = datasets.Dataset.from_dict({"town": ["x", "y", "x", "y"], "n": [1, None, 3, 5], "label": [0, 1, 0, 1]})
+    test = datasets.Dataset.from_dict({"town": ["y", "z"], "n": [None, 4], "label": [1, 0]})
+    source = hf.load(datasets.DatasetDict(train=train, test=test))
+    assert source.encoding["names"] == ["town=x", "town=y", "n", "n missing"]
+    assert source.test.inputs.values.tolist() == [[0, 1, 3, 1], [0, 0, 4, 0]]
+
+
 def test_columns_that_are_refused(datasets):
     with pytest.raises(InputError, match="has no column 'no'; its columns are img, label"):
         hf.load(pictures(datasets), label_column="no")

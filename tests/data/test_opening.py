@@ -58,6 +58,38 @@ def test_options_reach_the_table():
     assert open_source(frame, label_column="kind", embedding_column="e").inputs.values.tolist() == [[1], [2]]
 
 
+def test_texts_reach_the_table_through_a_function_of_ones_own(monkeypatch, tmp_path):
+    (tmp_path / "own_embedding.py").write_text("def lengths(texts):\n    return [[len(text)] for text in texts]\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    frame = FRAME.assign(words=["one two", "three"])
+    source = open_source(frame, text_column="words", embed="own_embedding:lengths")
+    assert source.inputs.values.tolist() == [[7], [5]]
+    assert source.texts.tolist() == ["one two", "three"]
+    with pytest.raises(InputError, match="text_column, embed has no meaning for digits"):
+        open_source("digits", text_column="words", embed="own_embedding:lengths")
+
+
+def test_an_encoding_reaches_the_table():
+    encoding = open_source(FRAME, feature_columns=["z"]).encoding
+    assert open_source(FRAME.assign(z=[7, 8]), encoding=encoding).inputs.values.tolist() == [[7], [8]]
+    with pytest.raises(InputError, match="encoding has no meaning for data of type tuple"):
+        open_source(([[1.0]], [0]), encoding=encoding)
+
+
+def test_a_folder_knows_where_its_ids_start(tmp_path, monkeypatch):
+    folder(tmp_path / "pictures")
+    monkeypatch.chdir(tmp_path)
+    near, far = open_source("./pictures"), open_source(tmp_path / "pictures")
+    assert near.root == far.root == str(tmp_path / "pictures")
+    assert (Path(near.root) / near.ids[0]).is_file()
+    before = near.fingerprint()
+    (tmp_path / "pictures").rename(tmp_path / "photos")
+    moved = open_source("photos")
+    assert moved.root == str(tmp_path / "photos")
+    assert moved.fingerprint() == before  # the same data, wherever they lie
+    assert open_source(([[1.0], [2.0]], [0, 1])).root is None
+
+
 def test_options_without_a_meaning_are_refused(tmp_path):
     pictures = folder(tmp_path / "p")
     with pytest.raises(InputError, match=r"image_column, noise has no meaning for the folder '.*p'"):

@@ -14,6 +14,7 @@ import typer
 from jnpl.errors import InputError
 
 if TYPE_CHECKING:
+    from jnpl.data.source import Source
     from jnpl.run import Every
 
 
@@ -47,6 +48,10 @@ def find(
         list[str] | None, typer.Option(help="A table's column to learn from (repeat it). Default: all numeric ones.")
     ] = None,
     embedding_column: Annotated[str | None, typer.Option(help="A table's column of embeddings.")] = None,
+    text_column: Annotated[str | None, typer.Option(help="A table's column of texts, with --embed.")] = None,
+    embed: Annotated[
+        str | None, typer.Option(help="What makes vectors of texts: MODULE:FUNCTION, list of texts -> (n, F).")
+    ] = None,
     image_root: Annotated[
         Path | None, typer.Option(help="Where a table's image paths start. Default: beside it.")
     ] = None,
@@ -55,7 +60,18 @@ def find(
     ] = None,
     coarse: Annotated[bool, typer.Option("--coarse", help="cifar100: the 20 super-classes.")] = False,
     balanced: Annotated[bool, typer.Option("--balanced", help="clothing1m: as many of each class.")] = False,
-    size: Annotated[int | None, typer.Option(min=8, help="Pixels to train images of files at. Default: 64.")] = None,
+    size: Annotated[
+        int | None, typer.Option(min=8, help="Pixels to train images of files at. Default: as suits them.")
+    ] = None,
+    holdout: Annotated[
+        float | None, typer.Option(help="Share of the data to keep aside and test on, such as 0.1.")
+    ] = None,
+    test: Annotated[str | None, typer.Option(help="Data to test on, of the same form as DATA.")] = None,
+    threshold: Annotated[
+        str | None, typer.Option(help="Label quality below which a label is an issue: 0.5, auto or 1/c.")
+    ] = None,
+    top: Annotated[int, typer.Option(min=0, help="Suspects to list.")] = 20,
+    report: Annotated[bool, typer.Option(help="Write report.html.")] = True,
     weights: Annotated[
         str | None, typer.Option(help="Pretrained weights: a path, or an address ending in #sha256:...")
     ] = None,
@@ -76,8 +92,8 @@ def find(
 ) -> None:
     """Train once on the given labels and say which are wrong.
 
-    Writes findings.csv, findings.parquet, metrics.jsonl, run.json and the model to the run folder. Killed at any
-    moment, the same command goes on where it was.
+    Writes findings.csv, findings.parquet, report.html, metrics.jsonl, run.json and the model to the run folder. Killed
+    at any moment, the same command goes on where it was.
     """
     _run(**{**locals(), "classify": False})
 
@@ -99,54 +115,82 @@ train.__doc__ = """Find the wrong labels, then train a classifier that they do n
 def _run(
     data: str, *, out: Path, recipe: str | None, method: str | None, change: list[str] | None, data_root: Path | None,
     labels: Path | None, image_column: str | None, label_column: str | None, true_label_column: str | None,
-    feature_column: list[str] | None, embedding_column: str | None, image_root: Path | None, noise: str | None,
-    coarse: bool, balanced: bool, size: int | None, weights: str | None, devices: int | None, accelerator: str | None,
-    num_nodes: int | None, precision: str | None, workers: int | None, cache: Path | None, checkpoint_every: str,
-    strict: bool, tensorboard: bool, threads: int | None, seed: int, as_json: bool, classify: bool,
+    feature_column: list[str] | None, embedding_column: str | None, text_column: str | None, embed: str | None,
+    image_root: Path | None, noise: str | None, coarse: bool, balanced: bool, size: int | None,
+    holdout: float | None, test: str | None, threshold: str | None, top: int, report: bool, weights: str | None,
+    devices: int | None, accelerator: str | None, num_nodes: int | None, precision: str | None, workers: int | None,
+    cache: Path | None, checkpoint_every: str, strict: bool, tensorboard: bool, threads: int | None, seed: int,
+    as_json: bool, classify: bool,
 ) -> None:  # fmt: skip
     every = _every(checkpoint_every)
     overrides = {
-        "method.name": method, "weights": weights, "engine.devices": devices, "engine.accelerator": accelerator,
-        "engine.num_nodes": num_nodes, "engine.precision": precision, "engine.workers": workers,
-        "engine.cache": cache, "data.size": size,
+        "weights": weights, "verdict.threshold": threshold, "engine.devices": devices,
+        "engine.accelerator": accelerator, "engine.num_nodes": num_nodes, "engine.precision": precision,
+        "engine.workers": workers, "engine.cache": cache, "data.size": size,
     }  # fmt: skip
-    from jnpl.config import load_recipe
-
     changes = [*(change or []), *(f"{key}={_quoted(value)}" for key, value in overrides.items() if value is not None)]
-    recipe = recipe or ("fast" if method in (None, "jnpl") else "small")  # fast is made for jnpl alone
-    settings = load_recipe(recipe, changes)
     if not data.strip():
         raise InputError("DATA is empty; name a folder, a table, an .npz or a data set (jnpl datasets)")
+    if holdout is not None and test is not None:
+        raise InputError("--holdout and --test exclude each other")
     import torch
 
-    from jnpl.data.opening import open_source
+    from jnpl.api import before_data, plan
     from jnpl.progress import Reporter
     from jnpl.run import find as run
-    from jnpl.run import with_labels
 
+    first = before_data(recipe, method, changes)
     if threads is not None:
         torch.set_num_threads(threads)
-    if ":" in settings.model:
+    if ":" in first.model or embed is not None:
         sys.path.insert(0, str(Path.cwd()))  # a module of one's own, as `python -m` would find it
-    source = open_source(
-        data, root=data_root, image_column=image_column, label_column=label_column, true_label_column=true_label_column,
-        feature_columns=feature_column or None, embedding_column=embedding_column, image_root=image_root, noise=noise,
-        val_size=settings.data.val_size, coarse=coarse, balanced=balanced,
-    )  # fmt: skip
-    if labels is not None:
-        source = with_labels(source, labels)
-    if source.kind == "image" and settings.data.size is None and not hasattr(source.inputs, "values"):
-        settings = load_recipe(recipe, [*changes, "data.size=64"])
+    columns: dict[str, Any] = {
+        "image_column": image_column, "label_column": label_column, "feature_columns": feature_column or None,
+        "embedding_column": embedding_column, "text_column": text_column, "embed": embed, "image_root": image_root,
+        "root": data_root,
+    }  # fmt: skip
+    own = {
+        "true_label_column": true_label_column, "noise": noise, "val_size": first.data.val_size, "coarse": coarse,
+        "balanced": balanced,
+    }  # fmt: skip
+    source = _open(data, columns, own, labels, holdout, test, seed)
+    say = Reporter()
+    settings, choices = plan(source, recipe, method, changes)
+    say.first = list(choices)
     result = run(
-        source, settings, out, seed=seed, every=every, strict=strict, report=Reporter(), tensorboard=tensorboard,
+        source, settings, out, seed=seed, every=every, strict=strict, report=say, tensorboard=tensorboard,
         classify=classify,
     )  # fmt: skip
     if result is None:
         return  # not the first of several processes
+    if report:
+        from jnpl import dossier
+
+        dossier.write(out, source, command=["jnpl", *sys.argv[1:]], choices=choices)
     if as_json:
         typer.echo(json.dumps(result))
     else:
-        _show(result, out)
+        from jnpl.commands.summary import show
+
+        show(result, out, top)
+
+
+def _open(
+    data: str, columns: dict[str, Any], own: dict[str, Any], labels: Path | None, holdout: float | None,
+    test: str | None, seed: int,
+) -> "Source":  # fmt: skip
+    from jnpl.data import split
+    from jnpl.data.opening import open_source
+    from jnpl.run import with_labels
+
+    source = open_source(data, **columns, **own)
+    if labels is not None:
+        source = with_labels(source, labels)
+    if holdout is not None:
+        source = split.hold_out(source, holdout, seed)
+    if test is not None:
+        source = split.with_test(source, open_source(test, **columns, encoding=source.encoding))
+    return source
 
 
 def _quoted(value: object) -> str:
@@ -164,50 +208,3 @@ def _every(text: str) -> "Every":
     if not match[2]:
         return Every(epochs=amount, seconds=None)
     return Every(seconds=amount * (60.0 if match[2] == "m" else 1.0))
-
-
-def _show(result: dict[str, Any], out: Path) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    from jnpl.findings import Findings
-
-    console = Console(highlight=False)
-    found = f"{result['issues']:,} of {result['samples']:,} labels look wrong ({result['noise_rate']:.1%})"
-    console.print(f"{found}, {result['classes']} classes, {result['epochs']} epochs, {result['seconds']:.0f} s")
-    if result["noise_rate"] > 0.5:
-        console.print("more than half: the network has hardly learnt yet (more epochs?), or the threshold is too high")
-    for line in _accuracies(result):
-        console.print(line)
-    if "ap" in result:
-        console.print(f"AP {result['ap']:.3f}: true labels are known, wrong ones rank before right ones so well")
-    for line in result.get("notes", ()):
-        console.print(line)
-    if result.get("unreadable"):
-        console.print(f"{result['unreadable']:,} samples could not be read and were left out")
-    table = Table(title="the worst suspects", title_justify="left", box=None)
-    for column in ("id", "given", "suggested", "label quality", "confidence"):
-        table.add_column(column, justify="left" if column == "id" else "right")
-    for row in Findings.load(out).worst(min(10, result["issues"])).itertuples():
-        numbers = (f"{row.label_quality:.2g}", f"{row.suggested_confidence:.3f}")
-        table.add_row(str(row.id), str(row.given_label), str(row.suggested_label), *numbers)
-    if result["issues"]:
-        console.print(table)
-    console.print(f"every label with its quality: {out / 'findings.csv'}")
-
-
-def _accuracies(result: dict[str, Any]) -> list[str]:
-    """Lines about test data, if there were any."""
-    if "test_accuracy" not in result:
-        return []
-    best, when = f"best epoch {result['best_test_accuracy']:.3f}, an oracle", "after the last epoch"
-    if "last_test_accuracy" in result:
-        when = "of the epoch that validation data chose"
-        best = f"last epoch {result['last_test_accuracy']:.3f}; {best}"
-    lines = [f"test accuracy {result['test_accuracy']:.3f} {when} ({best})"]
-    each = {name[14:]: value for name, value in result.items() if name.startswith("test_accuracy_")}
-    if each:
-        lines.append(f"  the mean of {', '.join(f'{name} {value:.3f}' for name, value in each.items())}")
-    if "filter_test_accuracy" in result:
-        lines.append(f"test accuracy of the filter, before pseudo-labels: {result['filter_test_accuracy']:.3f}")
-    return lines

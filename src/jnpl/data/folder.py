@@ -86,6 +86,7 @@ def _source(
         ids=ids,
         true_labels=None if true_labels is None else _true_numbers(true_labels, ids.tolist(), numbers),
         test=test,
+        root=os.path.abspath(root),  # noqa: PTH100 - links stay as the user has them
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from jnpl.errors import InputError, require
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from jnpl.data.features import Encoding
     from jnpl.data.source import Array, Inputs, Kind, Labels
 
 TRAIN = ("train", "training")
@@ -98,19 +100,43 @@ def load(
         given["test"] = _labels(test, label, name)
     numbered, classes = number_together(given, names)
 
-    def inputs(split: Any) -> Inputs:
-        if image_column is not None:
-            return _images(split, image_column, datasets, name)
-        from jnpl.data.table import vectors  # noqa: PLC0415 - needs pandas, which images do without
+    encoding = None
+    if image_column is None and embedding_column is None:
+        from jnpl.data.table import learn  # noqa: PLC0415 - needs pandas, which images do without
 
-        labels = {column for column in (label, true_label_column) if column is not None}
-        return InMemory(vectors(split.with_format(None).to_pandas(), labels, name, feature_columns, embedding_column))
+        own = {column for column in (label, true_label_column) if column is not None}
+        encoding = learn(_frame(train), own, classes, name, feature_columns)
 
+    inputs = partial(_inputs, datasets, name, image_column, embedding_column, encoding)
     held_out = None
     if test is not None and "test" in numbered:
         held_out = Source(f"{name}/test", inputs(test), numbered["test"], classes, np.arange(len(test)))
     ids = np.arange(len(train))
-    return Source(name, inputs(train), numbered["labels"], classes, ids, numbered.get("true_labels"), held_out)
+    facts = None if encoding is None else encoding.facts()
+    return Source(
+        name, inputs(train), numbered["labels"], classes, ids, numbered.get("true_labels"), held_out, encoding=facts
+    )
+
+
+def _inputs(
+    datasets: Any,
+    name: str,
+    image_column: str | None,
+    embedding_column: str | None,
+    encoding: Encoding | None,
+    split: Any,
+) -> Inputs:
+    if image_column is not None:
+        return _images(split, image_column, datasets, name)
+    if encoding is not None:  # learnt on the training split, and the same for the other
+        return InMemory(encoding.apply(_frame(split), name))
+    from jnpl.data.table import vectors  # noqa: PLC0415 - needs pandas, which images do without
+
+    return InMemory(vectors(_frame(split), set(), name, embedding_column=embedding_column))
+
+
+def _frame(split: Any) -> Any:
+    return split.with_format(None).to_pandas()
 
 
 def _fetch(datasets: Any, name: str, config: str | None) -> Any:

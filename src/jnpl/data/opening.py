@@ -16,6 +16,8 @@ from jnpl.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from jnpl.data.text import Embed
+
 TABLES = (".csv", ".tsv", ".parquet")
 HUB = "hf:"
 DIGITS_TEST = 397
@@ -76,6 +78,9 @@ def open_source(
     true_label_column: str | None = None,
     feature_columns: Sequence[str] | None = None,
     embedding_column: str | None = None,
+    text_column: str | None = None,
+    embed: str | Embed | None = None,
+    encoding: dict[str, Any] | None = None,
     image_root: str | os.PathLike[str] | None = None,
     noise: str | None = None,
     config: str | None = None,
@@ -91,10 +96,11 @@ def open_source(
     Otherwise `data` is a Source, a data frame, a pair (x, y), a Hugging Face data set, or any data set of
     (input, label) items.
 
-    `root` is where named data sets lie. Columns are for tables and the hub, `image_root` for tables, `config` for
-    the hub, `noise` for the choice of human labels in cifar10n and cifar100n, `val_size` for images of CIFAR to leave
-    out, `coarse` for the 20 super-classes of cifar100, `balanced` for as many of each class in clothing1m, `seed` for
-    that choice and the split of digits; an option that has no meaning for `data` is refused.
+    `root` is where named data sets lie. Columns are for tables and the hub; `text_column` with `embed`, `encoding` and
+    `image_root` for tables (`jnpl.data.table.load`), `config` for the hub, `noise` for the choice of human labels in
+    cifar10n and cifar100n, `val_size` for images of CIFAR to leave out, `coarse` for the 20 super-classes of cifar100,
+    `balanced` for as many of each class in clothing1m, `seed` for that choice and the split of digits; an option that
+    has no meaning for `data` is refused.
     """
     columns = {
         "image_column": image_column,
@@ -103,20 +109,22 @@ def open_source(
         "feature_columns": feature_columns,
         "embedding_column": embedding_column,
     }
+    tabular = {"text_column": text_column, "embed": embed, "encoding": encoding, "image_root": image_root}
     special = {
-        "image_root": image_root,
         "noise": noise,
         "config": config,
         "val_size": val_size or None,
         "coarse": coarse or None,
         "balanced": balanced or None,
     }
-    given: dict[str, Any] = {name: value for name, value in {**columns, **special}.items() if value is not None}
+    given: dict[str, Any] = {
+        name: value for name, value in {**columns, **tabular, **special}.items() if value is not None
+    }
 
     if _is_table(data):
         from jnpl.data import table  # noqa: PLC0415 - every kind of data loads its own libraries only
 
-        _refuse(given, {*columns, "image_root"}, "a table")
+        _refuse(given, {*columns, *tabular}, "a table")
         return table.load(data, **given)
     if _is_hub(data):
         from jnpl.data import hf  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Tables: a label column beside image paths, numeric features or embeddings."""
+"""Tables: a label column beside image paths, features, embeddings or texts."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,18 +15,23 @@ import numpy as np
 import pandas as pd
 
 from jnpl.data.arrays import as_labels, number_together
+from jnpl.data.cells import is_measured, kind_of, levels
+from jnpl.data.cells import values as values_of
+from jnpl.data.features import ROW_NAMES, Encoding
 from jnpl.data.images import ImageFiles
 from jnpl.data.source import InMemory, Source
+from jnpl.data.text import embedded, texts_of
 from jnpl.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from jnpl.data.source import Array
+    from jnpl.data.text import Embed
 
 SUFFIXES = (".csv", ".tsv", ".parquet")
 IMAGE_NAMES = ("image", "image_path", "path", "file", "filename", "file_name")
-ROW_NAMES = ("id", "index", "unnamed: 0")  # columns of these names are no features if they tell every row apart
+_LABEL_NAME = re.compile(r"(?i)(.*[ _.-])?(labels?|target|class|truth|y)")
 _MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 _LOG = logging.getLogger("jnpl")
 
@@ -38,33 +44,37 @@ def load(
     true_label_column: str | None = None,
     feature_columns: Sequence[str] | None = None,
     embedding_column: str | None = None,
+    text_column: str | None = None,
+    embed: str | Embed | None = None,
+    encoding: dict[str, Any] | None = None,
     image_root: str | Path | None = None,
 ) -> Source:
     """Read a .csv, .tsv or .parquet table, or a data frame, of N rows.
 
     The inputs are one of: images, by path in `image_column`, counted from `image_root`, else from the table's folder
-    (a data frame's: the working directory); embeddings, lists of equal length in `embedding_column`; or the numbers
-    in `feature_columns`, by default all columns but the labels. Numbers are kept as they are, not standardised.
-    A missing number becomes the median of its column, and the log says so. Where no column holds numbers, a column
-    named as in `IMAGE_NAMES` is the image column. `ids` are the image paths, else the row positions.
+    (a data frame's: the working directory); embeddings, lists of equal length in `embedding_column`; texts in
+    `text_column`, made into vectors by `embed`, a function or the place of one as "module:function"; or features, in
+    `feature_columns`, by default all columns but the labels. How columns become features is told in
+    `jnpl.data.features.Encoding`, and what was done to these in the log; `encoding`, of another source, does the same
+    to this table. Where no column holds numbers, a column named as in `IMAGE_NAMES` is the image column. `ids` are the
+    image paths, else the row positions.
 
     >>> frame = pd.DataFrame({"length": [1.0, 2.0], "width": [3, 4], "label": ["cat", "dog"]})
     >>> source = load(frame)
     >>> source.inputs.read(1), source.class_names
     (array([2., 4.], dtype=float32), ('cat', 'dog'))
     """
-    chosen = {"image_column": image_column, "feature_columns": feature_columns, "embedding_column": embedding_column}
-    asked = [name for name, value in chosen.items() if value is not None]
-    if len(asked) > 1:
-        raise InputError(f"the inputs are one of images, features or embeddings, but {' and '.join(asked)} are given")
-    as_text = {column for column in (image_column, label_column, true_label_column) if column is not None}
+    chosen = {"image_column": image_column, "feature_columns": feature_columns, "embedding_column": embedding_column,
+              "text_column": text_column, "encoding": encoding}  # fmt: skip
+    asked = _asked(chosen, embed)
     if isinstance(path_or_frame, pd.DataFrame):
         frame, name, where, folder = path_or_frame, "table", "the data frame", Path()
     else:
         path = Path(path_or_frame)
-        frame, name, where, folder = _read(path, as_text), path.stem, repr(str(path_or_frame)), path.parent
+        as_text = {image_column, label_column, true_label_column, text_column} - {None}
+        frame, name, where, folder = read(path, as_text), path.stem, repr(str(path_or_frame)), path.parent
     frame = frame.set_axis([str(column) for column in frame.columns], axis=1)  # an array's columns are numbers
-    wanted = [*(feature_columns or ()), image_column, embedding_column, label_column, true_label_column]
+    wanted = [*(feature_columns or ()), image_column, embedding_column, text_column, label_column, true_label_column]
     _require_columns(frame, [column for column in wanted if column is not None], where)
     if len(frame) == 0:
         raise InputError(f"{where} has no rows")
@@ -73,14 +83,81 @@ def load(
         given[true_label_column] = _labels(frame[true_label_column], true_label_column, where)
     numbered, classes = number_together(given)
     true_labels = None if true_label_column is None else numbered[true_label_column]
+
+    def source(inputs: ImageFiles | InMemory, ids: Array | None = None, **more: Any) -> Source:
+        ids = np.arange(len(frame)) if ids is None else ids
+        return Source(name, inputs, numbered[label_column], classes, ids, true_labels, **more)
+
     if not asked:
         image_column = _guess_image_column(frame, set(given))
-    if image_column is None:
-        values = vectors(frame, set(given), where, feature_columns, embedding_column)
-        ids = np.arange(len(frame))
-        return Source(name, InMemory(values), numbered[label_column], classes, ids, true_labels)
-    inputs, paths, unreadable = _images(frame[image_column], image_column, Path(image_root or folder), where)
-    return Source(name, inputs, numbered[label_column], classes, paths, true_labels, unreadable=unreadable)
+    if image_column is not None:
+        root = Path(image_root or folder)
+        files, paths, unreadable = _images(frame[image_column], image_column, root, where)
+        return source(files, paths, unreadable=unreadable, root=os.path.abspath(root))  # noqa: PTH100 - keeps links
+    if text_column is not None and embed is not None:
+        texts, unreadable = texts_of(frame[text_column], text_column, where)
+        return source(InMemory(embedded(texts, embed, unreadable)), texts=texts, unreadable=unreadable)
+    if embedding_column is not None:
+        return source(InMemory(_embeddings(frame[embedding_column], embedding_column, where)))
+    if encoding is None:
+        learnt = learn(frame, set(given), classes, where, feature_columns)
+    else:
+        learnt = Encoding.from_facts(encoding)
+    return source(InMemory(learnt.apply(frame, where)), encoding=learnt.facts())
+
+
+def _asked(chosen: dict[str, Any], embed: str | Embed | None) -> list[str]:
+    """Which kind of inputs is asked for: one at most, and texts with a function to embed them."""
+    asked = [name for name, value in chosen.items() if value is not None]
+    if len(asked) > 1:
+        kinds = "images, features, embeddings or texts"
+        raise InputError(f"the inputs are one of {kinds}, but {' and '.join(asked)} are given")
+    if (asked == ["text_column"]) != (embed is not None):
+        raise InputError("text_column and embed come together: the column of texts, and what makes vectors of them")
+    return asked
+
+
+def learn(
+    frame: pd.DataFrame,
+    labels: set[str],
+    classes: Sequence[str] | Sequence[int],
+    where: str,
+    feature_columns: Sequence[str] | None = None,
+) -> Encoding:
+    """Learn how the columns of a table but for the labels become features; the log tells what was done.
+
+    Without `feature_columns`, other columns that hold labels are left out: learnt from, they would give them away.
+    """
+    features, names = _but(frame, labels, where, feature_columns), set(map(str, classes))
+    twins = [column for column in features.columns.tolist() if _holds_labels(features[column], column, names)]
+    if twins and feature_columns is None:
+        told = f"left out, for they hold labels too: {', '.join(twins)} (--true-label-column names the true ones)"
+        if len(twins) == features.shape[1]:
+            raise InputError(f"{where} has no column to learn from: {told}")
+        encoding = Encoding.fit(features.drop(columns=twins), None, where)
+        encoding = replace(encoding, notes=[*encoding.notes, told])
+    else:
+        encoding = Encoding.fit(features, feature_columns, where)
+    for note in encoding.notes:
+        _LOG.warning("%s: %s", where, note)
+    return encoding
+
+
+def _holds_labels(cells: pd.Series[Any], name: str, classes: set[str]) -> bool:
+    """Whether a column is called one of labels and holds nothing but classes."""
+    if not _LABEL_NAME.fullmatch(name) or kind_of(cells) not in ("number", "category", "boolean"):
+        return False
+    return set(levels(cells)[1]) <= classes
+
+
+def _but(frame: pd.DataFrame, labels: set[str], where: str, feature_columns: Sequence[str] | None) -> pd.DataFrame:
+    """The table without its labels, from which no feature may come."""
+    if leaked := [column for column in feature_columns or () if column in labels]:
+        raise InputError(f"feature_columns of {where} holds the label column {leaked[0]!r}")
+    features = frame.drop(columns=list(labels))
+    if features.shape[1] == 0:
+        raise InputError(f"{where} has no columns beside the labels; name image_column, feature_columns or embeddings")
+    return features
 
 
 def vectors(
@@ -90,32 +167,28 @@ def vectors(
     feature_columns: Sequence[str] | None = None,
     embedding_column: str | None = None,
 ) -> Array:
-    """Take the features, float32 (N, F), from N rows: an embedding column, or all numeric columns but the labels."""
+    """Take float32 (N, F) from one of several tables that must become the same F without knowing of each other.
+
+    These are embeddings, or columns of numbers alone: what else a column becomes depends on what the table holds.
+    """
     if embedding_column is not None:
         return _embeddings(frame[embedding_column], embedding_column, where)
+    features = _but(frame, labels, where, feature_columns)
+    columns: list[str] = features.columns.tolist() if feature_columns is None else list(feature_columns)
     if feature_columns is None:
-        columns = [column for column in frame.columns if column not in labels]
-        naming = [column for column in columns if column.casefold() in ROW_NAMES and frame[column].is_unique]
-        if naming:
-            _LOG.info("%s: %s names the rows and is no feature", where, ", ".join(naming))
-        columns = [column for column in columns if column not in naming]
-    else:
-        columns = list(feature_columns)
-        if leaked := [column for column in columns if column in labels]:
-            raise InputError(f"feature_columns of {where} holds the label column {leaked[0]!r}")
+        columns = [name for name in columns if name.casefold() not in ROW_NAMES or not features[name].is_unique]
     if not columns:
-        raise InputError(f"{where} has no columns beside the labels; name image_column, feature_columns or embeddings")
-    refused = [f"{column!r} ({_what(frame[column])})" for column in columns if not _is_numeric(frame[column])]
-    if refused:
-        raise InputError(
-            f"features must be numbers, but {where} has {', '.join(refused)}; "
-            "name the numeric ones with feature_columns, or the images with image_column"
-        )
-    return np.stack([_filled(frame[column], column, where) for column in columns], axis=1)
+        raise InputError(f"{where} has no columns but the labels and those that name the rows; use feature_columns")
+    if refused := [repr(column) for column in columns if not is_measured(features[column])]:
+        raise InputError(f"features must be numbers, but {where} has {', '.join(refused)}; use feature_columns")
+    numbers = np.stack([values_of(features[column], "number", column, where) for column in columns], axis=1)
+    if (empty := np.isnan(numbers).all(axis=0)).any():
+        raise InputError(f"column {columns[int(empty.argmax())]!r} of {where} holds no numbers at all")
+    return np.where(np.isnan(numbers), np.nanmedian(numbers, axis=0), numbers).astype(np.float32)
 
 
-def _read(path: Path, as_text: set[str]) -> pd.DataFrame:
-    """Read a table. In a text file the columns `as_text` stay text, so that a class may be called NA or 007."""
+def read(path: Path, as_text: Collection[str | None] = ()) -> pd.DataFrame:
+    """Read a .csv, .tsv or .parquet file. Of a text file, `as_text` columns stay text: a class may be called 007."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError(f"a table is one of {', '.join(SUFFIXES)}, not {str(path)!r}")
@@ -168,10 +241,10 @@ def _labels(column: pd.Series[Any], name: str, where: str) -> list[str] | list[i
 
 def _guess_image_column(frame: pd.DataFrame, labels: set[str]) -> str | None:
     others = [column for column in frame.columns if column not in labels]
-    features = [name for name in others if _is_numeric(frame[name]) and name.casefold() not in ROW_NAMES]
+    features = [name for name in others if is_measured(frame[name]) and name.casefold() not in ROW_NAMES]
     if features:
         return None
-    named = {column.casefold(): column for column in reversed(others) if not _is_numeric(frame[column])}
+    named = {column.casefold(): column for column in reversed(others) if not is_measured(frame[column])}
     return next((named[name] for name in IMAGE_NAMES if name in named), None)
 
 
@@ -216,37 +289,6 @@ def _embedding(cell: Any, row: int, name: str, where: str) -> Array:
         shown = f"{str(cell)[:40]!r} in row {row} (counted from 0)"
         raise InputError(f'column {name!r} of {where} must hold lists of finite numbers like "[0.1, 0.2]", not {shown}')
     return values
-
-
-def _filled(column: pd.Series[Any], name: str, where: str) -> Array:
-    """Take float32 (N,) from a column, with its median where a number is missing."""
-    values: Array = column.to_numpy(dtype=np.float64, na_value=np.nan).copy()
-    missing = np.isnan(values)
-    if missing.all():
-        raise InputError(f"column {name!r} of {where} holds no numbers at all; leave it out of feature_columns")
-    if missing.any():
-        median = float(np.median(values[~missing]))
-        values[missing] = median
-        _LOG.warning("%s: %d missing in column %r, filled with its median %g", where, missing.sum(), name, median)
-    with np.errstate(over="ignore"):
-        result = values.astype(np.float32)
-    finite = np.isfinite(result)
-    if not finite.all():
-        row = int((~finite).argmax())
-        raise InputError(f"column {name!r} of {where} holds {values[row]:g} in row {row} (counted from 0)")
-    return result
-
-
-def _is_numeric(column: pd.Series[Any]) -> bool:
-    kinds = pd.api.types
-    dtype = column.dtype
-    return bool(kinds.is_numeric_dtype(dtype) and not kinds.is_bool_dtype(dtype) and not kinds.is_complex_dtype(dtype))
-
-
-def _what(column: pd.Series[Any]) -> str:
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return "categories"
-    return "text" if pd.api.types.is_string_dtype(column.dtype) else str(column.dtype)
 
 
 def _is_path(cell: object) -> bool:

@@ -1,0 +1,172 @@
+"""Findings and decisions in, corrected labels out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from jnpl.errors import InputError
+from jnpl.export.rows import suffix_of, unescaped, writing
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable
+
+    from jnpl.findings import Findings
+
+Labels: TypeAlias = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Corrected:
+    """Labels after correction, in the order of the data, without the samples that are left out.
+
+    `rows` are positions in the findings (M,); `labels` class numbers (M,).
+    """
+
+    findings: Findings
+    rows: Labels
+    labels: Labels
+
+    @property
+    def changed(self) -> npt.NDArray[np.bool_]:
+        """(M,) where the label is another than the given one."""
+        changed: npt.NDArray[np.bool_] = self.labels != self.findings.given_labels[self.rows]
+        return changed
+
+    @property
+    def dropped(self) -> int:
+        """Samples that are left out."""
+        return len(self.findings.given_labels) - len(self.rows)
+
+    def table(self) -> pd.DataFrame:
+        """Rows of id, label, given_label, changed."""
+        names, ids = class_names(self.findings), self.findings.ids[self.rows]
+        texts = isinstance(names[0], str)
+
+        def named(labels: Labels) -> Any:
+            found = [names[label] for label in labels.tolist()]
+            return pd.array(found, dtype="string") if texts else np.array(found, np.int64)
+
+        return pd.DataFrame({
+            "id": ids if ids.dtype.kind in "iu" else pd.array(ids.tolist(), dtype="string"),
+            "label": named(self.labels),
+            "given_label": named(self.findings.given_labels[self.rows]),
+            "changed": self.changed,
+        })  # fmt: skip
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write `table` as .csv, .parquet or .json."""
+        with writing(path) as write:
+            write(self.table())
+
+
+def correct(
+    findings: Findings,
+    *,
+    decisions: dict[str, Any] | None = None,
+    min_confidence: float | None = None,
+    drop: bool = False,
+) -> Corrected:
+    """Take suggestions and decisions for the truth.
+
+    Without `decisions` (id -> label) every issue takes its suggested label, if its confidence is `min_confidence` or
+    more. With them they decide, and the other samples keep their labels, unless `min_confidence` is given too: then
+    issues that nobody decided take suggestions as before. `drop` leaves out issues that keep a label nobody decided.
+
+    >>> from jnpl import Findings
+    >>> findings = Findings.from_probs([[0.9, 0.1], [0.2, 0.8], [0.4, 0.6]], [0, 0, 0], class_names=["cat", "dog"])
+    >>> correct(findings, min_confidence=0.7).table()[["label", "given_label", "changed"]]
+      label given_label  changed
+    0   cat         cat    False
+    1   dog         cat     True
+    2   cat         cat    False
+    >>> correct(findings, decisions={"2": "dog"}).labels
+    array([0, 0, 1])
+    """
+    if min_confidence is not None and not 0 <= min_confidence <= 1:
+        raise InputError(f"min_confidence must lie in 0..1, got {min_confidence:g}")
+    labels = findings.given_labels.copy()
+    decided = np.zeros(len(labels), bool)
+    if decisions is not None:
+        chosen = _decided(findings, decisions)
+        decided = chosen >= 0
+        labels[decided] = chosen[decided]
+    open_issues = findings.is_label_issue & ~decided
+    if decisions is None or min_confidence is not None:
+        sure = open_issues & (findings.suggested_confidence >= (min_confidence or 0))
+        labels[sure] = findings.suggested_labels[sure]
+    lost = open_issues & (labels == findings.given_labels) if drop else np.zeros(len(labels), bool)
+    kept = np.flatnonzero(~lost)
+    if not len(kept):
+        raise InputError("no sample is left: every label is an issue without a better one")
+    return Corrected(findings, kept, labels[kept])
+
+
+def class_names(findings: Findings) -> tuple[str, ...] | tuple[int, ...]:
+    """Names of the classes; their numbers where they have none."""
+    return tuple(range(findings.num_classes)) if findings.class_names is None else findings.class_names
+
+
+def read_labels(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read id -> label from a .csv, .parquet or .json with these two columns, others aside; `apply` writes such files.
+
+    Ids are texts, labels as they stand (texts, in a .csv). The apostrophe that a .csv has before formulas is taken
+    away; `match` finds those that were there before.
+    """
+    suffix = suffix_of(path)
+    try:
+        if suffix == ".csv":
+            frame = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig").map(unescaped)
+        elif suffix == ".parquet":
+            frame = pd.read_parquet(path)
+        else:
+            frame = pd.DataFrame(json.loads(Path(path).read_text("utf-8")), dtype=object)
+    except FileNotFoundError as error:
+        raise InputError(f"no such file: {str(path)!r}") from error
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(f"cannot read {str(path)!r}: not a valid {suffix} table of rows") from error
+    for column in ("id", "label"):
+        if column not in frame.columns:
+            shown = ", ".join(map(str, frame.columns)) or "none"
+            raise InputError(f"{str(path)!r} has no column {column!r}; its columns are {shown}")
+    found: dict[str, Any] = {}
+    for row, (name, label) in enumerate(zip(frame["id"].tolist(), frame["label"].tolist(), strict=True)):
+        if label is None or label != label or str(label).strip() == "":  # noqa: PLR0124 - nan differs from itself
+            raise InputError(f"{str(path)!r} has no label in row {row} (counted from 0), id {str(name)!r}")
+        if found.setdefault(str(name), label) != label:
+            raise InputError(f"{str(path)!r} has two labels for id {str(name)!r}: {found[str(name)]!r} and {label!r}")
+    return found
+
+
+def match(text: str, known: Iterable[str] | dict[str, Any]) -> str | None:
+    """Return the one of the known texts that `read_labels` read, None if there is none.
+
+    Where a table is not from here, an apostrophe may have been the text's own.
+    """
+    return next((each for each in (text, f"'{text}") if each in known), None)
+
+
+def _decided(findings: Findings, decisions: dict[str, Any]) -> Labels:
+    """(N,) decided class numbers, -1 where nothing was decided."""
+    rows: dict[str, list[int]] = {}
+    for row, name in enumerate(findings.ids.tolist()):
+        rows.setdefault(str(name), []).append(row)
+    numbers = {str(name): label for label, name in enumerate(class_names(findings))}
+    chosen = np.full(len(findings.given_labels), -1, np.int64)
+    for name, label in decisions.items():
+        at, to = match(name, rows), match(str(label).strip(), numbers)
+        if at is None:
+            like = next(iter(rows))
+            raise InputError(f"the decisions name id {name!r}, which is not in the run: an id is one like {like!r}")
+        if to is None:
+            shown = ", ".join(list(numbers)[:20])
+            raise InputError(f"the decisions give {name!r} the label {label!r}, which is no class of the run: {shown}")
+        chosen[rows[at]] = numbers[to]
+    return chosen

@@ -1,0 +1,100 @@
+"""What suits a data set: network, resolution and batches, each with its reason, for who names none of them.
+
+More epochs do not suit small sets: what is left to learn there are the wrong labels.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from jnpl.data.source import UnreadableError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from jnpl.config import Recipe
+    from jnpl.data.source import Source
+
+SIDES = (16, 24, 32, 48, 64, 96, 128)  # pixels
+PATIENCE = 20 * 60  # seconds of two cores that images may take; smaller ones are trained instead
+SPEED = 800 * 32 * 32  # pixels a second of resnet8 on two cores (benchmarks/step.py)
+GPU = 50  # times that
+_LOOKED_AT = 100  # files whose size is read
+
+
+class Choice(NamedTuple):
+    """Changes to a recipe as `jnpl.config.load_recipe` takes them, and a line for each, with its reason."""
+
+    changes: list[str]
+    lines: list[str]
+
+
+def choose(source: Source, recipe: Recipe, given: Collection[str] = (), *, gpu: bool = False) -> Choice:
+    """Choose for `source` all but the settings that the user has `given`, whose values the recipe has."""
+    samples = len(source)
+    batch = 64 if samples >= 1_000 else 32 if samples >= 200 else 16
+    if "train.batch_size" in given:
+        batch = recipe.train.batch_size
+    steps, epochs = math.ceil(samples / batch), recipe.train.epochs
+    chosen: dict[str, object] = {"train.batch_size": batch}
+    model = "mlp" if source.kind == "vector" else "resnet18" if gpu else "resnet8"
+    if "model" in given:
+        model = recipe.model
+    chosen["model"] = f'"{model}"'
+    if source.kind == "vector":
+        network = f"network: {model}, for {samples:,} rows of {source.inputs.read(_readable(source)).shape[0]} numbers"
+    else:
+        side, why = (recipe.data.size, "as you say") if "data.size" in given else _images(source, epochs, gpu=gpu)
+        if side is not None:
+            chosen["data.size"] = side
+        network = f"network: {model}, {why}" if side is None else f"network: {model}, at {side} pixels: {why}"
+    plan = f"training: {epochs} epochs in batches of {batch}, {epochs * steps:,} steps"
+    if batch < recipe.train.batch_size:
+        plan += " (small batches: the set is small)"
+    changes = [f"{name}={value}" for name, value in chosen.items() if name not in given]
+    return Choice(changes, [network, plan, _classes(source)])
+
+
+def _images(source: Source, epochs: int, *, gpu: bool) -> tuple[int | None, str]:
+    """Side to decode files at (None: the images are an array as it is), and why."""
+    values = getattr(source.inputs, "values", None)
+    if values is not None:
+        return None, f"images of {values.shape[1]} x {values.shape[2]} pixels as they are"
+    side = _side(source)
+    fitting = [each for each in SIDES if each <= side] or [SIDES[0]]
+    within = (PATIENCE * SPEED * (GPU if gpu else 1) / (len(source) * epochs)) ** 0.5
+    size = max([each for each in fitting if each <= within] or [fitting[0]])
+    if size < fitting[-1]:
+        return size, f"images have {side:.0f}, which would take long on this machine (--size)"
+    return size, f"most images have {side:.0f} or more"
+
+
+def _side(source: Source) -> float:
+    """Pixels that three of four images have on their shorter side."""
+    sides = []
+    for position in np.linspace(0, len(source) - 1, min(_LOOKED_AT, len(source))).astype(int):
+        try:
+            sides.append(min(source.inputs.read(int(position)).shape[:2]))
+        except UnreadableError:  # noqa: PERF203 - each may fail alone
+            continue
+    return float(np.quantile(sides, 0.25)) if sides else float(SIDES[-1])
+
+
+def _readable(source: Source) -> int:
+    return next(at for at in range(len(source)) if at not in (source.unreadable or {}))
+
+
+def _classes(source: Source) -> str:
+    counts = np.bincount(source.labels, minlength=len(source.class_names))
+    held = counts[counts > 0]
+    ratio = held.max() / held.min()
+    told = f"classes: {len(counts)}, of {held.min():,} to {held.max():,} samples"
+    absent = len(counts) - len(held)
+    if absent:
+        told += f" ({absent} without any)"
+    if ratio < 1.5:
+        return f"{told}: even"
+    return f"{told}: each sample of a smaller class counts for more, up to {ratio:.3g} times"

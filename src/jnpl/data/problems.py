@@ -1,0 +1,154 @@
+"""The data's own problems, before anything is learnt: samples that are there twice, classes that are hardly there."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jnpl.data.images import ImageFiles
+from jnpl.data.source import InMemory
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Iterator, Mapping
+
+    from jnpl.data.source import Array, Labels, Source
+
+MOST = 1000  # groups of duplicates and unreadable samples that are listed; all are counted
+MOST_OF_A_GROUP = 100  # ids that are listed
+FEW = 10  # a class of fewer samples is tiny, and so is one below a hundredth of the mean
+_CHUNK = 2**20
+_HEAD = 64 * 1024  # bytes of a file that are read first: files that differ mostly differ there
+
+
+@dataclass(frozen=True)
+class Group:
+    """Samples with the same content: their ids and the names of their given labels, in the order of the data."""
+
+    ids: list[int | str]
+    labels: list[int | str]
+    count: int  # of all of them, listed or not
+    conflicting: bool  # whether the labels differ
+
+
+@dataclass(frozen=True)
+class Problems:
+    """What is wrong with a data set, before anything is learnt from it.
+
+    Groups with differing labels come first, then the larger ones. `duplicate_samples` counts the samples whose content
+    another one has too, `conflicting_samples` those among them where the labels differ. `imbalance` is how many times
+    the smallest class that is not empty goes into the largest.
+    """
+
+    unreadable: list[tuple[int | str, str]]  # id, reason
+    unreadable_samples: int
+    duplicates: list[Group]
+    duplicate_samples: int
+    conflicting_samples: int
+    compared: bool  # whether contents were compared at all
+    tiny_classes: list[tuple[int | str, int]]  # name, samples that can be read; the smallest first
+    imbalance: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "unreadable": [{"id": name, "reason": reason} for name, reason in self.unreadable],
+            "unreadable_samples": self.unreadable_samples,
+            "duplicates": [asdict(group) for group in self.duplicates],
+            "duplicate_samples": self.duplicate_samples,
+            "conflicting_samples": self.conflicting_samples,
+            "compared": self.compared,
+            "tiny_classes": [{"class": name, "count": count} for name, count in self.tiny_classes],
+            "imbalance": self.imbalance,
+        }
+
+
+def problems(
+    source: Source, prepared_values: Array | None = None, unreadable: Mapping[int, str] | None = None
+) -> Problems:
+    """Look for what is wrong with N samples.
+
+    Texts, arrays and files are compared as they are, files by their bytes; other inputs by `prepared_values`, (N, ...)
+    as they were read for training, and not at all without. `unreadable`, position -> reason, is what is known by now,
+    by default what the source knows; such samples count for nothing else.
+    """
+    broken = sorted(((source.unreadable if unreadable is None else unreadable) or {}).items())
+    readable = np.ones(len(source), bool)
+    readable[[position for position, _ in broken]] = False
+    counts = np.bincount(source.labels[readable], minlength=len(source.class_names))
+    filled = counts[counts > 0]
+    groups = _groups(source, np.flatnonzero(readable).tolist(), prepared_values)
+    labelled = [(group, len(set(source.labels[group].tolist())) > 1) for group in groups or ()]
+    labelled.sort(key=lambda each: (not each[1], -len(each[0]), each[0][0]))
+    return Problems(
+        unreadable=[(_plain(source.ids[position]), reason) for position, reason in broken[:MOST]],
+        unreadable_samples=len(broken),
+        duplicates=[_told(source, group, conflicting=differ) for group, differ in labelled[:MOST]],
+        duplicate_samples=sum(len(group) for group, _ in labelled),
+        conflicting_samples=sum(len(group) for group, differ in labelled if differ),
+        compared=groups is not None,
+        tiny_classes=_tiny(source, counts),
+        imbalance=float(filled.max() / filled.min()) if len(filled) else 1.0,
+    )
+
+
+def _groups(source: Source, positions: list[int], prepared_values: Array | None) -> list[list[int]] | None:
+    """Positions of samples with the same content, two or more together; None if there is nothing to compare."""
+    if source.texts is not None:  # their vectors may differ in the last bit, from one batch to another
+        return _alike((source.texts[position].strip(), position) for position in positions)
+    if isinstance(source.inputs, ImageFiles):
+        return _same_files(source.inputs, positions)
+    values = source.inputs.values if isinstance(source.inputs, InMemory) else prepared_values
+    if values is None:
+        return None
+    return _alike((hashlib.sha256(np.ascontiguousarray(values[at]).data).digest(), at) for at in positions)
+
+
+def _same_files(files: ImageFiles, positions: list[int]) -> list[list[int]]:
+    """Files of the same size, then of the same beginning, then of the same content: most are never read."""
+    sizes = files.sizes()
+    same_size = _alike((sizes[position], position) for position in positions if sizes[position])
+    same_head = [found for group in same_size for found in _alike(_hashed(files, group, head_only=True))]
+    short = [group for group in same_head if sizes[group[0]] <= _HEAD]
+    long = [group for group in same_head if sizes[group[0]] > _HEAD]
+    return short + [found for group in long for found in _alike(_hashed(files, group, head_only=False))]
+
+
+def _hashed(files: ImageFiles, positions: list[int], *, head_only: bool) -> Iterator[tuple[bytes, int]]:
+    """SHA-256 of files, or of their first bytes, with the position; a file that cannot be read is passed over."""
+    for position in positions:
+        with suppress(OSError), files.path(position).open("rb", buffering=0) as file:
+            digest = hashlib.sha256(file.read(_HEAD))
+            while not head_only and (part := file.read(_CHUNK)):
+                digest.update(part)
+            yield digest.digest(), position
+
+
+def _alike(keyed: Iterable[tuple[Hashable, int]]) -> list[list[int]]:
+    """Positions that share a key, two or more together."""
+    groups: dict[Hashable, list[int]] = defaultdict(list)
+    for key, position in keyed:
+        groups[key].append(position)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _told(source: Source, group: list[int], *, conflicting: bool) -> Group:
+    """A group for people. Where it is long, every label is among those that are listed if that is possible."""
+    first = {int(source.labels[position]): position for position in reversed(group)}
+    chosen = [*first.values(), *(position for position in group if position != first[int(source.labels[position])])]
+    listed = sorted(chosen[:MOST_OF_A_GROUP])
+    ids = [_plain(source.ids[position]) for position in listed]
+    return Group(ids, [source.class_names[source.labels[position]] for position in listed], len(group), conflicting)
+
+
+def _tiny(source: Source, counts: Labels) -> list[tuple[int | str, int]]:
+    tiny = np.flatnonzero((counts < FEW) | (counts < 0.01 * counts.mean()))
+    return [(source.class_names[label], int(counts[label])) for label in tiny[np.argsort(counts[tiny], kind="stable")]]
+
+
+def _plain(name: Any) -> int | str:
+    return name if isinstance(name, str) else int(name)

@@ -1,0 +1,95 @@
+"""Parts of a source: some of its samples, some kept aside to test on, and test data of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jnpl.data.source import InMemory, Source
+from jnpl.errors import InputError
+
+if TYPE_CHECKING:
+    from jnpl.data.source import Array, Inputs, Kind, Labels
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Some of another's inputs, by position."""
+
+    inputs: Inputs
+    positions: Labels
+
+    @property
+    def kind(self) -> Kind:
+        """Images or vectors."""
+        return self.inputs.kind
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def read(self, position: int, size: int | None = None) -> Array:
+        """Sample at `position`."""
+        return self.inputs.read(int(self.positions[position]), size)
+
+    def sizes(self) -> Labels:
+        """(N,) bytes of each sample."""
+        return self.inputs.sizes()[self.positions]
+
+
+def part(source: Source, positions: Labels) -> Source:
+    """The samples at some positions (M,), without test and validation data."""
+    inputs: Inputs = Chosen(source.inputs, positions)
+    if isinstance(source.inputs, InMemory):
+        inputs = InMemory(source.inputs.values[positions])
+    place = {int(position): number for number, position in enumerate(positions)}
+    broken = {place[at]: why for at, why in (source.unreadable or {}).items() if at in place}
+
+    def taken(values: Array | None) -> Array | None:
+        return None if values is None else values[positions]
+
+    return replace(
+        source, inputs=inputs, labels=source.labels[positions], ids=source.ids[positions],
+        true_labels=taken(source.true_labels), weights=taken(source.weights), texts=taken(source.texts),
+        unreadable=broken or None, test=None, validation=None,
+    )  # fmt: skip
+
+
+def hold_out(source: Source, share: float, seed: int) -> Source:
+    """Keep `share` of every class aside as test data, at random; a class of one sample stays whole.
+
+    The labels kept aside are as wrong as the others: where there are true labels, those are tested against.
+    """
+    if not 0 < share < 1:
+        raise InputError(f"the share to hold out lies between 0 and 1, got {share:g}")
+    if source.test is not None:
+        raise InputError(f"{source.name} has test data of its own; there is nothing to hold out")
+    random = np.random.default_rng([seed, 0x7E57])
+    aside = np.zeros(len(source), bool)
+    for label in range(len(source.class_names)):
+        members = np.flatnonzero(source.labels == label)
+        count = min(round(share * len(members)), len(members) - 1)
+        aside[random.permutation(members)[: max(count, 0)]] = True
+    if not aside.any():
+        raise InputError(f"{share:g} of {len(source)} samples is not one; hold out more")
+    test = part(source, np.flatnonzero(aside))
+    if test.true_labels is not None:
+        test = replace(test, labels=test.true_labels, true_labels=None)
+    return replace(part(source, np.flatnonzero(~aside)), test=replace(test, name=f"{source.name}/held out"))
+
+
+def with_test(source: Source, test: Source) -> Source:
+    """Test data from elsewhere, which must be of the same kind and of classes that the source has."""
+    if test.kind != source.kind:
+        raise InputError(f"{test.name} holds {test.kind}s, but {source.name} {source.kind}s")
+    known = {str(name): number for number, name in enumerate(source.class_names)}
+    strange = [str(name) for name in test.class_names if str(name) not in known]
+    if strange:
+        shown = ", ".join(map(str, source.class_names[:10]))
+        raise InputError(f"{test.name} has a class {strange[0]!r} that {source.name} has not ({shown})")
+    numbers = np.array([known[str(name)] for name in test.class_names], np.int64)
+    return replace(
+        source, test=replace(test, labels=numbers[test.labels], class_names=source.class_names, test=None,
+                             true_labels=None, validation=None),
+    )  # fmt: skip

@@ -1,0 +1,72 @@
+"""The model as ONNX: raw samples in, probabilities out, in any runtime that knows the form (extra `onnx`)."""
+
+from __future__ import annotations
+
+import json
+import logging
+import warnings
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from jnpl.errors import InputError, require
+from jnpl.export.deployed import check, deployed
+from jnpl.files import replacing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from torch import Tensor
+
+    from jnpl.saved import Floats, SavedModel
+
+INPUT, OUTPUT = "samples", "probabilities"
+
+
+def write(model: SavedModel, out: Path, samples: Tensor) -> float:
+    """Export the model, check the file in onnxruntime against the network, and keep it; returns the difference.
+
+    Batches may have any size. The class names are inside, as the metadata entry `classes`.
+    """
+    onnx, _, runtime = (require(name, "onnx") for name in ("onnx", "onnxscript", "onnxruntime"))
+    module = deployed(model)
+    with replacing(out) as draft:
+        with _quiet(), torch.no_grad():
+            try:
+                program: Any = torch.onnx.export(
+                    module, (samples,), dynamo=True, dynamic_shapes=({0: torch.export.Dim("batch")},),
+                    input_names=[INPUT], output_names=[OUTPUT], verbose=False,
+                )  # fmt: skip
+            except Exception as error:  # the network may be the user's: whatever it raises is told as its failure
+                reason = " ".join(str(error).split())[:160]
+                raise InputError(f"ONNX cannot hold this network: {reason}") from error
+        proto = program.model_proto
+        onnx.helper.set_model_props(proto, {"classes": json.dumps(list(model.classes)), "producer": "jnpl"})
+        draft.write_bytes(proto.SerializeToString())
+        return check(model, samples, _runner(runtime, draft), "ONNX")
+
+
+def _runner(runtime: Any, path: Path) -> Any:
+    session = runtime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
+
+    def run(batch: Tensor) -> Floats:
+        probs: Floats = session.run([OUTPUT], {INPUT: batch.numpy()})[0]
+        return probs
+
+    return run
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """The exporter warns and logs of its own inner affairs; what matters is checked afterwards."""
+    log = logging.getLogger("torch.onnx")
+    before = log.level
+    log.setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            yield
+        finally:
+            log.setLevel(before)

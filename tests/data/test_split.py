@@ -1,0 +1,82 @@
+"""Parts of a source."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from jnpl.data.arrays import from_arrays
+from jnpl.data.opening import open_source
+from jnpl.data.split import hold_out, part, with_test
+from jnpl.errors import InputError
+
+
+def source(samples=100, **more):
+    return from_arrays(np.arange(2 * samples).reshape(samples, 2), np.arange(samples) % 4, **more)
+
+
+def test_a_part_keeps_everything_in_its_place():
+    whole = source(y_true=(np.arange(100) + 1) % 4)
+    some = part(whole, np.array([7, 3, 50]))
+    assert some.labels.tolist() == [3, 3, 2]
+    assert some.true_labels.tolist() == [0, 0, 3]
+    assert some.ids.tolist() == [7, 3, 50]
+    assert some.inputs.read(1).tolist() == [6, 7]
+
+
+def test_a_part_of_files_reads_its_own(tmp_path):
+    for number, label in enumerate("aab"):
+        (tmp_path / label).mkdir(exist_ok=True)
+        Image.fromarray(np.full((4, 4, 3), 10 * number, np.uint8)).save(tmp_path / label / f"{number}.png")
+    whole = open_source(str(tmp_path))
+    some = part(whole, np.array([2, 1]))
+    assert [int(some.inputs.read(at)[0, 0, 0]) for at in range(2)] == [20, 10]
+    assert some.ids.tolist() == ["b/2.png", "a/1.png"]
+    assert some.inputs.sizes().tolist() == whole.inputs.sizes()[[2, 1]].tolist()
+    assert (len(some.inputs), some.kind) == (2, "image")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_held_out_samples_are_of_every_class_and_never_trained_on(seed):
+    told = hold_out(source(), 0.2, seed)
+    assert (len(told), len(told.test)) == (80, 20)
+    assert np.bincount(told.test.labels).tolist() == [5] * 4
+    assert set(told.ids.tolist()) | set(told.test.ids.tolist()) == set(range(100))
+    again = hold_out(source(), 0.2, seed)
+    assert again.test.ids.tolist() == told.test.ids.tolist()
+    assert hold_out(source(), 0.2, seed + 1).test.ids.tolist() != told.test.ids.tolist()
+
+
+def test_held_out_samples_are_tested_by_true_labels_where_they_are_known():
+    told = hold_out(source(y_true=np.zeros(100, int)), 0.2, 0)
+    assert told.test.labels.tolist() == [0] * 20
+    assert told.test.true_labels is None
+
+
+def test_a_class_of_one_sample_stays():
+    told = hold_out(from_arrays(np.zeros((11, 2)), [0] * 10 + [1]), 0.5, 0)
+    assert 1 in told.labels
+    assert 1 not in told.test.labels
+
+
+def test_what_cannot_be_held_out_is_told():
+    for share in (0, 1, -0.1, 1.5):
+        with pytest.raises(InputError, match="between 0 and 1"):
+            hold_out(source(), share, 0)
+    with pytest.raises(InputError, match="hold out more"):
+        hold_out(source(8), 0.01, 0)
+    with pytest.raises(InputError, match="test data of its own"):
+        hold_out(source(x_test=[[1, 2]], y_test=[0]), 0.1, 0)
+
+
+def test_test_data_from_elsewhere_are_numbered_alike():
+    train = from_arrays(np.zeros((4, 2)), ["a", "b", "c", "a"])
+    test = from_arrays(np.zeros((3, 2)), ["c", "a", "c"])
+    told = with_test(train, test)
+    assert told.test.labels.tolist() == [2, 0, 2]
+    assert told.test.class_names == ("a", "b", "c")
+    with pytest.raises(InputError, match="a class 'd' that"):
+        with_test(train, from_arrays(np.zeros((2, 2)), ["a", "d"]))
+    with pytest.raises(InputError, match="holds images, but"):
+        with_test(train, from_arrays(np.zeros((2, 4, 4), np.uint8), ["a", "b"]))
