@@ -17,7 +17,7 @@ from jnpl.findings import Findings
 from jnpl.interrupt import Interrupted, Wish
 from jnpl.learner import Learner
 from jnpl.ledger import Ledger
-from jnpl.look import TrainingSet, share, share_buffers
+from jnpl.look import TrainingSet, share
 from jnpl.methods import registry
 from jnpl.methods.base import Task
 from jnpl.methods.pseudo_label import PseudoLabel
@@ -185,6 +185,7 @@ class Session(Watcher):
                 )  # fmt: skip
             if self.learner.average is not None:
                 self.learner.average.keep()
+                self.learner.average = None  # it is the network now
             if self.kept:
                 self.method.load_state_dict(self.kept, strict=False)
                 self.kept, self.kept_accuracy = {}, -1.0
@@ -270,7 +271,8 @@ class Session(Watcher):
         line: dict[str, Any] = {"epoch": self.progress.total, "lr": phase.plan.lr_at(epoch), **self._means()}
         if len(self.phases) > 1:
             line = {"epoch": self.progress.total, "stage": phase.name, **line}
-        share_buffers(self.method, self.fabric)
+        named = self.method.named_buffers()
+        share((buffer for name, buffer in named if name not in self.method.counts), self.fabric)
         if self.learner.average is not None:
             share(self.learner.average.values.values(), self.fabric)
         line |= self._tested()

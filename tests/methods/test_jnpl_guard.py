@@ -221,9 +221,9 @@ def test_the_state_survives_a_checkpoint():
 def test_counts_of_all_processes_are_added():
     """This process saw ones alone, the other one the rest: together they are as the labels."""
     method = a_method(guard=0.3, gamma_rise="agreement")
-    others = {CLASSES: torch.tensor([5.0, 0, 3, 1]), 0: torch.tensor(9.0)}
-    method.sum_over_processes = lambda tensor: tensor + others[tensor.ndim and CLASSES]
-    method.predicted[1], method.agreed[...] = 3, 3
+    others = iter([torch.tensor([5.0, 0, 3, 1]), torch.tensor([5.0, 0, 3, 1]), torch.tensor(9.0)])
+    method.sum_over_processes = lambda tensor: tensor + next(others)
+    method.predicted[1], method.given[1], method.agreed[...] = 3, 3, 3
     method.epoch = 1
     method.begin_epoch(None)
     assert not method.held
@@ -256,6 +256,7 @@ def test_a_class_that_is_hardly_predicted_is_lost(kept, acts):
     method = JNPL(Task(lambda number: Says(), LONG, CLASSES), JNPL.Settings(**given))
     method.epoch, method.epochs = 1, 10
     method.predicted.copy_(torch.tensor([30.0, 30 + 30 - kept, 30, kept]))
+    method.given.copy_(torch.bincount(LONG))
     method.begin_epoch(None)
     assert bool(method.held) == acts
 
@@ -265,5 +266,6 @@ def test_a_class_of_few_may_be_predicted_by_nobody():
     method = JNPL(Task(lambda number: nn.Linear(2, 3), labels, 3), JNPL.Settings(guard=0.3))
     method.epoch, method.epochs = 1, 10
     method.predicted.copy_(torch.tensor([65.0, 64, 0]))
+    method.given.copy_(torch.bincount(labels))
     method.begin_epoch(None)
     assert not method.held

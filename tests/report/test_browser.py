@@ -130,8 +130,12 @@ def test_the_theme_follows_the_system_and_then_the_button(visit, full, theme):
     assert tab.evaluate(back) == colours[theme]
     tab.get_by_role("button", name=f"{other.title()} theme").click()
     assert tab.evaluate(back) == colours[other]
+    assert tab.evaluate("localStorage.getItem('jnpl-theme')") == other
+    # The next visit. The wish is put there again: when a browser writes its storage to disk is its own affair.
+    tab.add_init_script(f"localStorage.setItem('jnpl-theme', '{other}')")
     tab.reload()
-    assert tab.evaluate(back) == colours[other]  # it is remembered
+    assert tab.evaluate(back) == colours[other]
+    assert tab.get_by_role("button", name=f"{theme.title()} theme").is_visible()
     tab.emulate_media(media="print")
     assert tab.evaluate("getComputedStyle(document.querySelector('h1')).color") == "rgb(28, 33, 39)"  # dark on paper
 

@@ -93,6 +93,7 @@ class Method(nn.Module, ABC):
     looks_back: ClassVar[bool] = False  # asks for whole predictions of past epochs
     idle: ClassVar[bool] = False  # a step may leave parameters without a gradient
     weighs: ClassVar[bool] = False  # heeds the weights of samples
+    counts: ClassVar[tuple[str, ...]] = ()  # buffers that every process counts for itself
 
     stages: tuple[Stage, ...] = (Stage("train"),)
     group_size: int | None = None  # batches of so many samples with one given label after another, if not None

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from jnpl.data.batches import Batch
 
 
+_HEAVIEST = 10.0  # a class weight beyond this, at a high rate, makes steps that nothing comes back from
 _ENOUGH = 2.0  # half of the way from a constant to perfect agreement makes NL into NL+
 _LOST, _FEW = 0.1, 10  # a class predicted for less than this part of those who are given it, if they are not too few
 
@@ -32,8 +33,10 @@ class JNPL(Method):
     paper = "Kim et al., CVPR 2021"
     pseudo = "paper"
     weighs = True
+    counts = ("predicted", "given", "agreed")
     weights: Tensor | None
     predicted: Tensor
+    given: Tensor
     agreed: Tensor
     agreement: Tensor
     pl_scale: Tensor
@@ -55,7 +58,9 @@ class JNPL(Method):
             "predicted the given labels; None: constant, as the paper",
         )
         pl_start: float = Field(0.0, ge=0, lt=1, description="share of the epochs before PL+ begins; 0 is the paper's")
-        class_weight: Literal["none", "nlnl"] = Field("none", description="nlnl: largest count / count of given labels")
+        class_weight: Literal["none", "nlnl", "mean"] = Field(
+            "none", description="nlnl: largest count / count of given labels; mean: so, but 1 on average and 10 at most"
+        )
         pl_target: Literal["predicted", "given"] = Field("predicted", description="given: PL+ only where y-hat is y")
         pl_mean: Literal["selected", "batch"] = Field("selected", description="PL+ is a mean over these")
         guard: float = Field(
@@ -83,15 +88,17 @@ class JNPL(Method):
         self.pl_mean, self.pl_start, self.guard = settings.pl_mean, settings.pl_start, settings.guard
         self.gamma, self.gamma_rise = settings.gamma, settings.gamma_rise
         self.register_buffer("weights", task.weights, persistent=False)
-        counts = torch.bincount(task.labels, task.weights, minlength=task.num_classes).float()
-        self.given_shares = counts / counts.sum()
         self.register_buffer("predicted", torch.zeros(task.num_classes))  # how often, this epoch
+        self.register_buffer("given", torch.zeros(task.num_classes))  # how often, of those that could be read
         self.register_buffer("agreed", torch.tensor(0.0))  # how often it was the given label, this epoch
         self.register_buffer("agreement", torch.tensor(0.0))  # of the last epoch: 0 for a constant, 1 for all
         self.register_buffer("held", torch.tensor(False))  # NL alone, this epoch
         self.register_buffer("guarded", torch.tensor(0))  # epochs that were so
         self.register_buffer("pl_scale", torch.tensor(1.0))
         balance = class_weights(task.labels, task.num_classes, task.weights)
+        if settings.class_weight == "mean":
+            own = balance[task.labels]
+            balance = (balance / (own if task.weights is None else task.weights * own).mean()).clamp_max(_HEAVIEST)
         self.loss = JNPLLoss(
             task.num_classes,
             pl_weight=settings.pl_weight,
@@ -99,16 +106,17 @@ class JNPL(Method):
             complements=settings.complements,
             num_complements=settings.num_complements,
             gamma=settings.gamma,
-            class_weight=balance if settings.class_weight == "nlnl" else "none",
+            class_weight="none" if settings.class_weight == "none" else balance,
             pl_target=settings.pl_target,
         )
 
     def begin_epoch(self, look: Look) -> None:  # noqa: ARG002 (what the last epoch predicted was counted on the way)
         """Hold back what can run away, if the last epoch's predictions say that it has."""
-        counts, agreed = self.sum_over_processes(self.predicted.clone()), self.sum_over_processes(self.agreed.clone())
-        self.predicted.zero_()
-        self.agreed.zero_()
-        given, seen = self.given_shares.to(counts.device), counts.sum().clamp_min(1)
+        counts, given, agreed = (self.sum_over_processes(each.clone()) for each in self._counted())
+        for each in self._counted():
+            each.zero_()
+        seen = counts.sum().clamp_min(1)
+        given = given / seen
         most = given.max()  # what a constant prediction reaches
         self.agreement.copy_(((agreed / seen - most) / (1 - most).clamp_min(1e-6)).clamp(0, 1))
         apart = 0.5 * (counts / seen - given).abs().sum() if counts.any() else counts.sum()
@@ -120,6 +128,9 @@ class JNPL(Method):
             self.guarded += 1
             if self._pl_weight() > 0:
                 self.pl_scale /= 2
+
+    def _counted(self) -> tuple[Tensor, Tensor, Tensor]:
+        return self.predicted, self.given, self.agreed
 
     def notes(self) -> list[str]:
         """Whether the guard acted."""
@@ -151,6 +162,7 @@ class JNPL(Method):
             predicted = logits.argmax(1)
             agreed = predicted == batch.labels
             self.predicted += torch.bincount(predicted, weights, minlength=len(self.predicted))
+            self.given += torch.bincount(batch.labels, weights, minlength=len(self.given))
             self.agreed += (agreed if weights is None else agreed * weights).sum()
         draws = self.loss.draw(batch.labels, batch.generator, batch.rows)
         own = len(batch.labels)
