@@ -27,7 +27,7 @@ except ImportError:  # Windows: no lock
 
 _FORMAT = "jnpl run 1"
 _LOCK = ".lock"
-_DRAFT = re.compile(r"\.(run|metrics|findings|model)\.\w+\.\d+\.tmp")  # as jnpl.files names them
+_DRAFT = re.compile(r"\.(run|metrics|findings|model|data|thumbnails|report)\.\w+\.\d+\.tmp")  # as jnpl.files names them
 
 
 @dataclass(frozen=True)
