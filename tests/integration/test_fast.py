@@ -1,7 +1,6 @@
 """The recipe `fast` through the engine: what it finds, what it leaves alone, when it does not collapse, how it resumes.
 
-Floors and ceilings say what a user may expect, not what was seen. A test that is expected to fail (`fault`) names what
-is wrong; the suite turns red as soon as that is mended, and the mark can go. torchrun trains here on two processes.
+Floors and ceilings say what a user may expect, not what was seen. torchrun trains here on two processes.
 """
 
 from __future__ import annotations
@@ -37,10 +36,6 @@ CIFAR10 = Path(os.environ.get("JNPL_SHARED") or Path(__file__).parents[3] / "sha
 real = pytest.mark.skipif(
     not (CIFAR10 / "cifar-10-batches-bin" / "test_batch.bin").is_file(), reason=f"CIFAR-10 is not at {CIFAR10}"
 )
-
-
-def fault(reason):
-    return pytest.mark.xfail(reason=reason, strict=True, raises=AssertionError)
 
 
 NEVER = Every(epochs=None, seconds=None)
@@ -166,10 +161,10 @@ def zero_or_not(rate, seed):
     return from_arrays(bunch.data.astype(np.float32), noise.symmetric(labels, rate, 2, seed=seed), y_true=labels)
 
 
-@fault("a constant agrees with almost as many given labels as the truth does: gamma stays low, and NL memorises")
-def test_two_classes_one_of_them_large(run):
+@pytest.mark.parametrize("seed", range(2))
+def test_two_classes_one_of_them_large(seed, run):
     """Is it a zero? One in ten is."""
-    done = run(zero_or_not(0.2, 0))
+    done = run(zero_or_not(0.2, seed), seed=seed)
     assert 0.02 < done.shares.min() < 0.2
     assert done.told["ap"] > halfway(done.wrong.mean())
 
@@ -244,7 +239,6 @@ def eighth(images):
     return images.reshape(len(images), 8, 4, 8, 4, 3).mean((2, 4)).round().astype(np.uint8)
 
 
-@fault("NL's push is a hundredth of cross-entropy's there: in 30 epochs of 16 steps little is learnt")
 def test_a_hundred_classes_of_ten_images(run, tmp_path_factory):
     clean = hundred(tmp_path_factory.mktemp("hundred"), 10)
     small = replace(clean, inputs=InMemory(eighth(clean.inputs.values)), test=None)

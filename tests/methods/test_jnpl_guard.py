@@ -17,7 +17,6 @@ from jnpl.methods.jnpl import JNPL
 torch.set_num_threads(1)
 CLASSES = 4
 LABELS = torch.tensor([0, 0, 0, 0, 1, 1, 2, 2, 3, 0, 1, 2])  # 5, 3, 3, 1 of 12
-MOST = 5 / 12
 
 
 class Says(nn.Module):
@@ -65,12 +64,14 @@ def terms_by_hand(batch, gamma):
 
 
 RIGHT = LABELS.tolist()
-HALF = [0, 0, 0, 1, 1, 1, 2, 2, 3, 1, 2, 0]  # 8 of 12 agree, classes as the labels': 4, 4, 3, 1
+HALF = [0, 0, 0, 1, 1, 2, 2, 2, 0, 1, 3, 0]  # 3 of 5, 1 of 3, 2 of 3, 0 of 1 agree; as often as the labels
 
 
 def agreement_of(predicted):
-    agreed = sum(a == b for a, b in zip(predicted, RIGHT, strict=True)) / 12
-    return min(max((agreed - MOST) / (1 - MOST), 0.0), 1.0)
+    """From a constant, which gets one class of four, to all of all four."""
+    pairs = list(zip(predicted, RIGHT, strict=True))
+    recall = sum(pairs.count((k, k)) / RIGHT.count(k) for k in range(CLASSES)) / CLASSES
+    return min(max((recall - 0.25) / 0.75, 0.0), 1.0)
 
 
 @pytest.mark.parametrize("gamma", [1.0, 2.0])
@@ -81,12 +82,12 @@ def test_gamma_follows_agreement_in_plain_arithmetic(gamma):
     assert method(batch).scalars["nl_plus"].item() == pytest.approx(terms_by_hand(batch, 0.0), rel=1e-5)
     method.epoch = 1
     method.begin_epoch(None)
-    assert agreement_of(HALF) == pytest.approx(3 / 7)  # (8 - 5) / (12 - 5)
-    assert method.agreement.item() == pytest.approx(3 / 7)
-    wanted = gamma * 6 / 7  # half of the way to perfect agreement is enough
+    assert agreement_of(HALF) == pytest.approx(0.2)
+    assert method.agreement.item() == pytest.approx(0.2)
+    wanted = gamma * 0.4  # half of the way to perfect agreement is enough
     assert method(batch).scalars["nl_plus"].item() == pytest.approx(terms_by_hand(batch, wanted), rel=1e-5)
-    method.predicted.zero_()
-    method.agreed.zero_()
+    for count in (method.predicted, method.given, method.agreed):
+        count.zero_()
     an_epoch(method, a_batch(RIGHT))
     assert method.agreement.item() == pytest.approx(1)
     assert method(batch).scalars["nl_plus"].item() == pytest.approx(terms_by_hand(batch, gamma), rel=1e-5)
@@ -104,11 +105,51 @@ def test_agreement_counts_an_epoch_over_all_its_batches_and_then_anew():
     method = a_method(gamma_rise="agreement")
     parts = [a_batch(HALF[:7], index=range(7)), a_batch(HALF[7:], index=range(7, 12))]
     an_epoch(method, *parts)
-    assert method.agreement.item() == pytest.approx(3 / 7)
+    assert method.agreement.item() == pytest.approx(0.2)
     an_epoch(method, a_batch(RIGHT))
     assert method.agreement.item() == pytest.approx(1)
     an_epoch(method, a_batch([1] * 12))
     assert method.agreement == 0
+
+
+def test_with_two_classes_it_is_nl_plus_from_the_start():
+    """NL of two classes is cross-entropy."""
+    labels = torch.tensor([0, 1])
+    method = JNPL(Task(lambda number: Says(), labels, 2), JNPL.Settings(gamma_rise="agreement", gamma=0.7))
+    method.epoch, method.epochs = 0, 10
+    method.begin_epoch(None)
+    assert method._gamma() == 0.7
+
+
+def many(classes, **settings):
+    """One sample of each class, and logits that know the first few."""
+    labels = torch.arange(classes)
+    settings = {"complements": "exhaustive", "gamma_rise": "agreement", "pl_weight": 0, **settings}
+    method = JNPL(Task(lambda number: Says(), labels, classes), JNPL.Settings(**settings))
+    method.epoch, method.epochs = 0, 10
+    method.begin_epoch(None)
+    return method, labels
+
+
+@pytest.mark.parametrize(("classes", "share"), [(10, 0.0), (40, 0.75)])
+def test_beyond_ten_classes_cross_entropy_helps_until_half_is_known(classes, share):
+    method, labels = many(classes, ce_start=True)
+    batch = Batch(torch.zeros(classes, classes), labels, labels, generator_for(0, "step"), Rows(0, classes, classes))
+    first = method(batch)
+    nl = (classes - 1) * -math.log(1 - 1 / classes)
+    assert first.loss.item() == pytest.approx(nl + share * math.log(classes), rel=1e-5)
+    for agreement, left in ((0.25, 0.5), (0.5, 0.0), (1.0, 0.0)):
+        method.agreement.fill_(agreement)
+        told = method(batch)
+        wanted = told.scalars["nl_plus"].item() + left * share * math.log(classes)
+        assert told.loss.item() == pytest.approx(wanted, rel=1e-5)
+
+
+def test_without_it_many_classes_are_nl_alone():
+    method, labels = many(40)
+    batch = Batch(torch.zeros(40, 40), labels, labels, generator_for(0, "step"), Rows(0, 40, 40))
+    told = method(batch)
+    assert told.loss.equal(told.scalars["nl_plus"])
 
 
 def test_other_rises_do_not_look_at_agreement():
@@ -221,9 +262,9 @@ def test_the_state_survives_a_checkpoint():
 def test_counts_of_all_processes_are_added():
     """This process saw ones alone, the other one the rest: together they are as the labels."""
     method = a_method(guard=0.3, gamma_rise="agreement")
-    others = iter([torch.tensor([5.0, 0, 3, 1]), torch.tensor([5.0, 0, 3, 1]), torch.tensor(9.0)])
+    others = iter([torch.tensor([5.0, 0, 3, 1]), torch.tensor([5.0, 0, 3, 1]), torch.tensor([5.0, 0, 3, 1])])
     method.sum_over_processes = lambda tensor: tensor + next(others)
-    method.predicted[1], method.given[1], method.agreed[...] = 3, 3, 3
+    method.predicted[1], method.given[1], method.agreed[1] = 3, 3, 3
     method.epoch = 1
     method.begin_epoch(None)
     assert not method.held

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 from pydantic import Field, model_validator
+from torch.nn import functional
 
 from jnpl.losses import JNPLLoss, class_weights
 from jnpl.methods.base import Look, Method, MethodSettings, StepOutput, Task
@@ -16,9 +17,10 @@ if TYPE_CHECKING:
     from jnpl.data.batches import Batch
 
 
+_TEN = 10  # classes: with more, NL hardly moves a new network (its push on the given logit is p_y, 1 / C)
 _HEAVIEST = 10.0  # a class weight beyond this, at a high rate, makes steps that nothing comes back from
 _ENOUGH = 2.0  # half of the way from a constant to perfect agreement makes NL into NL+
-_LOST, _FEW = 0.1, 10  # a class predicted for less than this part of those who are given it, if they are not too few
+_LOST, _FEW = 0.1, 20  # a class predicted for less than this part of those who are given it, if they are not too few
 
 
 class JNPL(Method):
@@ -58,6 +60,10 @@ class JNPL(Method):
             "predicted the given labels; None: constant, as the paper",
         )
         pl_start: float = Field(0.0, ge=0, lt=1, description="share of the epochs before PL+ begins; 0 is the paper's")
+        ce_start: bool = Field(
+            False,
+            description="beyond ten classes, cross-entropy beside NL+ until the network predicts half of the labels",
+        )
         class_weight: Literal["none", "nlnl", "mean"] = Field(
             "none", description="nlnl: largest count / count of given labels; mean: so, but 1 on average and 10 at most"
         )
@@ -87,10 +93,11 @@ class JNPL(Method):
         super().__init__(task)
         self.pl_mean, self.pl_start, self.guard = settings.pl_mean, settings.pl_start, settings.guard
         self.gamma, self.gamma_rise = settings.gamma, settings.gamma_rise
+        self.ce_weight = max(1 - _TEN / task.num_classes, 0.0) if settings.ce_start else 0.0
         self.register_buffer("weights", task.weights, persistent=False)
         self.register_buffer("predicted", torch.zeros(task.num_classes))  # how often, this epoch
         self.register_buffer("given", torch.zeros(task.num_classes))  # how often, of those that could be read
-        self.register_buffer("agreed", torch.tensor(0.0))  # how often it was the given label, this epoch
+        self.register_buffer("agreed", torch.zeros(task.num_classes))  # how often it was the given label, this epoch
         self.register_buffer("agreement", torch.tensor(0.0))  # of the last epoch: 0 for a constant, 1 for all
         self.register_buffer("held", torch.tensor(False))  # NL alone, this epoch
         self.register_buffer("guarded", torch.tensor(0))  # epochs that were so
@@ -116,9 +123,11 @@ class JNPL(Method):
         for each in self._counted():
             each.zero_()
         seen = counts.sum().clamp_min(1)
+        here = given > 0
+        recall = (agreed[here] / given[here]).mean() if here.any() else agreed.sum()
+        chance = 1 / here.sum().clamp_min(1)  # what a constant prediction reaches
+        self.agreement.copy_(((recall - chance) / (1 - chance).clamp_min(1e-6)).clamp(0, 1))
         given = given / seen
-        most = given.max()  # what a constant prediction reaches
-        self.agreement.copy_(((agreed / seen - most) / (1 - most).clamp_min(1e-6)).clamp(0, 1))
         apart = 0.5 * (counts / seen - given).abs().sum() if counts.any() else counts.sum()
         expected = given * counts.sum()
         lost = bool(((counts < _LOST * expected) & (expected >= _FEW)).any())
@@ -145,6 +154,8 @@ class JNPL(Method):
             return self.gamma
         # Departures: from random weights NL+ hardly moves on hard data, NL does.
         if self.gamma_rise == "agreement":
+            if len(self.given) == 2:  # with two classes NL is cross-entropy, and NL+ moves well
+                return self.gamma
             return self.gamma * min(_ENOUGH * self.agreement.item(), 1.0)
         start, end = self.gamma_rise
         return self.gamma * min(max((self.epoch / self.epochs - start) / (end - start), 0.0), 1.0)
@@ -163,7 +174,8 @@ class JNPL(Method):
             agreed = predicted == batch.labels
             self.predicted += torch.bincount(predicted, weights, minlength=len(self.predicted))
             self.given += torch.bincount(batch.labels, weights, minlength=len(self.given))
-            self.agreed += (agreed if weights is None else agreed * weights).sum()
+            own = agreed.float() if weights is None else agreed * weights
+            self.agreed += torch.bincount(batch.labels, own, minlength=len(self.agreed))
         draws = self.loss.draw(batch.labels, batch.generator, batch.rows)
         own = len(batch.labels)
         terms = self.loss.terms(logits, batch.labels, draws, weights)
@@ -176,5 +188,13 @@ class JNPL(Method):
             pl_plus = terms.pl_plus_sum / counts[0].clamp_min(1) * (counts[1] / own)
         pl_weight = 0.0 if self.held else self._pl_weight()
         loss = terms.nl_plus + pl_weight * pl_plus
+        ce_weight = self.ce_weight * max(1 - _ENOUGH * self.agreement.item(), 0.0)
+        if ce_weight:
+            loss = loss + ce_weight * self._cross_entropy(logits, batch.labels, weights)
         share = terms.selected / own
         return StepOutput(loss, logits, {"nl_plus": terms.nl_plus, "pl_plus": pl_plus, "selected": share})
+
+    def _cross_entropy(self, logits: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
+        """Weighted as NL+ is."""
+        losses = functional.cross_entropy(logits, labels, self.loss.negative.class_weight, reduction="none")
+        return (losses if weights is None else weights * losses).mean()
