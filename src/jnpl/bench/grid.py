@@ -38,6 +38,7 @@ class Grid:
     data_root: Path | None
     say: Callable[[str], None]
     waiting: list[Cell]
+    module: str = "jnpl.bench.run"  # what a process runs: `python -m MODULE CELL.json --results DIR [--data-root DIR]`
     running: dict[str, tuple[subprocess.Popen[bytes], float]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
 
@@ -78,7 +79,7 @@ class Grid:
     def _start(self, cell: Cell, lock: IO[bytes]) -> subprocess.Popen[bytes]:
         folder = make_folder(self.work / cell.name)
         write_text(folder / "cell.json", cell.model_dump_json(indent=1) + "\n")
-        command = [sys.executable, "-m", "jnpl.bench.run", str(folder / "cell.json"), "--results", str(self.results)]
+        command = [sys.executable, "-m", self.module, str(folder / "cell.json"), "--results", str(self.results)]
         if self.data_root is not None:
             command += ["--data-root", str(self.data_root)]
         threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -125,6 +126,7 @@ def run_cells(
     jobs: int,
     data_root: Path | None,
     say: Callable[[str], None] = print,
+    module: str = "jnpl.bench.run",
 ) -> dict[str, str]:
     """Run all cells that have no JSON in `results`, in order, `jobs` at a time; returns those that failed, and why.
 
@@ -132,7 +134,7 @@ def run_cells(
     """
     make_folder(results)
     make_folder(work)
-    grid = Grid(results, work, data_root, say, [])
+    grid = Grid(results, work, data_root, say, [], module)
     grid.waiting = [cell for cell in cells if not grid.is_done(cell)]
     total, began, ended = len(grid.waiting), time.monotonic(), 0
     say(f"{len(cells)} cells, {len(cells) - total} done before")
