@@ -16,7 +16,7 @@ from jnpl.export.rows import suffix_of, unescaped, writing
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from jnpl.findings import Findings
 
@@ -95,7 +95,8 @@ def correct(
     labels = findings.given_labels.copy()
     decided = np.zeros(len(labels), bool)
     if decisions is not None:
-        chosen = _decided(findings, decisions)
+        names = class_names(findings)
+        chosen = placed(decisions, findings.ids, names, said_by="the decisions name", missing_in="the run")
         decided = chosen >= 0
         labels[decided] = chosen[decided]
     open_issues = findings.is_label_issue & ~decided
@@ -153,20 +154,25 @@ def match(text: str, known: Iterable[str] | dict[str, Any]) -> str | None:
     return next((each for each in (text, f"'{text}") if each in known), None)
 
 
-def _decided(findings: Findings, decisions: dict[str, Any]) -> Labels:
-    """(N,) decided class numbers, -1 where nothing was decided."""
+def placed(
+    table: dict[str, Any], ids: npt.NDArray[Any], names: Sequence[str | int], *, said_by: str, missing_in: str
+) -> Labels:
+    """(N,) class numbers of a table of ids and labels, -1 for samples that it does not name.
+
+    `said_by` and `missing_in` tell in an error whose table it is, and what it does not fit.
+    """
     rows: dict[str, list[int]] = {}
-    for row, name in enumerate(findings.ids.tolist()):
+    for row, name in enumerate(ids.tolist()):
         rows.setdefault(str(name), []).append(row)
-    numbers = {str(name): label for label, name in enumerate(class_names(findings))}
-    chosen = np.full(len(findings.given_labels), -1, np.int64)
-    for name, label in decisions.items():
+    numbers = {str(name): label for label, name in enumerate(names)}
+    chosen = np.full(len(ids), -1, np.int64)
+    for name, label in table.items():
         at, to = match(name, rows), match(str(label).strip(), numbers)
         if at is None:
             like = next(iter(rows))
-            raise InputError(f"the decisions name id {name!r}, which is not in the run: an id is one like {like!r}")
+            raise InputError(f"{said_by} id {name!r}, which is not in {missing_in}: an id is one like {like!r}")
         if to is None:
             shown = ", ".join(list(numbers)[:20])
-            raise InputError(f"the decisions give {name!r} the label {label!r}, which is no class of the run: {shown}")
+            raise InputError(f"{said_by} {name!r} with the label {label!r}, which is no class of {missing_in}: {shown}")
         chosen[rows[at]] = numbers[to]
     return chosen

@@ -45,7 +45,7 @@ class RunFolder:
         """Begin, or go on with, the run that `identity` (settings, seed, data) describes; its results if it is done.
 
         A folder with another run, or with anything else in it, is refused; a run that never came to a checkpoint (a
-        wrong setting, say) has nothing to lose and makes room.
+        wrong setting, say) has nothing to lose and makes room. A finished filter goes on to its second part.
         """
         file = self.path / "run.json"
         if self.path.exists() and not self.path.is_dir():
@@ -67,13 +67,21 @@ class RunFolder:
             raise InputError(f"{str(self.path)!r} holds something else than a run; name an empty or a new folder")
         for key, value in identity.items():
             if saved.get(key) != value:
-                if saved.get("status") != "finished" and not any(self.checkpoints.glob("[0-9]*")):
+                if self._makes_room(saved, identity):
                     self._begin(identity)
                     return None
                 raise InputError(f"{str(self.path)!r} holds a run with {_difference(key, saved.get(key), value)}; "
                                  "name another folder, or repeat the command it was made with")  # fmt: skip
         results = saved.get("results")
         return dict(results) if saved.get("status") == "finished" and results else None
+
+    def _makes_room(self, saved: dict[str, Any], identity: dict[str, Any]) -> bool:
+        """Whether nothing would be lost: no checkpoint was reached, or only a second part is to be added."""
+        reached = any(self.checkpoints.glob("[0-9]*"))
+        if saved.get("status") != "finished" and not reached:
+            return True
+        same = all(saved.get(key) == value for key, value in identity.items() if key != "second")
+        return reached and same and saved.get("second", ...) is None
 
     def _begin(self, identity: dict[str, Any]) -> None:
         self.write(identity, status="running")
@@ -109,8 +117,11 @@ class RunFolder:
             file.flush()
             os.fsync(file.fileno())  # the checkpoint after it is synced too
 
-    def cut_log(self, epochs: int) -> list[dict[str, Any]]:
-        """Drop the lines from epoch `epochs` on, and a torn last one: they will be written again."""
+    def cut_log(self, epochs: int, stages: list[str] | None = None) -> list[dict[str, Any]]:
+        """Drop the lines from epoch `epochs` on, and a torn last one: they will be written again.
+
+        `stages` are named, one an epoch, in lines of a run that had but one when they were written.
+        """
         file = self.path / "metrics.jsonl"
         kept: list[dict[str, Any]] = []
         for text in file.read_text("utf-8").splitlines() if file.is_file() else []:
@@ -119,7 +130,8 @@ class RunFolder:
             except ValueError:
                 break
             if line["epoch"] < epochs:
-                kept.append(line)
+                named = {} if stages is None or "stage" in line else {"epoch": 0, "stage": stages[line["epoch"]]}
+                kept.append({**named, **line})
         write_text(file, "".join(json.dumps(line) + "\n" for line in kept))
         return kept
 

@@ -22,7 +22,7 @@ from jnpl.methods import registry
 from jnpl.methods.base import Task
 from jnpl.methods.pseudo_label import PseudoLabel
 from jnpl.models.build import build
-from jnpl.phases import Phase, make_phases
+from jnpl.phases import Phase, make_phases, second_part
 from jnpl.train import Books, Progress, Watcher, accuracy, train
 
 if TYPE_CHECKING:
@@ -154,7 +154,8 @@ class Session(Watcher):
             self.report.note(f"going on from {self._where()}")
         self.fabric.barrier()
         if self.fabric.is_global_zero:
-            self.lines = self.folder.cut_log(self.progress.total)
+            names = [phase.name for phase in self.phases for _ in range(phase.plan.epochs)]
+            self.lines = self.folder.cut_log(self.progress.total, names if len(self.phases) > 1 else None)
 
     def go_to(self, progress: Progress) -> None:
         """Stand where a checkpoint stands, with networks that are still to be loaded."""
@@ -183,6 +184,9 @@ class Session(Watcher):
                     self.learner.wrapped, self.learner.wrapped_optimizer, self.feed, self.books, self.phase.plan,
                     self.fabric, self.progress, self,
                 )  # fmt: skip
+            last = self.progress.phase + 1 == len(self.phases)
+            if last and self._may_go_on():
+                snapshot.save(self, self.progress)
             if self.learner.average is not None:
                 self.learner.average.keep()
                 self.learner.average = None  # it is the network now
@@ -190,7 +194,6 @@ class Session(Watcher):
                 self.method.load_state_dict(self.kept, strict=False)
                 self.kept, self.kept_accuracy = {}, -1.0
                 self.chosen = self._tested()
-            last = self.progress.phase + 1 == len(self.phases)
             if not self.phase.pseudo and (last or self.phases[self.progress.phase + 1].pseudo):
                 # All processes take part; later the first one judges alone.
                 self.final_probs = verdict.final_probs(self.recipe.verdict, self.method, self._look())
@@ -199,6 +202,12 @@ class Session(Watcher):
                 return
             self.progress = Progress(self.progress.phase + 1, self.progress.total)
             self._enter()
+
+    def _may_go_on(self) -> bool:
+        """Whether `jnpl train` may come to the folder of this `jnpl find` later, and teach what it found."""
+        saves = self.every.epochs is not None or self.every.seconds is not None
+        teaches = second_part(self.recipe, registry.METHODS[self.recipe.method.name]) is not None
+        return saves and teaches and self.second is None and self.recipe.verdict.keep == "full"
 
     def _enter(self) -> None:
         """Begin a phase that is not the first."""

@@ -39,7 +39,7 @@ def find(
     ] = None,
     labels: Annotated[
         Path | None,
-        typer.Option(help="Given labels from `jnpl corrupt` in place of the data's own, which are then true."),
+        typer.Option(help="Given labels in place of the data's own: of `jnpl apply`, or of `jnpl corrupt`."),
     ] = None,
     image_column: Annotated[str | None, typer.Option(help="A table's column of image paths.")] = None,
     label_column: Annotated[str | None, typer.Option(help="A table's column of given labels. Default: label.")] = None,
@@ -107,8 +107,10 @@ def train(**options: Any) -> None:
 train.__name__ = "train"
 train.__doc__ = """Find the wrong labels, then train a classifier that they do not fool.
 
-    For jnpl and nlnl a fresh network learns from the labels that were kept, and from pseudo-labels in place of the
-    others; the other methods have a classifier of their own. Killed at any moment, the same command goes on.
+    For jnpl and nlnl a network learns from what the filter found: kept labels, and pseudo-labels in place of the
+    others; the other methods have a classifier of their own. A run folder of `jnpl find` goes on from what it found.
+    With --labels corrected.csv it learns from the labels that `jnpl apply` wrote. Killed at any moment, the same
+    command goes on.
     """
 
 
