@@ -380,6 +380,9 @@ def test_a_file_in_the_place_of_the_folder_is_named(tmp_path, findings):
         findings.save(tmp_path / "run")
 
 
+CUT = "threshold must be a number in (0, 1), 'auto', 'per-class' or '1/c'"
+
+
 @pytest.mark.parametrize(
     ("probs", "labels", "options", "message"),
     [
@@ -417,8 +420,8 @@ def test_a_file_in_the_place_of_the_folder_is_named(tmp_path, findings):
         (PROBS, LABELS, {"ids": [1]}, "ids must be 6, one per sample, not 1"),
         (PROBS, LABELS, {"unreadable": [True]}, "unreadable must be 6 booleans, not bool of shape (1,)"),
         (PROBS, LABELS, {"unreadable": [0] * 6}, "unreadable must be 6 booleans, not int64 of shape (6,)"),
-        (PROBS, LABELS, {"threshold": 1.0}, "threshold must be a number in (0, 1), 'auto' or '1/c', not 1.0"),
-        (PROBS, LABELS, {"threshold": "best"}, "threshold must be a number in (0, 1), 'auto' or '1/c', not 'best'"),
+        (PROBS, LABELS, {"threshold": 1.0}, f"{CUT}, not 1.0"),
+        (PROBS, LABELS, {"threshold": "best"}, f"{CUT}, not 'best'"),
     ],
 )
 def test_wrong_input_is_named(probs, labels, options, message):
@@ -450,3 +453,16 @@ def test_another_score_than_the_probability_of_the_given_label():
     for wrong in ([0.1, 0.2], [0.1, 0.2, 1.5]):
         with pytest.raises(InputError, match=r"quality must be 3 numbers in 0\.\.1"):
             Findings.from_ledger(ledger, [0, 0, 1], quality=wrong)
+
+
+def test_a_threshold_for_each_class_is_kept_and_used(tmp_path):
+    random = np.random.default_rng(0)
+    quality = np.concatenate([random.beta(1, 30, 60), random.beta(5, 3, 140), np.full(5, 0.3)])
+    labels = np.repeat([0, 1], [200, 5])
+    probs = np.where(np.eye(2, dtype=bool)[labels], quality[:, None], 1 - quality[:, None])
+    findings = Findings.from_probs(probs, labels, threshold="per-class")
+    own = np.array(findings.threshold_info["by_class"])
+    assert own[0] < 0.3 < own[1] == 0.5  # too few of the second class for a cut of its own
+    np.testing.assert_array_equal(findings.is_label_issue, quality < own[labels])
+    findings.save(tmp_path)
+    assert Findings.load(tmp_path) == findings

@@ -120,15 +120,29 @@ def test_em_starts_where_a_cut_leaves_the_least_variance():
 
 def test_the_rules():
     quality, _ = two_groups(0.3, (1, 30), (5, 3))
-    assert resolve_threshold(0.25, quality, 10) == {"rule": "fixed", "value": 0.25, "reason": "given"}
-    assert resolve_threshold(np.float32(0.25), quality, 10)["value"] == 0.25
-    assert resolve_threshold("1/c", quality, 10)["value"] == 0.1
-    auto, cut = resolve_threshold("auto", quality, 10), fit_cut(quality)
+    labels = np.zeros(len(quality), int)
+    assert resolve_threshold(0.25, quality, labels, 10) == {"rule": "fixed", "value": 0.25, "reason": "given"}
+    assert resolve_threshold(np.float32(0.25), quality, labels, 10)["value"] == 0.25
+    assert resolve_threshold("1/c", quality, labels, 10)["value"] == 0.1
+    auto, cut = resolve_threshold("auto", quality, labels, 10), fit_cut(quality)
     assert auto == {"rule": "auto", "value": cut.value, "reason": cut.reason, "low_weight": cut.low_weight}
 
 
 @pytest.mark.parametrize("threshold", [0, 1, -0.1, 1.5, float("nan"), True, "half", "0.5", None])
 def test_other_thresholds_are_refused(threshold):
     with pytest.raises(InputError) as error:
-        resolve_threshold(threshold, [0.5], 10)
-    assert str(error.value) == f"threshold must be a number in (0, 1), 'auto' or '1/c', not {threshold!r}"
+        resolve_threshold(threshold, [0.5], np.array([0]), 10)
+    assert str(error.value) == f"threshold must be a number in (0, 1), 'auto', 'per-class' or '1/c', not {threshold!r}"
+
+
+def test_each_class_has_a_cut_of_its_own():
+    """One class that the network is sure of, one that it is not, one with too few samples."""
+    sure, _ = two_groups(0.3, (1, 60), (60, 1))
+    unsure, _ = two_groups(0.3, (1, 30), (5, 3))
+    quality = np.concatenate([sure, unsure, [0.1, 0.4]])
+    labels = np.repeat([0, 1, 2], [len(sure), len(unsure), 2])
+    told = resolve_threshold("per-class", quality, labels, 4)
+    assert told["by_class"] == [fit_cut(sure).value, fit_cut(unsure).value, 0.5, 0.5]
+    assert told["by_class"][0] != told["by_class"][1]
+    assert told["value"] == pytest.approx(np.array(told["by_class"])[labels].mean())
+    assert told["reason"] == "one for each given class, 2 of 4 fitted, 0.5 for the others"

@@ -96,7 +96,7 @@ class Verdict(Settings):
         description="p_y, a mean over the last epochs of training (or the method's own score); p_y of the network at "
         "the end; or the mean of both in the light of who is taken for whom (jnpl.posterior)",
     )
-    threshold: Annotated[float, Field(gt=0, lt=1)] | Literal["auto", "1/c"] = 0.5
+    threshold: Annotated[float, Field(gt=0, lt=1)] | Literal["auto", "per-class", "1/c"] = 0.5
 
 
 class Pseudo(Settings):

@@ -57,8 +57,8 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     name of `jnpl.models.build.MODELS`, a factory (called with `num_classes` and, if it takes it, `input_shape`), or a
     module, which is copied, and whose weights training starts from; None: by the data. `epochs` (of the search for
     wrong labels; the classifier's follow from it), `batch_size`, `lr`, `method` (`jnpl methods`) and `threshold` (0.5,
-    "auto", "1/c") change the recipe's. `device`: "auto", "cpu", "gpu" or "mps". `random_state`: the same number gives
-    the same result, bit for bit. `verbose`: a line an epoch on stderr.
+    "auto", "per-class", "1/c") change the recipe's. `device`: "auto", "cpu", "gpu" or "mps". `random_state`: the same
+    number gives the same result, bit for bit. `verbose`: a line an epoch on stderr.
 
     Fitted: `classes_`, `findings_` (`jnpl.Findings`; `id` is the row of X), `label_quality_` (N,), in 0..1 and LOWER
     for worse labels, `history_` (what was logged of each epoch), `n_iter_` (epochs), `module_` (the network),

@@ -52,8 +52,9 @@ class Findings:
     doubt, but there is nothing better to offer. Samples that were never predicted or could not be read have a
     quality of nan, are no issues and keep their label.
 
-    `threshold` is a number in (0, 1), by default NLNL's 0.5; "1/c", chance level; or "auto", where the qualities of
-    right and wrong labels part (see `jnpl.mixture`), 0.5 if they do not. `threshold_info` says what was chosen and why.
+    `threshold` is a number in (0, 1), by default NLNL's 0.5; "1/c", chance level; "auto", where the qualities of right
+    and wrong labels part (see `jnpl.mixture`), 0.5 if they do not; or "per-class", the same for each given class alone,
+    where classes are uneven. `threshold_info` says what was chosen and why.
 
     >>> probs = [[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]]
     >>> findings = Findings.from_probs(probs, [0, 0, 1], class_names=["cat", "dog"])
@@ -165,7 +166,7 @@ class Findings:
             ids=position if ids is None else checked_ids(ids, len(given)),
             paths=where,
             unreadable=mask,
-            threshold_info=resolve_threshold(threshold, quality, num_classes),
+            threshold_info=resolve_threshold(threshold, quality, given, num_classes),
         )
 
     def __repr__(self) -> str:
@@ -180,13 +181,14 @@ class Findings:
 
     @property
     def threshold(self) -> float:
-        """The quality below which a label is an issue."""
+        """The quality below which a label is an issue; with a threshold for each class, their mean over the samples."""
         return float(self.threshold_info["value"])
 
     @cached_property
     def is_label_issue(self) -> Mask:
         """(N,) true where the quality lies strictly below the threshold; never for a quality of nan."""
-        return self.label_quality < self.threshold
+        by_class = self.threshold_info.get("by_class")
+        return self.label_quality < (self.threshold if by_class is None else np.array(by_class)[self.given_labels])
 
     @property
     def noise_rate(self) -> float:

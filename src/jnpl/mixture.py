@@ -82,12 +82,25 @@ def _between(weight: Floats, mean: Floats, spread: Floats, samples: int) -> Cut:
     return Cut(cut, True, f"two groups of qualities part at {cut:.3f}", float(weight[0]))
 
 
-def resolve_threshold(threshold: float | str, quality: npt.ArrayLike, num_classes: int) -> dict[str, Any]:
-    """Turn a number in (0, 1), "1/c" or "auto" into the cut that holds, its rule and reason, in plain values.
+def resolve_threshold(
+    threshold: float | str, quality: npt.ArrayLike, labels: npt.NDArray[np.int64], num_classes: int
+) -> dict[str, Any]:
+    """Turn a number in (0, 1), "1/c", "auto" or "per-class" into the cut that holds, its rule and reason.
 
-    >>> resolve_threshold("1/c", [0.1, 0.9], num_classes=4)
+    "per-class" is "auto" for the qualities of each given class alone: `by_class` has them, `value` is their mean over
+    the samples.
+
+    >>> resolve_threshold("1/c", [0.1, 0.9], np.array([0, 1]), num_classes=4)
     {'rule': '1/c', 'value': 0.25, 'reason': 'chance level of 4 classes'}
     """
+    if threshold == "per-class":
+        scores = np.asarray(quality, np.float64)
+        cuts = [fit_cut(scores[labels == label]) for label in range(num_classes)]
+        values, counts = np.array([cut.value for cut in cuts]), np.bincount(labels, minlength=num_classes)
+        fitted = sum(cut.fitted for cut in cuts)
+        reason = f"one for each given class, {fitted} of {num_classes} fitted, {DEFAULT_CUT} for the others"
+        mean = float(values @ counts / max(counts.sum(), 1)) if counts.any() else DEFAULT_CUT
+        return {"rule": "per-class", "value": mean, "reason": reason, "by_class": values.tolist()}
     if threshold == "auto":
         cut = fit_cut(quality)
         return {"rule": "auto", "value": cut.value, "reason": cut.reason, "low_weight": cut.low_weight}
@@ -95,7 +108,7 @@ def resolve_threshold(threshold: float | str, quality: npt.ArrayLike, num_classe
         return {"rule": "1/c", "value": 1 / num_classes, "reason": f"chance level of {num_classes} classes"}
     if isinstance(threshold, int | float | np.number) and 0 < threshold < 1:
         return {"rule": "fixed", "value": float(threshold), "reason": "given"}
-    raise InputError(f"threshold must be a number in (0, 1), 'auto' or '1/c', not {threshold!r}")
+    raise InputError(f"threshold must be a number in (0, 1), 'auto', 'per-class' or '1/c', not {threshold!r}")
 
 
 def _stands(reason: str) -> Cut:

@@ -68,7 +68,7 @@ def find(
     ] = None,
     test: Annotated[str | None, typer.Option(help="Data to test on, of the same form as DATA.")] = None,
     threshold: Annotated[
-        str | None, typer.Option(help="Label quality below which a label is an issue: 0.5, auto or 1/c.")
+        str | None, typer.Option(help="Label quality below which a label is an issue: 0.5, auto, per-class or 1/c.")
     ] = None,
     top: Annotated[int, typer.Option(min=0, help="Suspects to list.")] = 20,
     report: Annotated[bool, typer.Option(help="Write report.html.")] = True,

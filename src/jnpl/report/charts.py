@@ -91,7 +91,7 @@ def histogram(findings: Findings) -> Histogram | None:
     top, width, bars = steps[-1], 100 / _BINS, []
     for number, (below, above) in enumerate(zip(low, high, strict=True)):
         base, span = 100.0, f"quality {edges[number]:.3g} to {edges[number + 1]:.3g}"
-        for kind, count in (("suspect", below), ("kept", above)):  # both only in the bin of the threshold
+        for kind, count in (("suspect", below), ("kept", above)):  # both in a bin with a threshold in it
             if count:
                 height = max(100 * count / top, _LEAST)
                 base -= height
