@@ -1,0 +1,291 @@
+"""What a data owner gets: wrong labels of an image folder, of people, of tables, found by `jnpl find` as it comes.
+
+    python benchmarks/owners.py folder --data DIR    # 10,000 files, 40 % wrong: find, train, cross-entropy; other forms
+    python benchmarks/owners.py human --data DIR     # CIFAR-10N, beside cleanlab with the same network
+    python benchmarks/owners.py tables               # wine, breast cancer, digits, beside cross-validated cross-entropy
+    python benchmarks/owners.py page                 # docs/owners.md from the JSON
+
+DIR holds CIFAR-10's binary version and CIFAR-10N's labels. `--images`, `--epochs` and `--out` make a small try of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from PIL import Image
+from sklearn import datasets
+
+from jnpl import Findings, find_label_issues, metrics, noise
+from jnpl.bench.crossval import held_out_probabilities
+from jnpl.bench.data import subset, values_of
+from jnpl.config import parse_recipe
+from jnpl.data.arrays import from_arrays
+from jnpl.data.opening import open_source
+from jnpl.files import write_text
+from jnpl.findings import Findings as Judged
+
+RESULTS = Path(__file__).parent / "results" / "owners"
+PAGE = Path(__file__).parents[1] / "docs" / "owners.md"
+SEED, RATE, TESTED, FEW = 0, 0.4, 2_000, 2  # FEW: epochs in which four forms of one set must find the same
+TABLES = ("wine", "breast_cancer", "digits")
+TABLE_SEEDS = range(5)
+
+
+def folder(args: argparse.Namespace) -> dict[str, Any]:
+    """One run of `jnpl find` on files, `jnpl train` in its folder, cross-entropy, and the same data in other forms."""
+    whole = open_source("cifar10", root=args.data)
+    images, true = values_of(whole)[: args.images], whole.labels[: args.images]
+    given, names = noise.symmetric(true, RATE, 10, seed=SEED), np.array(whole.class_names)
+    with TemporaryDirectory() as place:
+        here = Path(place)
+        truth = _write(here / "photos", images, names[given], names[true])
+        _write(here / "test", values_of(whole.test)[:TESTED], names[whole.test.labels[:TESTED]])
+        plan = ["--test", here / "test", "--seed", SEED, *args.changes]
+        told = {
+            "images": len(images), "rate": RATE, "test_images": TESTED, "epochs": args.epochs,
+            "torch": torch.__version__,
+            "find": _scored(here, "run", truth, "find", "photos", *plan),
+            "train": _scored(here, "run", truth, "train", "photos", *plan),  # goes on from what was found
+            "ce": _scored(here, "ce", truth, "find", "photos", "--method", "ce", *plan),
+        }  # fmt: skip
+        told["same"] = _same_in_all_forms(here, truth)
+    return told
+
+
+def _write(root: Path, images: Any, labels: Any, true: Any = None) -> pd.DataFrame:
+    """Files by class, as a folder of photos is; returns path, label (and true label) in the folder's order."""
+    rows = []
+    for number, (image, label) in enumerate(zip(images, labels, strict=True)):
+        path = root / label / f"{number:05d}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(path)
+        rows.append((path.relative_to(root).as_posix(), label, None if true is None else true[number]))
+    return pd.DataFrame(rows, columns=["path", "label", "true"]).sort_values("path", ignore_index=True)
+
+
+def _jnpl(*args: object, cwd: Path) -> dict[str, Any]:
+    command = [sys.executable, "-m", "jnpl", *map(str, args), "--accelerator", "cpu", "--json"]
+    done = subprocess.run(command, cwd=cwd, stdout=subprocess.PIPE, check=True, text=True)
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+def _scored(here: Path, run: str, truth: pd.DataFrame, *args: object) -> dict[str, Any]:
+    """What a command told, and the AP of what it found, by a truth that it never saw."""
+    began = time.perf_counter()
+    told = _jnpl(*args, "-o", run, cwd=here)
+    findings = Findings.load(here / run)
+    at = dict(zip(findings.ids.tolist(), findings.label_quality.tolist(), strict=True))
+    quality, wrong = truth["path"].map(at).to_numpy(float), (truth["label"] != truth["true"]).to_numpy()
+    kept = ("epochs", "issues", "noise_rate", "noise_interval", "test_accuracy", "best_test_accuracy")
+    return {
+        **_ranked(quality, wrong),
+        "seconds": time.perf_counter() - began, **{name: told[name] for name in kept if name in told},
+    }  # fmt: skip
+
+
+def _same_in_all_forms(here: Path, truth: pd.DataFrame) -> dict[str, float]:
+    """Folder, CSV, .npz and library, each a few epochs: the largest difference of any label's quality."""
+    photos, few = here / "photos", ["--set", f"train.epochs={FEW}"]
+    truth[["path", "label"]].to_csv(photos / "labels.csv", index=False)
+    images = np.stack([np.asarray(Image.open(photos / path)) for path in truth["path"]])
+    np.savez(here / "photos.npz", x=images, y=truth["label"].to_numpy(str))
+    _jnpl("find", "photos", "-o", "as-folder", *few, cwd=here)
+    _jnpl("find", "photos/labels.csv", "--image-column", "path", "-o", "as-table", *few, cwd=here)
+    _jnpl("find", "photos.npz", "-o", "as-arrays", *few, cwd=here)
+    settings = [f"train.epochs={FEW}", "engine.accelerator=cpu"]
+    library = find_label_issues(images, truth["label"].tolist(), settings=settings)
+    wanted = Findings.load(here / "as-folder").label_quality
+    found = {form: Findings.load(here / form).label_quality for form in ("as-table", "as-arrays")}
+    found["library"] = library.label_quality
+    return {form: float(np.abs(quality - wanted).max()) for form, quality in found.items()}
+
+
+def human(args: argparse.Namespace) -> dict[str, Any]:
+    """Labels of people, "worse" and "aggre"; cleanlab has the same network, five folds of cross-entropy."""
+    told: dict[str, Any] = {"images": args.images, "pixels": 16, "epochs": args.epochs}
+    for kind in ("worse", "aggre"):
+        source = _halved(subset(open_source("cifar10n", root=args.data, noise=kind), np.arange(args.images)))
+        wrong = source.labels != source.true_labels
+        epochs = [] if args.epochs is None else [f"train.epochs={args.epochs}"]
+        began = time.process_time()
+        ours = find_label_issues(values_of(source), source.labels, settings=["engine.accelerator=cpu", *epochs])
+        seconds = time.process_time() - began
+        with TemporaryDirectory() as place:
+            probs = held_out_probabilities(source, _cross_entropy(args.epochs or 30, "resnet8"), Path(place), SEED)
+        theirs = Judged.from_probs(probs, source.labels)
+        told[kind] = {
+            "wrong": float(wrong.mean()), "jnpl": {**_ranked(ours.label_quality, wrong), "cpu_seconds": seconds},
+            "cleanlab": {**_ranked(_cleanlab(source.labels, probs), wrong),
+                         "cpu_seconds": time.process_time() - began - seconds},
+            "cross-validated p_y": _ranked(theirs.label_quality, wrong),
+        }  # fmt: skip
+    return told
+
+
+def _halved(source: Any) -> Any:
+    """Means of 2 x 2 pixels."""
+    values = values_of(source)
+    means = values.reshape(len(values), 16, 2, 16, 2, 3).mean((2, 4), dtype=np.float32)
+    return replace(source, inputs=type(source.inputs)(means.round().astype(np.uint8)))
+
+
+def _cleanlab(labels: Any, probs: Any) -> Any:
+    from cleanlab.rank import get_label_quality_scores  # noqa: PLC0415 (extra bench)
+
+    return get_label_quality_scores(labels, probs)
+
+
+def _ranked(quality: Any, wrong: Any) -> dict[str, float]:
+    at = {f"precision_at_{k}": metrics.precision_at_k(quality, wrong, k) for k in (100, 1000) if k <= len(wrong)}
+    return {"ap": metrics.average_precision(quality, wrong), **at}
+
+
+def _cross_entropy(epochs: int, model: str) -> Any:
+    return parse_recipe({
+        "model": model, "method": {"name": "ce"}, "data": {"std": "data"},
+        "train": {"epochs": epochs, "batch_size": 64, "optimizer": "sgd", "lr": 0.1, "schedule": "cosine"},
+        "engine": {"accelerator": "cpu", "workers": 0},
+    })  # fmt: skip
+
+
+def tables(_args: argparse.Namespace) -> dict[str, Any]:
+    """A fifth of the labels wrong; five folds of cross-entropy with the same MLP, ranked by p_y."""
+    told: dict[str, Any] = {"rate": 0.2, "seeds": list(TABLE_SEEDS)}
+    for name in TABLES:
+        bunch: Any = getattr(datasets, f"load_{name}")()
+        x, true, classes = bunch.data.astype(np.float32), bunch.target, len(bunch.target_names)
+        ours, theirs = [], []
+        for seed in TABLE_SEEDS:
+            given = noise.symmetric(true, 0.2, classes, seed=seed)
+            wrong = given != true
+            found = find_label_issues(x, given, settings=["engine.accelerator=cpu"], seed=seed)
+            with TemporaryDirectory() as place:
+                source = from_arrays(x, given)
+                probs = held_out_probabilities(source, _cross_entropy(30, "mlp"), Path(place), seed)
+            ours.append(metrics.average_precision(found.label_quality, wrong))
+            theirs.append(metrics.average_precision(probs[np.arange(len(given)), given], wrong))
+        told[name] = {"samples": len(x), "jnpl": ours, "cross-validated ce": theirs}
+    return told
+
+
+def main() -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=["folder", "human", "tables", "page"])
+    parser.add_argument("--data", type=Path, help="folder with CIFAR-10's binary version and CIFAR-10N's labels")
+    parser.add_argument("--images", type=int, default=10_000)
+    parser.add_argument("--epochs", type=int, help="for a try; default: what jnpl chooses (cross-entropy: 30)")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    args = parser.parse_args()
+    if args.part == "page":
+        write_text(PAGE, page(args.out))
+        return 0
+    if args.data is None and args.part != "tables":
+        parser.error("--data DIR is needed: CIFAR-10's binary version and CIFAR-10N's labels")
+    args.data = None if args.data is None else args.data.resolve()
+    args.changes = [] if args.epochs is None else ["--set", f"train.epochs={args.epochs}"]
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    told = {"folder": folder, "human": human, "tables": tables}[args.part](args)
+    args.out.mkdir(parents=True, exist_ok=True)
+    write_text(args.out / f"{args.part}.json", json.dumps(told, indent=1) + "\n")
+    print(json.dumps(told, indent=1))
+    return 0
+
+
+INTRODUCTION = """\
+Measured with the program as it comes, one thread of a machine of two cores. `python benchmarks/owners.py page` writes
+this page from the JSON in `benchmarks/results/owners`."""
+
+
+def page(results: Path) -> str:
+    """docs/owners.md."""
+    found = {part: _load(results / f"{part}.json") for part in ("folder", "human", "tables")}
+    parts = [
+        "# What to expect of `jnpl find`",
+        INTRODUCTION,
+    ]
+    for part, title, lines in (
+        ("folder", "A folder of images", _folder_lines),
+        ("human", "Labels by people", _human_lines),
+        ("tables", "Tables of numbers", _table_lines),
+    ):
+        told, data = found[part], "" if part == "tables" else " --data DIR"
+        text = "Not run." if told is None else "\n".join(lines(told))
+        parts += [f"## {title}", text, f"    python benchmarks/owners.py {part}{data}"]
+    return "\n\n".join(parts) + "\n"
+
+
+def _load(path: Path) -> dict[str, Any] | None:
+    return json.loads(path.read_text("utf-8")) if path.is_file() else None
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _folder_lines(told: dict[str, Any]) -> list[str]:
+    rows = [
+        ("`jnpl find photos/`", told["find"]), ("`jnpl train photos/`, in the same run folder", told["train"]),
+        ("`jnpl find photos/ --method ce`: cross-entropy, the same network", told["ce"]),
+    ]  # fmt: skip
+    error = 2 * (0.25 / told["test_images"]) ** 0.5
+    same = ", ".join(f"{form} {value:.1g}" for form, value in told["same"].items())
+    return [
+        f"The first {told['images']:,} images of CIFAR-10 as PNG files in folders by class, {told['rate']:.0%} of",
+        f"them in a wrong one (symmetric noise, seed {SEED}). Accuracy on {told['test_images']:,} test images (two",
+        f"standard errors are at most {error:.3f}) is that of the network a command leaves; the best epoch is what an",
+        "oracle would have stopped at, who looks at the test images after every epoch.", "",
+        _row("command", "AP", "wrong among the 1,000 worst", "noise rate, estimated", "accuracy", "best epoch",
+             "epochs", "minutes"),
+        _row(*8 * ["---"]),
+        *(_row(name, f"{row['ap']:.3f}", f"{row['precision_at_1000']:.3f}", f"{row['noise_rate']:.3f}",
+               f"{row['test_accuracy']:.3f}", f"{row['best_test_accuracy']:.3f}", str(row["epochs"]),
+               f"{row['seconds'] / 60:.0f}") for name, row in rows),
+        "",
+        f"The same images as a CSV of paths, as an .npz and through `jnpl.find_label_issues`, {FEW} epochs each: the",
+        f"largest difference of any label's quality from that of the folder is {same}.",
+    ]  # fmt: skip
+
+
+def _human_lines(told: dict[str, Any]) -> list[str]:
+    rows = [(kind, name, told[kind][name]) for kind in ("worse", "aggre") for name in ("jnpl", "cleanlab")]
+    return [
+        f"CIFAR-10N, the first {told['images']:,} images at {told['pixels']} pixels. cleanlab: the package's own",
+        "ranking of probabilities from five folds of 30 epochs of cross-entropy, with the same network and crops.", "",
+        _row("labels", "wrong", "ranking", "AP", "wrong among the 100 worst", "among 1,000", "CPU minutes"),
+        _row(*7 * ["---"]),
+        *(_row(kind, f"{told[kind]['wrong']:.1%}", name, f"{row['ap']:.3f}", f"{row['precision_at_100']:.2f}",
+               f"{row['precision_at_1000']:.3f}", f"{row['cpu_seconds'] / 60:.0f}") for kind, name, row in rows),
+    ]  # fmt: skip
+
+
+def _table_lines(told: dict[str, Any]) -> list[str]:
+    def spread(values: list[float]) -> str:
+        return f"{np.mean(values):.3f} ± {np.std(values, ddof=1):.3f}"
+
+    return [
+        f"Scikit-learn's sets with {told['rate']:.0%} symmetric noise, AP over {len(told['seeds'])} seeds (mean ±",
+        "standard deviation). The rival: five folds of 30 epochs of cross-entropy with the same MLP, ranked by the",
+        "probability of the given label.", "",
+        _row("set", "samples", "`jnpl.find_label_issues`", "cross-validated cross-entropy"),
+        _row(*4 * ["---"]),
+        *(_row(name.replace("_", " "), f"{told[name]['samples']:,}", spread(told[name]["jnpl"]),
+               spread(told[name]["cross-validated ce"])) for name in TABLES),
+    ]  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())
