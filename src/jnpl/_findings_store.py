@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from jnpl._findings_checks import Array
 
 _KIND, _VERSION = "jnpl.findings", 1
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run a cell that starts so (OWASP)
+# A spreadsheet would run a cell that starts so (OWASP). Apostrophes before it count, so that one can be taken away.
+FORMULA = re.compile(r"'*[=+\-@\t\r]")
 
 
 def write_files(folder: Path, columns: dict[str, Array], meta: dict[str, Any]) -> None:
@@ -93,4 +95,4 @@ def frame(columns: dict[str, Array]) -> pd.DataFrame:
 
 
 def _escaped(values: Array) -> Array:
-    return np.array([f"'{text}" if text.startswith(_FORMULA) else text for text in values], object)
+    return np.array([f"'{text}" if FORMULA.match(text) else text for text in values], object)

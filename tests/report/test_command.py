@@ -8,6 +8,7 @@ import webbrowser
 import pytest
 import typer
 
+from jnpl import cli
 from jnpl.commands.report import report
 from jnpl.errors import InputError
 
@@ -55,3 +56,13 @@ def test_a_folder_without_findings(jnpl_report, tmp_path):
     with pytest.raises(InputError, match="holds no findings"):
         jnpl_report(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_program_says_it_in_one_line(capsys, tmp_path):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["report", str(tmp_path / "nowhere")])
+    assert stop.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("jnpl: ")
+    assert err.count("\n") == 1

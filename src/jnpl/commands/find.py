@@ -45,7 +45,7 @@ def find(
     label_column: Annotated[str | None, typer.Option(help="A table's column of given labels. Default: label.")] = None,
     true_label_column: Annotated[str | None, typer.Option(help="A table's column of true labels.")] = None,
     feature_column: Annotated[
-        list[str] | None, typer.Option(help="A table's column to learn from (repeat it). Default: all numeric ones.")
+        list[str] | None, typer.Option(help="A table's column to learn from (repeat it). Default: all.")
     ] = None,
     embedding_column: Annotated[str | None, typer.Option(help="A table's column of embeddings.")] = None,
     text_column: Annotated[str | None, typer.Option(help="A table's column of texts, with --embed.")] = None,

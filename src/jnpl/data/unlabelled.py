@@ -214,7 +214,10 @@ class _New:
 
             texts, unreadable = texts_of(frame[given["text_column"]], given["text_column"], where)
             return embedded(texts, given["embed"], unreadable), unreadable
-        if self.encoding is not None and not {"embedding_column", "feature_columns"} & set(given):
+        if self.encoding is not None:
+            if named := {"embedding_column", "feature_columns"} & set(given):
+                told = "the model knows which columns it was trained on, and what its numbers mean"
+                raise InputError(f"{', '.join(sorted(named))} has no meaning here: {told}")
             from jnpl.data.features import Encoding  # noqa: PLC0415
 
             return Encoding.from_facts(self.encoding).apply(frame, where), None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import pandas as pd
 
+from jnpl._findings_store import FORMULA
 from jnpl.errors import InputError
 from jnpl.files import replacing
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 SUFFIXES = (".csv", ".parquet", ".json")
-# A spreadsheet would run a cell that starts so (OWASP). Apostrophes before it count, so that one can be taken away.
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
 
 
 def suffix_of(path: str | os.PathLike[str], only: str | None = None) -> str:
@@ -62,7 +60,7 @@ def unescaped(text: str) -> str:
     >>> unescaped("'=1"), unescaped("'tis")
     ('=1', "'tis")
     """
-    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+    return text[1:] if text.startswith("'") and FORMULA.match(text) else text
 
 
 @contextmanager
@@ -76,7 +74,7 @@ def _csv(file: IO[str]) -> Iterator[Callable[[pd.DataFrame], None]]:
         for name in frame.columns:
             if frame[name].dtype == "string":
                 texts = frame[name].fillna("").tolist()
-                plain[name] = [f"'{text}" if _FORMULA.match(text) else text for text in texts]
+                plain[name] = [f"'{text}" if FORMULA.match(text) else text for text in texts]
                 returns = returns or any("\r" in text for text in texts)
         quoting = csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL  # Python before 3.13 leaves "\r" unquoted
         form: dict[str, Any] = {"lineterminator": "\n", "float_format": "%.9g", "quoting": quoting}
