@@ -33,6 +33,7 @@ from jnpl.bench.data import subset, values_of
 from jnpl.config import parse_recipe
 from jnpl.data.arrays import from_arrays
 from jnpl.data.opening import open_source
+from jnpl.errors import require
 from jnpl.files import write_text
 from jnpl.findings import Findings as Judged
 
@@ -51,7 +52,8 @@ def folder(args: argparse.Namespace) -> dict[str, Any]:
     with TemporaryDirectory() as place:
         here = Path(place)
         truth = _write(here / "photos", images, names[given], names[true])
-        _write(here / "test", values_of(whole.test)[:TESTED], names[whole.test.labels[:TESTED]])
+        test = subset(whole.test or whole, np.arange(TESTED))
+        _write(here / "test", values_of(test), names[test.labels])
         plan = ["--test", here / "test", "--seed", SEED, *args.changes]
         told = {
             "images": len(images), "rate": RATE, "test_images": TESTED, "epochs": args.epochs,
@@ -143,9 +145,7 @@ def _halved(source: Any) -> Any:
 
 
 def _cleanlab(labels: Any, probs: Any) -> Any:
-    from cleanlab.rank import get_label_quality_scores  # noqa: PLC0415 (extra bench)
-
-    return get_label_quality_scores(labels, probs)
+    return require("cleanlab.rank", "bench").get_label_quality_scores(labels, probs)
 
 
 def _ranked(quality: Any, wrong: Any) -> dict[str, float]:

@@ -70,6 +70,7 @@ def test_a_run_stays_only_where_it_is_told_to(toy, tmp_path, capsys):
     x, y, _ = toy
     jnpl.find_label_issues(x, y, settings=QUICK, out=tmp_path / "run")
     assert (tmp_path / "run" / "model.safetensors").is_file()
+    assert (tmp_path / "run" / "data.json").is_file()
     assert jnpl.load(tmp_path / "run").predict(x).shape == (90,)
     assert capsys.readouterr().err == ""
     jnpl.find_label_issues(x, y, settings=QUICK, verbose=True)
@@ -84,6 +85,12 @@ def test_mistakes(toy):
         jnpl.find_label_issues((x, y), class_names=["a", "b", "c"])
     with pytest.raises(InputError, match="given twice"):
         jnpl.find_label_issues(pd.DataFrame({"given label": y}), y)
+    with pytest.raises(InputError, match="as labels, and by label_column"):
+        jnpl.find_label_issues(pd.DataFrame({"a": y, "kind": y}), y, label_column="kind")
+    with pytest.raises(InputError, match="3 labels do not fit the 90 rows"):
+        jnpl.find_label_issues(pd.DataFrame(x), y[:3])
+    with pytest.raises(InputError, match=r"a list of changes, such as \['train.epochs=2'\]"):
+        jnpl.find_label_issues(x, y, settings="train.epochs=2")
     with pytest.raises(InputError, match="no recipe 'fats'"):
         jnpl.find_label_issues(x, y, recipe="fats")
 
@@ -105,3 +112,13 @@ def test_a_source_of_ones_own_is_taken(toy):
     x, y, _ = toy
     found = jnpl.find_label_issues(from_arrays(x, y), settings=QUICK)
     assert len(found.label_quality) == 90
+
+
+def test_an_order_of_classes_holds_for_true_labels_too(toy):
+    x, _, labels = toy
+    names = np.array(["c", "a", "b"])[labels]
+    frame = pd.DataFrame(x, columns=list("abcd")).assign(true=names)
+    source = jnpl.api._source(frame, names.tolist(), ["c", "a", "b"], {"true_label_column": "true"})
+    np.testing.assert_array_equal(source.labels, labels)
+    np.testing.assert_array_equal(source.true_labels, labels)
+    assert source.class_names == ("c", "a", "b")

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from runs import findings
 
-from jnpl.apply import correct, match, read_labels
+from jnpl.apply import correct, held_out, match, read_labels, with_held_out
 from jnpl.errors import InputError
 from jnpl.findings import Findings
 
@@ -65,6 +65,19 @@ def test_unreadable_samples_keep_their_labels():
 def test_an_id_that_comes_twice_is_decided_for_both():
     twice = findings(paths=["a", "a", "c", "d", "e", "f"])
     assert labels(correct(twice, decisions={"a": "eel"}))[:2] == ["eel", "eel"]
+    assert labels(correct(twice, decisions=[("a", "eel"), ("a", "dog"), ("c", "cat")]))[:3] == ["eel", "dog", "cat"]
+    assert labels(correct(twice, decisions=[("a", "eel"), ("a", " eel "), ("a", "eel")]))[:2] == ["eel", "eel"]
+    with pytest.raises(InputError, match="name id 'a' in 3 rows, as 'cat' and 'dog', but the run has 2 of that id"):
+        correct(twice, decisions=[("a", "cat"), ("a", "dog"), ("a", "cat")])
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".json"])
+def test_what_is_written_of_an_id_that_comes_twice_is_read_back(tmp_path, suffix):
+    twice = findings(paths=["=a", "=a", "=a", "d", "e", "f"])
+    corrected = correct(twice)
+    corrected.write(tmp_path / f"out{suffix}")
+    assert labels(corrected)[:3] == ["cat", "dog", "eel"]
+    assert labels(correct(twice, decisions=read_labels(tmp_path / f"out{suffix}"))) == labels(corrected)
 
 
 def test_classes_without_names():
@@ -88,7 +101,7 @@ def test_apostrophes_of_formulas(tmp_path):
     assert match("=a", {"'=a": 1}) == "'=a"
     assert match("b", {"=a": 1}) is None
     (tmp_path / "own.csv").write_text("id,label\n'-1.png,'=cat\n")
-    assert read_labels(tmp_path / "own.csv") == {"-1.png": "=cat"}
+    assert read_labels(tmp_path / "own.csv") == [("-1.png", "=cat")]
 
 
 def test_decisions_of_ones_own(tmp_path):
@@ -106,7 +119,6 @@ def test_decisions_of_ones_own(tmp_path):
         ("id,given\n1,cat\n", "has no column 'label'; its columns are id, given"),
         ("label\ncat\n", "has no column 'id'"),
         ("id,label\n1,\n", r"has no label in row 0 \(counted from 0\), id '1'"),
-        ("id,label\n1,cat\n1,dog\n", "has two labels for id '1': 'cat' and 'dog'"),
         ('id,label\n1,"cat\n', "not a valid .csv table"),
     ],
 )
@@ -121,6 +133,8 @@ def test_wrong_decisions(tmp_path):
         correct(findings(), decisions={"9": "cat"})
     with pytest.raises(InputError, match="the label 'cow', which is no class of the run: cat, dog, eel"):
         correct(findings(), decisions={"0": "cow"})
+    with pytest.raises(InputError, match="name id '1' in 2 rows, as 'cat' and 'dog', but the run has 1 of that id"):
+        correct(findings(), decisions=[("1", "cat"), ("1", "dog")])
     with pytest.raises(InputError, match=r"min_confidence must lie in 0\.\.1, got 2"):
         correct(findings(), min_confidence=2)
     with pytest.raises(InputError, match="no sample is left"):
@@ -129,3 +143,37 @@ def test_wrong_decisions(tmp_path):
         (tmp_path / "own.json").write_text("{")
         with pytest.raises(InputError, match=told):
             read_labels(tmp_path / name)
+
+
+def test_what_was_held_out_is_read_from_the_run(tmp_path):
+    assert held_out(tmp_path) == []
+    for text in ("{", "[]", "{}", '{"held_out": 3}'):
+        (tmp_path / "data.json").write_text(text)
+        assert held_out(tmp_path) == []
+    told = [{"id": 4, "label": "dog"}]
+    (tmp_path / "data.json").write_text(json.dumps({"held_out": told}))
+    assert held_out(tmp_path) == told
+
+
+def test_rows_that_were_held_out_stand_in_their_place():
+    seen = findings(ids=[0, 1, 3, 4, 6, 7], unreadable=[True] + [False] * 5)
+    every = with_held_out(seen, [{"id": 5, "label": "eel"}, {"id": 2, "label": "dog"}])
+    table = correct(every, drop=True, min_confidence=0.0).table()
+    assert table["id"].tolist() == [0, 1, 2, 3, 5, 6, 7]  # 4 is an issue with nothing better
+    assert table["label"].tolist() == ["cat", "dog", "dog", "eel", "eel", "dog", "eel"]
+    assert table["changed"].tolist() == [False, True, False, True, False, False, False]
+    decided = correct(every, decisions={"2": "cat"}).table().set_index("id")
+    assert (decided["label"][2], decided["given_label"][2], decided["changed"].sum()) == ("cat", "dog", 1)
+    assert with_held_out(seen, []) is seen
+
+
+def test_files_that_were_held_out_come_last():
+    every = with_held_out(findings(paths=PATHS), [{"id": "aa.png", "label": "eel"}])
+    assert every.paths.tolist() == every.ids.tolist() == [*PATHS, "aa.png"]
+    assert labels(correct(every)) == ["cat", "dog", "eel", "dog", "dog", "eel", "eel"]
+
+
+@pytest.mark.parametrize("held", [{"id": 9, "label": "cow"}, {"id": "x", "label": "cat"}, {"id": 9}, 9])
+def test_held_out_samples_that_do_not_fit(held):
+    with pytest.raises(InputError, match="held-out samples that do not fit the findings"):
+        with_held_out(findings(), [held])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from jnpl.choose import choose
 from jnpl.config import load_recipe
 from jnpl.data.arrays import from_arrays
 from jnpl.data.opening import open_source
+from jnpl.methods.jnpl import even_weights
 
 FAST = load_recipe("fast")
 
@@ -75,3 +77,17 @@ def test_uneven_classes_are_told():
     assert "up to 9 times" in choose(vectors(1000, (9, 1)), FAST).lines[2]
     some = from_arrays(np.zeros((4, 2)), [0, 0, 1, 1], class_names=["a", "b", "c"])
     assert "(1 without any)" in choose(some, FAST).lines[2]
+
+
+def test_what_is_said_of_uneven_classes_is_what_the_method_does():
+    uneven = vectors(1010, (1000, 10))
+    weights = even_weights(torch.from_numpy(uneven.labels), 2)
+    told = choose(uneven, FAST).lines[2]
+    more = f"{weights[1] / weights[0]:.3g}"
+    assert told == (
+        f"classes: 2, of 10 to 1,000 samples: a sample of a smaller class counts for more, up to {more} times"
+    )
+    assert weights[1] == 10  # at most
+    assert choose(uneven, load_recipe("small")).lines[2].endswith("up to 100 times")
+    ce = choose(uneven, load_recipe("small", ["method.name=ce"])).lines[2]
+    assert ce == "classes: 2, of 10 to 1,000 samples, and every sample counts the same"

@@ -52,7 +52,10 @@ def test_a_label_file_in_the_run(run, tmp_path):
     table = pd.read_csv(tmp_path / "run" / "corrected.csv")
     assert list(table.columns) == ["id", "label", "given_label", "changed"]
     assert table["label"].tolist() == ["cat", "dog", "eel", "dog", "dog", "eel"]
-    assert run("apply", "run", "--min-confidence", "0.7")[0] == 0  # its own file it may replace
+    code, _, err = run("apply", "run", "--min-confidence", "0.7")
+    assert (code, "corrected.csv' is there already; name another file, or give --overwrite" in err) == (2, True)
+    assert pd.read_csv(tmp_path / "run" / "corrected.csv")["changed"].sum() == 2
+    assert run("apply", "run", "--min-confidence", "0.7", "--overwrite")[0] == 0
     assert pd.read_csv(tmp_path / "run" / "corrected.csv")["changed"].sum() == 1
 
 
@@ -75,9 +78,9 @@ def test_trees(run, tmp_path):
     assert (json.loads(out)["tree"], json.loads(out)["files"], json.loads(out)["missing"]) == ("clean", 6, 0)
     assert len(list((tmp_path / "clean").rglob("*.png"))) == 6
     if sys.platform != "win32":
-        assert run("apply", "run", "--link", "links")[0] == 0
+        assert run("apply", "run", "--link", "links", "--overwrite")[0] == 0
         assert all(path.is_symlink() for path in (tmp_path / "links").rglob("*.png"))
-        assert run("apply", "run", "--link", "hard", "--hard")[0] == 0
+        assert run("apply", "run", "--link", "hard", "--hard", "--overwrite")[0] == 0
         assert all(path.stat().st_nlink > 1 for path in (tmp_path / "hard").rglob("*.png"))
 
 
@@ -116,3 +119,41 @@ def test_overwrite(run, tmp_path):
     (tmp_path / "mine.csv").write_text("mine")
     assert run("apply", "run", "-o", "mine.csv", "--overwrite")[0] == 0
     assert len(pd.read_csv(tmp_path / "mine.csv")) == 6
+
+
+def test_decisions_are_never_written_over(refused, tmp_path):
+    (tmp_path / "run" / "corrected.csv").write_text("id,label\ncat/1.png,eel\n")
+    for options in ((), ("--overwrite",), ("-o", tmp_path / "run" / "corrected.csv", "--overwrite")):
+        told = refused("apply", "run", "--decisions", "run/corrected.csv", *options)
+        assert "corrected.csv' is the table of decisions itself; name another file" in told
+    assert (tmp_path / "run" / "corrected.csv").read_text() == "id,label\ncat/1.png,eel\n"
+
+
+def test_the_files_of_a_run_are_never_written_over(refused, tmp_path):
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    for name in ("findings.csv", "findings.parquet", "findings.json", "data.json", "thumbnails.parquet"):
+        told = refused("apply", "run", "-o", f"run/{name}", "--overwrite")
+        assert f"'run/{name}' is a file of the run itself; name another file" in told.replace("\\\\", "/")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
+
+
+def test_held_out_samples_keep_their_labels(run, tmp_path):
+    """As after `jnpl find --holdout`: the findings know six of nine images, and data.json names the others."""
+    rest = [{"id": f"{name}/{at}.png", "label": name} for name, at in (("dog", 2), ("eel", 1), ("eel", 2))]
+    facts = {"root": str(tmp_path / "photos"), "held_out": rest}
+    (tmp_path / "run" / "data.json").write_text(json.dumps(facts))
+    code, out, err = run("apply", "run", "--copy", "clean", "--json")
+    assert (code, err) == (0, "")
+    told = json.loads(out)
+    assert (told["samples"], told["changed"], told["dropped"], told["held_out"], told["files"]) == (9, 2, 0, 3, 9)
+    assert len(list((tmp_path / "clean").rglob("*.png"))) == 9
+    assert (tmp_path / "clean" / "eel" / "2.png").read_bytes() == (tmp_path / "photos/eel/2.png").read_bytes()
+    table = pd.read_csv(tmp_path / "run" / "corrected.csv")
+    assert table["id"].tolist() == [*PATHS, "dog/2.png", "eel/1.png", "eel/2.png"]
+    assert table["changed"].tolist() == [False, True, True] + [False] * 6
+    code, out, _ = run("apply", "run", "-o", "out.csv")
+    assert "2 of 9 labels changed, 0 samples left out" in out
+    assert "3 of the samples were held out: the run has not judged these" in out
+    (tmp_path / "own.csv").write_text("id,label\neel/1.png,cat\n")
+    assert run("apply", "run", "-o", "own.json", "--decisions", "own.csv")[0] == 0
+    assert [row["label"] for row in json.loads((tmp_path / "own.json").read_text())][6:] == ["dog", "cat", "eel"]

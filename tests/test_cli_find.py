@@ -6,6 +6,7 @@ import json
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from PIL import Image
@@ -15,10 +16,23 @@ from jnpl.commands import find as command
 from jnpl.config import load_recipe, recipe_names
 from jnpl.data.opening import open_source
 from jnpl.errors import InputError
+from jnpl.findings import Findings
 from jnpl.run import Every
+from jnpl.run_folder import RunFolder
 
 FAST = ("--set", "train.epochs=1", "--accelerator", "cpu", "--threads", "1", "--workers", "0")
-PINNED = {"run", "samples", "classes", "issues", "noise_rate", "epochs", "seconds", "noise_interval"}
+PINNED = {
+    "run",
+    "samples",
+    "classes",
+    "issues",
+    "noise_rate",
+    "epochs",
+    "seconds",
+    "noise_interval",
+    "confused",
+    "suspects",
+}
 
 
 @pytest.fixture
@@ -70,6 +84,11 @@ def test_json_is_one_object_and_all_else_goes_to_stderr(run, toy):
     assert set(result) == PINNED | {"ap", "ap_clean", "relabel_accuracy", "test_accuracy", "best_test_accuracy"}
     assert (result["run"], result["samples"], result["classes"], result["epochs"]) == ("run", 60, 3, 1)
     assert "epoch 1/1" in err
+    table = Findings.load("run")
+    assert len(result["suspects"]) == min(20, result["issues"]) > 0
+    assert [row["id"] for row in result["suspects"]] == table.worst(len(result["suspects"]))["id"].tolist()
+    moved = sum(pair["count"] for pair in result["confused"])
+    assert 0 < moved <= (table.is_label_issue & (table.suggested_labels != table.given_labels)).sum()
     code, again, err = run("find", toy, "-o", "run", *FAST, "--json")
     assert (code, json.loads(again)) == (0, result)
     assert "nothing to do" in err
@@ -215,3 +234,55 @@ def test_datasets(run):
     assert all(entry["licence"] and entry["origin"] for entry in entries)
     code, out, err = run("datasets")
     assert (code, err, len(out.splitlines())) == (0, "", len(entries))
+
+
+def test_held_out_data_and_test_data(run, refused, toy, tmp_path):
+    """True labels never reach training; what is kept aside is named."""
+    random = np.random.default_rng(1)
+    frame = pd.DataFrame({"a": random.normal(size=40), "b": random.normal(size=40), "label": ["x", "y"] * 20})
+    frame.to_csv("all.csv", index=False)
+    frame[:10].to_csv("some.csv", index=False)
+    code, out, err = run(
+        "find", "all.csv", "-o", "one", *FAST, "--holdout", "0.2", "--no-report", "--json", "--top", "3"
+    )
+    assert code == 0, err
+    told = json.loads(out)
+    assert (told["samples"], len(told["suspects"]) <= 3, "test_accuracy" in told) == (32, True, True)
+    facts = json.loads((tmp_path / "one" / "data.json").read_text("utf-8"))
+    aside = {row["id"] for row in facts["held_out"]}
+    assert len(aside) == 8
+    assert not aside & set(Findings.load("one").ids.tolist())
+    assert all(row["label"] == frame["label"][row["id"]] for row in facts["held_out"])
+    assert not (tmp_path / "one" / "report.html").exists()
+    code, out, err = run("find", "all.csv", "-o", "two", *FAST, "--feature-column", "a", "--test", "some.csv", "--json")
+    assert code == 0, err
+    assert "test_accuracy" in json.loads(out)
+    assert "has samples of shape (5,), but all of (2,)" in refused("find", "all.csv", "-o", "3", *FAST, "--test", toy)
+
+
+def test_a_refused_command_leaves_a_run_as_it_was(run, refused, tmp_path):
+    for label in ("cat", "dog"):
+        (tmp_path / "data" / label).mkdir(parents=True)
+        for number in range(4):
+            Image.fromarray(np.full((20, 30, 3), 40 * number, np.uint8)).save(
+                tmp_path / "data" / label / f"{number}.png"
+            )
+    (tmp_path / "data" / "cat" / "1.png").write_bytes(b"GIF89a")
+    code, _, err = run("find", "data", "-o", "run", *FAST)
+    assert code == 0, err
+    before = (tmp_path / "run" / "run.json").read_bytes()
+    assert "1.png" in refused_last(run("train", "data", "-o", "run", *FAST, "--strict"))
+    assert (tmp_path / "run" / "run.json").read_bytes() == before
+    held = RunFolder(tmp_path / "run")
+    with held.held():
+        assert "another run is at work" in refused_last(run("train", "data", "-o", "run", *FAST))
+    assert (tmp_path / "run" / "run.json").read_bytes() == before
+    code, _, err = run("train", "data", "-o", "run", *FAST)
+    assert code == 0, err
+
+
+def refused_last(told):
+    """The last line of a command that was refused, after what it said of its choices."""
+    code, out, err = told
+    assert (code, out) == (2, "")
+    return err.splitlines()[-1]

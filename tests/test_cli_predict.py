@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from runs import CLASSES, image_model, photos, vector_model
+from runs import CLASSES, findings, image_model, photos, vector_model, write_model
 
 from jnpl import cli
 
@@ -162,3 +162,34 @@ def test_nothing_readable(run, tmp_path):
     assert (code, out) == (2, "")
     assert err.splitlines()[-1].startswith("jnpl: none of the 1 samples can be read")
     assert not (tmp_path / "out.csv").exists()
+
+
+def test_what_is_there_stays(run, refused, arrays, tmp_path):
+    (tmp_path / "mine.csv").write_text("mine")
+    told = refused("predict", "run", "new.npz", "-o", "mine.csv", *QUICK)
+    assert "'mine.csv' is there already; name another file, or give --overwrite" in told
+    assert (tmp_path / "mine.csv").read_text() == "mine"
+    assert run("predict", "run", "new.npz", "-o", "mine.csv", "--overwrite", *QUICK)[0] == 0
+    assert len(pd.read_csv(tmp_path / "mine.csv")) == 30
+    findings().save(tmp_path / "run")
+    for name in ("findings.csv", "run.json"):
+        before = (tmp_path / "run" / name).read_bytes()
+        told = refused("predict", "run", "new.npz", "-o", tmp_path / "run" / name, "--overwrite")
+        assert "is a file of the run itself; name another file" in told
+        assert (tmp_path / "run" / name).read_bytes() == before
+    pd.DataFrame(np.ones((2, 4))).to_csv(tmp_path / "new.csv", index=False)
+    assert "is the data itself" in refused("predict", "run", "new.csv", "-o", "new.csv", "--overwrite")
+
+
+def test_only_code_of_ones_own_is_imported_from_here(run, arrays, tmp_path):
+    assert run("predict", "run", "new.npz", *QUICK)[0] == 0
+    assert str(tmp_path) not in sys.path
+    net = "from torch import nn\ndef make(num_classes, input_shape):\n    return nn.Linear(*input_shape, num_classes)\n"
+    (tmp_path / "own_net.py").write_text(net)
+    sys.path.append(str(tmp_path))
+    transform = {"kind": "Standardize", "mean": [0.0] * 4, "std": [1.0] * 4}
+    write_model(tmp_path / "own", "own_net:make", (4,), transform=transform)
+    sys.path.pop()
+    del sys.modules["own_net"]
+    assert run("predict", "own", "new.npz", *QUICK)[0] == 0
+    assert (sys.path[-1], sys.path.count(str(tmp_path))) == (str(tmp_path), 1)  # last: it hides no other module

@@ -38,7 +38,14 @@ def test_paper_recipes_are_the_paper(name):
     """METHODS 4.1 and the choices of 4.3, every setting: nothing beside them may creep in."""
     recipe, paper = load_recipe(name), PAPER[name]
     method = {"name": "jnpl", "pl_weight": 0.01, "n": 3, "complements": "sampled", "gamma": 1.0, "class_weight": "none"}
-    method |= {"pl_target": "predicted", "pl_mean": "selected", "gamma_rise": None, "pl_start": 0.0, "guard": 0.0}
+    method |= {
+        "pl_target": "predicted",
+        "pl_mean": "selected",
+        "gamma_rise": None,
+        "ce_start": False,
+        "pl_start": 0.0,
+        "guard": 0.0,
+    }
     assert recipe.model_dump(exclude={"description", "engine"}) == {
         "model": paper["model"],
         "weights": paper["weights"],

@@ -27,6 +27,7 @@ from torch import nn
 from jnpl import Findings, find_label_issues, metrics, noise
 from jnpl.errors import InputError
 from jnpl.estimator import JNPLClassifier
+from jnpl.mixture import fit_cut
 from jnpl.models.mlp import mlp
 
 INHERENT = {
@@ -108,12 +109,21 @@ def test_without_pseudo_labels_the_filter_is_the_classifier():
     assert not same_network(model, both)
 
 
-@pytest.mark.parametrize("threshold", [0.3, "auto", "1/c"])
+@pytest.mark.parametrize("threshold", [0.3, "auto", "per-class", "1/c"])
 def test_the_threshold_is_told(threshold):
-    x, given, _ = blobs(rate=0.2)
-    found = quick(threshold=threshold).fit(x, given).findings_
+    x, given, _ = blobs(300, rate=0.3)
+    unsure = {"epochs": 6, "settings": ("verdict.score=history",), "pseudo_label": False}
+    found = quick(threshold=threshold, **unsure).fit(x, given).findings_
     assert found.threshold_info["rule"] == (threshold if isinstance(threshold, str) else "fixed")
-    assert found.threshold == {0.3: 0.3, "auto": found.threshold, "1/c": 1 / 3}[threshold]
+    cuts = [0.3 if threshold == 0.3 else 1 / 3] * 3
+    if threshold in ("auto", "per-class"):  # where the qualities part, of all labels or of each class
+        parts = [given == label for label in range(3)] if threshold == "per-class" else [slice(None)] * 3
+        fits = [fit_cut(found.label_quality[part]) for part in parts]
+        assert all(fit.fitted for fit in fits)
+        cuts = [fit.value for fit in fits]
+        assert 0.5 not in cuts
+    assert found.threshold == pytest.approx(np.array(cuts)[given].mean())
+    np.testing.assert_array_equal(found.is_label_issue, found.label_quality < np.array(cuts)[given])
 
 
 def test_settings_reach_the_engine():

@@ -22,6 +22,7 @@ def folder(tmp_path):
     """A run with a checkpoint: something to lose."""
     folder = RunFolder(tmp_path / "deep" / "run")
     assert folder.open(IDENTITY) is None
+    folder.begin(IDENTITY)
     (folder.checkpoints / "00000000").mkdir(parents=True)
     return folder
 
@@ -66,9 +67,23 @@ def test_a_run_that_never_reached_a_checkpoint_makes_room(tmp_path):
     """A typing error in a setting must not lock the folder for the command without it."""
     folder = RunFolder(tmp_path / "run")
     folder.open(IDENTITY)
+    folder.begin(IDENTITY)
     folder.log({"epoch": 0})
     assert folder.open({**IDENTITY, "seed": 1}) is None
-    assert json.loads((folder.path / "run.json").read_text("utf-8"))["seed"] == 1
+    assert json.loads((folder.path / "run.json").read_text("utf-8"))["seed"] == 0  # to ask changes nothing
+
+
+def test_a_finished_filter_makes_room_for_its_second_part_alone(tmp_path):
+    folder, both = RunFolder(tmp_path / "run"), {**IDENTITY, "second": {"mode": "paper"}}
+    folder.open({**IDENTITY, "second": None})
+    folder.write({**IDENTITY, "second": None}, "finished", {"issues": 3})
+    with pytest.raises(InputError, match="no second part"):  # nothing to go on from
+        folder.open(both)
+    (folder.checkpoints / "00000000").mkdir(parents=True)
+    assert folder.open(both) is None
+    with pytest.raises(InputError, match="seed = 0, not 1"):
+        folder.open({**both, "seed": 1})
+    assert folder.open({**IDENTITY, "second": None}) == {"issues": 3}
 
 
 def test_strangers(tmp_path):
@@ -94,7 +109,7 @@ def test_a_kill_before_the_first_run_json_was_whole(tmp_path):
     (tmp_path / ".run.json.123.tmp").write_text('{"for')
     assert RunFolder(tmp_path).open(IDENTITY) is None
     with RunFolder(tmp_path).held():
-        assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "run.json"]
+        assert sorted(path.name for path in tmp_path.iterdir()) == [".lock"]
 
 
 def test_drafts_that_kills_left_are_swept_and_nothing_else(folder):
@@ -126,3 +141,14 @@ def test_two_runs_do_not_share_a_folder(folder):
         pass
     with RunFolder(folder.path).held():
         assert folder.open(IDENTITY) is None
+
+
+def test_a_refusal_names_the_command_that_would_do(folder):
+    folder.write({**IDENTITY, "second": None}, "finished", {"issues": 3})
+    command = ["jnpl", "find", "my photos", "-o", "run", "--holdout", "0.1"]
+    (folder.path / "data.json").write_text(json.dumps({"command": command}))
+    told = "go on from it: jnpl train 'my photos' -o run --holdout 0.1"
+    with pytest.raises(InputError, match=f"other data; name another folder, or {told}"):
+        folder.open({**IDENTITY, "fingerprint": "cd", "second": {"mode": "paper"}})
+    with pytest.raises(InputError, match=r"or repeat its command: jnpl find 'my photos' -o run --holdout 0.1"):
+        folder.open({**IDENTITY, "fingerprint": "cd", "second": None})

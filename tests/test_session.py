@@ -167,11 +167,11 @@ def test_methods_without_pseudo_labels_are_their_own_classifiers(tmp_path):
     assert "filter_test_accuracy" not in told
 
 
-def test_a_find_run_is_not_taken_for_a_train_run(tmp_path):
+def test_a_train_run_is_not_taken_for_a_find_run(tmp_path):
     source = vectors()
-    go(tmp_path / "run", source=source, classify=False)
-    with pytest.raises(InputError, match="holds a run with no second part"):
-        go(tmp_path / "run", source=source)
+    go(tmp_path / "run", source=source)
+    with pytest.raises(InputError, match="holds a run with a second part"):
+        go(tmp_path / "run", source=source, classify=False)
 
 
 @pytest.mark.parametrize(("name", "who"), [("jnpl", "pseudo-labels need"), ("joint-optim", "joint-optim needs")])

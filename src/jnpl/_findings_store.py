@@ -83,7 +83,9 @@ def read_files(folder: Path) -> dict[str, Any]:
             "threshold_info": dict(meta["threshold"]),
         }
     except (OSError, LookupError, TypeError, ValueError) as error:  # pyarrow's errors are among these
-        what = f"no entry {error}" if isinstance(error, KeyError) else error
+        what = f"no entry {error}" if isinstance(error, KeyError) else str(error)
+        if isinstance(error, FileNotFoundError):
+            what = "name the folder of a finished run, as `jnpl find DATA -o RUN` writes it"
         raise InputError(f"{folder} holds no findings that can be read: {what}") from error
 
 

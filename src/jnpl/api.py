@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import torch
 
+from jnpl import dossier
 from jnpl.choose import choose
 from jnpl.config import load_recipe
 from jnpl.data.arrays import as_labels, from_arrays, number_together
@@ -86,6 +87,8 @@ def find_label_issues(
     >>> findings.worst(1)[["id", "given_label", "suggested_label"]].values.tolist()
     [[7, 'even', 'odd']]
     """
+    if isinstance(settings, str):
+        raise InputError(f"settings are a list of changes, such as [{settings!r}], not one text")
     source = _source(data, labels, class_names, options)
     planned = plan(source, recipe, method, settings)
     report = Reporter()
@@ -94,6 +97,8 @@ def find_label_issues(
         folder = Path(place) / "run" if out is None else Path(out)
         every = Every(seconds=None) if out is None else Every()
         find(source, planned.recipe, folder, seed=seed, every=every, strict=False, report=report)
+        if out is not None:
+            dossier.write(folder, source, choices=planned.choices, report=False)
         return Findings.load(folder)
 
 
@@ -104,13 +109,19 @@ def _source(data: Any, labels: Any, class_names: Sequence[str] | None, options: 
         return open_source(data, **options)
     if hasattr(data, "columns"):  # a data frame
         column = "given label"
+        if "label_column" in options:
+            raise InputError("labels are given twice: as labels, and by label_column")
+        if len(labels) != len(data):
+            raise InputError(f"{len(labels)} labels do not fit the {len(data)} rows of the data frame")
         if column in data.columns:
             raise InputError(f"labels are given twice: the data frame has a column {column!r} too")
         source = open_source(data.assign(**{column: as_labels(labels)}), label_column=column, **options)
         if class_names is None:
             return source
-        numbered, known = number_together({"labels": as_labels(labels)}, class_names)
-        return replace(source, labels=numbered["labels"], class_names=known)
+        named = {"labels": source.labels} | ({} if source.true_labels is None else {"true": source.true_labels})
+        by_name = {key: [source.class_names[label] for label in values.tolist()] for key, values in named.items()}
+        numbered, known = number_together(by_name, class_names)
+        return replace(source, labels=numbered["labels"], true_labels=numbered.get("true"), class_names=known)
     if options:
         raise InputError(f"{', '.join(options)} has no meaning for arrays")
     return from_arrays(data, labels, class_names=class_names)

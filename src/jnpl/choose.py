@@ -9,8 +9,10 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import torch
 
 from jnpl.data.source import UnreadableError
+from jnpl.methods.jnpl import even_weights
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -55,7 +57,7 @@ def choose(source: Source, recipe: Recipe, given: Collection[str] = (), *, gpu: 
     if batch < recipe.train.batch_size:
         plan += " (small batches: the set is small)"
     changes = [f"{name}={value}" for name, value in chosen.items() if name not in given]
-    return Choice(changes, [network, plan, _classes(source)])
+    return Choice(changes, [network, plan, _classes(source, getattr(recipe.method, "class_weight", "none"))])
 
 
 def _images(source: Source, epochs: int, *, gpu: bool) -> tuple[int | None, str]:
@@ -87,7 +89,7 @@ def _readable(source: Source) -> int:
     return next(at for at in range(len(source)) if at not in (source.unreadable or {}))
 
 
-def _classes(source: Source) -> str:
+def _classes(source: Source, weights: str) -> str:
     counts = np.bincount(source.labels, minlength=len(source.class_names))
     held = counts[counts > 0]
     ratio = held.max() / held.min()
@@ -97,4 +99,9 @@ def _classes(source: Source) -> str:
         told += f" ({absent} without any)"
     if ratio < 1.5:
         return f"{told}: even"
-    return f"{told}: each sample of a smaller class counts for more, up to {ratio:.3g} times"
+    if weights == "none":
+        return f"{told}, and every sample counts the same"
+    if weights == "mean":
+        balance = even_weights(torch.from_numpy(source.labels), len(counts))[torch.from_numpy(np.flatnonzero(counts))]
+        ratio = (balance.max() / balance.min()).item()
+    return f"{told}: a sample of a smaller class counts for more, up to {ratio:.3g} times"

@@ -8,7 +8,7 @@ import typer
 
 from jnpl._version import __version__
 from jnpl.commands.apply import apply
-from jnpl.commands.bench import bench
+from jnpl.commands.bench import app as bench
 from jnpl.commands.corrupt import corrupt
 from jnpl.commands.demo import demo
 from jnpl.commands.export import export
@@ -16,6 +16,7 @@ from jnpl.commands.find import find, train
 from jnpl.commands.lists import datasets, methods, recipes
 from jnpl.commands.predict import predict
 from jnpl.commands.report import report
+from jnpl.commands.reproduce import reproduce
 from jnpl.errors import InputError
 from jnpl.interrupt import Interrupted
 
@@ -73,6 +74,7 @@ def _root(
 
 
 for _command in (
-    demo, find, train, predict, report, apply, export, corrupt, bench, methods, recipes, datasets,
+    demo, find, train, predict, report, apply, export, corrupt, reproduce, methods, recipes, datasets,
 ):  # fmt: skip
     app.command()(_command)
+app.add_typer(bench, name="bench")

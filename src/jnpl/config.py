@@ -7,7 +7,15 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    SerializeAsAny,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from jnpl.errors import InputError
 from jnpl.settings import MethodSettings, Settings
@@ -97,6 +105,16 @@ class Verdict(Settings):
         "the end; or the mean of both in the light of who is taken for whom (jnpl.posterior)",
     )
     threshold: Annotated[float, Field(gt=0, lt=1)] | Literal["auto", "per-class", "1/c"] = 0.5
+
+    @field_validator("threshold", mode="before")
+    @classmethod
+    def _known(cls, value: object) -> object:
+        if isinstance(value, str) and value not in ("auto", "per-class", "1/c"):
+            try:
+                return float(value)
+            except ValueError:
+                raise ValueError(f"it is a number in (0, 1), auto, per-class or 1/c, got {value!r}") from None
+        return value
 
 
 class Pseudo(Settings):

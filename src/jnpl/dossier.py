@@ -12,11 +12,13 @@ from jnpl.data.source import UnreadableError
 from jnpl.errors import InputError
 from jnpl.files import write_text
 from jnpl.findings import Findings
-from jnpl.report import page, thumbs
+from jnpl.report import page, tables, thumbs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    import pandas as pd
 
     from jnpl.data.source import Source
 
@@ -25,22 +27,34 @@ _COLUMNS = 12  # of a table, beside the labels
 _TEXT = 400  # letters of a text
 
 
-def write(folder: Path, source: Source, *, command: Sequence[str] = (), choices: Sequence[str] = ()) -> Path:
-    """Write the three files for a run that is done; returns where the report lies."""
+def write(
+    folder: Path,
+    source: Source,
+    *,
+    command: Sequence[str] = (),
+    choices: Sequence[str] = (),
+    held_out: Sequence[dict[str, Any]] = (),
+    report: bool = True,
+) -> None:
+    """Write the three files for a run that is done, or data.json alone; `held_out` are ids and labels kept aside."""
     findings = Findings.load(folder)
-    suspects = findings.worst(_ROWS).index.to_numpy()
+    suspects = tables.worst(findings, _ROWS)
     if len(suspects) == 0 or not findings.is_label_issue.any():
         suspects = suspects[:20]
     facts: dict[str, Any] = {
         "kind": source.kind, "command": list(command), "choices": list(choices), "root": source.root,
         **problems(source, unreadable=_unreadable(findings, source)).to_dict(),
     }  # fmt: skip
+    if held_out:
+        facts |= {"held_out": list(held_out), "true_labels": source.true_labels is not None}
     if source.kind == "vector":
         facts["columns"] = _columns(source, suspects)
     write_text(folder / "data.json", json.dumps(facts, indent=1, default=str) + "\n")
+    if not report:
+        return
     if source.kind == "image":
         thumbs.write(folder, suspects.tolist(), source.inputs.read)
-    return page.write(folder)
+    page.write(folder)
 
 
 def _unreadable(findings: Findings, source: Source) -> dict[int, str]:
@@ -57,11 +71,26 @@ def _unreadable(findings: Findings, source: Source) -> dict[int, str]:
 
 
 def _columns(source: Source, suspects: np.ndarray[Any, Any]) -> dict[str, Any]:
-    """The suspects as rows of a table, for people: their texts, or their first numbers."""
+    """The suspects as rows of a table, for people: texts, own cells or numbers; all names, and the first columns."""
+    rows: list[list[Any]]
     if source.texts is not None:
-        return {"names": ["text"], "rows": {str(at): [str(source.texts[at])[:_TEXT]] for at in suspects.tolist()}}
-    values = {at: source.inputs.read(at)[:_COLUMNS].tolist() for at in suspects.tolist()}
-    width = len(next(iter(values.values()), []))
-    names = (source.encoding or {}).get("names") or [f"feature {number}" for number in range(width)]
-    return {"names": list(names)[:width], "rows": {str(at): [float(f"{value:.4g}") for value in row]
-                                                   for at, row in values.items()}}  # fmt: skip
+        names, rows = ["text"], [[str(source.texts[at])[:_TEXT]] for at in suspects.tolist()]
+    elif source.cells is not None:
+        found = source.cells.iloc[source.ids[suspects]]
+        names, shown = list(found.columns), [_texts(found.iloc[:, at]) for at in range(found.shape[1])[:_COLUMNS]]
+        rows = [list(row) for row in zip(*shown, strict=True)]
+    else:
+        values = [source.inputs.read(at) for at in suspects.tolist()]
+        names = [f"feature {number}" for number in range(len(values[0]) if values else 0)]
+        rows = [[float(f"{value:.4g}") for value in row[:_COLUMNS].tolist()] for row in values]
+    return {"names": names, "rows": dict(zip(map(str, suspects.tolist()), rows, strict=True))}
+
+
+def _texts(cells: pd.Series[Any]) -> list[str | None]:
+    """Cells (M,) as the user knows them: 3.0, in a column with gaps, is 3, and a day has no hour."""
+    end = {"f": ".0", "M": " 00:00:00"}.get(cells.dtype.kind, "")
+    values = cells.to_numpy() if cells.dtype.kind == "f" else cells  # float32 with the digits that it has
+    return [
+        None if missing else str(cell).removesuffix(end)[:_TEXT]
+        for cell, missing in zip(values, cells.isna(), strict=True)
+    ]

@@ -116,7 +116,7 @@ def find(
     if not fabric.is_global_zero:
         report.quiet(True)
     folder = RunFolder(out)
-    settings = recipe.model_dump(mode="json", exclude={"engine", "description"})
+    settings = recipe.model_dump(mode="json", exclude={"engine", "description", "pseudo"})  # `second` has the last
     identity = {"seed": seed, "data": source.name, "fingerprint": source.fingerprint(), "recipe": settings}
     second = second_part(recipe, METHODS[recipe.method.name]) if classify else None
     identity["second"] = None if second is None else second.facts()
@@ -127,8 +127,11 @@ def find(
         return done if fabric.is_global_zero else None
     with ExitStack() as held:
         _agree(fabric, lambda: held.enter_context(folder.held()))
+        _agree(fabric, lambda: folder.open(identity))  # another run may have been here since
         session = Session(source, recipe, folder, seed, every, fabric, report, strict=strict, second=second)
         session.observe = observe
+        if fabric.is_global_zero:
+            folder.begin(identity)
         session.resume()
         with watch() as session.wish, _board(tensorboard, session) as session.board:
             session.train()

@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import re
+import shlex
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -42,7 +43,7 @@ class RunFolder:
         return self.path / "checkpoint"
 
     def open(self, identity: dict[str, Any]) -> dict[str, Any] | None:
-        """Begin, or go on with, the run that `identity` (settings, seed, data) describes; its results if it is done.
+        """See whether the run of this `identity` (settings, seed, data) may begin or go on here; its results if done.
 
         A folder with another run, or with anything else in it, is refused; a run that never came to a checkpoint (a
         wrong setting, say) has nothing to lose and makes room. A finished filter goes on to its second part.
@@ -57,7 +58,6 @@ class RunFolder:
             ):
                 raise InputError(f"{str(self.path)!r} holds something else than a run; name an empty or a new folder")
             make_folder(self.path)
-            self._begin(identity)
             return None
         try:
             saved = json.loads(file.read_text("utf-8"))
@@ -68,10 +68,10 @@ class RunFolder:
         for key, value in identity.items():
             if saved.get(key) != value:
                 if self._makes_room(saved, identity):
-                    self._begin(identity)
                     return None
-                raise InputError(f"{str(self.path)!r} holds a run with {_difference(key, saved.get(key), value)}; "
-                                 "name another folder, or repeat the command it was made with")  # fmt: skip
+                differs = _difference(key, saved.get(key), value)
+                raise InputError(f"{str(self.path)!r} holds a run with {differs}; name another folder, or "
+                                 f"{self._how_to_repeat(second=identity.get('second') is not None)}")  # fmt: skip
         results = saved.get("results")
         return dict(results) if saved.get("status") == "finished" and results else None
 
@@ -83,7 +83,18 @@ class RunFolder:
         same = all(saved.get(key) == value for key, value in identity.items() if key != "second")
         return reached and same and saved.get("second", ...) is None
 
-    def _begin(self, identity: dict[str, Any]) -> None:
+    def _how_to_repeat(self, *, second: bool) -> str:
+        """The command that the run was made with; where a second part is wanted, that of `jnpl train`."""
+        try:
+            command = json.loads((self.path / "data.json").read_text("utf-8"))["command"]
+            if command[1] == "find" and second:
+                return f"go on from it: {shlex.join(['jnpl', 'train', *command[2:]])}"
+            return f"repeat its command: {shlex.join(command)}"
+        except (OSError, ValueError, LookupError, TypeError):
+            return "repeat the command it was made with"
+
+    def begin(self, identity: dict[str, Any]) -> None:
+        """Write that this run is at work: once the folder is held, and nothing was wrong with data and settings."""
         self.write(identity, status="running")
 
     def _sweep(self) -> None:

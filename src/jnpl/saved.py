@@ -67,7 +67,11 @@ class SavedModel:
             transform = _transform(facts["transform"])
             sample_shape = tuple(facts.get("sample_shape") or _sample_shape(run, shape, transform))
         except (OSError, LookupError, TypeError, RuntimeError, ValueError, SafetensorError) as error:
-            what = "its run is not finished; repeat the command it was made with" if _unfinished(run) else error
+            what = str(error)
+            if _unfinished(run):
+                what = "its run is not finished; repeat the command it was made with"
+            elif isinstance(error, FileNotFoundError):
+                what = "it is no run folder, as `jnpl find DATA -o RUN` writes it"
             raise InputError(f"{str(folder)!r} holds no model that can be read: {what}") from error
         return cls(network.eval().to(place), transform, classes, sample_shape, facts.get("encoding"))
 
@@ -77,10 +81,11 @@ class SavedModel:
         return "image" if len(self.sample_shape) == 3 else "vector"
 
     def predict(self, x: Any) -> Array:
-        """Predict the classes (N,) of what `predict_proba` takes."""
-        probs = self.predict_proba(x)
+        """Predict the classes (N,) of what `predict_proba` takes; all samples must be there to be read."""
+        source = self._opened(x)
+        probs = self.probabilities(source)
         if np.isnan(probs).any():
-            first = int(np.isnan(probs).any(1).argmax())
+            first = source.ids[int(np.isnan(probs).any(1).argmax())]
             raise InputError(f"sample {first} cannot be read; predict_proba has nan for such samples")
         return self.named(probs)
 
@@ -90,11 +95,14 @@ class SavedModel:
         Images are uint8, or floats in 0..1, (N, H, W, C), (N, C, H, W) or (N, H, W); vectors are (N, F). What
         `jnpl predict` takes as DATA will do too. Samples that cannot be read have nan.
         """
-        if isinstance(x, Source):
-            return self.probabilities(x)
-        from jnpl.data.unlabelled import open_new  # noqa: PLC0415 (arrays and sources do without)
+        return self.probabilities(self._opened(x))
 
-        return self.probabilities(open_new(x, self.classes, kind=self.kind, encoding=self.encoding).source)
+    def _opened(self, x: Any) -> Source:
+        if isinstance(x, Source):
+            return x
+        from jnpl.data.unlabelled import open_new  # noqa: PLC0415 (sources do without)
+
+        return open_new(x, self.classes, kind=self.kind, encoding=self.encoding).source
 
     def probabilities(self, source: Source, workers: int = 0) -> Floats:
         """(N, C) of all samples, not augmented, in evaluation mode; nan where a sample cannot be read."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -10,17 +13,23 @@ import pytest
 import torch
 from sklearn.metrics import average_precision_score
 
-from jnpl.bench import data, rows
+from jnpl import snapshot
+from jnpl.bench import crossval, data, rows
 from jnpl.bench.cell import Cell
-from jnpl.bench.observer import Observer, margin
+from jnpl.bench.observer import Observer, Seconds, margin
 from jnpl.bench.run import run_cell
 from jnpl.errors import InputError, MissingExtraError
+from jnpl.interrupt import Interrupted
 from jnpl.ledger import Ledger
 from jnpl.progress import Reporter
 from jnpl.run import Every, find
 from jnpl.saved import SavedModel
 
 IRIS = {"row": "ce", "data": "iris", "noise": "symm", "rate": 0.4, "epochs": 12, "batch_size": 32, "seed": 1}
+
+
+class Killed(BaseException):
+    """Stands for a SIGKILL, which nobody can catch."""
 
 
 @pytest.fixture(autouse=True)
@@ -96,7 +105,111 @@ def test_a_cell_notes_settings_and_results(tmp_path):
     assert again["noise_sha256"] == told["noise_sha256"]
 
 
-def test_pseudo_labels_leave_the_filter_s_figures(tmp_path):
+@pytest.mark.parametrize(
+    ("row", "epochs", "kills"),
+    [
+        ("ce", 6, [(1, "before"), (4, "after"), (6, "after")]),  # margins are sums; after the last epoch too
+        ("fast", 8, [(2, "before"), (4, "after")]),  # its score takes passes of its own, every third epoch
+        ("nlnl", 4, [(2, "after"), (3, "before"), (5, "after"), (6, "before")]),  # three stages, twice pseudo-labels
+    ],
+)
+def test_a_killed_cell_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch, row, epochs, kills, figures):
+    cell = Cell(**{**IRIS, "row": row, "epochs": epochs, "rate": 0.2})
+    save, notes, seen, total = snapshot.save, tmp_path / "run" / "notes", [], []
+    monkeypatch.setattr(snapshot, "save", lambda _session, progress: total.append(progress.total))
+    whole = run_cell(cell, tmp_path / "whole", None)
+    for epoch, when in kills:
+
+        def until(session, progress, *, epoch=epoch, when=when):
+            if progress.total != epoch or when == "after":
+                save(session, progress)
+            if progress.total == epoch:
+                raise Killed
+
+        monkeypatch.setattr(snapshot, "save", until)
+        with pytest.raises(Killed):
+            run_cell(cell, tmp_path / "run", None)
+        seen.append(json.loads((notes / f"{epoch:06d}.json").read_text()))
+    trained = []
+    monkeypatch.setattr(snapshot, "save", lambda session, progress: trained.append(progress.total))
+    told = run_cell(cell, tmp_path / "run", None)
+    assert figures(told) == figures(whole)
+    last, when = kills[-1]
+    assert trained == total[last - (when == "before") :]  # nothing else was trained again
+    for known, (_, when) in zip(seen, kills, strict=True):
+        kept = len(known["curve_seconds"]) - (when == "before" and known["epochs"] in known["curve_epochs"])
+        assert told["results"]["curve_seconds"][:kept] == known["curve_seconds"][:kept]
+    assert told["results"]["total_cpu_seconds"] >= seen[-1]["seconds"][1] - 0.5 * (when == "before")
+    assert len(list(notes.iterdir())) <= 3
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="os.kill ends the process there")
+def test_a_cell_that_is_asked_to_stop_keeps_its_steps_and_their_time(tmp_path, monkeypatch, figures):
+    cell, call = Cell(**{**IRIS, "epochs": 4}), Observer.__call__
+    whole = run_cell(cell, tmp_path / "whole", None)
+
+    def stop(observer, session):
+        call(observer, session)
+        if observer.epochs == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(Observer, "__call__", stop)
+    with pytest.raises(Interrupted, match="epoch 2, step 1"):
+        run_cell(cell, tmp_path / "run", None)
+    monkeypatch.setattr(Observer, "__call__", call)
+    known = json.loads((tmp_path / "run" / "notes" / "000002.json").read_text())
+    assert known["seconds"][1] > known["curve_seconds"][1]
+    told = run_cell(cell, tmp_path / "run", None)
+    assert figures(told) == figures(whole)
+    assert told["results"]["curve_seconds"][:2] == known["curve_seconds"]
+    assert told["results"]["curve_seconds"][2] > known["seconds"][1]
+
+
+def test_a_checkpoint_is_not_in_the_time(tmp_path, monkeypatch):
+    save = snapshot.save
+
+    def slow(session, progress):
+        save(session, progress)
+        while Seconds.now().cpu - began[0] < 0.5 * progress.total:
+            pass
+
+    began = [Seconds.now().cpu]
+    monkeypatch.setattr(snapshot, "save", slow)
+    told = run_cell(Cell(**{**IRIS, "row": "gce", "epochs": 4}), tmp_path / "run", None)["results"]
+    assert Seconds.now().cpu - began[0] > 2
+    assert told["total_cpu_seconds"] < 1
+
+
+@pytest.mark.parametrize("change", ["version", "notes"])
+def test_what_another_version_left_is_begun_anew(tmp_path, monkeypatch, change, figures):
+    cell, save, trained = Cell(**{**IRIS, "row": "gce", "epochs": 3}), snapshot.save, []
+    whole = run_cell(cell, tmp_path / "run", None)
+
+    def note(session, progress):
+        trained.append(progress.total)
+        save(session, progress)
+
+    monkeypatch.setattr(snapshot, "save", note)
+    assert figures(run_cell(cell, tmp_path / "run", None)) == figures(whole)
+    assert trained == []  # it was finished
+    if change == "version":
+        monkeypatch.setattr("jnpl.bench.run.__version__", "9.9.9")
+    else:
+        for file in (tmp_path / "run" / "notes").iterdir():
+            file.unlink()
+    assert figures(run_cell(cell, tmp_path / "run", None)) == figures(whole)
+    assert trained == [1, 2, 3]
+
+
+def test_a_cell_with_a_share_of_a_gpu_trains_where_one_is(tmp_path, monkeypatch):
+    monkeypatch.setenv("JNPL_BENCH_ACCELERATOR", "auto")
+    told = run_cell(Cell(**{**IRIS, "row": "gce", "epochs": 1}), tmp_path / "run", None)
+    assert told["device"] == ("cuda" if torch.cuda.is_available() else "cpu")
+    same = json.loads((tmp_path / "run" / "same.json").read_text())["same"]
+    assert same["settings"]["engine"]["accelerator"] == "auto"
+
+
+def test_pseudo_labels_leave_the_filter_s_figures(tmp_path, figures):
     told = run_cell(Cell(**{**IRIS, "row": "nlnl", "epochs": 16, "rate": 0.2}), tmp_path / "run", None)["results"]
     assert len(told["ap_curve"]) == told["filter_epochs"] == 16
     assert told["filter_test_accuracy"] is not None
@@ -163,6 +276,32 @@ def test_cleanlab_ranks_by_what_other_folds_say(tmp_path):
     assert 0 < told["issues"] < 300
     assert told["test_accuracy"] > 0.5
     assert told["ap_normalized_margin"] > 0.6
+
+
+def test_finished_folds_are_not_trained_again(tmp_path, monkeypatch, figures):
+    pytest.importorskip("cleanlab", reason="the row cleanlab needs jnpl[bench]")
+    cell = Cell(**{**IRIS, "row": "cleanlab", "epochs": 2, "rate": 0.2})
+    whole, train, trained = run_cell(cell, tmp_path / "whole", None), crossval.train, []
+
+    def until(last):
+        def training(source, recipe, folder, seed):
+            trained.append(folder.name)
+            train(source, recipe, folder, seed)
+            if folder.name == last:
+                raise Killed  # in the middle, as it were: nothing says that the fold is done
+
+        return training
+
+    for last in ("fold-2", "final"):
+        monkeypatch.setattr(crossval, "train", until(last))
+        with pytest.raises(Killed):
+            run_cell(cell, tmp_path / "run", None)
+    monkeypatch.setattr(crossval, "train", until(None))
+    told = run_cell(cell, tmp_path / "run", None)
+    assert trained == ["fold-0", "fold-1", "fold-2", "fold-2", "fold-3", "fold-4", "final", "final"]
+    assert figures(told) == figures(whole)
+    with np.load(tmp_path / "run" / "fold-4.npz") as fold:
+        assert told["results"]["cpu_seconds"] == pytest.approx(fold["seconds"][1], abs=0.5)
 
 
 def test_without_cleanlab_the_extra_is_named(tmp_path, monkeypatch):

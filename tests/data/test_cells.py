@@ -53,6 +53,7 @@ def test_kinds_and_their_values(cells, kind, expected):
         (pd.Series(["2020-02-30", "2020-02-31"]), "category"),  # no such days
         (pd.Series(["03/04/2020", "04/03/2020"]), "category"),
         (pd.Series(["1", "inf"]), "category"),
+        (pd.Series(["1_000", "2_0"]), "category"),  # numbers in Python alone
         (objects(1, "a", True), "category"),
         (pd.Series(pd.Categorical([1, 2])), "category"),
         (pd.Series(pd.Categorical([True, False])), "category"),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from PIL import Image
 
 from jnpl.data.arrays import from_arrays
+from jnpl.data.images import ImageFiles
 from jnpl.data.opening import open_source
-from jnpl.data.split import hold_out, part, with_test
+from jnpl.data.split import hold_out, part, to_hold_out, with_test
 from jnpl.errors import InputError
 
 
@@ -37,25 +40,29 @@ def test_a_part_of_files_reads_its_own(tmp_path):
     assert (len(some.inputs), some.kind) == (2, "image")
 
 
+def held_out(whole, share, seed):
+    return hold_out(whole, to_hold_out(whole, share, seed))
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_held_out_samples_are_of_every_class_and_never_trained_on(seed):
-    told = hold_out(source(), 0.2, seed)
+    told = held_out(source(), 0.2, seed)
     assert (len(told), len(told.test)) == (80, 20)
     assert np.bincount(told.test.labels).tolist() == [5] * 4
     assert set(told.ids.tolist()) | set(told.test.ids.tolist()) == set(range(100))
-    again = hold_out(source(), 0.2, seed)
+    again = held_out(source(), 0.2, seed)
     assert again.test.ids.tolist() == told.test.ids.tolist()
-    assert hold_out(source(), 0.2, seed + 1).test.ids.tolist() != told.test.ids.tolist()
+    assert held_out(source(), 0.2, seed + 1).test.ids.tolist() != told.test.ids.tolist()
 
 
 def test_held_out_samples_are_tested_by_true_labels_where_they_are_known():
-    told = hold_out(source(y_true=np.zeros(100, int)), 0.2, 0)
+    told = held_out(source(y_true=np.zeros(100, int)), 0.2, 0)
     assert told.test.labels.tolist() == [0] * 20
     assert told.test.true_labels is None
 
 
 def test_a_class_of_one_sample_stays():
-    told = hold_out(from_arrays(np.zeros((11, 2)), [0] * 10 + [1]), 0.5, 0)
+    told = held_out(from_arrays(np.zeros((11, 2)), [0] * 10 + [1]), 0.5, 0)
     assert 1 in told.labels
     assert 1 not in told.test.labels
 
@@ -63,11 +70,11 @@ def test_a_class_of_one_sample_stays():
 def test_what_cannot_be_held_out_is_told():
     for share in (0, 1, -0.1, 1.5):
         with pytest.raises(InputError, match="between 0 and 1"):
-            hold_out(source(), share, 0)
+            held_out(source(), share, 0)
     with pytest.raises(InputError, match="hold out more"):
-        hold_out(source(8), 0.01, 0)
+        held_out(source(8), 0.01, 0)
     with pytest.raises(InputError, match="test data of its own"):
-        hold_out(source(x_test=[[1, 2]], y_test=[0]), 0.1, 0)
+        held_out(source(x_test=[[1, 2]], y_test=[0]), 0.1, 0)
 
 
 def test_test_data_from_elsewhere_are_numbered_alike():
@@ -80,3 +87,31 @@ def test_test_data_from_elsewhere_are_numbered_alike():
         with_test(train, from_arrays(np.zeros((2, 2)), ["a", "d"]))
     with pytest.raises(InputError, match="holds images, but"):
         with_test(train, from_arrays(np.zeros((2, 4, 4), np.uint8), ["a", "b"]))
+
+
+def test_files_stay_files_and_validation_data_stay(tmp_path):
+    for number in range(10):
+        (tmp_path / f"{number}").write_bytes(bytes([number]))
+    files = ImageFiles([f"{number}" for number in range(10)], tmp_path)
+    whole = replace(source(10), inputs=files, validation=source(4))
+    some = hold_out(whole, np.array([1, 3]))
+    assert isinstance(some.inputs, ImageFiles)
+    assert [some.inputs.path(at).name for at in range(8)] == ["0", "2", "4", "5", "6", "7", "8", "9"]
+    assert [some.test.inputs.path(at).name for at in range(2)] == ["1", "3"]
+    assert len(some.validation) == 4
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"), [((4, 2), (4, 3)), ((4, 8, 8), (4, 8, 8, 3)), ((4, 16, 16, 3), (4, 20, 20, 3))]
+)
+def test_test_data_of_another_shape_are_refused(ours, theirs):
+    one, other = (from_arrays(np.zeros(shape, np.uint8), [0, 1, 0, 1]) for shape in (ours, theirs))
+    with pytest.raises(InputError, match=r"arrays has samples of shape .*, but arrays of"):
+        with_test(one, other)
+
+
+def test_test_data_of_another_form_are_refused(tmp_path):
+    images = from_arrays(np.zeros((4, 8, 8, 3), np.uint8), [0, 1, 0, 1])
+    files = replace(images, inputs=ImageFiles(["a", "b", "c", "d"], tmp_path), name="photos")
+    with pytest.raises(InputError, match="photos comes as files, arrays as an array: test data must"):
+        with_test(files, images)

@@ -20,7 +20,7 @@ PATHS = ["cat/0.png", "cat/1.png", "cat/2.png", "dog/0.png", "gone.png", "eel/0.
 def test_images_with_both_labels(tmp_path):
     root = photos(tmp_path / "photos")
     found = findings(paths=PATHS, unreadable=[False, False, False, True, False, False])
-    assert write(found, tmp_path / "out", root) == 6
+    assert write(found, tmp_path / "out", root) == {"rows": 6, "missing_images": 1}
     data = datasets.load_from_disk(tmp_path / "out")
     assert data.features["label"].names == list(CLASSES)
     assert data["id"][:] == PATHS
@@ -41,7 +41,7 @@ def test_it_can_be_trained_on(tmp_path):
 
 def test_rows_have_their_positions(tmp_path):
     (tmp_path / "out").mkdir()
-    assert write(findings(), tmp_path / "out", None) == 6
+    assert write(findings(), tmp_path / "out", None) == {"rows": 6}
     data = datasets.load_from_disk(tmp_path / "out")
     assert data["id"][:] == list(range(6))
     assert "image" not in data.features
@@ -53,6 +53,23 @@ def test_a_folder_with_something_in_it_stays(tmp_path):
         with pytest.raises(InputError, match="is there and not empty; name a new folder"):
             write(findings(), target, None)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_no_image_at_all_is_an_error(tmp_path):
+    (tmp_path / "photos").mkdir()
+    broken = findings(paths=PATHS, unreadable=[True] + [False] * 5)
+    with pytest.raises(InputError, match=r"none of the 6 images is in '.*photos'; name the data folder with --root"):
+        write(broken, tmp_path / "out", tmp_path / "photos")
+    assert [path.name for path in tmp_path.iterdir()] == ["photos"]
+
+
+def test_a_data_set_with_something_else_in_it_stays(tmp_path):
+    write(findings(), tmp_path / "out", None)
+    write(findings(), tmp_path / "out", None, overwrite=True)
+    (tmp_path / "out" / "mine.txt").write_text("mine")
+    with pytest.raises(InputError, match="is there and not empty; name a new folder"):
+        write(findings(), tmp_path / "out", None, overwrite=True)
+    assert (tmp_path / "out" / "mine.txt").read_text() == "mine"
 
 
 def test_progress_bars_are_as_they_were(tmp_path):

@@ -85,9 +85,24 @@ def test_rows_of_a_table(tmp_path):
     assert read(tmp_path / "bare.json")[2]["data"]["text"] == "sample 2"
 
 
+def test_rows_are_found_by_their_numbers(tmp_path):
+    """A run with --holdout has seen a part of its table."""
+    table = pd.DataFrame({"town": list("abcdefgh")})
+    write(findings(ids=[0, 2, 3, 5, 6, 7]), tmp_path / "tasks.json", table=table)
+    shown = [(task["data"]["id"], task["data"]["text"]) for task in read(tmp_path / "tasks.json")]
+    assert shown == [("0", "a"), ("2", "c"), ("3", "d"), ("5", "f"), ("6", "g"), ("7", "h")]
+    write(findings(ids=list("uvwxyz")), tmp_path / "texts.json", table=table[:6])
+    assert [task["data"]["text"] for task in read(tmp_path / "texts.json")] == list("abcdef")
+
+
 def test_mistakes(tmp_path):
     with pytest.raises(InputError, match=r"Label Studio imports \.json files"):
         write(findings(), tmp_path / "tasks.csv")
+    two = pd.DataFrame({"a": [1, 2]})
+    with pytest.raises(InputError, match=r"the table has 2 rows, but the run's are 0 to 5 \(counted from 0\)"):
+        write(findings(), tmp_path / "tasks.json", table=two)
+    with pytest.raises(InputError, match="the run's are -1 to 4"):
+        write(findings(ids=range(-1, 5)), tmp_path / "tasks.json", table=pd.DataFrame({"a": range(6)}))
     with pytest.raises(InputError, match="the table has 2 rows, but the run's data 6"):
-        write(findings(), tmp_path / "tasks.json", table=pd.DataFrame({"a": [1, 2]}))
+        write(findings(ids=list("uvwxyz")), tmp_path / "tasks.json", table=two)
     assert list(tmp_path.iterdir()) == []

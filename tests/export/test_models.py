@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ from jnpl.errors import InputError
 from jnpl.export import onnx, torchscript
 from jnpl.export.deployed import check, deployed, images_of, samples_of
 from jnpl.saved import load
+
+ONE = findings(paths=["eel/0.png"] + ["gone.png"] * 5)  # a run of which one image is left
 
 
 @pytest.fixture
@@ -29,6 +32,15 @@ def pictures(tmp_path):
 def vectors(tmp_path):
     model = load(vector_model(tmp_path / "vectors"))
     return model, np.random.default_rng(0).normal(2, 2, (7, 4)).astype(np.float32)
+
+
+@pytest.fixture
+def onnx_extra():
+    for module in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(module, reason="needs the extra onnx")
+    import onnxruntime
+
+    return onnxruntime
 
 
 class Branching(nn.Module):
@@ -70,16 +82,12 @@ def test_torchscript(request, tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", [pytest.param("pictures", marks=pytest.mark.slow), "vectors"])
-def test_onnx(request, tmp_path, kind):
-    for module in ("onnx", "onnxscript", "onnxruntime"):
-        pytest.importorskip(module, reason="needs the extra onnx")
-    import onnxruntime
-
+def test_onnx(onnx_extra, request, tmp_path, kind):
     model, x = request.getfixturevalue(kind)
     samples, _ = samples_of(model, None)
     assert onnx.write(model, tmp_path / "model.onnx", samples) < 1e-5
     assert [path.name for path in tmp_path.glob("model*")] == ["model.onnx"]  # the weights are inside
-    session = onnxruntime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
+    session = onnx_extra.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
     wanted = model.predict_proba(x)
     for count in (len(x), 1, 3):
         found = session.run(["probabilities"], {"samples": x[:count]})[0]
@@ -101,6 +109,44 @@ def test_a_network_that_fails_is_told_in_one_line(tmp_path):
     object.__setattr__(model, "network", nn.Linear(9, 3))
     with pytest.raises(InputError, match=r"TorchScript cannot hold this network: .*mat1 and mat2"):
         torchscript.write(model, tmp_path / "model.pt", torch.zeros(2, 4))
+
+
+class Asking(Branching):
+    """One that looks at what it is given, which no exporter can hold."""
+
+    def forward(self, x):
+        return self.last(x) if x.sum() > 0 else 5 * self.last(x)
+
+
+def test_onnx_fails_in_one_line_and_says_nothing_else(onnx_extra, tmp_path, capfd, caplog):
+    model = load(vector_model(tmp_path / "run"))
+    object.__setattr__(model, "network", Asking().eval())
+    with pytest.raises(InputError, match="ONNX cannot hold this network: "):
+        onnx.write(model, tmp_path / "model.onnx", samples_of(model, None)[0])
+    assert tuple(capfd.readouterr()) == ("", "")
+    assert [record.getMessage() for record in caplog.records if record.levelno > logging.DEBUG] == []
+    logging.getLogger("jnpl").error("heard again")
+    assert "heard again" in caplog.text
+
+
+def test_an_onnx_file_for_one_size_of_batch_is_not_kept(onnx_extra, tmp_path):
+    model = load(vector_model(tmp_path / "run"))
+    object.__setattr__(model, "network", Branching().eval())
+    with pytest.raises(InputError, match="ONNX"):  # as the exporter has it: it refuses, or fixes the batch
+        onnx.write(model, tmp_path / "model.onnx", samples_of(model, None)[0])
+    assert not list(tmp_path.glob("*model.onnx*"))
+
+
+def test_onnx_from_one_image(onnx_extra, pictures, tmp_path):
+    """The exporter refuses this network with a batch of one."""
+    model, x = pictures
+    head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 3))
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), *head).eval()
+    object.__setattr__(model, "network", network)
+    samples, _ = samples_of(model, images_of(model, ONE, tmp_path / "photos"))
+    assert onnx.write(model, tmp_path / "model.onnx", samples) < 1e-5
+    session = onnx_extra.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
+    assert session.run(None, {"samples": x[:3]})[0] == pytest.approx(model.predict_proba(x[:3]), abs=1e-5)
 
 
 def test_an_export_leaves_the_model_as_it_is(vectors):
@@ -128,6 +174,9 @@ def test_what_it_is_checked_on(tmp_path, pictures, vectors):
     found = findings(paths=["gone.png", *(f"{name}/{at}.png" for name in CLASSES[:2] for at in (0, 1)), "eel/0.png"])
     samples, origin = samples_of(model, images_of(model, found, tmp_path / "photos"))
     assert (samples.shape, samples.dtype, origin) == ((5, 16, 16, 3), torch.uint8, "the images of the run")
+    alone, _ = samples_of(model, images_of(model, ONE, tmp_path / "photos"))
+    assert alone.shape == (2, 16, 16, 3)
+    assert (alone[0] == alone[1]).all()
     drawn, origin = samples_of(model, None)
     assert (drawn.shape, drawn.dtype, origin) == ((16, 16, 16, 3), torch.uint8, "drawn images")
     assert drawn.float().mean() / 255 == pytest.approx(0.4, abs=0.05)

@@ -92,7 +92,6 @@ def full(make_run):
             "unreadable": [{"id": "a.jpg", "reason": "empty file"}],
             "duplicates": [{"ids": ["b.jpg", "c.jpg"], "labels": ["cat", "dog"]}],
             "tiny_classes": [{"class": "eel", "count": 3}],
-            "class_weights": "largest count / own count",
         },
         run={
             "status": "finished", "seed": 5, "data": "photos", "versions": {"jnpl": "9.9"},
@@ -119,8 +118,7 @@ def hostile(make_run, request):
         data={
             "kind": bad[0],
             "command": bad,
-            "choices": bad,
-            "class_weights": bad[1] + "\ud800",
+            "choices": [*bad, bad[1] + "\ud800"],
             "unreadable": [{"id": text, "reason": text} for text in bad],
             "duplicates": [{"ids": bad, "labels": bad}],
             "tiny_classes": [{"class": text, "count": 1} for text in bad],

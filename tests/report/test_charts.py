@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -32,6 +33,26 @@ def test_bars_are_counts_and_part_at_the_threshold():
     assert chart.threshold.at == 31.5
     assert chart.unsure == 2
     assert "4 labels below the threshold 0.315, 3 above" in chart.summary
+
+
+def by_class(quality, labels, cuts):
+    """Findings of binary labels with a threshold for each class."""
+    quality, labels = np.asarray(quality), np.asarray(labels)
+    probs = np.where(
+        np.arange(len(cuts)) == labels[:, None], quality[:, None], (1 - quality[:, None]) / (len(cuts) - 1)
+    )
+    info = {"rule": "per-class", "value": 0.3, "reason": "one for each given class, so", "by_class": cuts}
+    return replace(Findings.from_probs(probs, labels), threshold_info=info)
+
+
+def test_thresholds_of_classes_are_no_line():
+    found = by_class([0.05, 0.2, 0.2, 0.9], [0, 0, 1, 1], [0.1, 0.4, 0.5])  # nobody is given the third class
+    chart = charts.histogram(found)
+    assert chart.threshold is None
+    assert "2 labels below the threshold of their class, from 0.1 to 0.4, 2 above or on it." in chart.summary
+    assert {bar.kind for bar in chart.bars if bar.x == 20} == {"suspect", "kept"}  # 0.2 is both
+    assert charts.threshold_span(by_class([0.2, 0.9], [0, 1], [0.5, 0.5])) == "0.5 for all of them"
+    assert charts.threshold_span(findings_of([0.2])) is None
 
 
 def test_ticks_are_whole_numbers_of_labels():

@@ -66,3 +66,25 @@ def test_the_program_says_it_in_one_line(capsys, tmp_path):
     assert out == ""
     assert err.startswith("jnpl: ")
     assert err.count("\n") == 1
+
+
+def test_what_is_there_stays(jnpl_report, make_run, tmp_path):
+    folder, page = make_run(), tmp_path / "page.html"
+    page.write_text("mine")
+    with pytest.raises(InputError, match=r"page.html' is there already; name another file, or give --overwrite"):
+        jnpl_report(folder, "-o", page)
+    assert page.read_text() == "mine"
+    jnpl_report(folder, "-o", page, "--overwrite")
+    assert page.read_text("utf-8").startswith("<!doctype html>")
+    before = (folder / "findings.csv").read_bytes()
+    with pytest.raises(InputError, match="is a file of the run itself"):
+        jnpl_report(folder, "-o", folder / "findings.csv", "--overwrite")
+    assert (folder / "findings.csv").read_bytes() == before
+
+
+def test_the_page_of_the_run_itself_is_always_written_anew(jnpl_report, make_run):
+    folder = make_run()
+    for options in ((), ("-o", folder / "report.html"), ("-o", folder / ".." / folder.name / "report.html")):
+        (folder / "report.html").write_text("old")
+        jnpl_report(folder, *options)
+        assert (folder / "report.html").read_text("utf-8").startswith("<!doctype html>")

@@ -61,8 +61,9 @@ def test_everything_that_is_known_is_told(full):
     assert {attributes.get("id") for attributes in reader.all("section")} == SECTIONS | {None}
     for told in (
         "21.0 %", "between 17.0 % and 25.0 %", "the guard acted", "87.5 %", "0.987", "1 min 15 s", "resnet8: few",
-        "jnpl find 'my photos' -o run", "a.jpg", "empty file", "b.jpg", "1 group carries different labels", "eel",
-        "largest count / own count", "train.epochs", "The best epoch reached 90.0 %", "photos", "9.9", "threshold 0.5",
+        "jnpl find 'my photos' -o run", "a.jpg", "empty file", "b.jpg",
+        "2 of them are in groups with different labels", "eel", "train.epochs",
+        "The best epoch reached 90.0 %", "photos", "9.9", "threshold 0.5",
     ):  # fmt: skip
         assert told in text, told
     assert len(reader.all("img")) == len([a for a in reader.all("li") if a.get("class") == "card"]) > 20
@@ -104,6 +105,69 @@ def test_vectors_have_tables_in_place_of_pictures(make_run):
     reader = parsed(page.write(folder))
     assert reader.all("img") == []
     assert {"length", "a\\nb"} <= set(reader.texts)
+
+
+def told(folder):
+    """The words of the page, in one line."""
+    return " ".join(" ".join(parsed(page.write(folder)).texts).split()).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_a_threshold_for_each_class_is_told_as_that(make_run):
+    from jnpl import Findings
+
+    folder = make_run(samples=400, classes=2, threshold="per-class")
+    low, high = sorted(Findings.load(folder).threshold_info["by_class"])
+    words = told(folder)
+    assert f"Each given class has a threshold of its own, from {low:.3g} to {high:.3g}, and a label below" in words
+    assert "is a suspect (2 of 2 fitted, 0.5 for the others)" in words
+    assert "A label below the threshold of" not in words
+    assert {f"{low:.3f}", f"{high:.3f}"} <= set(words.split())
+    reader = parsed(folder / "report.html")
+    assert "Threshold" in reader.texts
+    assert not [each for each in reader.all("path") if each["class"] == "threshold"]
+    assert not [each for each in reader.all("span") if (each.get("class") or "").startswith("mark")]
+    assert widths(folder) == {7}
+
+    one = make_run("one", samples=400, classes=2)
+    assert "A label below the threshold of 0.5 is a suspect." in told(one)
+    reader = parsed(one / "report.html")
+    assert "Threshold" not in reader.texts
+    assert len([each for each in reader.all("path") if each["class"] == "threshold"]) == 1
+    assert widths(one) == {6}
+
+
+def widths(folder):
+    """How many cells the rows of the table of classes have."""
+    text = (folder / "report.html").read_text("utf-8")
+    table = re.search('<table class="sortable">(.*?)</table>', text, re.DOTALL)[1]
+    return {len(re.findall("<t[hd][ >]", row)) for row in re.findall("<tr>.*?</tr>", table, re.DOTALL)}
+
+
+def test_lists_are_cut_but_all_are_counted(make_run):
+    group = {"ids": list(range(100)), "labels": ["a"] * 100, "count": 1234, "conflicting": False}
+    odd = {"ids": [7, 8], "labels": ["a", "b"], "count": 2, "conflicting": True}
+    counts = {"unreadable_samples": 5_000, "duplicate_samples": 300_000, "conflicting_samples": 2}
+    lists = {"unreadable": [{"id": number} for number in range(1_000)], "duplicates": [group] * 150 + [odd]}
+    words = told(make_run(data={**lists, **counts}))
+    assert "5,000 samples could not be read and took no part. The first 100:" in words
+    assert "300,000 samples have the same content as another one; 2 of them are in groups with" in words
+    assert "The first 100 groups:" in words
+    assert words.count("and 1,224 more") == 99
+
+    few = {"unreadable": lists["unreadable"][:2], "duplicates": [group]}
+    words = told(make_run("uncounted", data=few))
+    assert "2 samples could not be read and took no part. Sample" in words
+    assert "1,234 samples have the same content as another one; all groups carry one label each. Samples" in words
+
+
+def test_what_was_not_compared_is_not_said_to_differ(make_run):
+    none = {"unreadable": [], "duplicates": [], "duplicate_samples": 0, "conflicting_samples": 0, "tiny_classes": []}
+    words = told(make_run(data={**none, "compared": False}))
+    assert "The contents of the samples were not compared." in words
+    assert "No two samples" not in words
+    words = told(make_run("compared", data={**none, "compared": True}))
+    assert "No two samples have the same content." in words
+    assert "not compared" not in words
 
 
 def test_many_classes_have_pairs_in_place_of_the_matrix(make_run):

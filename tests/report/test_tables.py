@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -92,6 +93,29 @@ def test_suspects_worst_first_with_what_is_known_of_them(findings):
     assert [each.values for each in found[:2]] == [("\N{EN DASH}", "\N{EN DASH}"), ("1.235", "two lines")]
     assert [each.picture is None for each in found[:3]] == [True, False, True]
     assert base64.b64decode(found[1].picture.removeprefix("data:image/png;base64,")) == picture
+
+
+def test_the_worst_are_issues_first(findings):
+    some = np.arange(200) < 150
+    blind = Findings.from_probs(np.full((200, 3), 1 / 3), findings.given_labels, unreadable=some)
+    for found in (findings, blind):
+        for most in (0, 7, 200):
+            assert tables.worst(found, most).tolist() == found.worst(most).index.tolist()
+    info = {**findings.threshold_info, "rule": "per-class", "by_class": [0.05, 0.3, 0.6]}
+    uneven = replace(findings, threshold_info=info)
+    table = uneven.table
+    assert not uneven.worst(table.is_label_issue.sum()).is_label_issue.all()  # quality alone is not enough
+    issues = table[table.is_label_issue].sort_values("label_quality", kind="stable")
+    found = tables.suspects(uneven, NAMES, {}, None)
+    assert [each.id for each in found] == [str(name) for name in issues.id]
+    assert sorted(tables.worst(uneven, 200)) == list(range(200))
+
+
+def test_classes_with_a_threshold_each(findings):
+    assert {row.threshold for row in tables.classes(findings, NAMES)} == {None}
+    cuts = dict(zip(NAMES, [0.05, 0.3, 0.6], strict=True))
+    uneven = replace(findings, threshold_info={**findings.threshold_info, "by_class": list(cuts.values())})
+    assert {row.name: row.threshold for row in tables.classes(uneven, NAMES)} == cuts
 
 
 def test_only_pictures_and_only_so_many_bytes_go_into_the_page(findings, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import warnings
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -10,8 +11,9 @@ import numpy.typing as npt
 
 from jnpl import metrics
 from jnpl.bench.data import subset, true_labels
-from jnpl.bench.observer import Stopwatch
+from jnpl.bench.observer import Seconds, Stopwatch
 from jnpl.errors import require
+from jnpl.files import make_folder, replacing
 from jnpl.progress import Reporter
 from jnpl.run import Every, find
 from jnpl.saved import SavedModel
@@ -28,10 +30,10 @@ FOLDS = 5
 
 
 def run(source: Source, recipe: Recipe, work: Path, seed: int) -> tuple[dict[str, Any], Path]:
-    """Results of the row, and the run folder of its final classifier."""
+    """Results of the row, and the run folder of its final classifier; folds that a killed life finished stay."""
     rank, filtering = require("cleanlab.rank", "bench"), require("cleanlab.filter", "bench")
     wrong, watch = source.labels != true_labels(source), Stopwatch()
-    probs = held_out_probabilities(source, recipe, work, seed)
+    probs = held_out_probabilities(source, recipe, work, seed, watch)
     quality = rank.get_label_quality_scores(source.labels, probs)
     seconds = watch.read()
     margins = rank.get_label_quality_scores(source.labels, probs, method="normalized_margin")
@@ -50,22 +52,45 @@ def run(source: Source, recipe: Recipe, work: Path, seed: int) -> tuple[dict[str
     }, final  # fmt: skip
 
 
-def held_out_probabilities(source: Source, recipe: Recipe, work: Path, seed: int) -> Floats:
-    """(N, C): each sample's by a network that was trained on the other folds."""
+def held_out_probabilities(
+    source: Source, recipe: Recipe, work: Path, seed: int, watch: Stopwatch | None = None
+) -> Floats:
+    """(N, C): each sample's by a network that was trained on the other folds.
+
+    `work` is for this alone: folds that a killed life finished there stay, and `watch` goes on from their time.
+    """
     from sklearn.model_selection import StratifiedKFold  # noqa: PLC0415 (slow to import)
 
+    watch = watch or Stopwatch()
     probs = np.zeros((len(source), len(source.class_names)), np.float32)
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
         parts = list(folds.split(probs, source.labels))
+    make_folder(work)
     for number, (kept, held_out) in enumerate(parts):
-        folder = work / f"fold-{number}"
+        folder, file = work / f"fold-{number}", work / f"fold-{number}.npz"
+        if file.is_file():  # of a life before: its time is in it
+            with np.load(file) as saved:
+                probs[held_out] = saved["probs"]
+                watch.go_on_from(Seconds(*saved["seconds"].tolist()))
+            continue
         train(subset(source, kept), recipe, folder, seed)
         probs[held_out] = SavedModel.load(folder).probabilities(subset(source, held_out))
+        _keep(file, probs[held_out], watch)
+        shutil.rmtree(folder, ignore_errors=True)
     return probs
 
 
+def _keep(file: Path, probs: Floats, watch: Stopwatch) -> None:
+    """Write down a fold that is done, and the time so far; that of writing is left out."""
+    began = Seconds.now()
+    with replacing(file) as draft, draft.open("wb") as opened:
+        np.savez(opened, probs=probs, seconds=np.array(watch.read()))
+    watch.leave_out(Seconds.now() - began)
+
+
 def train(source: Source, recipe: Recipe, folder: Path, seed: int) -> None:
-    """One run, without checkpoints."""
+    """One run from its first epoch, without checkpoints."""
+    shutil.rmtree(folder, ignore_errors=True)
     find(source, recipe, folder, seed=seed, every=Every(seconds=None), strict=True, report=Reporter())

@@ -1,170 +1,163 @@
-"""Many cells, a process each, a few at a time; what is done stays done, and the same call goes on."""
+"""Many cells, a few at a time, here or on a cluster; what is done stays done, and the same call goes on."""
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import time
-from contextlib import suppress
+import uuid
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from jnpl.bench import locks
+from jnpl.bench.engines import Engine, Local
+from jnpl.bench.job import LIVES, End, Job
 from jnpl.files import make_folder, write_text
 from jnpl.interrupt import Interrupted, watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from jnpl.bench.cell import Cell
-
-try:
-    import fcntl
-except ImportError:  # Windows: no lock
-    fcntl = None  # type: ignore[assignment]
-
-_PATIENCE = 10.0  # seconds that a child has to stop
+FORMAT = "jnpl grid 1"
 _PAUSE = 0.1
+
+
+class Named(Protocol):
+    """What a grid asks of a cell: a name that stands for its settings, and the settings."""
+
+    @property
+    def name(self) -> str:
+        """Its results lie in {name}.json."""
+
+    def model_dump_json(self, *, indent: int | None = None) -> str:
+        """The settings."""
 
 
 @dataclass
 class Grid:
-    """Cells that wait, run and have failed; `say` is told a line at a time."""
+    """Jobs that wait and have failed, and who runs them; `say` is told a line at a time."""
 
-    results: Path
     work: Path
-    data_root: Path | None
+    engine: Engine
     say: Callable[[str], None]
-    waiting: list[Cell]
-    module: str = "jnpl.bench.run"  # what a process runs: `python -m MODULE CELL.json --results DIR [--data-root DIR]`
-    running: dict[str, tuple[subprocess.Popen[bytes], float]] = field(default_factory=dict)
+    waiting: list[Job]
     failed: dict[str, str] = field(default_factory=dict)
 
-    def is_done(self, cell: Cell) -> bool:
-        """Whether its JSON is there."""
-        return (self.results / f"{cell.name}.json").is_file()
+    def __post_init__(self) -> None:
+        self.total, self.began, self.finished = len(self.waiting), time.monotonic(), 0
+        self._jobs = {job.name: job for job in self.waiting}
 
-    def start_next(self) -> bool:
-        """Start the first waiting cell that nobody else has in hand; False if there is none."""
-        for cell in list(self.waiting):
-            lock = self._lock(cell)
-            if lock is None:
-                continue
-            with lock:
-                self.waiting.remove(cell)
-                if self.is_done(cell):  # by another grid, meanwhile
-                    self._unlock(cell.name)
-                    continue
-                self.running[cell.name] = self._start(cell, lock), time.monotonic()
-                return True
-        return False
+    def start(self) -> None:
+        """Start waiting jobs that nobody else has in hand, while there is room."""
+        for job in list(self.waiting):
+            if self.engine.is_full():
+                return
+            # Another grid may have done it meanwhile.
+            if job.is_done() or self.engine.start(job):
+                self.waiting.remove(job)
 
-    def _lock(self, cell: Cell) -> IO[bytes] | None:
-        """A file that only one grid holds; None if another does."""
-        file = (self.results / f".{cell.name}.lock").open("ab")
-        if fcntl is not None:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                file.close()
-                return None
-        return file
-
-    def _unlock(self, name: str) -> None:
-        """Only where the JSON is there: who still waits for the old lock finds the cell done."""
-        (self.results / f".{name}.lock").unlink(missing_ok=True)
-
-    def _start(self, cell: Cell, lock: IO[bytes]) -> subprocess.Popen[bytes]:
-        folder = make_folder(self.work / cell.name)
-        write_text(folder / "cell.json", cell.model_dump_json(indent=1) + "\n")
-        command = [sys.executable, "-m", self.module, str(folder / "cell.json"), "--results", str(self.results)]
-        if self.data_root is not None:
-            command += ["--data-root", str(self.data_root)]
-        threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        # The child inherits the lock and holds it as long as it lives, whatever happens to the grid. In a session of
-        # its own it does not hear the terminal's Ctrl-C: the grid stops it.
-        held = () if fcntl is None else (lock.fileno(),)
-        with (folder / "log").open("wb") as log:
-            return subprocess.Popen(  # noqa: S603
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, **threads},
-                start_new_session=True, pass_fds=held,
-            )  # fmt: skip
-
-    def collect(self) -> list[tuple[str, float]]:
-        """Names and seconds of cells that have ended since; a failed one is told and noted."""
-        ended = [(name, began) for name, (process, began) in self.running.items() if process.poll() is not None]
-        for name, _ in ended:
-            code = self.running.pop(name)[0].returncode
-            if (self.results / f"{name}.json").is_file():
-                self._unlock(name)
+    def collect(self) -> None:
+        """Tell what has ended since; a killed job is run again, a failed one is noted."""
+        for end in self.engine.ended():
+            job = self._jobs[end.name]
+            if end.state == "done":
+                self._done(end)
+            elif end.state == "busy":
+                self.waiting.append(job)
+            elif end.state == "killed" and job.lives() < LIVES:
+                self.say(f"{end.name}: {end.why}; it is run again and goes on")
+                self.waiting.insert(0, job)
             else:
-                self.failed[name] = _last_line(self.work / name / "log") or f"exit code {code}"
-                self.say(f"{name}: FAILED, {self.failed[name]} (see {self.work / name / 'log'})")
-                write_text(self.work / "failed.json", json.dumps(self.failed, indent=1) + "\n")
-        return [(name, time.monotonic() - began) for name, began in ended]
+                self._failed(job, end)
 
-    def stop(self) -> None:
-        """Stop all children; their cells begin anew next time."""
-        for process, _ in self.running.values():
-            with suppress(OSError):
-                process.terminate()
-        limit = time.monotonic() + _PATIENCE
-        for process, _ in self.running.values():
-            try:
-                process.wait(max(limit - time.monotonic(), 0.1))
-            except subprocess.TimeoutExpired:  # noqa: PERF203 - each may be stubborn alone
-                process.kill()
-                process.wait()
+    def _done(self, end: End) -> None:
+        self.finished += 1
+        left = len(self.waiting) + self.engine.busy
+        rest = (time.monotonic() - self.began) / self.finished * left
+        self.say(f"{end.name}: done in {end.seconds:.0f} s; {self.total - left} of {self.total}, {in_words(rest)} left")
+
+    def _failed(self, job: Job, end: End) -> None:
+        self.finished += 1
+        self.failed[end.name] = end.why
+        job.fail(end.why)
+        self.say(f"{end.name}: FAILED, {end.why} (see {job.log})")
+        write_text(self.work / "failed.json", json.dumps(self.failed, indent=1) + "\n")
 
 
 def run_cells(
-    cells: Sequence[Cell],
+    cells: Sequence[Named],
     results: Path,
     work: Path,
-    jobs: int,
+    jobs: int | None,
     data_root: Path | None,
     say: Callable[[str], None] = print,
     module: str = "jnpl.bench.run",
+    engine: Engine | None = None,
 ) -> dict[str, str]:
     """Run all cells that have no JSON in `results`, in order, `jobs` at a time; returns those that failed, and why.
 
-    A cell that another grid has in hand is waited for. SIGINT and SIGTERM stop the children and raise `Interrupted`.
+    `python -m MODULE CELL.json --results DIR [--data-root DIR]` runs one; `engine` says where, by default here. A cell
+    that another grid has in hand is waited for; one whose process is killed is run again. SIGINT and SIGTERM stop the
+    cells in hand, which save themselves, and raise `Interrupted`.
     """
     make_folder(results)
     make_folder(work)
-    grid = Grid(results, work, data_root, say, [], module)
-    grid.waiting = [cell for cell in cells if not grid.is_done(cell)]
-    total, began, ended = len(grid.waiting), time.monotonic(), 0
-    say(f"{len(cells)} cells, {len(cells) - total} done before")
-    (work / "failed.json").unlink(missing_ok=True)
-    try:
-        with watch() as wish:
-            while grid.waiting or grid.running:
-                while len(grid.running) < jobs and grid.start_next():
-                    pass
-                time.sleep(_PAUSE)
-                for name, seconds in grid.collect():
-                    ended += 1
-                    left = len(grid.waiting) + len(grid.running)
-                    if name not in grid.failed:
-                        rest = (time.monotonic() - began) / ended * left
-                        say(f"{name}: done in {seconds:.0f} s; {total - left} of {total}, {_time(rest)} left")
-                if wish.signal:
-                    raise Interrupted("stopped; the same command goes on with the cells that are left", wish.signal)
-    finally:
-        grid.stop()
+    engine, call = engine or Local(), uuid.uuid4().hex
+    every = [
+        Job(cell.name, cell.model_dump_json(indent=1), results, work / cell.name, module, data_root, call)
+        for cell in cells
+    ]
+    waiting = [job for job in every if not job.is_done()]
+    say(f"{len(cells)} cells, {len(cells) - len(waiting)} done before")
+    with _registered(every, results, work, engine.name, jobs):
+        for job in waiting:
+            (job.folder / "failed").unlink(missing_ok=True)
+        (work / "failed.json").unlink(missing_ok=True)
+        if not waiting:
+            return {}
+        engine.open(jobs, say)
+        try:
+            return _run(Grid(work, engine, say, waiting))
+        finally:
+            engine.close()
+
+
+def _run(grid: Grid) -> dict[str, str]:
+    with watch() as wish:
+        while grid.waiting or grid.engine.busy:
+            grid.start()
+            time.sleep(_PAUSE)
+            grid.collect()
+            if wish.signal:
+                raise Interrupted("stopped; the same command goes on with the cells that are left", wish.signal)
     return grid.failed
 
 
-def _last_line(log: Path) -> str:
-    lines = log.read_text("utf-8", errors="replace").split("\n") if log.is_file() else []
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+@contextmanager
+def _registered(jobs: Sequence[Job], results: Path, work: Path, engine: str, at_a_time: int | None) -> Iterator[None]:
+    """Write grid.json for `jnpl bench status`, and hold a lock that says that a grid is at work."""
+    lock, first = locks.join(work / ".grid.lock")
+    with lock:
+        names = [job.name for job in jobs]
+        if not first:  # another grid is at work on the same folder: its cells count too
+            known = json.loads((work / "grid.json").read_text("utf-8")) if (work / "grid.json").is_file() else {}
+            names = list(dict.fromkeys([*known.get("cells", []), *names]))
+        facts = {
+            "format": FORMAT, "began": time.time(), "engine": engine, "jobs": at_a_time,
+            "results": os.path.relpath(results, work), "cells": names,
+        }  # fmt: skip
+        write_text(work / "grid.json", json.dumps(facts, indent=1) + "\n")
+        yield
 
 
-def _time(seconds: float) -> str:
-    """In words: "40 s", "12 min", "3.5 h"."""
+def in_words(seconds: float) -> str:
+    """A time in words.
+
+    >>> in_words(40), in_words(720), in_words(12_600)
+    ('40 s', '12 min', '3.5 h')
+    """
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

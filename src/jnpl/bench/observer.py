@@ -1,24 +1,29 @@
-"""What a cell notes while it trains: AP after every epoch, and time, its own left out."""
+"""What a cell notes while it trains: AP after every epoch, and time, its own left out; kept beside checkpoints."""
 
 from __future__ import annotations
 
+import json
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from jnpl import metrics
+from jnpl import metrics, snapshot
 from jnpl.bench.data import true_labels
+from jnpl.files import make_folder, write_text
 from jnpl.look import TrainingSet
 from jnpl.saved import probabilities
 from jnpl.train import accuracy
 from jnpl.verdict import final_probs
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jnpl.data.source import Source
     from jnpl.session import Session
 
+_KEPT = 3  # epochs whose notes are kept: a kill may leave them one before the two checkpoints there are
 _EVERY = 3  # epochs between two points of a curve whose score takes passes over the data of its own
 _LEAST = np.finfo(np.float32).tiny  # a probability that float32 rounds to 0 has a logarithm still
 
@@ -48,6 +53,10 @@ class Stopwatch:
     def __init__(self) -> None:
         self._start, self._out = Seconds.now(), Seconds(0.0, 0.0)
 
+    def go_on_from(self, before: Seconds) -> None:
+        """Stand where it stood in a life before."""
+        self._start, self._out = Seconds.now() - before, Seconds(0.0, 0.0)
+
     def read(self) -> Seconds:
         """Time so far."""
         return Seconds.now() - self._start - self._out
@@ -58,12 +67,17 @@ class Stopwatch:
 
 
 class Observer:
-    """Looks at a session at the end of each epoch; what it takes itself is left out of its watch."""
+    """Looks at a session at the end of each epoch; what it takes itself is left out of its watch.
 
-    def __init__(self, source: Source, test: Source, *, margins: bool = False) -> None:
-        self.source, self.test = source, test
+    With a folder for `notes` it writes down what it knows, and only then saves a checkpoint: whatever epoch a killed
+    run goes on from, there are notes of it, and saving is not in the time.
+    """
+
+    def __init__(self, source: Source, test: Source, *, margins: bool = False, notes: Path | None = None) -> None:
+        self.source, self.test, self.notes = source, test, notes
         self.wrong = source.labels != true_labels(source)
         self.watch = Stopwatch()
+        self.epochs = 0  # of the run that are done
         self.ap_curve: list[float] = []
         self.curve_epochs: list[int] = []  # counted from 1
         self.curve_seconds: list[float] = []
@@ -75,24 +89,58 @@ class Observer:
         self._one_test: Seconds | None = None
 
     def __call__(self, session: Session) -> None:
-        """Note an epoch of the filter; pseudo-labels change no verdict."""
+        """Note an epoch of the filter (pseudo-labels change no verdict), and save."""
         began = Seconds.now()
-        if session.phase.pseudo:
+        self.epochs = session.progress.total + 1
+        if not session.phase.pseudo:
+            self._note(session, began)
+        if self.notes is not None:
+            self.save(self.watch.read() - (Seconds.now() - began))
+            snapshot.save(session, session.progress.next_epoch())
+        self.watch.leave_out(Seconds.now() - began)
+
+    def save(self, seconds: Seconds | None = None) -> None:
+        """Write down all that is known after this epoch, and the time so far."""
+        if self.notes is None:
             return
+        facts = {name: getattr(self, name) for name in _NOTED}
+        margins = None if self.margins is None else self.margins.tolist()
+        facts |= {"margins": margins, "filter_seconds": self.filter_seconds, "seconds": seconds or self.watch.read()}
+        make_folder(self.notes)
+        write_text(self.notes / _file(self.epochs), json.dumps(facts))
+        (self.notes / _file(self.epochs - _KEPT)).unlink(missing_ok=True)
+
+    def resume(self, epochs: int | None) -> bool:
+        """Know what was known after so many epochs (None: the last there are); False if no notes tell."""
+        if self.notes is None or not self.notes.is_dir():
+            return False
+        files = sorted(self.notes.glob("[0-9]*.json")) if epochs is None else [self.notes / _file(epochs)]
+        try:
+            facts = json.loads(files[-1].read_text("utf-8"))
+        except (OSError, ValueError, IndexError):
+            return False
+        for name in _NOTED:
+            setattr(self, name, facts[name])
+        self.margins = None if facts["margins"] is None else np.array(facts["margins"])
+        self.filter_seconds = Seconds(*facts["filter_seconds"])
+        self.watch.go_on_from(Seconds(*facts["seconds"]))
+        return True
+
+    def _note(self, session: Session, began: Seconds) -> None:
+        """Add a point to the curves."""
         if session.feeds.test is not None:
             self._leave_out_test(session)
             self.test_curve.append(float(session.lines[-1]["test_accuracy"]))
         filters = [phase for phase in session.phases if not phase.pseudo]
-        done = session.progress.total + 1
-        self.filtered = done == sum(phase.plan.epochs for phase in filters)
-        if session.recipe.verdict.score != "history" and not self.filtered and done % _EVERY:
+        self.filtered = self.epochs == sum(phase.plan.epochs for phase in filters)
+        if session.recipe.verdict.score != "history" and not self.filtered and self.epochs % _EVERY:
             return
         elapsed = self.watch.read() - (Seconds.now() - began)
         start = Seconds.now()
         quality = self._quality(session)
         elapsed = elapsed.plus(Seconds.now() - start)  # who stopped here would pay for the score once
         self.ap_curve.append(metrics.average_precision(quality, self.wrong))
-        self.curve_epochs.append(done)
+        self.curve_epochs.append(self.epochs)
         self.curve_seconds.append(elapsed.cpu)
         self.filter_seconds = elapsed
         if self.margins is not None:
@@ -101,7 +149,6 @@ class Observer:
             with session.learner.evaluated():
                 told = probabilities(session.method.classifier, session.feeds.transform, self.test).argmax(1)
             self.filter_accuracy = metrics.accuracy(told, self.test.labels)
-        self.watch.leave_out(Seconds.now() - began)
 
     def _quality(self, session: Session) -> npt.NDArray[np.floating[Any]]:
         """(N,) what the engine would judge by if this epoch were the last."""
@@ -122,6 +169,13 @@ class Observer:
             self._one_test = Seconds.now() - start
         if self._one_test is not None:
             self.watch.leave_out(self._one_test)
+
+
+_NOTED = ("epochs", "ap_curve", "curve_epochs", "curve_seconds", "test_curve", "filter_accuracy", "filtered")
+
+
+def _file(epochs: int) -> str:
+    return f"{epochs:06d}.json"
 
 
 def margin(probs: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

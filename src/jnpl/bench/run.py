@@ -19,17 +19,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from jnpl import __version__, metrics
+from jnpl import __version__, checkpoint, metrics
 from jnpl.bench import crossval, data
 from jnpl.bench.cell import Cell
 from jnpl.bench.observer import Observer
 from jnpl.bench.rows import CROSS_VALIDATED, ROWS, recipe_of
 from jnpl.errors import InputError
-from jnpl.files import write_text
+from jnpl.files import make_folder, write_text
 from jnpl.findings import Findings
 from jnpl.interrupt import Interrupted
 from jnpl.progress import Reporter
 from jnpl.run import Every, find
+from jnpl.run_folder import RunFolder
 from jnpl.saved import SavedModel
 
 if TYPE_CHECKING:
@@ -40,16 +41,19 @@ CURVE_TEST = 1_000  # images on which ce is tested after every epoch
 
 
 def run_cell(cell: Cell, work: Path, root: Path | None) -> dict[str, Any]:
-    """Train a cell in `work`, from its first epoch, and return what its JSON says."""
+    """Train a cell in `work`, from where a killed life of the same cell stood, and return what its JSON says."""
     torch.set_num_threads(1)
     import_module("lightning_fabric")  # slow, and not part of what is timed
-    recipe, source = recipe_of(cell), data.load(cell, root)
+    recipe, source = _placed(recipe_of(cell)), data.load(cell, root)
     if cell.row == "ce-clean":
         source = replace(source, labels=data.true_labels(source))
     test = source.test
     if test is None:
         raise InputError(f"{source.name} has no test set")
-    shutil.rmtree(work, ignore_errors=True)  # of a killed one
+    same = {
+        "cell": cell.model_dump(mode="json"), "settings": recipe.model_dump(mode="json"), "versions": _versions()
+    }  # fmt: skip
+    commits = _open(work, {**same, "data": source.fingerprint()})
     final: Path | None
     if cell.row == CROSS_VALIDATED:
         told, final = crossval.run(replace(source, test=None), recipe, work, cell.seed)
@@ -63,31 +67,65 @@ def run_cell(cell: Cell, work: Path, root: Path | None) -> dict[str, Any]:
         told["filter_test_accuracy"] = told["test_accuracy"]
     wrong = source.labels != data.true_labels(source)
     facts: dict[str, Any] = _plain({
-        "cell": cell.model_dump(mode="json"), "settings": recipe.model_dump(mode="json", exclude={"engine"}),
-        "versions": _versions(), "commit": _commit(), "samples": len(source), "test_samples": len(test),
+        **same, "settings": recipe.model_dump(mode="json", exclude={"engine"}), "commit": ", ".join(commits),
+        "device": _device(recipe), "samples": len(source), "test_samples": len(test),
         "noise_sha256": hashlib.sha256(source.labels.astype("<i8").tobytes()).hexdigest(),
         "realised_rate": float(wrong.mean()), "results": told,
     })  # fmt: skip
     return facts
 
 
+def _placed(recipe: Recipe) -> Recipe:
+    """On the CPU as all rows are, unless the grid has reserved a share of a GPU for the cell."""
+    place = os.environ.get("JNPL_BENCH_ACCELERATOR")
+    engine = recipe.engine.model_copy(update={"accelerator": place})
+    return recipe if place is None else recipe.model_copy(update={"engine": engine})
+
+
+def _device(recipe: Recipe) -> str:
+    """Where it trained: times of different devices do not compare."""
+    if recipe.engine.accelerator == "cpu":
+        return "cpu"
+    return "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def _open(work: Path, same: dict[str, Any]) -> list[str]:
+    """Keep what a killed life left in `work` if `same` is the same, else begin anew; the commits of its lives."""
+    file = work / "same.json"
+    before = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    if before.get("same") != json.loads(json.dumps(same)):
+        shutil.rmtree(work, ignore_errors=True)
+        before = {}
+    make_folder(work)
+    commits = list(dict.fromkeys([*before.get("commits", []), _commit()]))
+    write_text(file, json.dumps({"same": same, "commits": commits}, indent=1) + "\n")
+    return commits
+
+
 def _run(cell: Cell, recipe: Recipe, source: Source, test: Source, work: Path) -> tuple[dict[str, Any], Path | None]:
     """A row that is one run: results, and its folder, unless no classifier came of it."""
     curve = cell.row == "ce"  # its best epoch is what an oracle would stop at; the others train without a test set
     few = data.subset(test, np.arange(min(CURVE_TEST, len(test)))) if curve else None
-    observer = Observer(source, test, margins=curve)
+    observer, folder = Observer(source, test, margins=curve, notes=work / "notes"), work / "train"
+    if not observer.resume(_epochs(folder)):
+        for left in (folder, work / "notes"):
+            shutil.rmtree(left, ignore_errors=True)
     stumbled = None
     try:
+        # The observer saves, after its notes.
         find(
-            replace(source, test=few), recipe, work, seed=cell.seed, every=Every(seconds=None), strict=True,
+            replace(source, test=few), recipe, folder, seed=cell.seed, every=Every(seconds=None), strict=True,
             report=Reporter(), classify=ROWS[cell.row].classify, observe=observer,
         )  # fmt: skip
+    except Interrupted:
+        observer.save()  # the steps since the last epoch are in the run's checkpoint, and their time here
+        raise
     except InputError as error:  # no label is kept, say: what the filter found stands all the same
         if not observer.filtered:
             raise
         stumbled = str(error)
     total, seconds, aps = observer.watch.read(), observer.filter_seconds, observer.ap_curve
-    quality = Findings.load(work).label_quality  # the verdict itself, whatever the method's score is
+    quality = Findings.load(folder).label_quality  # the verdict itself, whatever the method's score is
     told: dict[str, Any] = {
         "ap": metrics.average_precision(quality, observer.wrong), "ap_curve": aps, "ap_peak": max(aps),
         "ap_epoch": None if math.isnan(aps[-1]) else observer.curve_epochs[aps.index(max(aps))],
@@ -105,7 +143,18 @@ def _run(cell: Cell, recipe: Recipe, source: Source, test: Source, work: Path) -
     if stumbled is not None:
         told["second_part"] = stumbled
         return told, None
-    return told, work
+    return told, folder
+
+
+def _epochs(folder: Path) -> int | None:
+    """After how many epochs a run in `folder` goes on: 0 if it begins, None if it is finished."""
+    try:
+        if json.loads((folder / "run.json").read_text("utf-8"))["status"] == "finished":
+            return None
+    except (OSError, ValueError, LookupError, TypeError):
+        return 0
+    state, _ = checkpoint.load(RunFolder(folder).checkpoints)
+    return 0 if state is None else int(state.facts["before"]) + int(state.facts["epoch"])
 
 
 def _plain(facts: Any) -> Any:

@@ -37,33 +37,35 @@ def apply(
     root: Annotated[
         Path | None, typer.Option(help="Where the images lie. Default: where they were when the run was made.")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file of -o, if it is there.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the label file, if it is there.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")] = False,
 ) -> None:
     """Write the corrected labels: id, label, given_label, changed.
 
     Issues take the labels that the run suggests. With --decisions yours count, and all other labels stay, unless
-    --min-confidence lets suggestions in. Your own files are never moved, changed or deleted.
+    --min-confidence lets suggestions in. Samples that --holdout kept aside keep theirs, unless you decide. Your own
+    files are never moved, changed or deleted.
     """
     if copy is not None and link is not None:
         raise InputError("--copy and --link exclude each other")
     if hard and link is None:
         raise InputError("--hard goes with --link")
-    if out is not None and out.exists() and not overwrite:
-        raise InputError(f"{str(out)!r} is there already; name another file, or give --overwrite")
-    from jnpl.apply import correct, read_labels
+    from jnpl.apply import correct, held_out, read_labels, with_held_out
     from jnpl.export.rows import suffix_of
+    from jnpl.export.targets import refuse_target
     from jnpl.findings import Findings
     from jnpl.tree import data_root, make_tree
 
     target = run / "corrected.csv" if out is None else out
     suffix_of(target)
-    findings = Findings.load(run)
+    refuse_target(target, run, overwrite=overwrite, read=decisions, called="table of decisions")
+    aside = held_out(run)
+    findings = with_held_out(Findings.load(run), aside)
     decided = None if decisions is None else read_labels(decisions)
     corrected = correct(findings, decisions=decided, min_confidence=min_confidence, drop=drop)
     told: dict[str, Any] = {
         "run": str(run), "out": str(target), "samples": len(corrected.rows), "changed": int(corrected.changed.sum()),
-        "dropped": corrected.dropped,
+        "dropped": corrected.dropped, **({"held_out": len(aside)} if aside else {}),
     }  # fmt: skip
     failed: list[tuple[str, str]] = []
     if (tree := copy or link) is not None:
@@ -87,6 +89,8 @@ def _show(told: dict[str, Any], corrected: "Corrected") -> None:
     changed = corrected.changed
     pairs = Counter(zip(given[changed].tolist(), corrected.labels[changed].tolist(), strict=True))
     typer.echo(f"{told['changed']:,} of {told['samples']:,} labels changed, {told['dropped']:,} samples left out")
+    if "held_out" in told:
+        typer.echo(f"  {told['held_out']:,} of the samples were held out: the run has not judged these")
     for (before, after), count in pairs.most_common(SHOWN):
         typer.echo(f"  {names[before]} -> {names[after]}: {count:,}")
     if "tree" in told:

@@ -1,4 +1,4 @@
-"""`jnpl bench`."""
+"""`jnpl bench` and `jnpl bench status`."""
 
 # ruff: noqa: PLC0415 - imports inside commands keep `jnpl --help` quick
 # No `from __future__ import annotations`: typer reads the annotations of the commands at run time.
@@ -15,10 +15,28 @@ if TYPE_CHECKING:
 
 _IMAGES = 5_000  # of CIFAR: what two cores train in minutes
 
+# Options of every command that runs a grid; `jnpl.bench.engines.make_engine` takes them.
+EngineName = Annotated[str, typer.Option("--engine", help="Where cells run: local (processes here) or ray.")]
+Address = Annotated[
+    str | None, typer.Option(help="Ray: the cluster's address, such as HOST:6379. Default: one is started here.")
+]
+Gpus = Annotated[float | None, typer.Option(help="Ray: GPUs a cell, such as 0.25 for four at a time on each.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(min=1, help="Cells at a time, of one thread each. Default: 2; on Ray all there is room for."),
+]
 
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.callback(invoke_without_command=True)
 def bench(
+    context: typer.Context,
     *,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder for results; an unfinished grid there goes on.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The folder for results (required); an unfinished grid there goes on."),
+    ] = None,
     rows: Annotated[
         str | None, typer.Option(help="Methods to compare, such as ce,fast,cleanlab. Default: all there are.")
     ] = None,
@@ -38,7 +56,10 @@ def bench(
     batch_size: Annotated[int, typer.Option(min=2, help="Samples a step.")] = 64,
     padding: Annotated[int, typer.Option(min=0, help="CIFAR: padding before a random crop; 0: flip only.")] = 0,
     seeds: Annotated[int, typer.Option(min=1, help="So many, from 1: noise and training follow from each.")] = 3,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes at a time, of one thread each.")] = 2,
+    jobs: Jobs = None,
+    engine: EngineName = "local",
+    address: Address = None,
+    gpus: Gpus = None,
     data_root: Annotated[
         Path | None, typer.Option(help="Where named data sets lie. Default: JNPL_DATA, or a cache folder.")
     ] = None,
@@ -47,9 +68,15 @@ def bench(
     """Compare methods on data whose true labels are known: how well wrong labels are found, accuracy, cost.
 
     Writes a JSON file for each method, noise and seed, table.md and ap-time.png. Killed at any moment, the same
-    command goes on with what is left. The row cleanlab needs jnpl[bench].
+    command goes on with what is left. The row cleanlab needs jnpl[bench], --engine ray needs jnpl[ray].
     """
+    if context.invoked_subcommand is not None:
+        _refuse_options(context)
+        return
+    if out is None:
+        raise InputError("Missing option '--out' / '-o'. (see jnpl bench --help)")
     from jnpl.bench.cell import CIFAR
+    from jnpl.bench.engines import make_engine
     from jnpl.bench.rows import CROSS_VALIDATED, ROWS, TABLE
 
     names = list(TABLE) if rows is None else list(dict.fromkeys(name.strip() for name in rows.split(",")))
@@ -69,14 +96,16 @@ def bench(
     ]
     if CROSS_VALIDATED in names:
         require("cleanlab", "bench")
+    where = make_engine(engine, address, gpus)
     _check(cells, data_root)
 
     from jnpl.bench import table
     from jnpl.bench.grid import run_cells
 
     failed = run_cells(
-        cells, out / "results", out / "work", jobs, data_root, lambda line: typer.echo(f"jnpl: {line}", err=True)
-    )
+        cells, out / "results", out / "work", jobs, data_root, lambda line: typer.echo(f"jnpl: {line}", err=True),
+        engine=where,
+    )  # fmt: skip
     text = ""
     if len(failed) < len(cells):
         text = table.write(out / "results", out)
@@ -87,6 +116,29 @@ def bench(
         typer.echo(text)
     if failed:
         raise typer.Exit(1)
+
+
+@app.command()
+def status(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The --out of a jnpl bench or jnpl reproduce.")],
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")] = False,
+) -> None:
+    """Show how far a grid is: cells done, running, waiting and failed (with the error), and the time left."""
+    from jnpl.bench.status import read
+
+    told = read(folder)
+    typer.echo(json.dumps({"dir": str(folder), **told.facts()}) if as_json else told.text())
+
+
+def _refuse_options(context: typer.Context) -> None:
+    """`jnpl bench --rows ce status DIR` would quietly forget the rows."""
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            option = "--json" if name == "as_json" else f"--{name.replace('_', '-')}"
+            own = f"jnpl bench {context.invoked_subcommand}"
+            raise InputError(f"{option} before {context.invoked_subcommand} is an option of jnpl bench, not of {own}")
 
 
 def _noise(text: str) -> tuple[str, float]:

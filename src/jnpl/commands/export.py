@@ -3,12 +3,12 @@
 # ruff: noqa: PLC0415 - imports inside commands keep `jnpl --help` quick
 # No `from __future__ import annotations`: typer reads the annotations of the commands at run time.
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jnpl.commands.predict import find_own_modules
 from jnpl.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,6 +46,9 @@ def export(
         Path | None,
         typer.Option(help="hf and models: where the images lie. Default: where they were when the run was made."),
     ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace what -o names, if it is there; never a file of a run.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")] = False,
 ) -> None:
     """Write what a run found, or its model, in a form that other programs read.
@@ -59,18 +62,41 @@ def export(
     for option, value in given.items():
         if value is not None and to not in _OPTIONS[option]:
             raise InputError(f"{option} is for {', '.join(_OPTIONS[option])}, not for {to}")
+    _refuse_targets(run, to, out, data, overwrite=overwrite)
     if to in MODELS:
         told = _model(run, to, out, data, root)
+    elif to == "hf":
+        told = _data_set(run, out, root, overwrite=overwrite)
     else:
-        told = _findings(run, to, out, issues=issues, image_prefix=image_prefix, data=data, root=root)
+        told = _findings(run, to, out, issues=issues, image_prefix=image_prefix, data=data)
     if as_json:
         typer.echo(json.dumps({"run": str(run), "to": to, "out": str(out), **told}))
         return
     typer.echo("".join(f"{name}: {value}\n" for name, value in told.items()) + f"written: {out}")
 
 
+def _refuse_targets(run: Path, to: str, out: Path, data: str | None, *, overwrite: bool) -> None:
+    """What may not be written is told before anything is read; of a folder, `hf.write` tells it."""
+    from jnpl.export.targets import refuse_target
+
+    if to == "label-studio":
+        from jnpl.export.label_studio import config_of
+
+        refuse_target(config_of(out), run, overwrite=overwrite)
+    refuse_target(out, run, overwrite=overwrite or to == "hf", read=data)
+
+
+def _data_set(run: Path, out: Path, root: Path | None, *, overwrite: bool) -> dict[str, Any]:
+    from jnpl.export import hf
+    from jnpl.findings import Findings
+    from jnpl.tree import data_root
+
+    findings = Findings.load(run)
+    return hf.write(findings, out, None if findings.paths is None else data_root(run, root), overwrite=overwrite)
+
+
 def _findings(
-    run: Path, to: str, out: Path, *, issues: bool, image_prefix: str | None, data: str | None, root: Path | None
+    run: Path, to: str, out: Path, *, issues: bool, image_prefix: str | None, data: str | None
 ) -> dict[str, Any]:
     from jnpl.findings import Findings
 
@@ -83,11 +109,6 @@ def _findings(
         from jnpl.export import cleanlab
 
         return {"rows": cleanlab.write(findings, out)}
-    if to == "hf":
-        from jnpl.export import hf
-        from jnpl.tree import data_root
-
-        return {"rows": hf.write(findings, out, None if findings.paths is None else data_root(run, root))}
     from jnpl.data.table import read
     from jnpl.export import label_studio
 
@@ -101,15 +122,20 @@ def _model(run: Path, to: str, out: Path, data: str | None, root: Path | None) -
     from jnpl.export.deployed import samples_of
     from jnpl.saved import load
 
-    sys.path.insert(0, str(Path.cwd()))  # for a network of one's own, as `jnpl find` finds it
+    find_own_modules(run)
     model = load(run)
-    samples, origin = samples_of(model, _source(run, model, data, root))
+    try:
+        samples, origin = samples_of(model, _source(run, model, data, root))
+    except InputError:
+        if data is not None or root is not None:
+            raise
+        samples, origin = samples_of(model, None)
     difference = importlib.import_module(f"jnpl.export.{to}").write(model, out, samples)
     return {"input": _input(model.sample_shape), "checked_on": origin, "largest_difference": difference}
 
 
 def _source(run: Path, model: "SavedModel", data: str | None, root: Path | None) -> "Source | None":
-    """What an exported model is checked on: data that are named, else the run's images, if they are still there."""
+    """What an exported model is checked on: data that are named, else the run's images; InputError if they are gone."""
     from jnpl.data.unlabelled import open_new
     from jnpl.export.deployed import images_of
     from jnpl.findings import Findings
@@ -119,13 +145,8 @@ def _source(run: Path, model: "SavedModel", data: str | None, root: Path | None)
         return open_new(data, model.classes, kind=model.kind, encoding=model.encoding).source
     if model.kind == "vector":
         return None
-    try:
-        findings = Findings.load(run)
-        return None if findings.paths is None else images_of(model, findings, data_root(run, root))
-    except InputError:
-        if root is not None:
-            raise
-        return None
+    findings = Findings.load(run)
+    return None if findings.paths is None else images_of(model, findings, data_root(run, root))
 
 
 def _input(shape: tuple[int, ...]) -> str:

@@ -145,7 +145,7 @@ def _run(
     if threads is not None:
         torch.set_num_threads(threads)
     if ":" in first.model or embed is not None:
-        sys.path.insert(0, str(Path.cwd()))  # a module of one's own, as `python -m` would find it
+        sys.path.append(str(Path.cwd()))  # a module of one's own, after all that is installed
     columns: dict[str, Any] = {
         "image_column": image_column, "label_column": label_column, "feature_columns": feature_column or None,
         "embedding_column": embedding_column, "text_column": text_column, "embed": embed, "image_root": image_root,
@@ -155,7 +155,7 @@ def _run(
         "true_label_column": true_label_column, "noise": noise, "val_size": first.data.val_size, "coarse": coarse,
         "balanced": balanced,
     }  # fmt: skip
-    source = _open(data, columns, own, labels, holdout, test, seed)
+    source, held_out = _open(data, columns, own, labels, holdout, test, seed)
     say = Reporter()
     settings, choices = plan(source, recipe, method, changes)
     say.first = list(choices)
@@ -165,34 +165,40 @@ def _run(
     )  # fmt: skip
     if result is None:
         return  # not the first of several processes
-    if report:
-        from jnpl import dossier
+    from jnpl import dossier
+    from jnpl.commands.summary import facts, show
 
-        dossier.write(out, source, command=["jnpl", *sys.argv[1:]], choices=choices)
+    command = ["jnpl", *sys.argv[1:]]
+    dossier.write(out, source, command=command, choices=choices, held_out=held_out, report=report)
     if as_json:
-        typer.echo(json.dumps(result))
+        typer.echo(json.dumps(result | facts(out, top)))
     else:
-        from jnpl.commands.summary import show
-
         show(result, out, top)
 
 
 def _open(
     data: str, columns: dict[str, Any], own: dict[str, Any], labels: Path | None, holdout: float | None,
     test: str | None, seed: int,
-) -> "Source":  # fmt: skip
+) -> "tuple[Source, list[dict[str, Any]]]":  # fmt: skip
+    """The data to learn from, with test data, and id and given label of those that are kept aside."""
     from jnpl.data import split
-    from jnpl.data.opening import open_source
+    from jnpl.data.opening import TABLES, open_source
     from jnpl.run import with_labels
 
     source = open_source(data, **columns, **own)
     if labels is not None:
         source = with_labels(source, labels)
+    aside: list[dict[str, Any]] = []
     if holdout is not None:
-        source = split.hold_out(source, holdout, seed)
+        positions = split.to_hold_out(source, holdout, seed)
+        named = zip(source.ids[positions].tolist(), source.labels[positions].tolist(), strict=True)
+        aside = [{"id": name, "label": source.class_names[label]} for name, label in named]
+        source = split.hold_out(source, positions)
     if test is not None:
-        source = split.with_test(source, open_source(test, **columns, encoding=source.encoding))
-    return source
+        if source.encoding is not None and Path(test).suffix.lower() in TABLES:
+            columns = {**columns, "feature_columns": None, "encoding": source.encoding}  # which knows the columns
+        source = split.with_test(source, open_source(test, **columns))
+    return source, aside
 
 
 def _quoted(value: object) -> str:

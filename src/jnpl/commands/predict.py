@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jnpl.errors import InputError
-
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -28,7 +26,7 @@ def predict(
     ],
     *,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write all predictions: a .csv, .parquet or .json file.")
+        Path | None, typer.Option("--out", "-o", help="Write all predictions: a new .csv, .parquet or .json file.")
     ] = None,
     part: Annotated[
         str | None, typer.Option(help="train, test or validation, of an .npz or a data set with a name.")
@@ -55,6 +53,9 @@ def predict(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")] = "auto",
     workers: Annotated[int | None, typer.Option(min=0, help="Decoding processes. Default: one a core.")] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads.")] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the file of -o, if it is there; never a file of a run.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")] = False,
 ) -> None:
     """Label new data with the model of a run.
@@ -63,7 +64,11 @@ def predict(
     reported and has an empty prediction. If the data have labels, the accuracy is told.
     """
     if out is not None:
-        _refuse_target(out, data)
+        from jnpl.export.rows import suffix_of
+        from jnpl.export.targets import refuse_target
+
+        suffix_of(out)
+        refuse_target(out, run, overwrite=overwrite, read=data)
     import torch
 
     from jnpl.data.prepare import default_workers
@@ -74,7 +79,7 @@ def predict(
 
     if threads is not None:
         torch.set_num_threads(threads)
-    sys.path.insert(0, str(Path.cwd()))  # for a network of one's own, as `jnpl find` finds it
+    find_own_modules(run, embed)
     model = load(run, device)
     columns = Columns(
         image_column, label_column, feature_column or None, embedding_column, text_column, embed, image_root
@@ -105,13 +110,17 @@ def predict(
         _show(told, rows, out)
 
 
-def _refuse_target(out: Path, data: str) -> None:
-    """What cannot be written is told before anything is read."""
-    from jnpl.export.rows import suffix_of
+def find_own_modules(run: Path, embed: str | None = None) -> None:
+    """Let a network or a function of one's own be imported from the working directory, if the run or `embed` has one.
 
-    suffix_of(out)
-    if out.exists() and Path(data).exists() and out.samefile(data):
-        raise InputError(f"{str(out)!r} is the data itself; name another file for the predictions")
+    The folder comes last: a file in it that is called as a package of ours is not run in its place.
+    """
+    try:
+        model = json.loads((run / "model.json").read_text("utf-8"))["model"]
+    except (OSError, ValueError, LookupError, TypeError):
+        model = ""  # loading it says what is wrong
+    if ":" in str(model) or embed is not None:
+        sys.path.append(str(Path.cwd()))
 
 
 def _show(told: dict[str, Any], rows: list[dict[str, Any]], out: Path | None) -> None:

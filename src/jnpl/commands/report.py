@@ -15,12 +15,19 @@ def report(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The page to write. Default: report.html in the run folder.")
     ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the page of -o, if it is there; the run's own always is.")
+    ] = False,
     show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")] = False,
 ) -> None:
     """Write what a run found as one HTML page to read, print or send: it opens offline and needs no other file."""
     from jnpl.report import page
 
+    if out is not None and not _is_own(out, run, page.FILE):
+        from jnpl.export.targets import refuse_target
+
+        refuse_target(out, run, overwrite=overwrite)
     written = page.write(run, out)
     if show:
         import webbrowser
@@ -31,3 +38,8 @@ def report(
         typer.echo(json.dumps({"run": str(run), "report": str(written), "bytes": written.stat().st_size}))
     else:
         typer.echo(f"written  {written}")
+
+
+def _is_own(out: Path, run: Path, name: str) -> bool:
+    """Whether `out` is the run's own page, which a report may always replace."""
+    return out.name == name and out.parent.exists() and run.exists() and out.parent.samefile(run)

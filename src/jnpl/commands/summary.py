@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,33 +11,27 @@ from rich.table import Table
 from rich.text import Text
 
 from jnpl.findings import Findings
+from jnpl.report.tables import worst
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _PAIRS = 5
+_UNEVEN = 3  # times the smallest class that the largest may have without a word
 
 
 def show(result: dict[str, Any], out: Path, top: int) -> None:
     """Counts, accuracy, the pairs of classes that are most confused, the worst suspects, where the rest is."""
     findings = Findings.load(out)
-    console = Console(highlight=False, markup=False)
+    console = Console(highlight=False, markup=False, soft_wrap=True)  # a path in a pipe is one line
     low, high = result["noise_interval"]
     console.print(
         f"{result['issues']:,} of {result['samples']:,} labels look wrong: {result['noise_rate']:.1%} "
         f"(surely {low:.1%}, possibly {high:.1%}) in {result['classes']} classes; "
         f"{result['epochs']} epochs, {result['seconds']:.0f} s"
     )
-    if result["noise_rate"] > 0.5:
-        console.print("more than half: the network has hardly learnt yet (more epochs?), or the threshold is too high")
-    for line in _accuracies(result):
+    for line in _notes(result, findings, out):
         console.print(line)
-    if "ap" in result:
-        console.print(f"AP {result['ap']:.3f}: true labels are known, wrong ones rank before right ones so well")
-    for line in result.get("notes", ()):
-        console.print(line)
-    if result.get("unreadable"):
-        console.print(f"{result['unreadable']:,} samples could not be read and were left out")
     pairs = confused(findings)[:_PAIRS]
     if pairs:
         told = ", ".join(f"{given} for {suggested} ({count:,})" for given, suggested, count in pairs)
@@ -46,6 +41,32 @@ def show(result: dict[str, Any], out: Path, top: int) -> None:
     console.print(f"every label with its quality: {out / 'findings.csv'}")
     if (out / "report.html").is_file():
         console.print(f"to look at:                   {out / 'report.html'}")
+
+
+def _notes(result: dict[str, Any], findings: Findings, out: Path) -> list[str]:
+    """What there is to say of a run beside its headline."""
+    lines = _accuracies(result)
+    if result["noise_rate"] > 0.5:
+        cut = "thresholds are" if "by_class" in findings.threshold_info else "threshold is"
+        lines.insert(0, f"more than half: the network has hardly learnt yet (more epochs?), or the {cut} too high")
+    if "ap" in result:
+        lines.append(f"AP {result['ap']:.3f}: true labels are known, wrong ones rank before right ones so well")
+    lines += result.get("notes", ())
+    if broken := result.get("unreadable"):
+        lines.append(f"{broken:,} {'sample' if broken == 1 else 'samples'} could not be read and took no part")
+    lines += _of_the_data(out)
+    if uneven := _uneven(findings):
+        lines.append(uneven)
+    return lines
+
+
+def facts(out: Path, top: int) -> dict[str, Any]:
+    """What `--json` has beside the results: the pairs that are most confused, and the worst suspects."""
+    findings = Findings.load(out)
+    pairs = [{"given": given, "suggested": suggested, "count": n} for given, suggested, n in confused(findings)]
+    rows = findings.table.iloc[worst(findings, min(top, int(findings.is_label_issue.sum())))]
+    columns = ["id", "given_label", "suggested_label", "label_quality", "suggested_confidence"]
+    return {"confused": pairs[:_PAIRS], "suspects": json.loads(rows[columns].to_json(orient="records"))}
 
 
 def confused(findings: Findings) -> list[tuple[str, str, int]]:
@@ -59,14 +80,40 @@ def confused(findings: Findings) -> list[tuple[str, str, int]]:
     return [(str(names[pairs[at] // size]), str(names[pairs[at] % size]), int(counts[at])) for at in order]
 
 
+def _uneven(findings: Findings) -> str | None:
+    """A line if the largest class has more than 3 times the samples of the smallest that is not empty."""
+    scored = ~np.isnan(findings.label_quality)
+    classes, counts = np.unique(findings.given_labels[scored], return_counts=True)
+    if len(counts) == 0 or counts.max() <= _UNEVEN * counts.min():
+        return None
+    names = findings.class_names or tuple(range(findings.num_classes))
+    most, least = ((names[classes[at]], f"{counts[at]:,}") for at in (counts.argmax(), counts.argmin()))
+    told = f"uneven classes: {most[0]} has {most[1]} labels, {least[0]} {least[1]}"
+    if "by_class" in findings.threshold_info:
+        return f"{told}; each class has a threshold of its own"
+    return f"{told}; --threshold per-class gives each class a threshold of its own"
+
+
 def _worst(findings: Findings, count: int) -> Table:
     table = Table(title="the worst suspects", title_justify="left", box=None)
     for column in ("id", "given", "suggested", "label quality", "confidence"):
         table.add_column(column, justify="left" if column == "id" else "right")
-    for row in findings.worst(count).itertuples():
+    for row in findings.table.iloc[worst(findings, count)].itertuples():
         texts = (Text(str(cell)) for cell in (row.id, row.given_label, row.suggested_label))
         table.add_row(*texts, f"{row.label_quality:.2g}", f"{row.suggested_confidence:.3f}")
     return table
+
+
+def _of_the_data(out: Path) -> list[str]:
+    """What data.json tells of test labels and duplicates."""
+    file = out / "data.json"
+    told = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    lines = []
+    if told.get("held_out") and not told.get("true_labels"):
+        lines.append(f"tested on {len(told['held_out']):,} samples kept aside, whose labels may be wrong as the others")
+    if told.get("conflicting_samples"):
+        lines.append(f"{told['conflicting_samples']:,} samples have the content of another one with another label")
+    return lines
 
 
 def _accuracies(result: dict[str, Any]) -> list[str]:

@@ -133,6 +133,8 @@ def _parsed(present: list[Any], kind: Kind) -> Array:
 
 
 def _number(cell: Any) -> float:
+    if isinstance(cell, str) and "_" in cell:  # a code such as 2_0, which Python would read as 20
+        return np.nan
     try:
         return float(cell)
     except (TypeError, ValueError, OverflowError):

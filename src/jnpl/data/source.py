@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from jnpl.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Array: TypeAlias = npt.NDArray[Any]
 Labels: TypeAlias = npt.NDArray[np.int64]
@@ -90,8 +93,9 @@ class Source:
     `validation` neither, but methods that choose between their networks may look at it. `weights` say how much each
     sample counts in training, where that differs; their mean does not matter.
     `texts` are what vectors were made of, `encoding` how a table's columns became vectors
-    (`jnpl.data.features.Encoding.facts`), `root` the folder that ids which are paths start from: these three are for
-    people and for new data, and no part of the fingerprint.
+    (`jnpl.data.features.Encoding.facts`), `cells` that table without the labels, whole, whose rows the ids count also
+    in a part of it, `root` the folder that ids which are paths start from: these four are for people and for new data,
+    and no part of the fingerprint.
     """
 
     name: str
@@ -106,6 +110,7 @@ class Source:
     weights: npt.NDArray[np.float32] | None = None  # (N,) above 0
     texts: Array | None = None  # (N,) object array of str
     encoding: dict[str, Any] | None = None
+    cells: pd.DataFrame | None = None
     root: str | None = None  # absolute
 
     def __post_init__(self) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jnpl.data.images import ImageFiles
 from jnpl.data.source import InMemory, Source
 from jnpl.errors import InputError
 
@@ -43,6 +44,8 @@ def part(source: Source, positions: Labels) -> Source:
     inputs: Inputs = Chosen(source.inputs, positions)
     if isinstance(source.inputs, InMemory):
         inputs = InMemory(source.inputs.values[positions])
+    elif isinstance(source.inputs, ImageFiles):
+        inputs = ImageFiles([source.inputs.path(position) for position in positions.tolist()])
     place = {int(position): number for number, position in enumerate(positions)}
     broken = {place[at]: why for at, why in (source.unreadable or {}).items() if at in place}
 
@@ -56,11 +59,8 @@ def part(source: Source, positions: Labels) -> Source:
     )  # fmt: skip
 
 
-def hold_out(source: Source, share: float, seed: int) -> Source:
-    """Keep `share` of every class aside as test data, at random; a class of one sample stays whole.
-
-    The labels kept aside are as wrong as the others: where there are true labels, those are tested against.
-    """
+def to_hold_out(source: Source, share: float, seed: int) -> Labels:
+    """Positions (M,) of `share` of every class, at random; a class of one sample stays whole."""
     if not 0 < share < 1:
         raise InputError(f"the share to hold out lies between 0 and 1, got {share:g}")
     if source.test is not None:
@@ -73,16 +73,26 @@ def hold_out(source: Source, share: float, seed: int) -> Source:
         aside[random.permutation(members)[: max(count, 0)]] = True
     if not aside.any():
         raise InputError(f"{share:g} of {len(source)} samples is not one; hold out more")
-    test = part(source, np.flatnonzero(aside))
+    return np.flatnonzero(aside)
+
+
+def hold_out(source: Source, positions: Labels) -> Source:
+    """Keep the samples at these positions (M,) aside as test data.
+
+    The labels kept aside are as wrong as the others: where there are true labels, those are tested against.
+    """
+    test = part(source, positions)
     if test.true_labels is not None:
         test = replace(test, labels=test.true_labels, true_labels=None)
-    return replace(part(source, np.flatnonzero(~aside)), test=replace(test, name=f"{source.name}/held out"))
+    rest = part(source, np.setdiff1d(np.arange(len(source)), positions))
+    return replace(rest, test=replace(test, name=f"{source.name}/held out"), validation=source.validation)
 
 
 def with_test(source: Source, test: Source) -> Source:
     """Test data from elsewhere, which must be of the same kind and of classes that the source has."""
     if test.kind != source.kind:
         raise InputError(f"{test.name} holds {test.kind}s, but {source.name} {source.kind}s")
+    _same_shape(source, test)
     known = {str(name): number for number, name in enumerate(source.class_names)}
     strange = [str(name) for name in test.class_names if str(name) not in known]
     if strange:
@@ -93,3 +103,15 @@ def with_test(source: Source, test: Source) -> Source:
         source, test=replace(test, labels=numbers[test.labels], class_names=source.class_names, test=None,
                              true_labels=None, validation=None),
     )  # fmt: skip
+
+
+def _same_shape(source: Source, test: Source) -> None:
+    """Files are brought to one size; arrays must have it."""
+    ours, theirs = (getattr(each.inputs, "values", None) for each in (source, test))
+    if ours is None and theirs is None:
+        return
+    if ours is None or theirs is None:
+        one, other = ("files" if values is None else "an array" for values in (ours, theirs))
+        raise InputError(f"{source.name} comes as {one}, {test.name} as {other}: test data must have the same form")
+    if ours.shape[1:] != theirs.shape[1:]:
+        raise InputError(f"{test.name} has samples of shape {theirs.shape[1:]}, but {source.name} of {ours.shape[1:]}")

@@ -97,13 +97,20 @@ def load(
     if text_column is not None and embed is not None:
         texts, unreadable = texts_of(frame[text_column], text_column, where)
         return source(InMemory(embedded(texts, embed, unreadable)), texts=texts, unreadable=unreadable)
+    cells = _cells(frame, {*given, embedding_column}, feature_columns or ())
     if embedding_column is not None:
-        return source(InMemory(_embeddings(frame[embedding_column], embedding_column, where)))
+        return source(InMemory(_embeddings(frame[embedding_column], embedding_column, where)), cells=cells)
     if encoding is None:
         learnt = learn(frame, set(given), classes, where, feature_columns)
     else:
         learnt = Encoding.from_facts(encoding)
-    return source(InMemory(learnt.apply(frame, where)), encoding=learnt.facts())
+    return source(InMemory(learnt.apply(frame, where)), encoding=learnt.facts(), cells=cells)
+
+
+def _cells(frame: pd.DataFrame, hidden: Collection[str | None], first: Sequence[str]) -> pd.DataFrame | None:
+    """The table for people: without some columns, those to learn from first; None if nothing is left."""
+    kept = [column for column in dict.fromkeys([*first, *frame.columns]) if column not in hidden]
+    return frame[kept] if kept else None
 
 
 def _asked(chosen: dict[str, Any], embed: str | Embed | None) -> list[str]:
@@ -113,7 +120,9 @@ def _asked(chosen: dict[str, Any], embed: str | Embed | None) -> list[str]:
         kinds = "images, features, embeddings or texts"
         raise InputError(f"the inputs are one of {kinds}, but {' and '.join(asked)} are given")
     if (asked == ["text_column"]) != (embed is not None):
-        raise InputError("text_column and embed come together: the column of texts, and what makes vectors of them")
+        raise InputError(
+            "text_column and embed (--text-column, --embed) come together: texts, and what makes vectors of them"
+        )
     return asked
 
 

@@ -208,7 +208,9 @@ class _New:
         from jnpl.data.table import vectors  # noqa: PLC0415
 
         if ("text_column" in given) != ("embed" in given):
-            raise InputError("text_column and embed come together: the column of texts, and what makes vectors of them")
+            raise InputError(
+                "text_column and embed (--text-column, --embed) come together: texts, and what makes vectors of them"
+            )
         if "text_column" in given:
             from jnpl.data.text import embedded, texts_of  # noqa: PLC0415
 

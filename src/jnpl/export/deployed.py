@@ -64,13 +64,15 @@ def deployed(model: SavedModel) -> Deployed:
 
 
 def samples_of(model: SavedModel, source: Source | None) -> tuple[Tensor, str]:
-    """Raw samples (16, ...) to check an export on, and where they come from.
+    """Raw samples (2 to 16, ...) to check an export on, and where they come from.
 
-    They are the first that can be read of `source`; without one, draws with the mean and deviation of the training
-    data.
+    They are the first that can be read of `source`, a single one twice; without a source, draws with the mean and
+    deviation of the training data.
     """
     if source is not None:
-        return model.first(source, CHECKED), source.name
+        found = model.first(source, CHECKED)
+        # One alone would let exporters take its batch for the only size.
+        return found if len(found) > 1 else torch.cat([found, found]), source.name
     generator, shape = np.random.default_rng(0), (CHECKED, *model.sample_shape)
     facts: Any = model.transform
     drawn = generator.normal(facts.mean, facts.std, shape)

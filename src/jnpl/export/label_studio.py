@@ -40,13 +40,13 @@ def write(
     """Write the tasks (.json) and, beside them, the labelling interface (.config.xml); returns how many and where.
 
     Images are `image_prefix` and their path, quoted as in an address. Rows have a text: their cells in `table`, the
-    data's own, else their id. Samples that could not be read are left out.
+    data's own, which may have more rows than the run saw; else their id. Samples that could not be read are left out.
     """
     if out.suffix.lower() != ".json":
         raise InputError(f"Label Studio imports .json files, got {str(out)!r}")
-    if table is not None and len(table) != len(findings.ids):
-        raise InputError(f"the table has {len(table)} rows, but the run's data {len(findings.ids)}")
-    config, count = out.with_suffix(".config.xml"), 0
+    if table is not None:
+        _refuse_table(findings, table)
+    config, count = config_of(out), 0
     prefix = LOCAL_FILES if image_prefix is None else image_prefix
     with replacing(out) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
         for task in tasks(findings, prefix, table, issues=issues):
@@ -55,6 +55,11 @@ def write(
         file.write("\n]\n" if count else "[]\n")
     write_text(config, interface(findings))
     return {"tasks": count, "config": str(config)}
+
+
+def config_of(out: Path) -> Path:
+    """Where the labelling interface for the tasks in `out` is written."""
+    return out.with_suffix(".config.xml")
 
 
 def tasks(
@@ -66,7 +71,9 @@ def tasks(
         frame = frame[~findings.unreadable[frame.index.to_numpy()]]
     for position, row in zip(frame.index.tolist(), records(frame), strict=True):
         name = "text" if findings.paths is None else "image"
-        shown = _text(row["id"], position, table) if findings.paths is None else _address(prefix, row["path"])
+        shown = _address(prefix, row["path"]) if findings.paths is not None else f"sample {row['id']}"
+        if findings.paths is None and table is not None:
+            shown = _text(table.iloc[row["id"] if _are_rows(findings) else position])
         task: dict[str, Any] = {"data": {name: shown, "id": str(row["id"]), **{key: row[key] for key in _FACTS}}}
         if row["suggested_confidence"] is not None:
             choice = {
@@ -95,10 +102,22 @@ def _address(prefix: str, path: str) -> str:
     return prefix + quote(Path(path).as_posix().lstrip("/"), safe="/")
 
 
-def _text(name: Any, position: int, table: pd.DataFrame | None) -> str:
-    if table is None:
-        return f"sample {name}"
-    cells = table.iloc[position]
+def _are_rows(findings: Findings) -> bool:
+    """Whether ids are numbers of rows in the data, of which a run may have seen a part; texts stand for all of them."""
+    return findings.ids.dtype.kind in "iu"
+
+
+def _refuse_table(findings: Findings, table: pd.DataFrame) -> None:
+    if not _are_rows(findings):
+        if len(table) != len(findings.ids):
+            raise InputError(f"the table has {len(table)} rows, but the run's data {len(findings.ids)}")
+        return
+    low, high = int(findings.ids.min()), int(findings.ids.max())
+    if low < 0 or high >= len(table):
+        raise InputError(f"the table has {len(table)} rows, but the run's are {low} to {high} (counted from 0)")
+
+
+def _text(cells: pd.Series[Any]) -> str:
     if len(cells) == 1:
         return str(cells.iloc[0])
     return "\n".join(f"{column}: {cell}" for column, cell in cells.items())

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -52,7 +53,11 @@ def _runner(runtime: Any, path: Path) -> Any:
     session = runtime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
 
     def run(batch: Tensor) -> Floats:
-        probs: Floats = session.run([OUTPUT], {INPUT: batch.numpy()})[0]
+        try:
+            probs: Floats = session.run([OUTPUT], {INPUT: batch.numpy()})[0]
+        except Exception as error:  # such as a batch that the exporter took for the only size
+            reason = " ".join(str(error).split())[:160]
+            raise InputError(f"the exported ONNX does not take {tuple(batch.shape)}: {reason}") from error
         return probs
 
     return run
@@ -60,13 +65,12 @@ def _runner(runtime: Any, path: Path) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """The exporter warns and logs of its own inner affairs; what matters is checked afterwards."""
-    log = logging.getLogger("torch.onnx")
-    before = log.level
-    log.setLevel(logging.ERROR)
-    with warnings.catch_warnings():
+    """The exporter warns, logs and prints its own inner affairs, from many rooms of torch; failures are raised too."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")
         try:
             yield
         finally:
-            log.setLevel(before)
+            logging.disable(before)

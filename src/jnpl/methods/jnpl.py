@@ -23,6 +23,17 @@ _ENOUGH = 2.0  # half of the way from a constant to perfect agreement makes NL i
 _LOST, _FEW = 0.1, 20  # a class predicted for less than this part of those who are given it, if they are not too few
 
 
+def even_weights(labels: Tensor, num_classes: int, weights: Tensor | None = None) -> Tensor:
+    """`class_weights`, but 1 on average over the samples and 10 at most: (N,) -> (C,).
+
+    >>> even_weights(torch.tensor([0, 0, 0, 0, 1, 1]), num_classes=3)
+    tensor([0.7500, 1.5000, 0.0000])
+    """
+    balance = class_weights(labels, num_classes, weights)
+    own = balance[labels]
+    return (balance / (own if weights is None else weights * own).mean()).clamp_max(_HEAVIEST)
+
+
 class JNPL(Method):
     """One network, one stage, two losses.
 
@@ -102,10 +113,8 @@ class JNPL(Method):
         self.register_buffer("held", torch.tensor(False))  # NL alone, this epoch
         self.register_buffer("guarded", torch.tensor(0))  # epochs that were so
         self.register_buffer("pl_scale", torch.tensor(1.0))
-        balance = class_weights(task.labels, task.num_classes, task.weights)
-        if settings.class_weight == "mean":
-            own = balance[task.labels]
-            balance = (balance / (own if task.weights is None else task.weights * own).mean()).clamp_max(_HEAVIEST)
+        weigh = even_weights if settings.class_weight == "mean" else class_weights
+        balance = weigh(task.labels, task.num_classes, task.weights)
         self.loss = JNPLLoss(
             task.num_classes,
             pl_weight=settings.pl_weight,

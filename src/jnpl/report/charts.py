@@ -46,12 +46,12 @@ class Bar:
 
 @dataclass(frozen=True)
 class Histogram:
-    """Label quality: suspects below the threshold, kept labels above."""
+    """Label quality: suspects below the threshold, kept labels above; None if each class has one of its own."""
 
     bars: tuple[Bar, ...]
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
-    threshold: Tick
+    threshold: Tick | None
     unsure: int  # labels with a quality from 0.1 to 0.9
     summary: str
 
@@ -98,15 +98,26 @@ def histogram(findings: Findings) -> Histogram | None:
                 told = f"{span}: {text.counted(count, 'label', 'labels')}, {kind}"
                 bars.append(Bar(round(number * width, 3), round(base, 3), width, round(height, 3), kind, told))
     suspects, kept = sum(low), sum(high)
-    at = f"{findings.threshold:.3g}"
+    spread, at = threshold_span(findings), f"{findings.threshold:.3g}"
+    cut = f"the threshold {at}" if spread is None else f"the threshold of their class, {spread}"
     return Histogram(
         bars=tuple(bars),
         x_ticks=tuple(Tick(100 * x, f"{x:g}") for x in (0, 0.25, 0.5, 0.75, 1)),
         y_ticks=tuple(Tick(100 - 100 * step / top, f"{step:,.0f}") for step in steps if step == int(step)),
-        threshold=Tick(round(100 * findings.threshold, 3), at),
+        threshold=Tick(round(100 * findings.threshold, 3), at) if spread is None else None,
         unsure=int(np.count_nonzero(np.abs(findings.label_quality - 0.5) <= 0.4)),  # nan is not
-        summary=f"Histogram of label quality: {suspects:,} labels below the threshold {at}, {kept:,} above or on it.",
+        summary=f"Histogram of label quality: {suspects:,} labels below {cut}, {kept:,} above or on it.",
     )
+
+
+def threshold_span(findings: Findings) -> str | None:
+    """From where to where the thresholds of the classes lie that some label gives; None if there is one for all."""
+    by_class = findings.threshold_info.get("by_class")
+    if by_class is None:
+        return None
+    given = np.array(by_class)[np.unique(findings.given_labels)]
+    low, high = f"{given.min():.3g}", f"{given.max():.3g}"
+    return f"{low} for all of them" if low == high else f"from {low} to {high}"
 
 
 def curves(title: str, lines: Sequence[dict[str, Any]], keys: Iterable[str], *, share: bool) -> Curves | None:

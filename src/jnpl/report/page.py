@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from jnpl.report.reading import RunFacts
+    from jnpl.report.reading import DataFile, RunFacts
 
 FILE = "report.html"
 _PAIRS, _PAIRS_ALONE = 10, 30  # most confused pairs: beside the heat map, and in its place
@@ -83,6 +83,8 @@ def _context(facts: RunFacts) -> dict[str, Any]:
         "notes": _notes(facts),
         "choices": [text.plain(line, 400) for line in facts.data.choices],
         "threshold_reason": _threshold_reason(findings.threshold_info),
+        "doubtful_test": bool(facts.data.held_out) and not facts.data.true_labels,
+        "threshold_span": charts.threshold_span(findings),
         "histogram": charts.histogram(findings),
         "names": names,
         "heat": heat,
@@ -117,13 +119,13 @@ def _notes(facts: RunFacts) -> list[str]:
     if facts.findings.noise_rate > 0.5:
         notes.append(
             "More than half of the labels look wrong: the network has hardly learnt yet (more epochs may help), "
-            "or the threshold is too high."
+            f"or the {'threshold is' if charts.threshold_span(facts.findings) is None else 'thresholds are'} too high."
         )
     return notes + [text.plain(note, 400) for note in facts.results.notes]
 
 
 def _threshold_reason(info: dict[str, Any]) -> str:
-    reason = str(info.get("reason", "given"))
+    reason = str(info.get("reason", "given")).removeprefix("one for each given class, ")  # the page says so
     return "" if reason == "given" else text.plain(reason, 200)
 
 
@@ -136,25 +138,40 @@ def _options(numbers: Sequence[int], names: Sequence[str]) -> list[tuple[int, st
 
 
 def _problems(facts: RunFacts) -> dict[str, Any]:
-    """The data's own problems; None for what was not looked for."""
+    """The data's own problems; None for what was not looked for. Lists are cut, their numbers count all."""
     data, mask = facts.data, facts.findings.unreadable
-    unreadable = None
+    unreadable, unread = None, data.unreadable_samples
     if data.unreadable is not None:
         unreadable = [(text.plain(each.id), text.plain(each.reason)) for each in data.unreadable]
     elif mask is not None:
         unreadable = [(text.plain(name), "not told") for name in facts.findings.ids[mask].tolist()]
-    duplicates = None
-    if data.duplicates is not None:
-        duplicates = [
-            {"ids": [text.plain(name) for name in group.ids[:10]], "more": max(len(group.ids) - 10, 0),
-             "labels": [text.plain(name, 60) for name in dict.fromkeys(group.labels)][:10], "differ": group.differ}
-            for group in sorted(data.duplicates, key=lambda group: not group.differ)
-        ]  # fmt: skip
     tiny = None
     if data.tiny_classes is not None:
         tiny = [(text.plain(each.name, 60), each.count) for each in data.tiny_classes]
-    weights = None if data.class_weights is None else text.plain(data.class_weights, 400)
-    return {"unreadable": unreadable, "duplicates": duplicates, "tiny": tiny, "class_weights": weights}
+    return {
+        "unreadable": None if unreadable is None else unreadable[:_MOST_PROBLEMS],
+        "unread": len(unreadable or ()) if unread is None else unread,
+        "compared": data.compared,
+        "duplicates": _duplicates(data) if data.compared else None,
+        "tiny": tiny,
+    }
+
+
+def _duplicates(data: DataFile) -> dict[str, Any] | None:
+    """The first groups, those with differing labels before the others, and how many samples there are in all."""
+    if data.duplicates is None:
+        return None
+    groups = sorted(data.duplicates, key=lambda group: not group.differ)
+    listed = [
+        {"ids": [text.plain(name) for name in group.ids[:10]], "more": max(group.size - len(group.ids[:10]), 0),
+         "labels": [text.plain(name, 60) for name in dict.fromkeys(group.labels)][:10], "differ": group.differ}
+        for group in groups[:_MOST_PROBLEMS]
+    ]  # fmt: skip
+    samples, differ = data.duplicate_samples, data.conflicting_samples
+    samples = sum(group.size for group in groups) if samples is None else samples
+    differ = sum(group.size for group in groups if group.differ) if differ is None else differ
+    rest = samples - sum(group.size for group in groups[:_MOST_PROBLEMS])
+    return {"groups": listed, "samples": samples, "differ": differ, "rest": max(rest, 0)}
 
 
 def _facts(facts: RunFacts) -> list[tuple[str, str]]:

@@ -63,11 +63,18 @@ class Duplicate(_File):
 
     ids: list[Name]
     labels: list[Name]
+    count: int | None = None  # of all of them, listed or not
+    conflicting: bool | None = None
+
+    @property
+    def size(self) -> int:
+        """How many samples there are."""
+        return len(self.ids) if self.count is None else self.count
 
     @property
     def differ(self) -> bool:
         """Whether the same content carries different labels: at least one of them is wrong."""
-        return len(set(self.labels)) > 1
+        return len(set(self.labels)) > 1 if self.conflicting is None else self.conflicting
 
 
 class TinyClass(_File):
@@ -85,15 +92,23 @@ class Columns(_File):
 
 
 class DataFile(_File):
-    """data.json. None: not looked for. Empty: looked for, and nothing found."""
+    """data.json. None: not looked for. Empty: looked for, and nothing found, unless contents were not `compared`.
+
+    Lists may be cut; the numbers beside them count all.
+    """
 
     kind: str | None = None
     command: list[str] | None = None
     choices: list[str] = Field(default_factory=list)
     unreadable: list[Broken] | None = None
+    unreadable_samples: int | None = None
     duplicates: list[Duplicate] | None = None
+    duplicate_samples: int | None = None
+    conflicting_samples: int | None = None
+    compared: bool = True
     tiny_classes: list[TinyClass] | None = None
-    class_weights: str | None = None
+    held_out: list[dict[str, Any]] = Field(default_factory=list)
+    true_labels: bool = False  # what was held out is tested by these
     columns: Columns | None = None
 
 

@@ -13,6 +13,8 @@ from jnpl.report import charts, text, thumbs
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy.typing as npt
+
     from jnpl.findings import Findings
     from jnpl.report.reading import Columns
 
@@ -55,6 +57,7 @@ class Class:
     rate: float
     quality: float
     instead: str | None
+    threshold: float | None  # where each class has one of its own
 
 
 @dataclass(frozen=True)
@@ -140,6 +143,7 @@ def classes(findings: Findings, names: Sequence[str]) -> list[Class]:
     mean = np.where(number > 0, total / np.maximum(number, 1), np.nan)
     order = np.lexsort((-table["issues"].to_numpy(), -table["issue_rate"].to_numpy()))[:MOST_CLASSES]
     instead = table["most_common_suggested"].tolist()
+    thresholds: list[float] | None = findings.threshold_info.get("by_class")
     return [
         Class(
             name=names[i],
@@ -148,9 +152,16 @@ def classes(findings: Findings, names: Sequence[str]) -> list[Class]:
             rate=float(table["issue_rate"][i]),
             quality=float(mean[i]),
             instead=None if instead[i] is None else text.plain(instead[i], _NAME),
+            threshold=None if thresholds is None else float(thresholds[i]),
         )
         for i in order.tolist()
     ]
+
+
+def worst(findings: Findings, most: int) -> npt.NDArray[np.int64]:
+    """Positions of the worst samples, issues before all others: with a threshold for each class these may mix."""
+    order: npt.NDArray[np.int64] = np.lexsort((findings.label_quality, ~findings.is_label_issue))  # nan last
+    return order[: min(most, np.count_nonzero(~np.isnan(findings.label_quality)))]
 
 
 def suspects(
@@ -159,8 +170,7 @@ def suspects(
     """The worst suspects, worst first, at most 500, with pictures as data URIs and values from the data's table."""
     most = min(int(findings.is_label_issue.sum()), thumbs.MOST)
     room, made = _MOST_BYTES, []
-    for rank, row in enumerate(findings.worst(most).itertuples(), 1):
-        position = int(row[0])
+    for rank, position in enumerate(worst(findings, most).tolist(), 1):
         picture = _data_uri(pictures.get(position), room)
         room -= len(picture or "")
         given, suggested = int(findings.given_labels[position]), int(findings.suggested_labels[position])

@@ -1,0 +1,101 @@
+"""docs/reproduction.md and its pictures from the JSON in results/reproduce/small.
+
+python benchmarks/reproduction_page.py                                 # after
+jnpl reproduce all --scale small --data-root DIR --out runs/small      # some hours of two cores, resumable
+cp runs/small/results/*.json benchmarks/results/reproduce/small/
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jnpl.reproduce import draw, tables
+from jnpl.reproduce.captions import caption, counted
+from jnpl.reproduce.claims import verdicts
+from jnpl.reproduce.cost import TERA, gpu_hours
+from jnpl.reproduce.data import how_to_get
+from jnpl.reproduce.items import FIGURES, GROUPS, ITEMS, names_of, plan
+from jnpl.reproduce.results import load
+from jnpl.reproduce.scales import SCALES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jnpl.reproduce.results import Result, Results
+
+HERE = Path(__file__).parent
+RESULTS, TEMPLATE = HERE / "results" / "reproduce" / "small", HERE / "reproduction.md.in"
+PAGE, IMAGES = HERE.parent / "docs/reproduction.md", HERE.parent / "docs/images"
+SCALE = "small"
+_TABLES = {"table1": tables.markdown1, "table2": tables.markdown2}
+
+
+def results_of(folder: Path = RESULTS) -> Results:
+    """The committed JSON; data sets without any are told to be missing."""
+    scale = SCALES[SCALE]
+    found = load(folder, SCALE)
+    here = {each.cell.data for each in found.every}
+    missing = {name: how_to_get(name, scale) for name in ("cifar100", "clothing1m") if name not in here}
+    return load(folder, SCALE, missing)
+
+
+def page(results: Results) -> str:
+    """The text of docs/reproduction.md."""
+    paper = SCALES["paper"]
+    hours_of = {item: gpu_hours(plan(names_of(item), paper, None, ["cifar10", "cifar100"])) for item in GROUPS}
+    parts = {f"hours_{item}": f"{hours:,.0f}" for item, hours in hours_of.items()}
+    parts |= {"tera": f"{TERA / 1e12:.0f}", "scale": results.scale.what, "verdicts": verdict_table(results),
+              "time": time_told(results)}  # fmt: skip
+    for item in ITEMS:
+        told = caption(results, item)
+        shown = f"![{told.title}](images/{image(item)})" if item in FIGURES else _TABLES[item](results).strip()
+        run = "" if counted(results, item)[0] else "**Not run.** "
+        paragraph = f"{run}**The paper:** {told.claim} **Here:** {told.seen} **{told.agrees}**"
+        parts[item] = f"## {told.title}\n\n{paragraph}\n\n{shown}\n\n{told.scale} `{told.command}`"
+    return TEMPLATE.read_text("utf-8").format(**parts)
+
+
+def image(item: str) -> str:
+    """Its file in docs/images."""
+    return f"reproduce-{item}.png"
+
+
+def verdict_table(results: Results) -> str:
+    """All claims, a line each."""
+    rows = (f"| {each.claim} ({each.item}) *{each.rule}* | **{each.status}** | {each.figures} |"
+            for each in verdicts(results))  # fmt: skip
+    return "\n".join(["| claim | here | figures |", "| --- | --- | --- |", *rows])
+
+
+def time_told(results: Results) -> str:
+    """What the runs took, in hours of one core."""
+    if not results.every:
+        return "Not run."
+    filters = [each for each in results.every if not each.cell.classify or each.cell.variant in ("nlnl", "jnpl")]
+    whole = [each for each in results.every if each.cell.classify]
+    return (
+        f"{len(results.every)} runs took {hours(results.every)} hours of one core; the {len(whole)} of Table 1 "
+        f"{hours(whole)}, and the {len(filters)} that figures are drawn from {hours(filters)}, with the classifiers "
+        "that followed."
+    )
+
+
+def hours(of: Sequence[Result]) -> str:
+    """Of training."""
+    return f"{sum(each.get('seconds') or 0.0 for each in of) / 3600:.1f}"
+
+
+def main() -> None:
+    """Write the page and its pictures."""
+    results = results_of()
+    for item in FIGURES:
+        png, svg = draw.figure(results, item, IMAGES, image(item).removesuffix(".png"))
+        svg.unlink()  # the pages show PNG
+        print(png)
+    PAGE.write_text(page(results), "utf-8")
+    print(PAGE)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""Locks on files, which end with the process that holds them, however it ends; None of it on Windows."""
+
+from __future__ import annotations
+
+import errno
+from contextlib import suppress
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows: no lock
+    fcntl = None  # type: ignore[assignment]
+
+THERE = fcntl is not None
+_HELD = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
+
+
+def take(path: Path) -> IO[bytes] | None:
+    """The file, held by this process alone until it is closed; None if another has it."""
+    file = path.open("a+b")
+    if _refused(file, alone=True):
+        file.close()
+        return None
+    return file
+
+
+def join(path: Path) -> tuple[IO[bytes], bool]:
+    """The file, held together with all who join, and whether this process is the first of them."""
+    file = path.open("a+b")
+    first = not _refused(file, alone=True)
+    if fcntl is not None:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(file, fcntl.LOCK_SH)  # who has it alone only looks, and lets go at once
+    return file, first
+
+
+def is_held(path: Path, *, together: bool = False) -> bool:
+    """Whether a process holds the file, by `take` or (`together`) by `join`."""
+    try:
+        file = path.open("ab" if together else "rb")
+    except OSError:  # never made, or not ours to ask
+        return False
+    with file:
+        return _refused(file, alone=together)
+
+
+def _refused(file: IO[bytes], *, alone: bool) -> bool:
+    """Try to hold a file, alone or with others who look; a file system that knows no locks refuses nothing."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(file, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno in _HELD
+    return False

@@ -1,0 +1,138 @@
+"""`jnpl reproduce`."""
+
+# ruff: noqa: PLC0415 - imports inside commands keep `jnpl --help` quick
+# No `from __future__ import annotations`: typer reads the annotations of the commands at run time.
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jnpl.commands.bench import Address, EngineName, Gpus, Jobs
+from jnpl.errors import InputError
+
+if TYPE_CHECKING:
+    from jnpl.bench.engines import Engine
+    from jnpl.reproduce.cell import Cell
+    from jnpl.reproduce.results import Results
+
+
+def reproduce(
+    item: Annotated[
+        str, typer.Argument(help="fig1 to fig6, table1, table2, figures (all six) or all.", show_default=False)
+    ],
+    *,
+    scale: Annotated[
+        str, typer.Option(help="paper: as the paper, for GPUs; small: part of CIFAR-10, for two cores; tiny: to try.")
+    ] = "small",
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The folder for all of it; what is done there stays done.")
+    ] = Path("jnpl-reproduce"),
+    data_root: Annotated[
+        Path | None, typer.Option(help="Where named data sets lie. Default: JNPL_DATA, or a cache folder.")
+    ] = None,
+    jobs: Jobs = None,
+    engine: EngineName = "local",
+    address: Address = None,
+    gpus: Gpus = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="So many of every run. Default: 1; in table1 more, as the scale has it.")
+    ] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="table2: ImageNet weights of a ResNet-50, with torchvision's keys.")
+    ] = None,
+    only_draw: Annotated[bool, typer.Option("--only-draw", help="Train nothing: draw from the JSON there is.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Train at scale paper without a GPU all the same.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")] = False,
+) -> None:
+    """Make the paper's figures and tables again, and say which of its claims they bear out.
+
+    Writes PNG and SVG, tables as Markdown, CSV and LaTeX, index.html and reproduce.json to the folder, and a JSON for
+    each run to results/ in it. Killed at any moment, the same command goes on with what is left.
+    """
+    from jnpl.reproduce.items import names_of, plan
+    from jnpl.reproduce.results import load
+    from jnpl.reproduce.scales import SCALES
+
+    names = names_of(item)
+    if scale not in SCALES:
+        raise InputError(f"there is no scale {scale!r}; there are {', '.join(SCALES)}")
+
+    from jnpl.bench.engines import make_engine
+    from jnpl.reproduce.data import missing
+    from jnpl.reproduce.draw import draw
+
+    where = make_engine(engine, address, gpus)
+    absent = missing(SCALES[scale], data_root)
+    parts = [part for part in SCALES[scale].stands_for if part not in absent]
+    failed: dict[str, str] = {}
+    if not only_draw:
+        cells = plan(names, SCALES[scale], seeds, parts, weights)
+        _check(cells, yes, scale, data_root)
+        failed = _train(cells, out, jobs, data_root, where)
+    results = load(out / "results", scale, absent)
+    if only_draw and not results.every:
+        raise InputError(
+            f"there is no JSON of scale {scale} in {str(out / 'results')!r}: train first, without --only-draw"
+        )
+    written = draw(results, names, out)
+    _tell(results, names, out, [str(path) for path in written], failed, as_json)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _check(cells: "list[Cell]", yes: bool, scale: str, data_root: Path | None) -> None:
+    """Say what is wrong before anything is trained; data that are not there yet are fetched once, not by each cell."""
+    for cell in cells:
+        cell.recipe()
+    if scale == "paper" and not yes:
+        import torch
+
+        if not torch.cuda.is_available():
+            from jnpl.reproduce.cost import TERA, gpu_hours
+
+            raise InputError(
+                f"scale paper trains {len(cells)} runs of full length, about {gpu_hours(cells):,.0f} GPU-hours (their "
+                f"operations, at {TERA / 1e12:.0f} TFLOP/s sustained), and there is no GPU here: --scale small is for "
+                "two cores, --yes begins all the same"
+            )
+    if cells:
+        from jnpl.reproduce import data
+
+        data.load(cells[0], data_root)
+
+
+def _train(
+    cells: "list[Cell]", out: Path, jobs: int | None, data_root: Path | None, engine: "Engine"
+) -> dict[str, str]:
+    """Run what has no JSON yet, nor one that went on to a classifier; returns what failed, and why."""
+    from jnpl.bench.grid import run_cells
+
+    whole = (cell.model_copy(update={"classify": True}) for cell in cells)
+    done = [(out / "results" / f"{twin.name}.json").is_file() for twin in whole]
+    left = [cell for cell, there in zip(cells, done, strict=True) if cell.classify or not there]
+    return run_cells(
+        left, out / "results", out / "work", jobs, data_root, lambda line: typer.echo(f"jnpl: {line}", err=True),
+        module="jnpl.reproduce.run", engine=engine,
+    )  # fmt: skip
+
+
+def _tell(
+    results: "Results", names: tuple[str, ...], out: Path, written: list[str], failed: dict[str, str], as_json: bool
+) -> None:
+    from jnpl.reproduce.captions import needed
+    from jnpl.reproduce.claims import verdicts
+
+    own = [verdict for verdict in verdicts(results) if verdict.item in names]
+    if as_json:
+        told = [
+            {"claim": each.claim, "item": each.item, "status": each.status, "figures": each.figures} for each in own
+        ]
+        typer.echo(json.dumps({"out": str(out), "files": written, "failed": failed, "verdicts": told}))
+        return
+    for each in own:
+        typer.echo(f"{each.status}: {each.claim} {each.figures}")
+    for part in dict.fromkeys(part for name in names for part in needed(name)):
+        if part in results.missing:
+            typer.echo(f"not run: {results.missing[part]}")
+    typer.echo(f"to look at: {out / 'index.html'}")

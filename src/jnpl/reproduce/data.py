@@ -1,0 +1,100 @@
+"""The data of a cell: training samples with the paper's noise, their true labels beside them, and a test set."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jnpl import noise
+from jnpl.data import cifar
+from jnpl.data.opening import DATASETS, open_source
+from jnpl.data.source import InMemory, Labels, Source
+from jnpl.data.split import part
+from jnpl.errors import InputError
+from jnpl.reproduce.paper import DATA_NAMES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from jnpl.reproduce.cell import Cell
+    from jnpl.reproduce.scales import Scale
+
+_MAPS = {"cifar10": "cifar10", "cifar100": "cifar100", "digits": "cifar10"}  # digits by number: 3 <-> 5 for cat <-> dog
+
+
+def load(cell: Cell, root: Path | None) -> Source:
+    """Given and true labels, and the whole test set as `test`."""
+    # The held-out part depends on nothing but the recipe; digits are split by a seed, the same for all cells.
+    held_out = cell.recipe().data.val_size if cell.data.startswith("cifar") else 0
+    whole = open_source(cell.data, root=root, val_size=held_out)
+    if whole.test is None:
+        raise InputError(f"{cell.data} without its test set")
+    images, pixels = cell.size.images, cell.size.pixels
+    kept = whole if images is None else part(whole, np.arange(min(images, len(whole))))
+    source = replace(_at(kept, pixels), test=_at(whole.test, pixels), validation=whole.validation)
+    name = f"{cell.data}+{cell.noise}{cell.rate:g}"
+    return replace(source, name=name, labels=given_labels(source, cell))
+
+
+def given_labels(source: Source, cell: Cell) -> Labels:
+    """(N,) labels with the cell's noise, by its seed."""
+    if cell.noise == "none":
+        return source.labels
+    if source.true_labels is None:
+        raise InputError(f"the true labels of {source.name} are not known, and noise is made from them")
+    classes = len(source.class_names)
+    if cell.noise == "symm":
+        return noise.symmetric(source.true_labels, cell.rate, classes, cell.seed)
+    return noise.asymmetric(source.true_labels, cell.rate, _MAPS[cell.data], cell.seed, num_classes=classes)
+
+
+def first(source: Source, count: int | None) -> Source:
+    """The first samples of a test set; None: all."""
+    return source if count is None or count >= len(source) else part(source, np.arange(count))
+
+
+def missing(scale: Scale, root: Path | None) -> dict[str, str]:
+    """Data set of the paper -> that it is not there, and how to get it.
+
+    CIFAR-10 is fetched if need be, as by any other command; the others are not, and the items do without them.
+    """
+    told = {}
+    for name in ("cifar100", "clothing1m"):
+        try:
+            if name not in scale.stands_for:
+                told[name] = how_to_get(name, scale)
+            elif name == "cifar100":
+                cifar.load(name, root, download=False)
+            else:
+                open_source(name, root=root)
+        except InputError:  # noqa: PERF203 (each may be missing alone)
+            told[name] = how_to_get(name, scale)
+    return told
+
+
+def how_to_get(name: str, scale: Scale) -> str:
+    """One line for a data set that is not there."""
+    origin = next(known.origin for known in DATASETS if known.name == name)
+    if name not in scale.stands_for:
+        more = "; it is for --scale paper, and its authors give it" if name == "clothing1m" else ""
+        return f"{DATA_NAMES[name]} is not part of scale {scale.name}{more} ({origin})"
+    if name == "clothing1m":
+        told = "put it into DIR/clothing1m, --data-root DIR"
+        return f"Clothing1M is not there: ask its authors for it ({origin}) and {told}"
+    told = "put cifar-100-binary.tar.gz, or the folder in it, into DIR, --data-root DIR"
+    return f"The images of CIFAR-100 are not there: get the binary version ({origin}) and {told}"
+
+
+def _at(source: Source, pixels: int | None) -> Source:
+    """Images as they are, or half as wide: means of 2 x 2."""
+    if pixels is None or not isinstance(source.inputs, InMemory):
+        return source
+    values = source.inputs.values
+    if values.ndim != 4 or values.shape[1:3] == (pixels, pixels):
+        return source
+    if values.shape[1:3] != (2 * pixels, 2 * pixels):
+        raise InputError(f"{source.name} has images of {values.shape[1:3]} pixels, {2 * pixels} are halved")
+    means = values.reshape(len(values), pixels, 2, pixels, 2, -1).mean((2, 4), dtype=np.float32)
+    return replace(source, inputs=InMemory(means.round().astype(np.uint8)))

@@ -1,0 +1,74 @@
+"""From results to what people look at: figures, tables, index.html, and one JSON that says it all."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from jnpl._version import __version__
+from jnpl.files import make_folder, write_text
+from jnpl.reproduce import captions, page, style, tables
+from jnpl.reproduce.claims import verdicts
+from jnpl.reproduce.figures.confidence import figure1, figure2, figure6
+from jnpl.reproduce.figures.learning import figure3, figure4, figure5
+from jnpl.reproduce.items import ITEMS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+    from jnpl.reproduce.results import Results
+
+FIGURES: dict[str, Callable[[Results], Figure]] = {
+    "fig1": figure1, "fig2": figure2, "fig3": figure3, "fig4": figure4, "fig5": figure5, "fig6": figure6,
+}  # fmt: skip
+TABLES: dict[str, dict[str, Callable[[Results], str]]] = {
+    "table1": {"md": tables.markdown1, "csv": tables.csv1, "tex": tables.latex1},
+    "table2": {"md": tables.markdown2, "csv": tables.csv2, "tex": tables.latex2},
+}
+SUMMARY = "reproduce.json"
+
+
+def draw(results: Results, items: Sequence[str], out: Path) -> list[Path]:
+    """Write the items, index.html and reproduce.json to a folder; returns the files."""
+    make_folder(out)
+    written: list[Path] = []
+    for item in items:
+        written += figure(results, item, out) if item in FIGURES else table(results, item, out)
+    write_text(out / page.FILE, page.render(results, items, out))
+    write_text(out / SUMMARY, json.dumps(summary(results, items), indent=1) + "\n")
+    return [*written, out / page.FILE, out / SUMMARY]
+
+
+def figure(results: Results, item: str, out: Path, name: str | None = None) -> list[Path]:
+    """PNG and SVG of one figure."""
+    drawn = FIGURES[item](results)
+    style.foot(drawn, captions.foot(results, item))
+    return style.save(drawn, out, name or item)
+
+
+def table(results: Results, item: str, out: Path) -> list[Path]:
+    """Markdown, CSV and LaTeX of one table."""
+    paths = []
+    for kind, text in TABLES[item].items():
+        paths.append(out / f"{item}.{kind}")
+        write_text(paths[-1], text(results))
+    return paths
+
+
+def summary(results: Results, items: Sequence[str]) -> dict[str, Any]:
+    """Every cell with settings, seed, noise hash, version, time and figures; every claim with its verdict."""
+    kept = ("name", "cell", "recipe", "data", "seed", "classify", "noise_sha256", "versions", "commit")
+    cells = []
+    for each in results.every:
+        figures = {key: value for key, value in each.told["results"].items() if not key.startswith("curve")}
+        cells.append({**{key: each.told.get(key) for key in kept}, "results": figures, "current": each.is_current})
+    return {
+        "version": __version__, "scale": results.scale.name, "what": results.scale.what, "missing": results.missing,
+        "items": [ITEMS[item]._asdict() for item in items],
+        "verdicts": [asdict(verdict) for verdict in verdicts(results)],
+        "cells": cells,
+    }  # fmt: skip

@@ -1,0 +1,1 @@
+"""The six figures: results in, PNG and SVG out."""

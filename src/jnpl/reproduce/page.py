@@ -1,0 +1,83 @@
+"""index.html: all items on one page that opens anywhere, with its pictures inside."""
+
+from __future__ import annotations
+
+import base64
+from importlib import resources
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from jnpl._version import __version__
+from jnpl.reproduce import tables
+from jnpl.reproduce.captions import Caption, caption
+from jnpl.reproduce.claims import verdicts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from jnpl.reproduce.results import Results
+
+FILE = "index.html"
+_MARKDOWN = {"table1": tables.markdown1, "table2": tables.markdown2}
+
+
+class Block(NamedTuple):
+    """A table, or a line of text between tables."""
+
+    text: str
+    head: list[str]
+    rows: list[list[str]]
+
+
+def render(results: Results, items: Sequence[str], folder: Path) -> str:
+    """The page of items whose pictures lie in `folder`."""
+    environment = Environment(
+        loader=PackageLoader("jnpl.reproduce", ""), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    style = (resources.files("jnpl.reproduce") / "page.css").read_text("utf-8")
+    shown = [_item(results, item, folder) for item in items]
+    page = environment.get_template("page.html.j2").render(
+        items=shown, verdicts=[each for each in verdicts(results) if each.item in items], scale=results.scale,
+        style=Markup(style),  # noqa: S704 - our own file
+        version=__version__, runs=len(results.every), stale=results.stale, commits=results.commits(),
+        time=in_words(results.seconds()),
+    )  # fmt: skip
+    return page.strip() + "\n"
+
+
+def in_words(seconds: float) -> str:
+    """Time for people.
+
+    >>> in_words(90), in_words(7200)
+    ('2 minutes', '2.0 hours')
+    """
+    return f"{seconds / 60:.0f} minutes" if seconds < 6000 else f"{seconds / 3600:.1f} hours"
+
+
+def _item(results: Results, item: str, folder: Path) -> dict[str, Any]:
+    told: Caption = caption(results, item)
+    picture = folder / f"{item}.png"
+    encoded = base64.b64encode(picture.read_bytes()).decode() if picture.is_file() and item not in _MARKDOWN else None
+    blocks_here = blocks(_MARKDOWN[item](results)) if item in _MARKDOWN else []
+    return {"name": item, "caption": told, "picture": encoded, "blocks": blocks_here}
+
+
+def blocks(markdown: str) -> list[Block]:
+    """The tables and lines of a Markdown text of ours.
+
+    >>> blocks("A line.\\n\\n| a | b |\\n| --- | --- |\\n| 1 | 2 |\\n")
+    [Block(text='A line.', head=[], rows=[]), Block(text='', head=['a', 'b'], rows=[['1', '2']])]
+    """
+    found = []
+    for part in markdown.strip().split("\n\n"):
+        lines = part.splitlines()
+        if not lines[0].startswith("|"):
+            found.append(Block(part.replace("**", ""), [], []))
+            continue
+        head, _, *rows = ([cell.strip() for cell in line.strip("|").split(" | ")] for line in lines)
+        found.append(Block("", head, rows))
+    return found

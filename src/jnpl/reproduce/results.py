@@ -1,0 +1,133 @@
+"""Results: the JSON of cells, by what the paper calls them."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from jnpl.errors import InputError
+from jnpl.reproduce.cell import Cell
+from jnpl.reproduce.scales import SCALES, Scale
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from jnpl.reproduce.paper import Setting
+
+FILTER = {"nl": "NL", "selnl": "SelNL", "selpl": "SelPL", "train": "train"}
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a cell's JSON says; current if today's settings of the cell are those that it was made with."""
+
+    cell: Cell
+    told: dict[str, Any]
+    is_current: bool
+
+    def get(self, figure: str) -> float | None:
+        """A figure of its results, None where it does not exist."""
+        value = self.told["results"].get(figure)
+        return None if value is None else float(value)
+
+    def stage(self, name: str | None = None) -> dict[str, Any]:
+        """The facts of a stage of the filter; None: of the last."""
+        stages = {key: each for key, each in self.told["stages"].items() if not key.startswith("pseudo")}
+        facts: dict[str, Any] = stages[list(stages)[-1] if name is None else name]
+        return facts
+
+    def curve(self) -> list[float]:
+        """Test accuracy of the filter after every epoch."""
+        length = sum(count for _, count in self.borders())
+        return list(self.told["results"]["curve"][:length])
+
+    def borders(self) -> list[tuple[str, int]]:
+        """Stages of the filter and their epochs."""
+        return [(name, count) for name, count in self.told["results"]["curve_stages"] if not name.startswith("pseudo")]
+
+
+@dataclass
+class Results:
+    """All cells of a scale; `part` below is a data set of the paper, whatever stands for it."""
+
+    scale: Scale
+    every: Sequence[Result]
+    missing: dict[str, str] = field(default_factory=dict)  # data set of the paper -> why not, and how to get it
+
+    def of(
+        self, variant: str, setting: Setting | None, part: str = "cifar10", *, classify: bool = False
+    ) -> list[Result]:
+        """One a seed, in their order; `classify`: only those that went on to a classifier."""
+        noise, rate = setting or ("none", 0.0)
+        data = self.scale.stands_for.get(part)
+        found: dict[int, Result] = {}
+        for each in self.every:
+            cell = each.cell
+            if (cell.variant, cell.data, cell.noise, cell.rate) != (variant, data, noise, rate):
+                continue
+            if classify and not cell.classify:
+                continue
+            best = found.get(cell.seed)
+            if best is None or _rank(each) > _rank(best):
+                found[cell.seed] = each
+        return [found[seed] for seed in sorted(found)]
+
+    def first(self, variant: str, setting: Setting, part: str = "cifar10") -> Result | None:
+        """Of the first seed there is."""
+        found = self.of(variant, setting, part)
+        return found[0] if found else None
+
+    def mean(self, variant: str, setting: Setting, figure: str, part: str = "cifar10") -> float | None:
+        """Over seeds, of a figure of the filter."""
+        known = [value for each in self.of(variant, setting, part) if (value := each.get(figure)) is not None]
+        return statistics.fmean(known) if known else None
+
+    def curve(self, variant: str, setting: Setting) -> list[float]:
+        """Test accuracy of the filter after every epoch, the mean over seeds; empty if there is none."""
+        curves = [each.curve() for each in self.of(variant, setting)]
+        return [statistics.fmean(values) for values in zip(*curves, strict=False)] if curves else []
+
+    @property
+    def stale(self) -> int:
+        """Cells that were made with other settings than today's."""
+        return sum(not each.is_current for each in self.every)
+
+    def commits(self) -> list[str]:
+        """Of the program that made them."""
+        return sorted({str(each.told.get("commit", "unknown")) for each in self.every})
+
+    def seconds(self) -> float:
+        """Of training, all in all."""
+        return sum(each.get("seconds") or 0.0 for each in self.every)
+
+
+def _rank(result: Result) -> tuple[bool, bool]:
+    """Today's settings before others; the whole run before its filter alone."""
+    return result.is_current, result.cell.classify
+
+
+def _readable(result: Result) -> None:
+    """Whatever is missing shows here."""
+    result.curve()
+    result.stage()
+
+
+def load(folder: Path, scale: str, missing: dict[str, str] | None = None) -> Results:
+    """All cells of a scale in a folder, which may be empty or not there."""
+    found = []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            told = json.loads(path.read_text("utf-8"))
+            cell = Cell.model_validate(told["cell"])
+            result = Result(cell, told, told["name"] == cell.name)
+            _readable(result)
+        except (OSError, ValueError, LookupError, TypeError, ValidationError) as error:
+            raise InputError(f"{str(path)!r} is not the JSON of a cell: {type(error).__name__}") from error
+        if result.cell.scale == scale:
+            found.append(result)
+    return Results(SCALES[scale], found, missing or {})

@@ -1,0 +1,185 @@
+"""One cell: `python -m jnpl.reproduce.run CELL.json --results DIR [--data-root DIR]`; at its end it writes its JSON."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import math
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from importlib import metadata
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from jnpl import __version__, metrics
+from jnpl.errors import InputError
+from jnpl.files import write_text
+from jnpl.findings import Findings
+from jnpl.interrupt import Interrupted
+from jnpl.methods.registry import METHODS
+from jnpl.phases import second_part
+from jnpl.progress import Reporter
+from jnpl.reproduce import data
+from jnpl.reproduce.cell import Cell
+from jnpl.reproduce.paper import CAT
+from jnpl.reproduce.stages import Stages
+from jnpl.run import Every, find
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jnpl.data.source import Source
+
+FORMAT = "jnpl reproduce 1"
+EVERY = Every(epochs=None, seconds=20.0)  # by the clock: see `Stages`
+_PSEUDO = "pseudo"
+
+
+def run_cell(cell: Cell, folder: Path, root: Path | None, every: Every = EVERY) -> dict[str, Any]:
+    """Train a cell in `folder`/run, or go on with it, and return what its JSON says."""
+    source, recipe = data.load(cell, root), cell.recipe()
+    if source.test is None:
+        raise InputError(f"{source.name} has no test set")
+    few = data.first(source.test, cell.size.curve_images)
+    cat = CAT if cell.data in ("cifar10", "digits") else None
+    stages = Stages(folder / "stages.json", source, source.test, cell.seed, cat=cat)
+    stumbled, told = None, None
+    try:
+        told = find(
+            replace(source, test=few), recipe, folder / "run", seed=cell.seed, every=every, strict=False,
+            report=Reporter(), classify=cell.classify, observe=stages,
+        )  # fmt: skip
+    except InputError as error:  # no label is kept, say: what the filter found stands all the same
+        if not _filtered(cell, stages.read()):
+            raise
+        stumbled = str(error)
+    results = {**_results(folder / "run", source, stages.read(), told), "second_part": stumbled}
+    facts: dict[str, Any] = _plain({
+        "format": FORMAT, "name": cell.name, "cell": cell.model_dump(mode="json"), **cell.resolved(),
+        "data": {**cell.resolved()["data"], **_data_facts(source, few)},
+        "noise_sha256": hashlib.sha256(source.labels.astype("<i8").tobytes()).hexdigest(),
+        "versions": _versions(), "commit": _commit(), "results": results, "stages": stages.read(),
+    })  # fmt: skip
+    return facts
+
+
+def _filtered(cell: Cell, stages: dict[str, Any]) -> bool:
+    """Whether a second part was to come, and all stages before it are done."""
+    method = METHODS[cell.recipe().method.name]
+    comes = cell.classify and second_part(cell.recipe(), method) is not None
+    return comes and {stage.name for stage in method.stages} <= set(stages)
+
+
+def _results(run: Path, source: Source, stages: dict[str, Any], told: dict[str, Any] | None) -> dict[str, Any]:
+    """Accuracy after every epoch and after the last, AP of the filter by both definitions, seconds."""
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text("utf-8").splitlines()]
+    # A run of one stage does not name it in its log.
+    names = [str(line.get("stage") or next(iter(stages))) for line in lines]
+    results: dict[str, Any] = {
+        "curve": [round(line["test_accuracy"], 4) for line in lines],
+        "curve_stages": [[name, len(list(same))] for name, same in groupby(names)],
+        "test_accuracy": None, "filter_test_accuracy": None, "ap": None, "ap_clean": None,
+        "seconds": None if told is None else round(told["seconds"], 1),
+    }  # fmt: skip
+    filters = [name for name in stages if not name.startswith(_PSEUDO)]
+    results["filter_test_accuracy"] = stages[filters[-1]]["test_accuracy"]
+    if told is not None:
+        chosen = "last_test_accuracy" in told  # by validation data: not the last epoch's
+        results["test_accuracy"] = told["test_accuracy"] if chosen else stages[names[-1]]["test_accuracy"]
+    if source.true_labels is not None and (source.true_labels != source.labels).any():
+        quality = Findings.load(run).label_quality
+        known = ~np.isnan(quality)
+        wrong = (source.true_labels != source.labels)[known]
+        results["ap"] = metrics.average_precision(quality[known], wrong)
+        results["ap_clean"] = metrics.average_precision_clean(quality[known], wrong)
+    return results
+
+
+def _data_facts(source: Source, few: Source) -> dict[str, Any]:
+    """What came of the data settings."""
+    wrong = None if source.true_labels is None else float((source.labels != source.true_labels).mean())
+    return {
+        "samples": len(source), "classes": len(source.class_names), "realised_rate": wrong,
+        "test_samples": len(source.test or few), "curve_test_samples": len(few),
+    }  # fmt: skip
+
+
+def _plain(facts: Any) -> Any:
+    """As JSON has it: nan, where a figure does not exist, is null."""
+    if isinstance(facts, dict):
+        return {key: _plain(value) for key, value in facts.items()}
+    if isinstance(facts, list):
+        return [_plain(value) for value in facts]
+    return None if isinstance(facts, float) and math.isnan(facts) else facts
+
+
+def _versions() -> dict[str, str]:
+    found = {"jnpl": __version__, "python": platform.python_version()}
+    return found | {name: metadata.version(name) for name in ("torch", "numpy", "scikit-learn")}
+
+
+def _commit() -> str:
+    """Of the working copy that the package is in, if it is in one."""
+    top = Path(__file__).parents[3]
+    if not (top / ".git").exists():
+        return "unknown"
+    command = ["git", "-C", str(top), "describe", "--always", "--dirty"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"  # noqa: S603
+    except OSError:
+        return "unknown"
+
+
+def as_json(facts: dict[str, Any]) -> str:
+    """One line for each entry and each stage: short, and still to be read."""
+    parts = []
+    for key, value in facts.items():
+        if key == "stages":
+            each = ",\n".join(f"  {json.dumps(name)}: {_short(stage)}" for name, stage in value.items())
+            parts.append(f' "stages": {{\n{each}\n }}')
+        else:
+            parts.append(f" {json.dumps(key)}: {_short(value)}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _short(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Exit code 0 done, 2 wrong input, 128 + signal interrupted."""
+    parser = argparse.ArgumentParser(prog="python -m jnpl.reproduce.run", description=__doc__)
+    parser.add_argument("cell", type=Path, help="JSON of a cell")
+    parser.add_argument("--results", type=Path, required=True, help="where {name}.json goes")
+    parser.add_argument("--data-root", type=Path)
+    given = parser.parse_args(args)
+    if hasattr(os, "nice"):
+        os.nice(5)
+    cell = Cell.model_validate_json(given.cell.read_text("utf-8"))
+    if cell.scale != "paper":
+        torch.set_num_threads(1)
+    folder = given.cell.parent
+    try:
+        told = run_cell(cell, folder, given.data_root)
+    except InputError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 2
+    except Interrupted as stop:
+        return stop.code
+    write_text(given.results / f"{cell.name}.json", as_json(told))
+    shutil.rmtree(folder / "run", ignore_errors=True)
+    (folder / "stages.json").unlink(missing_ok=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+"""What is noted of a filter at the end of each stage: where right and wrong labels lie, and how well they part."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from jnpl import metrics
+from jnpl.data.prepare import prepare
+from jnpl.files import write_text
+from jnpl.train import accuracy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from jnpl.data.feed import Feed
+    from jnpl.data.source import Labels, Source
+    from jnpl.session import Session
+
+Floats: TypeAlias = npt.NDArray[np.floating[Any]]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+BINS = 20
+MOST = 400  # points of each kind
+_STEPS = 1000  # a coordinate is kept in thousandths
+
+
+class Stages:
+    """An observer: writes the facts of a stage to a file at its last epoch, so that a run that resumes has them.
+
+    The run must save itself by the clock (`Every(epochs=None)`): then what it goes on from lies before its last look.
+    """
+
+    def __init__(self, path: Path, source: Source, test: Source, seed: int, *, cat: int | None) -> None:
+        self.path, self.source, self.test, self.seed, self.cat = path, source, test, seed, cat
+        self._whole: Feed | None = None
+
+    def read(self) -> dict[str, Any]:
+        """Stage -> facts, of those that are done."""
+        return dict(json.loads(self.path.read_text("utf-8"))) if self.path.is_file() else {}
+
+    def __call__(self, session: Session) -> None:
+        """Note the end of a stage."""
+        phase = session.phase
+        if session.progress.epoch + 1 < phase.plan.epochs:
+            return
+        told: dict[str, Any] = {"epoch": session.progress.total + 1, "test_accuracy": self._accuracy(session)}
+        if not phase.pseudo:  # pseudo-labels change no verdict
+            told |= facts(session.books.ledger.mean_probs(), self.source, self.seed, self.cat)
+        write_text(self.path, json.dumps({**self.read(), phase.name: told}) + "\n")
+
+    def _accuracy(self, session: Session) -> float:
+        """On the whole test set, the mean over networks."""
+        feed = session.feeds.test
+        if feed is None or len(feed.labels) == len(self.test):
+            return float(session.lines[-1].get("test_accuracy", np.nan))
+        if self._whole is None:
+            engine = session.recipe.engine
+            values = prepare(self.test, session.recipe.data.size, memory_limit=engine.memory_limit, workers=0)
+            self._whole = replace(feed, prepared=values, labels=self.test.labels)
+        with session.learner.evaluated():
+            each = accuracy(session.method, self._whole, session.fabric)
+        return sum(each.values()) / len(each)
+
+
+def facts(probs: Floats, source: Source, seed: int, cat: int | None) -> dict[str, Any]:
+    """Of mean predictions (N, C): histograms and points of p_y, AP; the same of the samples given the label `cat`."""
+    if source.true_labels is None:
+        return {}
+    seen = ~np.isnan(probs).any(axis=1)
+    given, wrong = source.labels[seen], (source.labels != source.true_labels)[seen]
+    own, other = coordinates(probs[seen], given)
+    told = _group(own, other, wrong, np.random.default_rng([seed, 0]))
+    if cat is not None and (given == cat).any():
+        here = given == cat
+        told["cat"] = _group(own[here], other[here], wrong[here], np.random.default_rng([seed, 1]))
+    return told
+
+
+def coordinates(probs: Floats, labels: Labels) -> tuple[Floats, Floats]:
+    """(N, C), (N,) -> p_y (N,), and the largest of the others (N,).
+
+    >>> coordinates(np.array([[0.25, 0.5, 0.25]]), np.array([0]))
+    (array([0.25]), array([0.5]))
+    """
+    rows = np.arange(len(labels))
+    others = np.array(probs, np.float64)
+    own = others[rows, labels]
+    others[rows, labels] = -np.inf
+    return own, others.max(axis=1)
+
+
+def _group(own: Floats, other: Floats, wrong: Mask, generator: np.random.Generator) -> dict[str, Any]:
+    told: dict[str, Any] = {"samples": len(own)}
+    for name, score in (
+        ("ap", metrics.average_precision), ("ap_clean", metrics.average_precision_clean), ("auc", metrics.roc_auc),
+    ):  # fmt: skip
+        value = score(own, wrong)
+        told[name] = None if np.isnan(value) else round(value, 5)
+    for name, mask in (("clean", ~wrong), ("noisy", wrong)):
+        at = np.flatnonzero(mask)
+        few = np.sort(generator.choice(at, MOST, replace=False)) if len(at) > MOST else at
+        told[name] = {
+            "histogram": np.histogram(own[mask], BINS, (0, 1))[0].tolist(),
+            "mean": round(float(own[mask].mean()), 5) if len(at) else None,
+            "p_y": _thousandths(own[few]),
+            "p_other": _thousandths(other[few]),
+        }
+    return told
+
+
+def _thousandths(values: Floats) -> list[int]:
+    whole: list[int] = np.rint(np.clip(values, 0, 1) * _STEPS).astype(int).tolist()
+    return whole

@@ -1,0 +1,115 @@
+"""Cells, variants, items: what a run is made from, and that nothing is trained twice."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from jnpl.config import load_recipe
+from jnpl.errors import InputError
+from jnpl.reproduce import variants
+from jnpl.reproduce.cell import Cell
+from jnpl.reproduce.items import ITEMS, cells_of, names_of, plan
+from jnpl.reproduce.paper import METHODS, SETTINGS, TABLE1, TABLE2, printed
+from jnpl.reproduce.scales import SCALES
+from jnpl.reproduce.variants import PL_PLUS, recipe_of
+
+SYMM60 = {"data": "cifar10", "noise": "symm", "rate": 0.6, "seed": 1, "scale": "small"}
+
+
+def test_a_name_hangs_on_what_the_cell_resolves_to(monkeypatch):
+    cell = Cell(variant="jnpl", **SYMM60)
+    before = cell.name
+    assert before.startswith("jnpl-filter-cifar10-symm60-1-")
+    others = [{"seed": 2}, {"rate": 0.4}, {"classify": True}, {"noise": "asymm"}, {"variant": "nl-plus"}]
+    names = {cell.model_copy(update=change).name for change in others}
+    assert before not in names
+    assert len(names) == len(others)
+    monkeypatch.setattr(variants, "SMALL", variants.SMALL._replace(filter_lr=0.123))
+    assert cell.name != before
+    monkeypatch.undo()
+    assert Cell.model_validate_json(cell.model_dump_json()).name == before
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"variant": "jnpl-n7"}, "there is no variant 'jnpl-n7'"),
+        ({"rate": 0.0}, "a rate above 0 goes with symm and asymm"),
+        ({"data": "digits"}, "scale small has cifar10, cifar100, got 'digits'"),
+        ({"scale": "huge"}, "paper"),
+    ],
+)
+def test_wrong_cells_are_refused(change, told):
+    with pytest.raises(ValidationError, match=told):
+        Cell(**{"variant": "jnpl", **SYMM60, **change})
+
+
+def test_the_papers_recipes_are_untouched_at_its_scale():
+    for variant, recipe in (("jnpl", "paper"), ("nlnl", "nlnl"), ("ce", "ce"), ("co-teaching", "co-teaching"),
+                            ("jocor", "jocor"), ("nfl-rce", "nfl-rce"), ("nce-rce", "nce-rce")):  # fmt: skip
+        for data in ("cifar10", "cifar100"):
+            assert recipe_of(variant, data, "paper") == load_recipe(f"{recipe}-{data}")
+    plus, paper = recipe_of("nl-plus", "cifar10", "paper"), load_recipe("paper-cifar10")
+    assert plus.method.pl_weight == 0
+    assert plus == load_recipe("paper-cifar10", ["method.pl_weight=0.0"])
+    assert [recipe_of(variant, "cifar10", "paper").method.n for variant in PL_PLUS] == [-1, 0, 1, 2, 3]
+    assert paper.method.n == 3
+
+
+@pytest.mark.parametrize("scale", ["small", "tiny"])
+def test_at_other_scales_nl_and_nl_plus_are_treated_alike(scale):
+    data = SCALES[scale].stands_for["cifar10"]
+    nlnl, jnpl, plus = (recipe_of(variant, data, scale) for variant in ("nlnl", "jnpl", "nl-plus"))
+    stages = [nlnl.plan(name) for name in ("nl", "selnl", "selpl")]
+    assert {each.lr for each in stages} == {jnpl.train.lr, plus.train.lr}
+    assert sum(each.epochs for each in stages) == jnpl.train.epochs == plus.train.epochs
+    fall = sum(each.epochs for each in stages[:2]) + stages[2].milestones[0]
+    assert fall == jnpl.train.milestones[0] == round(0.8 * jnpl.train.epochs)
+    for recipe in (jnpl, plus):
+        assert recipe.method.complements == nlnl.method.complements == "exhaustive"
+        assert recipe.method.class_weight == nlnl.method.class_weight
+        assert recipe.method.gamma_rise is None  # the paper's NL+ from the first step
+        assert recipe.method.guard == 0
+    assert plus.method == jnpl.method.model_copy(update={"pl_weight": 0.0})
+    assert len({recipe_of(name, data, scale).model_dump_json() for name in METHODS}) == len(METHODS)
+
+
+def test_a_variant_of_table_2_is_for_clothing1m_and_asks_for_weights():
+    with pytest.raises(InputError, match="--weights FILE"):
+        recipe_of("jnpl", "clothing1m", "paper")
+    assert recipe_of("jnpl", "clothing1m", "paper", "r50.safetensors").weights == "r50.safetensors"
+    with pytest.raises(InputError, match="scale small has no pencil"):
+        recipe_of("pencil", "cifar10", "small")
+
+
+def test_items_share_their_cells():
+    scale, parts = SCALES["small"], ["cifar10"]
+    counts = {name: len(cells_of(name, scale, None, parts)) for name in ITEMS}
+    assert counts == {"fig1": 2, "fig2": 6, "fig3": 5, "fig4": 3, "fig5": 16, "fig6": 2, "table1": 96, "table2": 0}
+    figures = plan(names_of("figures"), scale, None, parts)
+    assert len(figures) == len({cell.name for cell in figures}) == 24
+    everything = plan(names_of("all"), scale, None, parts)
+    # Table 1's NLNL and JNPL are those of the figures: NL+ four times and four N remain.
+    assert [cell.variant for cell in everything if not cell.classify].count("nl-plus") == 4
+    assert len(everything) == 96 + 8
+    seeds = [cell.seed for cell in everything]
+    assert seeds == sorted(seeds)
+    both = plan(["fig5"], scale, None, ["cifar10", "cifar100"])
+    assert len(both) == 32
+    assert len(plan(["fig4"], scale, 3, parts)) == 9
+    table2 = plan(["table2"], SCALES["paper"], None, ["clothing1m"], "r50.safetensors")
+    assert [cell.variant for cell in table2] == list(TABLE2)
+
+
+def test_unknown_items_are_refused():
+    with pytest.raises(InputError, match="there is no item 'fig7'; there are fig1, fig2"):
+        names_of("fig7")
+
+
+def test_the_papers_table_is_whole():
+    for rows in TABLE1.values():
+        assert list(rows) == [name for name in METHODS if name != "fast"]
+        assert {len(row) for row in rows.values()} == {len(SETTINGS)}
+    assert printed("cifar100", "jnpl", ("asymm", 0.4)) == 59.51
+    assert printed("cifar10", "fast", ("asymm", 0.4)) is None

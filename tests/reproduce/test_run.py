@@ -1,0 +1,241 @@
+"""Cells that train, at scale tiny: what they note against plain arithmetic, and that a kill loses nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from jnpl._noise_maps import CIFAR100_SUPERCLASS
+from jnpl.config import parse_recipe
+from jnpl.data.opening import open_source
+from jnpl.errors import InputError
+from jnpl.reproduce import data, run, variants
+from jnpl.reproduce.cell import Cell
+from jnpl.reproduce.scales import SCALES
+from jnpl.reproduce.stages import MOST, Stages, coordinates, facts
+from jnpl.run import Every
+
+TINY = {"data": "digits", "noise": "symm", "rate": 0.6, "seed": 1, "scale": "tiny"}
+LONG = 30  # epochs, so that a process cannot end before it is stopped
+ALWAYS = Every(epochs=None, seconds=0.0)  # a checkpoint every step
+
+
+@pytest.fixture(autouse=True)
+def _threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def timeless(told):
+    """All but what another run of the same cell may change."""
+    results = {key: value for key, value in told["results"].items() if key != "seconds"}
+    return {**told, "results": results}
+
+
+def test_a_cell_says_what_it_was_made_from(tmp_path):
+    cell = Cell(variant="nlnl", **TINY)
+    told = run.run_cell(cell, tmp_path, None)
+    source = data.load(cell, None)
+    assert len(source) == 600
+    assert told["noise_sha256"] == hashlib.sha256(source.labels.astype("<i8").tobytes()).hexdigest()
+    assert told["data"]["realised_rate"] == pytest.approx(0.6, abs=0.01)
+    assert (told["cell"], told["seed"], told["name"]) == (cell.model_dump(), 1, cell.name)
+    assert parse_recipe({**told["recipe"], "engine": {}}).method == cell.recipe().method
+    plans = [cell.recipe().plan(name).epochs for name in ("nl", "selnl", "selpl")]
+    results = told["results"]
+    assert results["curve_stages"] == [["nl", plans[0]], ["selnl", plans[1]], ["selpl", plans[2]]]
+    assert len(results["curve"]) == sum(plans)
+    ends = np.cumsum(plans)
+    for (name, stage), end in zip(told["stages"].items(), ends, strict=True):
+        assert (name, stage["epoch"]) == (results["curve_stages"][list(ends).index(end)][0], end)
+        assert stage["test_accuracy"] == pytest.approx(results["curve"][end - 1], abs=1e-4)
+        assert sum(stage["clean"]["histogram"]) + sum(stage["noisy"]["histogram"]) == 600
+        assert sum(stage["cat"]["clean"]["histogram"]) == ((source.labels == 3) & (source.true_labels == 3)).sum()
+    assert results["ap"] == pytest.approx(told["stages"]["selpl"]["ap"], abs=1e-4)
+    assert results["ap_clean"] == pytest.approx(told["stages"]["selpl"]["ap_clean"], abs=1e-4)
+    assert results["test_accuracy"] == told["stages"]["selpl"]["test_accuracy"]
+    assert {"torch", "numpy", "jnpl"} <= set(told["versions"])
+    assert results["seconds"] > 0
+    assert len(run.as_json(told)) < 60_000
+
+
+def test_stage_facts_against_plain_loops():
+    generator = np.random.default_rng(0)
+    source = data.load(Cell(variant="nlnl", **{**TINY, "noise": "asymm", "rate": 0.4}), None)
+    probs = generator.dirichlet(np.ones(10), len(source))
+    told = facts(probs, source, seed=1, cat=3)
+    own = [probs[at, label] for at, label in enumerate(source.labels)]
+    other = [max(p for k, p in enumerate(row) if k != y) for row, y in zip(probs, source.labels, strict=True)]
+    wrong = source.labels != source.true_labels
+    assert told["ap"] == pytest.approx(average_precision_score(wrong, -np.array(own)), abs=1e-5)
+    assert told["ap_clean"] == pytest.approx(average_precision_score(~wrong, own), abs=1e-5)
+    assert told["auc"] == pytest.approx(roc_auc_score(~wrong, own), abs=1e-5)
+    bins = [0] * 20
+    for p, is_wrong in zip(own, wrong, strict=True):
+        if is_wrong:
+            bins[min(int(p * 20), 19)] += 1
+    assert told["noisy"]["histogram"] == bins
+    assert told["clean"]["mean"] == pytest.approx(
+        np.mean([p for p, w in zip(own, wrong, strict=True) if not w]), abs=1e-5
+    )
+    assert len(told["clean"]["p_y"]) == MOST < (~wrong).sum()  # no more than so many points
+    assert len(told["noisy"]["p_y"]) == wrong.sum() < MOST
+    pairs = {(round(1000 * a), round(1000 * b)) for a, b in zip(own, other, strict=True)}
+    kept = zip(told["clean"]["p_y"], told["clean"]["p_other"], strict=True)
+    assert sum(pair in pairs for pair in kept) >= MOST - 2  # halves may round either way
+    assert told["cat"]["samples"] == (source.labels == 3).sum()
+    assert facts(probs, source, seed=1, cat=3) == told
+    np.testing.assert_allclose(coordinates(probs, source.labels)[1], other)
+
+
+def test_a_run_that_is_killed_after_a_stage_goes_on_with_its_facts(tmp_path, monkeypatch):
+    cell = Cell(variant="nlnl", **TINY)
+    whole = run.run_cell(cell, tmp_path / "whole", None)
+    look = Stages.__call__
+
+    def killed(self, session):
+        look(self, session)
+        if session.phase.name == "selnl" and session.progress.epoch == 1:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Stages, "__call__", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run.run_cell(cell, tmp_path / "cut", None, ALWAYS)
+    assert list(json.loads((tmp_path / "cut/stages.json").read_text())) == ["nl"]
+    assert any((tmp_path / "cut/run/checkpoint").iterdir())
+    assert timeless(run.run_cell(cell, tmp_path / "cut", None, ALWAYS)) == timeless(whole)
+
+
+def test_a_process_that_is_stopped_goes_on(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(variants, "TINY", variants.TINY._replace(filter_epochs=LONG))
+    cell = Cell(variant="nl-plus", **TINY)
+    (tmp_path / "cell.json").write_text(cell.model_dump_json())
+    script = (
+        "import sys; from jnpl.reproduce import run, variants; "
+        f"variants.TINY = variants.TINY._replace(filter_epochs={LONG}); sys.exit(run.main(sys.argv[1:]))"
+    )
+    args = [str(tmp_path / "cell.json"), "--results", str(tmp_path)]
+    process = subprocess.Popen([sys.executable, "-c", script, *args])
+    log = tmp_path / "run/metrics.jsonl"
+    try:
+        limit = time.monotonic() + 120
+        while not (log.is_file() and log.stat().st_size) and process.poll() is None and time.monotonic() < limit:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 128 + signal.SIGTERM
+    finally:
+        process.kill()
+    assert not (tmp_path / f"{cell.name}.json").exists()
+    done = len(log.read_text().splitlines())
+    assert 0 < done < LONG
+    capsys.readouterr()
+    assert run.main(args) == 0
+    assert "going on from epoch" in capsys.readouterr().err
+    told = json.loads((tmp_path / f"{cell.name}.json").read_text())
+    assert len(told["results"]["curve"]) == LONG
+    assert not (tmp_path / "run").exists()
+    assert not (tmp_path / "stages.json").exists()
+
+
+def test_a_classifier_follows_and_is_tested_after_its_last_epoch(tmp_path):
+    cell = Cell(variant="jnpl", **{**TINY, "rate": 0.2}, classify=True)
+    told = run.run_cell(cell, tmp_path, None)
+    names = [name for name, _ in told["results"]["curve_stages"]]
+    assert names == ["train", "pseudo"]
+    assert list(told["stages"]) == names
+    assert "ap" not in told["stages"]["pseudo"]
+    assert told["results"]["test_accuracy"] == told["stages"]["pseudo"]["test_accuracy"]
+    assert told["results"]["filter_test_accuracy"] == told["stages"]["train"]["test_accuracy"]
+    assert told["results"]["second_part"] is None
+
+
+def test_a_filter_that_keeps_nothing_is_told_and_not_lost(tmp_path, monkeypatch):
+    def nothing(*_args, **_options):
+        raise InputError("no label was kept")
+
+    monkeypatch.setattr("jnpl.pseudo.targets", nothing)
+    told = run.run_cell(Cell(variant="jnpl", **TINY, classify=True), tmp_path, None)
+    assert told["results"]["second_part"] == "no label was kept"
+    assert told["results"]["test_accuracy"] is None
+    assert told["results"]["ap"] is not None
+    assert list(told["stages"]) == ["train"]
+
+
+def test_the_last_epoch_is_tested_on_all_images(tmp_path, monkeypatch):
+    scale = SCALES["tiny"]
+    few = type(scale)(**{**vars(scale), "curve_images": 50})
+    monkeypatch.setitem(SCALES, "tiny", few)
+    told = run.run_cell(Cell(variant="ce", **TINY), tmp_path, None)
+    assert (told["data"]["curve_test_samples"], told["data"]["test_samples"]) == (50, 397)
+    accuracy = told["results"]["test_accuracy"]
+    assert accuracy * 397 == pytest.approx(round(accuracy * 397), abs=1e-6)
+    assert told["results"]["curve"][-1] * 50 == pytest.approx(round(told["results"]["curve"][-1] * 50), abs=1e-6)
+
+
+def test_wrong_input_of_a_process_is_one_line(tmp_path, capsys):
+    cell = Cell(variant="jnpl", **{**TINY, "data": "cifar10", "scale": "small"})
+    (tmp_path / "cell.json").write_text(cell.model_dump_json())
+    (root := tmp_path / "data/cifar-10-batches-bin").mkdir(parents=True)
+    (root / "test_batch.bin").write_bytes(b"")
+    assert run.main([str(tmp_path / "cell.json"), "--results", str(tmp_path), "--data-root", str(root.parent)]) == 2
+    assert capsys.readouterr().err.startswith("InputError: CIFAR-10 is incomplete")
+
+
+def test_the_noise_is_the_papers():
+    whole = open_source("digits")
+    symm = data.load(Cell(variant="ce", **TINY), None)
+    assert (symm.true_labels == whole.labels[:600]).all()
+    asymm = data.load(Cell(variant="ce", **{**TINY, "noise": "asymm", "rate": 0.4}), None)
+    moved = asymm.labels != asymm.true_labels
+    assert set(asymm.true_labels[moved]) == {9, 2, 4, 3, 5}
+    assert set(zip(asymm.true_labels[moved], asymm.labels[moved], strict=True)) == {
+        (9, 1),
+        (2, 0),
+        (4, 7),
+        (3, 5),
+        (5, 3),
+    }
+
+
+def test_cifar100_runs_the_same_code(tmp_path, monkeypatch):
+    generator = np.random.default_rng(0)
+    (folder := tmp_path / "data/cifar-100-binary").mkdir(parents=True)
+    for name, each in (("train.bin", 5), ("test.bin", 1)):
+        fine = np.tile(np.arange(100, dtype=np.uint8), each)
+        records = generator.integers(256, size=(len(fine), 2 + 3 * 32 * 32), dtype=np.uint8)
+        records[:, 0], records[:, 1] = 0, fine
+        (folder / name).write_bytes(records.tobytes())
+    assert "cifar100" not in data.missing(SCALES["small"], folder.parent)
+    monkeypatch.setattr(variants, "SMALL", variants.SMALL._replace(filter_epochs=3, classify_epochs=1))
+    cell = Cell(variant="nlnl", data="cifar100", noise="asymm", rate=0.4, seed=1, scale="small", classify=True)
+    told = run.run_cell(cell, tmp_path, folder.parent)
+    assert (told["data"]["classes"], told["data"]["samples"]) == (100, 500)
+    assert told["data"]["realised_rate"] == pytest.approx(0.4)
+    assert "cat" not in told["stages"]["nl"]
+    source = data.load(cell, folder.parent)
+    assert source.inputs.values.shape[1:] == (16, 16, 3)
+    moved = source.labels != source.true_labels
+    groups = np.array(CIFAR100_SUPERCLASS)
+    assert (groups[source.labels[moved]] == groups[source.true_labels[moved]]).all()
+
+
+def test_missing_data_say_how_to_get_them(tmp_path):
+    told = data.missing(SCALES["small"], tmp_path)
+    assert "cifar-100-binary.tar.gz" in told["cifar100"]
+    assert "https://" in told["cifar100"]
+    assert "is not part of scale small" in told["clothing1m"]
+    told = data.missing(SCALES["paper"], tmp_path)
+    assert "ask its authors" in told["clothing1m"]
+    assert "not part of scale tiny" in data.missing(SCALES["tiny"], tmp_path)["cifar100"]
