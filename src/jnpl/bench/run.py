@@ -7,20 +7,18 @@ import hashlib
 import json
 import math
 import os
-import platform
 import shutil
-import subprocess
 import sys
 from dataclasses import replace
-from importlib import import_module, metadata
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from jnpl import __version__, checkpoint, metrics
-from jnpl.bench import crossval, data
+from jnpl import checkpoint, metrics
+from jnpl.bench import crossval, data, provenance
 from jnpl.bench.cell import Cell
 from jnpl.bench.observer import Observer
 from jnpl.bench.rows import CROSS_VALIDATED, ROWS, recipe_of
@@ -51,7 +49,8 @@ def run_cell(cell: Cell, work: Path, root: Path | None) -> dict[str, Any]:
     if test is None:
         raise InputError(f"{source.name} has no test set")
     same = {
-        "cell": cell.model_dump(mode="json"), "settings": recipe.model_dump(mode="json"), "versions": _versions()
+        "cell": cell.model_dump(mode="json"), "settings": recipe.model_dump(mode="json"),
+        "versions": provenance.versions()
     }  # fmt: skip
     commits = _open(work, {**same, "data": source.fingerprint()})
     final: Path | None
@@ -66,7 +65,7 @@ def run_cell(cell: Cell, work: Path, root: Path | None) -> dict[str, Any]:
     if told.get("filter_test_accuracy", 0.0) is None:  # the filter is the classifier
         told["filter_test_accuracy"] = told["test_accuracy"]
     wrong = source.labels != data.true_labels(source)
-    facts: dict[str, Any] = _plain({
+    facts: dict[str, Any] = provenance.plain({
         **same, "settings": recipe.model_dump(mode="json", exclude={"engine"}), "commit": ", ".join(commits),
         "device": _device(recipe), "samples": len(source), "test_samples": len(test),
         "noise_sha256": hashlib.sha256(source.labels.astype("<i8").tobytes()).hexdigest(),
@@ -97,7 +96,7 @@ def _open(work: Path, same: dict[str, Any]) -> list[str]:
         shutil.rmtree(work, ignore_errors=True)
         before = {}
     make_folder(work)
-    commits = list(dict.fromkeys([*before.get("commits", []), _commit()]))
+    commits = list(dict.fromkeys([*before.get("commits", []), provenance.commit()]))
     write_text(file, json.dumps({"same": same, "commits": commits}, indent=1) + "\n")
     return commits
 
@@ -155,37 +154,6 @@ def _epochs(folder: Path) -> int | None:
         return 0
     state, _ = checkpoint.load(RunFolder(folder).checkpoints)
     return 0 if state is None else int(state.facts["before"]) + int(state.facts["epoch"])
-
-
-def _plain(facts: Any) -> Any:
-    """As JSON has it: nan, where a figure does not exist, is null."""
-    if isinstance(facts, dict):
-        return {key: _plain(value) for key, value in facts.items()}
-    if isinstance(facts, list):
-        return [_plain(value) for value in facts]
-    return None if isinstance(facts, float) and math.isnan(facts) else facts
-
-
-def _versions() -> dict[str, str]:
-    found = {"jnpl": __version__, "python": platform.python_version()}
-    for name in ("torch", "numpy", "scikit-learn", "cleanlab"):
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:  # noqa: PERF203 - each may be missing alone
-            continue
-    return found
-
-
-def _commit() -> str:
-    """Of the working copy that the package is in, if it is in one."""
-    top = Path(__file__).parents[3]
-    if not (top / ".git").exists():
-        return "unknown"
-    command = ["git", "-C", str(top), "describe", "--always", "--dirty"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"  # noqa: S603
-    except OSError:
-        return "unknown"
 
 
 def main(args: list[str] | None = None) -> int:

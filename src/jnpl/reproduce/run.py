@@ -5,14 +5,10 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import math
 import os
-import platform
 import shutil
-import subprocess
 import sys
 from dataclasses import replace
-from importlib import metadata
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from jnpl import __version__, metrics
+from jnpl import metrics
+from jnpl.bench import provenance
 from jnpl.errors import InputError
 from jnpl.files import write_text
 from jnpl.findings import Findings
@@ -63,11 +60,11 @@ def run_cell(cell: Cell, folder: Path, root: Path | None, every: Every = EVERY) 
             raise
         stumbled = str(error)
     results = {**_results(folder / "run", source, stages.read(), told), "second_part": stumbled}
-    facts: dict[str, Any] = _plain({
+    facts: dict[str, Any] = provenance.plain({
         "format": FORMAT, "name": cell.name, "cell": cell.model_dump(mode="json"), **cell.resolved(),
         "data": {**cell.resolved()["data"], **_data_facts(source, few)},
         "noise_sha256": hashlib.sha256(source.labels.astype("<i8").tobytes()).hexdigest(),
-        "versions": _versions(), "commit": _commit(), "results": results, "stages": stages.read(),
+        "versions": provenance.versions(), "commit": provenance.commit(), "results": results, "stages": stages.read(),
     })  # fmt: skip
     return facts
 
@@ -111,32 +108,6 @@ def _data_facts(source: Source, few: Source) -> dict[str, Any]:
         "samples": len(source), "classes": len(source.class_names), "realised_rate": wrong,
         "test_samples": len(source.test or few), "curve_test_samples": len(few),
     }  # fmt: skip
-
-
-def _plain(facts: Any) -> Any:
-    """As JSON has it: nan, where a figure does not exist, is null."""
-    if isinstance(facts, dict):
-        return {key: _plain(value) for key, value in facts.items()}
-    if isinstance(facts, list):
-        return [_plain(value) for value in facts]
-    return None if isinstance(facts, float) and math.isnan(facts) else facts
-
-
-def _versions() -> dict[str, str]:
-    found = {"jnpl": __version__, "python": platform.python_version()}
-    return found | {name: metadata.version(name) for name in ("torch", "numpy", "scikit-learn")}
-
-
-def _commit() -> str:
-    """Of the working copy that the package is in, if it is in one."""
-    top = Path(__file__).parents[3]
-    if not (top / ".git").exists():
-        return "unknown"
-    command = ["git", "-C", str(top), "describe", "--always", "--dirty"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"  # noqa: S603
-    except OSError:
-        return "unknown"
 
 
 def as_json(facts: dict[str, Any]) -> str:
