@@ -40,6 +40,12 @@ def test_a_finished_find_goes_on_to_train_as_if_at_once(tmp_path):
     assert json.loads((tmp_path / "two steps" / "run.json").read_text())["status"] == "finished"
 
 
+def test_the_second_part_is_free_until_it_has_begun(tmp_path):
+    run(tmp_path / "run", "pseudo.stretch=2.0")
+    told = run(tmp_path / "run", "pseudo.stretch=1.0", classify=True)
+    assert told["epochs"] == 3 + 3
+
+
 def test_a_find_that_never_saves_has_nothing_to_go_on_from(tmp_path):
     run(tmp_path / "run", every=Every(seconds=None))
     with pytest.raises(InputError, match=r"holds a run with no second part \(jnpl find\); name another folder"):

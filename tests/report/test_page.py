@@ -170,6 +170,15 @@ def test_what_was_not_compared_is_not_said_to_differ(make_run):
     assert "not compared" not in words
 
 
+def test_labels_that_were_kept_aside_may_be_wrong_too(make_run):
+    results = {"results": {"test_accuracy": 0.8}}
+    aside = {"held_out": [{"id": 1, "label": "a"}]}
+    assert "never trained on, whose labels may be wrong too" in told(make_run("doubt", data=aside, run=results))
+    known = told(make_run("known", data={**aside, "true_labels": True}, run=results))
+    assert "never trained on" in known
+    assert "may be wrong too" not in known
+
+
 def test_many_classes_have_pairs_in_place_of_the_matrix(make_run):
     text = page.write(make_run(samples=2000, classes=31)).read_text("utf-8")
     assert '<table class="heat' not in text
