@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 EXTRAS ?= dev
 
-.PHONY: help demo test lint types unit format bench clean
+.PHONY: help demo test lint types unit slow format bench clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -36,7 +36,10 @@ types: .venv/.installed  ## mypy --strict
 	@$(BIN)/python -m mypy
 
 unit: .venv/.ray  ## tests and doctests, warnings are errors (ARGS="-k nl_plus")
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -q $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow or ray" $(ARGS)
+
+slow: .venv/.installed  ## the tests that `make test` leaves out: minutes of training, compilers, all examples
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "slow and not ray" $(ARGS)
 
 format: .venv/.installed  ## let ruff rewrite what it can
 	@$(BIN)/python -m ruff check --fix .

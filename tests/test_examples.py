@@ -25,8 +25,9 @@ def test_no_example_is_forgotten():
     assert sorted(path.stem for path in FOLDER.glob("*.py")) == sorted(EXAMPLES)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "sklearn_pipeline" else name for name in EXAMPLES]
+)
 def test_an_example_runs(name, tmp_path):
     library, least = EXAMPLES[name]
     if library is not None and importlib.util.find_spec(library) is None:
