@@ -7,6 +7,7 @@ cp runs/small/results/*.json benchmarks/results/reproduce/small/
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,11 +43,9 @@ def results_of(folder: Path = RESULTS) -> Results:
 
 def page(results: Results) -> str:
     """The text of docs/reproduction.md."""
-    paper = SCALES["paper"]
-    hours_of = {item: gpu_hours(plan(names_of(item), paper, None, ["cifar10", "cifar100"])) for item in GROUPS}
-    parts = {f"hours_{item}": f"{hours:,.0f}" for item, hours in hours_of.items()}
-    parts |= {"tera": f"{TERA / 1e12:.0f}", "scale": results.scale.what, "verdicts": verdict_table(results),
-              "time": time_told(results)}  # fmt: skip
+    parts = {
+        **paper_hours(), "scale": results.scale.what, "verdicts": verdict_table(results), "time": time_told(results),
+    }  # fmt: skip
     for item in ITEMS:
         told = caption(results, item)
         shown = f"![{told.title}](images/{image(item)})" if item in FIGURES else _TABLES[item](results).strip()
@@ -54,6 +53,14 @@ def page(results: Results) -> str:
         paragraph = f"{run}**The paper:** {told.claim} **Here:** {told.seen} **{told.agrees}**"
         parts[item] = f"## {told.title}\n\n{paragraph}\n\n{shown}\n\n{told.scale} `{told.command}`"
     return TEMPLATE.read_text("utf-8").format(**parts)
+
+
+@cache
+def paper_hours() -> dict[str, str]:
+    """What the paper's scale costs, by estimate."""
+    plans = {item: plan(names_of(item), SCALES["paper"], None, ["cifar10", "cifar100"]) for item in GROUPS}
+    told = {f"hours_{item}": f"{gpu_hours(cells):,.0f}" for item, cells in plans.items()}
+    return {**told, "tera": f"{TERA / 1e12:.0f}"}
 
 
 def image(item: str) -> str:

@@ -193,7 +193,7 @@ def test_what_another_version_left_is_begun_anew(tmp_path, monkeypatch, change, 
     assert figures(run_cell(cell, tmp_path / "run", None)) == figures(whole)
     assert trained == []  # it was finished
     if change == "version":
-        monkeypatch.setattr("jnpl.bench.provenance.__version__", "9.9.9")
+        monkeypatch.setattr("jnpl.provenance.__version__", "9.9.9")
     else:
         for file in (tmp_path / "run" / "notes").iterdir():
             file.unlink()

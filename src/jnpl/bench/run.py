@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from jnpl import checkpoint, metrics
-from jnpl.bench import crossval, data, provenance
+from jnpl import checkpoint, metrics, provenance
+from jnpl.bench import crossval, data
 from jnpl.bench.cell import Cell
 from jnpl.bench.observer import Observer
 from jnpl.bench.rows import CROSS_VALIDATED, ROWS, recipe_of

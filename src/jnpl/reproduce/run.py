@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from jnpl import metrics
-from jnpl.bench import provenance
+from jnpl import metrics, provenance
 from jnpl.errors import InputError
 from jnpl.files import write_text
 from jnpl.findings import Findings

@@ -41,7 +41,8 @@ SCALES: dict[str, Scale] = {
         "small", {"cifar10": "cifar10", "cifar100": "cifar100"}, images=5_000, pixels=16, curve_images=2_000,
         more_seeds={("symm", 0.4): 3, ("asymm", 0.4): 3},
         what="Scale small: the first 5,000 training images at 16 pixels, resnet8 (78,042 weights for ten classes), "
-        "batches of 64, flips and no crops. All nine complements at once, and NL, SelNL, SelPL, NL+ and JNPL at one "
+        "batches of 64, flips, and crops after two pixels of padding (the paper: four of 32). All nine complements at "
+        "once, and NL, SelNL, SelPL, NL+ and JNPL at one "
         f"learning rate, {SMALL.filter_lr:g}, a tenth of it after {SMALL.fall} of {SMALL.filter_epochs} epochs (NLNL: "
         f"{SMALL.filter_epochs // 3} a stage); PL+ begins after a third of them. Classifiers have "
         f"{SMALL.classify_epochs} epochs.",

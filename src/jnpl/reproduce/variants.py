@@ -54,7 +54,7 @@ class Plan(NamedTuple):
     pl_start: float  # departure: share of the epochs before PL+, which ruins a network that knows nothing yet
     classify_epochs: int  # of the rivals, and of each step with pseudo-labels
     fast_epochs: int
-    padding: int = 0  # of fast; the others have no crops
+    padding: int = 0  # before random crops; the paper has 4 for 32 pixels
 
     @property
     def fall(self) -> int:
@@ -103,7 +103,13 @@ def _rival(plan: Plan, method: dict[str, Any], **own: Any) -> dict[str, Any]:
 
 
 def _settings(plan: Plan, method: dict[str, Any], train: dict[str, Any], **own: Any) -> dict[str, Any]:
-    return {"model": plan.model, "data": {"padding": 0, "std": plan.std}, "train": train, "method": method, **own}
+    return {
+        "model": plan.model,
+        "data": {"padding": plan.padding, "std": plan.std},
+        "train": train,
+        "method": method,
+        **own,
+    }
 
 
 def _classifier(plan: Plan) -> dict[str, Any]:

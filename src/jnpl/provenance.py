@@ -25,7 +25,7 @@ def versions() -> dict[str, str]:
 
 def commit() -> str:
     """Of the working copy that the package is in, if it is in one."""
-    top = Path(__file__).parents[3]
+    top = Path(__file__).parents[2]
     if not (top / ".git").exists():
         return "unknown"
     command = ["git", "-C", str(top), "describe", "--always", "--dirty"]
