@@ -7,17 +7,9 @@ import subprocess
 import sys
 
 import pytest
-
-from jnpl.cli import main
+from command import jnpl
 
 TINY = ("--data", "iris", "--epochs", "2", "--seeds", "1", "--batch-size", "32", "--rows", "gce")
-
-
-def jnpl(capsys, *args):
-    with pytest.raises(SystemExit) as stop:
-        main(list(args))
-    told = capsys.readouterr()
-    return stop.value.code, told.out, told.err
 
 
 def test_a_grid_ends_with_a_table_and_is_not_run_twice(capsys, tmp_path):

@@ -215,10 +215,16 @@ def test_the_files_of_a_run_are_never_written_over(run, tmp_path, form, name):
 
 def test_other_files_in_a_run_and_such_names_elsewhere(told, tmp_path):
     told("vectors", "--to", "torchscript", "-o", "vectors/model.pt")
+    assert (tmp_path / "vectors" / "model.pt").stat().st_size > 0
     (tmp_path / "run.json").write_text("[1]")  # somebody's own
     told("vectors", "--to", "json", "-o", "findings.json")
+    assert json.loads((tmp_path / "findings.json").read_text("utf-8"))
     told("vectors", "--to", "csv", "-o", "findings.csv")
+    table = (tmp_path / "findings.csv").read_bytes()
+    (tmp_path / "findings.csv").write_text("old")
     told("vectors", "--to", "csv", "-o", "findings.csv", "--overwrite")
+    assert (tmp_path / "findings.csv").read_bytes() == table
+    assert (tmp_path / "run.json").read_text() == "[1]"
 
 
 def test_a_data_set_may_take_the_place_of_an_earlier_one(told, run, tmp_path):

@@ -110,14 +110,17 @@ def test_labels_from_corrupt(run, tmp_path):
     assert {"ap", "ap_clean", "relabel_accuracy"} <= set(json.loads(out))
 
 
-def test_an_image_folder_with_a_broken_file(run, refused, tmp_path):
+def photos(root, each):
+    """Cats and dogs, one of them broken."""
     for label in ("cat", "dog"):
-        (tmp_path / "data" / label).mkdir(parents=True)
-        for number in range(3):
-            Image.fromarray(np.full((20, 30, 3), 40 * number, np.uint8)).save(
-                tmp_path / "data" / label / f"{number}.png"
-            )
-    (tmp_path / "data" / "cat" / "1.png").write_bytes(b"GIF89a")
+        (root / label).mkdir(parents=True)
+        for number in range(each):
+            Image.fromarray(np.full((20, 30, 3), 40 * number, np.uint8)).save(root / label / f"{number}.png")
+    (root / "cat" / "1.png").write_bytes(b"GIF89a")
+
+
+def test_an_image_folder_with_a_broken_file(run, refused, tmp_path):
+    photos(tmp_path / "data", 3)
     code, out, err = run("find", "data", "-o", "run", *FAST, "--json")
     assert code == 0, err
     assert set(json.loads(out)) == PINNED | {"unreadable"}
@@ -261,13 +264,7 @@ def test_held_out_data_and_test_data(run, refused, toy, tmp_path):
 
 
 def test_a_refused_command_leaves_a_run_as_it_was(run, refused, tmp_path):
-    for label in ("cat", "dog"):
-        (tmp_path / "data" / label).mkdir(parents=True)
-        for number in range(4):
-            Image.fromarray(np.full((20, 30, 3), 40 * number, np.uint8)).save(
-                tmp_path / "data" / label / f"{number}.png"
-            )
-    (tmp_path / "data" / "cat" / "1.png").write_bytes(b"GIF89a")
+    photos(tmp_path / "data", 4)
     code, _, err = run("find", "data", "-o", "run", *FAST)
     assert code == 0, err
     before = (tmp_path / "run" / "run.json").read_bytes()

@@ -8,15 +8,7 @@ import sys
 
 import pytest
 import torch
-
-from jnpl.cli import main
-
-
-def jnpl(capsys, *args):
-    with pytest.raises(SystemExit) as stop:
-        main(list(args))
-    told = capsys.readouterr()
-    return stop.value.code, told.out, told.err
+from command import jnpl
 
 
 def test_a_figure_end_to_end_and_not_twice(capsys, tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import math
@@ -11,7 +10,6 @@ import shutil
 import sys
 from dataclasses import replace
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +20,7 @@ from jnpl.bench import crossval, data
 from jnpl.bench.cell import Cell
 from jnpl.bench.observer import Observer
 from jnpl.bench.rows import CROSS_VALIDATED, ROWS, recipe_of
+from jnpl.cell_process import Told, run_as_process
 from jnpl.errors import InputError
 from jnpl.files import make_folder, write_text
 from jnpl.findings import Findings
@@ -32,6 +31,9 @@ from jnpl.run_folder import RunFolder
 from jnpl.saved import SavedModel
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from jnpl.config import Recipe
     from jnpl.data.source import Source
 
@@ -156,27 +158,18 @@ def _epochs(folder: Path) -> int | None:
     return 0 if state is None else int(state.facts["before"]) + int(state.facts["epoch"])
 
 
-def main(args: list[str] | None = None) -> int:
+def main(args: Sequence[str] | None = None) -> int:
     """Exit code 0 done, 2 wrong input, 128 + signal interrupted."""
-    parser = argparse.ArgumentParser(prog="python -m jnpl.bench.run", description=__doc__)
-    parser.add_argument("cell", type=Path, help="JSON of a cell")
-    parser.add_argument("--results", type=Path, required=True, help="where {name}.json goes")
-    parser.add_argument("--data-root", type=Path)
-    given = parser.parse_args(args)
-    if hasattr(os, "nice"):
-        os.nice(5)
-    cell = Cell.model_validate_json(given.cell.read_text("utf-8"))
-    work = given.cell.parent / "run"
-    try:
-        told = run_cell(cell, work, given.data_root)
-    except InputError as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return 2
-    except Interrupted as stop:
-        return stop.code
-    write_text(given.results / f"{cell.name}.json", json.dumps(told, indent=1) + "\n")
-    shutil.rmtree(work, ignore_errors=True)
-    return 0
+    return run_as_process("jnpl.bench.run", __doc__, _told, _clean, args)
+
+
+def _told(path: Path, root: Path | None) -> Told:
+    cell = Cell.model_validate_json(path.read_text("utf-8"))
+    return Told(cell.name, json.dumps(run_cell(cell, path.parent / "run", root), indent=1) + "\n")
+
+
+def _clean(folder: Path) -> None:
+    shutil.rmtree(folder / "run", ignore_errors=True)
 
 
 if __name__ == "__main__":

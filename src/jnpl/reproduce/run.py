@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
-import os
 import shutil
 import sys
 from dataclasses import replace
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from jnpl import metrics, provenance
+from jnpl.cell_process import Told, run_as_process
 from jnpl.errors import InputError
-from jnpl.files import write_text
 from jnpl.findings import Findings
-from jnpl.interrupt import Interrupted
 from jnpl.methods.registry import METHODS
 from jnpl.phases import second_part
 from jnpl.progress import Reporter
@@ -32,6 +28,7 @@ from jnpl.run import Every, find
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from jnpl.data.source import Source
 
@@ -127,28 +124,19 @@ def _short(value: Any) -> str:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Exit code 0 done, 2 wrong input, 128 + signal interrupted."""
-    parser = argparse.ArgumentParser(prog="python -m jnpl.reproduce.run", description=__doc__)
-    parser.add_argument("cell", type=Path, help="JSON of a cell")
-    parser.add_argument("--results", type=Path, required=True, help="where {name}.json goes")
-    parser.add_argument("--data-root", type=Path)
-    given = parser.parse_args(args)
-    if hasattr(os, "nice"):
-        os.nice(5)
-    cell = Cell.model_validate_json(given.cell.read_text("utf-8"))
+    return run_as_process("jnpl.reproduce.run", __doc__, _told, _clean, args)
+
+
+def _told(path: Path, root: Path | None) -> Told:
+    cell = Cell.model_validate_json(path.read_text("utf-8"))
     if cell.scale != "paper":
         torch.set_num_threads(1)
-    folder = given.cell.parent
-    try:
-        told = run_cell(cell, folder, given.data_root)
-    except InputError as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return 2
-    except Interrupted as stop:
-        return stop.code
-    write_text(given.results / f"{cell.name}.json", as_json(told))
+    return Told(cell.name, as_json(run_cell(cell, path.parent, root)))
+
+
+def _clean(folder: Path) -> None:
     shutil.rmtree(folder / "run", ignore_errors=True)
     (folder / "stages.json").unlink(missing_ok=True)
-    return 0
 
 
 if __name__ == "__main__":

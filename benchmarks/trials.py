@@ -1,0 +1,91 @@
+"""The short trials by which the schedule of scale `small` was found; docs/reproduction.md has their figures.
+
+    python benchmarks/trials.py --data DIR                 # all of trials.jsonl, hours of one core
+    python benchmarks/trials.py --data DIR --only "nl+ lr.02"
+
+A line of trials.jsonl is a name, a recipe and a noise. Images 35,000 on at 16 pixels, seed 0, 2,000 test images. AP
+counts wrong labels as positive. A trial whose predictions are of one class is stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from jnpl import metrics
+from jnpl.bench import data
+from jnpl.bench.cell import Cell
+from jnpl.config import parse_recipe
+from jnpl.progress import Reporter
+from jnpl.run import Every, find
+
+if TYPE_CHECKING:
+    from jnpl.session import Session
+
+TRIALS = Path(__file__).with_name("trials.jsonl")
+EVERY = 5  # epochs between two lines
+
+
+class CollapsedError(Exception):
+    """All is one class."""
+
+
+def trial(name: str, recipe: dict[str, Any], kind: str, rate: float, root: Path, n: int = 5_000) -> None:
+    """One run; a line every few epochs."""
+    cell = Cell.model_validate({
+        "row": "ce", "data": "cifar10", "start": 35_000, "images": n, "test_images": 2_000, "pixels": 16,
+        "noise": kind, "rate": rate, "epochs": 1, "seed": 0,
+    })  # fmt: skip
+    source = data.load(cell, root)
+    wrong = source.labels != data.true_labels(source)
+
+    def see(session: Session) -> None:
+        epoch, line, ledger = session.progress.total + 1, session.lines[-1], session.books.ledger
+        if epoch % EVERY and session.progress.epoch + 1 < session.phase.plan.epochs and epoch > 2:
+            return
+        newest = ledger.newest().argmax(1)
+        top = np.bincount(newest, minlength=10).max() / len(newest)
+        quality = ledger.quality(source.labels)
+        ap, learnt = metrics.average_precision(quality, wrong), quality[wrong].mean()
+        told = f"AP {ap:.3f}, accuracy {line['test_accuracy']:.3f}, p_y of wrong labels {learnt:.2f}, largest {top:.2f}"
+        print(f"{name}, {kind} {rate:g}, {session.phase.name} epoch {epoch}: {told}", flush=True)
+        if top > 0.9 and epoch >= 2:
+            raise CollapsedError
+
+    settings = {
+        "model": "resnet8", "data": {"padding": 0, "std": "data"}, "engine": {"accelerator": "cpu", "workers": 0},
+        **recipe,
+    }  # fmt: skip
+    report = Reporter()
+    report.quiet(True)
+    with TemporaryDirectory() as place:
+        try:
+            find(source, parse_recipe(settings), Path(place) / "run", seed=0, every=Every(seconds=None), strict=True,
+                 report=report, observe=see)  # fmt: skip
+        except CollapsedError:
+            print(f"{name}: one class, stopped", flush=True)
+
+
+def main() -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder with CIFAR-10's binary version")
+    parser.add_argument("--only", help="the trials of this name")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    for text in TRIALS.read_text("utf-8").splitlines():
+        asked = json.loads(text)
+        if args.only in (None, asked["name"]):
+            trial(**asked, root=args.data)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
