@@ -18,7 +18,7 @@ from typing import Any
 from jnpl.bench import table
 from jnpl.bench.cell import CIFAR, Cell
 from jnpl.bench.grid import run_cells
-from jnpl.bench.rows import ABLATIONS, ROWS, TABLE
+from jnpl.bench.rows import ABLATIONS, CROPS, ROWS, SECOND_PARTS, TABLE
 from jnpl.errors import InputError
 from jnpl.interrupt import Interrupted
 
@@ -29,8 +29,9 @@ Noises = list[tuple[str, float]]
 DECISIVE: Noises = [("symm", 0.2), ("symm", 0.4), ("symm", 0.6), ("symm", 0.8), ("asymm", 0.2), ("asymm", 0.4)]
 BREADTH: Noises = [("symm", 0.2), ("symm", 0.4), ("symm", 0.6), ("asymm", 0.2), ("asymm", 0.4),
                    ("instance", 0.2), ("instance", 0.4)]  # fmt: skip
-SMALL_ROWS = ("ce", "cleanlab", "gce", "nlnl", "jnpl-paper", "fast")
-MARKS = ("ce-clean", "ce-augmented", "fast-flip")  # the upper mark, and what crops alone do: in one setting
+NOISES: Noises = [("asymm", 0.1), ("asymm", 0.3), ("instance", 0.2), ("instance", 0.4)]
+SMALL_ROWS = ("ce", "cleanlab", "gce", "nlnl", "jnpl-paper", "co-teaching", "fast")
+MARKS = ("ce-clean", "ce-augmented", "fast-flip", *CROPS)  # the upper mark, and what crops alone do: in one setting
 MARKED = "symm", 0.4
 BOTH = ("ce", "fast-filter", "fast-no-weights", "fast-sampled", "fast-no-average", "fast-history", "fast-network")
 
@@ -45,7 +46,7 @@ def decisive(seeds: tuple[int, ...]) -> list[Cell]:
         Cell(row=row, data=data, noise=noise, rate=rate, seed=seed, **same)
         for seed in seeds
         for data, noise, rate in settings
-        for row in TABLE
+        for row in (*TABLE, *CROPS)
         if row not in MARKS or (noise, rate) == MARKED
     ]
 
@@ -64,7 +65,7 @@ def breadth(seeds: tuple[int, ...]) -> list[Cell]:
         Cell(row=row, data=data, noise=noise, rate=rate, net="mlp", epochs=60, batch_size=32, seed=seed)
         for seed in seeds
         for data in ("digits", "wine", "breast-cancer")
-        for noise, rate in BREADTH
+        for noise, rate in (*BREADTH, *([("symm", 0.8)] if data == "digits" else []))  # of 3 classes that is no noise
         for row in SMALL_ROWS
     ]
     same: dict[str, Any] = {
@@ -74,15 +75,28 @@ def breadth(seeds: tuple[int, ...]) -> list[Cell]:
     return tables + [Cell(row=row, seed=seed, **same) for seed in seeds[:1] for row in ("ce", "fast")]
 
 
-def ablation(_seeds: tuple[int, ...]) -> list[Cell]:
-    """What each part of fast is worth: seed 0 and other images than those of the table; and digits."""
+def noises(seeds: tuple[int, ...]) -> list[Cell]:
+    """The noises that are not in the decisive table, on 10,000 images: the rankings alone, one seed."""
     same: dict[str, Any] = {
-        "data": "cifar10", "start": 35_000, "images": 5_000, "test_images": 1_000, "pixels": 16, "net": "resnet8",
+        "data": "cifar10", "images": 10_000, "test_images": 1_000, "pixels": 16, "net": "resnet8", "epochs": 30,
+    }  # fmt: skip
+    return [
+        Cell(row=row, noise=noise, rate=rate, seed=seed, **same)
+        for seed in seeds[:1]
+        for noise, rate in NOISES
+        for row in ("ce", "gce", "fast-filter")
+    ]
+
+
+def ablation(_seeds: tuple[int, ...]) -> list[Cell]:
+    """What each part of fast is worth: seed 0 and other images than those of the table, no test image; and digits."""
+    same: dict[str, Any] = {
+        "data": "cifar10", "start": 35_000, "images": 5_000, "test_images": 5_000, "pixels": 16, "net": "resnet8",
         "epochs": 30,
     }  # fmt: skip
     cells = [
         Cell(row=row, noise=noise, rate=0.4, seed=0, **same)
-        for noise, rows in (("symm", ("ce", *ABLATIONS)), ("asymm", BOTH))
+        for noise, rows in (("symm", ("ce", *ABLATIONS, "fast", *SECOND_PARTS)), ("asymm", BOTH))
         for row in rows
     ]
     digits = [
@@ -102,7 +116,9 @@ def cost(_seeds: tuple[int, ...]) -> list[Cell]:
     return [Cell(row=row, seed=seed, **same) for seed in (4, 5, 6) for row in ("ce", "fast-filter", "cleanlab")]
 
 
-SUITES = {"decisive": decisive, "full": full, "breadth": breadth, "ablation": ablation, "cost": cost}
+SUITES = {
+    "decisive": decisive, "full": full, "cost": cost, "noises": noises, "breadth": breadth, "ablation": ablation,
+}  # fmt: skip
 
 
 def main() -> int:

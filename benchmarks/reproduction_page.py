@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jnpl.reproduce import draw, tables
-from jnpl.reproduce.captions import caption, counted
+from jnpl.reproduce.captions import caption, used
 from jnpl.reproduce.claims import verdicts
 from jnpl.reproduce.cost import TERA, gpu_hours
 from jnpl.reproduce.data import how_to_get
@@ -29,7 +29,6 @@ HERE = Path(__file__).parent
 RESULTS, TEMPLATE = HERE / "results" / "reproduce" / "small", HERE / "reproduction.md.in"
 PAGE, IMAGES = HERE.parent / "docs/reproduction.md", HERE.parent / "docs/images"
 SCALE = "small"
-_TABLES = {"table1": tables.markdown1, "table2": tables.markdown2}
 
 
 def results_of(folder: Path = RESULTS) -> Results:
@@ -48,8 +47,8 @@ def page(results: Results) -> str:
     }  # fmt: skip
     for item in ITEMS:
         told = caption(results, item)
-        shown = f"![{told.title}](images/{image(item)})" if item in FIGURES else _TABLES[item](results).strip()
-        run = "" if counted(results, item)[0] else "**Not run.** "
+        shown = f"![{told.title}](images/{image(item)})" if item in FIGURES else tables.MARKDOWN[item](results).strip()
+        run = "" if used(results, item) else "**Not run.** "
         paragraph = f"{run}**The paper:** {told.claim} **Here:** {told.seen} **{told.agrees}**"
         parts[item] = f"## {told.title}\n\n{paragraph}\n\n{shown}\n\n{told.scale} `{told.command}`"
     return TEMPLATE.read_text("utf-8").format(**parts)
@@ -76,15 +75,15 @@ def verdict_table(results: Results) -> str:
 
 
 def time_told(results: Results) -> str:
-    """What the runs took, in hours of one core."""
+    """What the runs took, each on one thread."""
     if not results.every:
         return "Not run."
     filters = [each for each in results.every if not each.cell.classify or each.cell.variant in ("nlnl", "jnpl")]
     whole = [each for each in results.every if each.cell.classify]
     return (
-        f"{len(results.every)} runs took {hours(results.every)} hours of one core; the {len(whole)} of Table 1 "
-        f"{hours(whole)}, and the {len(filters)} that figures are drawn from {hours(filters)}, with the classifiers "
-        "that followed."
+        f"{len(results.every)} runs of one thread took {hours(results.every)} hours one after the other (two ran at a "
+        f"time): the {len(whole)} of Table 1 {hours(whole)}, and the {len(filters)} that figures are drawn from "
+        f"{hours(filters)}, with the classifiers that followed."
     )
 
 

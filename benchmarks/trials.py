@@ -3,8 +3,8 @@
     python benchmarks/trials.py --data DIR                 # all of trials.jsonl, hours of one core
     python benchmarks/trials.py --data DIR --only "nl+ lr.02"
 
-A line of trials.jsonl is a name, a recipe and a noise. Images 35,000 on at 16 pixels, seed 0, 2,000 test images. AP
-counts wrong labels as positive. A trial whose predictions are of one class is stopped.
+A line of trials.jsonl is a name, a recipe and a noise. Images 35,000 on at 16 pixels, seed 0, the first 2,000 test
+images. AP counts wrong labels as positive. A trial whose predictions are of one class is stopped.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from jnpl import metrics
 from jnpl.bench import data
 from jnpl.bench.cell import Cell
 from jnpl.config import parse_recipe
+from jnpl.data.opening import open_source
 from jnpl.progress import Reporter
 from jnpl.run import Every, find
 
@@ -39,11 +41,15 @@ class CollapsedError(Exception):
 
 def trial(name: str, recipe: dict[str, Any], kind: str, rate: float, root: Path, n: int = 5_000) -> None:
     """One run; a line every few epochs."""
-    cell = Cell.model_validate({
-        "row": "ce", "data": "cifar10", "start": 35_000, "images": n, "test_images": 2_000, "pixels": 16,
-        "noise": kind, "rate": rate, "epochs": 1, "seed": 0,
-    })  # fmt: skip
-    source = data.load(cell, root)
+    same = {
+        "row": "ce", "data": "cifar10", "images": n, "test_images": 2_000, "pixels": 16, "noise": kind, "rate": rate,
+        "epochs": 1, "seed": 0,
+    }  # fmt: skip
+    page = data.load(Cell.model_validate(same), root)
+    whole = data.at(open_source("cifar10", root=root), 16)
+    source = data.subset(whole, np.arange(35_000, 35_000 + n))
+    labels = data.given_labels(source, Cell.model_validate(same))
+    source = replace(source, labels=labels, test=page.test)
     wrong = source.labels != data.true_labels(source)
 
     def see(session: Session) -> None:

@@ -32,7 +32,7 @@ from jnpl import run as engine
 from jnpl import train as loop
 from jnpl.average import Average
 from jnpl.config import load_recipe
-from jnpl.data import cifar, prepare
+from jnpl.data import cifar, feeds
 from jnpl.data.augment import CropFlip
 from jnpl.data.feed import Feed
 from jnpl.data.opening import open_source
@@ -145,7 +145,7 @@ def shares(data: Path, epochs: int, out: Path) -> dict[str, float]:
     clock.around(Findings, "save", "findings")
     clock.around(checkpoint, "save", "checkpoints")
     clock.around(RunFolder, "log", "log")
-    clock.around(prepare, "prepare", "preparing data")
+    clock.around(feeds, "prepare", "preparing data")
     recipe = load_recipe("fast", [f"train.epochs={epochs}", 'engine.accelerator="cpu"'])
     start = time.perf_counter()
     source = open_source(str(data))

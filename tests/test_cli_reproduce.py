@@ -32,6 +32,8 @@ def test_a_figure_end_to_end_and_not_twice(capsys, tmp_path):
     assert (code, err) == (0, "")
     assert "not run: CIFAR-100 is not part of scale tiny" in told
     assert (out / "fig5.png").is_file()
+    page = (out / "index.html").read_text("utf-8")
+    assert [f'<section id="{item}"' in page for item in ("fig1", "fig5", "fig6")] == [True, True, False]
 
 
 @pytest.mark.parametrize(

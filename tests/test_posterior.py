@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jnpl import metrics
 from jnpl.errors import InputError
-from jnpl.posterior import posterior
+from jnpl.posterior import posterior, tied
 
 
 def literal_background(probs):
@@ -91,6 +91,16 @@ def test_against_em_in_plain_loops(size):
     found = posterior(probs, labels)
     np.testing.assert_allclose(found.transition, matrix, rtol=1e-9)
     np.testing.assert_allclose(found.probs, wanted, rtol=1e-9)
+
+
+@pytest.mark.parametrize("size", [3, 4, 5, 6])
+def test_rates_are_tied_as_in_plain_loops(size):
+    """Also where every mistake stands out: the least frequent two share a rate then."""
+    random = np.random.default_rng(size)
+    for _ in range(300):
+        rates = np.exp(4 * random.normal(size=(size, size)))
+        matrix = rates / rates.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(tied(matrix), literal_tie(matrix.tolist()), atol=1e-12)
 
 
 def test_uniform_noise_leaves_the_order_as_it_is():

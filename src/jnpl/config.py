@@ -34,7 +34,9 @@ class Data(Settings):
 
     size: int | None = Field(None, ge=1, description="pixels to decode images to; None: as they are")
     crop: int | None = Field(None, ge=1, description="pixels the network sees; None: size")
-    padding: int = Field(4, ge=0, description="zero padding before a random crop; 0: centre crop, no randomness")
+    padding: Annotated[int, Field(ge=0)] | Literal["auto"] = Field(
+        4, description="zero padding before a random crop; 0: centre crop, no randomness; auto: an eighth of the side"
+    )
     flip: bool = Field(True, description="random horizontal flip")
     std: Literal["one", "data"] = Field("one", description="divide by 1 (the paper), or by the data's own deviation")
     val_size: int = Field(0, ge=0, description="CIFAR: training images left out (the predecessor leaves out 5,000)")

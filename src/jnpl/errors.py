@@ -13,6 +13,10 @@ class InputError(ValueError):
     """The input is wrong: the message says what came, where, and what would be right."""
 
 
+class LearningError(InputError):
+    """Nothing can be learnt, or no more: no label is left to teach, or the loss is not a number."""
+
+
 class MissingExtraError(InputError, ImportError):
     """An optional dependency is not installed: the message names the extra that brings it."""
 

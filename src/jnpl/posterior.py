@@ -104,7 +104,7 @@ def tied(matrix: Floats) -> Floats:
     falling = np.sort(matrix[mistakes])[::-1]
     if len(falling) == 0:
         return matrix
-    below = falling.sum() - np.cumsum(falling)
+    below = np.append(np.cumsum(falling[::-1])[::-1][1:], 0.0)  # exactly 0 in the end, so that something is shared
     others = np.arange(len(falling) - 1, -1, -1)
     own = int(np.argmin(falling * others > _STANDS_OUT * below))  # the first that does not stand out
     shared = falling[own:].mean()

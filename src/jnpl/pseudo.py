@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from jnpl.errors import InputError
+from jnpl.errors import LearningError
 
 Labels: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float32]
@@ -95,7 +95,7 @@ def sample_weights(probs: Floats, *, by_class: bool) -> Floats:
     """
     taught = ~np.asarray(np.isnan(probs).any(axis=1))
     if not taught.any():
-        raise InputError(
+        raise LearningError(
             "no label was kept, so nothing can be taught (the findings are written): train longer, or lower "
             "verdict.threshold, in a new folder"
         )

@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 def save(session: Session, progress: Progress) -> None:
     """Write a checkpoint that stands at `progress`: all processes take part, the first one writes."""
     sums, samples = summed(session, progress)
+    counts = {name: session.method.sum_over_processes(value) for name, value in _counts(session).items()}
     if not session.fabric.is_global_zero:
         return
     optimizer, average = checkpoint.pack_optimizer(session.learner.optimizer), session.learner.average
     books = {name: book.state_dict() for name, book in vars(session.books).items() if book.seen.any()}
     tensors = {
-        **checkpoint.prefixed("method", session.method.state_dict()),
+        **checkpoint.prefixed("method", {**session.method.state_dict(), **counts}),
         **checkpoint.prefixed("optimizer", optimizer.tensors),
         **checkpoint.prefixed("sums", sums),
         **checkpoint.prefixed("kept", session.kept),
@@ -68,6 +69,9 @@ def load(session: Session) -> bool:
     if session.fabric.is_global_zero:  # they were added up over all processes
         session.progress.sums = checkpoint.part("sums", state.tensors)
         session.progress.samples = facts["samples"]
+    else:
+        for name in session.method.counts:
+            session.method.get_buffer(name).zero_()
     if session.learner.average is not None:
         session.learner.average.load(checkpoint.part("average", state.tensors), facts["averaged"])
     session.kept, session.kept_accuracy = checkpoint.part("kept", state.tensors), facts["kept_accuracy"]
@@ -76,6 +80,11 @@ def load(session: Session) -> bool:
         session.fabric.strategy.precision.load_state_dict(facts["precision"])
     session.seconds, session.notes = facts["seconds"], facts["notes"]
     return True
+
+
+def _counts(session: Session) -> dict[str, torch.Tensor]:
+    """What each process counts of its own part of an epoch."""
+    return {name: session.method.get_buffer(name).clone() for name in session.method.counts}
 
 
 def summed(session: Session, progress: Progress) -> tuple[dict[str, torch.Tensor], int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from jnpl.errors import InputError
+from jnpl.errors import LearningError
 from jnpl.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def train(
                 output = method(batch)
                 if not output.loss.isfinite():
                     at = f"epoch {progress.total}, step {progress.step}"
-                    raise InputError(
+                    raise LearningError(
                         f"the loss is {output.loss.item()} in {at}: try a smaller train.lr, or a clip_norm"
                     )
                 # Processes average their gradients: weigh each batch by its share of all that make the step.

@@ -72,10 +72,10 @@ def test_every_row_is_a_recipe_at_any_length(row, epochs):
         assert recipe.data.val_size == 0
         if row == "fast-no-crop":
             assert recipe.data.padding == 0
-        elif row == "fast-flip" or not (row.startswith("fast") or row == "ce-augmented"):
+        elif row == "fast-flip" or not (row.startswith("fast") or row.endswith("-augmented")):
             assert recipe.data.padding == cell.padding
-        elif cell.pixels:
-            assert recipe.data.padding == 2  # 16 // 8
+        else:
+            assert recipe.data.padding == "auto"
 
 
 @pytest.mark.parametrize("epochs", [4, 10, 30, 61])
@@ -176,6 +176,22 @@ def test_cifar_from_an_image_on_at_half_the_size(cifar):
     assert (whole.inputs.values == images[35:75]).all()
     with pytest.raises(InputError, match="images 120 to 160 are asked for, cifar10 has 150"):
         data.load(Cell(**{**CIFAR, "start": 120}), root)
+
+
+@pytest.mark.parametrize("name", ["cifar10", "cifar10n"])
+def test_no_test_image_where_settings_are_chosen(cifar, name):
+    root, images, _ = cifar
+    noisy = {"data": name, "noise": "human", "rate": 0} if name == "cifar10n" else {}
+    for start, wanted in ((0, None), (35, images[120:140])):
+        test = data.load(Cell(**{**CIFAR, **noisy, "pixels": 32, "start": start}), root).test
+        seen = {image.tobytes() for image in images}
+        assert len(test) == 20
+        assert all((image.tobytes() in seen) == bool(start) for image in test.inputs.values)
+        if start:
+            assert (test.inputs.values == wanted).all()
+            assert (test.labels == np.arange(20) % 10).all()  # the true ones
+    with pytest.raises(InputError, match="images from 120 on are held out, and images to 130 are asked for"):
+        data.load(Cell(**{**CIFAR, "start": 90}), root)
 
 
 def test_people_s_labels_are_given(cifar):

@@ -17,7 +17,7 @@ from jnpl.bench import locks, status
 from jnpl.bench.cell import Cell
 from jnpl.bench.engines import Local
 from jnpl.bench.grid import run_cells
-from jnpl.bench.job import LIVES, Job
+from jnpl.bench.job import LIVES, End, Job
 
 IRIS = {"data": "iris", "noise": "symm", "rate": 0.4, "epochs": 2, "batch_size": 32, "seed": 1}
 DONE = Cell(row="ce", **{**IRIS, "data": "digits", "images": 300})
@@ -70,7 +70,7 @@ def test_done_cells_are_not_run_again_and_a_failure_does_not_end_the_grid(folder
     assert list(failed) == [BROKEN.name]
     assert "cnn9 needs images" in failed[BROKEN.name]
     assert any(f"{BROKEN.name}: FAILED, InputError: cnn9 needs images" in line for line in said)
-    assert json.loads((work / "failed.json").read_text()) == failed
+    assert {name: (work / name / "failed").read_text().strip() for name in failed} == failed
     assert any(line.startswith(f"{DONE.name}: done in ") and "left" in line for line in said)
     (file,) = results.glob("*.json")
     assert file.name == f"{DONE.name}.json"
@@ -153,6 +153,49 @@ def test_a_cell_that_is_killed_again_and_again_is_given_up(folders, tally):
     assert (work / "twice" / "lives").stat().st_size == 3
     cells[0] = Tally(name="hopeless", steps=100)  # a call of its own has lives of its own
     assert run_cells(cells, results, work, 1, None, said.append, module=tally) == {}
+
+
+class Lost:
+    """An engine whose workers are gone before they start a process."""
+
+    name = "lost"
+
+    def __init__(self):
+        self.taken, self.rounds = [], 0
+
+    def open(self, jobs, say):
+        pass
+
+    def is_full(self):
+        return bool(self.taken)
+
+    def start(self, job):
+        self.rounds += 1
+        assert self.rounds <= LIVES, "it is run again and again"
+        self.taken.append(job.name)
+        return True
+
+    def ended(self):
+        ends = [End(name, "killed", "its worker was lost") for name in self.taken]
+        self.taken = []
+        return ends
+
+    @property
+    def busy(self):
+        return len(self.taken)
+
+    def close(self):
+        pass
+
+
+def test_a_cell_whose_process_never_begins_is_given_up(folders):
+    (results, work), said, engine = folders, [], Lost()
+    failed = run_cells([Tally(name="never")], results, work, 1, None, said.append, engine=engine)
+    assert failed == {"never": "its worker was lost"}
+    assert engine.rounds == LIVES
+    assert sum("its worker was lost; it is run again" in line for line in said) == LIVES - 1
+    assert not (work / "never" / "life.json").exists()
+    assert (work / "never" / "failed").read_text() == "its worker was lost\n"
 
 
 @posix

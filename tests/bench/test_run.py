@@ -18,7 +18,7 @@ from jnpl.bench import crossval, data, rows
 from jnpl.bench.cell import Cell
 from jnpl.bench.observer import Observer, Seconds, margin
 from jnpl.bench.run import run_cell
-from jnpl.errors import InputError, MissingExtraError
+from jnpl.errors import InputError, LearningError, MissingExtraError
 from jnpl.interrupt import Interrupted
 from jnpl.ledger import Ledger
 from jnpl.progress import Reporter
@@ -233,7 +233,7 @@ def test_true_labels_have_no_ap(tmp_path):
 
 def test_a_second_part_that_cannot_begin_leaves_the_filter_s_findings(tmp_path, monkeypatch):
     def nothing_kept(*_args, **_kwargs):
-        raise InputError("no label was kept")
+        raise LearningError("no label was kept")
 
     monkeypatch.setattr("jnpl.pseudo.targets", nothing_kept)
     told = run_cell(Cell(**{**IRIS, "row": "jnpl-paper", "epochs": 2}), tmp_path / "run", None)["results"]
@@ -241,6 +241,12 @@ def test_a_second_part_that_cannot_begin_leaves_the_filter_s_findings(tmp_path, 
     assert told["test_accuracy"] is None
     assert told["filter_test_accuracy"] > 0
     assert len(told["ap_curve"]) == 2
+
+
+def test_what_a_method_did_on_its_own_is_noted(tmp_path, monkeypatch):
+    monkeypatch.setattr("jnpl.methods.jnpl.JNPL.notes", lambda self: ["a guard acted"])
+    told = run_cell(Cell(**{**IRIS, "row": "fast", "epochs": 2}), tmp_path / "run", None)["results"]
+    assert told["notes"] == ["a guard acted"]
 
 
 def test_the_margin_of_probabilities_is_that_of_logits():

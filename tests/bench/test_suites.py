@@ -39,13 +39,14 @@ def test_the_figures_of_a_whole_run_are_those_of_its_json():
 
 def test_the_decisive_suite_ends_a_seed_before_the_next(quality):
     cells = quality.decisive((1, 2, 3))
-    assert len(cells) == 3 * (7 * 7 + 3)  # ce-clean and the two with other crops in one setting
+    assert len(cells) == 3 * (7 * 7 + 6)  # ce-clean and five with other crops in one setting
     assert [cell.seed for cell in cells] == sorted(cell.seed for cell in cells)
-    assert [cell.row for cell in cells[7:17]] == [
+    assert [cell.row for cell in cells[7:20]] == [
         "ce", "fast", "nlnl", "cleanlab", "jnpl-paper", "gce", "co-teaching", "ce-clean", "ce-augmented", "fast-flip",
+        "nlnl-augmented", "gce-augmented", "co-teaching-augmented",
     ]  # fmt: skip
-    assert {cell.setting for cell in cells[7:17]} == {"cifar10-symm40"}
-    assert cells[51].setting == "cifar10n-human"
+    assert {cell.setting for cell in cells[7:20]} == {"cifar10-symm40"}
+    assert cells[54].setting == "cifar10n-human"
     assert {(cell.images, cell.pixels, cell.epochs, cell.padding, cell.test_images) for cell in cells} == {
         (5_000, 16, 30, 0, 10_000)
     }
@@ -65,7 +66,9 @@ def test_the_other_suites(quality):
     assert [(cell.row, cell.images, cell.epochs) for cell in full] == [
         ("ce", None, 10), ("nlnl", None, 10), ("fast", None, 10),
     ]  # fmt: skip
-    assert len(breadth) == 2 * 3 * 7 * 6 + 2
+    assert len(breadth) == 2 * (3 * 7 + 1) * 7 + 2
+    chosen = [cell for cell in quality.ablation((1,)) if cell.data == "cifar10"]
+    assert {(cell.start, cell.seed) for cell in chosen} == {(35_000, 0)}  # no image of the table, no test image
     small = quality._shrunk(breadth[0], {"epochs": 1, "images": 300})
     assert (small.epochs, small.images) == (1, None)
     assert quality._shrunk(full[0], {"images": 300}).images == 300

@@ -1,35 +1,33 @@
-"""The recipe `fast` through the engine: what it finds, what it leaves alone, when it does not collapse, how it resumes.
+"""The recipe `fast` through the engine: what it finds, what it leaves alone, when it does not collapse.
 
-Floors and ceilings say what a user may expect, not what was seen. torchrun trains here on two processes.
+Floors and ceilings say what a user may expect, not what was seen.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import pytest
 import quick
 import torch
+from fast_runs import COLLAPSES, NEVER, RAN_AWAY, train
 from safetensors.torch import load_file
 from sklearn.datasets import load_breast_cancer, load_digits
 
 from jnpl import cli, noise
-from jnpl.config import load_recipe, parse_recipe
+from jnpl.config import parse_recipe
 from jnpl.data.arrays import from_arrays
 from jnpl.data.opening import open_source
 from jnpl.data.source import InMemory
 from jnpl.findings import Findings
 from jnpl.progress import Reporter
-from jnpl.run import Every, find
+from jnpl.run import find
 from jnpl.saved import SavedModel
 
 CIFAR10 = Path(os.environ.get("JNPL_SHARED") or Path(__file__).parents[3] / "shared") / "data"
@@ -38,20 +36,9 @@ real = pytest.mark.skipif(
 )
 
 
-NEVER = Every(epochs=None, seconds=None)
-RAN_AWAY = "predictions ran to few classes"
-# PL+ at a hundred times its weight beside NL+, both from the first step: section 5 of the design has it collapse.
-COLLAPSES = ("method.pl_start=0", "method.pl_weight=1.0", "method.gamma_rise=none")
-
-
 @pytest.fixture(autouse=True)
 def _one_thread():
     torch.set_num_threads(1)
-
-
-def train(source, out, *changes, seed=0, every=NEVER, report=None, **options):
-    recipe = load_recipe("fast", ["engine.accelerator=cpu", "engine.workers=0", *changes])
-    return find(source, recipe, out, seed=seed, every=every, strict=False, report=report or Reporter(), **options)
 
 
 class Run(NamedTuple):
@@ -244,15 +231,34 @@ def test_a_hundred_classes_of_ten_images(run, tmp_path_factory):
     small = replace(clean, inputs=InMemory(eighth(clean.inputs.values)), test=None)
     source = replace(small, labels=noise.symmetric(clean.labels, 0.2, 100, seed=0), true_labels=clean.labels)
     assert source.inputs.values.shape == (1000, 8, 8, 3)
-    done = run(source, "data.padding=1")
+    done, without = run(source), run(source, "method.ce_start=false")
     assert (done.shares > 0).sum() >= 80
     assert done.told["ap"] > halfway(done.wrong.mean())
+    assert (without.shares > 0).sum() < 80  # NL alone moves too little
+    assert without.told["ap"] < done.told["ap"] - 0.1
 
 
-def test_a_guard_brings_back_what_collapses_without(run, capsys, tmp_path):
-    """The same settings with and without; the one with a guard from the command line, which says so."""
+def test_a_hundred_classes_of_which_a_few_are_late(run):
+    """One class or another is always lost for a while: that is no collapse, and no reason to hold back."""
+    x, labels = blobs((30,) * 100, seed=0, apart=6.0)
+    source = from_arrays(x, noise.symmetric(labels, 0.2, 100, seed=0), y_true=labels)
+    done = run(source)
+    assert (done.shares > 0).sum() >= 95
+    assert done.told["ap"] > 0.98
+
+
+# One complement drawn at each step, PL+ from the first with the paper's weight: so, too, the design has it collapse.
+SAMPLED = ("method.pl_start=0", "method.gamma_rise=none", "method.complements=sampled")
+
+
+@pytest.mark.parametrize(("settings", "known"), [(COLLAPSES, 10), (SAMPLED, 9)], ids=["strong", "sampled"])
+def test_a_guard_brings_back_what_collapses_without(settings, known, run, capsys, tmp_path):
+    """The same settings with and without; the one with a guard from the command line, which says so.
+
+    One complement a step is slow: thirty epochs of that may leave a class behind.
+    """
     source = digits(0.4)
-    lost = run(source, *COLLAPSES, "method.guard=0")
+    lost = run(source, *settings, "method.guard=0")
     assert lost.shares.max() > 0.9
     assert "notes" not in lost.told
     assert lost.told["ap"] < lost.wrong.mean() + 0.1
@@ -260,7 +266,7 @@ def test_a_guard_brings_back_what_collapses_without(run, capsys, tmp_path):
     test = source.test
     np.savez(data, x=source.inputs.values, y=source.labels, y_true=source.true_labels, x_test=test.inputs.values,
              y_test=test.labels)  # fmt: skip
-    changes = [part for change in (*COLLAPSES, "method.guard=0.3") for part in ("--set", change)]
+    changes = [part for change in (*settings, "method.guard=0.3") for part in ("--set", change)]
     with pytest.raises(SystemExit) as stop:
         cli.main(["find", str(data), "--out", str(out), "--recipe", "fast", *changes, "--accelerator", "cpu",
                   "--workers", "0", "--threads", "1"])  # fmt: skip
@@ -269,7 +275,7 @@ def test_a_guard_brings_back_what_collapses_without(run, capsys, tmp_path):
     told = json.loads((out / "run.json").read_text())["results"]
     assert [note.partition(":")[0] for note in told["notes"]] == [RAN_AWAY]
     held = look(told, out, source)
-    assert (held.shares > 0.02).all()
+    assert (held.shares > 0.02).sum() >= known
     assert held.shares.max() < 0.3
     assert held.told["ap"] > 0.9
 
@@ -292,100 +298,14 @@ def test_a_guard_brings_back_real_images(run):
     assert held.told["ap"] > lost.told["ap"] + 0.15
 
 
-SMALL = ("train.epochs=5", "train.batch_size=32", "train.lr=0.05")
-
-
-def expect_the_same(war, peace, told, wanted):
-    for file in ("model.safetensors", "findings.parquet", "metrics.jsonl"):
-        assert (war / file).read_bytes() == (peace / file).read_bytes(), file
-    assert {**told, "run": 0, "seconds": 0} == {**wanted, "run": 0, "seconds": 0}
-
-
-@pytest.fixture(scope="module")
-def peace(tmp_path_factory):
-    """Undisturbed: filter and pseudo-labels with averaged weights, on vectors and on images, the guard at work."""
-
-    @cache
-    def of(kind):
-        out = tmp_path_factory.mktemp("peace") / kind
-        changes = (*SMALL, *COLLAPSES, f"model={'mlp' if kind == 'vector' else 'resnet8'}")
-        return out, changes, train(quick.data(kind), out, *changes, classify=True)
-
-    return of
-
-
-@pytest.mark.parametrize("kind", ["vector", "image"])
-def test_stopped_in_the_filter_and_in_the_pseudo_part(kind, peace, tmp_path, monkeypatch, capsys):
-    """Every 7 steps of epochs of 5: in the middle, at the end and at the start of epochs of both parts."""
-    calm, changes, wanted = peace(kind)
-    assert wanted["notes"][0].startswith(RAN_AWAY)
-    told, stops = quick.stopped_and_resumed(
-        monkeypatch,
-        lambda report: train(quick.data(kind), tmp_path / "war", *changes, classify=True, report=report),
-        7,
-    )
-    on = [line for line in capsys.readouterr().err.splitlines() if line.startswith("jnpl: going on from")]
-    assert len(on) == stops
-    assert sum("(train)" in text for text in on) >= 2
-    assert sum("(pseudo)" in text for text in on) >= 2
-    expect_the_same(tmp_path / "war", calm, told, wanted)
-
-
-class KilledError(Exception):
-    """Nothing is written any more."""
-
-
-@pytest.mark.parametrize("at", [1, 4, 6], ids=["filter", "end of filter", "pseudo"])
-def test_killed_after_an_epoch(at, peace, tmp_path):
-    """The checkpoint stands between two epochs, or between the two parts."""
-    calm, changes, wanted = peace("image")
-
-    def kill(session):
-        if session.progress.total == at:
-            raise KilledError
-
-    again = {"every": Every(epochs=1, seconds=None), "classify": True}
-    with pytest.raises(KilledError):
-        train(quick.data("image"), tmp_path / "war", *changes, **again, observe=kill)
-    told = train(quick.data("image"), tmp_path / "war", *changes, **again)
-    expect_the_same(tmp_path / "war", calm, told, wanted)
-
-
-GAMMA = {"clock": ("method.gamma_rise=[0.0, 0.5]", "method.guard=0"), "agreement": ()}
-
-
-def train_small(gamma, out, devices):
-    """A last batch of 26, and odd shares; pseudo-labels once."""
-    changes = (*SMALL, *GAMMA[gamma], f"engine.devices={devices}")
-    return train(quick.data(samples=250), out, *changes, classify=gamma == "clock")
-
-
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory):
-    """Both ways to choose gamma on two processes, started once by torchrun."""
-    out = tmp_path_factory.mktemp("pair")
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", __file__]
-    done = subprocess.run([*launch, str(out)], capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == 0, done.stderr[-4000:]
-    return out
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="processes are launched with POSIX means")
-@pytest.mark.parametrize("gamma", ["clock", "agreement"])
-def test_two_processes_are_as_one(gamma, pair, tmp_path):
-    """Averaged weights, the look at the end, pseudo-labels; gamma by what both processes saw, or by the clock alone."""
-    told = train_small(gamma, tmp_path / "one", devices=1)
-    other = json.loads((pair / gamma / "run.json").read_text())["results"]
-    one, two = (pd.read_parquet(run / "findings.parquet")["label_quality"] for run in (tmp_path / "one", pair / gamma))
-    np.testing.assert_allclose(two, one, atol=1e-5)
-    assert other["test_accuracy"] == told["test_accuracy"]
+SHORT = ("train.epochs=5", "train.batch_size=32", "train.lr=0.05")
 
 
 def test_the_network_that_is_left_is_the_mean(tmp_path):
     """It costs the training nothing: the same losses as without, other weights, and the accuracy that was told."""
     source, lines = quick.data(), {}
     for average in ("0.99", "0.0"):
-        told = train(source, tmp_path / average, *SMALL, f"train.average={average}")
+        told = train(source, tmp_path / average, *SHORT, f"train.average={average}")
         log = (tmp_path / average / "metrics.jsonl").read_text().splitlines()
         lines[average] = [json.loads(line)["loss"] for line in log]
         predicted = SavedModel.load(tmp_path / average).probabilities(source.test).argmax(1)
@@ -393,6 +313,14 @@ def test_the_network_that_is_left_is_the_mean(tmp_path):
     assert lines["0.99"] == lines["0.0"]
     mean, last = (load_file(tmp_path / average / "model.safetensors") for average in ("0.99", "0.0"))
     assert all((mean[name] - last[name]).abs().max() > 1e-3 for name in last)
+
+
+@pytest.mark.parametrize(("side", "padding"), [(32, 4), (16, 2), (8, 1), (6, 0)])
+def test_crops_are_in_proportion_to_the_images(side, padding, tmp_path):
+    random = np.random.default_rng(0)
+    source = from_arrays(random.integers(0, 256, (40, side, side, 3), np.uint8), np.arange(40) % 3)
+    train(source, tmp_path / "run", "train.epochs=1", "train.batch_size=16")
+    assert json.loads((tmp_path / "run" / "model.json").read_text())["transform"]["padding"] == padding
 
 
 def test_samples_that_cannot_be_read_are_no_collapse(tmp_path):
@@ -437,9 +365,3 @@ def test_each_score_is_one_of_its_own(run):
 def test_as_many_flags_as_wrong_labels(seed, forty):
     done = forty(seed)
     assert done.told["issues"] == pytest.approx(done.wrong.sum(), rel=0.1)
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    for each in GAMMA:
-        train_small(each, Path(sys.argv[1]) / each, devices=2)

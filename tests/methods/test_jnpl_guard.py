@@ -173,9 +173,8 @@ def test_constant_predictions_are_followed_by_an_epoch_of_nl_alone_and_half_of_p
     held = method(a_batch(RIGHT))
     assert method.held
     assert held.loss.item() == pytest.approx(terms_by_hand(a_batch(RIGHT), 0.0), rel=1e-4)  # NL, and no PL+
-    assert method.notes() == [
-        "predictions ran to few classes: 1 of the epochs were NL alone, and PL+ counted 0.5 of its weight in the end"
-    ]
+    told = "predictions ran away from classes: 1 of the epochs had NL in place of NL+ and PL+"
+    assert method.notes() == [f"{told}, and PL+ counted 0.5 of its weight in the end"]
     method.epoch = 2
     method.begin_epoch(None)  # balanced again: PL+ comes back, at half its weight
     assert not method.held
@@ -186,7 +185,7 @@ def test_constant_predictions_are_followed_by_an_epoch_of_nl_alone_and_half_of_p
     method.begin_epoch(None)
     assert method.held
     assert method.pl_scale == 0.25
-    assert method.notes()[0].startswith("predictions ran to few classes: 2 of the epochs")
+    assert method.notes()[0].startswith("predictions ran away from classes: 2 of the epochs")
 
 
 def test_before_pl_plus_begins_only_nl_plus_is_held_back():
@@ -194,7 +193,7 @@ def test_before_pl_plus_begins_only_nl_plus_is_held_back():
     an_epoch(method, a_batch([1] * 12))
     assert method.held
     assert method.pl_scale == 1
-    assert method.notes() == ["predictions ran to few classes: 1 of the epochs were NL alone"]
+    assert method.notes() == ["predictions ran away from classes: 1 of the epochs had NL in place of NL+ and PL+"]
 
 
 def test_what_is_nl_already_is_not_held_back():
@@ -310,3 +309,17 @@ def test_a_class_of_few_may_be_predicted_by_nobody():
     method.given.copy_(torch.bincount(labels))
     method.begin_epoch(None)
     assert not method.held
+
+
+@pytest.mark.parametrize(("classes", "lost", "held"), [(10, 1, True), (100, 5, False), (100, 6, True)])
+def test_of_many_classes_some_may_be_lost(classes, lost, held):
+    """Twenty of each; the lost ones are called what comes next."""
+    labels = torch.arange(classes).repeat_interleave(20)
+    settings = JNPL.Settings(complements="exhaustive", guard=0.3)
+    method = JNPL(Task(lambda number: Says(), labels, classes), settings)
+    method.epoch, method.epochs = 0, 10
+    predicted = torch.where(labels < lost, labels + lost, labels)
+    inputs = 5.0 * nn.functional.one_hot(predicted, classes).float()
+    index = torch.arange(len(labels))
+    an_epoch(method, Batch(inputs, labels, index, generator_for(0, "step"), Rows(0, len(labels), len(labels))))
+    assert bool(method.held) == held

@@ -48,8 +48,8 @@ def made(tmp_path):
             )  # fmt: skip
             names = ("nl", "selnl", "selpl") if variant == "nlnl" else ("train",)
             given = stages or {}
-            each = {stage: {"epoch": 1, "test_accuracy": accuracy, "cat": group(), **group(), **given.get(stage, {})}
-                    for stage in names}  # fmt: skip
+            same = {"epoch": 1, "seconds": 20.0, "test_accuracy": accuracy, "cat": group(), **group()}
+            each = {stage: {**same, **given.get(stage, {})} for stage in names}
             length = max(len(curve) // len(names), 1)
             spans = [[stage, length] for stage in names]
             spans[-1][1] = len(curve) - length * (len(names) - 1)
@@ -59,8 +59,8 @@ def made(tmp_path):
             }  # fmt: skip
             told = {
                 "format": "jnpl reproduce 1", "name": name or cell.name, "cell": cell.model_dump(mode="json"),
-                **cell.resolved(), "noise_sha256": "0" * 64, "versions": {}, "commit": "abc1234", "results": results,
-                "stages": each,
+                **cell.resolved(), "noise_sha256": "0" * 64, "versions": {}, "commit": "abc1234", "device": "cpu",
+                "results": results, "stages": each,
             }  # fmt: skip
             text = as_json(told)
             assert json.loads(text) == told

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from jnpl.reproduce import tables
 from jnpl.reproduce.claims import CLAIMS, verdicts
 from jnpl.reproduce.paper import METHODS, SETTINGS
 
@@ -165,6 +168,66 @@ def test_table_1(made, ours, best, grows):
     whole_table(made, lambda variant, number: {"jnpl": ours(number), "fast": 0.9}.get(variant, 0.5))
     assert verdict(made, "best").status == best
     assert verdict(made, "table-lead").status == grows
+
+
+def three_rates(made):
+    for rate in (0.2, 0.4, 0.6):
+        made.cell("nlnl", rate=rate, stages={"nl": made.facts(right=0.5, wrong=0.1, ap=0.8)})
+        made.cell("nl-plus", rate=rate, stages={"train": made.facts(right=0.9, wrong=0.1, ap=0.9)})
+
+
+def growing_lead(made):
+    both_filters(made, lambda number: (0.01 * (number + 1), 0.02 * (number + 1)))
+
+
+def growing_table(made):
+    whole_table(made, lambda variant, number: 0.5 + 0.01 * (number + 1) * (variant == "jnpl"))
+
+
+@pytest.mark.parametrize(
+    ("names", "build", "runs"),
+    [
+        (("converges",), three_rates, 2 * 3),
+        (("filters-better", "lead-grows"), growing_lead, 2 * 8),
+        (("best", "table-lead"), growing_table, 7 * 8),
+    ],
+)
+def test_a_single_missing_run_leaves_a_claim_open(made, names, build, runs):
+    build(made)
+    results = made.results()
+    rules = {claim.name: claim.judge for claim in CLAIMS if claim.name in names}
+    assert {name: judge(results)[0] for name, judge in rules.items()} == dict.fromkeys(names, "agrees")
+    needed = [each for each in results.every if each.cell.variant != "fast"]
+    assert len(needed) == runs
+    for gone in needed:
+        left = replace(results, every=[each for each in results.every if each is not gone])
+        for name, judge in rules.items():
+            assert judge(left) == (
+                "not enough data",
+                "Not all runs that the rule speaks of are there.",
+            ), (name, gone.cell.name)
+    without_fast = replace(results, every=needed)
+    assert [judge(without_fast) for judge in rules.values()] == [judge(results) for judge in rules.values()]
+
+
+def test_a_verdict_takes_the_means_of_the_table(made):
+    whole_table(made, lambda variant, _: 0.54 if variant == "nlnl" else 0.5)
+    for seed, accuracy in ((1, 0.6), (2, None), (3, 0.5)):
+        made.cell("jnpl", "symm", 0.4, seed, classify=True, accuracy=accuracy)
+    made.cell("nlnl", "symm", 0.8, classify=True, accuracy=None)  # it ran, and has nothing
+    results = made.results()
+    told = verdict(made, "best")
+    text = tables.markdown1(results)
+    assert "55.0 ± 7.1 (1 without)" in text
+    assert "no classifier" in text
+    assert "best in 1 of 8 settings" in told.figures  # without the seed that has none JNPL is ahead of 54
+    assert "symm 40: JNPL (the paper's) 55.0, JNPL 55.0" in told.figures
+    assert "symm 80: CE 50.0, JNPL 50.0" in told.figures
+    at = [("symm", 0.4), ("symm", 0.6)]
+    means = [tables.table1(results)["cifar10"]["jnpl"][SETTINGS.index(setting)].mean for setting in at]
+    assert means == pytest.approx([55.0, 50.0])
+    leads = verdict(made, "table-lead").figures
+    assert "symm: 20 % -4.0, 40 % +1.0, 60 % -4.0, 80 % +0.0" in leads
 
 
 @pytest.mark.parametrize(("accuracy", "status"), [(0.735, "agrees"), (0.72, "disagrees")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -14,28 +15,42 @@ from jnpl.reproduce import captions, draw
 from jnpl.reproduce.figures import parts
 from jnpl.reproduce.items import FIGURES
 from jnpl.reproduce.paper import SETTINGS
-from jnpl.reproduce.style import CLEAN, NOISY
+from jnpl.reproduce.style import CLEAN, LINES, NOISY
 from jnpl.reproduce.variants import PL_PLUS
 
+# Figure -> the colours that show data, and whose; None: of all runs.
+SHOWN = {
+    "fig1": {CLEAN: None, NOISY: None},
+    "fig2": {CLEAN: None, NOISY: None},
+    "fig3": dict(zip(LINES, PL_PLUS, strict=False)),
+    "fig4": dict(zip(LINES, ("nlnl", "nl-plus", "jnpl"), strict=False)),
+    "fig5": {CLEAN: "jnpl", NOISY: "nlnl"},
+    "fig6": {CLEAN: None, NOISY: None},
+}
 MISSING = {"cifar100": "The images of CIFAR-100 are not there: get them", "clothing1m": "Clothing1M is not there"}
 
 
-def everything(made):
-    curve = [0.1 + 0.3 * epoch / 30 for epoch in range(30)]
+def everything(made, apart=0.0):
+    """All runs of the figures; the curves of their variants lie so far apart."""
+    rising = np.linspace(0.1, 0.39, 30)
+
+    def curve(variant):
+        return (rising + apart * (*PL_PLUS, "nl-plus", "nlnl").index(variant)).tolist()
+
     for noise, rate in SETTINGS:
-        made.cell("nlnl", noise, rate, classify=True, curve=curve)
-        made.cell("jnpl", noise, rate, classify=True, curve=curve, ap=0.9)
+        made.cell("nlnl", noise, rate, classify=True, curve=curve("nlnl"))
+        made.cell("jnpl", noise, rate, classify=True, curve=curve("jnpl"), ap=0.9)
     for noise, rate in (("symm", 0.2), ("symm", 0.4), ("symm", 0.6), ("asymm", 0.4)):
-        made.cell("nl-plus", noise, rate, curve=curve)
+        made.cell("nl-plus", noise, rate, curve=curve("nl-plus"))
     for variant in PL_PLUS[:-1]:
-        made.cell(variant, curve=curve)
+        made.cell(variant, curve=curve(variant))
     return made.results(missing=MISSING)
 
 
-def pixels(path, color, near=40):
+def pixels(figure, color, near=25):
     """How many are about of a colour."""
-    with Image.open(path) as picture:
-        image = np.asarray(picture.convert("RGB")).astype(int)
+    figure.canvas.draw()
+    image = np.asarray(figure.canvas.buffer_rgba())[..., :3].astype(int)
     wanted = np.array([int(color[at : at + 2], 16) for at in (1, 3, 5)])
     return int((np.abs(image - wanted).max(axis=2) < near).sum())
 
@@ -46,11 +61,20 @@ def texts(path):
 
 
 @pytest.mark.parametrize("item", FIGURES)
-def test_a_figure_has_data_in_it(made, tmp_path, item, monkeypatch):
+def test_the_colours_of_a_figure_are_those_of_its_runs(made, item):
+    results = everything(made, apart=0.03)
+    whole = draw.FIGURES[item](results)
+    for color, variant in SHOWN[item].items():
+        left = [each for each in results.every if variant is not None and each.cell.variant != variant]
+        without = draw.FIGURES[item](replace(results, every=left))
+        assert pixels(whole, color) > pixels(without, color) + 250, (color, variant)
+
+
+@pytest.mark.parametrize("item", FIGURES)
+def test_a_figure_says_what_it_is(made, tmp_path, item, monkeypatch):
     monkeypatch.setitem(draw.style._RC, "svg.fonttype", "none")
     drawn = draw.figure(everything(made), item, tmp_path)
     assert [path.name for path in drawn] == [f"{item}.png", f"{item}.svg"]
-    assert min(pixels(drawn[0], color) for color in (CLEAN, NOISY)) > 50
     with Image.open(drawn[0]) as picture:
         assert picture.width > 900
         assert picture.height > 400
@@ -110,6 +134,27 @@ def test_the_page_holds_all_and_asks_nobody(made, tmp_path):
     assert [each["name"] for each in told["items"]] == list(items)
 
 
+def test_the_page_shows_what_was_drawn_before_too(made, tmp_path):
+    out = tmp_path / "out"
+    made.cell("nlnl")
+    draw.draw(made.results(missing=MISSING), ["fig1"], out)
+    before = (out / "fig1.png").read_bytes()
+    draw.draw(made.results(missing=MISSING), ["table2"], out)
+    made.cell("jnpl")
+    made.cell("nlnl", "asymm", 0.4)
+    written = draw.draw(made.results(missing=MISSING), ["fig6"], out)
+    assert [path.name for path in written] == [
+        "fig1.png", "fig1.svg", "fig6.png", "fig6.svg", "table2.md", "table2.csv", "table2.tex", "index.html",
+        "reproduce.json",
+    ]  # fmt: skip
+    page = (out / "index.html").read_text("utf-8")
+    assert re.findall(r'<section id="(\w+)"', page) == ["verdicts", "fig1", "fig6", "table2"]
+    assert page.count("data:image/png;base64,") == 2
+    assert (out / "fig1.png").read_bytes() != before  # drawn from the results of today
+    told = json.loads((out / "reproduce.json").read_text("utf-8"))
+    assert [each["name"] for each in told["items"]] == ["fig1", "fig6", "table2"]
+
+
 def test_a_caption_follows_the_results(made):
     before = captions.caption(made.results(missing=MISSING), "fig5")
     assert before.agrees.startswith("Not enough data to judge")
@@ -125,7 +170,8 @@ def test_a_caption_follows_the_results(made):
     assert "16 runs, seed 1." in better.scale
     assert "CIFAR-100 are not there" in better.scale
     assert better.command == "jnpl reproduce fig5 --scale small --data-root DIR --out OUT"
-    made.cell("jnpl", "symm", 0.2, 2, name="of-another-version")
+    (made.folder / f"{made.cell('jnpl', 'symm', 0.2).name}.json").unlink()
+    made.cell("jnpl", "symm", 0.2, name="of-another-version")
     assert "1 of the runs were made with other settings" in captions.caption(made.results(), "fig5").scale
 
 

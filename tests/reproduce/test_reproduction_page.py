@@ -6,8 +6,11 @@ import importlib.util
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
+from jnpl.reproduce import draw
 from jnpl.reproduce.items import FIGURES, ITEMS
 
 ROOT = Path(__file__).parents[2]
@@ -23,14 +26,35 @@ def script():
 
 def test_the_committed_page_is_what_the_results_say(script):
     assert script.PAGE.read_text("utf-8") == script.page(script.results_of())
-    for item in FIGURES:
-        assert (script.IMAGES / script.image(item)).is_file()
 
 
-def test_committed_results_are_small_and_of_the_page(script):
-    for path in script.RESULTS.glob("*.json"):
-        assert path.stat().st_size < 60_000, path.name
-    assert script.results_of().scale.name == "small"
+@pytest.mark.parametrize("item", FIGURES)
+def test_the_committed_picture_is_what_the_results_say(script, tmp_path, item):
+    fresh, _ = draw.figure(script.results_of(), item, tmp_path)
+    with Image.open(script.IMAGES / script.image(item)) as committed, Image.open(fresh) as drawn:
+        np.testing.assert_array_equal(np.asarray(committed), np.asarray(drawn))
+
+
+def strange(script, folder):
+    """What should not be committed: JSON of other scales, of other settings than today's, or too large."""
+    known = {each.cell.name: each for each in script.results_of(folder).every if each.is_current}
+    return [path.name for path in sorted(folder.glob("*.json"))
+            if path.stem not in known or path.stat().st_size >= 60_000]  # fmt: skip
+
+
+def test_committed_results_are_small_and_current(script):
+    assert strange(script, script.RESULTS) == []
+
+
+def test_no_other_results_could_be_committed(script, made):
+    made.cell("nlnl")
+    made.cell("jnpl", classify=True)
+    assert strange(script, made.folder) == []
+    tiny = made.cell("ce", scale="tiny")
+    made.cell("jnpl", seed=2, name="jnpl-of-another-version")
+    large = made.cell("nl-plus", curve=[0.1] * 16_000)
+    wrong = [f"{name}.json" for name in (tiny.name, "jnpl-of-another-version", large.name)]
+    assert strange(script, made.folder) == sorted(wrong)
 
 
 def test_without_results_the_page_says_so(script, tmp_path):
@@ -48,4 +72,4 @@ def test_the_page_follows_the_results(script, made):
     text = script.page(script.results_of(made.folder))
     assert "40.0% after NL and SelNL (50 epochs), 20.0% after NL+" in text
     assert "**Disagrees with the paper: NL+ alone reaches the accuracy of NL followed by SelNL." in text
-    assert "2 runs took 0.0 hours of one core" in text
+    assert "2 runs of one thread took 0.0 hours" in text

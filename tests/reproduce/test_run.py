@@ -8,16 +8,20 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from jnpl import provenance
 from jnpl._noise_maps import CIFAR100_SUPERCLASS
 from jnpl.config import parse_recipe
 from jnpl.data.opening import open_source
-from jnpl.errors import InputError
+from jnpl.errors import InputError, LearningError
+from jnpl.methods.pseudo_label import PseudoLabel
+from jnpl.methods.registry import METHODS
 from jnpl.reproduce import data, run, variants
 from jnpl.reproduce.cell import Cell
 from jnpl.reproduce.scales import SCALES
@@ -39,13 +43,17 @@ def _threads():
 
 def timeless(told):
     """All but what another run of the same cell may change."""
-    results = {key: value for key, value in told["results"].items() if key != "seconds"}
-    return {**told, "results": results}
+    stages = {name: without_time(stage) for name, stage in told["stages"].items()}
+    return {**told, "results": without_time(told["results"]), "stages": stages}
+
+
+def without_time(facts):
+    return {key: value for key, value in facts.items() if key != "seconds"}
 
 
 def test_a_cell_says_what_it_was_made_from(tmp_path):
     cell = Cell(variant="nlnl", **TINY)
-    told = run.run_cell(cell, tmp_path, None)
+    told = run.run_cell(cell, tmp_path / "work", None)
     source = data.load(cell, None)
     assert len(source) == 600
     assert told["noise_sha256"] == hashlib.sha256(source.labels.astype("<i8").tobytes()).hexdigest()
@@ -114,8 +122,84 @@ def test_a_run_that_is_killed_after_a_stage_goes_on_with_its_facts(tmp_path, mon
         with pytest.raises(KeyboardInterrupt):
             run.run_cell(cell, tmp_path / "cut", None, ALWAYS)
     assert list(json.loads((tmp_path / "cut/stages.json").read_text())) == ["nl"]
-    assert any((tmp_path / "cut/run/checkpoint").iterdir())
+    assert any((tmp_path / "cut/train/checkpoint").iterdir())
     assert timeless(run.run_cell(cell, tmp_path / "cut", None, ALWAYS)) == timeless(whole)
+
+
+def other_versions(patch):
+    patch.setattr("jnpl.provenance.versions", lambda: {"torch": "9.9.9"})
+
+
+def other_data(patch):
+    load = data.load
+
+    def rolled(cell, root):
+        source = load(cell, root)
+        return replace(source, labels=np.roll(source.labels, 1))
+
+    patch.setattr(data, "load", rolled)
+
+
+def other_name(patch):
+    patch.setattr(variants, "TINY", variants.TINY._replace(filter_lr=0.05))
+
+
+@pytest.mark.parametrize("change", [None, other_versions, other_data, other_name])
+def test_a_killed_cell_begins_anew_where_it_is_not_the_same(tmp_path, monkeypatch, change):
+    cell, work, looks = Cell(variant="nlnl", **TINY), tmp_path / "work", []
+    look = Stages.__call__
+
+    def watched(self, session):
+        looks.append(session.progress.total)
+        look(self, session)
+        if len(looks) == 6:  # in the second stage
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Stages, "__call__", watched)
+    monkeypatch.setattr("jnpl.provenance.commit", lambda: "first")
+    with pytest.raises(KeyboardInterrupt):
+        run.run_cell(cell, work, None, ALWAYS)
+    assert looks == list(range(6))
+    before = json.loads((work / "stages.json").read_text())
+    (work / "stages.json").write_text(json.dumps({"nl": {**before["nl"], "life": "first"}}))
+    monkeypatch.setattr("jnpl.provenance.commit", lambda: "second")
+    if change is not None:
+        change(monkeypatch)
+    told = run.run_cell(cell, work, None, ALWAYS)
+    if change is None:  # the epoch in which it was killed is the one that it goes on with
+        assert looks[6:] == list(range(5, 12))
+        assert told["commit"] == "first, second"
+        assert told["stages"]["nl"]["life"] == "first"
+    else:
+        assert looks[6:] == list(range(12))
+        assert told["commit"] == "second"
+        assert "life" not in told["stages"]["nl"]
+    assert list(told["stages"]) == ["nl", "selnl", "selpl"]
+    same = json.loads((work / "same.json").read_text())
+    assert (same["same"]["name"], same["same"]["versions"]) == (cell.name, provenance.versions())
+    assert same["same"]["data"] == data.load(cell, None).fingerprint()
+    assert told["name"] == cell.name
+
+
+@pytest.mark.parametrize(("place", "device"), [(None, "cpu"), ("auto", "cuda")])
+def test_a_cell_trains_where_the_grid_has_a_place_for_it(tmp_path, monkeypatch, place, device):
+    monkeypatch.delenv("JNPL_BENCH_ACCELERATOR", raising=False)
+    if place is not None:
+        monkeypatch.setenv("JNPL_BENCH_ACCELERATOR", place)
+    find, seen = run.find, []
+
+    def placed(source, recipe, *args, **options):
+        seen.append(recipe.engine.accelerator)
+        engine = recipe.engine.model_copy(update={"accelerator": "cpu"})
+        told = find(source, recipe.model_copy(update={"engine": engine}), *args, **options)
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)  # from here on there is a GPU
+        return told
+
+    monkeypatch.setattr(run, "find", placed)
+    cell = Cell(variant="ce", **TINY)
+    told = run.run_cell(cell, tmp_path / "work", None)
+    assert seen == [place or "cpu"]
+    assert (told["device"], told["name"]) == (device, cell.name)  # and is the same cell
 
 
 def test_a_process_that_is_stopped_goes_on(tmp_path, monkeypatch, capsys):
@@ -128,7 +212,7 @@ def test_a_process_that_is_stopped_goes_on(tmp_path, monkeypatch, capsys):
     )
     args = [str(tmp_path / "cell.json"), "--results", str(tmp_path)]
     process = subprocess.Popen([sys.executable, "-c", script, *args])
-    log = tmp_path / "run/metrics.jsonl"
+    log = tmp_path / "run/train/metrics.jsonl"
     try:
         limit = time.monotonic() + 120
         while not (log.is_file() and log.stat().st_size) and process.poll() is None and time.monotonic() < limit:
@@ -145,13 +229,12 @@ def test_a_process_that_is_stopped_goes_on(tmp_path, monkeypatch, capsys):
     assert "going on from epoch" in capsys.readouterr().err
     told = json.loads((tmp_path / f"{cell.name}.json").read_text())
     assert len(told["results"]["curve"]) == LONG
-    assert not (tmp_path / "run").exists()
-    assert not (tmp_path / "stages.json").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cell.json", f"{cell.name}.json"]
 
 
 def test_a_classifier_follows_and_is_tested_after_its_last_epoch(tmp_path):
     cell = Cell(variant="jnpl", **{**TINY, "rate": 0.2}, classify=True)
-    told = run.run_cell(cell, tmp_path, None)
+    told = run.run_cell(cell, tmp_path / "work", None)
     names = [name for name, _ in told["results"]["curve_stages"]]
     assert names == ["train", "pseudo"]
     assert list(told["stages"]) == names
@@ -162,22 +245,59 @@ def test_a_classifier_follows_and_is_tested_after_its_last_epoch(tmp_path):
 
 
 def test_a_filter_that_keeps_nothing_is_told_and_not_lost(tmp_path, monkeypatch):
-    def nothing(*_args, **_options):
-        raise InputError("no label was kept")
-
-    monkeypatch.setattr("jnpl.pseudo.targets", nothing)
-    told = run.run_cell(Cell(variant="jnpl", **TINY, classify=True), tmp_path, None)
-    assert told["results"]["second_part"] == "no label was kept"
+    make = variants._MAKERS["nlnl"]
+    monkeypatch.setitem(variants._MAKERS, "nlnl", lambda plan: {**make(plan), "verdict": {"threshold": 0.999_999}})
+    told = run.run_cell(Cell(variant="nlnl", **TINY, classify=True), tmp_path / "work", None)
+    assert told["results"]["second_part"].startswith("no label was kept")
     assert told["results"]["test_accuracy"] is None
     assert told["results"]["ap"] is not None
-    assert list(told["stages"]) == ["train"]
+    assert told["results"]["filter_test_accuracy"] == told["stages"]["selpl"]["test_accuracy"]
+    assert list(told["stages"]) == ["nl", "selnl", "selpl"]
+    assert told["results"]["seconds"] == told["stages"]["selpl"]["seconds"] > 0
+
+
+def broken_from(epoch, method, monkeypatch):
+    """The loss of a method is no number from an epoch on."""
+    step = method.step
+
+    def broken(self, batch):
+        output = step(self, batch)
+        return output._replace(loss=output.loss * np.nan) if self.epoch >= epoch else output
+
+    monkeypatch.setattr(method, "step", broken)
+
+
+@pytest.mark.parametrize("epoch", [0, 1])
+def test_a_classifier_that_breaks_is_told_and_its_filter_not_lost(tmp_path, monkeypatch, epoch):
+    broken_from(epoch, PseudoLabel, monkeypatch)
+    told = run.run_cell(Cell(variant="jnpl", **TINY, classify=True), tmp_path / "work", None)
+    assert told["results"]["second_part"].startswith(f"the loss is nan in epoch {12 + epoch}")
+    assert told["results"]["test_accuracy"] is None
+    assert told["results"]["filter_test_accuracy"] == told["stages"]["train"]["test_accuracy"]
+    assert told["results"]["seconds"] > 0
+
+
+def test_a_filter_that_breaks_has_no_results(tmp_path, monkeypatch):
+    broken_from(1, METHODS["jnpl"], monkeypatch)
+    with pytest.raises(LearningError, match="the loss is nan in epoch 1"):
+        run.run_cell(Cell(variant="jnpl", **TINY, classify=True), tmp_path / "work", None)
+
+
+def test_what_else_is_wrong_in_the_second_part_is_no_result(tmp_path, monkeypatch):
+    def refused(*_args, **_options):
+        raise InputError("the weights are of another network")
+
+    monkeypatch.setattr("jnpl.pseudo.targets", refused)
+    with pytest.raises(InputError, match="the weights are of another network") as caught:
+        run.run_cell(Cell(variant="jnpl", **TINY, classify=True), tmp_path / "work", None)
+    assert not isinstance(caught.value, LearningError)
 
 
 def test_the_last_epoch_is_tested_on_all_images(tmp_path, monkeypatch):
     scale = SCALES["tiny"]
     few = type(scale)(**{**vars(scale), "curve_images": 50})
     monkeypatch.setitem(SCALES, "tiny", few)
-    told = run.run_cell(Cell(variant="ce", **TINY), tmp_path, None)
+    told = run.run_cell(Cell(variant="ce", **TINY), tmp_path / "work", None)
     assert (told["data"]["curve_test_samples"], told["data"]["test_samples"]) == (50, 397)
     accuracy = told["results"]["test_accuracy"]
     assert accuracy * 397 == pytest.approx(round(accuracy * 397), abs=1e-6)
@@ -220,7 +340,7 @@ def test_cifar100_runs_the_same_code(tmp_path, monkeypatch):
     assert "cifar100" not in data.missing(SCALES["small"], folder.parent)
     monkeypatch.setattr(variants, "SMALL", variants.SMALL._replace(filter_epochs=3, classify_epochs=1))
     cell = Cell(variant="nlnl", data="cifar100", noise="asymm", rate=0.4, seed=1, scale="small", classify=True)
-    told = run.run_cell(cell, tmp_path, folder.parent)
+    told = run.run_cell(cell, tmp_path / "work", folder.parent)
     assert (told["data"]["classes"], told["data"]["samples"]) == (100, 500)
     assert told["data"]["realised_rate"] == pytest.approx(0.4)
     assert "cat" not in told["stages"]["nl"]

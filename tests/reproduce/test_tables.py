@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import re
+from dataclasses import replace
 
 import pytest
 
@@ -60,6 +63,18 @@ def test_the_best_two_of_a_column_are_bold(made):
     assert r"\textbf{50.0}" in tables.latex1(made.results())
 
 
+def test_only_methods_of_the_paper_are_bold(made):
+    for variant, accuracy in (("ce", 0.3), ("nlnl", 0.5), ("jnpl", 0.4), ("fast", 0.9)):
+        made.cell(variant, "symm", 0.2, classify=True, accuracy=accuracy)
+    results = made.results()
+    assert re.findall(r"\*\*(\d.*?)\*\*", tables.markdown1(results)) == ["50.0", "40.0"]
+    assert re.findall(r"\\textbf\{(.*?)\}", tables.latex1(results)) == ["50.0", "40.0"]
+    assert "| 90.0 |" in tables.markdown1(results)
+    # Two rows of the paper's are not enough for a mark, whatever stands beneath them.
+    few = replace(results, every=[each for each in results.every if each.cell.variant != "ce"])
+    assert "**50.0**" not in tables.markdown1(few)
+
+
 def test_a_run_without_a_classifier_is_told(made):
     made.cell("jnpl", "symm", 0.8, 1, classify=True, accuracy=None)
     made.cell("nlnl", "symm", 0.8, 1, classify=True, accuracy=0.2)
@@ -83,8 +98,8 @@ def test_table_2_quotes_and_says_how_to_get_the_data(made):
 
 def test_results_prefer_todays_settings_and_whole_runs(made):
     made.cell("jnpl", ap=0.1, name="jnpl-of-another-version")
-    results = made.results()
-    assert (results.stale, results.mean("jnpl", ("symm", 0.6), "ap")) == (1, 0.1)
+    (alone,) = made.results().of("jnpl", ("symm", 0.6))
+    assert (alone.is_current, alone.get("ap")) == (False, 0.1)
     made.cell("jnpl", ap=0.5)
     assert made.results().mean("jnpl", ("symm", 0.6), "ap") == 0.5
     made.cell("jnpl", ap=0.6, classify=True)
@@ -94,7 +109,33 @@ def test_results_prefer_todays_settings_and_whole_runs(made):
     assert made.results("tiny").every == []
 
 
-def test_strange_json_is_named(made):
-    (made.folder / "strange.json").write_text("{}")
-    with pytest.raises(InputError, match=r"strange\.json' is not the JSON of a cell: KeyError"):
+def test_runs_of_other_settings_do_not_mix_with_todays(made):
+    made.cell("jnpl", seed=2, ap=0.9, name="jnpl-of-another-version")
+    made.cell("jnpl", seed=3, ap=0.7, name="jnpl-of-a-third-version")
+    results = made.results()
+    assert [each.cell.seed for each in results.of("jnpl", ("symm", 0.6))] == [2, 3]
+    assert results.mean("jnpl", ("symm", 0.6), "ap") == pytest.approx(0.8)
+    made.cell("jnpl", ap=0.5)  # of other seeds than theirs
+    results = made.results()
+    assert [each.cell.seed for each in results.of("jnpl", ("symm", 0.6))] == [1]
+    assert results.mean("jnpl", ("symm", 0.6), "ap") == 0.5
+    assert results.curve("jnpl", ("symm", 0.6)) == [0.1, 0.2, 0.3]
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (lambda told: told.clear(), "KeyError"),
+        (lambda told: told.update(format="jnpl reproduce 2"), "ValueError"),
+        (lambda told: told["results"].pop("curve"), "KeyError"),
+        (lambda told: told["cell"].update(rate=0), "ValidationError"),
+    ],
+)
+def test_strange_json_is_named(made, change, error):
+    file = made.folder / f"{made.cell('jnpl').name}.json"
+    told = json.loads(file.read_text())
+    change(told)
+    file.unlink()
+    (made.folder / "strange.json").write_text(json.dumps(told))
+    with pytest.raises(InputError, match=rf"strange\.json' is not the JSON of a cell: {error}"):
         made.results()

@@ -22,7 +22,9 @@ class Cell(Settings):
     row: str = Field(min_length=1, pattern=r"^[a-z0-9-]+$", description="a name of `jnpl.bench.rows.ROWS`")
     data: Data
     images: int | None = Field(None, ge=1, description="training samples; None: all")
-    start: int = Field(0, ge=0, description="CIFAR: the first training image")
+    start: int = Field(
+        0, ge=0, description="CIFAR: the first training image; above 0, test images are training images from 40,000 on"
+    )
     test_images: int | None = Field(None, ge=1, description="the first of the test set; None: all")
     pixels: Literal[16, 32] | None = Field(None, description="CIFAR: 16 are means of 2 x 2")
     noise: Noise

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TEST_SHARE = 0.25  # of wine, breast-cancer and iris
+HELD_OUT = 0.2  # of CIFAR's training images, the last, where settings are chosen: those from 40,000 on
 
 
 def load(cell: Cell, root: Path | None) -> Source:
@@ -69,17 +70,30 @@ def _cifar(cell: Cell, root: Path | None) -> Source:
     if not cell.start < end <= len(whole):
         raise InputError(f"images {cell.start} to {end} are asked for, {cell.data} has {len(whole):,}")
     train = subset(whole, np.arange(cell.start, end))
-    test = _first(whole.test, cell.test_images)
+    test = _first(_held_out(whole, end) if cell.start else whole.test, cell.test_images)
     name = f"{cell.data}-{cell.pixels}px"
-    return replace(_at(train, cell.pixels), name=name, test=_at(test, cell.pixels))
+    return replace(at(train, cell.pixels), name=name, test=at(test, cell.pixels))
 
 
-def _at(source: Source, pixels: int | None) -> Source:
-    """Images of 32 pixels as they are, or at 16: means of 2 x 2."""
-    values = values_of(source)
-    if pixels == values.shape[1]:
+def _held_out(whole: Source, end: int) -> Source:
+    """What takes the place of the test set where settings are chosen: the last training images, with true labels."""
+    first = round((1 - HELD_OUT) * len(whole))
+    if end > first:
+        raise InputError(f"with a start, images from {first:,} on are held out, and images to {end:,} are asked for")
+    positions = np.arange(first, len(whole))
+    return subset(whole, positions, true_labels(whole)[positions])
+
+
+def at(source: Source, pixels: int | None) -> Source:
+    """Images as they are, or half as wide and high: means of 2 x 2."""
+    if pixels is None or not isinstance(source.inputs, InMemory):
         return source
-    means = values.reshape(len(values), 16, 2, 16, 2, 3).mean((2, 4), dtype=np.float32)
+    values = source.inputs.values
+    if values.ndim != 4 or values.shape[1:3] == (pixels, pixels):
+        return source
+    if values.shape[1:3] != (2 * pixels, 2 * pixels):
+        raise InputError(f"{source.name} has images of {values.shape[1:3]} pixels, {2 * pixels} are halved")
+    means = values.reshape(len(values), pixels, 2, pixels, 2, -1).mean((2, 4), dtype=np.float32)
     return replace(source, inputs=InMemory(means.round().astype(np.uint8)))
 
 

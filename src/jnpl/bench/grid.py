@@ -6,6 +6,7 @@ import json
 import os
 import time
 import uuid
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
@@ -39,7 +40,6 @@ class Named(Protocol):
 class Grid:
     """Jobs that wait and have failed, and who runs them; `say` is told a line at a time."""
 
-    work: Path
     engine: Engine
     say: Callable[[str], None]
     waiting: list[Job]
@@ -48,6 +48,7 @@ class Grid:
     def __post_init__(self) -> None:
         self.total, self.began, self.finished = len(self.waiting), time.monotonic(), 0
         self._jobs = {job.name: job for job in self.waiting}
+        self._kills: Counter[str] = Counter()
 
     def start(self) -> None:
         """Start waiting jobs that nobody else has in hand, while there is room."""
@@ -66,11 +67,16 @@ class Grid:
                 self._done(end)
             elif end.state == "busy":
                 self.waiting.append(job)
-            elif end.state == "killed" and job.lives() < LIVES:
+            elif end.state == "killed" and self._may_live(job):
                 self.say(f"{end.name}: {end.why}; it is run again and goes on")
                 self.waiting.insert(0, job)
             else:
                 self._failed(job, end)
+
+    def _may_live(self, job: Job) -> bool:
+        """Whether a killed job may be run again; a worker can be lost before it starts the process that counts."""
+        self._kills[job.name] += 1
+        return max(job.lives(), self._kills[job.name]) < LIVES
 
     def _done(self, end: End) -> None:
         self.finished += 1
@@ -83,7 +89,6 @@ class Grid:
         self.failed[end.name] = end.why
         job.fail(end.why)
         self.say(f"{end.name}: FAILED, {end.why} (see {job.log})")
-        write_text(self.work / "failed.json", json.dumps(self.failed, indent=1) + "\n")
 
 
 def run_cells(
@@ -114,12 +119,11 @@ def run_cells(
     with _registered(every, results, work, engine.name, jobs):
         for job in waiting:
             (job.folder / "failed").unlink(missing_ok=True)
-        (work / "failed.json").unlink(missing_ok=True)
         if not waiting:
             return {}
         engine.open(jobs, say)
         try:
-            return _run(Grid(work, engine, say, waiting))
+            return _run(Grid(engine, say, waiting))
         finally:
             engine.close()
 

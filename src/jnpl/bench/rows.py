@@ -90,31 +90,23 @@ def _jnpl_paper(cell: Cell) -> Recipe:
     })  # fmt: skip
 
 
-def _fast_with(cell: Cell, padding: int, changes: dict[str, Any] | None = None) -> Recipe:
+def _fast(cell: Cell, changes: dict[str, Any] | None = None) -> Recipe:
     """`fast` in nine tenths of the epochs of the others: with its look at the end it costs no more than CE."""
-    every = {"train.epochs": max(2, round(SHARE * cell.epochs)), "data.padding": padding, **(changes or {})}
-    return _changed(cell, "fast", every)
-
-
-def _fast(cell: Cell) -> Recipe:
-    return _fast_with(cell, _crop(cell))
-
-
-def _crop(cell: Cell) -> int:
-    return cell.pixels // 8 if cell.pixels else 0
+    return _changed(cell, "fast", {"train.epochs": max(2, round(SHARE * cell.epochs)), **(changes or {})})
 
 
 def _fast_flip(cell: Cell) -> Recipe:
-    return _fast_with(cell, cell.padding)
+    return _fast(cell, {"data.padding": cell.padding})
 
 
-def _without(changes: dict[str, Any]) -> Callable[[Cell], Recipe]:
+def _but(changes: dict[str, Any]) -> Callable[[Cell], Recipe]:
     """`fast` with one thing changed."""
-    return lambda cell: _fast_with(cell, _crop(cell), changes)
+    return lambda cell: _fast(cell, changes)
 
 
-def _ce_augmented(cell: Cell) -> Recipe:
-    return _recipe(cell, {"name": "ce"}, data=_fast(cell).data.model_dump())
+def _augmented(rival: Callable[[Cell], Recipe]) -> Callable[[Cell], Recipe]:
+    """A rival with the crops of `fast`."""
+    return lambda cell: rival(cell).model_copy(update={"data": _fast(cell).data})
 
 
 ROWS = {
@@ -126,13 +118,18 @@ ROWS = {
     "gce": Row("generalised cross-entropy, q = 0.7", _gce),
     "co-teaching": Row("Co-teaching, which is told the noise rate", _co_teaching),
     "ce-clean": Row("cross-entropy on the true labels, the upper mark", _ce),
-    "ce-augmented": Row("cross-entropy with the crops of fast", _ce_augmented),
+    "ce-augmented": Row("cross-entropy with the crops of fast", _augmented(_ce)),
     "fast-flip": Row("fast with the crops of the others", _fast_flip),
+}
+CROPS = {
+    "nlnl-augmented": Row("NLNL with the crops of fast", _augmented(_nlnl)),
+    "gce-augmented": Row("generalised cross-entropy with the crops of fast", _augmented(_gce)),
+    "co-teaching-augmented": Row("Co-teaching with the crops of fast", _augmented(_co_teaching)),
 }
 ABLATIONS = {
     "fast-filter": Row("fast as it is, the filter alone", _fast, classify=False),
     **{
-        f"fast-{name}": Row(what, _without(changes), classify=False)
+        f"fast-{name}": Row(what, _but(changes), classify=False)
         for name, what, changes in (
             ("nl", "NL throughout (gamma 0)", {"method.gamma": 0.0, "method.gamma_rise": None}),
             ("nl-plus", "NL+ from the start (gamma 1)", {"method.gamma_rise": None}),
@@ -154,8 +151,20 @@ ABLATIONS = {
             ("lr-high", "twice the learning rate", {"train.lr": 0.2}),
             ("batch-128", "batches of 128", {"train.batch_size": 128}),
             ("no-crop", "without crops", {"data.padding": 0}),
+            ("no-guard", "without the guard", {"method.guard": 0.0}),
         )
     },
 }  # fmt: skip
+SECOND_PARTS = {
+    f"fast-{name}": Row(what, _but(changes))
+    for name, what, changes in (
+        ("hard", "pseudo-labels hard in place of soft", {"pseudo.soft": False}),
+        ("paper-labels", "pseudo-labels as the paper: given labels that are kept, predictions for the others",
+         {"pseudo.mode": '"paper"', "pseudo.soft": False}),
+        ("fresh", "pseudo-labels teach a new network", {"pseudo.warm": False}),
+        ("short", "the second part as long as the first", {"pseudo.stretch": 1.0}),
+        ("light", "the second part with the filter's weight decay", {"pseudo.train.weight_decay": 1e-4}),
+    )
+}  # fmt: skip
 TABLE = tuple(ROWS)  # the rows of a comparison
-ROWS |= ABLATIONS
+ROWS |= CROPS | ABLATIONS | SECOND_PARTS

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import shutil
 import sys
 from dataclasses import replace
@@ -20,9 +19,8 @@ from jnpl.bench import crossval, data
 from jnpl.bench.cell import Cell
 from jnpl.bench.observer import Observer
 from jnpl.bench.rows import CROSS_VALIDATED, ROWS, recipe_of
-from jnpl.cell_process import Told, run_as_process
-from jnpl.errors import InputError
-from jnpl.files import make_folder, write_text
+from jnpl.cell_process import Told, device, open_work, placed, run_as_process
+from jnpl.errors import InputError, LearningError
 from jnpl.findings import Findings
 from jnpl.interrupt import Interrupted
 from jnpl.progress import Reporter
@@ -44,7 +42,7 @@ def run_cell(cell: Cell, work: Path, root: Path | None) -> dict[str, Any]:
     """Train a cell in `work`, from where a killed life of the same cell stood, and return what its JSON says."""
     torch.set_num_threads(1)
     import_module("lightning_fabric")  # slow, and not part of what is timed
-    recipe, source = _placed(recipe_of(cell)), data.load(cell, root)
+    recipe, source = placed(recipe_of(cell)), data.load(cell, root)
     if cell.row == "ce-clean":
         source = replace(source, labels=data.true_labels(source))
     test = source.test
@@ -54,7 +52,7 @@ def run_cell(cell: Cell, work: Path, root: Path | None) -> dict[str, Any]:
         "cell": cell.model_dump(mode="json"), "settings": recipe.model_dump(mode="json"),
         "versions": provenance.versions()
     }  # fmt: skip
-    commits = _open(work, {**same, "data": source.fingerprint()})
+    commits = open_work(work, {**same, "data": source.fingerprint()})
     final: Path | None
     if cell.row == CROSS_VALIDATED:
         told, final = crossval.run(replace(source, test=None), recipe, work, cell.seed)
@@ -69,38 +67,11 @@ def run_cell(cell: Cell, work: Path, root: Path | None) -> dict[str, Any]:
     wrong = source.labels != data.true_labels(source)
     facts: dict[str, Any] = provenance.plain({
         **same, "settings": recipe.model_dump(mode="json", exclude={"engine"}), "commit": ", ".join(commits),
-        "device": _device(recipe), "samples": len(source), "test_samples": len(test),
+        "device": device(recipe), "samples": len(source), "test_samples": len(test),
         "noise_sha256": hashlib.sha256(source.labels.astype("<i8").tobytes()).hexdigest(),
         "realised_rate": float(wrong.mean()), "results": told,
     })  # fmt: skip
     return facts
-
-
-def _placed(recipe: Recipe) -> Recipe:
-    """On the CPU as all rows are, unless the grid has reserved a share of a GPU for the cell."""
-    place = os.environ.get("JNPL_BENCH_ACCELERATOR")
-    engine = recipe.engine.model_copy(update={"accelerator": place})
-    return recipe if place is None else recipe.model_copy(update={"engine": engine})
-
-
-def _device(recipe: Recipe) -> str:
-    """Where it trained: times of different devices do not compare."""
-    if recipe.engine.accelerator == "cpu":
-        return "cpu"
-    return "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
-
-
-def _open(work: Path, same: dict[str, Any]) -> list[str]:
-    """Keep what a killed life left in `work` if `same` is the same, else begin anew; the commits of its lives."""
-    file = work / "same.json"
-    before = json.loads(file.read_text("utf-8")) if file.is_file() else {}
-    if before.get("same") != json.loads(json.dumps(same)):
-        shutil.rmtree(work, ignore_errors=True)
-        before = {}
-    make_folder(work)
-    commits = list(dict.fromkeys([*before.get("commits", []), provenance.commit()]))
-    write_text(file, json.dumps({"same": same, "commits": commits}, indent=1) + "\n")
-    return commits
 
 
 def _run(cell: Cell, recipe: Recipe, source: Source, test: Source, work: Path) -> tuple[dict[str, Any], Path | None]:
@@ -111,17 +82,17 @@ def _run(cell: Cell, recipe: Recipe, source: Source, test: Source, work: Path) -
     if not observer.resume(_epochs(folder)):
         for left in (folder, work / "notes"):
             shutil.rmtree(left, ignore_errors=True)
-    stumbled = None
+    stumbled, found = None, None
     try:
         # The observer saves, after its notes.
-        find(
+        found = find(
             replace(source, test=few), recipe, folder, seed=cell.seed, every=Every(seconds=None), strict=True,
             report=Reporter(), classify=ROWS[cell.row].classify, observe=observer,
         )  # fmt: skip
     except Interrupted:
         observer.save()  # the steps since the last epoch are in the run's checkpoint, and their time here
         raise
-    except InputError as error:  # no label is kept, say: what the filter found stands all the same
+    except LearningError as error:  # no label is kept, say: what the filter found stands all the same
         if not observer.filtered:
             raise
         stumbled = str(error)
@@ -137,6 +108,8 @@ def _run(cell: Cell, recipe: Recipe, source: Source, test: Source, work: Path) -
         "total_cpu_seconds": total.cpu, "seconds_per_epoch": seconds.cpu / observer.curve_epochs[-1],
         "filter_epochs": observer.curve_epochs[-1],
     }  # fmt: skip
+    if found and "notes" in found:  # what the method did on its own, such as a guard
+        told["notes"] = found["notes"]
     if curve:
         told["best_test_accuracy"], told["test_curve"] = max(observer.test_curve), observer.test_curve
     if observer.margins is not None:
@@ -160,16 +133,12 @@ def _epochs(folder: Path) -> int | None:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Exit code 0 done, 2 wrong input, 128 + signal interrupted."""
-    return run_as_process("jnpl.bench.run", __doc__, _told, _clean, args)
+    return run_as_process("jnpl.bench.run", __doc__, _told, args)
 
 
-def _told(path: Path, root: Path | None) -> Told:
-    cell = Cell.model_validate_json(path.read_text("utf-8"))
-    return Told(cell.name, json.dumps(run_cell(cell, path.parent / "run", root), indent=1) + "\n")
-
-
-def _clean(folder: Path) -> None:
-    shutil.rmtree(folder / "run", ignore_errors=True)
+def _told(text: str, work: Path, root: Path | None) -> Told:
+    cell = Cell.model_validate_json(text)
+    return Told(cell.name, json.dumps(run_cell(cell, work, root), indent=1) + "\n")
 
 
 if __name__ == "__main__":

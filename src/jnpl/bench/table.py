@@ -155,6 +155,7 @@ _TABLES = (
     ("AP at its best epoch, and what the last one lost", _last_and_peak, ()),
     ("Share of wrong labels among the K worst, K their true number", _figure("precision_at_noise"), ()),
     ("Test accuracy of the final classifier", _figure("test_accuracy"), ()),
+    ("Test accuracy of the network that ranked the labels", _figure("filter_test_accuracy"), ()),
     ("CPU seconds of the filter / of all, in times of ce", _cost, ()),
 )
 

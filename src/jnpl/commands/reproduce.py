@@ -63,12 +63,17 @@ def reproduce(
     from jnpl.reproduce.draw import draw
 
     where = make_engine(engine, address, gpus)
+    if weights is not None:
+        weights = _weights(weights, names)
+    load(out / "results", scale)  # a file that is none of ours is told before anything is trained
     absent = missing(SCALES[scale], data_root)
     parts = [part for part in SCALES[scale].stands_for if part not in absent]
     failed: dict[str, str] = {}
     if not only_draw:
-        cells = plan(names, SCALES[scale], seeds, parts, weights)
-        _check(cells, yes, scale, data_root)
+        cells = _left(plan(names, SCALES[scale], seeds, parts, weights), out / "results")
+        if scale == "paper" and not yes and not (engine == "ray" and gpus):
+            _ask_for_gpus([cell for cell in cells if not (out / "results" / f"{cell.name}.json").is_file()], engine)
+        _check(cells, data_root)
         failed = _train(cells, out, jobs, data_root, where)
     results = load(out / "results", scale, absent)
     if only_draw and not results.every:
@@ -81,21 +86,42 @@ def reproduce(
         raise typer.Exit(1)
 
 
-def _check(cells: "list[Cell]", yes: bool, scale: str, data_root: Path | None) -> None:
+def _weights(weights: str, names: tuple[str, ...]) -> str:
+    """The whole path of a file of weights that is needed, and is there."""
+    if "table2" not in names:
+        raise InputError("--weights are for table2 (Clothing1M): no other item begins with any")
+    if not Path(weights).is_file():
+        raise InputError(f"there is no file {weights!r}: --weights is a file of ImageNet weights of a ResNet-50")
+    return str(Path(weights).resolve())
+
+
+def _left(cells: "list[Cell]", results: Path) -> "list[Cell]":
+    """Without those whose twin that went on to a classifier is done."""
+    whole = (cell.model_copy(update={"classify": True}) for cell in cells)
+    done = [(results / f"{twin.name}.json").is_file() for twin in whole]
+    return [cell for cell, there in zip(cells, done, strict=True) if cell.classify or not there]
+
+
+def _ask_for_gpus(cells: "list[Cell]", engine: str) -> None:
+    """Refuse to begin what takes GPUs where there is none."""
+    import torch
+
+    if not cells or (engine == "local" and torch.cuda.is_available()):
+        return
+    from jnpl.reproduce.cost import TERA, gpu_hours
+
+    where = "there is no GPU here" if engine == "local" else "on Ray a run gets a GPU by --gpus 1, or a share of one"
+    raise InputError(
+        f"scale paper trains {len(cells)} runs of full length, about {gpu_hours(cells):,.0f} GPU-hours (their "
+        f"operations, at {TERA / 1e12:.0f} TFLOP/s sustained), and {where}: --scale small is for two cores, --yes "
+        "begins all the same"
+    )
+
+
+def _check(cells: "list[Cell]", data_root: Path | None) -> None:
     """Say what is wrong before anything is trained; data that are not there yet are fetched once, not by each cell."""
     for cell in cells:
         cell.recipe()
-    if scale == "paper" and not yes:
-        import torch
-
-        if not torch.cuda.is_available():
-            from jnpl.reproduce.cost import TERA, gpu_hours
-
-            raise InputError(
-                f"scale paper trains {len(cells)} runs of full length, about {gpu_hours(cells):,.0f} GPU-hours (their "
-                f"operations, at {TERA / 1e12:.0f} TFLOP/s sustained), and there is no GPU here: --scale small is for "
-                "two cores, --yes begins all the same"
-            )
     if cells:
         from jnpl.reproduce import data
 
@@ -105,14 +131,11 @@ def _check(cells: "list[Cell]", yes: bool, scale: str, data_root: Path | None) -
 def _train(
     cells: "list[Cell]", out: Path, jobs: int | None, data_root: Path | None, engine: "Engine"
 ) -> dict[str, str]:
-    """Run what has no JSON yet, nor one that went on to a classifier; returns what failed, and why."""
+    """Run what has no JSON yet; returns what failed, and why."""
     from jnpl.bench.grid import run_cells
 
-    whole = (cell.model_copy(update={"classify": True}) for cell in cells)
-    done = [(out / "results" / f"{twin.name}.json").is_file() for twin in whole]
-    left = [cell for cell, there in zip(cells, done, strict=True) if cell.classify or not there]
     return run_cells(
-        left, out / "results", out / "work", jobs, data_root, lambda line: typer.echo(f"jnpl: {line}", err=True),
+        cells, out / "results", out / "work", jobs, data_root, lambda line: typer.echo(f"jnpl: {line}", err=True),
         module="jnpl.reproduce.run", engine=engine,
     )  # fmt: skip
 

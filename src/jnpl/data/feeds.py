@@ -81,7 +81,8 @@ def _transform(prepared: Prepared, recipe: Recipe) -> tuple[Transform, tuple[int
     if side > min(values.shape[1:3]):  # padding is for training alone: in evaluation the centre is cut from the image
         raise InputError(f"setting data.crop: {side} pixels cannot be cut from images of {values.shape[1:3]}")
     std = (1.0,) * len(mean) if recipe.data.std == "one" else tuple(np.maximum(deviation, 1e-6).tolist())
-    crop = CropFlip(tuple(mean.tolist()), std, side, recipe.data.padding, recipe.data.flip)
+    padding = side // 8 if recipe.data.padding == "auto" else recipe.data.padding
+    crop = CropFlip(tuple(mean.tolist()), std, side, padding, recipe.data.flip)
     return crop, (len(mean), side, side)
 
 

@@ -21,6 +21,7 @@ _TEN = 10  # classes: with more, NL hardly moves a new network (its push on the 
 _HEAVIEST = 10.0  # a class weight beyond this, at a high rate, makes steps that nothing comes back from
 _ENOUGH = 2.0  # half of the way from a constant to perfect agreement makes NL into NL+
 _LOST, _FEW = 0.1, 20  # a class predicted for less than this part of those who are given it, if they are not too few
+_MANY = 0.05  # of the classes: so many may be lost before it is a collapse (of less than twenty none)
 
 
 def even_weights(labels: Tensor, num_classes: int, weights: Tensor | None = None) -> Tensor:
@@ -38,9 +39,10 @@ class JNPL(Method):
     """One network, one stage, two losses.
 
     NL+ makes "all is class k" a state that a network does not leave: where it is sure, the weight (1 - p) takes the
-    push away; and PL+ can drive it there. A single class can be lost in the same way. NL leads out. With `guard`, an
-    epoch whose predictions are spread over the classes all too differently from the given labels, or hardly know one
-    of them, is followed by one of NL alone (gamma 0, no PL+), and PL+ comes back at half its weight.
+    push away; and PL+ can drive it there. Single classes can be lost in the same way. NL leads out. With `guard`, an
+    epoch whose predictions are spread over the classes all too differently from the given labels, or that hardly knows
+    one of them (of many: more than one in twenty), is followed by one with gamma 0 and without PL+, and PL+ comes back
+    at half its weight.
     """
 
     paper = "Kim et al., CVPR 2021"
@@ -136,12 +138,10 @@ class JNPL(Method):
         recall = (agreed[here] / given[here]).mean() if here.any() else agreed.sum()
         chance = 1 / here.sum().clamp_min(1)  # what a constant prediction reaches
         self.agreement.copy_(((recall - chance) / (1 - chance).clamp_min(1e-6)).clamp(0, 1))
-        given = given / seen
-        apart = 0.5 * (counts / seen - given).abs().sum() if counts.any() else counts.sum()
-        expected = given * counts.sum()
-        lost = bool(((counts < _LOST * expected) & (expected >= _FEW)).any())
+        apart = 0.5 * (counts / seen - given / seen).abs().sum() if counts.any() else counts.sum()
+        lost = ((counts < _LOST * given) & (given >= _FEW)).sum() > _MANY * len(given)
         at_risk = self._gamma() > 0 or self._pl_weight() > 0
-        self.held.fill_(bool(self.guard) and at_risk and (lost or bool(apart > self.guard)))
+        self.held.fill_(bool(self.guard) and at_risk and bool(lost | (apart > self.guard)))
         if self.held:
             self.guarded += 1
             if self._pl_weight() > 0:
@@ -154,7 +154,7 @@ class JNPL(Method):
         """Whether the guard acted."""
         if not self.guarded:
             return []
-        told = f"predictions ran to few classes: {int(self.guarded)} of the epochs were NL alone"
+        told = f"predictions ran away from classes: {int(self.guarded)} of the epochs had NL in place of NL+ and PL+"
         return [told if self.pl_scale == 1 else f"{told}, and PL+ counted {self.pl_scale:g} of its weight in the end"]
 
     def _gamma(self) -> float:
@@ -183,8 +183,8 @@ class JNPL(Method):
             agreed = predicted == batch.labels
             self.predicted += torch.bincount(predicted, weights, minlength=len(self.predicted))
             self.given += torch.bincount(batch.labels, weights, minlength=len(self.given))
-            own = agreed.float() if weights is None else agreed * weights
-            self.agreed += torch.bincount(batch.labels, own, minlength=len(self.agreed))
+            right = agreed.float() if weights is None else agreed * weights
+            self.agreed += torch.bincount(batch.labels, right, minlength=len(self.agreed))
         draws = self.loss.draw(batch.labels, batch.generator, batch.rows)
         own = len(batch.labels)
         terms = self.loss.terms(logits, batch.labels, draws, weights)

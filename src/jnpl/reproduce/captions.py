@@ -10,8 +10,11 @@ from jnpl.reproduce.items import ITEMS, cells_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from jnpl.reproduce.cell import Cell
     from jnpl.reproduce.claims import Verdict
-    from jnpl.reproduce.results import Results
+    from jnpl.reproduce.results import Result, Results
+
+ONE_SEED = ("fig1", "fig2", "fig6")  # histograms and maps are of one run; curves and bars are means
 
 
 class Caption(NamedTuple):
@@ -23,10 +26,6 @@ class Caption(NamedTuple):
     agrees: str
     scale: str
     command: str
-
-    def paragraph(self) -> str:
-        """All but the title and the command."""
-        return f"The paper: {self.claim} Here: {self.seen} {self.agrees}"
 
 
 def caption(results: Results, item: str) -> Caption:
@@ -46,37 +45,50 @@ def command(results: Results, item: str) -> str:
 
 def foot(results: Results, item: str) -> str:
     """The line in the picture itself."""
-    have, wanted = counted(results, item)
-    seeds = {each.cell.seed for each in results.every}
-    shown = f"{have} of {wanted} runs" if have < wanted else f"{wanted} runs"
-    return f"{command(results, item)}   ({shown}, {len(seeds)} seed{'' if len(seeds) == 1 else 's'})"
+    seeds = len({each.cell.seed for each in used(results, item)})
+    return f"{command(results, item)}   ({_runs(results, item)}, {seeds} seed{'' if seeds == 1 else 's'})"
 
 
-def counted(results: Results, item: str) -> tuple[int, int]:
-    """Of how many of the item's cells there are results, and how many it has; without data sets that are missing."""
+def used(results: Results, item: str) -> list[Result]:
+    """The runs that an item is drawn from."""
+    found: list[Result] = []
+    for cell in _wanted(results, item):
+        setting = None if cell.noise == "none" else (cell.noise, cell.rate)
+        part = next(part for part, data in results.scale.stands_for.items() if data == cell.data)
+        own = results.of(cell.variant, setting, part, classify=cell.classify)
+        found += [each for each in (own[:1] if item in ONE_SEED else own) if each not in found]
+    return found
+
+
+def lacking(results: Results, item: str) -> int:
+    """How many cells of the item have no result; without those of data sets that are missing."""
+    have = {(cell.variant, cell.data, cell.noise, cell.rate, cell.seed)
+            for cell in (each.cell for each in used(results, item))}  # fmt: skip
+    wanted = _wanted(results, item)
+    return sum((cell.variant, cell.data, cell.noise, cell.rate, cell.seed) not in have for cell in wanted)
+
+
+def _wanted(results: Results, item: str) -> list[Cell]:
     parts = [part for part in results.scale.stands_for if part not in results.missing]
-    wanted = cells_of(item, results.scale, None, parts, weights="any")
-    have: dict[tuple[object, ...], bool] = {}
-    for each in results.every:
-        cell = each.cell
-        place = (cell.variant, cell.data, cell.noise, cell.rate, cell.seed)
-        have[place] = have.get(place, False) or cell.classify
-    known = [have.get((cell.variant, cell.data, cell.noise, cell.rate, cell.seed)) for cell in wanted]
-    done = [whole or (whole is not None and not cell.classify) for whole, cell in zip(known, wanted, strict=True)]
-    return sum(done), len(wanted)
+    return cells_of(item, results.scale, None, parts, weights="any")
+
+
+def _runs(results: Results, item: str) -> str:
+    have, missing = len(used(results, item)), lacking(results, item)
+    return f"{have} of {have + missing} runs" if missing else f"{have} run{'' if have == 1 else 's'}"
 
 
 def describe(results: Results, item: str) -> str:
-    """The scale in words, with the seeds and what is missing."""
-    have, wanted = counted(results, item)
-    seeds = sorted({each.cell.seed for each in results.every})
-    told = [results.scale.what]
-    if wanted:
-        shown = f"{have} of {wanted} runs" if have < wanted else f"{wanted} runs"
-        told.append(f"{shown}, seed{'' if len(seeds) == 1 else 's'} {', '.join(map(str, seeds)) or 'none'}.")
+    """At which scale it was made, by how many runs and seeds, and what is missing."""
+    own = used(results, item)
+    seeds = sorted({each.cell.seed for each in own})
+    told = [f"Scale {results.scale.name}."]
+    if _wanted(results, item):
+        names = ", ".join(map(str, seeds)) or "none"
+        told = [f"Scale {results.scale.name}, {_runs(results, item)}, seed{'' if len(seeds) == 1 else 's'} {names}."]
     told += [f"{results.missing[part]}." for part in needed(item) if part in results.missing]
-    if results.stale:
-        told.append(f"{results.stale} of the runs were made with other settings than those of this version.")
+    if stale := sum(not each.is_current for each in own):
+        told.append(f"{stale} of the runs were made with other settings than those of this version.")
     return " ".join(told)
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jnpl import noise
+from jnpl.bench.data import at, true_labels
 from jnpl.data import cifar
 from jnpl.data.opening import DATASETS, open_source
-from jnpl.data.source import InMemory, Labels, Source
 from jnpl.data.split import part
 from jnpl.errors import InputError
 from jnpl.reproduce.paper import DATA_NAMES
@@ -18,6 +18,7 @@ from jnpl.reproduce.paper import DATA_NAMES
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from jnpl.data.source import Labels, Source
     from jnpl.reproduce.cell import Cell
     from jnpl.reproduce.scales import Scale
 
@@ -33,7 +34,7 @@ def load(cell: Cell, root: Path | None) -> Source:
         raise InputError(f"{cell.data} without its test set")
     images, pixels = cell.size.images, cell.size.pixels
     kept = whole if images is None else part(whole, np.arange(min(images, len(whole))))
-    source = replace(_at(kept, pixels), test=_at(whole.test, pixels), validation=whole.validation)
+    source = replace(at(kept, pixels), test=at(whole.test, pixels), validation=whole.validation)
     name = f"{cell.data}+{cell.noise}{cell.rate:g}"
     return replace(source, name=name, labels=given_labels(source, cell))
 
@@ -42,12 +43,10 @@ def given_labels(source: Source, cell: Cell) -> Labels:
     """(N,) labels with the cell's noise, by its seed."""
     if cell.noise == "none":
         return source.labels
-    if source.true_labels is None:
-        raise InputError(f"the true labels of {source.name} are not known, and noise is made from them")
-    classes = len(source.class_names)
+    clean, classes = true_labels(source), len(source.class_names)
     if cell.noise == "symm":
-        return noise.symmetric(source.true_labels, cell.rate, classes, cell.seed)
-    return noise.asymmetric(source.true_labels, cell.rate, _MAPS[cell.data], cell.seed, num_classes=classes)
+        return noise.symmetric(clean, cell.rate, classes, cell.seed)
+    return noise.asymmetric(clean, cell.rate, _MAPS[cell.data], cell.seed, num_classes=classes)
 
 
 def first(source: Source, count: int | None) -> Source:
@@ -85,16 +84,3 @@ def how_to_get(name: str, scale: Scale) -> str:
         return f"Clothing1M is not there: ask its authors for it ({origin}) and {told}"
     told = "put cifar-100-binary.tar.gz, or the folder in it, into DIR, --data-root DIR"
     return f"The images of CIFAR-100 are not there: get the binary version ({origin}) and {told}"
-
-
-def _at(source: Source, pixels: int | None) -> Source:
-    """Images as they are, or half as wide: means of 2 x 2."""
-    if pixels is None or not isinstance(source.inputs, InMemory):
-        return source
-    values = source.inputs.values
-    if values.ndim != 4 or values.shape[1:3] == (pixels, pixels):
-        return source
-    if values.shape[1:3] != (2 * pixels, 2 * pixels):
-        raise InputError(f"{source.name} has images of {values.shape[1:3]} pixels, {2 * pixels} are halved")
-    means = values.reshape(len(values), pixels, 2, pixels, 2, -1).mean((2, 4), dtype=np.float32)
-    return replace(source, inputs=InMemory(means.round().astype(np.uint8)))

@@ -30,12 +30,17 @@ TABLES: dict[str, dict[str, Callable[[Results], str]]] = {
     "table2": {"md": tables.markdown2, "csv": tables.csv2, "tex": tables.latex2},
 }
 SUMMARY = "reproduce.json"
+_FIRST = {True: "png", False: "md"}
 
 
 def draw(results: Results, items: Sequence[str], out: Path) -> list[Path]:
-    """Write the items, index.html and reproduce.json to a folder; returns the files."""
+    """Write the items, index.html and reproduce.json to a folder; returns the files.
+
+    Items that lie there from before are drawn again: the page shows them all.
+    """
     make_folder(out)
     written: list[Path] = []
+    items = [item for item in ITEMS if item in items or (out / f"{item}.{_FIRST[item in FIGURES]}").is_file()]
     for item in items:
         written += figure(results, item, out) if item in FIGURES else table(results, item, out)
     write_text(out / page.FILE, page.render(results, items, out))

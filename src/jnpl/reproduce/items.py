@@ -32,7 +32,7 @@ class Item(NamedTuple):
 ITEMS = {
     item.name: item
     for item in (
-        Item("fig1", "Figure 1: p_y after NL, SelNL, SelPL, and after JNPL",
+        Item("fig1", "Figure 1: p_y after NL, SelNL, SelPL, and after JNPL, 60 % symmetric noise",
              "NLNL needs three stages to draw wrong labels to p_y = 0 and right ones to 1; JNPL does it in one."),
         Item("fig2", "Figure 2: gradients of NL and NL+, and where the training data lie",
              "NL pushes where the true class of a wrong label is sure (upper left) and so underfits, the more the more "

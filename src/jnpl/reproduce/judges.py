@@ -9,7 +9,8 @@ import numpy as np
 
 from jnpl.reproduce.figures.smoothing import smooth
 from jnpl.reproduce.items import ASYMM40, FIGURE2, SYMM60
-from jnpl.reproduce.paper import METHODS, TABLE2, Setting, percent
+from jnpl.reproduce.paper import METHODS, TABLE1, TABLE2, Setting, percent
+from jnpl.reproduce.tables import entry
 from jnpl.reproduce.variants import PL_PLUS
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _DEFINITIONS = {"ap": "wrong labels positive", "ap_clean": "right labels positiv
 
 Answer = tuple[Status, str]
 _NOTHING: Answer = ("not enough data", "There are no results.")
+_NOT_ALL: Answer = ("not enough data", "Not all runs that the rule speaks of are there.")
 
 
 def _answer(agrees: bool, figures: str) -> Answer:
@@ -64,7 +66,7 @@ def converges(results: Results) -> Answer:
     for setting in FIGURE2:
         nl, plus = results.first("nlnl", setting), results.first("nl-plus", setting)
         if nl is None or plus is None:
-            continue
+            return _NOT_ALL
         one, other = nl.stage("nl"), plus.stage()
         apart = [each["clean"]["mean"] - each["noisy"]["mean"] for each in (one, other)]
         gaps.append(apart[1] - apart[0])
@@ -73,8 +75,6 @@ def converges(results: Results) -> Answer:
             f"symm {percent(setting[1])}: p_y of right less that of wrong labels {apart[0]:.2f} with NL, "
             f"{apart[1]:.2f} with NL+; AP {one['ap']:.3f} and {other['ap']:.3f}"
         )
-    if len(gaps) < 2:
-        return _NOTHING
     return _answer(all(gap > 0 for gap in gaps) and all(ap > 0 for ap in aps), "; ".join(told) + ".")
 
 
@@ -162,13 +162,14 @@ def kendall(values: Sequence[float]) -> float:
     return float(np.mean(pairs))
 
 
-def _gaps(results: Results, figure: str, part: str = "cifar10") -> dict[Setting, float]:
-    """JNPL's AP less NLNL's, where both are known."""
+def _gaps(results: Results, figure: str) -> dict[Setting, float] | None:
+    """JNPL's AP less NLNL's in all settings; None where one is not known."""
     found = {}
     for setting in results.scale.settings:
-        jnpl, nlnl = (results.mean(variant, setting, figure, part) for variant in ("jnpl", "nlnl"))
-        if jnpl is not None and nlnl is not None:
-            found[setting] = jnpl - nlnl
+        jnpl, nlnl = (results.mean(variant, setting, figure) for variant in ("jnpl", "nlnl"))
+        if jnpl is None or nlnl is None:
+            return None
+        found[setting] = jnpl - nlnl
     return found
 
 
@@ -181,8 +182,8 @@ def filters_better(results: Results) -> Answer:
     told, fine = [], []
     for figure, name in _DEFINITIONS.items():
         gaps = _gaps(results, figure)
-        if len(gaps) < 2:
-            return _NOTHING
+        if gaps is None:
+            return _NOT_ALL
         ahead = sum(gap > 0 for gap in gaps.values())
         mean = statistics.fmean(gaps.values())
         fine.append(mean > 0 and 2 * ahead > len(gaps))
@@ -194,8 +195,11 @@ def lead_grows(results: Results) -> Answer:
     """The slope of the lead over the rate, for both noises and both definitions."""
     told, fine = [], []
     for figure, name in _DEFINITIONS.items():
+        every = _gaps(results, figure)
+        if every is None:
+            return _NOT_ALL
         for noise in ("symm", "asymm"):
-            gaps = {setting[1]: gap for setting, gap in _gaps(results, figure).items() if setting[0] == noise}
+            gaps = {setting[1]: gap for setting, gap in every.items() if setting[0] == noise}
             if len(gaps) < 3:
                 return ("not enough data", "Three rates of each noise are needed.")
             rates = list(gaps)
@@ -225,29 +229,31 @@ def cats_part(results: Results) -> Answer:
 
 def best_of_table(results: Results) -> Answer:
     """How often JNPL is the best of the paper's seven methods in Table 1."""
-    won, known, told = 0, 0, []
+    won, told = 0, []
     for setting in results.scale.settings:
         means = _accuracies(results, setting)
-        if "jnpl" not in means or len(means) < 2:
-            continue
-        known += 1
+        if means is None:
+            return _NOT_ALL
         first = max(means, key=lambda variant: means[variant])
         won += first == "jnpl"
         told.append(
             f"{setting[0]} {percent(setting[1])}: {METHODS[first]} {means[first]:.1f}, JNPL {means['jnpl']:.1f}"
         )
-    if known < 2:
-        return _NOTHING
+    known = len(told)
     return _answer(2 * won > known, f"best in {won} of {known} settings ({'; '.join(told)}).")
 
 
-def _accuracies(results: Results, setting: Setting) -> dict[str, float]:
-    """Variant of the paper -> accuracy in percent; 0 where no classifier came of it."""
+def _accuracies(results: Results, setting: Setting) -> dict[str, float] | None:
+    """The paper's seven methods -> accuracy in percent as in the table, 0 if no classifier came of any run.
+
+    None where one has not run.
+    """
     found = {}
-    for variant in METHODS:
-        own = results.of(variant, setting, classify=True)
-        if own and variant != "fast":
-            found[variant] = 100 * statistics.fmean(each.get("test_accuracy") or 0.0 for each in own)
+    for variant in TABLE1["cifar10"]:
+        own = entry(results.of(variant, setting, classify=True), None)
+        if not own.values and not own.failed:
+            return None
+        found[variant] = own.mean or 0.0
     return found
 
 
@@ -258,11 +264,12 @@ def table_lead_grows(results: Results) -> Answer:
         leads = {}
         for setting in results.scale.settings:
             means = _accuracies(results, setting)
-            others = [mean for variant, mean in means.items() if variant != "jnpl"]
-            if setting[0] == noise and "jnpl" in means and others:
-                leads[setting[1]] = means["jnpl"] - max(others)
+            if means is None:
+                return _NOT_ALL
+            if setting[0] == noise:
+                leads[setting[1]] = means["jnpl"] - max(mean for name, mean in means.items() if name != "jnpl")
         if len(leads) < 2:
-            return _NOTHING
+            return ("not enough data", "Two rates of each noise are needed.")
         rates = list(leads)
         fine.append(leads[rates[-1]] > leads[rates[0]])
         told.append(f"{noise}: " + ", ".join(f"{percent(rate)} % {lead:+.1f}" for rate, lead in leads.items()))

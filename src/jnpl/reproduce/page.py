@@ -10,8 +10,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from jnpl._version import __version__
+from jnpl.bench.grid import in_words
 from jnpl.reproduce import tables
-from jnpl.reproduce.captions import Caption, caption
+from jnpl.reproduce.captions import Caption, caption, used
 from jnpl.reproduce.claims import verdicts
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from jnpl.reproduce.results import Results
 
 FILE = "index.html"
-_MARKDOWN = {"table1": tables.markdown1, "table2": tables.markdown2}
 
 
 class Block(NamedTuple):
@@ -40,29 +40,24 @@ def render(results: Results, items: Sequence[str], folder: Path) -> str:
     )  # fmt: skip
     style = (resources.files("jnpl.reproduce") / "page.css").read_text("utf-8")
     shown = [_item(results, item, folder) for item in items]
+    runs = {each.cell.name: each for item in items for each in used(results, item)}.values()
     page = environment.get_template("page.html.j2").render(
         items=shown, verdicts=[each for each in verdicts(results) if each.item in items], scale=results.scale,
         style=Markup(style),  # noqa: S704 - our own file
-        version=__version__, runs=len(results.every), stale=results.stale, commits=results.commits(),
-        time=in_words(results.seconds()),
+        version=__version__, runs=len(runs), stale=sum(not each.is_current for each in runs),
+        commits=sorted({str(each.told.get("commit", "unknown")) for each in runs}),
+        time=in_words(sum(each.get("seconds") or 0.0 for each in runs)),
     )  # fmt: skip
     return page.strip() + "\n"
-
-
-def in_words(seconds: float) -> str:
-    """Time for people.
-
-    >>> in_words(90), in_words(7200)
-    ('2 minutes', '2.0 hours')
-    """
-    return f"{seconds / 60:.0f} minutes" if seconds < 6000 else f"{seconds / 3600:.1f} hours"
 
 
 def _item(results: Results, item: str, folder: Path) -> dict[str, Any]:
     told: Caption = caption(results, item)
     picture = folder / f"{item}.png"
-    encoded = base64.b64encode(picture.read_bytes()).decode() if picture.is_file() and item not in _MARKDOWN else None
-    blocks_here = blocks(_MARKDOWN[item](results)) if item in _MARKDOWN else []
+    encoded = (
+        base64.b64encode(picture.read_bytes()).decode() if picture.is_file() and item not in tables.MARKDOWN else None
+    )
+    blocks_here = blocks(tables.MARKDOWN[item](results)) if item in tables.MARKDOWN else []
     return {"name": item, "caption": told, "picture": encoded, "blocks": blocks_here}
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from jnpl.reproduce.paper import Setting
 
-FILTER = {"nl": "NL", "selnl": "SelNL", "selpl": "SelPL", "train": "train"}
+FORMAT = "jnpl reproduce 1"
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,10 @@ class Results:
     def of(
         self, variant: str, setting: Setting | None, part: str = "cifar10", *, classify: bool = False
     ) -> list[Result]:
-        """One a seed, in their order; `classify`: only those that went on to a classifier."""
+        """One a seed, in their order; `classify`: only those that went on to a classifier.
+
+        Of runs with today's settings, if there are any: those of other settings do not mix with them.
+        """
         noise, rate = setting or ("none", 0.0)
         data = self.scale.stands_for.get(part)
         found: dict[int, Result] = {}
@@ -75,7 +78,8 @@ class Results:
             best = found.get(cell.seed)
             if best is None or _rank(each) > _rank(best):
                 found[cell.seed] = each
-        return [found[seed] for seed in sorted(found)]
+        current = {seed: each for seed, each in found.items() if each.is_current}
+        return [each for _, each in sorted((current or found).items())]
 
     def first(self, variant: str, setting: Setting, part: str = "cifar10") -> Result | None:
         """Of the first seed there is."""
@@ -92,19 +96,6 @@ class Results:
         curves = [each.curve() for each in self.of(variant, setting)]
         return [statistics.fmean(values) for values in zip(*curves, strict=False)] if curves else []
 
-    @property
-    def stale(self) -> int:
-        """Cells that were made with other settings than today's."""
-        return sum(not each.is_current for each in self.every)
-
-    def commits(self) -> list[str]:
-        """Of the program that made them."""
-        return sorted({str(each.told.get("commit", "unknown")) for each in self.every})
-
-    def seconds(self) -> float:
-        """Of training, all in all."""
-        return sum(each.get("seconds") or 0.0 for each in self.every)
-
 
 def _rank(result: Result) -> tuple[bool, bool]:
     """Today's settings before others; the whole run before its filter alone."""
@@ -113,6 +104,8 @@ def _rank(result: Result) -> tuple[bool, bool]:
 
 def _readable(result: Result) -> None:
     """Whatever is missing shows here."""
+    if result.told["format"] != FORMAT:
+        raise ValueError("another format")
     result.curve()
     result.stage()
 

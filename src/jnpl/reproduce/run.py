@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import sys
 from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from jnpl import metrics, provenance
-from jnpl.cell_process import Told, run_as_process
-from jnpl.errors import InputError
+from jnpl.cell_process import Told, device, open_work, placed, run_as_process
+from jnpl.errors import InputError, LearningError
 from jnpl.findings import Findings
 from jnpl.methods.registry import METHODS
 from jnpl.phases import second_part
@@ -23,6 +21,7 @@ from jnpl.progress import Reporter
 from jnpl.reproduce import data
 from jnpl.reproduce.cell import Cell
 from jnpl.reproduce.paper import CAT
+from jnpl.reproduce.results import FORMAT
 from jnpl.reproduce.stages import Stages
 from jnpl.run import Every, find
 
@@ -32,37 +31,44 @@ if TYPE_CHECKING:
 
     from jnpl.data.source import Source
 
-FORMAT = "jnpl reproduce 1"
-EVERY = Every(epochs=None, seconds=20.0)  # by the clock: see `Stages`
+_SECONDS = {"paper": 300.0}  # between checkpoints: those of a million images are large
 _PSEUDO = "pseudo"
 
 
-def run_cell(cell: Cell, folder: Path, root: Path | None, every: Every = EVERY) -> dict[str, Any]:
-    """Train a cell in `folder`/run, or go on with it, and return what its JSON says."""
-    source, recipe = data.load(cell, root), cell.recipe()
+def run_cell(cell: Cell, work: Path, root: Path | None, every: Every | None = None) -> dict[str, Any]:
+    """Train a cell in `work`, from where a killed life of the same cell stood, and return what its JSON says."""
+    source, recipe = data.load(cell, root), placed(cell.recipe())
     if source.test is None:
         raise InputError(f"{source.name} has no test set")
+    same = {"name": cell.name, "versions": provenance.versions(), "data": source.fingerprint()}
+    commits = open_work(work, same)
     few = data.first(source.test, cell.size.curve_images)
     cat = CAT if cell.data in ("cifar10", "digits") else None
-    stages = Stages(folder / "stages.json", source, source.test, cell.seed, cat=cat)
+    stages = Stages(work / "stages.json", source, source.test, cell.seed, cat=cat)
     stumbled, told = None, None
     try:
         told = find(
-            replace(source, test=few), recipe, folder / "run", seed=cell.seed, every=every, strict=False,
-            report=Reporter(), classify=cell.classify, observe=stages,
+            replace(source, test=few), recipe, work / "train", seed=cell.seed, every=every or _by_clock(cell),
+            strict=False, report=Reporter(), classify=cell.classify, observe=stages,
         )  # fmt: skip
-    except InputError as error:  # no label is kept, say: what the filter found stands all the same
+    except LearningError as error:  # no label is kept, say: what the filter found stands all the same
         if not _filtered(cell, stages.read()):
             raise
         stumbled = str(error)
-    results = {**_results(folder / "run", source, stages.read(), told), "second_part": stumbled}
+    results = {**_results(work / "train", source, stages.read(), told), "second_part": stumbled}
     facts: dict[str, Any] = provenance.plain({
         "format": FORMAT, "name": cell.name, "cell": cell.model_dump(mode="json"), **cell.resolved(),
         "data": {**cell.resolved()["data"], **_data_facts(source, few)},
         "noise_sha256": hashlib.sha256(source.labels.astype("<i8").tobytes()).hexdigest(),
-        "versions": provenance.versions(), "commit": provenance.commit(), "results": results, "stages": stages.read(),
+        "versions": provenance.versions(), "commit": ", ".join(commits), "device": device(recipe), "results": results,
+        "stages": stages.read(),
     })  # fmt: skip
     return facts
+
+
+def _by_clock(cell: Cell) -> Every:
+    """Not by epochs: see `Stages`."""
+    return Every(epochs=None, seconds=_SECONDS.get(cell.scale, 20.0))
 
 
 def _filtered(cell: Cell, stages: dict[str, Any]) -> bool:
@@ -81,7 +87,7 @@ def _results(run: Path, source: Source, stages: dict[str, Any], told: dict[str, 
         "curve": [round(line["test_accuracy"], 4) for line in lines],
         "curve_stages": [[name, len(list(same))] for name, same in groupby(names)],
         "test_accuracy": None, "filter_test_accuracy": None, "ap": None, "ap_clean": None,
-        "seconds": None if told is None else round(told["seconds"], 1),
+        "seconds": round(stages[names[-1]]["seconds"] if told is None else told["seconds"], 1),
     }  # fmt: skip
     filters = [name for name in stages if not name.startswith(_PSEUDO)]
     results["filter_test_accuracy"] = stages[filters[-1]]["test_accuracy"]
@@ -124,19 +130,12 @@ def _short(value: Any) -> str:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Exit code 0 done, 2 wrong input, 128 + signal interrupted."""
-    return run_as_process("jnpl.reproduce.run", __doc__, _told, _clean, args)
+    return run_as_process("jnpl.reproduce.run", __doc__, _told, args)
 
 
-def _told(path: Path, root: Path | None) -> Told:
-    cell = Cell.model_validate_json(path.read_text("utf-8"))
-    if cell.scale != "paper":
-        torch.set_num_threads(1)
-    return Told(cell.name, as_json(run_cell(cell, path.parent, root)))
-
-
-def _clean(folder: Path) -> None:
-    shutil.rmtree(folder / "run", ignore_errors=True)
-    (folder / "stages.json").unlink(missing_ok=True)
+def _told(text: str, work: Path, root: Path | None) -> Told:
+    cell = Cell.model_validate_json(text)
+    return Told(cell.name, as_json(run_cell(cell, work, root)))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Name = Literal["paper", "small", "tiny"]
-Part = Literal["cifar10", "cifar100", "clothing1m"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,8 @@ SCALES: dict[str, Scale] = {
     "paper": Scale(
         "paper", _WHOLE, images=None, pixels=None, curve_images=None, more_seeds=dict.fromkeys(SETTINGS, 3),
         what="Scale paper: the paper's data, networks and schedules, as the recipes of the package have them (CIFAR: "
-        "45,000 images, ResNet-34; NLNL three stages of 720 epochs, NL+ and JNPL 1,000).",
+        "45,000 images, ResNet-34; NLNL three stages of 720 epochs, NL+ and JNPL 1,000). The recipe fast chooses its "
+        "own network and epochs.",
     ),
     "small": Scale(
         "small", {"cifar10": "cifar10", "cifar100": "cifar100"}, images=5_000, pixels=16, curve_images=2_000,
@@ -44,8 +44,9 @@ SCALES: dict[str, Scale] = {
         "batches of 64, flips, and crops after two pixels of padding (the paper: four of 32). All nine complements at "
         "once, and NL, SelNL, SelPL, NL+ and JNPL at one "
         f"learning rate, {SMALL.filter_lr:g}, a tenth of it after {SMALL.fall} of {SMALL.filter_epochs} epochs (NLNL: "
-        f"{SMALL.filter_epochs // 3} a stage); PL+ begins after a third of them. Classifiers have "
-        f"{SMALL.classify_epochs} epochs.",
+        f"{SMALL.filter_epochs // 3} a stage); PL+ begins after a third of them, and beside nine complements its "
+        "weight of 0.01 is a ninth of the paper's proportion. Classifiers have "
+        f"{SMALL.classify_epochs} epochs (NLNL's twice, fast {SMALL.fast_epochs} and {2 * SMALL.fast_epochs}).",
     ),
     "tiny": Scale(
         "tiny", {"cifar10": "digits"}, images=600, pixels=None, curve_images=None,

@@ -48,7 +48,10 @@ class Stages:
         phase = session.phase
         if session.progress.epoch + 1 < phase.plan.epochs:
             return
-        told: dict[str, Any] = {"epoch": session.progress.total + 1, "test_accuracy": self._accuracy(session)}
+        told: dict[str, Any] = {
+            "epoch": session.progress.total + 1, "seconds": round(session.elapsed(), 1),
+            "test_accuracy": self._accuracy(session),
+        }  # fmt: skip
         if not phase.pseudo:  # pseudo-labels change no verdict
             told |= facts(session.books.ledger.mean_probs(), self.source, self.seed, self.cat)
         write_text(self.path, json.dumps({**self.read(), phase.name: told}) + "\n")

@@ -1,0 +1,152 @@
+"""The recipe `fast`, stopped, killed and on two processes: as if nothing had happened. torchrun trains here, too."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import quick
+import torch
+from fast_runs import COLLAPSES, RAN_AWAY, train
+
+from jnpl import snapshot
+from jnpl.run import Every
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="processes are launched with POSIX means")
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    torch.set_num_threads(1)
+
+
+SMALL = ("train.epochs=5", "train.batch_size=32", "train.lr=0.05")
+
+
+def expect_the_same(war, peace, told, wanted):
+    for file in ("model.safetensors", "findings.parquet", "metrics.jsonl"):
+        assert (war / file).read_bytes() == (peace / file).read_bytes(), file
+    assert {**told, "run": 0, "seconds": 0} == {**wanted, "run": 0, "seconds": 0}
+
+
+@pytest.fixture(scope="module")
+def peace(tmp_path_factory):
+    """Undisturbed: filter and pseudo-labels with averaged weights, on vectors and on images, the guard at work."""
+
+    @cache
+    def of(kind):
+        out = tmp_path_factory.mktemp("peace") / kind
+        changes = (*SMALL, *COLLAPSES, f"model={'mlp' if kind == 'vector' else 'resnet8'}")
+        return out, changes, train(quick.data(kind), out, *changes, classify=True)
+
+    return of
+
+
+@pytest.mark.parametrize("kind", ["vector", "image"])
+def test_stopped_in_the_filter_and_in_the_pseudo_part(kind, peace, tmp_path, monkeypatch, capsys):
+    """Every 7 steps of epochs of 5: in the middle, at the end and at the start of epochs of both parts."""
+    calm, changes, wanted = peace(kind)
+    assert wanted["notes"][0].startswith(RAN_AWAY)
+    told, stops = quick.stopped_and_resumed(
+        monkeypatch,
+        lambda report: train(quick.data(kind), tmp_path / "war", *changes, classify=True, report=report),
+        7,
+    )
+    on = [line for line in capsys.readouterr().err.splitlines() if line.startswith("jnpl: going on from")]
+    assert len(on) == stops
+    assert sum("(train)" in text for text in on) >= 2
+    assert sum("(pseudo)" in text for text in on) >= 2
+    expect_the_same(tmp_path / "war", calm, told, wanted)
+
+
+class KilledError(Exception):
+    """Nothing is written any more."""
+
+
+@pytest.mark.parametrize("at", [1, 4, 6], ids=["filter", "end of filter", "pseudo"])
+def test_killed_after_an_epoch(at, peace, tmp_path):
+    """The checkpoint stands between two epochs, or between the two parts."""
+    calm, changes, wanted = peace("image")
+
+    def kill(session):
+        if session.progress.total == at:
+            raise KilledError
+
+    again = {"every": Every(epochs=1, seconds=None), "classify": True}
+    with pytest.raises(KilledError):
+        train(quick.data("image"), tmp_path / "war", *changes, **again, observe=kill)
+    told = train(quick.data("image"), tmp_path / "war", *changes, **again)
+    expect_the_same(tmp_path / "war", calm, told, wanted)
+
+
+GAMMA = {"clock": ("method.gamma_rise=[0.0, 0.5]", "method.guard=0"), "agreement": ()}
+
+
+def train_small(gamma, out, devices, **options):
+    """A last batch of 26, and odd shares; pseudo-labels once."""
+    changes = (*SMALL, *GAMMA[gamma], f"engine.devices={devices}")
+    return train(quick.data(samples=250), out, *changes, classify=gamma == "clock", **options)
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    """Both ways to choose gamma on two processes, started once by torchrun; one of them again, killed on its way."""
+    out = tmp_path_factory.mktemp("pair")
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", __file__]
+    done = subprocess.run([*launch, str(out)], capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return out
+
+
+@posix
+@pytest.mark.parametrize("gamma", ["clock", "agreement"])
+def test_two_processes_are_as_one(gamma, pair, tmp_path):
+    """Averaged weights, the look at the end, pseudo-labels; gamma by what both processes saw, or by the clock alone."""
+    told = train_small(gamma, tmp_path / "one", devices=1)
+    other = json.loads((pair / gamma / "run.json").read_text())["results"]
+    one, two = (pd.read_parquet(run / "findings.parquet")["label_quality"] for run in (tmp_path / "one", pair / gamma))
+    np.testing.assert_allclose(two, one, atol=1e-5)
+    assert other["test_accuracy"] == told["test_accuracy"]
+
+
+@posix
+def test_two_processes_that_are_killed_go_on(pair):
+    """What each had counted of its part of the epoch is not lost, nor counted twice: gamma hangs on it."""
+    one, two = (pd.read_parquet(pair / name / "findings.parquet")["label_quality"] for name in ("agreement", KILLED))
+    np.testing.assert_array_equal(two, one)
+
+
+KILLED = "killed"
+
+
+def killed_on_its_way(out):
+    """Stopped after two epochs when all processes have saved themselves, and run again."""
+    save = snapshot.save
+
+    def last(session, progress):
+        save(session, progress)
+        if progress.epoch == 2:
+            raise KilledError
+
+    again = {"devices": 2, "every": Every(epochs=1, seconds=None)}
+    snapshot.save = last
+    with suppress(KilledError):
+        train_small("agreement", out, **again)
+    snapshot.save = save
+    if not (out / "checkpoint").is_dir():
+        raise AssertionError("it was not killed")
+    train_small("agreement", out, **again)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    for each in GAMMA:
+        train_small(each, Path(sys.argv[1]) / each, devices=2)
+    killed_on_its_way(Path(sys.argv[1]) / KILLED)
