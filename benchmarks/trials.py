@@ -25,6 +25,7 @@ from jnpl.bench import data
 from jnpl.bench.cell import Cell
 from jnpl.config import parse_recipe
 from jnpl.data.opening import open_source
+from jnpl.data.shrink import at
 from jnpl.progress import Reporter
 from jnpl.run import Every, find
 
@@ -46,7 +47,7 @@ def trial(name: str, recipe: dict[str, Any], kind: str, rate: float, root: Path,
         "epochs": 1, "seed": 0,
     }  # fmt: skip
     page = data.load(Cell.model_validate(same), root)
-    whole = data.at(open_source("cifar10", root=root), 16)
+    whole = at(open_source("cifar10", root=root), 16)
     source = data.subset(whole, np.arange(35_000, 35_000 + n))
     labels = data.given_labels(source, Cell.model_validate(same))
     source = replace(source, labels=labels, test=page.test)

@@ -81,3 +81,14 @@ class Reporter:
             told = {name: f" {value:.4g}" if isinstance(value, float) else f" {value}" for name, value in line.items()}
             shown = "  ".join(f"{name}{value}" for name, value in told.items() if name != "epoch")
             self.console.print(f"epoch {line['epoch'] + 1}/{self._epochs}  {shown}", soft_wrap=True, markup=False)
+
+
+def in_words(seconds: float) -> str:
+    """A time in words.
+
+    >>> in_words(40), in_words(720), in_words(12_600)
+    ('40 s', '12 min', '3.5 h')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

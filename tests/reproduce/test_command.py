@@ -71,7 +71,7 @@ def test_runs_that_are_done_are_not_refused_nor_counted(capsys, tmp_path, monkey
     code, _, err = reproduce(capsys, tmp_path, "fig1", "--scale", "paper")
     assert (code, trained) == (2, [])
     # JNPL's 1,000 epochs of 45,000 images, 3 x 2.3 GFLOP each, at 15 TFLOP/s: 5.8 hours.
-    assert "scale paper trains 1 runs of full length, about 6 GPU-hours" in err
+    assert "scale paper trains 1 run of full length, about 6 GPU-hours" in err
     made.cell("jnpl", scale="paper", classify=classify)
     code, out, err = reproduce(capsys, tmp_path, "fig1", "--scale", "paper")
     assert (code, err) == (0, "")

@@ -10,6 +10,7 @@ import numpy as np
 from jnpl import noise
 from jnpl.bench.cell import CIFAR, Cell
 from jnpl.data.opening import open_source
+from jnpl.data.shrink import at
 from jnpl.data.source import Array, InMemory, Labels, Source
 from jnpl.errors import InputError
 
@@ -82,19 +83,6 @@ def _held_out(whole: Source, end: int) -> Source:
         raise InputError(f"with a start, images from {first:,} on are held out, and images to {end:,} are asked for")
     positions = np.arange(first, len(whole))
     return subset(whole, positions, true_labels(whole)[positions])
-
-
-def at(source: Source, pixels: int | None) -> Source:
-    """Images as they are, or half as wide and high: means of 2 x 2."""
-    if pixels is None or not isinstance(source.inputs, InMemory):
-        return source
-    values = source.inputs.values
-    if values.ndim != 4 or values.shape[1:3] == (pixels, pixels):
-        return source
-    if values.shape[1:3] != (2 * pixels, 2 * pixels):
-        raise InputError(f"{source.name} has images of {values.shape[1:3]} pixels, {2 * pixels} are halved")
-    means = values.reshape(len(values), pixels, 2, pixels, 2, -1).mean((2, 4), dtype=np.float32)
-    return replace(source, inputs=InMemory(means.round().astype(np.uint8)))
 
 
 def _first(source: Source, count: int | None) -> Source:

@@ -16,6 +16,7 @@ from jnpl.bench.engines import Engine, Local
 from jnpl.bench.job import LIVES, End, Job
 from jnpl.files import make_folder, write_text
 from jnpl.interrupt import Interrupted, watch
+from jnpl.progress import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -154,14 +155,3 @@ def _registered(jobs: Sequence[Job], results: Path, work: Path, engine: str, at_
         }  # fmt: skip
         write_text(work / "grid.json", json.dumps(facts, indent=1) + "\n")
         yield
-
-
-def in_words(seconds: float) -> str:
-    """A time in words.
-
-    >>> in_words(40), in_words(720), in_words(12_600)
-    ('40 s', '12 min', '3.5 h')
-    """
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

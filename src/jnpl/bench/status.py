@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jnpl.bench import locks
-from jnpl.bench.grid import FORMAT, in_words
+from jnpl.bench.grid import FORMAT
 from jnpl.bench.job import Job
 from jnpl.errors import InputError
+from jnpl.progress import in_words
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -71,9 +71,10 @@ def reproduce(
     failed: dict[str, str] = {}
     if not only_draw:
         cells = _left(plan(names, SCALES[scale], seeds, parts, weights), out / "results")
+        to_do = [cell for cell in cells if not (out / "results" / f"{cell.name}.json").is_file()]
         if scale == "paper" and not yes and not (engine == "ray" and gpus):
-            _ask_for_gpus([cell for cell in cells if not (out / "results" / f"{cell.name}.json").is_file()], engine)
-        _check(cells, data_root)
+            _ask_for_gpus(to_do, engine)
+        _check(to_do, data_root)
         failed = _train(cells, out, jobs, data_root, where)
     results = load(out / "results", scale, absent)
     if only_draw and not results.every:
@@ -110,9 +111,10 @@ def _ask_for_gpus(cells: "list[Cell]", engine: str) -> None:
         return
     from jnpl.reproduce.cost import TERA, gpu_hours
 
+    many = f"{len(cells)} run{'' if len(cells) == 1 else 's'}"
     where = "there is no GPU here" if engine == "local" else "on Ray a run gets a GPU by --gpus 1, or a share of one"
     raise InputError(
-        f"scale paper trains {len(cells)} runs of full length, about {gpu_hours(cells):,.0f} GPU-hours (their "
+        f"scale paper trains {many} of full length, about {gpu_hours(cells):,.0f} GPU-hours (their "
         f"operations, at {TERA / 1e12:.0f} TFLOP/s sustained), and {where}: --scale small is for two cores, --yes "
         "begins all the same"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from jnpl.reproduce.claims import verdicts
@@ -61,11 +62,15 @@ def used(results: Results, item: str) -> list[Result]:
 
 
 def lacking(results: Results, item: str) -> int:
-    """How many cells of the item have no result; without those of data sets that are missing."""
-    have = {(cell.variant, cell.data, cell.noise, cell.rate, cell.seed)
-            for cell in (each.cell for each in used(results, item))}  # fmt: skip
-    wanted = _wanted(results, item)
-    return sum((cell.variant, cell.data, cell.noise, cell.rate, cell.seed) not in have for cell in wanted)
+    """How many runs of the item there are too few; without those of data sets that are missing."""
+    have = Counter(_place(each.cell) for each in used(results, item))
+    wanted = Counter(_place(cell) for cell in _wanted(results, item))
+    return (wanted - have).total()
+
+
+def _place(cell: Cell) -> tuple[object, ...]:
+    """All but the seed."""
+    return cell.variant, cell.data, cell.noise, cell.rate
 
 
 def _wanted(results: Results, item: str) -> list[Cell]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jnpl import noise
-from jnpl.bench.data import at, true_labels
 from jnpl.data import cifar
 from jnpl.data.opening import DATASETS, open_source
+from jnpl.data.shrink import at
 from jnpl.data.split import part
 from jnpl.errors import InputError
 from jnpl.reproduce.paper import DATA_NAMES
@@ -43,7 +43,9 @@ def given_labels(source: Source, cell: Cell) -> Labels:
     """(N,) labels with the cell's noise, by its seed."""
     if cell.noise == "none":
         return source.labels
-    clean, classes = true_labels(source), len(source.class_names)
+    clean, classes = source.true_labels, len(source.class_names)
+    if clean is None:
+        raise InputError(f"the true labels of {source.name} are not known, and noise is made from them")
     if cell.noise == "symm":
         return noise.symmetric(clean, cell.rate, classes, cell.seed)
     return noise.asymmetric(clean, cell.rate, _MAPS[cell.data], cell.seed, num_classes=classes)

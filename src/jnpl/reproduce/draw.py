@@ -40,12 +40,18 @@ def draw(results: Results, items: Sequence[str], out: Path) -> list[Path]:
     """
     make_folder(out)
     written: list[Path] = []
-    items = [item for item in ITEMS if item in items or (out / f"{item}.{_FIRST[item in FIGURES]}").is_file()]
+    before = {item for item in ITEMS if (out / f"{item}.{_FIRST[item in FIGURES]}").is_file()}
+    items = [item for item in ITEMS if item in items or (item in before and _is_known(results, item))]
     for item in items:
         written += figure(results, item, out) if item in FIGURES else table(results, item, out)
     write_text(out / page.FILE, page.render(results, items, out))
     write_text(out / SUMMARY, json.dumps(summary(results, items), indent=1) + "\n")
     return [*written, out / page.FILE, out / SUMMARY]
+
+
+def _is_known(results: Results, item: str) -> bool:
+    """Whether there is anything to draw, or never will be at this scale."""
+    return bool(captions.used(results, item)) or not captions.lacking(results, item)
 
 
 def figure(results: Results, item: str, out: Path, name: str | None = None) -> list[Path]:

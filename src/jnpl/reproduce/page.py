@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from jnpl._version import __version__
-from jnpl.bench.grid import in_words
+from jnpl.progress import in_words
 from jnpl.reproduce import tables
 from jnpl.reproduce.captions import Caption, caption, used
 from jnpl.reproduce.claims import verdicts

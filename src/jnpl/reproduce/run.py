@@ -87,7 +87,7 @@ def _results(run: Path, source: Source, stages: dict[str, Any], told: dict[str, 
         "curve": [round(line["test_accuracy"], 4) for line in lines],
         "curve_stages": [[name, len(list(same))] for name, same in groupby(names)],
         "test_accuracy": None, "filter_test_accuracy": None, "ap": None, "ap_clean": None,
-        "seconds": round(stages[names[-1]]["seconds"] if told is None else told["seconds"], 1),
+        "seconds": round(next(reversed(stages.values()))["seconds"] if told is None else told["seconds"], 1),
     }  # fmt: skip
     filters = [name for name in stages if not name.startswith(_PSEUDO)]
     results["filter_test_accuracy"] = stages[filters[-1]]["test_accuracy"]
