@@ -51,8 +51,8 @@ class JNPLTerms(NamedTuple):
 
     @property
     def pl_plus(self) -> Tensor:
-        """PL+ over the selected; exactly 0 if there are none."""
-        return self.pl_plus_sum / self.selected.clamp_min(1)
+        """PL+ over the selected; exactly 0 if there are none (with weights of samples their sum may be below 1)."""
+        return self.pl_plus_sum / self.selected.where(self.selected > 0, 1)
 
 
 def class_weights(labels: Tensor, num_classes: int, weights: Tensor | None = None) -> Tensor:

@@ -195,6 +195,24 @@ def test_a_long_tail_without_noise_is_left_alone(seed, run):
     assert done.shares.max() < 0.5
 
 
+@pytest.mark.parametrize(("sizes", "rate"), [((2000, *[60] * 9), 0.4), ((1960, 40), 0.2)])
+def test_small_classes_that_noise_fills_with_others(sizes, rate, run):
+    """Most samples with a rare label are of the large class: weights by count would let them win."""
+    x, labels = blobs(sizes, seed=0)
+    done = run(from_arrays(x, noise.symmetric(labels, rate, len(sizes), seed=0), y_true=labels))
+    assert done.told["ap"] > 0.9
+    assert done.flagged_right <= 0.02
+    assert (done.shares > 0).all()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_long_tail_with_wrong_labels(seed, run):
+    """Given classes of 24 may have four members: that nobody is said to be one is no collapse."""
+    x, labels = long_tail(seed)
+    done = run(from_arrays(x, noise.symmetric(labels, 0.4, 10, seed=seed), y_true=labels), seed=seed)
+    assert done.told["ap"] > halfway(done.wrong.mean()) + 0.1
+
+
 def test_few_given_labels_of_a_class(run):
     """1,000, 1,000 and 20; a fifth of the first class is called the second, nobody else is called the third."""
     x, labels = blobs((1000, 1000, 20), seed=0, apart=3.0)

@@ -133,7 +133,7 @@ def many(classes, **settings):
 
 @pytest.mark.parametrize(("classes", "share"), [(10, 0.0), (40, 0.75)])
 def test_beyond_ten_classes_cross_entropy_helps_until_half_is_known(classes, share):
-    method, labels = many(classes, ce_start=True)
+    method, labels = many(classes, ce_start=True, pl_start=0.5)
     batch = Batch(torch.zeros(classes, classes), labels, labels, generator_for(0, "step"), Rows(0, classes, classes))
     first = method(batch)
     nl = (classes - 1) * -math.log(1 - 1 / classes)
@@ -143,6 +143,10 @@ def test_beyond_ten_classes_cross_entropy_helps_until_half_is_known(classes, sha
         told = method(batch)
         wanted = told.scalars["nl_plus"].item() + left * share * math.log(classes)
         assert told.loss.item() == pytest.approx(wanted, rel=1e-5)
+    method.agreement.fill_(0.1)  # as high as it gets with nine labels of ten wrong
+    method.epoch = 5
+    told = method(batch)
+    assert told.loss.equal(told.scalars["nl_plus"])
 
 
 def test_without_it_many_classes_are_nl_alone():
@@ -286,35 +290,48 @@ def test_settings_that_are_refused(wrong):
         JNPL.Settings(**wrong)
 
 
-LONG = torch.arange(4).repeat(30)  # 30 of each class
+LONG = torch.arange(4).repeat(60)  # 60 of each class
 
 
-@pytest.mark.parametrize(("kept", "acts"), [(2, True), (3, False), (30, False)])
+@pytest.mark.parametrize(("kept", "acts"), [(5, True), (6, False), (60, False)])
 def test_a_class_that_is_hardly_predicted_is_lost(kept, acts):
-    """Three classes right, of the fourth `kept` of 30: total variation is 0.25 at most."""
+    """Three classes right, of the fourth `kept` of 60: total variation is 0.25 at most."""
     given = {"complements": "exhaustive", "guard": 0.3}
     method = JNPL(Task(lambda number: Says(), LONG, CLASSES), JNPL.Settings(**given))
     method.epoch, method.epochs = 1, 10
-    method.predicted.copy_(torch.tensor([30.0, 30 + 30 - kept, 30, kept]))
+    method.predicted.copy_(torch.tensor([60.0, 60 + 60 - kept, 60, kept]))
     method.given.copy_(torch.bincount(LONG))
     method.begin_epoch(None)
     assert bool(method.held) == acts
 
 
-def test_a_class_of_few_may_be_predicted_by_nobody():
-    labels = torch.tensor([0] * 60 + [1] * 60 + [2] * 9)
+@pytest.mark.parametrize(("few", "acts"), [(9, False), (49, False), (50, True)])
+def test_a_class_of_few_may_be_predicted_by_nobody(few, acts):
+    labels = torch.tensor([0] * 100 + [1] * 100 + [2] * few)
     method = JNPL(Task(lambda number: nn.Linear(2, 3), labels, 3), JNPL.Settings(guard=0.3))
     method.epoch, method.epochs = 1, 10
-    method.predicted.copy_(torch.tensor([65.0, 64, 0]))
+    method.predicted.copy_(torch.tensor([100.0, 100 + few, 0]))
     method.given.copy_(torch.bincount(labels))
     method.begin_epoch(None)
-    assert not method.held
+    assert bool(method.held) == acts
+
+
+@pytest.mark.parametrize(("epoch", "scale"), [(4, 1.0), (5, 1.0), (6, 0.5)])
+def test_pl_plus_is_halved_only_for_what_it_may_have_done(epoch, scale):
+    """It begins in epoch 5 of 10: what went wrong in epoch 4 is told at the start of 5."""
+    method = a_method(guard=0.3, pl_start=0.5)
+    method.predicted.copy_(torch.tensor([12.0, 0, 0, 0]))
+    method.given.copy_(torch.tensor([5.0, 3, 3, 1]))
+    method.epoch, method.epochs = epoch, 10
+    method.begin_epoch(None)
+    assert method.held
+    assert method.pl_scale == scale
 
 
 @pytest.mark.parametrize(("classes", "lost", "held"), [(10, 1, True), (100, 5, False), (100, 6, True)])
 def test_of_many_classes_some_may_be_lost(classes, lost, held):
-    """Twenty of each; the lost ones are called what comes next."""
-    labels = torch.arange(classes).repeat_interleave(20)
+    """Fifty of each; the lost ones are called what comes next."""
+    labels = torch.arange(classes).repeat_interleave(50)
     settings = JNPL.Settings(complements="exhaustive", guard=0.3)
     method = JNPL(Task(lambda number: Says(), labels, classes), settings)
     method.epoch, method.epochs = 0, 10

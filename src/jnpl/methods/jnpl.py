@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 from pydantic import Field, model_validator
-from torch.nn import functional
 
+from jnpl import functional
 from jnpl.losses import JNPLLoss, class_weights
 from jnpl.methods.base import Look, Method, MethodSettings, StepOutput, Task
 
@@ -19,20 +19,63 @@ if TYPE_CHECKING:
 
 _TEN = 10  # classes: with more, NL hardly moves a new network (its push on the given logit is p_y, 1 / C)
 _HEAVIEST = 10.0  # a class weight beyond this, at a high rate, makes steps that nothing comes back from
+_FULL, _FULL_OF_TWO = 2.5, 1.25  # up to here a class weight is what it should be, beyond its square root
 _ENOUGH = 2.0  # half of the way from a constant to perfect agreement makes NL into NL+
-_LOST, _FEW = 0.1, 20  # a class predicted for less than this part of those who are given it, if they are not too few
+_LOST, _FEW = 0.1, 50  # a class predicted for less than this part of those who are given it, if they are not too few
 _MANY = 0.05  # of the classes: so many may be lost before it is a collapse (of less than twenty none)
 
 
 def even_weights(labels: Tensor, num_classes: int, weights: Tensor | None = None) -> Tensor:
-    """`class_weights`, but 1 on average over the samples and 10 at most: (N,) -> (C,).
+    """`class_weights` within bounds, 1 on average over the samples: (N,) -> (C,).
+
+    Where noise makes the given classes uneven, weights make up for it. Where the classes themselves are uneven, noise
+    fills the small ones with others' samples, which weights by count would let outvote the rest: beyond 2.5 a weight is
+    its square root. With two classes every mistake is between the same two, and 1.25 is the most.
 
     >>> even_weights(torch.tensor([0, 0, 0, 0, 1, 1]), num_classes=3)
     tensor([0.7500, 1.5000, 0.0000])
+    >>> weights = even_weights(torch.tensor([0] * 90 + [1] * 10), num_classes=3)
+    >>> weights[1] / weights[0]
+    tensor(3.)
     """
     balance = class_weights(labels, num_classes, weights)
+    if num_classes == 2:
+        balance = balance.clamp_max(_FULL_OF_TWO)
+    else:
+        balance = torch.minimum(balance, balance.sqrt().clamp_min(_FULL))
     own = balance[labels]
     return (balance / (own if weights is None else weights * own).mean()).clamp_max(_HEAVIEST)
+
+
+def agreement(given: Tensor, agreed: Tensor) -> Tensor:
+    """How often the given label was predicted, the mean over classes, 0 for a constant, 1 for all: (C,), (C,) -> ().
+
+    >>> agreement(torch.tensor([4.0, 4.0]), torch.tensor([4.0, 2.0]))
+    tensor(0.5000)
+    """
+    here = given > 0
+    if not here.any():
+        return given.sum()
+    recall, chance = (agreed[here] / given[here]).mean(), 1 / here.sum()  # what a constant prediction reaches
+    return ((recall - chance) / (1 - chance).clamp_min(1e-6)).clamp(0, 1)
+
+
+def ran_away(predicted: Tensor, given: Tensor, most: float) -> bool:
+    """Whether predictions are spread over the classes all too differently from the given labels: (C,), (C,) counts.
+
+    Further apart than `most` (total variation), or with a class that is hardly predicted (of many: more than one in
+    twenty).
+
+    >>> ran_away(torch.tensor([90.0, 110.0]), torch.tensor([100.0, 100.0]), 0.3)
+    False
+    >>> ran_away(torch.tensor([9.0, 191.0]), torch.tensor([100.0, 100.0]), 0.5)
+    True
+    """
+    if not predicted.any():
+        return False
+    apart = 0.5 * (predicted - given).abs().sum() / predicted.sum()
+    lost = ((predicted < _LOST * given) & (given >= _FEW)).sum() > _MANY * len(given)
+    return bool(lost | (apart > most))
 
 
 class JNPL(Method):
@@ -40,9 +83,8 @@ class JNPL(Method):
 
     NL+ makes "all is class k" a state that a network does not leave: where it is sure, the weight (1 - p) takes the
     push away; and PL+ can drive it there. Single classes can be lost in the same way. NL leads out. With `guard`, an
-    epoch whose predictions are spread over the classes all too differently from the given labels, or that hardly knows
-    one of them (of many: more than one in twenty), is followed by one with gamma 0 and without PL+, and PL+ comes back
-    at half its weight.
+    epoch whose predictions have run away is followed by one with gamma 0 and without PL+, and PL+ comes back at half
+    its weight. That is a departure, and off unless asked for.
     """
 
     paper = "Kim et al., CVPR 2021"
@@ -75,10 +117,13 @@ class JNPL(Method):
         pl_start: float = Field(0.0, ge=0, lt=1, description="share of the epochs before PL+ begins; 0 is the paper's")
         ce_start: bool = Field(
             False,
-            description="beyond ten classes, cross-entropy beside NL+ until the network predicts half of the labels",
+            description="beyond ten classes, cross-entropy beside NL+ until the network predicts half of the labels or "
+            "PL+ begins",
         )
         class_weight: Literal["none", "nlnl", "mean"] = Field(
-            "none", description="nlnl: largest count / count of given labels; mean: so, but 1 on average and 10 at most"
+            "none",
+            description="nlnl: largest count / count of given labels; mean: so, but 1 on average, and less where "
+            "classes are very uneven",
         )
         pl_target: Literal["predicted", "given"] = Field("predicted", description="given: PL+ only where y-hat is y")
         pl_mean: Literal["selected", "batch"] = Field("selected", description="PL+ is a mean over these")
@@ -130,21 +175,15 @@ class JNPL(Method):
 
     def begin_epoch(self, look: Look) -> None:  # noqa: ARG002 (what the last epoch predicted was counted on the way)
         """Hold back what can run away, if the last epoch's predictions say that it has."""
-        counts, given, agreed = (self.sum_over_processes(each.clone()) for each in self._counted())
+        predicted, given, agreed = (self.sum_over_processes(each.clone()) for each in self._counted())
         for each in self._counted():
             each.zero_()
-        seen = counts.sum().clamp_min(1)
-        here = given > 0
-        recall = (agreed[here] / given[here]).mean() if here.any() else agreed.sum()
-        chance = 1 / here.sum().clamp_min(1)  # what a constant prediction reaches
-        self.agreement.copy_(((recall - chance) / (1 - chance).clamp_min(1e-6)).clamp(0, 1))
-        apart = 0.5 * (counts / seen - given / seen).abs().sum() if counts.any() else counts.sum()
-        lost = ((counts < _LOST * given) & (given >= _FEW)).sum() > _MANY * len(given)
+        self.agreement.copy_(agreement(given, agreed))
         at_risk = self._gamma() > 0 or self._pl_weight() > 0
-        self.held.fill_(bool(self.guard) and at_risk and bool(lost | (apart > self.guard)))
+        self.held.fill_(bool(self.guard) and at_risk and ran_away(predicted, given, self.guard))
         if self.held:
             self.guarded += 1
-            if self._pl_weight() > 0:
+            if self._begun(self.epoch - 1):
                 self.pl_scale /= 2
 
     def _counted(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -171,7 +210,15 @@ class JNPL(Method):
 
     def _pl_weight(self) -> float:
         """PL+'s weight in this epoch, were it not held back."""
-        return self.loss.pl_weight * self.pl_scale.item() if self.epoch >= self.pl_start * self.epochs else 0.0
+        return self.loss.pl_weight * self.pl_scale.item() if self._begun(self.epoch) else 0.0
+
+    def _begun(self, epoch: int) -> bool:
+        """Whether it is PL+'s turn."""
+        return epoch >= self.pl_start * self.epochs
+
+    def _ce_weight(self) -> float:
+        """Departure: cross-entropy's weight in this epoch; with many wrong labels agreement alone would not end it."""
+        return 0.0 if self._begun(self.epoch) else self.ce_weight * max(1 - _ENOUGH * self.agreement.item(), 0.0)
 
     def step(self, batch: Batch) -> StepOutput:
         """Look at one batch."""
@@ -194,16 +241,18 @@ class JNPL(Method):
             # PL+ is a mean over the selected of the whole batch (Algorithm 1), also where processes share it.
             counts = torch.stack([terms.selected, torch.full_like(terms.selected, own)]).float()
             counts = self.sum_over_processes(counts)
-            pl_plus = terms.pl_plus_sum / counts[0].clamp_min(1) * (counts[1] / own)
+            selected = counts[0].where(counts[0] > 0, 1.0)  # a sum of weights may be below 1
+            pl_plus = terms.pl_plus_sum / selected * (counts[1] / own)
         pl_weight = 0.0 if self.held else self._pl_weight()
         loss = terms.nl_plus + pl_weight * pl_plus
-        ce_weight = self.ce_weight * max(1 - _ENOUGH * self.agreement.item(), 0.0)
-        if ce_weight:
+        if ce_weight := self._ce_weight():
             loss = loss + ce_weight * self._cross_entropy(logits, batch.labels, weights)
         share = terms.selected / own
         return StepOutput(loss, logits, {"nl_plus": terms.nl_plus, "pl_plus": pl_plus, "selected": share})
 
     def _cross_entropy(self, logits: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
         """Weighted as NL+ is."""
-        losses = functional.cross_entropy(logits, labels, self.loss.negative.class_weight, reduction="none")
+        losses = functional.pl(logits, labels)
+        if (balance := self.loss.negative.class_weight) is not None:
+            losses = balance[labels] * losses
         return (losses if weights is None else weights * losses).mean()
