@@ -206,6 +206,12 @@ def test_other_shapes_are_refused(probs, labels):
         posterior(probs, labels)
 
 
+@pytest.mark.parametrize("labels", [[0, 2], [-1, 0]])
+def test_labels_of_no_class_are_refused(labels):
+    with pytest.raises(InputError, match="labels must be 0 to 1, got"):
+        posterior([[0.5, 0.5], [0.5, 0.5]], labels)
+
+
 def test_arguments_are_left_alone():
     probs = np.array([[0.0, 1.0], [0.5, 0.5]])
     posterior(probs, np.array([0, 1]))

@@ -56,6 +56,8 @@ def posterior(probs: npt.ArrayLike, labels: npt.ArrayLike) -> Posterior:
     if said.ndim != 2 or given.shape != said.shape[:1]:
         raise InputError(f"probabilities must be (N, C) and labels (N,), not {said.shape} and {given.shape}")
     size = said.shape[1]
+    if len(given) and not 0 <= given.min() <= given.max() < size:
+        raise InputError(f"labels must be 0 to {size - 1}, got {given.min()} to {given.max()}")
     known = ~np.isnan(said).any(axis=1)
     p, y = without_background(said[known]), given[known]
     order = np.argsort(y, kind="stable")

@@ -41,14 +41,14 @@ def test_the_figures_of_a_whole_run_are_those_of_its_json():
 
 def test_the_decisive_suite_ends_a_seed_before_the_next(quality):
     cells = quality.decisive((1, 2, 3))
-    assert len(cells) == 3 * (7 * 7 + 1) + 5  # ce-clean in one setting, and there five with other crops, one seed
+    assert len(cells) == 3 * (7 * 7 + 1) + 7  # ce-clean in one setting, and there seven with other crops, one seed
     assert [cell.seed for cell in cells] == sorted(cell.seed for cell in cells)
-    assert [cell.row for cell in cells[7:20]] == [
+    assert [cell.row for cell in cells[7:22]] == [
         "ce", "fast", "nlnl", "cleanlab", "jnpl-paper", "gce", "co-teaching", "ce-clean", "ce-augmented", "fast-flip",
-        "nlnl-augmented", "gce-augmented", "co-teaching-augmented",
+        "nlnl-augmented", "cleanlab-augmented", "gce-augmented", "co-teaching-augmented", "ce-clean-augmented",
     ]  # fmt: skip
-    assert {cell.setting for cell in cells[7:20]} == {"cifar10-symm40"}
-    assert cells[54].setting == "cifar10n-human"
+    assert {cell.setting for cell in cells[7:22]} == {"cifar10-symm40"}
+    assert cells[56].setting == "cifar10n-human"
     assert {(cell.images, cell.pixels, cell.epochs, cell.padding, cell.test_images) for cell in cells} == {
         (5_000, 16, 30, 0, 10_000)
     }

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from jnpl.bench.table import Result
 
 _COLORS = ("#e1812c", "#2f6db5", "#3a923a", "#c03d3e", "#9372b2", "#845b53", "#d684bd", "#7f7f7f", "#a9aa35", "#2eabb8")
+_STYLES = ("-", ":", "-.")  # when colours come again
 _ACROSS = 4  # panels
 
 
@@ -48,12 +49,14 @@ def _panel(panel: Any, setting: str, results: Sequence[Result], shown: dict[str,
         own = [each.facts for each in results if each.cell.row == row]
         if not own:
             continue
-        color = _COLORS[number % len(_COLORS)]
+        color, style = _COLORS[number % len(_COLORS)], _STYLES[number // len(_COLORS) % len(_STYLES)]
         length = min(len(each["ap_curve"]) for each in own)
         seconds, aps = (
             np.mean([each[name][:length] for each in own], axis=0) for name in ("curve_seconds", "ap_curve")
         )
-        (line,) = panel.plot(seconds, aps, color=color, linewidth=1.5, marker="o" if length == 1 else None)
+        (line,) = panel.plot(
+            seconds, aps, color=color, linestyle=style, linewidth=1.5, marker="o" if length == 1 else None
+        )
         shown.setdefault(row, line)
         if row == "ce":
             peak = float(np.mean([each["ap_peak"] for each in own]))

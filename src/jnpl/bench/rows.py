@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from jnpl.bench.cell import Cell
 
 SHARE = 0.9  # of the epochs of the others is what fast takes
-CROSS_VALIDATED = "cleanlab"
 
 
 class Row(NamedTuple):
@@ -22,6 +21,8 @@ class Row(NamedTuple):
     what: str
     recipe: Callable[[Cell], Recipe]
     classify: bool = True  # goes on to a classifier with pseudo-labels, if its method does
+    folds: bool = False  # cleanlab ranks by cross-validated predictions
+    true_labels: bool = False  # what it learns from, for an upper mark
 
 
 def recipe_of(cell: Cell) -> Recipe:
@@ -113,18 +114,20 @@ ROWS = {
     "ce": Row("cross-entropy", _ce),
     "fast": Row("JNPL by the recipe fast", _fast),
     "nlnl": Row("NLNL, all complements, three stages; two steps with pseudo-labels", _nlnl),
-    CROSS_VALIDATED: Row("confident learning: 5-fold cross-validated cross-entropy, then on what is left", _ce),
+    "cleanlab": Row("confident learning: 5-fold cross-validated cross-entropy, then on what is left", _ce, folds=True),
     "jnpl-paper": Row("JNPL as the paper has it, its schedule scaled", _jnpl_paper),
     "gce": Row("generalised cross-entropy, q = 0.7", _gce),
     "co-teaching": Row("Co-teaching, which is told the noise rate", _co_teaching),
-    "ce-clean": Row("cross-entropy on the true labels, the upper mark", _ce),
+    "ce-clean": Row("cross-entropy on the true labels, the upper mark", _ce, true_labels=True),
     "ce-augmented": Row("cross-entropy with the crops of fast", _augmented(_ce)),
     "fast-flip": Row("fast with the crops of the others", _fast_flip),
 }
 CROPS = {
     "nlnl-augmented": Row("NLNL with the crops of fast", _augmented(_nlnl)),
+    "cleanlab-augmented": Row("cleanlab with the crops of fast", _augmented(_ce), folds=True),
     "gce-augmented": Row("generalised cross-entropy with the crops of fast", _augmented(_gce)),
     "co-teaching-augmented": Row("Co-teaching with the crops of fast", _augmented(_co_teaching)),
+    "ce-clean-augmented": Row("the upper mark with the crops of fast", _augmented(_ce), true_labels=True),
 }
 ABLATIONS = {
     "fast-filter": Row("fast as it is, the filter alone", _fast, classify=False),
@@ -160,7 +163,7 @@ SECOND_PARTS = {
     for name, what, changes in (
         ("hard", "pseudo-labels hard in place of soft", {"pseudo.soft": False}),
         ("paper-labels", "pseudo-labels as the paper: given labels that are kept, predictions for the others",
-         {"pseudo.mode": '"paper"', "pseudo.soft": False}),
+         {"pseudo.mode": '"paper"'}),
         ("fresh", "pseudo-labels teach a new network", {"pseudo.warm": False}),
         ("short", "the second part as long as the first", {"pseudo.stretch": 1.0}),
         ("light", "the second part with the filter's weight decay", {"pseudo.train.weight_decay": 1e-4}),

@@ -18,7 +18,7 @@ from jnpl import checkpoint, metrics, provenance
 from jnpl.bench import crossval, data
 from jnpl.bench.cell import Cell
 from jnpl.bench.observer import Observer
-from jnpl.bench.rows import CROSS_VALIDATED, ROWS, recipe_of
+from jnpl.bench.rows import ROWS, recipe_of
 from jnpl.cell_process import Told, device, open_work, placed, run_as_process
 from jnpl.errors import InputError, LearningError
 from jnpl.findings import Findings
@@ -43,7 +43,8 @@ def run_cell(cell: Cell, work: Path, root: Path | None) -> dict[str, Any]:
     torch.set_num_threads(1)
     import_module("lightning_fabric")  # slow, and not part of what is timed
     recipe, source = placed(recipe_of(cell)), data.load(cell, root)
-    if cell.row == "ce-clean":
+    row = ROWS[cell.row]
+    if row.true_labels:
         source = replace(source, labels=data.true_labels(source))
     test = source.test
     if test is None:
@@ -54,7 +55,7 @@ def run_cell(cell: Cell, work: Path, root: Path | None) -> dict[str, Any]:
     }  # fmt: skip
     commits = open_work(work, {**same, "data": source.fingerprint()})
     final: Path | None
-    if cell.row == CROSS_VALIDATED:
+    if row.folds:
         told, final = crossval.run(replace(source, test=None), recipe, work, cell.seed)
     else:
         told, final = _run(cell, recipe, source, test, work)

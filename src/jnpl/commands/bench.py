@@ -77,7 +77,7 @@ def bench(
         raise InputError("Missing option '--out' / '-o'. (see jnpl bench --help)")
     from jnpl.bench.cell import CIFAR
     from jnpl.bench.engines import make_engine
-    from jnpl.bench.rows import CROSS_VALIDATED, ROWS, TABLE
+    from jnpl.bench.rows import ROWS, TABLE
 
     names = list(TABLE) if rows is None else list(dict.fromkeys(name.strip() for name in rows.split(",")))
     if unknown := [name for name in names if name not in ROWS]:
@@ -94,7 +94,7 @@ def bench(
         for kind, rate in kinds
         for row in names
     ]
-    if CROSS_VALIDATED in names:
+    if any(ROWS[name].folds for name in names):
         require("cleanlab", "bench")
     where = make_engine(engine, address, gpus)
     _check(cells, data_root)
