@@ -4,8 +4,8 @@
 
 Parts are timed from inside one run, one thread. `network` is the network's own arithmetic: forward, backward, the
 optimiser's step and the look at the end. Everything else is asked to take at most 5 % each. The start is the time from
-`python` to the first batch, another process each, the median of `--starts`. Without --data the images are noise: the
-arithmetic is the same.
+`python` to the first batch, another process each, the least and the median of `--starts`. Without --data the images are
+noise: the arithmetic is the same.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from jnpl import __version__, checkpoint, verdict
+from jnpl import checkpoint, provenance, verdict
 from jnpl import run as engine
 from jnpl import train as loop
 from jnpl.average import Average
 from jnpl.config import load_recipe
-from jnpl.data import cifar, feeds
+from jnpl.data import cifar, feeds, shrink
 from jnpl.data.augment import CropFlip
 from jnpl.data.feed import Feed
 from jnpl.data.opening import open_source
@@ -115,10 +115,8 @@ def images(root: Path | None, count: int, pixels: int, place: Path) -> Path:
         rng = np.random.default_rng(0)
         x, y = rng.integers(0, 256, (count, pixels, pixels, 3), np.uint8), rng.integers(0, 10, count)
     else:
-        whole = cifar.load("cifar10", root, download=False)
+        whole = shrink.at(cifar.load("cifar10", root, download=False), pixels)
         x, y = np.asarray(whole.inputs.values[:count]), whole.labels[:count]  # type: ignore[attr-defined]
-        if pixels == 16:
-            x = x.reshape(count, 16, 2, 16, 2, 3).mean((2, 4)).round().astype(np.uint8)
     np.savez(place / "images.npz", x=x, y=y)
     return place / "images.npz"
 
@@ -169,9 +167,9 @@ def first_batch(data: Path, place: Path, number: int) -> float:
 
 
 def pytorch() -> float:
-    """Seconds to load PyTorch, with the compiler that its optimisers load: a limit that no start is below."""
-    start = time.perf_counter()
-    subprocess.run([sys.executable, "-c", "import torch, torch._dynamo"], check=True)
+    """Seconds to load PyTorch, with the compiler that Fabric loads: the part of a start that is not ours."""
+    start, env = time.perf_counter(), {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, "-c", "import torch, torch._dynamo"], check=True, env=env)
     return time.perf_counter() - start
 
 
@@ -193,7 +191,7 @@ def main() -> None:
             limits.append(pytorch())
         told = shares(data, args.epochs, place / "run")
     facts = {"images": args.images, "pixels": args.pixels, "epochs": args.epochs, "data": args.data is not None,
-             "jnpl": __version__, "torch": torch.__version__, "shares": told, "starts": starts,
+             "versions": provenance.versions(), "commit": provenance.commit(), "shares": told, "starts": starts,
              "limits": limits}  # fmt: skip
     RESULTS.write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
     text = BLOCK.sub(lambda match: match[1] + block(facts) + match[2], README.read_text("utf-8"))
@@ -204,14 +202,17 @@ def main() -> None:
 def block(facts: dict[str, Any]) -> str:
     """What README.md says of a run."""
     data = "CIFAR-10" if facts["data"] else "noise"
-    median = statistics.median(facts["starts"])
+    told = {part: share for part, share in facts["shares"].items() if part != "seconds"}
+    starts, limits = ([min(facts[name]), statistics.median(facts[name])] for name in ("starts", "limits"))
+    most = max(share for part, share in told.items() if part != "network")
+    begun = "met" if starts[1] <= START else "met by the best alone" if starts[0] <= START else "not met"
     head = (
         f"{facts['images']:,} images of {data} in memory, {facts['pixels']} pixels, resnet8, {facts['epochs']} epochs, "
-        f"one thread. First batch {median:.1f} s after the start of Python (asked: {START:.0f}; median of "
-        f"{len(facts['starts'])}), of which loading PyTorch alone takes {statistics.median(facts['limits']):.1f} s. "
-        f"Shares of the time (asked: {MOST:.0%} at most, but for the network):"
+        f"one thread. First batch {starts[0]:.1f} s after the start of Python, in the best of {len(facts['starts'])} "
+        f"starts (median {starts[1]:.1f}); loading PyTorch alone takes {limits[0]:.1f} s (median {limits[1]:.1f}). "
+        f"Asked: {START:.0f} s, {begun}. Shares of the time; asked: {MOST:.0%} at most, but for the network, "
+        f"{'met' if most <= MOST else 'not met'}:"
     )
-    told = {part: share for part, share in facts["shares"].items() if part != "seconds"}
     rows = [f"| {part} | {told[part]:.1%} |" for part in sorted(told, key=lambda part: -told[part])]
     lines = [head, "", "| part | share |", "|---|---|", *rows]
     return "\n".join(lines) + "\n"
