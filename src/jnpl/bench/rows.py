@@ -166,6 +166,7 @@ SECOND_PARTS = {
          {"pseudo.mode": '"paper"'}),
         ("fresh", "pseudo-labels teach a new network", {"pseudo.warm": False}),
         ("short", "the second part as long as the first", {"pseudo.stretch": 1.0}),
+        ("twice", "the second part twice as long as the first", {"pseudo.stretch": 2.0}),
         ("light", "the second part with the filter's weight decay", {"pseudo.train.weight_decay": 1e-4}),
     )
 }  # fmt: skip

@@ -46,8 +46,14 @@ class Plan(NamedTuple):
     filter_lr: float  # of NL, SelNL, SelPL, NL+ and JNPL
     pl_start: float  # departure: share of the epochs before PL+, which ruins a network that knows nothing yet
     classify_epochs: int  # of the rivals, and of each step with pseudo-labels
-    fast_epochs: int
+    fast_epochs: int  # of its filter; with its second part about as many as JNPL in all
     padding: int = 0  # before random crops; the paper has 4 for 32 pixels
+
+    @property
+    def fast_second(self) -> int:
+        """Epochs of the second part of `fast`."""
+        pseudo = load_recipe("fast").pseudo
+        return round(self.fast_epochs * (1.0 if pseudo is None else pseudo.stretch))
 
     @property
     def fall(self) -> int:
@@ -56,7 +62,7 @@ class Plan(NamedTuple):
 
 
 SMALL = Plan("resnet8", 64, "data", filter_epochs=45, filter_lr=0.02, pl_start=1 / 3, classify_epochs=20,
-             fast_epochs=20, padding=2)  # fmt: skip
+             fast_epochs=16, padding=2)  # fmt: skip
 TINY = Plan("mlp", 64, "one", filter_epochs=12, filter_lr=0.1, pl_start=1 / 3, classify_epochs=4, fast_epochs=4)
 _PL_WEIGHT = 0.01  # the paper's; beside all nine complements it weighs a ninth of what it does beside one
 
