@@ -84,7 +84,7 @@ def test_what_a_fit_leaves():
     assert model.findings_.ids.tolist() == list(range(120))
     assert model.findings_.given_labels.tolist() == given.tolist()
     np.testing.assert_array_equal(model.label_quality_, model.findings_.label_quality)
-    assert [line["epoch"] for line in model.history_] == list(range(9))
+    assert [line["epoch"] for line in model.history_] == list(range(12))  # three, and nine with pseudo-labels
     assert [line["stage"] for line in model.history_] == ["train"] * 3 + ["pseudo"] * 6  # fast takes twice as many
     assert model.n_iter_ == 9
     assert model.n_features_in_ == 4
@@ -129,7 +129,7 @@ def test_the_threshold_is_told(threshold):
 def test_settings_reach_the_engine():
     x, y, _ = blobs()
     model = quick(lr=0.025, settings=("train.schedule=constant", "train.epochs=50")).fit(x, y)
-    assert [line["lr"] for line in model.history_] == [0.025] * 9  # epochs= goes before settings
+    assert [line["lr"] for line in model.history_] == [0.025] * 12  # epochs= goes before settings
     assert "nl_plus" not in quick(method="ce").fit(x, y).history_[0]
     assert quick(method="ce").fit(x, y).n_iter_ == 3  # it has no second part
 
@@ -414,7 +414,7 @@ def test_another_process_reads_it(tmp_path):
     joblib.dump(model, tmp_path / "model.joblib")
     np.save(tmp_path / "x.npy", x)
     done = subprocess.run([sys.executable, "-c", READ], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == [str(model.findings_.is_label_issue.sum()), "9", "a"] * 2
+    assert done.stdout.split() == [str(model.findings_.is_label_issue.sum()), "12", "a"] * 2
     for how in ("pickle", "joblib"):
         np.testing.assert_allclose(np.load(tmp_path / f"{how}.npy"), model.predict_proba(x), atol=1e-6)
 
@@ -437,7 +437,7 @@ def test_it_is_silent_unless_asked(capfd):
     quick(verbose=1).fit(x, y)
     out, err = capfd.readouterr()
     assert out == ""
-    assert "epoch 9/9" in err
+    assert "epoch 12/12" in err
 
 
 def test_no_folder_is_left(tmp_path, monkeypatch):
