@@ -84,9 +84,9 @@ def test_what_a_fit_leaves():
     assert model.findings_.ids.tolist() == list(range(120))
     assert model.findings_.given_labels.tolist() == given.tolist()
     np.testing.assert_array_equal(model.label_quality_, model.findings_.label_quality)
-    assert [line["epoch"] for line in model.history_] == list(range(12))  # three, and nine with pseudo-labels
-    assert [line["stage"] for line in model.history_] == ["train"] * 3 + ["pseudo"] * 6  # fast takes twice as many
-    assert model.n_iter_ == 9
+    assert [line["epoch"] for line in model.history_] == list(range(12))
+    assert [line["stage"] for line in model.history_] == ["train"] * 3 + ["pseudo"] * 9  # fast takes three times as many
+    assert model.n_iter_ == 12
     assert model.n_features_in_ == 4
     probs = model.predict_proba(x)
     assert probs.shape == (120, 3)
