@@ -85,7 +85,7 @@ def test_what_a_fit_leaves():
     assert model.findings_.given_labels.tolist() == given.tolist()
     np.testing.assert_array_equal(model.label_quality_, model.findings_.label_quality)
     assert [line["epoch"] for line in model.history_] == list(range(12))
-    assert [line["stage"] for line in model.history_] == ["train"] * 3 + ["pseudo"] * 9  # fast takes three times as many
+    assert [line["stage"] for line in model.history_] == ["train"] * 3 + ["pseudo"] * 9  # three times as many
     assert model.n_iter_ == 12
     assert model.n_features_in_ == 4
     probs = model.predict_proba(x)
