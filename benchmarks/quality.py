@@ -18,7 +18,7 @@ from typing import Any
 from jnpl.bench import table
 from jnpl.bench.cell import CIFAR, Cell
 from jnpl.bench.grid import run_cells
-from jnpl.bench.rows import ABLATIONS, CROPS, ROWS, SECOND_PARTS, TABLE
+from jnpl.bench.rows import ABLATIONS, CROPS, LONG, ROWS, SECOND_PARTS, TABLE
 from jnpl.errors import InputError
 from jnpl.interrupt import Interrupted
 
@@ -31,10 +31,20 @@ BREADTH: Noises = [("symm", 0.2), ("symm", 0.4), ("symm", 0.6), ("asymm", 0.2), 
                    ("instance", 0.2), ("instance", 0.4)]  # fmt: skip
 NOISES: Noises = [("asymm", 0.1), ("asymm", 0.3), ("instance", 0.2), ("instance", 0.4)]
 SMALL_ROWS = ("ce", "cleanlab", "gce", "nlnl", "jnpl-paper", "co-teaching", "fast")
-UPPER = "ce-clean"  # the upper mark, in one setting
-MARKS = ("ce-augmented", "fast-flip", *CROPS)  # what crops alone do: there too, and with one seed
+GAP = ("ce-clean", "ce-augmented", "ce-clean-augmented")  # in one setting
+ONCE = ("fast-flip", *LONG, *(row for row in CROPS if row not in GAP))  # there too, and with one seed
 MARKED = "symm", 0.4
-BOTH = ("ce", "fast-filter", "fast-no-weights", "fast-sampled", "fast-no-average", "fast-history", "fast-network")
+BOTH = (
+    "ce",
+    "fast-filter",
+    "fast-ce",
+    "fast-full-weights",
+    "fast-no-weights",
+    "fast-sampled",
+    "fast-no-average",
+    "fast-history",
+    "fast-network",
+)
 
 
 def decisive(seeds: tuple[int, ...]) -> list[Cell]:
@@ -47,9 +57,9 @@ def decisive(seeds: tuple[int, ...]) -> list[Cell]:
         Cell(row=row, data=data, noise=noise, rate=rate, seed=seed, **same)
         for seed in seeds
         for data, noise, rate in settings
-        for row in (*TABLE, *CROPS)
-        if row not in (UPPER, *MARKS) or (noise, rate) == MARKED
-        if row not in MARKS or seed == seeds[0]
+        for row in (*TABLE, *CROPS, *LONG)
+        if row not in (*GAP, *ONCE) or (noise, rate) == MARKED
+        if row not in ONCE or seed == seeds[0]
     ]
 
 
@@ -71,8 +81,8 @@ def breadth(seeds: tuple[int, ...]) -> list[Cell]:
         for row in SMALL_ROWS
     ]
     same: dict[str, Any] = {
-        "data": "cifar10", "images": 1_000, "pixels": 32, "noise": "symm", "rate": 0.4, "net": "cnn9", "epochs": 8,
-        "test_images": 1_000,
+        "data": "cifar10", "images": 500, "pixels": 32, "noise": "symm", "rate": 0.4, "net": "cnn9", "epochs": 4,
+        "test_images": 500,
     }  # fmt: skip
     return tables + [Cell(row=row, seed=seed, **same) for seed in seeds[:1] for row in ("ce", "fast")]
 
@@ -129,7 +139,7 @@ def main() -> int:
     parser.add_argument("--suite", choices=list(SUITES), required=True)
     parser.add_argument("--data", type=Path, help="folder with CIFAR-10's binary version and CIFAR-10N's labels")
     parser.add_argument("--jobs", type=int, default=2, help="cells at a time")
-    parser.add_argument("--rows", nargs="+", choices=list(ROWS), help="only these")
+    parser.add_argument("--rows", nargs="+", choices=list(ROWS), metavar="ROW", help="only these, such as ce fast")
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
     parser.add_argument("--work", type=Path, default=Path("runs/quality"), help="logs, and run folders while they run")
     parser.add_argument("--out", type=Path, help="where the JSON goes; default: results/quality/SUITE")
@@ -138,8 +148,12 @@ def main() -> int:
     parser.add_argument("--table", action="store_true", help="only tables and plots from the JSON")
     args = parser.parse_args()
     changes = {name: value for name in ("epochs", "images") if (value := getattr(args, name)) is not None}
+    if min(changes.values(), default=1) < 1:
+        parser.error("--epochs and --images take numbers from 1 on")
     if changes and args.out is None:
         parser.error("a suite that is shrunk is not the suite: say --out DIR")
+    if not args.table and (args.data is None or not (args.data / "cifar-10-batches-bin").is_dir()):
+        parser.error(f"--data takes the folder that cifar-10-batches-bin lies in, got {args.data}")
     results = args.out or RESULTS / args.suite
     failed: dict[str, str] = {}
     try:

@@ -16,9 +16,11 @@ from jnpl.reproduce.captions import caption, used
 from jnpl.reproduce.claims import verdicts
 from jnpl.reproduce.cost import TERA, gpu_hours
 from jnpl.reproduce.data import how_to_get
-from jnpl.reproduce.items import FIGURES, GROUPS, ITEMS, names_of, plan
+from jnpl.reproduce.items import FIGURE2, FIGURES, GROUPS, ITEMS, names_of, plan
+from jnpl.reproduce.paper import percent
 from jnpl.reproduce.results import load
 from jnpl.reproduce.scales import SCALES
+from jnpl.reproduce.variants import SMALL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,8 +44,10 @@ def results_of(folder: Path = RESULTS) -> Results:
 
 def page(results: Results) -> str:
     """The text of docs/reproduction.md."""
-    parts = {
+    parts: dict[str, object] = {
         **paper_hours(), "scale": results.scale.what, "verdicts": verdict_table(results), "time": time_told(results),
+        "why": why(results), "nl_epochs": SMALL.filter_epochs, "stage_epochs": SMALL.filter_epochs // 3,
+        "classify_epochs": SMALL.classify_epochs,
     }  # fmt: skip
     for item in ITEMS:
         told = caption(results, item)
@@ -52,6 +56,24 @@ def page(results: Results) -> str:
         paragraph = f"{run}**The paper:** {told.claim} **Here:** {told.seen} **{told.agrees}**"
         parts[item] = f"## {told.title}\n\n{paragraph}\n\n{shown}\n\n{told.scale} `{told.command}`"
     return TEMPLATE.read_text("utf-8").format(**parts)
+
+
+def why(results: Results) -> str:
+    """NL, NL+, and NL that becomes NL+, by the first seed of each."""
+    rows = {"nl": "NL", "nl-plus": "NL+", "nl-plus-late": "NL, then NL+ (not the paper's)"}
+    head = ["", *(f"symm {percent(rate)}" for _, rate in FIGURE2)]
+    lines = [head, ["---"] * len(head)]
+    for variant, name in rows.items():
+        lines.append([name, *(_short(results.first(variant, setting)) for setting in FIGURE2)])
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _short(found: Result | None) -> str:
+    if found is None:
+        return "not run"
+    facts = found.stage()
+    right, wrong = (facts[name]["mean"] for name in ("clean", "noisy"))
+    return f"AP {facts['ap']:.3f}, accuracy {facts['test_accuracy']:.3f}, p_y {right:.2f} / {wrong:.2f}"
 
 
 @cache
@@ -80,16 +102,19 @@ def time_told(results: Results) -> str:
         return "Not run."
     filters = [each for each in results.every if not each.cell.classify or each.cell.variant in ("nlnl", "jnpl")]
     whole = [each for each in results.every if each.cell.classify]
+    known = all(each.get("cpu_seconds") is not None for each in results.every)
+    unit = "CPU hours" if known else "hours one after the other"
     return (
-        f"{len(results.every)} runs of one thread took {hours(results.every)} hours one after the other (two ran at a "
+        f"{len(results.every)} runs of one thread took {hours(results.every)} {unit} (two ran at a "
         f"time): the {len(whole)} of Table 1 {hours(whole)}, and the {len(filters)} that figures are drawn from "
         f"{hours(filters)}, with the classifiers that followed."
     )
 
 
 def hours(of: Sequence[Result]) -> str:
-    """Of training."""
-    return f"{sum(each.get('seconds') or 0.0 for each in of) / 3600:.1f}"
+    """Of training: of the processor, where a run has noted it."""
+    seconds = (own if (own := each.get("cpu_seconds")) is not None else each.get("seconds") for each in of)
+    return f"{sum(each or 0.0 for each in seconds) / 3600:.1f}"
 
 
 def main() -> None:

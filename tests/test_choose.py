@@ -7,7 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
-from jnpl.choose import choose
+from jnpl.choose import choose, mlp_rate
 from jnpl.config import load_recipe
 from jnpl.data.arrays import from_arrays
 from jnpl.data.opening import open_source
@@ -33,7 +33,9 @@ def folder(root, sides, samples=4):
 @pytest.mark.parametrize(("samples", "batch"), [(20, 16), (150, 16), (500, 32), (5_000, 64), (50_000, 64)])
 def test_small_sets_take_smaller_batches(samples, batch):
     found = choose(vectors(samples), FAST)
-    assert found.changes == [f"train.batch_size={batch}", 'model="mlp"']
+    rate = mlp_rate(samples, 2, batch, 30)
+    assert found.changes == [f"train.batch_size={batch}", 'model="mlp"', f"train.lr={rate}"]
+    assert rate == pytest.approx({20: 0.067, 150: 0.013}.get(samples, 0.03 * batch / 64))
     assert len(found.lines) == 3
     assert f"30 epochs in batches of {batch}" in found.lines[1]
     assert ("the set is small" in found.lines[1]) == (batch < 64)
@@ -43,8 +45,18 @@ def test_small_sets_take_smaller_batches(samples, batch):
 def test_what_the_user_says_is_left_alone():
     recipe = load_recipe("fast", ["train.epochs=3", "model=mlp"])
     found = choose(vectors(500), recipe, {"train.epochs", "model"})
-    assert found.changes == ["train.batch_size=32"]
-    assert found.lines[1] == "training: 3 epochs in batches of 32, 48 steps (small batches: the set is small)"
+    assert found.changes == ["train.batch_size=32", "train.lr=0.1"]
+    assert found.lines[1].startswith(
+        "training: 3 epochs in batches of 32, 48 steps (small batches: the set is small), at"
+    )
+    own = choose(vectors(500), recipe, {"train.epochs", "model", "train.lr"})
+    assert own.changes == ["train.batch_size=32"]
+    assert own.lines[1] == "training: 3 epochs in batches of 32, 48 steps (small batches: the set is small)"
+
+
+def test_the_rate_of_an_mlp_is_for_fast_alone():
+    small = load_recipe("small", ['method.name="ce"'])
+    assert not any(change.startswith("train.lr") for change in choose(vectors(500), small).changes)
 
 
 @pytest.mark.parametrize(("sides", "size"), [([33], 32), ([10], 16), ([200], 128), ([20, 64, 64, 64], 48)])

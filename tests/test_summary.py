@@ -48,7 +48,10 @@ def said(tmp_path, capsys, monkeypatch):
 
 def test_the_headline_and_the_interval(said):
     told = said(findings())
-    assert "4 of 10 labels look wrong: 40.0% (surely 30.0%, possibly 40.0%) in 3 classes; 5 epochs, 12 s" in told
+    assert (
+        "4 of 10 labels look wrong: 40.0% (quality below 1/4: 30.0%, below 3/4: 40.0%) in 3 classes; 5 epochs, 12 s"
+        in told
+    )
     assert "more than half" not in told
     assert "test accuracy" not in told
     assert "AP" not in told

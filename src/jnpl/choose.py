@@ -24,7 +24,20 @@ SIDES = (16, 24, 32, 48, 64, 96, 128)  # pixels
 PATIENCE = 20 * 60  # seconds of two cores that images may take; smaller ones are trained instead
 SPEED = 800 * 32 * 32  # pixels a second of resnet8 on two cores (benchmarks/step.py)
 GPU = 50  # times that
+MLP_RATE = 0.03  # of fast, for 30 epochs in batches of 64; at 0.1 an MLP learns wrong labels by heart (docs/fast.md)
+_PUSH, _MOST = 2.0, 0.1  # rate times steps that a class takes; a rate
 _LOOKED_AT = 100  # files whose size is read
+
+
+def mlp_rate(samples: int, classes: int, batch: int, epochs: int) -> float:
+    """The rate of `fast` for an MLP: less with smaller batches and more epochs, but enough to learn all classes.
+
+    >>> mlp_rate(1400, 10, 64, 30), mlp_rate(426, 2, 32, 30), mlp_rate(510, 10, 32, 30), mlp_rate(50_000, 10, 64, 30)
+    (0.03, 0.015, 0.042, 0.03)
+    """
+    slow = MLP_RATE * batch / 64 * 30 / epochs
+    enough = _PUSH * classes / (math.ceil(samples / batch) * epochs)
+    return float(f"{min(max(slow, enough), _MOST):.2g}")
 
 
 class Choice(NamedTuple):
@@ -56,6 +69,9 @@ def choose(source: Source, recipe: Recipe, given: Collection[str] = (), *, gpu: 
     plan = f"training: {epochs} epochs in batches of {batch}, {epochs * steps:,} steps"
     if batch < recipe.train.batch_size:
         plan += " (small batches: the set is small)"
+    if model == "mlp" and recipe.method.name == "jnpl" and "train.lr" not in given:
+        chosen["train.lr"] = rate = mlp_rate(samples, len(source.class_names), batch, epochs)
+        plan += f", at a rate of {rate:g}: at a higher one an MLP learns wrong labels by heart"
     changes = [f"{name}={value}" for name, value in chosen.items() if name not in given]
     return Choice(changes, [network, plan, _classes(source, getattr(recipe.method, "class_weight", "none"))])
 

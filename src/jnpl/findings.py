@@ -198,7 +198,7 @@ class Findings:
 
     @property
     def noise_interval(self) -> tuple[float, float]:
-        """Shares of labels that are surely and possibly wrong: of a quality below 1/4 and below 3/4."""
+        """Shares of labels of a quality below 1/4 and below 3/4."""
         scored = self.label_quality[~np.isnan(self.label_quality)]
         low, high = ((scored < bound).sum() / max(len(scored), 1) for bound in (0.25, 0.75))
         return float(min(low, self.noise_rate)), float(max(high, self.noise_rate))

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from jnpl.bench.cell import Cell
 from jnpl.bench.rows import recipe_of
+from jnpl.config import parse_recipe
 
 ROOT = Path(__file__).parents[2]
 
@@ -41,14 +43,16 @@ def test_the_figures_of_a_whole_run_are_those_of_its_json():
 
 def test_the_decisive_suite_ends_a_seed_before_the_next(quality):
     cells = quality.decisive((1, 2, 3))
-    assert len(cells) == 3 * (7 * 7 + 1) + 7  # ce-clean in one setting, and there seven with other crops, one seed
+    # Three more in one setting, and there, with one seed, seven with other crops or more epochs.
+    assert len(cells) == 3 * (7 * 7 + 3) + 7
     assert [cell.seed for cell in cells] == sorted(cell.seed for cell in cells)
-    assert [cell.row for cell in cells[7:22]] == [
+    assert [cell.row for cell in cells[7:24]] == [
         "ce", "fast", "nlnl", "cleanlab", "jnpl-paper", "gce", "co-teaching", "ce-clean", "ce-augmented", "fast-flip",
         "nlnl-augmented", "cleanlab-augmented", "gce-augmented", "co-teaching-augmented", "ce-clean-augmented",
+        "gce-long", "co-teaching-long",
     ]  # fmt: skip
-    assert {cell.setting for cell in cells[7:22]} == {"cifar10-symm40"}
-    assert cells[56].setting == "cifar10n-human"
+    assert {cell.setting for cell in cells[7:24]} == {"cifar10-symm40"}
+    assert cells[58].setting == "cifar10n-human"
     assert {(cell.images, cell.pixels, cell.epochs, cell.padding, cell.test_images) for cell in cells} == {
         (5_000, 16, 30, 0, 10_000)
     }
@@ -61,6 +65,21 @@ def test_all_cells_have_a_name_of_their_own_and_a_recipe(quality):
         for cell in cells:
             if cell.seed == 1:
                 recipe_of(cell)
+
+
+@pytest.mark.parametrize("suite", ["decisive", "full", "cost", "noises", "breadth", "ablation"])
+def test_committed_figures_are_of_the_recipes_of_today(quality, suite):
+    """A cell's name stands for its own settings; that the recipe of its row is still the same shows here."""
+    files = sorted((quality.RESULTS / suite).glob("*.json"))
+    assert {path.stem for path in files} == {cell.name for cell in quality.SUITES[suite](quality.SEEDS)}
+    for path in files:
+        told = json.loads(path.read_text("utf-8"))
+        cell = Cell.model_validate(told["cell"])
+        then, now = (
+            recipe.model_dump(exclude={"engine"}) for recipe in (parse_recipe(told["settings"]), recipe_of(cell))
+        )
+        assert path.stem == cell.name
+        assert then == now, path.name
 
 
 def test_the_other_suites(quality):

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import quick
 import torch
-from fast_runs import COLLAPSES, NEVER, RAN_AWAY, train
+from fast_runs import COLLAPSES, NEVER, RAN_AWAY, blobs, digits, train, zero_or_not
 from safetensors.torch import load_file
 from sklearn.datasets import load_breast_cancer, load_digits
 
@@ -74,14 +74,6 @@ def look(told, out, source):
     predicted = SavedModel.load(out).probabilities(source).argmax(1)
     counts = np.bincount(predicted, minlength=len(source.class_names))
     return Run(told, Findings.load(out), counts / len(source), source)
-
-
-def digits(rate, seed=0):
-    source = open_source("digits")
-    return replace(
-        source, labels=noise.symmetric(source.labels, rate, 10, seed=seed) if rate else source.labels.copy(),
-        true_labels=source.labels.copy(),
-    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -142,27 +134,12 @@ def test_two_classes(rate, seed, run):
     assert done.told["ap"] > halfway(done.wrong.mean())
 
 
-def zero_or_not(rate, seed):
-    bunch = load_digits()
-    labels = (bunch.target == 0).astype(int)
-    return from_arrays(bunch.data.astype(np.float32), noise.symmetric(labels, rate, 2, seed=seed), y_true=labels)
-
-
 @pytest.mark.parametrize("seed", range(2))
 def test_two_classes_one_of_them_large(seed, run):
     """Is it a zero? One in ten is."""
     done = run(zero_or_not(0.2, seed), seed=seed)
     assert 0.02 < done.shares.min() < 0.2
     assert done.told["ap"] > halfway(done.wrong.mean())
-
-
-def blobs(sizes, seed, apart=4.0):
-    """Gaussians of variance 1 in 16 dimensions, their centres at this distance from the origin."""
-    random = np.random.default_rng(seed)
-    labels = np.repeat(np.arange(len(sizes)), sizes)
-    centres = random.normal(size=(len(sizes), 16))
-    centres *= apart / np.linalg.norm(centres, axis=1, keepdims=True)
-    return (centres[labels] + random.normal(size=(len(labels), 16))).astype(np.float32), labels
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -265,8 +242,8 @@ def test_a_hundred_classes_of_which_a_few_are_late(run):
     assert done.told["ap"] > 0.98
 
 
-# One complement drawn at each step, PL+ from the first with the paper's weight: so, too, the design has it collapse.
-SAMPLED = ("method.pl_start=0", "method.gamma_rise=none", "method.complements=sampled")
+# One complement drawn at each step, PL+ from the first with the paper's weight: so, too, it collapses.
+SAMPLED = ("train.lr=0.1", "method.pl_start=0", "method.gamma_rise=none", "method.complements=sampled")
 
 
 @pytest.mark.parametrize(("settings", "known"), [(COLLAPSES, 10), (SAMPLED, 9)], ids=["strong", "sampled"])

@@ -177,7 +177,7 @@ def test_constant_predictions_are_followed_by_an_epoch_of_nl_alone_and_half_of_p
     held = method(a_batch(RIGHT))
     assert method.held
     assert held.loss.item() == pytest.approx(terms_by_hand(a_batch(RIGHT), 0.0), rel=1e-4)  # NL, and no PL+
-    told = "predictions ran away from classes: 1 of the epochs had NL in place of NL+ and PL+"
+    told = "the guard held back NL+ and PL+: 1 of the epochs followed on ones that left classes out"
     assert method.notes() == [f"{told}, and PL+ counted 0.5 of its weight in the end"]
     method.epoch = 2
     method.begin_epoch(None)  # balanced again: PL+ comes back, at half its weight
@@ -189,7 +189,7 @@ def test_constant_predictions_are_followed_by_an_epoch_of_nl_alone_and_half_of_p
     method.begin_epoch(None)
     assert method.held
     assert method.pl_scale == 0.25
-    assert method.notes()[0].startswith("predictions ran away from classes: 2 of the epochs")
+    assert method.notes()[0].startswith("the guard held back NL+ and PL+: 2 of the epochs")
 
 
 def test_before_pl_plus_begins_only_nl_plus_is_held_back():
@@ -197,7 +197,8 @@ def test_before_pl_plus_begins_only_nl_plus_is_held_back():
     an_epoch(method, a_batch([1] * 12))
     assert method.held
     assert method.pl_scale == 1
-    assert method.notes() == ["predictions ran away from classes: 1 of the epochs had NL in place of NL+ and PL+"]
+    told = "the guard held back NL+ and PL+: 1 of the epochs followed on ones that left classes out"
+    assert method.notes() == [f"{told} (usual while a network knows little)"]
 
 
 def test_what_is_nl_already_is_not_held_back():

@@ -40,7 +40,8 @@ def made(tmp_path):
             self.folder.mkdir()
 
         def cell(self, variant, noise="symm", rate=0.6, seed=1, *, scale="small", classify=False, data=None,
-                 stages=None, curve=(0.1, 0.2, 0.3), accuracy=0.3, ap=0.8, ap_clean=0.7, name=None):  # fmt: skip
+                 stages=None, curve=(0.1, 0.2, 0.3), accuracy=0.3, ap=0.8, ap_clean=0.7, name=None,
+                 cpu_seconds=None):  # fmt: skip
             data = data or ("digits" if scale == "tiny" else "cifar10")
             cell = Cell(
                 variant=variant, data=data, noise=noise, rate=rate, seed=seed, scale=scale, classify=classify,
@@ -56,10 +57,12 @@ def made(tmp_path):
             results = {
                 "curve": list(curve), "curve_stages": spans, "test_accuracy": accuracy,
                 "filter_test_accuracy": accuracy, "ap": ap, "ap_clean": ap_clean, "seconds": 60.0, "second_part": None,
+                "cpu_seconds": cpu_seconds,
             }  # fmt: skip
             told = {
                 "format": "jnpl reproduce 1", "name": name or cell.name, "cell": cell.model_dump(mode="json"),
-                **cell.resolved(), "noise_sha256": "0" * 64, "versions": {}, "commit": "abc1234", "device": "cpu",
+                **cell.resolved(), "data": {**cell.resolved()["data"], "classes": 10},
+                "noise_sha256": "0" * 64, "versions": {}, "commit": "abc1234", "device": "cpu",
                 "results": results, "stages": each,
             }  # fmt: skip
             text = as_json(told)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from pydantic import ValidationError
 
@@ -96,20 +98,65 @@ def test_a_variant_of_table_2_is_for_clothing1m_and_asks_for_weights():
 def test_items_share_their_cells():
     scale, parts = SCALES["small"], ["cifar10"]
     counts = {name: len(cells_of(name, scale, None, parts)) for name in ITEMS}
-    assert counts == {"fig1": 2, "fig2": 6, "fig3": 5, "fig4": 3, "fig5": 16, "fig6": 2, "table1": 96, "table2": 0}
+    assert counts == {"fig1": 2, "fig2": 9, "fig3": 15, "fig4": 12, "fig5": 16, "fig6": 2, "table1": 96, "table2": 0}
     figures = plan(names_of("figures"), scale, None, parts)
-    assert len(figures) == len({cell.name for cell in figures}) == 24
+    assert len(figures) == len({cell.name for cell in figures}) == 46
     everything = plan(names_of("all"), scale, None, parts)
-    # Table 1's NLNL and JNPL are those of the figures: NL+ four times and four N remain.
-    assert [cell.variant for cell in everything if not cell.classify].count("nl-plus") == 4
-    assert len(everything) == 96 + 8
+    # Table 1's NLNL and JNPL are those of the figures, but for two more seeds at symm 60.
+    alone = Counter(cell.variant for cell in everything if not cell.classify)
+    assert alone == {"nl": 3, "nl-plus": 6, "nl-plus-late": 5, "nlnl": 2, "jnpl": 2, **dict.fromkeys(PL_PLUS[:-1], 3)}
+    assert len(everything) == 96 + alone.total()
     seeds = [cell.seed for cell in everything]
     assert seeds == sorted(seeds)
     both = plan(["fig5"], scale, None, ["cifar10", "cifar100"])
     assert len(both) == 32
-    assert len(plan(["fig4"], scale, 3, parts)) == 9
+    assert [len(plan(["fig4"], scale, count, parts)) for count in (None, 1, 2)] == [12, 4, 8]
+    assert [cell.seed for cell in plan(["fig3", "fig4"], scale, None, parts)] == [1] * 8 + [2] * 8 + [3] * 8
     table2 = plan(["table2"], SCALES["paper"], None, ["clothing1m"], "r50.safetensors")
     assert [cell.variant for cell in table2] == list(TABLE2)
+
+
+def test_the_papers_scale_has_the_papers_methods_alone():
+    cells = plan(names_of("all"), SCALES["paper"], None, ["cifar10", "cifar100"])
+    assert not {cell.variant for cell in cells} & {"nl", "nl-plus-late"}
+    assert {cell.variant for cell in cells_of("fig2", SCALES["paper"], None, ["cifar10"])} == {"nlnl", "nl-plus"}
+    assert {cell.seed for cell in cells_of("fig4", SCALES["paper"], None, ["cifar10"])} == {1}
+
+
+@pytest.mark.parametrize("scale", ["small", "tiny"])
+def test_nl_alone_and_nl_that_becomes_nl_plus_have_the_budget_of_nl_plus(scale):
+    data = SCALES[scale].stands_for["cifar10"]
+    nl, plus, late = (recipe_of(variant, data, scale) for variant in ("nl", "nl-plus", "nl-plus-late"))
+    assert nl.method == plus.method.model_copy(update={"gamma": 0.0})
+    assert late.method == plus.method.model_copy(update={"gamma_rise": (1 / 3, 1 / 2)})
+    assert nl.train == plus.train == late.train
+
+
+@pytest.mark.parametrize(
+    ("data", "noise", "rate", "agreement"),
+    [
+        ("cifar10", "symm", 0.6, 0.9),
+        ("cifar10", "symm", 0.8, 0.65),
+        ("cifar10", "asymm", 0.4, 0.9),
+        ("cifar100", "symm", 0.6, 0.85),
+        ("cifar100", "symm", 0.8, 0.85),
+    ],
+)
+@pytest.mark.parametrize("scale", ["paper", "small"])
+def test_jocors_agreement_is_its_authors(scale, data, noise, rate, agreement):
+    cell = Cell(variant="jocor", data=data, noise=noise, rate=rate, seed=1, scale=scale)
+    assert cell.recipe().method.agreement == agreement
+    assert cell.resolved()["recipe"]["method"]["agreement"] == agreement  # so the name hangs on it
+
+
+@pytest.mark.parametrize("variant", ["nfl-rce", "nce-rce"])
+@pytest.mark.parametrize("scale", ["paper", "small"])
+def test_apl_has_its_authors_weights_and_rate_for_each_data_set(variant, scale):
+    for data, expected in (("cifar10", (1.0, 1.0, 0.01, 1e-4)), ("cifar100", (10.0, 0.1, 0.1, 1e-5))):
+        recipe = recipe_of(variant, data, scale, None, ("symm", 0.8))
+        method, train = recipe.method, recipe.train
+        assert (method.alpha, method.beta, train.lr, train.weight_decay) == expected
+        assert train.clip_norm == 5.0
 
 
 def test_unknown_items_are_refused():

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from jnpl.reproduce import tables
+from jnpl.reproduce import tables, variants
 from jnpl.reproduce.claims import CLAIMS, verdicts
 from jnpl.reproduce.paper import METHODS, SETTINGS
 
@@ -26,6 +26,7 @@ def test_without_results_nothing_is_claimed(made):
 
 @pytest.mark.parametrize(("right", "status"), [(0.9, "agrees"), (0.3, "disagrees")])
 def test_one_stage(made, right, status):
+    made.cell("nlnl", seed=2, stages={"selpl": made.facts(right=0.1, wrong=0.9)})  # no JNPL to compare with
     made.cell("nlnl", stages={"selpl": made.facts(right=0.8, wrong=0.1)})
     made.cell("jnpl", stages={"train": made.facts(right=right, wrong=0.1)})
     told = verdict(made, "one-stage")
@@ -43,30 +44,98 @@ def test_one_stage(made, right, status):
 )
 def test_nl_plus_converges_better(made, plus, status):
     for rate in (0.2, 0.4, 0.6):
-        made.cell("nlnl", rate=rate, stages={"nl": made.facts(right=0.5, wrong=0.1, ap=0.8)})
-        made.cell("nl-plus", rate=rate, stages={"train": made.facts(**plus)})
+        made.cell("nlnl", rate=rate, stages={"nl": made.facts(right=0.9, wrong=0.0, ap=1.0)})  # a third of the epochs
+        made.cell("nl", rate=rate, stages={"train": {**made.facts(right=0.5, wrong=0.1, ap=0.8), "epoch": 45}})
+        made.cell("nl-plus", rate=rate, stages={"train": {**made.facts(**plus), "epoch": 45}})
     told = verdict(made, "converges")
     assert told.status == status
-    assert "symm 20: p_y of right less that of wrong labels 0.40 with NL" in told.figures
+    assert "symm 20: p_y of right less that of wrong labels 0.40 with NL (45 epochs)" in told.figures
 
 
-@pytest.mark.parametrize(("accuracy", "status"), [(0.495, "agrees"), (0.48, "disagrees")])
-def test_nl_plus_reaches_selnl(made, accuracy, status):
-    made.cell("nlnl", stages={"selnl": {"test_accuracy": 0.5, "epoch": 40}})
+def test_at_the_papers_scale_nl_is_nlnls_first_stage(made):
+    for rate in (0.2, 0.4, 0.6):
+        stages = {"nl": {**made.facts(right=0.5, wrong=0.1, ap=0.8), "epoch": 720}}
+        made.cell("nlnl", rate=rate, scale="paper", stages=stages)
+        made.cell("nl-plus", rate=rate, scale="paper", stages={"train": made.facts(right=0.9, wrong=0.1, ap=0.9)})
+    told = next(each for each in verdicts(made.results("paper")) if each.name == "converges")
+    assert told.status == "agrees"
+    assert "with NL (720 epochs)" in told.figures
+
+
+def test_blind_filters_do_not_part_right_from_wrong(made):
+    for variant, stage in (("nlnl", "selpl"), ("jnpl", "train")):
+        made.cell(variant, stages={stage: made.facts(right=0.1, wrong=0.1)})
+    told = verdict(made, "one-stage")
+    assert told.status == "disagrees"
+    assert "JNPL 0% and 100%" in told.figures
+
+
+@pytest.mark.parametrize(
+    ("selnl", "accuracy", "status"),
+    [
+        (0.5, 0.495, "agrees"),
+        (0.5, 0.48, "disagrees"),
+        (0.1, 0.21, "agrees"),
+        (0.1, 0.1, "disagrees"),  # both know nothing
+    ],
+)
+def test_nl_plus_reaches_selnl(made, selnl, accuracy, status):
+    made.cell("nlnl", stages={"selnl": {"test_accuracy": selnl, "epoch": 40}})
     made.cell("nl-plus", accuracy=accuracy)
     told = verdict(made, "reaches")
     assert told.status == status
-    assert "50.0% after NL and SelNL (40 epochs)" in told.figures
+    assert f"{selnl:.1%} after NL and SelNL (40 epochs)" in told.figures
+
+
+def test_seeds_that_not_all_have_do_not_count(made):
+    flat = {name: {"test_accuracy": 0.3} for name in ("nl", "selnl", "selpl")}
+    for seed in (1, 2):
+        made.cell("nlnl", seed=seed, curve=[0.3] * 30, stages=flat)
+        made.cell("nl-plus", seed=seed, curve=[0.4] * 30, accuracy=0.4)
+        for number, variant in enumerate(("jnpl-ce", "jnpl-n0", "jnpl-n1", "jnpl-n2", "jnpl")):
+            made.cell(variant, seed=seed, curve=[0.41 + 0.01 * number] * 30)
+    names = ("reaches", "speeds-up", "overtakes", "larger-n")
+    before = {name: verdict(made, name) for name in names}
+    assert {each.status for each in before.values()} == {"agrees"}
+    assert all("symm 60, 2 seeds" in each.figures for each in before.values())
+    made.cell("nlnl", seed=3, curve=[0.9] * 30, accuracy=0.9)
+    made.cell("nl-plus", seed=4, curve=[0.0] * 30, accuracy=0.0)
+    made.cell("jnpl", seed=5, curve=[0.0] * 30)
+    made.cell("jnpl-ce", seed=6, curve=[0.9] * 30)
+    assert {name: verdict(made, name) for name in names} == before
+
+
+def test_without_a_seed_that_all_have_nothing_is_judged(made):
+    for seed, variant in enumerate(("nlnl", "nl-plus", "jnpl"), 1):
+        made.cell(variant, seed=seed, curve=RISING)
+    assert {verdict(made, name).status for name in ("reaches", "speeds-up", "overtakes")} == {"not enough data"}
 
 
 @pytest.mark.parametrize(
     ("curve", "status"),
-    [([value + 0.1 for value in RISING], "agrees"), ([0.1] * 30, "disagrees"), (RISING, "not enough data")],
+    [
+        ([value + 0.1 for value in RISING], "agrees"),
+        ([0.1] * 30, "disagrees"),
+        (RISING, "no difference"),
+        ([0.9] * 15 + RISING[15:], "no difference"),  # better before PL+ began: that is not PL+
+        ([0.0] * 15 + [0.5] * 15, "agrees"),
+        (RISING[:15], "not enough data"),  # it never began
+    ],
 )
 def test_pl_plus_speeds_up(made, curve, status):
     made.cell("nl-plus", curve=RISING)
     made.cell("jnpl", curve=curve)
-    assert verdict(made, "speeds-up").status == status
+    told = verdict(made, "speeds-up")
+    assert told.status == status
+    assert ("from epoch 16 on" in told.figures) == (status != "not enough data")
+
+
+def test_where_pl_plus_begins_is_read_from_the_runs_own_recipe(made, monkeypatch):
+    monkeypatch.setattr(variants, "SMALL", variants.SMALL._replace(pl_start=0.5))
+    made.cell("nl-plus", curve=RISING)
+    made.cell("jnpl", curve=[value + 0.1 for value in RISING])
+    monkeypatch.undo()
+    assert "from epoch 24 on" in verdict(made, "speeds-up").figures  # 22.5 of 45 are over
 
 
 @pytest.mark.parametrize(
@@ -76,7 +145,7 @@ def test_pl_plus_speeds_up(made, curve, status):
         ((4, 3, 2, 1, 0), "disagrees"),
         ((0, 1, 2, 4, 3), "agrees"),
         ((2, 0, 1, 4, 1), "disagrees"),
-        ((0, 0.1, 0.2, 0.3, 0.4), "not enough data"),
+        ((0, 0.1, 0.2, 0.3, 0.4), "no difference"),
     ],
 )
 def test_a_larger_n_is_faster(made, offsets, status):
@@ -90,6 +159,7 @@ def test_a_larger_n_is_faster(made, offsets, status):
     [
         (0.5, 0.5, "agrees"),
         (0.5, 0.2, "disagrees"),
+        (0.2, 0.5, "disagrees"),  # NL+ alone is what fails
     ],
 )
 def test_both_overtake_nlnl(made, plus, both, status):
@@ -138,15 +208,22 @@ def test_two_rates_are_not_enough_for_a_slope(made):
 
 
 @pytest.mark.parametrize(
-    ("auc", "right", "status"), [(0.9, 0.9, "agrees"), (0.72, 0.9, "disagrees"), (0.9, 0.3, "disagrees")]
+    ("selnl", "auc", "right", "status"),
+    [
+        (0.7, 0.9, 0.9, "agrees"),
+        (0.7, 0.72, 0.9, "disagrees"),
+        (0.7, 0.9, 0.3, "disagrees"),
+        (0.5, 0.6, 0.9, "agrees"),
+        (0.5, 0.58, 0.9, "disagrees"),  # ahead of a blind one, and hardly better than chance
+    ],
 )
-def test_cats_part_from_dogs(made, auc, right, status):
-    cat = made.facts(auc=0.7, right=0.5, wrong=0.4)
+def test_cats_part_from_dogs(made, selnl, auc, right, status):
+    cat = made.facts(auc=selnl, right=0.5, wrong=0.4)
     made.cell("nlnl", "asymm", 0.4, stages={"nl": {"cat": cat}, "selnl": {"cat": cat}})
     made.cell("nl-plus", "asymm", 0.4, stages={"train": {"cat": made.facts(auc=auc, right=right, wrong=0.25)}})
     told = verdict(made, "cats-part")
     assert told.status == status
-    assert f"0.70 (NL), 0.70 (SelNL), {auc:.2f} (NL+)" in told.figures
+    assert f"{selnl:.2f} (NL), {selnl:.2f} (SelNL), {auc:.2f} (NL+)" in told.figures
 
 
 def whole_table(made, accuracy):
@@ -172,7 +249,7 @@ def test_table_1(made, ours, best, grows):
 
 def three_rates(made):
     for rate in (0.2, 0.4, 0.6):
-        made.cell("nlnl", rate=rate, stages={"nl": made.facts(right=0.5, wrong=0.1, ap=0.8)})
+        made.cell("nl", rate=rate, stages={"train": made.facts(right=0.5, wrong=0.1, ap=0.8)})
         made.cell("nl-plus", rate=rate, stages={"train": made.facts(right=0.9, wrong=0.1, ap=0.9)})
 
 
@@ -210,7 +287,7 @@ def test_a_single_missing_run_leaves_a_claim_open(made, names, build, runs):
     assert [judge(without_fast) for judge in rules.values()] == [judge(results) for judge in rules.values()]
 
 
-def test_a_verdict_takes_the_means_of_the_table(made):
+def test_in_a_verdict_a_run_without_a_classifier_counts_as_chance(made):
     whole_table(made, lambda variant, _: 0.54 if variant == "nlnl" else 0.5)
     for seed, accuracy in ((1, 0.6), (2, None), (3, 0.5)):
         made.cell("jnpl", "symm", 0.4, seed, classify=True, accuracy=accuracy)
@@ -220,14 +297,11 @@ def test_a_verdict_takes_the_means_of_the_table(made):
     text = tables.markdown1(results)
     assert "55.0 ± 7.1 (1 without)" in text
     assert "no classifier" in text
-    assert "best in 1 of 8 settings" in told.figures  # without the seed that has none JNPL is ahead of 54
-    assert "symm 40: JNPL (the paper's) 55.0, JNPL 55.0" in told.figures
+    assert "best in 0 of 8 settings" in told.figures  # 60, 50 and chance: not ahead of 54
+    assert "symm 40: NLNL 54.0, JNPL 40.0" in told.figures
     assert "symm 80: CE 50.0, JNPL 50.0" in told.figures
-    at = [("symm", 0.4), ("symm", 0.6)]
-    means = [tables.table1(results)["cifar10"]["jnpl"][SETTINGS.index(setting)].mean for setting in at]
-    assert means == pytest.approx([55.0, 50.0])
     leads = verdict(made, "table-lead").figures
-    assert "symm: 20 % -4.0, 40 % +1.0, 60 % -4.0, 80 % +0.0" in leads
+    assert "symm: 20 % -4.0, 40 % -14.0, 60 % -4.0, 80 % +0.0" in leads
 
 
 @pytest.mark.parametrize(("accuracy", "status"), [(0.735, "agrees"), (0.72, "disagrees")])

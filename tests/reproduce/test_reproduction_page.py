@@ -72,4 +72,22 @@ def test_the_page_follows_the_results(script, made):
     text = script.page(script.results_of(made.folder))
     assert "40.0% after NL and SelNL (50 epochs), 20.0% after NL+" in text
     assert "**Disagrees with the paper: NL+ alone reaches the accuracy of NL followed by SelNL." in text
-    assert "2 runs of one thread took 0.0 hours" in text
+    assert "2 runs of one thread took 0.0 hours one after the other (two ran at a time)" in text
+
+
+def test_time_is_the_processors_where_all_runs_have_noted_it(script, made):
+    made.cell("nlnl", cpu_seconds=3600.0)
+    assert "1 runs of one thread took 1.0 CPU hours (two ran" in script.time_told(script.results_of(made.folder))
+    made.cell("nl-plus")  # 60 seconds by the clock
+    assert "2 runs of one thread took 1.0 hours one after" in script.time_told(script.results_of(made.folder))
+
+
+def test_why_nl_plus_does_badly_is_a_table_of_what_was_run(script, made, tmp_path):
+    assert script.why(script.results_of(tmp_path)).count("not run") == 3 * 3
+    made.cell("nl", rate=0.2, accuracy=0.41, stages={"train": made.facts(ap=0.5, right=0.6, wrong=0.1)})
+    made.cell("nl-plus-late", rate=0.6, accuracy=0.3, stages={"train": made.facts(ap=0.75, right=0.7, wrong=0.2)})
+    lines = script.why(script.results_of(made.folder)).splitlines()
+    assert lines[0] == "|  | symm 20 | symm 40 | symm 60 |"
+    assert lines[2] == "| NL | AP 0.500, accuracy 0.410, p_y 0.60 / 0.10 | not run | not run |"
+    assert lines[3] == "| NL+ | not run | not run | not run |"
+    assert lines[4].endswith("| not run | not run | AP 0.750, accuracy 0.300, p_y 0.70 / 0.20 |")

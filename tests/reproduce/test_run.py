@@ -25,7 +25,7 @@ from jnpl.methods.registry import METHODS
 from jnpl.reproduce import data, run, variants
 from jnpl.reproduce.cell import Cell
 from jnpl.reproduce.scales import SCALES
-from jnpl.reproduce.stages import MOST, Stages, coordinates, facts
+from jnpl.reproduce.stages import MOST, Stages, coordinates, facts, sides
 from jnpl.run import Every
 
 TINY = {"data": "digits", "noise": "symm", "rate": 0.6, "seed": 1, "scale": "tiny"}
@@ -48,7 +48,7 @@ def timeless(told):
 
 
 def without_time(facts):
-    return {key: value for key, value in facts.items() if key != "seconds"}
+    return {key: value for key, value in facts.items() if key not in ("seconds", "cpu_seconds")}
 
 
 def test_a_cell_says_what_it_was_made_from(tmp_path):
@@ -124,6 +124,77 @@ def test_a_run_that_is_killed_after_a_stage_goes_on_with_its_facts(tmp_path, mon
     assert list(json.loads((tmp_path / "cut/stages.json").read_text())) == ["nl"]
     assert any((tmp_path / "cut/train/checkpoint").iterdir())
     assert timeless(run.run_cell(cell, tmp_path / "cut", None, ALWAYS)) == timeless(whole)
+
+
+def test_notes_of_epochs_against_plain_arithmetic(tmp_path, monkeypatch):
+    cell, seen = Cell(variant="jnpl", **TINY, classify=True), []
+    look = Stages.__call__
+
+    def watched(self, session):
+        look(self, session)
+        if not session.phase.pseudo:
+            seen.append((session.books.ledger.quality(self.source.labels), session.lines[-1]["selected"]))
+
+    monkeypatch.setattr(Stages, "__call__", watched)
+    told = run.run_cell(cell, tmp_path / "work", None)
+    source, results = data.load(cell, None), told["results"]
+    wrong = source.labels != source.true_labels
+    assert len(seen) == 12
+    for epoch, (quality, selected) in enumerate(seen):
+        assert results["ap_curve"][epoch] == pytest.approx(average_precision_score(wrong, -quality), abs=1e-5)
+        assert results["right_curve"][epoch] == pytest.approx(quality[~wrong].mean(), abs=1e-5)
+        assert results["wrong_curve"][epoch] == pytest.approx(quality[wrong].mean(), abs=1e-5)
+        assert results["selected_curve"][epoch] == pytest.approx(selected, abs=1e-4)
+    assert {len(results[f"{name}_curve"]) for name in ("ap", "right", "wrong", "selected")} == {12}
+    assert results["ap_curve"][-1] == pytest.approx(told["stages"]["train"]["ap"], abs=1e-4)
+    notes = json.loads((tmp_path / "work/epochs.json").read_text())
+    assert list(notes) == [str(epoch) for epoch in range(12 + 4)]
+    assert list(notes["15"]) == ["cpu_seconds"]  # of the classifier its time alone
+    assert results["cpu_seconds"] == pytest.approx(sum(each["cpu_seconds"] for each in notes.values()), abs=0.06)
+    assert all(each["cpu_seconds"] > 0 for each in notes.values())
+    assert told["engine"] == {"accelerator": "cpu", "precision": "32"}
+    assert "engine" not in cell.resolved()["recipe"]
+
+
+def test_what_is_not_known_of_an_epoch_is_not_told(tmp_path):
+    told = run.run_cell(Cell(variant="ce", **TINY), tmp_path / "noisy", None)["results"]
+    assert told["selected_curve"] is None
+    assert len(told["ap_curve"]) == len(told["curve"]) == 4
+    told = run.run_cell(Cell(variant="nl-plus", **{**TINY, "noise": "none", "rate": 0.0}), tmp_path / "clean", None)
+    assert [told["results"][f"{name}_curve"] for name in ("ap", "right", "wrong")] == [None] * 3
+    source = data.load(Cell(variant="ce", **TINY), None)
+    quality = np.full(len(source), 0.5, np.float32)
+    assert sides(quality, replace(source, true_labels=None)) == {}
+    quality[source.labels != source.true_labels] = np.nan  # never seen, all of them
+    assert sides(quality, source) == {"ap": None, "right": 0.5, "wrong": None}
+
+
+def test_an_epoch_that_is_run_again_replaces_its_note(tmp_path, monkeypatch):
+    cell, clock = Cell(variant="nl-plus", **TINY), iter(range(0, 1000, 2))
+    monkeypatch.setattr("jnpl.reproduce.stages.time.process_time", lambda: float(next(clock)))
+    whole = run.run_cell(cell, tmp_path / "whole", None)
+    look, looks = Stages.__call__, []
+
+    def killed(self, session):
+        look(self, session)
+        looks.append(session.progress.total)
+        if len(looks) == 5:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Stages, "__call__", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run.run_cell(cell, tmp_path / "cut", None, ALWAYS)
+        file = tmp_path / "cut/epochs.json"
+        notes = json.loads(file.read_text())
+        assert list(notes) == ["0", "1", "2", "3", "4"]
+        file.write_text(json.dumps({**notes, "3": {**notes["3"], "ap": 0.123}, "4": {"cpu_seconds": 999.0}}))
+        again = run.run_cell(cell, tmp_path / "cut", None, ALWAYS)
+    assert looks[5:] == list(range(4, 12))
+    assert again["results"]["ap_curve"][3] == 0.123  # as the first life left it
+    again["results"]["ap_curve"][3] = whole["results"]["ap_curve"][3]
+    assert timeless(again) == timeless(whole)
+    assert again["results"]["cpu_seconds"] == whole["results"]["cpu_seconds"] == 2.0 * 12
 
 
 def other_versions(patch):

@@ -50,7 +50,7 @@ class Cell(Settings):
 
     @property
     def key(self) -> str:
-        """Twelve hex digits of its settings: another setting is another cell."""
+        """Twelve hex digits of its own settings; what its row is made of is not in them."""
         text = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from jnpl.bench.cell import CIFAR
+from jnpl.choose import mlp_rate
 from jnpl.config import Recipe, load_recipe, parse_recipe
 from jnpl.errors import InputError
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
 
     from jnpl.bench.cell import Cell
 
+TABLES = {"digits": (1400, 10), "wine": (133, 3), "breast-cancer": (426, 2), "iris": (112, 3)}  # samples, classes
 SHARE = 0.9  # of the epochs of the others is what fast takes
 
 
@@ -93,7 +96,19 @@ def _jnpl_paper(cell: Cell) -> Recipe:
 
 def _fast(cell: Cell, changes: dict[str, Any] | None = None) -> Recipe:
     """`fast` in nine tenths of the epochs of the others: with its look at the end it costs no more than CE."""
-    return _changed(cell, "fast", {"train.epochs": max(2, round(SHARE * cell.epochs)), **(changes or {})})
+    plan = {"train.epochs": _share(cell), "train.lr": _rate(cell)}
+    return _changed(cell, "fast", {**plan, **(changes or {})})
+
+
+def _share(cell: Cell) -> int:
+    return max(2, round(SHARE * cell.epochs))
+
+
+def _rate(cell: Cell) -> float:
+    """What `jnpl find` would choose."""
+    if cell.data in CIFAR or cell.net not in ("mlp", "auto"):
+        return load_recipe("fast").train.lr
+    return mlp_rate(*TABLES[cell.data], cell.batch_size, _share(cell))
 
 
 def _fast_flip(cell: Cell) -> Recipe:
@@ -105,9 +120,29 @@ def _but(changes: dict[str, Any]) -> Callable[[Cell], Recipe]:
     return lambda cell: _fast(cell, changes)
 
 
+def _times_the_rate(times: float) -> Callable[[Cell], Recipe]:
+    return lambda cell: _fast(cell, {"train.lr": times * _rate(cell)})
+
+
 def _augmented(rival: Callable[[Cell], Recipe]) -> Callable[[Cell], Recipe]:
     """A rival with the crops of `fast`."""
     return lambda cell: rival(cell).model_copy(update={"data": _fast(cell).data})
+
+
+def _long(rival: Callable[[Cell], Recipe]) -> Callable[[Cell], Recipe]:
+    """A rival with the crops of `fast` and as many epochs as both of its parts have."""
+
+    def made(cell: Cell) -> Recipe:
+        fast = _fast(cell)
+        stretch = 1.0 if fast.pseudo is None else 1 + fast.pseudo.stretch
+        return _augmented(rival)(cell.model_copy(update={"epochs": round(stretch * fast.train.epochs)}))
+
+    return made
+
+
+def _ce_dressed(cell: Cell) -> Recipe:
+    """`fast` with cross-entropy in place of NL+ and PL+: what the rest of it is worth."""
+    return parse_recipe({**_fast(cell).model_dump(exclude={"pseudo"}), "method": {"name": "ce"}})
 
 
 ROWS = {
@@ -118,7 +153,7 @@ ROWS = {
     "jnpl-paper": Row("JNPL as the paper has it, its schedule scaled", _jnpl_paper),
     "gce": Row("generalised cross-entropy, q = 0.7", _gce),
     "co-teaching": Row("Co-teaching, which is told the noise rate", _co_teaching),
-    "ce-clean": Row("cross-entropy on the true labels, the upper mark", _ce, true_labels=True),
+    "ce-clean": Row("cross-entropy on the true labels", _ce, true_labels=True),
     "ce-augmented": Row("cross-entropy with the crops of fast", _augmented(_ce)),
     "fast-flip": Row("fast with the crops of the others", _fast_flip),
 }
@@ -127,10 +162,17 @@ CROPS = {
     "cleanlab-augmented": Row("cleanlab with the crops of fast", _augmented(_ce), folds=True),
     "gce-augmented": Row("generalised cross-entropy with the crops of fast", _augmented(_gce)),
     "co-teaching-augmented": Row("Co-teaching with the crops of fast", _augmented(_co_teaching)),
-    "ce-clean-augmented": Row("the upper mark with the crops of fast", _augmented(_ce), true_labels=True),
+    "ce-clean-augmented": Row(
+        "cross-entropy on the true labels with the crops of fast", _augmented(_ce), true_labels=True
+    ),
+}
+LONG = {
+    "gce-long": Row("generalised cross-entropy with the crops and all epochs of fast", _long(_gce)),
+    "co-teaching-long": Row("Co-teaching with the crops and all epochs of fast", _long(_co_teaching)),
 }
 ABLATIONS = {
     "fast-filter": Row("fast as it is, the filter alone", _fast, classify=False),
+    "fast-ce": Row("cross-entropy in place of NL+ and PL+, all else as fast", _ce_dressed, classify=False),
     **{
         f"fast-{name}": Row(what, _but(changes), classify=False)
         for name, what, changes in (
@@ -144,18 +186,21 @@ ABLATIONS = {
             ("pl-early", "PL+ from the start", {"method.pl_start": 0.0}),
             ("pl-strong", "PL+ with ten times its weight", {"method.pl_weight": 0.1}),
             ("pl-batch", "PL+ as a mean over the batch", {"method.pl_mean": '"batch"'}),
+            ("full-weights", "class weights without bounds", {"method.class_weight": '"nlnl"'}),
             ("no-weights", "without class weights", {"method.class_weight": '"none"'}),
             ("sampled", "one sampled complement", {"method.complements": '"sampled"'}),
             ("no-average", "without averaged weights", {"train.average": 0.0}),
             ("history", "ranked by p_y, the mean of the last 10 epochs", {"verdict.score": '"history"'}),
             ("network", "ranked by p_y of the network at the end", {"verdict.score": '"network"'}),
             ("cosine", "cosine schedule", {"train.schedule": '"cosine"'}),
-            ("lr-low", "half the learning rate", {"train.lr": 0.05}),
-            ("lr-high", "twice the learning rate", {"train.lr": 0.2}),
             ("batch-128", "batches of 128", {"train.batch_size": 128}),
             ("no-crop", "without crops", {"data.padding": 0}),
             ("no-guard", "without the guard", {"method.guard": 0.0}),
         )
+    },
+    **{
+        f"fast-lr-{name}": Row(what, _times_the_rate(times), classify=False)
+        for name, what, times in (("low", "half the learning rate", 0.5), ("high", "twice the learning rate", 2.0))
     },
 }  # fmt: skip
 SECOND_PARTS = {
@@ -171,4 +216,4 @@ SECOND_PARTS = {
     )
 }  # fmt: skip
 TABLE = tuple(ROWS)  # the rows of a comparison
-ROWS |= CROPS | ABLATIONS | SECOND_PARTS
+ROWS |= CROPS | LONG | ABLATIONS | SECOND_PARTS

@@ -36,7 +36,10 @@ def reproduce(
     address: Address = None,
     gpus: Gpus = None,
     seeds: Annotated[
-        int | None, typer.Option(min=1, help="So many of every run. Default: 1; in table1 more, as the scale has it.")
+        int | None,
+        typer.Option(
+            min=1, help="So many of every run. Default: 1, or more in fig3, fig4 and table1 as the scale has it."
+        ),
     ] = None,
     weights: Annotated[
         str | None, typer.Option(help="table2: ImageNet weights of a ResNet-50, with torchvision's keys.")

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from jnpl.findings import Findings
+from jnpl.provenance import plain
 from jnpl.report.tables import worst
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def show(result: dict[str, Any], out: Path, top: int) -> None:
     low, high = result["noise_interval"]
     console.print(
         f"{result['issues']:,} of {result['samples']:,} labels look wrong: {result['noise_rate']:.1%} "
-        f"(surely {low:.1%}, possibly {high:.1%}) in {result['classes']} classes; "
+        f"(quality below 1/4: {low:.1%}, below 3/4: {high:.1%}) in {result['classes']} classes; "
         f"{result['epochs']} epochs, {result['seconds']:.0f} s"
     )
     for line in _notes(result, findings, out):
@@ -66,7 +67,7 @@ def facts(out: Path, top: int) -> dict[str, Any]:
     pairs = [{"given": given, "suggested": suggested, "count": n} for given, suggested, n in confused(findings)]
     rows = findings.table.iloc[worst(findings, min(top, int(findings.is_label_issue.sum())))]
     columns = ["id", "given_label", "suggested_label", "label_quality", "suggested_confidence"]
-    return {"confused": pairs[:_PAIRS], "suspects": json.loads(rows[columns].to_json(orient="records"))}
+    return {"confused": pairs[:_PAIRS], "suspects": plain(rows[columns].to_dict(orient="records"))}
 
 
 def confused(findings: Findings) -> list[tuple[str, str, int]]:

@@ -193,8 +193,12 @@ class JNPL(Method):
         """Whether the guard acted."""
         if not self.guarded:
             return []
-        told = f"predictions ran away from classes: {int(self.guarded)} of the epochs had NL in place of NL+ and PL+"
-        return [told if self.pl_scale == 1 else f"{told}, and PL+ counted {self.pl_scale:g} of its weight in the end"]
+        told = (
+            f"the guard held back NL+ and PL+: {int(self.guarded)} of the epochs followed on ones that left classes out"
+        )
+        if self.pl_scale == 1:
+            return [f"{told} (usual while a network knows little)"]
+        return [f"{told}, and PL+ counted {self.pl_scale:g} of its weight in the end"]
 
     def _gamma(self) -> float:
         """NL+'s exponent in this epoch, were it not held back."""

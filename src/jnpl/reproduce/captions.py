@@ -6,7 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from jnpl.reproduce.claims import verdicts
-from jnpl.reproduce.items import ITEMS, cells_of
+from jnpl.reproduce.items import BESIDE, ITEMS, cells_of, nl_of
+from jnpl.reproduce.stages import MOST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,7 +76,8 @@ def _place(cell: Cell) -> tuple[object, ...]:
 
 def _wanted(results: Results, item: str) -> list[Cell]:
     parts = [part for part in results.scale.stands_for if part not in results.missing]
-    return cells_of(item, results.scale, None, parts, weights="any")
+    cells = cells_of(item, results.scale, None, parts, weights="any")
+    return [cell for cell in cells if cell.variant not in BESIDE.get(item, ())]
 
 
 def _runs(results: Results, item: str) -> str:
@@ -92,9 +94,27 @@ def describe(results: Results, item: str) -> str:
         names = ", ".join(map(str, seeds)) or "none"
         told = [f"Scale {results.scale.name}, {_runs(results, item)}, seed{'' if len(seeds) == 1 else 's'} {names}."]
     told += [f"{results.missing[part]}." for part in needed(item) if part in results.missing]
+    told += _notes(results, item, own)
     if stale := sum(not each.is_current for each in own):
         told.append(f"{stale} of the runs were made with other settings than those of this version.")
     return " ".join(told)
+
+
+def _notes(results: Results, item: str, own: Sequence[Result]) -> list[str]:
+    """What one must know to read the picture."""
+    if item in ("fig1", "fig3"):
+        which = " of (d)" if item == "fig3" else ""
+        return [f"The paper does not say the rate{which}: 60 % is our choice."]
+    if item != "fig2":
+        return []
+    variant, stage = nl_of(results.scale)
+    told = [f"Up to {MOST} points of each kind are drawn, whatever the rate."]
+    epochs = [{each.stage(name)["epoch"] for each in own if each.cell.variant == which}
+              for which, name in ((variant, stage), ("nl-plus", None))]  # fmt: skip
+    if all(len(each) == 1 for each in epochs):
+        kind = "NLNL's first stage" if variant == "nlnl" else "NL alone"
+        told.append(f"NL is {kind}, {epochs[0].pop()} epochs; NL+ has {epochs[1].pop()}.")
+    return told
 
 
 def needed(item: str) -> tuple[str, ...]:
@@ -115,6 +135,8 @@ def agreement(own: Sequence[Verdict]) -> str:
         claim = verdict.claim.rstrip(".")
         if verdict.status == "not enough data":
             told.append(f"Not enough data to judge: {claim}.")
+        elif verdict.status == "no difference":
+            told.append(f"No difference is seen: {claim}.")
         else:
             told.append(f"{verdict.status.capitalize()} with the paper: {claim}.")
     return " ".join(told)

@@ -46,7 +46,7 @@ class Cell(Settings):
 
     def recipe(self) -> Recipe:
         """All settings of its training."""
-        return variants.recipe_of(self.variant, self.data, self.scale, self.weights)
+        return variants.recipe_of(self.variant, self.data, self.scale, self.weights, (self.noise, self.rate))
 
     def resolved(self) -> dict[str, Any]:
         """All that its numbers hang on: the recipe (but for where it runs), data, noise and seed."""

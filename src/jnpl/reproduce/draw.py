@@ -72,10 +72,11 @@ def table(results: Results, item: str, out: Path) -> list[Path]:
 
 def summary(results: Results, items: Sequence[str]) -> dict[str, Any]:
     """Every cell with settings, seed, noise hash, version, time and figures; every claim with its verdict."""
-    kept = ("name", "cell", "recipe", "data", "seed", "classify", "noise_sha256", "versions", "commit")
+    kept = ("name", "cell", "recipe", "data", "seed", "classify", "noise_sha256", "versions", "commit", "device",
+            "engine")  # fmt: skip
     cells = []
     for each in results.every:
-        figures = {key: value for key, value in each.told["results"].items() if not key.startswith("curve")}
+        figures = {key: value for key, value in each.told["results"].items() if "curve" not in key}
         cells.append({**{key: each.told.get(key) for key in kept}, "results": figures, "current": each.is_current})
     return {
         "version": __version__, "scale": results.scale.name, "what": results.scale.what, "missing": results.missing,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 SYMM60: Setting = ("symm", 0.6)  # also where the paper does not say (Figures 1 and 3)
 ASYMM40: Setting = ("asymm", 0.4)
 FIGURE2: tuple[Setting, ...] = (("symm", 0.2), ("symm", 0.4), ("symm", 0.6))
+BESIDE = {"fig2": ("nl-plus-late",)}  # run with an item, but in no picture of it: docs/reproduction.md has a table
 
 
 class Item(NamedTuple):
@@ -67,12 +68,17 @@ def names_of(item: str) -> tuple[str, ...]:
     return GROUPS.get(item, (item,))
 
 
+def nl_of(scale: Scale) -> tuple[str, str]:
+    """The variant and stage that are NL beside NL+: NLNL's first stage, where it is long enough, else NL alone."""
+    return ("nlnl", "nl") if scale.name == "paper" else ("nl", "train")
+
+
 def cells_of(
     item: str, scale: Scale, seeds: int | None, parts: Collection[str], weights: str | None = None
 ) -> list[Cell]:
     """The cells of an item; `parts` are the data sets of the paper that are there.
 
-    Without `seeds` there is one, and in Table 1 as many as the scale has for a setting.
+    Without `seeds` there are as many as the scale has for a figure, or for a setting of Table 1.
     """
     if item == "table2":
         if "clothing1m" not in parts:
@@ -85,11 +91,12 @@ def cells_of(
         ]
     both = [part for part in ("cifar10", "cifar100") if part in parts]
     first = [part for part in both if part == "cifar10"]
+    late = () if scale.name == "paper" else ("nl-plus-late",)
     wanted: dict[str, _Wanted] = {
         "fig1": (("nlnl", "jnpl"), (SYMM60,), first),
-        "fig2": (("nlnl", "nl-plus"), FIGURE2, first),
+        "fig2": ((nl_of(scale)[0], "nl-plus", *late), FIGURE2, first),
         "fig3": (PL_PLUS, (SYMM60,), first),
-        "fig4": (("nlnl", "nl-plus", "jnpl"), (SYMM60,), first),
+        "fig4": (("nlnl", "nl-plus", "jnpl", *late), (SYMM60,), first),
         "fig5": (("nlnl", "jnpl"), scale.settings, both),
         "fig6": (("nlnl", "nl-plus"), (ASYMM40,), first),
         "table1": (tuple(METHODS), scale.settings, both),
@@ -98,7 +105,7 @@ def cells_of(
     table = item == "table1"
 
     def count(setting: Setting) -> int:
-        return seeds or (scale.more_seeds.get(setting, 1) if table else 1)
+        return seeds or (scale.more_seeds.get(setting, 1) if table else scale.figure_seeds.get(item, 1))
 
     return [
         _cell(scale, variant, part, setting, seed, classify=table)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,16 @@ class Result:
         length = sum(count for _, count in self.borders())
         return list(self.told["results"]["curve"][:length])
 
+    @property
+    def classes(self) -> int:
+        """Of its data."""
+        return int(self.told["data"]["classes"])
+
+    def pl_begins(self) -> int:
+        """The epoch, from 0, at which PL+ begins by its own recipe."""
+        recipe = self.told["recipe"]
+        return math.ceil(float(recipe["method"]["pl_start"]) * int(recipe["train"]["epochs"]))
+
     def borders(self) -> list[tuple[str, int]]:
         """Stages of the filter and their epochs."""
         return [(name, count) for name, count in self.told["results"]["curve_stages"] if not name.startswith("pseudo")]
@@ -86,6 +97,12 @@ class Results:
         found = self.of(variant, setting, part)
         return found[0] if found else None
 
+    def together(self, variants: Sequence[str], setting: Setting) -> list[list[Result]]:
+        """The runs of each variant, of the seeds that all of them have."""
+        found = [self.of(variant, setting) for variant in variants]
+        seeds = set.intersection(*({each.cell.seed for each in own} for own in found))
+        return [[each for each in own if each.cell.seed in seeds] for own in found]
+
     def mean(self, variant: str, setting: Setting, figure: str, part: str = "cifar10") -> float | None:
         """Over seeds, of a figure of the filter."""
         known = [value for each in self.of(variant, setting, part) if (value := each.get(figure)) is not None]
@@ -93,8 +110,13 @@ class Results:
 
     def curve(self, variant: str, setting: Setting) -> list[float]:
         """Test accuracy of the filter after every epoch, the mean over seeds; empty if there is none."""
-        curves = [each.curve() for each in self.of(variant, setting)]
-        return [statistics.fmean(values) for values in zip(*curves, strict=False)] if curves else []
+        return mean_curve(self.of(variant, setting))
+
+
+def mean_curve(found: Sequence[Result]) -> list[float]:
+    """The mean of the curves of several runs, epoch by epoch; empty if there is none."""
+    curves = [each.curve() for each in found]
+    return [statistics.fmean(values) for values in zip(*curves, strict=False)] if curves else []
 
 
 def _rank(result: Result) -> tuple[bool, bool]:
@@ -108,6 +130,7 @@ def _readable(result: Result) -> None:
         raise ValueError("another format")
     result.curve()
     result.stage()
+    _ = result.classes
 
 
 def load(folder: Path, scale: str, missing: dict[str, str] | None = None) -> Results:

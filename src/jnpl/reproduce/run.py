@@ -22,7 +22,7 @@ from jnpl.reproduce import data
 from jnpl.reproduce.cell import Cell
 from jnpl.reproduce.paper import CAT
 from jnpl.reproduce.results import FORMAT
-from jnpl.reproduce.stages import Stages
+from jnpl.reproduce.stages import Stages, curves
 from jnpl.run import Every, find
 
 if TYPE_CHECKING:
@@ -55,12 +55,13 @@ def run_cell(cell: Cell, work: Path, root: Path | None, every: Every | None = No
         if not _filtered(cell, stages.read()):
             raise
         stumbled = str(error)
-    results = {**_results(work / "train", source, stages.read(), told), "second_part": stumbled}
+    results = {**_results(work / "train", source, stages, told), "second_part": stumbled}
     facts: dict[str, Any] = provenance.plain({
         "format": FORMAT, "name": cell.name, "cell": cell.model_dump(mode="json"), **cell.resolved(),
         "data": {**cell.resolved()["data"], **_data_facts(source, few)},
         "noise_sha256": hashlib.sha256(source.labels.astype("<i8").tobytes()).hexdigest(),
-        "versions": provenance.versions(), "commit": ", ".join(commits), "device": device(recipe), "results": results,
+        "versions": provenance.versions(), "commit": ", ".join(commits), "device": device(recipe),
+        "engine": recipe.engine.model_dump(mode="json", include={"accelerator", "precision"}), "results": results,
         "stages": stages.read(),
     })  # fmt: skip
     return facts
@@ -78,8 +79,9 @@ def _filtered(cell: Cell, stages: dict[str, Any]) -> bool:
     return comes and {stage.name for stage in method.stages} <= set(stages)
 
 
-def _results(run: Path, source: Source, stages: dict[str, Any], told: dict[str, Any] | None) -> dict[str, Any]:
-    """Accuracy after every epoch and after the last, AP of the filter by both definitions, seconds."""
+def _results(run: Path, source: Source, observer: Stages, told: dict[str, Any] | None) -> dict[str, Any]:
+    """Accuracy after every epoch and after the last, AP of the filter by both definitions, notes of epochs, seconds."""
+    stages, notes = observer.read(), observer.notes()
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text("utf-8").splitlines()]
     # A run of one stage does not name it in its log.
     names = [str(line.get("stage") or next(iter(stages))) for line in lines]
@@ -88,6 +90,8 @@ def _results(run: Path, source: Source, stages: dict[str, Any], told: dict[str, 
         "curve_stages": [[name, len(list(same))] for name, same in groupby(names)],
         "test_accuracy": None, "filter_test_accuracy": None, "ap": None, "ap_clean": None,
         "seconds": round(next(reversed(stages.values()))["seconds"] if told is None else told["seconds"], 1),
+        "cpu_seconds": round(sum(note["cpu_seconds"] or 0.0 for note in notes.values()), 1),
+        **curves(notes, sum(not name.startswith(_PSEUDO) for name in names)),
     }  # fmt: skip
     filters = [name for name in stages if not name.startswith(_PSEUDO)]
     results["filter_test_accuracy"] = stages[filters[-1]]["test_accuracy"]

@@ -24,6 +24,7 @@ class Scale:
     pixels: int | None  # 16: means of 2 x 2; None: as they are
     curve_images: int | None  # the first of the test set, after every epoch; the last epoch is tested on all
     more_seeds: Mapping[Setting, int] = field(default_factory=dict)  # of Table 1, where it is not one
+    figure_seeds: Mapping[str, int] = field(default_factory=dict)  # item -> seeds, where it is not one
     settings: tuple[Setting, ...] = SETTINGS  # of Table 1 and Figure 5
     what: str = ""  # for captions
 
@@ -39,7 +40,7 @@ SCALES: dict[str, Scale] = {
     ),
     "small": Scale(
         "small", {"cifar10": "cifar10", "cifar100": "cifar100"}, images=5_000, pixels=16, curve_images=2_000,
-        more_seeds={("symm", 0.4): 3, ("asymm", 0.4): 3},
+        more_seeds={("symm", 0.4): 3, ("asymm", 0.4): 3}, figure_seeds={"fig3": 3, "fig4": 3},
         what="Scale small: the first 5,000 training images at 16 pixels, resnet8 (78,042 weights for ten classes), "
         "batches of 64, flips, and crops after two pixels of padding (the paper: four of 32). All nine complements at "
         "once, and NL, SelNL, SelPL, NL+ and JNPL at one "

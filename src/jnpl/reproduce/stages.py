@@ -1,8 +1,9 @@
-"""What is noted of a filter at the end of each stage: where right and wrong labels lie, and how well they part."""
+"""What is noted of a filter after each epoch and stage: where right and wrong labels lie, and how well they part."""
 
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -32,20 +33,36 @@ _STEPS = 1000  # a coordinate is kept in thousandths
 class Stages:
     """An observer: writes the facts of a stage to a file at its last epoch, so that a run that resumes has them.
 
+    Beside it epochs.json has figures for every epoch, by its number: an epoch that is run again replaces its own.
+
     The run must save itself by the clock (`Every(epochs=None)`): then what it goes on from lies before its last look.
     """
 
     def __init__(self, path: Path, source: Source, test: Source, seed: int, *, cat: int | None) -> None:
         self.path, self.source, self.test, self.seed, self.cat = path, source, test, seed, cat
+        self.notes_path = path.with_name("epochs.json")
         self._whole: Feed | None = None
+        self._cpu = time.process_time()
 
     def read(self) -> dict[str, Any]:
         """Stage -> facts, of those that are done."""
         return dict(json.loads(self.path.read_text("utf-8"))) if self.path.is_file() else {}
 
+    def notes(self) -> dict[str, dict[str, float | None]]:
+        """Epoch from 0 -> its figures; CPU seconds are since the epoch before, or since this life began."""
+        return dict(json.loads(self.notes_path.read_text("utf-8"))) if self.notes_path.is_file() else {}
+
     def __call__(self, session: Session) -> None:
-        """Note the end of a stage."""
+        """Note the epoch, and the end of a stage."""
         phase = session.phase
+        now = time.process_time()
+        noted: dict[str, float | None] = {"cpu_seconds": round(now - self._cpu, 3)}
+        self._cpu = now
+        if not phase.pseudo:
+            noted |= sides(session.books.ledger.quality(self.source.labels), self.source)
+            selected = session.lines[-1].get("selected")
+            noted["selected"] = None if selected is None else round(float(selected), 4)
+        write_text(self.notes_path, json.dumps({**self.notes(), str(session.progress.total): noted}) + "\n")
         if session.progress.epoch + 1 < phase.plan.epochs:
             return
         told: dict[str, Any] = {
@@ -68,6 +85,28 @@ class Stages:
         with session.learner.evaluated():
             each = accuracy(session.method, self._whole, session.fabric)
         return sum(each.values()) / len(each)
+
+
+def sides(quality: Floats, source: Source) -> dict[str, float | None]:
+    """AP and the mean of right and of wrong labels, of p_y (N,); nothing where true labels are unknown or all right."""
+    if source.true_labels is None or (source.labels == source.true_labels).all():
+        return {}
+    seen = ~np.isnan(quality)
+    own, wrong = quality[seen], (source.labels != source.true_labels)[seen]
+    ap = metrics.average_precision(own, wrong)
+    told: dict[str, float | None] = {"ap": None if np.isnan(ap) else round(ap, 5)}
+    for name, mask in (("right", ~wrong), ("wrong", wrong)):
+        told[name] = round(float(own[mask].mean()), 5) if mask.any() else None
+    return told
+
+
+def curves(notes: dict[str, dict[str, float | None]], epochs: int) -> dict[str, list[float | None] | None]:
+    """The figures of the filter's epochs as lists; None where no epoch has any."""
+    told: dict[str, list[float | None] | None] = {}
+    for name in ("ap", "right", "wrong", "selected"):
+        values = [notes.get(str(epoch), {}).get(name) for epoch in range(epochs)]
+        told[f"{name}_curve"] = values if any(value is not None for value in values) else None
+    return told
 
 
 def facts(probs: Floats, source: Source, seed: int, cat: int | None) -> dict[str, Any]:

@@ -20,7 +20,10 @@ class Variant(NamedTuple):
 
 VARIANTS = {
     **{name: Variant(name) for name in ("ce", "co-teaching", "jocor", "nfl-rce", "nce-rce", "nlnl", "jnpl")},
+    "nl": Variant("jnpl", {"gamma": 0.0, "pl_weight": 0.0}),  # NL alone, with the epochs and schedule of NL+
     "nl-plus": Variant("jnpl", {"pl_weight": 0.0}),  # NL+ alone
+    # Not the paper's: NL for a third of the epochs, NL+ from half of them on, to show why NL+ does badly in short runs.
+    "nl-plus-late": Variant("jnpl", {"pl_weight": 0.0, "gamma_rise": [1 / 3, 1 / 2]}),
     "jnpl-ce": Variant("jnpl", {"n": -1}),  # cross-entropy in place of PL+
     "jnpl-n0": Variant("jnpl", {"n": 0}),
     "jnpl-n1": Variant("jnpl", {"n": 1}),
@@ -67,27 +70,53 @@ TINY = Plan("mlp", 64, "one", filter_epochs=12, filter_lr=0.1, pl_start=1 / 3, c
 _PL_WEIGHT = 0.01  # the paper's; beside all nine complements it weighs a ninth of what it does beside one
 
 
-def recipe_of(variant: str, data: str, scale: str, weights: str | None = None) -> Recipe:
-    """All settings of a variant's training."""
+def recipe_of(
+    variant: str, data: str, scale: str, weights: str | None = None, setting: tuple[str, float] | None = None
+) -> Recipe:
+    """All settings of a variant's training; `setting`: the noise and its rate, by which its authors may tune it."""
     if variant not in VARIANTS:
         raise InputError(f"there is no variant {variant!r}; there are {', '.join(VARIANTS)}")
     if scale == "paper":
-        return _of_the_package(variant, data, weights)
+        return _of_the_package(variant, data, weights, setting)
     made = _MAKERS.get(VARIANTS[variant].method)
     if made is None:
         raise InputError(f"scale {scale} has no {variant}, which is for Clothing1M")
     plan = SMALL if scale == "small" else TINY
     settings = made(plan)
-    settings["method"] = {**settings["method"], **VARIANTS[variant].changes}
+    authors, train = _by_its_authors(VARIANTS[variant].method, data, setting)
+    settings["train"] = {**settings["train"], **train}
+    settings["method"] = {**settings["method"], **authors, **VARIANTS[variant].changes}
     return parse_recipe({"engine": {"accelerator": "cpu", "workers": 0}, **settings})
 
 
-def _of_the_package(variant: str, data: str, weights: str | None) -> Recipe:
+def _by_its_authors(method: str, data: str, setting: tuple[str, float] | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the authors of JoCoR and APL have for a data set or a noise: of the method, of the training."""
+    if method == "jocor":
+        return {"agreement": _agreement(data, setting)}, {}
+    if method not in ("nfl-rce", "nce-rce"):
+        return {}, {}
+    recipe = load_recipe(f"{method}-{'cifar100' if data == 'cifar100' else 'cifar10'}")
+    train = recipe.train.model_dump(
+        include={"lr", "weight_decay", "clip_norm"}
+    )  # with CIFAR-10 a rate of 0.1 does worse
+    return recipe.method.model_dump(), train
+
+
+def _agreement(data: str, setting: tuple[str, float] | None) -> float:
+    """JoCoR's lambda, by its author."""
+    if data == "cifar100":
+        return 0.85
+    return 0.65 if setting == ("symm", 0.8) else 0.9
+
+
+def _of_the_package(variant: str, data: str, weights: str | None, setting: tuple[str, float] | None) -> Recipe:
     """A recipe of the package as it is, but for what makes the variant."""
     method, changes = VARIANTS[variant].method, VARIANTS[variant].changes
     if method == "fast":  # it is for any data: the same 45,000 images as the others
         return load_recipe("fast", ["data.val_size=5000"] if data.startswith("cifar") else [])
     told = [f"method.{key}={value}" for key, value in changes.items()]
+    if method == "jocor":
+        told.append(f"method.agreement={_agreement(data, setting)}")
     recipe = load_recipe(f"{_OTHER_NAMES.get(method, method)}-{data}", told)
     if recipe.weights == "required":
         if weights is None:
@@ -126,15 +155,9 @@ def _two(name: str) -> Callable[[Plan], dict[str, Any]]:
     def made(plan: Plan) -> dict[str, Any]:
         ramp = min(max(round(0.05 * plan.classify_epochs), 3), plan.classify_epochs)
         method = {"name": name, "noise_rate": "oracle", "ramp_epochs": ramp}
-        return _rival(plan, {**method, **({"agreement": 0.9} if name == "jocor" else {})}, _adam(plan))
+        return _rival(plan, method, _adam(plan))
 
     return made
-
-
-def _apl(name: str) -> Callable[[Plan], dict[str, Any]]:
-    return lambda plan: _rival(
-        plan, {"name": name}, {"lr": 0.01, "clip_norm": 5.0}
-    )  # the authors' rate: 0.1 does worse
 
 
 def _filter(plan: Plan, epochs: int, fall: int | None) -> dict[str, Any]:
@@ -171,8 +194,8 @@ _MAKERS: dict[str, Callable[[Plan], dict[str, Any]]] = {
     "ce": lambda plan: _rival(plan, {"name": "ce"}),
     "co-teaching": _two("co-teaching"),
     "jocor": _two("jocor"),
-    "nfl-rce": _apl("nfl-rce"),
-    "nce-rce": _apl("nce-rce"),
+    "nfl-rce": lambda plan: _rival(plan, {"name": "nfl-rce"}),
+    "nce-rce": lambda plan: _rival(plan, {"name": "nce-rce"}),
     "nlnl": _nlnl,
     "jnpl": _jnpl,
     "fast": _fast,

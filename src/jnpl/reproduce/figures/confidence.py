@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from jnpl.reproduce import style
 from jnpl.reproduce.figures import parts
-from jnpl.reproduce.items import ASYMM40, FIGURE2, SYMM60
+from jnpl.reproduce.items import ASYMM40, FIGURE2, SYMM60, nl_of
 from jnpl.reproduce.paper import percent
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def figure2(results: Results) -> Figure:
     figure = style.new(10.4, 5.5)
     parts.key(figure, points_too=True)
     axes = style.panels(figure, 2, 4, sharex=True, sharey=True)
-    rows = (("NL", parts.nl, "nlnl", "nl", "abcd"), ("NL+", parts.nl_plus, "nl-plus", "train", "efgh"))
+    rows = (("NL", parts.nl, *nl_of(results.scale), "abcd"), ("NL+", parts.nl_plus, "nl-plus", "train", "efgh"))
     for row, (name, size, variant, stage, tags) in enumerate(rows):
         first = axes[4 * row]
         image = parts.gradient_map(first, size)
