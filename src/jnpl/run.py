@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -55,7 +57,17 @@ def make_fabric(engine: Engine, *, idle: bool = False) -> Fabric:
     if fabric.device.type == "cpu" and isinstance(engine.devices, int) and engine.devices > cores:
         raise InputError(f"cannot train with {asked}: there are {cores} cores, and no GPU is used")
     fabric.launch()
+    if fabric.world_size > 1:
+        atexit.unregister(_leave_the_group)
+        atexit.register(_leave_the_group)
     return fabric
+
+
+def _leave_the_group() -> None:
+    """Left to the end of the interpreter, a thread of gloo may let go of a tensor in it, and the process aborts."""
+    if torch.distributed.is_initialized():
+        gc.collect()  # wrapped networks hold the group too
+        torch.distributed.destroy_process_group()
 
 
 def _strategy(idle: bool) -> Any:

@@ -129,6 +129,12 @@ def test_two_processes_hold_the_same_state(name, pair):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are launched with POSIX means")
+def test_processes_leave_their_group_before_the_interpreter_ends(pair):
+    """Else a thread of gloo may abort a process that has done all its work."""
+    assert [(pair / f"left-{rank}").read_text() for rank in range(2)] == ["True", "True"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes are launched with POSIX means")
 def test_a_process_without_a_test_sample_does_not_keep_the_other_waiting(pair):
     told = json.loads((pair / "results.json").read_text())["alone"]
     assert told["test_accuracy_network_1"] in (0.0, 1.0)
