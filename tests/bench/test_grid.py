@@ -198,6 +198,21 @@ def test_a_cell_whose_process_never_begins_is_given_up(folders):
     assert (work / "never" / "failed").read_text() == "its worker was lost\n"
 
 
+def test_a_process_that_cannot_be_started_does_not_end_the_grid(folders, tally, monkeypatch):
+    (results, work), said, real = folders, [], Job.start
+
+    def start(job, lock):
+        if job.name == "first":
+            raise OSError(11, "Resource temporarily unavailable")
+        return real(job, lock)
+
+    monkeypatch.setattr(Job, "start", start)
+    failed = run_cells([Tally(name="first"), Tally(name="second")], results, work, 1, None, said.append, module=tally)
+    assert failed == {"first": "it could not be started: [Errno 11] Resource temporarily unavailable"}
+    assert (results / "second.json").is_file()
+    assert (work / "first" / "failed").read_text().strip() == failed["first"]
+
+
 @posix
 def test_a_cell_whose_grid_is_killed_is_not_run_twice(folders, tally, wait):
     cell = Tally(name="slow", steps=60, pause=0.05)

@@ -93,6 +93,8 @@ def test_a_grid_is_seen_while_it_runs(tmp_path, tally):
     assert second.seconds_left is not None
     assert (third.done, third.seconds_left) == (["quick", "last"], 0.0)
     assert not status.read(tmp_path).at_work
+    run_cells([Tally(name="broken"), Tally(name="more")], results, work, None, None, say, module=tally)
+    assert json.loads((work / "grid.json").read_text())["jobs"] == 2  # what None stands for here
     run_cells([Tally(name="broken")], results, work, 1, None, say, module=tally)
     assert status.read(tmp_path).failed == {}
 
@@ -100,7 +102,8 @@ def test_a_grid_is_seen_while_it_runs(tmp_path, tally):
 def test_where_there_is_no_grid_one_line_says_so(tmp_path):
     with pytest.raises(InputError, match=r"there is no grid in .* \(no work/grid.json\)"):
         status.read(tmp_path)
-    for text in ("{", "[]", '{"format": "jnpl grid 9"}'):
+    strange = '{"format": "jnpl grid 1", "cells": 5, "results": "r", "engine": "local", "jobs": 1}'
+    for text in ("{", "[]", '{"format": "jnpl grid 9"}', strange):
         (tmp_path / "grid.json").write_text(text)
         with pytest.raises(InputError, match=r"grid\.json' (cannot be read|is not of a grid)"):
             status.read(tmp_path)

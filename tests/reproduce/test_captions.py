@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -51,6 +52,16 @@ def test_histograms_are_of_one_run_and_curves_are_means(made, item, seeds):
     assert f"{runs}, {names}" in described
     assert len(captions.used(made.results(), item)) == int(runs.split()[0])
     assert made.results().curve("jnpl", ("symm", 0.6)) == pytest.approx([0.22] * 3)
+
+
+def test_as_many_seeds_as_were_asked_for_are_no_fewer_than_wanted(made):
+    for variant in ("nlnl", "nl-plus", "jnpl", "nl-plus-late"):
+        made.cell(variant, curve=[0.1] * 30)
+    asked = replace(made.results(missing=MISSING), seeds=1)
+    assert "fig4 --scale small --seeds 1 --data-root DIR" in captions.foot(asked, "fig4")
+    assert captions.foot(asked, "fig4").endswith("(4 runs, 1 seed)")
+    assert "first 2,000 test images" in captions.describe(asked, "fig4")
+    assert "a ninth of the paper's proportion" in captions.describe(asked, "fig3")
 
 
 def test_runs_of_other_settings_beside_todays_are_neither_counted_nor_told(made):

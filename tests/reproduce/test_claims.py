@@ -40,6 +40,8 @@ def test_one_stage(made, right, status):
         ({"right": 0.9, "wrong": 0.1, "ap": 0.9}, "agrees"),
         ({"right": 0.9, "wrong": 0.1, "ap": 0.7}, "disagrees"),  # further apart, but worse ranked
         ({"right": 0.3, "wrong": 0.2, "ap": 0.9}, "disagrees"),
+        ({"right": 0.9, "wrong": 0.1, "ap": 0.803}, "disagrees"),  # no better ranked than chance makes it
+        ({"right": 0.505, "wrong": 0.1, "ap": 0.803}, "no difference"),
     ],
 )
 def test_nl_plus_converges_better(made, plus, status):
@@ -71,26 +73,29 @@ def test_blind_filters_do_not_part_right_from_wrong(made):
 
 
 @pytest.mark.parametrize(
-    ("selnl", "accuracy", "status"),
+    ("selnl", "plus", "status"),
     [
-        (0.5, 0.495, "agrees"),
-        (0.5, 0.48, "disagrees"),
-        (0.1, 0.21, "agrees"),
-        (0.1, 0.1, "disagrees"),  # both know nothing
+        (0.5, [0.495] * 30, "agrees"),
+        (0.5, [0.48] * 30, "disagrees"),
+        (0.5, [0.4] * 20 + [0.6] * 10, "disagrees"),  # it had a third more epochs for that
+        (0.5, [0.495] * 20 + [0.1] * 10, "agrees"),
+        (0.5, [0.495] * 12, "agrees"),
+        (0.1, [0.21] * 30, "agrees"),
+        (0.1, [0.1] * 30, "disagrees"),  # both know nothing
     ],
 )
-def test_nl_plus_reaches_selnl(made, selnl, accuracy, status):
-    made.cell("nlnl", stages={"selnl": {"test_accuracy": selnl, "epoch": 40}})
-    made.cell("nl-plus", accuracy=accuracy)
+def test_nl_plus_reaches_selnl(made, selnl, plus, status):
+    made.cell("nlnl", curve=[0.9] * 10 + [selnl] * 10 + [0.9] * 10)
+    made.cell("nl-plus", curve=plus)
     told = verdict(made, "reaches")
     assert told.status == status
-    assert f"{selnl:.1%} after NL and SelNL (40 epochs)" in told.figures
+    assert f"{selnl:.1%} after NL and SelNL (20 epochs)" in told.figures
+    assert f"after {min(20, len(plus))} of NL+" in told.figures
 
 
 def test_seeds_that_not_all_have_do_not_count(made):
-    flat = {name: {"test_accuracy": 0.3} for name in ("nl", "selnl", "selpl")}
     for seed in (1, 2):
-        made.cell("nlnl", seed=seed, curve=[0.3] * 30, stages=flat)
+        made.cell("nlnl", seed=seed, curve=[0.3] * 30)
         made.cell("nl-plus", seed=seed, curve=[0.4] * 30, accuracy=0.4)
         for number, variant in enumerate(("jnpl-ce", "jnpl-n0", "jnpl-n1", "jnpl-n2", "jnpl")):
             made.cell(variant, seed=seed, curve=[0.41 + 0.01 * number] * 30)
@@ -160,6 +165,8 @@ def test_a_larger_n_is_faster(made, offsets, status):
         (0.5, 0.5, "agrees"),
         (0.5, 0.2, "disagrees"),
         (0.2, 0.5, "disagrees"),  # NL+ alone is what fails
+        (0.402, 0.5, "disagrees"),
+        (0.402, 0.398, "no difference"),
     ],
 )
 def test_both_overtake_nlnl(made, plus, both, status):
@@ -176,21 +183,24 @@ def test_who_loses_what_it_had_overfits(made):
     assert verdict(made, "overtakes").status == "disagrees"
 
 
-def both_filters(made, lead):
+def both_filters(made, lead, data="cifar10"):
     """AP of JNPL is NLNL's and `lead` of the number of the rate, from 0 to 3."""
     for noise, rates in (("symm", (0.2, 0.4, 0.6, 0.8)), ("asymm", (0.1, 0.2, 0.3, 0.4))):
         for number, rate in enumerate(rates):
-            made.cell("nlnl", noise, rate, ap=0.5, ap_clean=0.6)
-            made.cell("jnpl", noise, rate, ap=0.5 + lead(number)[0], ap_clean=0.6 + lead(number)[1])
+            made.cell("nlnl", noise, rate, ap=0.5, ap_clean=0.6, data=data)
+            own = {"ap": 0.5 + lead(number)[0], "ap_clean": 0.6 + lead(number)[1]}
+            made.cell("jnpl", noise, rate, data=data, **own)
 
 
 @pytest.mark.parametrize(
     ("lead", "better", "grows"),
     [
-        (lambda number: (0.01 * (number + 1), 0.02 * (number + 1)), "agrees", "agrees"),
+        (lambda number: (0.02 * (number + 1), 0.02 * (number + 1)), "agrees", "agrees"),
         (lambda number: (0.05 - 0.01 * number, 0.05), "agrees", "disagrees"),
-        (lambda number: (-0.05 + 0.01 * number, 0.01 * (number + 1)), "disagrees", "agrees"),
-        (lambda number: (-0.1, -0.1), "disagrees", "disagrees"),
+        (lambda number: (-0.08 + 0.02 * number, 0.02 * (number + 1)), "disagrees", "agrees"),
+        (lambda number: (-0.1, -0.1), "disagrees", "no difference"),
+        (lambda number: (-0.1 - 0.02 * number, -0.1), "disagrees", "disagrees"),
+        (lambda number: (0.001 * number, 0.001), "no difference", "no difference"),
     ],
 )
 def test_jnpl_filters_better_and_the_more_the_noisier(made, lead, better, grows):
@@ -198,6 +208,13 @@ def test_jnpl_filters_better_and_the_more_the_noisier(made, lead, better, grows)
     assert verdict(made, "filters-better").status == better
     assert verdict(made, "lead-grows").status == grows
     assert "wrong labels positive" in verdict(made, "filters-better").figures
+
+
+def test_the_filters_are_judged_on_each_data_set(made):
+    both_filters(made, lambda number: (0.02 * (number + 1), 0.02 * (number + 1)))
+    both_filters(made, lambda number: (-0.3 - 0.02 * number, -0.3), data="cifar100")
+    assert {verdict(made, name).status for name in ("filters-better", "lead-grows")} == {"disagrees"}
+    assert "CIFAR-100, wrong labels positive: ahead in 0 of 8" in verdict(made, "filters-better").figures
 
 
 def test_two_rates_are_not_enough_for_a_slope(made):
@@ -208,22 +225,23 @@ def test_two_rates_are_not_enough_for_a_slope(made):
 
 
 @pytest.mark.parametrize(
-    ("selnl", "auc", "right", "status"),
+    ("nl", "selnl", "auc", "right", "status"),
     [
-        (0.7, 0.9, 0.9, "agrees"),
-        (0.7, 0.72, 0.9, "disagrees"),
-        (0.7, 0.9, 0.3, "disagrees"),
-        (0.5, 0.6, 0.9, "agrees"),
-        (0.5, 0.58, 0.9, "disagrees"),  # ahead of a blind one, and hardly better than chance
+        (0.7, 0.7, 0.9, 0.9, "agrees"),
+        (0.7, 0.7, 0.72, 0.9, "disagrees"),
+        (0.7, 0.7, 0.9, 0.3, "disagrees"),
+        (0.5, 0.5, 0.6, 0.9, "agrees"),
+        (0.5, 0.5, 0.58, 0.9, "disagrees"),  # ahead of a blind one, and hardly better than chance
+        (0.7, 0.93, 0.99, 0.9, "disagrees"),  # SelNL parts them too
     ],
 )
-def test_cats_part_from_dogs(made, selnl, auc, right, status):
-    cat = made.facts(auc=selnl, right=0.5, wrong=0.4)
-    made.cell("nlnl", "asymm", 0.4, stages={"nl": {"cat": cat}, "selnl": {"cat": cat}})
+def test_cats_part_from_dogs(made, nl, selnl, auc, right, status):
+    cats = {stage: {"cat": made.facts(auc=own, right=0.5, wrong=0.4)} for stage, own in (("nl", nl), ("selnl", selnl))}
+    made.cell("nlnl", "asymm", 0.4, stages=cats)
     made.cell("nl-plus", "asymm", 0.4, stages={"train": {"cat": made.facts(auc=auc, right=right, wrong=0.25)}})
     told = verdict(made, "cats-part")
     assert told.status == status
-    assert f"{selnl:.2f} (NL), {selnl:.2f} (SelNL), {auc:.2f} (NL+)" in told.figures
+    assert f"{nl:.2f} (NL), {selnl:.2f} (SelNL), {auc:.2f} (NL+)" in told.figures
 
 
 def whole_table(made, accuracy):
@@ -247,6 +265,14 @@ def test_table_1(made, ours, best, grows):
     assert verdict(made, "table-lead").status == grows
 
 
+def test_in_table_1_only_seeds_count_that_all_have(made):
+    whole_table(made, lambda variant, _: 0.6 if variant == "jnpl" else 0.5)
+    before = [verdict(made, name) for name in ("best", "table-lead")]
+    for setting in SETTINGS:
+        made.cell("ce", *setting, seed=2, classify=True, accuracy=0.9)
+    assert [verdict(made, name) for name in ("best", "table-lead")] == before
+
+
 def three_rates(made):
     for rate in (0.2, 0.4, 0.6):
         made.cell("nl", rate=rate, stages={"train": made.facts(right=0.5, wrong=0.1, ap=0.8)})
@@ -254,7 +280,7 @@ def three_rates(made):
 
 
 def growing_lead(made):
-    both_filters(made, lambda number: (0.01 * (number + 1), 0.02 * (number + 1)))
+    both_filters(made, lambda number: (0.02 * (number + 1), 0.02 * (number + 1)))
 
 
 def growing_table(made):
@@ -290,6 +316,8 @@ def test_a_single_missing_run_leaves_a_claim_open(made, names, build, runs):
 def test_in_a_verdict_a_run_without_a_classifier_counts_as_chance(made):
     whole_table(made, lambda variant, _: 0.54 if variant == "nlnl" else 0.5)
     for seed, accuracy in ((1, 0.6), (2, None), (3, 0.5)):
+        for variant in METHODS:
+            made.cell(variant, "symm", 0.4, seed, classify=True, accuracy=0.54 if variant == "nlnl" else 0.5)
         made.cell("jnpl", "symm", 0.4, seed, classify=True, accuracy=accuracy)
     made.cell("nlnl", "symm", 0.8, classify=True, accuracy=None)  # it ran, and has nothing
     results = made.results()

@@ -7,6 +7,7 @@ import torch
 from command import jnpl
 
 from jnpl.bench.engines import Local
+from jnpl.reproduce.paper import SETTINGS
 
 
 @pytest.fixture
@@ -99,7 +100,37 @@ def test_weights_that_are_not_there_are_named(capsys, tmp_path, trained, item):
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("text", ["{}", "[]", "not JSON", '{"format": "coco"}'])
+def test_another_scale_does_not_draw_over_what_is_there(capsys, tmp_path, trained, made):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/results").symlink_to(made.folder)
+    made.cell("nlnl")
+    assert reproduce(capsys, tmp_path, "fig1", "--only-draw")[0] == 0
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir() if path.is_file()}
+    code, out, err = reproduce(capsys, tmp_path, "fig1", "--scale", "tiny")
+    assert (code, out, trained) == (2, "", [])
+    assert "holds what was made at scale small: give another folder by --out for tiny" in err
+    assert err.count("\n") == 1
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir() if path.is_file()} == before
+    (tmp_path / "out/reproduce.json").write_text("[]")
+    code, _, err = reproduce(capsys, tmp_path, "fig1")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "reproduce.json' is not of jnpl reproduce" in err
+
+
+def test_broken_images_of_cifar_100_are_not_taken_for_missing_ones(capsys, tmp_path, monkeypatch, made):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/results").symlink_to(made.folder)
+    for noise, rate in SETTINGS:  # so that CIFAR-10 has nothing left to do
+        for variant in ("nlnl", "jnpl"):
+            made.cell(variant, noise, rate)
+    (tmp_path / "cifar-100-binary").mkdir()
+    (tmp_path / "cifar-100-binary/train.bin").write_bytes(b"short")
+    code, out, err = reproduce(capsys, tmp_path, "fig5")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "cifar-100-binary" in err
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "not JSON", '{"format": "coco"}', '{"cell": {}, "stages": []}'])
 def test_a_file_of_others_is_told_before_anything_is_trained(capsys, tmp_path, trained, text):
     (folder := tmp_path / "out/results").mkdir(parents=True)
     (folder / "annotations.json").write_text(text)

@@ -24,8 +24,10 @@ from jnpl.methods.pseudo_label import PseudoLabel
 from jnpl.methods.registry import METHODS
 from jnpl.reproduce import data, run, variants
 from jnpl.reproduce.cell import Cell
+from jnpl.reproduce.paper import METHODS as METHODS_OF_TABLE_1
 from jnpl.reproduce.scales import SCALES
 from jnpl.reproduce.stages import MOST, Stages, coordinates, facts, sides
+from jnpl.reproduce.variants import PL_PLUS
 from jnpl.run import Every
 
 TINY = {"data": "digits", "noise": "symm", "rate": 0.6, "seed": 1, "scale": "tiny"}
@@ -76,6 +78,18 @@ def test_a_cell_says_what_it_was_made_from(tmp_path):
     assert {"torch", "numpy", "jnpl"} <= set(told["versions"])
     assert results["seconds"] > 0
     assert len(run.as_json(told)) < 60_000
+
+
+@pytest.mark.parametrize("variant", sorted({*METHODS_OF_TABLE_1, "nl", "nl-plus", "nl-plus-late", *PL_PLUS}))
+def test_every_variant_trains(tmp_path, monkeypatch, variant):
+    few = variants.TINY._replace(filter_epochs=6, classify_epochs=2, fast_epochs=2)
+    monkeypatch.setattr(variants, "TINY", few)
+    classify = variant in METHODS_OF_TABLE_1
+    told = run.run_cell(Cell(variant=variant, **TINY, classify=classify), tmp_path / "work", None)
+    results = told["results"]
+    assert 0.05 < results["test_accuracy"] <= 1
+    assert 0.5 < results["ap"] <= 1
+    assert len(results["curve"]) == sum(epochs for _, epochs in results["curve_stages"])
 
 
 def test_stage_facts_against_plain_loops():

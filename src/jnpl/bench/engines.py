@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from jnpl.bench.job import Job
 
 ENGINES = ("local", "ray")
-_JOBS = 2
+JOBS = 2
 
 
 class Engine(Protocol):
@@ -51,11 +51,11 @@ class Local:
 
     def __init__(self) -> None:
         self.running: dict[str, tuple[Job, subprocess.Popen[bytes], float]] = {}
-        self.jobs = _JOBS
+        self.jobs = JOBS
 
     def open(self, jobs: int | None, say: Callable[[str], None]) -> None:  # noqa: ARG002 (nothing to tell)
         """Nothing to make ready."""
-        self.jobs = jobs or _JOBS
+        self.jobs = jobs or JOBS
 
     def is_full(self) -> bool:
         """As many as wanted."""

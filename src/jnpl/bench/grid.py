@@ -7,12 +7,12 @@ import os
 import time
 import uuid
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from jnpl.bench import locks
-from jnpl.bench.engines import Engine, Local
+from jnpl.bench.engines import JOBS, Engine, Local
 from jnpl.bench.job import LIVES, End, Job
 from jnpl.files import make_folder, write_text
 from jnpl.interrupt import Interrupted, watch
@@ -56,9 +56,13 @@ class Grid:
         for job in list(self.waiting):
             if self.engine.is_full():
                 return
-            # Another grid may have done it meanwhile.
-            if job.is_done() or self.engine.start(job):
+            try:
+                # Another grid may have done it meanwhile.
+                if job.is_done() or self.engine.start(job):
+                    self.waiting.remove(job)
+            except OSError as error:  # no process, or no file for its log, can be made
                 self.waiting.remove(job)
+                self._failed(job, End(job.name, "failed", f"it could not be started: {error}"))
 
     def collect(self) -> None:
         """Tell what has ended since; a killed job is run again, a failed one is noted."""
@@ -88,7 +92,8 @@ class Grid:
     def _failed(self, job: Job, end: End) -> None:
         self.finished += 1
         self.failed[end.name] = end.why
-        job.fail(end.why)
+        with suppress(OSError):  # a full disk, say: the line below tells it all the same
+            job.fail(end.why)
         self.say(f"{end.name}: FAILED, {end.why} (see {job.log})")
 
 
@@ -117,7 +122,8 @@ def run_cells(
     ]
     waiting = [job for job in every if not job.is_done()]
     say(f"{len(cells)} cells, {len(cells) - len(waiting)} done before")
-    with _registered(every, results, work, engine.name, jobs):
+    at_a_time = jobs or (JOBS if engine.name == Local.name else None)  # Ray knows by itself
+    with _registered(every, results, work, engine.name, at_a_time):
         for job in waiting:
             (job.folder / "failed").unlink(missing_ok=True)
         if not waiting:
@@ -143,9 +149,9 @@ def _run(grid: Grid) -> dict[str, str]:
 @contextmanager
 def _registered(jobs: Sequence[Job], results: Path, work: Path, engine: str, at_a_time: int | None) -> Iterator[None]:
     """Write grid.json for `jnpl bench status`, and hold a lock that says that a grid is at work."""
-    lock, first = locks.join(work / ".grid.lock")
-    with lock:
-        names = [job.name for job in jobs]
+    names = [job.name for job in jobs]
+    with locks.alone(work / ".grid.write"):  # two that begin together must not lose each other's cells
+        lock, first = locks.join(work / ".grid.lock")
         if not first:  # another grid is at work on the same folder: its cells count too
             known = json.loads((work / "grid.json").read_text("utf-8")) if (work / "grid.json").is_file() else {}
             names = list(dict.fromkeys([*known.get("cells", []), *names]))
@@ -154,4 +160,5 @@ def _registered(jobs: Sequence[Job], results: Path, work: Path, engine: str, at_
             "results": os.path.relpath(results, work), "cells": names,
         }  # fmt: skip
         write_text(work / "grid.json", json.dumps(facts, indent=1) + "\n")
+    with lock:
         yield

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 try:
@@ -35,6 +36,16 @@ def join(path: Path) -> tuple[IO[bytes], bool]:
         with suppress(OSError):  # a file system without locks
             fcntl.flock(file, fcntl.LOCK_SH)  # who has it alone only looks, and lets go at once
     return file, first
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Hold the file as the only process, after those that hold it now."""
+    with path.open("a+b") as file:
+        if fcntl is not None:
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def is_held(path: Path, *, together: bool = False) -> bool:

@@ -95,12 +95,12 @@ def _grid(folder: Path) -> tuple[Path, dict[str, Any]]:
             continue
         try:
             facts = json.loads(file.read_text("utf-8"))
-            if facts["format"] == FORMAT and {"cells", "results", "engine", "jobs"} <= set(facts):
-                return work, facts
+            if facts["format"] == FORMAT and {"results", "engine", "jobs"} <= set(facts):
+                return work, {**facts, "cells": [str(name) for name in facts["cells"]]}
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise InputError(f"{str(file)!r} cannot be read: {type(error).__name__}") from error
         raise InputError(f"{str(file)!r} is not of a grid that this version knows")
-    told = "name the folder that was given to jnpl bench --out"
+    told = "name the folder that was given to jnpl bench or jnpl reproduce as --out"
     raise InputError(f"there is no grid in {str(folder)!r} (no work/grid.json): {told}")
 
 

@@ -63,12 +63,14 @@ def reproduce(
 
     from jnpl.bench.engines import make_engine
     from jnpl.reproduce.data import missing
-    from jnpl.reproduce.draw import draw
+    from jnpl.reproduce.draw import check_scale, draw
 
     where = make_engine(engine, address, gpus)
     if weights is not None:
         weights = _weights(weights, names)
-    load(out / "results", scale)  # a file that is none of ours is told before anything is trained
+    # What is in the way is told before anything is trained.
+    load(out / "results", scale)
+    check_scale(out, scale)
     absent = missing(SCALES[scale], data_root)
     parts = [part for part in SCALES[scale].stands_for if part not in absent]
     failed: dict[str, str] = {}
@@ -79,7 +81,7 @@ def reproduce(
             _ask_for_gpus(to_do, engine)
         _check(to_do, data_root)
         failed = _train(cells, out, jobs, data_root, where)
-    results = load(out / "results", scale, absent)
+    results = load(out / "results", scale, absent, seeds)
     if only_draw and not results.every:
         raise InputError(
             f"there is no JSON of scale {scale} in {str(out / 'results')!r}: train first, without --only-draw"
@@ -125,12 +127,12 @@ def _ask_for_gpus(cells: "list[Cell]", engine: str) -> None:
 
 def _check(cells: "list[Cell]", data_root: Path | None) -> None:
     """Say what is wrong before anything is trained; data that are not there yet are fetched once, not by each cell."""
+    from jnpl.reproduce import data
+
     for cell in cells:
         cell.recipe()
-    if cells:
-        from jnpl.reproduce import data
-
-        data.load(cells[0], data_root)
+    for cell in {cell.data: cell for cell in cells}.values():
+        data.load(cell, data_root)
 
 
 def _train(

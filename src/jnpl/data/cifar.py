@@ -177,6 +177,15 @@ def _source(
     return Source(name, InMemory(images), given, class_names, ids, true_labels=given.copy(), test=test)
 
 
+def is_there(name: str, root: str | os.PathLike[str] | None = None) -> bool:
+    """Whether `root` holds the data set, or what may be it."""
+    try:
+        _place(_LAYOUTS[name], data_root(root), download=False)
+    except InputError:
+        return False
+    return True
+
+
 def _place(layout: _Layout, root: Path, *, download: bool) -> Path:
     """Return the folder or archive that holds the data, after a download if need be."""
     if root.is_file():

@@ -65,6 +65,16 @@ def load(
     return replace(source, validation=_source(folder, "clean_val", *_read_split(folder, "clean_val", clean)))
 
 
+def folder_in(root: Path) -> Path:
+    """Its folder in a data root, by either name, or the root itself."""
+    return next((root / name for name in ("clothing1m", "Clothing1M") if (root / name).is_dir()), root)
+
+
+def is_there(root: Path) -> bool:
+    """Whether a data root holds it, or what may be it."""
+    return (folder_in(root) / "clean_label_kv.txt").is_file()
+
+
 def balanced_subset(labels: Labels, num_classes: int, *, per_class: int | None = None, seed: int = 0) -> Labels:
     """Ascending positions of equally many samples of each class: (N,) -> (per_class * C,).
 

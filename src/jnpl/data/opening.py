@@ -197,8 +197,7 @@ def _named(name: str, root: str | os.PathLike[str] | None, seed: int, given: dic
     from jnpl.data import clothing1m  # noqa: PLC0415
     from jnpl.data.download import data_root  # noqa: PLC0415
 
-    base = data_root(root)
-    inside = next((base / folder for folder in ("clothing1m", "Clothing1M") if (base / folder).is_dir()), base)
+    inside = clothing1m.folder_in(data_root(root))
     return clothing1m.load(inside, balanced=bool(given.get("balanced")), seed=seed)
 
 

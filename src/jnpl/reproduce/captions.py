@@ -42,7 +42,8 @@ def caption(results: Results, item: str) -> Caption:
 def command(results: Results, item: str) -> str:
     """What makes it."""
     root = "" if results.scale.name == "tiny" else " --data-root DIR"
-    return f"jnpl reproduce {item} --scale {results.scale.name}{root} --out OUT"
+    seeds = "" if results.seeds is None else f" --seeds {results.seeds}"
+    return f"jnpl reproduce {item} --scale {results.scale.name}{seeds}{root} --out OUT"
 
 
 def foot(results: Results, item: str) -> str:
@@ -76,7 +77,7 @@ def _place(cell: Cell) -> tuple[object, ...]:
 
 def _wanted(results: Results, item: str) -> list[Cell]:
     parts = [part for part in results.scale.stands_for if part not in results.missing]
-    cells = cells_of(item, results.scale, None, parts, weights="any")
+    cells = cells_of(item, results.scale, results.seeds, parts, weights="any")
     return [cell for cell in cells if cell.variant not in BESIDE.get(item, ())]
 
 
@@ -102,13 +103,20 @@ def describe(results: Results, item: str) -> str:
 
 def _notes(results: Results, item: str, own: Sequence[Result]) -> list[str]:
     """What one must know to read the picture."""
+    told = []
     if item in ("fig1", "fig3"):
         which = " of (d)" if item == "fig3" else ""
-        return [f"The paper does not say the rate{which}: 60 % is our choice."]
+        told.append(f"The paper does not say the rate{which}: 60 % is our choice.")
+    if item in ("fig3", "fig4"):
+        if results.scale.curve_images is not None:
+            told.append(f"Curves are of the first {results.scale.curve_images:,} test images.")
+        if results.scale.name != "paper":
+            told.append("PL+ begins after a third of the epochs and weighs a ninth of the paper's proportion.")
+    if item in ("fig2", "fig6"):
+        told.append(f"Up to {MOST} points of each kind are drawn, whatever the rate.")
     if item != "fig2":
-        return []
+        return told
     variant, stage = nl_of(results.scale)
-    told = [f"Up to {MOST} points of each kind are drawn, whatever the rate."]
     epochs = [{each.stage(name)["epoch"] for each in own if each.cell.variant == which}
               for which, name in ((variant, stage), ("nl-plus", None))]  # fmt: skip
     if all(len(each) == 1 for each in epochs):

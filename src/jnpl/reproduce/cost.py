@@ -28,16 +28,6 @@ _SAMPLES = {"cifar10": 45_000, "cifar100": 45_000, "clothing1m": 1_000_000, "dig
 _CLASSES = {"cifar10": 10, "cifar100": 100, "clothing1m": 14, "digits": 10}
 
 
-def epochs(recipe: Recipe, *, classify: bool) -> int:
-    """Of all stages, and of the steps with pseudo-labels.
-
-    >>> from jnpl.config import load_recipe
-    >>> epochs(load_recipe("nlnl-cifar10"), classify=True), epochs(load_recipe("paper-cifar10"), classify=False)
-    (3120, 1000)
-    """
-    return sum(recipe.plan(stage).epochs for stage in _stages(recipe)) + _second(recipe, classify=classify)
-
-
 def _stages(recipe: Recipe) -> list[str]:
     """The names of those that are run."""
     names = [stage.name for stage in METHODS[recipe.method.name].stages]

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jnpl import noise
-from jnpl.data import cifar
+from jnpl.data import cifar, clothing1m
+from jnpl.data.download import data_root
 from jnpl.data.opening import DATASETS, open_source
 from jnpl.data.shrink import at
 from jnpl.data.split import part
@@ -61,18 +62,8 @@ def missing(scale: Scale, root: Path | None) -> dict[str, str]:
 
     CIFAR-10 is fetched if need be, as by any other command; the others are not, and the items do without them.
     """
-    told = {}
-    for name in ("cifar100", "clothing1m"):
-        try:
-            if name not in scale.stands_for:
-                told[name] = how_to_get(name, scale)
-            elif name == "cifar100":
-                cifar.load(name, root, download=False)
-            else:
-                open_source(name, root=root)
-        except InputError:  # noqa: PERF203 (each may be missing alone)
-            told[name] = how_to_get(name, scale)
-    return told
+    there = {"cifar100": cifar.is_there("cifar100", root), "clothing1m": clothing1m.is_there(data_root(root))}
+    return {name: how_to_get(name, scale) for name in there if name not in scale.stands_for or not there[name]}
 
 
 def how_to_get(name: str, scale: Scale) -> str:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from jnpl._version import __version__
+from jnpl.errors import InputError
 from jnpl.files import make_folder, write_text
 from jnpl.reproduce import captions, page, style, tables
 from jnpl.reproduce.claims import verdicts
@@ -31,6 +32,19 @@ TABLES: dict[str, dict[str, Callable[[Results], str]]] = {
 }
 SUMMARY = "reproduce.json"
 _FIRST = {True: "png", False: "md"}
+
+
+def check_scale(out: Path, scale: str) -> None:
+    """Refuse a folder that shows another scale: its pictures and page would be lost."""
+    file = out / SUMMARY
+    if not file.is_file():
+        return
+    try:
+        told = json.loads(file.read_text("utf-8"))["scale"]
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise InputError(f"{str(file)!r} is not of jnpl reproduce: give another folder by --out") from error
+    if told != scale:
+        raise InputError(f"{str(out)!r} holds what was made at scale {told}: give another folder by --out for {scale}")
 
 
 def draw(results: Results, items: Sequence[str], out: Path) -> list[Path]:

@@ -95,7 +95,7 @@ def cells_of(
     wanted: dict[str, _Wanted] = {
         "fig1": (("nlnl", "jnpl"), (SYMM60,), first),
         "fig2": ((nl_of(scale)[0], "nl-plus", *late), FIGURE2, first),
-        "fig3": (PL_PLUS, (SYMM60,), first),
+        "fig3": (tuple(PL_PLUS), (SYMM60,), first),
         "fig4": (("nlnl", "nl-plus", "jnpl", *late), (SYMM60,), first),
         "fig5": (("nlnl", "jnpl"), scale.settings, both),
         "fig6": (("nlnl", "nl-plus"), (ASYMM40,), first),

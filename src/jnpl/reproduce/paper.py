@@ -13,6 +13,8 @@ SETTINGS = SYMM + ASYMM
 CAT = 3  # of CIFAR-10: Figure 6 is of samples given this label
 DATA_NAMES = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "clothing1m": "Clothing1M"}
 
+STAGES = {"nl": "NL", "selnl": "SelNL", "selpl": "SelPL"}  # of NLNL
+
 # Variant -> the name that the paper has for it; the last is not in the paper.
 METHODS = {
     "ce": "CE", "co-teaching": "Co-teaching", "jocor": "JoCoR", "nfl-rce": "NFL+RCE", "nce-rce": "NCE+RCE",

@@ -69,6 +69,7 @@ class Results:
     scale: Scale
     every: Sequence[Result]
     missing: dict[str, str] = field(default_factory=dict)  # data set of the paper -> why not, and how to get it
+    seeds: int | None = None  # so many were asked for; None: as many as the scale has
 
     def of(
         self, variant: str, setting: Setting | None, part: str = "cifar10", *, classify: bool = False
@@ -97,16 +98,18 @@ class Results:
         found = self.of(variant, setting, part)
         return found[0] if found else None
 
-    def together(self, variants: Sequence[str], setting: Setting) -> list[list[Result]]:
+    def together(
+        self, variants: Sequence[str], setting: Setting, part: str = "cifar10", *, classify: bool = False
+    ) -> list[list[Result]]:
         """The runs of each variant, of the seeds that all of them have."""
-        found = [self.of(variant, setting) for variant in variants]
+        found = [self.of(variant, setting, part, classify=classify) for variant in variants]
         seeds = set.intersection(*({each.cell.seed for each in own} for own in found))
         return [[each for each in own if each.cell.seed in seeds] for own in found]
 
-    def mean(self, variant: str, setting: Setting, figure: str, part: str = "cifar10") -> float | None:
-        """Over seeds, of a figure of the filter."""
-        known = [value for each in self.of(variant, setting, part) if (value := each.get(figure)) is not None]
-        return statistics.fmean(known) if known else None
+    def beside(self, variants: Sequence[str], setting: Setting) -> list[Result | None]:
+        """A run of each variant, of the first seed that all have; without one, the first of each, if any."""
+        found = self.together(variants, setting)
+        return [own[0] if own else self.first(variant, setting) for variant, own in zip(variants, found, strict=True)]
 
     def curve(self, variant: str, setting: Setting) -> list[float]:
         """Test accuracy of the filter after every epoch, the mean over seeds; empty if there is none."""
@@ -133,7 +136,7 @@ def _readable(result: Result) -> None:
     _ = result.classes
 
 
-def load(folder: Path, scale: str, missing: dict[str, str] | None = None) -> Results:
+def load(folder: Path, scale: str, missing: dict[str, str] | None = None, seeds: int | None = None) -> Results:
     """All cells of a scale in a folder, which may be empty or not there."""
     found = []
     for path in sorted(folder.glob("*.json")):
@@ -142,8 +145,8 @@ def load(folder: Path, scale: str, missing: dict[str, str] | None = None) -> Res
             cell = Cell.model_validate(told["cell"])
             result = Result(cell, told, told["name"] == cell.name)
             _readable(result)
-        except (OSError, ValueError, LookupError, TypeError, ValidationError) as error:
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, ValidationError) as error:
             raise InputError(f"{str(path)!r} is not the JSON of a cell: {type(error).__name__}") from error
         if result.cell.scale == scale:
             found.append(result)
-    return Results(SCALES[scale], found, missing or {})
+    return Results(SCALES[scale], found, missing or {}, seeds)

@@ -47,7 +47,8 @@ SCALES: dict[str, Scale] = {
         f"learning rate, {SMALL.filter_lr:g}, a tenth of it after {SMALL.fall} of {SMALL.filter_epochs} epochs (NLNL: "
         f"{SMALL.filter_epochs // 3} a stage); PL+ begins after a third of them, and beside nine complements its "
         "weight of 0.01 is a ninth of the paper's proportion. Classifiers have "
-        f"{SMALL.classify_epochs} epochs (NLNL's twice, fast {SMALL.fast_epochs} and {SMALL.fast_second}).",
+        f"{SMALL.classify_epochs} epochs (NLNL's twice, fast {SMALL.fast_epochs} and {SMALL.fast_second}). Accuracy at "
+        "the end is that of all 10,000 test images, curves are of the first 2,000.",
     ),
     "tiny": Scale(
         "tiny", {"cifar10": "digits"}, images=600, pixels=None, curve_images=None,

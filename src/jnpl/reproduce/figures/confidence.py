@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 from jnpl.reproduce import style
 from jnpl.reproduce.figures import parts
 from jnpl.reproduce.items import ASYMM40, FIGURE2, SYMM60, nl_of
-from jnpl.reproduce.paper import percent
+from jnpl.reproduce.paper import STAGES, percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from jnpl.reproduce.results import Results
 
-_STAGES = ("nl", "selnl", "selpl")
 _P_Y = r"mean $p_y$ of the last ten epochs"
 _OWN, _OTHER = r"$p_y$", r"$p_{\overline{y}}$"
 _OTHER_MOST = r"$p_{\overline{y}_{max}}$"
@@ -27,11 +26,11 @@ def figure1(results: Results) -> Figure:
     halves: Any = figure.subfigures(1, 2, width_ratios=[3.05, 1.08])
     left, right = halves
     axes = style.panels(left, 1, 3)
-    nlnl, jnpl = results.first("nlnl", SYMM60), results.first("jnpl", SYMM60)
+    nlnl, jnpl = results.beside(("nlnl", "jnpl"), SYMM60)
     left.supxlabel("(a) NLNL: three stages", fontsize=10)
     right.supxlabel("(b) JNPL: one stage", fontsize=10)
     axes += style.panels(right, 1, 1)
-    drawn = [None if nlnl is None else nlnl.stage(stage) for stage in _STAGES]
+    drawn = [None if nlnl is None else nlnl.stage(stage) for stage in STAGES]
     drawn.append(None if jnpl is None else jnpl.stage())
     titles = ["NL", r"$\rightarrow$ SelNL", r"$\rightarrow$ SelPL", "NL+ and PL+"]
     for axis, facts, title in zip(axes, drawn, titles, strict=True):
@@ -54,18 +53,19 @@ def figure2(results: Results) -> Figure:
     parts.key(figure, points_too=True)
     axes = style.panels(figure, 2, 4, sharex=True, sharey=True)
     rows = (("NL", parts.nl, *nl_of(results.scale), "abcd"), ("NL+", parts.nl_plus, "nl-plus", "train", "efgh"))
-    for row, (name, size, variant, stage, tags) in enumerate(rows):
+    found = {setting: results.beside([row[2] for row in rows], setting) for setting in FIGURE2}
+    for row, (name, size, _, stage, tags) in enumerate(rows):
         first = axes[4 * row]
         image = parts.gradient_map(first, size)
         parts.label_map(first, _OWN, _OTHER, rf"$|\nabla L_{{{name}}}|$", f"({tags[0]})")
         for column, setting in enumerate(FIGURE2, 1):
-            axis, found = axes[4 * row + column], results.first(variant, setting)
+            axis, run = axes[4 * row + column], found[setting][row]
             title, tag = rf"{name}, $\eta$ = {percent(setting[1])} %", f"({tags[column]})"
-            if found is None:
+            if run is None:
                 style.absent(axis, "Not run", tag, title)
                 continue
             parts.gradient_map(axis, size, faint=True)
-            parts.points(axis, found.stage(stage))
+            parts.points(axis, run.stage(stage))
             parts.label_map(axis, _OWN, _OTHER_MOST, title, tag)
     _bar(figure, image, axes)
     return figure
@@ -86,7 +86,7 @@ def figure6(results: Results) -> Figure:
     figure = style.new(8.4, 5.7)
     parts.key(figure, points_too=True)
     axes = style.panels(figure, 2, 3)
-    nlnl, plus = results.first("nlnl", ASYMM40), results.first("nl-plus", ASYMM40)
+    nlnl, plus = results.beside(("nlnl", "nl-plus"), ASYMM40)
     columns = (
         ("NL", parts.nl, nlnl, "nl", "ad"),
         (r"NL $\rightarrow$ SelNL", parts.selnl(10), nlnl, "selnl", "be"),

@@ -10,7 +10,7 @@ import numpy as np
 from jnpl.reproduce import style
 from jnpl.reproduce.figures.smoothing import smooth
 from jnpl.reproduce.items import SYMM60
-from jnpl.reproduce.paper import DATA_NAMES, percent
+from jnpl.reproduce.paper import DATA_NAMES, STAGES, percent
 from jnpl.reproduce.variants import PL_PLUS
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from jnpl.reproduce.paper import Setting
     from jnpl.reproduce.results import Results
 
-NAMES = {"jnpl-ce": "CE", "jnpl-n0": "N = 0", "jnpl-n1": "N = 1", "jnpl-n2": "N = 2", "jnpl": "N = 3"}
 # The paper's two cases: the given label is the surest class, or another is; all the others are below 1 / c.
 _CASES = (
     ("the given label is the surest", 3, (0.03, 0.04, 0.05, 0.62, 0.06, 0.07, 0.03, 0.04, 0.03, 0.03)),
@@ -53,8 +52,8 @@ def _candidate(axis: Any, tag: str, title: str, given: int, probs: tuple[float, 
 
 def _gradients(axis: Any) -> None:
     p = np.linspace(0, 1, 401)
-    for number, (name, n) in enumerate((("CE", -1), ("N = 0", 0), ("N = 1", 1), ("N = 2", 2), ("N = 3", 3))):
-        axis.plot(p, 1 - p ** (2 ** (n + 1)), color=style.LINES[number], linestyle=style.DASHES[number], label=name,
+    for number, name in enumerate(PL_PLUS.values()):  # N is one less
+        axis.plot(p, 1 - p ** (2**number), color=style.LINES[number], linestyle=style.DASHES[number], label=name,
                   linewidth=1.6)  # fmt: skip
     style.tidy(axis, r"$p_{\hat y}$", "size of the gradient", "gradient of PL+ against CE", "(c)")
     axis.set(xlim=(0, 1), ylim=(0, 1.04))
@@ -63,13 +62,13 @@ def _gradients(axis: Any) -> None:
 
 def _by_n(axis: Any, results: Results) -> None:
     drawn = False
-    for number, variant in enumerate(PL_PLUS):
+    for number, (variant, name) in enumerate(PL_PLUS.items()):
         curve = results.curve(variant, SYMM60)
         if curve:
             epochs = np.arange(1, len(curve) + 1)
             axis.plot(epochs, np.multiply(curve, 100), color=style.LINES[number], linewidth=0.5, alpha=0.35)
             axis.plot(epochs, 100 * smooth(curve), color=style.LINES[number], linestyle=style.DASHES[number],
-                      linewidth=1.6, label=NAMES[variant])  # fmt: skip
+                      linewidth=1.6, label=name)  # fmt: skip
             drawn = True
     if not drawn:
         style.absent(axis, "Not run", "(d)", "accuracy by N")
@@ -111,7 +110,7 @@ def _borders(axis: Any, results: Results) -> None:
     for name, epochs in nlnl.borders() if nlnl is not None else []:
         if start:
             axis.axvline(start + 0.5, color=style.MUTED, linewidth=0.9, linestyle="--", zorder=1)
-        shown = {"nl": "NL", "selnl": "SelNL", "selpl": "SelPL"}.get(name, name)
+        shown = STAGES.get(name, name)
         axis.text(start + epochs / 2, 0.985, shown, transform=axis.get_xaxis_transform(), ha="center", va="top",
                   fontsize=8.5, color=style.MUTED)  # fmt: skip
         start += epochs
@@ -128,7 +127,7 @@ def figure5(results: Results) -> Figure:
         if not _precision(axis, results, part, noise, shown):
             style.absent(axis, f"Not run: {results.missing.get(part, 'no results')}", tag, title)
             continue
-        style.tidy(axis, "share of wrong labels asked for (%)", "average precision", title, tag)
+        style.tidy(axis, r"noise rate $\eta$ (%)", "average precision", title, tag)
     if shown:
         figure.legend(shown.values(), shown.keys(), loc="outside upper center", ncols=2, fontsize=8, frameon=False)
     return figure
