@@ -11,12 +11,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jnpl.reproduce import draw, tables
+from jnpl.reproduce import draw, style, tables
 from jnpl.reproduce.captions import caption, used
 from jnpl.reproduce.claims import verdicts
 from jnpl.reproduce.cost import TERA, gpu_hours
 from jnpl.reproduce.data import how_to_get
-from jnpl.reproduce.items import FIGURE2, FIGURES, GROUPS, ITEMS, names_of, plan
+from jnpl.reproduce.items import FIGURE2, FIGURES, GROUPS, ITEMS, SYMM60, names_of, plan
 from jnpl.reproduce.paper import percent
 from jnpl.reproduce.results import load
 from jnpl.reproduce.scales import SCALES
@@ -31,6 +31,7 @@ HERE = Path(__file__).parent
 RESULTS, TEMPLATE = HERE / "results" / "reproduce" / "small", HERE / "reproduction.md.in"
 PAGE, IMAGES = HERE.parent / "docs/reproduction.md", HERE.parent / "docs/images"
 SCALE = "small"
+WHY = {"nl": "NL", "nl-plus": "NL+", "nl-plus-late": "NL, then NL+ (not the paper's)"}
 
 
 def results_of(folder: Path = RESULTS) -> Results:
@@ -60,12 +61,34 @@ def page(results: Results) -> str:
 
 def why(results: Results) -> str:
     """NL, NL+, and NL that becomes NL+, by the first seed of each."""
-    rows = {"nl": "NL", "nl-plus": "NL+", "nl-plus-late": "NL, then NL+ (not the paper's)"}
     head = ["", *(f"symm {percent(rate)}" for _, rate in FIGURE2)]
     lines = [head, ["---"] * len(head)]
-    for variant, name in rows.items():
+    for variant, name in WHY.items():
         lines.append([name, *(_short(results.first(variant, setting)) for setting in FIGURE2)])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def draw_why(results: Results, out: Path) -> Path:
+    """AP, and p_y of right and wrong labels, after every epoch of the three at 60 %."""
+    figure = style.new(8.4, 3.4)
+    left, right = style.panels(figure, 1, 2)
+    for number, (variant, name) in enumerate(WHY.items()):
+        found = results.first(variant, SYMM60)
+        if found is None:
+            continue
+        told, look = found.told["results"], {"color": style.LINES[number], "linewidth": 1.6}
+        epochs = range(1, len(told["ap_curve"]) + 1)
+        left.plot(epochs, told["ap_curve"], label=name, **look)
+        right.plot(epochs, told["right_curve"], label=f"{name}: right", **look)
+        right.plot(epochs, told["wrong_curve"], label="wrong", linestyle="--", **look)
+    style.tidy(left, "epoch", "average precision, wrong labels positive", "", "(a)")
+    style.tidy(right, "epoch", r"mean $p_y$", "", "(b)")
+    for axis in (left, right):
+        if axis.lines:
+            axis.legend(fontsize=7, frameon=False)
+    png, svg = style.save(figure, out, "reproduce-why")
+    svg.unlink()
+    return png
 
 
 def _short(found: Result | None) -> str:
@@ -100,21 +123,29 @@ def time_told(results: Results) -> str:
     """What the runs took, each on one thread."""
     if not results.every:
         return "Not run."
-    filters = [each for each in results.every if not each.cell.classify or each.cell.variant in ("nlnl", "jnpl")]
-    whole = [each for each in results.every if each.cell.classify]
-    known = all(each.get("cpu_seconds") is not None for each in results.every)
-    unit = "CPU hours" if known else "hours one after the other"
+    every = hours(results.every)
     return (
-        f"{len(results.every)} runs of one thread took {hours(results.every)} {unit} (two ran at a "
-        f"time): the {len(whole)} of Table 1 {hours(whole)}, and the {len(filters)} that figures are drawn from "
-        f"{hours(filters)}, with the classifiers that followed."
+        f"{len(results.every)} runs of one thread took {every:.1f} CPU hours, {every / 2:.1f} of two cores; for the "
+        f"figures alone it would be {figures_hours(results):.1f} (of NLNL and JNPL the filter only), for Table 1 alone "
+        f"{table_hours(results):.1f}. The start of each process, some seconds, is not in it."
     )
 
 
-def hours(of: Sequence[Result]) -> str:
-    """Of training: of the processor, where a run has noted it."""
-    seconds = (own if (own := each.get("cpu_seconds")) is not None else each.get("seconds") for each in of)
-    return f"{sum(each or 0.0 for each in seconds) / 3600:.1f}"
+def hours(of: Sequence[Result]) -> float:
+    """Of the processor, in training."""
+    return sum(each.get("cpu_seconds") or 0.0 for each in of) / 3600
+
+
+def figures_hours(results: Results) -> float:
+    """Of two cores: the runs that figures are drawn from, without the classifiers that some went on to."""
+    used = {cell.name for cell in plan(names_of("figures"), results.scale, None, ["cifar10"])}
+    own = [each for each in results.every if each.cell.model_copy(update={"classify": False}).name in used]
+    return sum(hours([each]) * len(each.curve()) / len(each.told["results"]["curve"]) for each in own) / 2
+
+
+def table_hours(results: Results) -> float:
+    """Of two cores: Table 1."""
+    return hours([each for each in results.every if each.cell.classify]) / 2
 
 
 def main() -> None:
@@ -124,6 +155,7 @@ def main() -> None:
         png, svg = draw.figure(results, item, IMAGES, image(item).removesuffix(".png"))
         svg.unlink()  # the pages show PNG
         print(png)
+    print(draw_why(results, IMAGES))
     PAGE.write_text(page(results), "utf-8")
     print(PAGE)
 
