@@ -17,6 +17,7 @@ def test_a_figure_end_to_end_and_not_twice(capsys, tmp_path):
     code, told, err = jnpl(capsys, *args)
     assert code == 0
     assert err.count(": done in ") == 2
+    assert told.startswith("scale tiny is to try the program: what follows says nothing of the paper\n")
     assert told.splitlines()[-1] == f"to look at: {out / 'index.html'}"
     assert len(list((out / "results").glob("*.json"))) == 2
     for name in ("fig1.png", "fig1.svg", "index.html", "reproduce.json"):
@@ -47,11 +48,14 @@ def test_a_figure_end_to_end_and_not_twice(capsys, tmp_path):
         (["fig1", "--scale", "tiny", "--only-draw"], "there is no JSON of scale tiny in"),
         (["fig1", "--engine", "cloud"], "cloud"),
         (["fig1", "--seeds", "0"], "--seeds"),
+        (["table2", "--scale", "tiny"], "table2 cannot be made at scale tiny: Clothing1M is not part of scale tiny"),
+        (["fig1", "--data-root", "nowhere"], "there is no 'nowhere': --data-root is where the data sets lie"),
         ([], "Missing argument"),
     ],
 )
 def test_wrong_input_is_one_line(capsys, tmp_path, args, told):
-    code, out, err = jnpl(capsys, "reproduce", *args, "-o", str(tmp_path / "out"), "--data-root", str(tmp_path))
+    root = () if "--data-root" in args else ("--data-root", str(tmp_path))
+    code, out, err = jnpl(capsys, "reproduce", *args, "-o", str(tmp_path / "out"), *root)
     assert (code, out) == (2, "")
     assert told in err
     assert err.count("\n") == 1

@@ -30,6 +30,7 @@ def grid(tmp_path):
         file = results / f"{name}.json"
         file.write_text("{}")
         os.utime(file, (time.time() - 100 + took,) * 2)
+    (work / "running" / "log").write_text("going on\nepoch 6/45  loss 1\nepoch 7/45  loss 1\nthe epoch 9/45 to come\n")
     (work / "failed" / "failed").write_text("ValueError: no such thing\n")
     facts = {"format": "jnpl grid 1", "began": 0.0, "engine": "local", "jobs": 2, "results": "../results",
              "cells": names}  # fmt: skip
@@ -49,7 +50,7 @@ def test_cells_are_told_by_what_has_become_of_them(grid):
     assert not told.at_work
     assert told.text().split("\n") == [
         "2 of 7 done, 1 running, 3 waiting, 1 failed",
-        f"running  running, for {told.running['running'] / 60:.0f} min",
+        f"running  running, for {told.running['running'] / 60:.0f} min, epoch 7 of 45",
         "waiting  begun, begun", "waiting  new-1", "waiting  new-2",
         f"failed   failed: ValueError: no such thing (see {grid / 'work/failed/log'})",
         "time left: about 45 s",
@@ -107,6 +108,16 @@ def test_where_there_is_no_grid_one_line_says_so(tmp_path):
         (tmp_path / "grid.json").write_text(text)
         with pytest.raises(InputError, match=r"grid\.json' (cannot be read|is not of a grid)"):
             status.read(tmp_path)
+
+
+@posix
+def test_before_any_cell_is_done_those_in_hand_are_judged_by(grid):
+    for name in ("done-1", "done-2"):
+        (grid / "results" / f"{name}.json").unlink()
+    told = status.read(grid)
+    assert told.epochs == {"running": (7, 45)}
+    each = 100 * 45 / 7
+    assert told.seconds_left == pytest.approx((5 * each + each - 100) / 2, rel=0.05)  # five wait
 
 
 def test_nothing_to_judge_by_is_no_estimate(tmp_path):

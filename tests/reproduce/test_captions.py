@@ -51,7 +51,7 @@ def test_histograms_are_of_one_run_and_curves_are_means(made, item, seeds):
     assert foot == f"({runs}, {seeds})"
     assert f"{runs}, {names}" in described
     assert len(captions.used(made.results(), item)) == int(runs.split()[0])
-    assert made.results().curve("jnpl", ("symm", 0.6)) == pytest.approx([0.22] * 3)
+    assert made.results().curves(("jnpl",), ("symm", 0.6))["jnpl"] == pytest.approx([0.22] * 3)
 
 
 def test_as_many_seeds_as_were_asked_for_are_no_fewer_than_wanted(made):
@@ -94,7 +94,7 @@ def test_captions_say_what_the_paper_does_not(made):
     assert "The paper does not say the rate of (d): 60 % is our choice." in told(made, "fig3")[1]
     assert "our choice" not in told(made, "fig4")[1]
     before = told(made, "fig2")[1]
-    assert "Up to 400 points of each kind are drawn, whatever the rate." in before
+    assert "Up to 400 points of each kind are drawn, whatever the rate, on the gradient made pale." in before
     assert "NL alone" not in before
     for rate in (0.2, 0.4, 0.6):
         made.cell("nl", rate=rate, stages={"train": {"epoch": 45}})

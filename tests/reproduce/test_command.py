@@ -117,6 +117,40 @@ def test_another_scale_does_not_draw_over_what_is_there(capsys, tmp_path, traine
     assert "reproduce.json' is not of jnpl reproduce" in err
 
 
+@pytest.mark.parametrize("name", ["index.html", "fig1.png", "table2.md"])
+def test_files_of_others_are_not_overwritten(capsys, tmp_path, trained, name):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / name).write_text("my thesis")
+    code, out, err = reproduce(capsys, tmp_path, "fig1", "--scale", "tiny")
+    assert (code, out, err.count("\n"), trained) == (2, "", 1, [])
+    assert f"{name}' is not of jnpl reproduce: give another folder by --out" in err
+    assert [path.read_text() for path in (tmp_path / "out").iterdir()] == ["my thesis"]
+
+
+def test_a_file_is_no_folder(capsys, tmp_path, trained):
+    (tmp_path / "out").write_text("my thesis")
+    code, out, err = reproduce(capsys, tmp_path, "fig1", "--scale", "tiny")
+    assert (code, out, err.count("\n"), trained) == (2, "", 1, [])
+    assert "is a file: --out is the folder for all that is made" in err
+
+
+def test_what_is_not_there_is_told_before_and_after(capsys, tmp_path, trained, made):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/results").symlink_to(made.folder)
+    made.cell("nlnl")
+    code, out, err = reproduce(capsys, tmp_path, "fig5")
+    assert (code, len(trained)) == (0, 1)
+    assert err.startswith("jnpl: not run: The images of CIFAR-100 are not there: get the binary version")
+    assert out.splitlines()[-2].startswith("not run: The images of CIFAR-100 are not there")
+
+
+def test_gpu_hours_say_what_is_left_out(capsys, tmp_path, monkeypatch, trained):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    code, _, err = reproduce(capsys, tmp_path, "all", "--scale", "paper")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "of full length, without CIFAR-100 and Clothing1M, which are not there, about" in err
+
+
 def test_broken_images_of_cifar_100_are_not_taken_for_missing_ones(capsys, tmp_path, monkeypatch, made):
     (tmp_path / "out").mkdir()
     (tmp_path / "out/results").symlink_to(made.folder)
@@ -136,7 +170,7 @@ def test_a_file_of_others_is_told_before_anything_is_trained(capsys, tmp_path, t
     (folder / "annotations.json").write_text(text)
     code, out, err = reproduce(capsys, tmp_path, "fig1", "--scale", "tiny")
     assert (code, out, trained) == (2, "", [])
-    assert "annotations.json' is not the JSON of a cell" in err
+    assert "annotations.json' is not the JSON of a run: move it away" in err
     assert err.count("\n") == 1
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["results"]
     assert (folder / "annotations.json").read_text() == text

@@ -15,7 +15,7 @@ from jnpl.reproduce import captions, draw
 from jnpl.reproduce.figures import parts
 from jnpl.reproduce.items import FIGURES
 from jnpl.reproduce.paper import SETTINGS
-from jnpl.reproduce.style import CLEAN, LINES, MUTED, NOISY
+from jnpl.reproduce.style import CLEAN, LINES, NOISY
 from jnpl.reproduce.variants import PL_PLUS
 
 # Figure -> the colours that show data, and whose; None: of all runs.
@@ -23,7 +23,7 @@ SHOWN = {
     "fig1": {CLEAN: None, NOISY: None},
     "fig2": {CLEAN: None, NOISY: None},
     "fig3": dict(zip(LINES, PL_PLUS, strict=False)),
-    "fig4": {**dict(zip(LINES, ("nlnl", "nl-plus", "jnpl"), strict=False)), MUTED: "nl-plus-late"},
+    "fig4": {**dict(zip(LINES, ("nlnl", "nl-plus", "jnpl"), strict=False)), LINES[3]: "nl-plus-late"},
     "fig5": {CLEAN: "jnpl", NOISY: "nlnl"},
     "fig6": {CLEAN: None, NOISY: None},
 }
@@ -180,6 +180,20 @@ def test_a_caption_follows_the_results(made):
     (made.folder / f"{made.cell('jnpl', 'symm', 0.2).name}.json").unlink()
     made.cell("jnpl", "symm", 0.2, name="of-another-version")
     assert "1 of the runs were made with other settings" in captions.caption(made.results(), "fig5").scale
+
+
+@pytest.mark.parametrize(("item", "beside"), [("fig3", "jnpl-n2"), ("fig4", "nlnl"), ("fig5", "nlnl")])
+def test_only_seeds_are_drawn_that_all_have(made, item, beside):
+    made.cell(beside, curve=[0.2] * 30)
+    made.cell("jnpl", curve=[0.3] * 30)
+    before = draw.FIGURES[item](made.results(missing=MISSING))
+    made.cell("jnpl", seed=2, curve=[0.9] * 30, ap=0.1, ap_clean=0.1)
+    after = draw.FIGURES[item](made.results(missing=MISSING))
+    for one, other in zip(before.axes, after.axes, strict=True):
+        assert len(one.lines) == len(other.lines)
+        for line, again in zip(one.lines, other.lines, strict=True):
+            np.testing.assert_array_equal(line.get_xydata(), again.get_xydata())
+    assert len(captions.used(made.results(missing=MISSING), item)) == 2
 
 
 @pytest.mark.parametrize("item", ["fig1", "fig6"])

@@ -44,10 +44,11 @@ class Grid:
     engine: Engine
     say: Callable[[str], None]
     waiting: list[Job]
+    before: int = 0  # cells that were done
     failed: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.total, self.began, self.finished = len(self.waiting), time.monotonic(), 0
+        self.total, self.began, self.finished = self.before + len(self.waiting), time.monotonic(), 0
         self._jobs = {job.name: job for job in self.waiting}
         self._kills: Counter[str] = Counter()
 
@@ -130,7 +131,7 @@ def run_cells(
             return {}
         engine.open(jobs, say)
         try:
-            return _run(Grid(engine, say, waiting))
+            return _run(Grid(engine, say, waiting, len(cells) - len(waiting)))
         finally:
             engine.close()
 

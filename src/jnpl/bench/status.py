@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _SHOWN = 5  # names of waiting cells
+_EPOCH = re.compile(r"^epoch (\d+)/(\d+) ", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Status:
     at_work: bool  # a grid is running
     done: list[str]
     running: dict[str, float]  # seconds since it began
+    epochs: dict[str, tuple[int, int]]  # of those that are running: how many it has done, of how many, by its log
     waiting: list[str]
     begun: list[str]  # of those that wait: they were stopped in the middle, and go on from there
     failed: dict[str, dict[str, str]]  # error, log
@@ -36,8 +39,8 @@ class Status:
         """For programs."""
         return {
             "cells": len(self.done) + len(self.running) + len(self.waiting) + len(self.failed), "done": self.done,
-            "running": self.running, "waiting": self.waiting, "begun": self.begun, "failed": self.failed,
-            "seconds_left": self.seconds_left, "at_work": self.at_work, "engine": self.engine,
+            "running": self.running, "epochs": self.epochs, "waiting": self.waiting, "begun": self.begun,
+            "failed": self.failed, "seconds_left": self.seconds_left, "at_work": self.at_work, "engine": self.engine,
         }  # fmt: skip
 
     def text(self) -> str:
@@ -46,7 +49,8 @@ class Status:
         counts = [f"{len(self.done)} of {total} done", f"{len(self.running)} running", f"{len(self.waiting)} waiting"]
         lines = [f"{', '.join(counts)}, {len(self.failed)} failed"]
         for name, seconds in self.running.items():
-            lines.append(f"running  {name}, for {in_words(seconds)}")
+            done, whole = self.epochs.get(name, (0, 0))
+            lines.append(f"running  {name}, for {in_words(seconds)}" + (f", epoch {done} of {whole}" if done else ""))
         lines += [f"waiting  {name}{', begun' if name in self.begun else ''}" for name in self.waiting[:_SHOWN]]
         if len(self.waiting) > _SHOWN:
             lines.append(f"waiting  and {len(self.waiting) - _SHOWN} more")
@@ -64,7 +68,7 @@ def read(folder: Path) -> Status:
     """The status of the grid in `folder` (its output, with results/ and work/, or its work folder itself)."""
     work, facts = _grid(folder)
     results = (work / facts["results"]).resolve()
-    done, failed, running, waiting = [], {}, {}, []
+    done, failed, running, epochs, waiting = [], {}, {}, {}, []
     began: dict[str, float] = {}
     for name in facts["cells"]:
         job = Job(name, "", results, work / name, "", None, "")
@@ -72,6 +76,7 @@ def read(folder: Path) -> Status:
         # The order matters: a cell that ends while we look is rather done than lost.
         if locks.is_held(job.lock) and not job.is_done():
             running[name] = max(time.time() - began.get(name, time.time()), 0.0)
+            epochs.update({name: seen} if (seen := _epochs(job.log)) is not None else {})
         elif job.is_done():
             done.append(name)
         elif (job.folder / "failed").is_file():
@@ -79,10 +84,12 @@ def read(folder: Path) -> Status:
         else:
             waiting.append(name)
     took = [_took(results / f"{name}.json", began[name]) for name in done if name in began]
+    if not took:  # by what those in hand have done of theirs
+        took = [running[name] * whole / seen for name, (seen, whole) in epochs.items()]
     at_a_time = facts["jobs"] or max(len(running), 1)
     left = _left(took, list(running.values()), len(waiting), at_a_time)
     return Status(
-        facts["engine"], locks.is_held(work / ".grid.lock", together=True), done, running, waiting,
+        facts["engine"], locks.is_held(work / ".grid.lock", together=True), done, running, epochs, waiting,
         [name for name in waiting if name in began], failed, left,
     )  # fmt: skip
 
@@ -102,6 +109,15 @@ def _grid(folder: Path) -> tuple[Path, dict[str, Any]]:
         raise InputError(f"{str(file)!r} is not of a grid that this version knows")
     told = "name the folder that was given to jnpl bench or jnpl reproduce as --out"
     raise InputError(f"there is no grid in {str(folder)!r} (no work/grid.json): {told}")
+
+
+def _epochs(log: Path) -> tuple[int, int] | None:
+    """The last "epoch 7/45" in the log of a cell."""
+    try:
+        told = _EPOCH.findall(log.read_text("utf-8", errors="replace"))
+    except OSError:
+        return None
+    return (int(told[-1][0]), int(told[-1][1])) if told else None
 
 
 def _took(result: Path, began: float) -> float:

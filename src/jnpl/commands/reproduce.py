@@ -62,24 +62,28 @@ def reproduce(
         raise InputError(f"there is no scale {scale!r}; there are {', '.join(SCALES)}")
 
     from jnpl.bench.engines import make_engine
+    from jnpl.reproduce.captions import needed
     from jnpl.reproduce.data import missing
-    from jnpl.reproduce.draw import check_scale, draw
+    from jnpl.reproduce.draw import draw
 
     where = make_engine(engine, address, gpus)
     if weights is not None:
         weights = _weights(weights, names)
-    # What is in the way is told before anything is trained.
-    load(out / "results", scale)
-    check_scale(out, scale)
+    _check_paths(out, scale, data_root)
     absent = missing(SCALES[scale], data_root)
-    parts = [part for part in SCALES[scale].stands_for if part not in absent]
+    without = {part: absent[part] for name in names for part in needed(name) if part in absent}
     failed: dict[str, str] = {}
     if not only_draw:
-        cells = _left(plan(names, SCALES[scale], seeds, parts, weights), out / "results")
+        parts = [part for part in SCALES[scale].stands_for if part not in absent]
+        wanted = plan(names, SCALES[scale], seeds, parts, weights)
+        if not wanted:
+            raise InputError(f"{item} cannot be made at scale {scale}: {'; '.join(without.values())}")
+        cells = _left(wanted, out / "results")
         to_do = [cell for cell in cells if not (out / "results" / f"{cell.name}.json").is_file()]
         if scale == "paper" and not yes and not (engine == "ray" and gpus):
-            _ask_for_gpus(to_do, engine)
+            _ask_for_gpus(to_do, engine, without)
         _check(to_do, data_root)
+        _tell_missing(without, "jnpl: ", err=True)
         failed = _train(cells, out, jobs, data_root, where)
     results = load(out / "results", scale, absent, seeds)
     if only_draw and not results.every:
@@ -88,8 +92,27 @@ def reproduce(
         )
     written = draw(results, names, out)
     _tell(results, names, out, [str(path) for path in written], failed, as_json)
+    if not as_json:
+        _tell_missing(without)
+        typer.echo(f"to look at: {out / 'index.html'}")
     if failed:
         raise typer.Exit(1)
+
+
+def _check_paths(out: Path, scale: str, data_root: Path | None) -> None:
+    """Say what is in the way before anything is trained."""
+    from jnpl.reproduce.draw import check_folder
+    from jnpl.reproduce.results import load
+
+    check_folder(out, scale)
+    load(out / "results", scale)
+    if data_root is not None and not data_root.exists():
+        raise InputError(f"there is no {str(data_root)!r}: --data-root is where the data sets lie")
+
+
+def _tell_missing(without: dict[str, str], before: str = "", *, err: bool = False) -> None:
+    for told in without.values():
+        typer.echo(f"{before}not run: {told}", err=err)
 
 
 def _weights(weights: str, names: tuple[str, ...]) -> str:
@@ -108,18 +131,21 @@ def _left(cells: "list[Cell]", results: Path) -> "list[Cell]":
     return [cell for cell, there in zip(cells, done, strict=True) if cell.classify or not there]
 
 
-def _ask_for_gpus(cells: "list[Cell]", engine: str) -> None:
+def _ask_for_gpus(cells: "list[Cell]", engine: str, without: dict[str, str]) -> None:
     """Refuse to begin what takes GPUs where there is none."""
     import torch
 
     if not cells or (engine == "local" and torch.cuda.is_available()):
         return
     from jnpl.reproduce.cost import TERA, gpu_hours
+    from jnpl.reproduce.paper import DATA_NAMES
 
     many = f"{len(cells)} run{'' if len(cells) == 1 else 's'}"
     where = "there is no GPU here" if engine == "local" else "on Ray a run gets a GPU by --gpus 1, or a share of one"
+    names = " and ".join(DATA_NAMES[part] for part in without)
+    less = f", without {names}, which {'is' if len(without) == 1 else 'are'} not there" if without else ""
     raise InputError(
-        f"scale paper trains {many} of full length, about {gpu_hours(cells):,.0f} GPU-hours (their "
+        f"scale paper trains {many} of full length{less}, about {gpu_hours(cells):,.0f} GPU-hours (their "
         f"operations, at {TERA / 1e12:.0f} TFLOP/s sustained), and {where}: --scale small is for two cores, --yes "
         "begins all the same"
     )
@@ -150,7 +176,6 @@ def _train(
 def _tell(
     results: "Results", names: tuple[str, ...], out: Path, written: list[str], failed: dict[str, str], as_json: bool
 ) -> None:
-    from jnpl.reproduce.captions import needed
     from jnpl.reproduce.claims import verdicts
 
     own = [verdict for verdict in verdicts(results) if verdict.item in names]
@@ -160,9 +185,7 @@ def _tell(
         ]
         typer.echo(json.dumps({"out": str(out), "files": written, "failed": failed, "verdicts": told}))
         return
+    if own and results.scale.name == "tiny":
+        typer.echo("scale tiny is to try the program: what follows says nothing of the paper")
     for each in own:
         typer.echo(f"{each.status}: {each.claim} {each.figures}")
-    for part in dict.fromkeys(part for name in names for part in needed(name)):
-        if part in results.missing:
-            typer.echo(f"not run: {results.missing[part]}")
-    typer.echo(f"to look at: {out / 'index.html'}")

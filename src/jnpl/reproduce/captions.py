@@ -54,11 +54,15 @@ def foot(results: Results, item: str) -> str:
 
 def used(results: Results, item: str) -> list[Result]:
     """The runs that an item is drawn from."""
-    found: list[Result] = []
-    for cell in _wanted(results, item):
+    wanted, found = _wanted(results, item), []
+    for cell in wanted:
         setting = None if cell.noise == "none" else (cell.noise, cell.rate)
         part = next(part for part, data in results.scale.stands_for.items() if data == cell.data)
-        own = results.of(cell.variant, setting, part, classify=cell.classify)
+        if setting is None or cell.classify:
+            own = results.of(cell.variant, setting, part, classify=cell.classify)
+        else:
+            beside = dict.fromkeys(each.variant for each in wanted)
+            own = results.shared(tuple(beside), setting, part).get(cell.variant, [])
         found += [each for each in (own[:1] if item in ONE_SEED else own) if each not in found]
     return found
 
@@ -103,26 +107,36 @@ def describe(results: Results, item: str) -> str:
 
 def _notes(results: Results, item: str, own: Sequence[Result]) -> list[str]:
     """What one must know to read the picture."""
-    told = []
-    if item in ("fig1", "fig3"):
-        which = " of (d)" if item == "fig3" else ""
-        told.append(f"The paper does not say the rate{which}: 60 % is our choice.")
+    is_paper = results.scale.name == "paper"
+    points = f"Up to {MOST} points of each kind are drawn, whatever the rate, on the gradient made pale."
+    if item == "fig1":
+        return ["The paper does not say the rate: 60 % is our choice."]
+    if item == "fig2":
+        more = "Three more runs, NL that becomes NL+, go with it and are in no picture of it."
+        return [points, *([] if is_paper else [more]), *_budget(results, own)]
     if item in ("fig3", "fig4"):
-        if results.scale.curve_images is not None:
-            told.append(f"Curves are of the first {results.scale.curve_images:,} test images.")
-        if results.scale.name != "paper":
-            told.append("PL+ begins after a third of the epochs and weighs a ninth of the paper's proportion.")
-    if item in ("fig2", "fig6"):
-        told.append(f"Up to {MOST} points of each kind are drawn, whatever the rate.")
-    if item != "fig2":
-        return told
+        few = results.scale.curve_images
+        told = ["The paper does not say the rate of (d): 60 % is our choice."] if item == "fig3" else []
+        told.append("Thin lines are of each epoch, thick ones means of it and up to four before it.")
+        told += [] if few is None else [f"Curves are of the first {few:,} test images."]
+        weak = "PL+ begins after a third of the epochs and weighs a ninth of the paper's proportion."
+        return told if is_paper else [*told, weak]
+    if item == "fig5" and len({each.cell.seed for each in own}) > 1:
+        return ["Where a setting has several seeds, a point is their mean and a line goes from least to most."]
+    if item == "fig6":
+        return [points, "SelNL has no gradient below p_y = 1/10: it does not learn from those samples."]
+    return []
+
+
+def _budget(results: Results, own: Sequence[Result]) -> list[str]:
+    """The epochs of NL and NL+ in Figure 2, where they are known."""
     variant, stage = nl_of(results.scale)
     epochs = [{each.stage(name)["epoch"] for each in own if each.cell.variant == which}
               for which, name in ((variant, stage), ("nl-plus", None))]  # fmt: skip
-    if all(len(each) == 1 for each in epochs):
-        kind = "NLNL's first stage" if variant == "nlnl" else "NL alone"
-        told.append(f"NL is {kind}, {epochs[0].pop()} epochs; NL+ has {epochs[1].pop()}.")
-    return told
+    if any(len(each) != 1 for each in epochs):
+        return []
+    kind = "NLNL's first stage" if variant == "nlnl" else "NL alone"
+    return [f"NL is {kind}, {epochs[0].pop()} epochs; NL+ has {epochs[1].pop()}."]
 
 
 def needed(item: str) -> tuple[str, ...]:

@@ -34,10 +34,17 @@ SUMMARY = "reproduce.json"
 _FIRST = {True: "png", False: "md"}
 
 
-def check_scale(out: Path, scale: str) -> None:
-    """Refuse a folder that shows another scale: its pictures and page would be lost."""
+def check_folder(out: Path, scale: str) -> None:
+    """Refuse a folder that shows another scale, or holds files of others: they would be lost."""
     file = out / SUMMARY
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{str(out)!r} is a file: --out is the folder for all that is made")
     if not file.is_file():
+        names = [page.FILE, *(f"{item}.{kind}" for item in FIGURES for kind in style.FORMATS)]
+        names += [f"{item}.{kind}" for item, kinds in TABLES.items() for kind in kinds]
+        lost = [name for name in names if (out / name).exists()]
+        if lost and not (out / "results").is_dir():
+            raise InputError(f"{str(out / lost[0])!r} is not of jnpl reproduce: give another folder by --out")
         return
     try:
         told = json.loads(file.read_text("utf-8"))["scale"]

@@ -18,7 +18,7 @@ STAGES = {"nl": "NL", "selnl": "SelNL", "selpl": "SelPL"}  # of NLNL
 # Variant -> the name that the paper has for it; the last is not in the paper.
 METHODS = {
     "ce": "CE", "co-teaching": "Co-teaching", "jocor": "JoCoR", "nfl-rce": "NFL+RCE", "nce-rce": "NCE+RCE",
-    "nlnl": "NLNL", "jnpl": "JNPL (the paper's)", "fast": "JNPL by the recipe fast",
+    "nlnl": "NLNL", "jnpl": "JNPL", "fast": "JNPL, recipe fast (not in the paper)",
 }  # fmt: skip
 
 # Table 1: test accuracy in percent, in the order of SETTINGS; None where it prints "-". One run each: no spread.
@@ -53,7 +53,7 @@ TABLE2 = {
     "metacleaner": ("MetaCleaner", 72.50),
     "mlnt": ("MLNT", 73.47),
     "pencil": ("PENCIL", 73.49),
-    "jnpl": ("JNPL (the paper's)", 74.15),
+    "jnpl": ("JNPL", 74.15),
 }
 
 

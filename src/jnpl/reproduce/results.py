@@ -111,9 +111,15 @@ class Results:
         found = self.together(variants, setting)
         return [own[0] if own else self.first(variant, setting) for variant, own in zip(variants, found, strict=True)]
 
-    def curve(self, variant: str, setting: Setting) -> list[float]:
-        """Test accuracy of the filter after every epoch, the mean over seeds; empty if there is none."""
-        return mean_curve(self.of(variant, setting))
+    def shared(self, variants: Sequence[str], setting: Setting, part: str = "cifar10") -> dict[str, list[Result]]:
+        """Those variants that have runs -> their runs of the seeds that all of these have; if none, all of each."""
+        there = [variant for variant in variants if self.of(variant, setting, part)]
+        found = self.together(there, setting, part) if there else []
+        return {variant: own or self.of(variant, setting, part) for variant, own in zip(there, found, strict=True)}
+
+    def curves(self, variants: Sequence[str], setting: Setting) -> dict[str, list[float]]:
+        """Test accuracy of the filter after every epoch, the mean over the seeds that all variants here have."""
+        return {variant: mean_curve(own) for variant, own in self.shared(variants, setting).items()}
 
 
 def mean_curve(found: Sequence[Result]) -> list[float]:
@@ -146,7 +152,9 @@ def load(folder: Path, scale: str, missing: dict[str, str] | None = None, seeds:
             result = Result(cell, told, told["name"] == cell.name)
             _readable(result)
         except (OSError, ValueError, LookupError, TypeError, AttributeError, ValidationError) as error:
-            raise InputError(f"{str(path)!r} is not the JSON of a cell: {type(error).__name__}") from error
+            raise InputError(
+                f"{str(path)!r} is not the JSON of a run: move it away, or begin in another folder"
+            ) from error
         if result.cell.scale == scale:
             found.append(result)
     return Results(SCALES[scale], found, missing or {}, seeds)

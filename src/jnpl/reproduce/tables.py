@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from jnpl.reproduce.results import Result, Results
 
+_LEGEND = "Test accuracy in percent; ± is the standard deviation over seeds, where there are several."
 _BEST = 2  # the paper prints the best two of a column bold; we do so among its methods
 
 
@@ -94,6 +95,9 @@ def markdown1(results: Results) -> str:
     """A table a data set; two lines a method: ours, and the paper's. Bold: the best two of the paper's methods."""
     parts = []
     for part, rows in table1(results).items():
+        if missing := _why(results, part, rows):
+            parts.append(f"**{_title(results, part)}**{missing}")
+            continue
         names = [f"{noise} {percent(rate)}" for noise, rate in SETTINGS]
         lines = [["method", "", *names], ["---"] * (len(names) + 2)]
         for variant, row in rows.items():
@@ -101,8 +105,8 @@ def markdown1(results: Results) -> str:
             if any(each.paper is not None for each in row):
                 lines.append(["", "paper", *("-" if each.paper is None else f"{each.paper:.2f}" for each in row)])
         text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-        parts.append(f"**{_title(results, part)}**{_why(results, part, rows)}\n\n{text}")
-    return "\n\n".join(parts) + "\n"
+        parts.append(f"**{_title(results, part)}**\n\n{text}")
+    return "\n\n".join([*parts, f"{_LEGEND} Bold: the best two of the paper's seven methods."]) + "\n"
 
 
 def _title(results: Results, part: str) -> str:
@@ -119,17 +123,24 @@ def _why(results: Results, part: str, rows: dict[str, list[Entry]]) -> str:
 
 def csv1(results: Results) -> str:
     """A line an entry."""
-    rows: list[Sequence[object]] = [("data", "method", "noise", "rate", "seeds", "mean", "spread", "paper")]
+    rows: list[Sequence[object]] = [
+        ("data", "method", "noise", "rate", "seeds", "mean", "spread", "paper", "scale", "ours")
+    ]
     for part, methods in table1(results).items():
         for variant, row in methods.items():
             for (noise, rate), each in zip(SETTINGS, row, strict=True):
-                rows.append((part, variant, noise, rate, len(each.values), *_figures(each)))
+                rows.append((part, variant, noise, rate, len(each.values), *_figures(each), *_origin(results, part)))
     return _csv(rows)
 
 
 def _figures(each: Entry) -> tuple[str, str, str]:
     mean, spread, paper = ("" if value is None else f"{value:.2f}" for value in (each.mean, each.spread, each.paper))
     return mean, spread, paper
+
+
+def _origin(results: Results, part: str) -> tuple[str, str]:
+    """The scale, and the data that stand for those of the paper."""
+    return results.scale.name, results.scale.stands_for.get(part, "")
 
 
 def _csv(rows: Sequence[Sequence[object]]) -> str:
@@ -142,6 +153,7 @@ def latex1(results: Results) -> str:
     """For booktabs and multirow, in the paper's arrangement; its numbers beneath ours, in brackets."""
     noises = r"\multicolumn{4}{c|}{\textit{Symm}} & \multicolumn{4}{c}{\textit{Asymm}} \\"
     lines = [
+        f"% Test accuracy (%), scale {results.scale.name}; in brackets the paper's. Needs booktabs and multirow.",
         r"\begin{tabular}{c|l|cccc|cccc}\toprule",
         r"\multirow{2}{*}{Data} & \multirow{2}{*}{Method} & " + noises,
         " & & " + " & ".join(percent(rate) for _, rate in SETTINGS) + r" \\",
@@ -175,9 +187,9 @@ def markdown2(results: Results) -> str:
 
 def csv2(results: Results) -> str:
     """A line a method."""
-    rows: list[Sequence[object]] = [("data", "method", "seeds", "mean", "spread", "paper")]
+    rows: list[Sequence[object]] = [("data", "method", "seeds", "mean", "spread", "paper", "scale", "ours")]
     for variant, each in table2(results).items():
-        rows.append(("clothing1m", variant, len(each.values), *_figures(each)))
+        rows.append(("clothing1m", variant, len(each.values), *_figures(each), *_origin(results, "clothing1m")))
     return _csv(rows)
 
 

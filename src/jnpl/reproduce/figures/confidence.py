@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from jnpl.reproduce.results import Results
 
-_P_Y = r"mean $p_y$ of the last ten epochs"
+_P_Y = r"mean $p_y$, up to ten epochs"
 _OWN, _OTHER = r"$p_y$", r"$p_{\overline{y}}$"
 _OTHER_MOST = r"$p_{\overline{y}_{max}}$"
 

@@ -61,9 +61,9 @@ def _gradients(axis: Any) -> None:
 
 
 def _by_n(axis: Any, results: Results) -> None:
-    drawn = False
+    curves, drawn = results.curves(tuple(PL_PLUS), SYMM60), False
     for number, (variant, name) in enumerate(PL_PLUS.items()):
-        curve = results.curve(variant, SYMM60)
+        curve = curves.get(variant)
         if curve:
             epochs = np.arange(1, len(curve) + 1)
             axis.plot(epochs, np.multiply(curve, 100), color=style.LINES[number], linewidth=0.5, alpha=0.35)
@@ -78,12 +78,13 @@ def _by_n(axis: Any, results: Results) -> None:
 
 
 def figure4(results: Results) -> Figure:
-    """Accuracy over epochs: NLNL with the borders of its stages, NL+, JNPL; thin and grey what is ours."""
+    """Accuracy over epochs: NLNL with the borders of its stages, NL+, JNPL; thin and green what is ours."""
     figure = style.new(6.4, 4.0)
     (axis,) = style.panels(figure, 1, 1)
     rows = (("nlnl", "NLNL", 0), ("nl-plus", "NL+", 1), ("jnpl", "JNPL (NL+ and PL+)", 2))
-    drawn = [(name, number, curve) for variant, name, number in rows if (curve := results.curve(variant, SYMM60))]
-    late = results.curve("nl-plus-late", SYMM60)
+    curves = results.curves((*(row[0] for row in rows), "nl-plus-late"), SYMM60)
+    drawn = [(name, number, curves[variant]) for variant, name, number in rows if variant in curves]
+    late = curves.get("nl-plus-late", [])
     if not drawn and not late:
         style.absent(axis, "Not run")
         return figure
@@ -92,7 +93,7 @@ def figure4(results: Results) -> Figure:
         axis.plot(epochs, np.multiply(curve, 100), color=color, linewidth=0.5, alpha=0.35)
         axis.plot(epochs, 100 * smooth(curve), color=color, linestyle=style.DASHES[number], linewidth=1.8, label=name)
     if late:
-        axis.plot(np.arange(1, len(late) + 1), 100 * smooth(late), color=style.MUTED, linewidth=1.0, zorder=1.5,
+        axis.plot(np.arange(1, len(late) + 1), 100 * smooth(late), color=style.LINES[3], linewidth=1.0, zorder=1.5,
                   label="NL, then NL+ (not the paper's)")  # fmt: skip
     style.tidy(axis, "epoch", "test accuracy (%)")
     axis.set_xlim(0, max(len(curve) for curve in [late, *(each[2] for each in drawn)]) * 1.01)
@@ -139,10 +140,11 @@ def _data_name(results: Results, part: str) -> str:
 
 def _precision(axis: Any, results: Results, part: str, noise: str, shown: dict[str, Any]) -> bool:
     settings: list[Setting] = [each for each in results.scale.settings if each[0] == noise]
+    shared = {each: results.shared(("nlnl", "jnpl"), each, part) for each in settings}
     lines = (("nlnl", "NLNL", style.NOISY, "s"), ("jnpl", "JNPL", style.CLEAN, "o"))
     for variant, name, color, mark in lines:
         for figure, told, dash in (("ap", "wrong labels positive", "-"), ("ap_clean", "right labels positive", "--")):
-            found = [(percent(each[1]), results.of(variant, each, part)) for each in settings]
+            found = [(percent(each[1]), shared[each].get(variant, [])) for each in settings]
             known = [(float(rate), [value for one in own if (value := one.get(figure)) is not None])
                      for rate, own in found]  # fmt: skip
             known = [(rate, values) for rate, values in known if values]

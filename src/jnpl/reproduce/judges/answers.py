@@ -17,7 +17,6 @@ Answer = tuple[Status, str]
 ACCURACY = 0.005  # differences that chance makes, and of AP
 AP = 0.005
 REACHES = 0.01  # an accuracy so far below another still reaches it
-NOTHING: Answer = ("not enough data", "There are no results.")
 NOT_ALL: Answer = ("not enough data", "Not all runs that the rule speaks of are there.")
 
 

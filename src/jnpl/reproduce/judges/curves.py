@@ -10,7 +10,7 @@ import numpy as np
 
 from jnpl.reproduce.figures.smoothing import smooth
 from jnpl.reproduce.items import SYMM60
-from jnpl.reproduce.judges.answers import ACCURACY, NOTHING, REACHES, Answer, answer, unless_even
+from jnpl.reproduce.judges.answers import ACCURACY, NOT_ALL, REACHES, Answer, answer, unless_even
 from jnpl.reproduce.results import mean_curve
 from jnpl.reproduce.variants import PL_PLUS
 
@@ -29,14 +29,14 @@ def reaches(results: Results) -> Answer:
     """NL+ alone beside NL and SelNL, after as many epochs."""
     found = results.together(("nlnl", "nl-plus"), SYMM60)
     if not all(found):
-        return NOTHING
+        return NOT_ALL
     nlnl, plus = (smooth(mean_curve(own)) for own in found)
     selnl = sum(epochs for name, epochs in found[0][0].borders() if name in ("nl", "selnl"))
     same = min(selnl, len(plus))
     theirs, ours, chance = nlnl[selnl - 1], plus[same - 1], 1 / found[1][0].classes
     told = (
         f"{_where(found[1])}: accuracy {theirs:.1%} after NL and SelNL ({selnl} epochs), {ours:.1%} after {same} of "
-        f"NL+ and {plus[-1]:.1%} at its end ({len(plus)}); chance {chance:.1%}."
+        f"NL+ and {plus[-1]:.1%} at its end ({len(plus)}), means of five epochs; chance {chance:.1%}."
     )
     return answer(bool(ours >= max(theirs - REACHES, _KNOWS * chance)), told)
 
@@ -51,15 +51,15 @@ def speeds_up(results: Results) -> Answer:
     found = results.together(("nl-plus", "jnpl"), SYMM60)
     start = _begins(found)
     if start is None:
-        return NOTHING
+        return NOT_ALL
     plus, both = (mean_curve(own) for own in found)
     target = _EARLY * float(smooth(plus)[-1])
     shown = [f"{at} epochs" if (at := epochs_to(curve, target)) is not None else "never" for curve in (plus, both)]
     means = [statistics.fmean(curve[start:]) for curve in (plus, both)]
     told = (
         f"{_where(found[0])}: mean accuracy from epoch {start + 1} on {means[0]:.1%} with NL+ and {means[1]:.1%} with "
-        f"PL+ beside it, at the end {smooth(plus)[-1]:.1%} and {smooth(both)[-1]:.1%}; {target:.1%} is reached after "
-        f"{shown[0]} and {shown[1]}."
+        f"PL+ beside it, at the end {smooth(plus)[-1]:.1%} and {smooth(both)[-1]:.1%} (means of five epochs); nine "
+        f"tenths of NL+'s end, {target:.1%}, are reached after {shown[0]} and {shown[1]}."
     )
     return unless_even([means[1] - means[0]], ACCURACY, means[1] > means[0], told)
 
@@ -86,7 +86,7 @@ def overtakes(results: Results) -> Answer:
     """Accuracy of NL+ and JNPL at the end, beside NLNL's and beside their own best."""
     found = results.together(("nlnl", "nl-plus", "jnpl"), SYMM60)
     if not all(found):
-        return NOTHING
+        return NOT_ALL
     nlnl, plus, both = (smooth(mean_curve(own)) for own in found)
     told, leads, overfits = [f"NLNL ends with {nlnl[-1]:.1%}"], [], False
     for name, curve in (("NL+", plus), ("JNPL", both)):
@@ -94,7 +94,7 @@ def overtakes(results: Results) -> Answer:
         leads.append(float(curve[-1] - nlnl[-1]))
         overfits |= bool(curve[-1] < curve.max() - _OVERFIT)
     ahead = min(leads) >= ACCURACY and not overfits
-    return unless_even(leads, ACCURACY, ahead, f"{_where(found[0])}: {', '.join(told)}.")
+    return unless_even(leads, ACCURACY, ahead, f"{_where(found[0])}, means of five epochs: {', '.join(told)}.")
 
 
 def larger_is_faster(results: Results) -> Answer:
@@ -102,7 +102,7 @@ def larger_is_faster(results: Results) -> Answer:
     found = results.together(tuple(PL_PLUS), SYMM60)
     start = _begins(found)
     if start is None:
-        return NOTHING
+        return NOT_ALL
     means = [statistics.fmean(mean_curve(own)[start:]) for own in found]
     tau = kendall(means)
     told = ", ".join(f"{name} {mean:.1%}" for name, mean in zip(PL_PLUS.values(), means, strict=True))

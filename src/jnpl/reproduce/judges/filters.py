@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jnpl.reproduce.items import ASYMM40, FIGURE2, SYMM60, nl_of
-from jnpl.reproduce.judges.answers import AP, NOT_ALL, NOTHING, REACHES, Answer, answer, parts_of, unless_even
+from jnpl.reproduce.judges.answers import AP, NOT_ALL, REACHES, Answer, answer, parts_of, unless_even
 from jnpl.reproduce.paper import STAGES, Setting, percent
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def one_stage(results: Results) -> Answer:
     """Labels on their side of 0.5 after NLNL's three stages, and after JNPL."""
     nlnl, jnpl = results.together(("nlnl", "jnpl"), SYMM60)
     if not nlnl:
-        return NOTHING
+        return NOT_ALL
     told, sided = [], {}
     for own, stages in ((nlnl, STAGES), (jnpl, {"train": "JNPL"})):
         for stage, name in stages.items():
@@ -35,7 +35,7 @@ def one_stage(results: Results) -> Answer:
             sided[name] = float(right + wrong) / 2
     figures = (
         f"symm 60, {len(nlnl)} seed{'' if len(nlnl) == 1 else 's'}, right labels above p_y = 0.5 and wrong ones below: "
-        f"after {', '.join(told)}."
+        f"after {', '.join(told)}; the mean of both is {sided['SelPL']:.1%} after SelPL, {sided['JNPL']:.1%} with JNPL."
     )
     return answer(sided["JNPL"] >= max(sided["SelPL"] - REACHES, _SIDED), figures)
 
@@ -71,7 +71,9 @@ def converges(results: Results) -> Answer:
     ahead = min(gaps) >= _APART and min(aps) >= AP
     # Both margins in one: what is below its own is below 1.
     differences = [each / _APART for each in gaps] + [each / AP for each in aps]
-    return unless_even(differences, 1.0, ahead, "; ".join(told) + ".")
+    further, higher = sum(gap >= _APART for gap in gaps), sum(ap >= AP for ap in aps)
+    shown = f"Further apart in {further} of {len(gaps)}, a higher AP in {higher}."
+    return unless_even(differences, 1.0, ahead, f"{'; '.join(told)}. {shown}")
 
 
 def _gaps(results: Results, figure: str, part: str) -> dict[Setting, float] | None:
@@ -132,7 +134,7 @@ def cats_part(results: Results) -> Answer:
     facts = [nlnl[0].stage("nl"), nlnl[0].stage("selnl"), plus[0].stage()] if nlnl else []
     cats = [each["cat"] for each in facts if each.get("cat") and each["cat"]["auc"] is not None]
     if len(cats) < 3:
-        return NOTHING
+        return NOT_ALL
     nl, selnl, ours = (each["auc"] for each in cats)
     apart = [_apart(each) for each in cats]
     told = (

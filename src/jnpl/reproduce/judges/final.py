@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import TYPE_CHECKING
 
-from jnpl.reproduce.judges.answers import ACCURACY, NOT_ALL, NOTHING, REACHES, Answer, answer, parts_of, unless_even
+from jnpl.reproduce.judges.answers import ACCURACY, NOT_ALL, REACHES, Answer, answer, parts_of, unless_even
 from jnpl.reproduce.paper import METHODS, TABLE1, TABLE2, Setting, percent
 
 if TYPE_CHECKING:
@@ -70,6 +70,6 @@ def clothing(results: Results) -> Answer:
     known = [value for each in results.of("jnpl", None, "clothing1m", classify=True)
              if (value := each.get("test_accuracy")) is not None]  # fmt: skip
     if not known:
-        return ("not enough data", results.missing.get("clothing1m", NOTHING[1]))
+        return ("not enough data", results.missing.get("clothing1m", NOT_ALL[1]))
     ours, paper = 100 * statistics.fmean(known), TABLE2["jnpl"][1]
     return answer(ours >= paper - 100 * REACHES, f"accuracy {ours:.2f} %, in the paper {paper:.2f} %.")
