@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -90,6 +92,16 @@ def test_time_is_told_for_the_figures_and_for_the_table(script, made):
     assert "3 runs of one thread took 7.0 CPU hours, 3.5 of two cores" in told
     assert "for the figures alone it would be 1.5 " in told
     assert "for Table 1 alone 2.5." in told
+
+
+def test_elsewhere_is_the_mean_of_the_committed_runs(script, tmp_path):
+    assert script.elsewhere().count(" / ") == 1 + 3 * 4
+    runs = (("jnpl-paper", 0.9), ("jnpl-paper", 0.8), ("nlnl", 0.5))
+    every = product(script.ELSEWHERE, ("symm", "asymm"), (0.2, 0.4), runs)
+    for number, (data, noise, rate, (row, ap)) in enumerate(every):
+        told = {"cell": {"row": row, "data": data, "noise": noise, "rate": rate}, "results": {"ap": ap}}
+        (tmp_path / f"{number}.json").write_text(json.dumps(told))
+    assert "| wine (3) | 0.850 / 0.500 | 0.850 / 0.500 | 0.850 / 0.500 | 0.850 / 0.500 |" in script.elsewhere(tmp_path)
 
 
 def test_why_nl_plus_does_badly_is_a_table_of_what_was_run(script, made, tmp_path):
