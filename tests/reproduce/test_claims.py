@@ -197,7 +197,8 @@ def both_filters(made, lead, data="cifar10"):
     [
         (lambda number: (0.02 * (number + 1), 0.02 * (number + 1)), "agrees", "agrees"),
         (lambda number: (0.05 - 0.01 * number, 0.05), "agrees", "disagrees"),
-        (lambda number: (-0.08 + 0.02 * number, 0.02 * (number + 1)), "disagrees", "agrees"),
+        (lambda number: (-0.08 + 0.02 * number, 0.02 * (number + 1)), "disagrees", "disagrees"),  # it has no lead
+        (lambda number: (-0.02 + 0.01 * number**2, 0.02 * number), "disagrees", "agrees"),
         (lambda number: (-0.1, -0.1), "disagrees", "no difference"),
         (lambda number: (-0.1 - 0.02 * number, -0.1), "disagrees", "disagrees"),
         (lambda number: (0.001 * number, 0.001), "no difference", "no difference"),
@@ -255,7 +256,8 @@ def whole_table(made, accuracy):
     [
         (lambda number: 0.5 + 0.01 * (number + 1), "agrees", "agrees"),
         (lambda number: 0.55 - 0.01 * number, "agrees", "disagrees"),
-        (lambda number: 0.3 + 0.01 * number, "disagrees", "agrees"),
+        (lambda number: 0.3 + 0.01 * number, "disagrees", "disagrees"),  # it grows, and is none
+        (lambda number: 0.49 + 0.01 * number, "disagrees", "agrees"),
     ],
 )
 def test_table_1(made, ours, best, grows):

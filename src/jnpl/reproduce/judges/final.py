@@ -47,7 +47,7 @@ def _accuracies(results: Results, setting: Setting, part: str) -> dict[str, floa
 
 def table_lead_grows(results: Results) -> Answer:
     """JNPL's accuracy less that of the best other method, at the lowest and the highest rate."""
-    told, growth = [], []
+    told, growth, ends = [], [], []
     for part, where in parts_of(results).items():
         for noise in ("symm", "asymm"):
             leads = {}
@@ -60,9 +60,10 @@ def table_lead_grows(results: Results) -> Answer:
                 return ("not enough data", "Two rates of each noise are needed.")
             rates = list(leads)
             growth.append((leads[rates[-1]] - leads[rates[0]]) / 100)
+            ends.append(leads[rates[-1]])
             told.append(f"{where}{noise}: " + ", ".join(f"{percent(rate)} % {leads[rate]:+.1f}" for rate in rates))
     figures = "points over the best other method, " + "; ".join(told) + "."
-    return unless_even(growth, ACCURACY, min(growth) >= ACCURACY, figures)
+    return unless_even(growth, ACCURACY, min(growth) >= ACCURACY and min(ends) > 0, figures)
 
 
 def clothing(results: Results) -> Answer:
