@@ -19,7 +19,7 @@ from jnpl.reproduce.captions import caption, used
 from jnpl.reproduce.claims import verdicts
 from jnpl.reproduce.cost import TERA, gpu_hours
 from jnpl.reproduce.data import how_to_get
-from jnpl.reproduce.items import FIGURE2, FIGURES, GROUPS, ITEMS, SYMM60, names_of, plan
+from jnpl.reproduce.items import ASYMM40, FIGURE2, FIGURES, GROUPS, ITEMS, SYMM60, names_of, plan
 from jnpl.reproduce.paper import percent
 from jnpl.reproduce.results import load
 from jnpl.reproduce.scales import SCALES
@@ -66,10 +66,13 @@ def page(results: Results) -> str:
 
 def why(results: Results) -> str:
     """NL, NL+, and NL that becomes NL+, by the first seed of each."""
-    head = ["", *(f"symm {percent(rate)}" for _, rate in FIGURE2)]
+    head = ["", *(f"symm {percent(rate)}" for _, rate in FIGURE2), "asymm 40, labelled cat"]
     lines = [head, ["---"] * len(head)]
     for variant, name in WHY.items():
-        lines.append([name, *(_short(results.first(variant, setting)) for setting in FIGURE2)])
+        cats = _cats(
+            *((results.first("nlnl", ASYMM40), "nl") if variant == "nl" else (results.first(variant, ASYMM40), None))
+        )
+        lines.append([name, *(_short(results.first(variant, setting)) for setting in FIGURE2), cats])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
@@ -117,6 +120,13 @@ def _short(found: Result | None) -> str:
     facts = found.stage()
     right, wrong = (facts[name]["mean"] for name in ("clean", "noisy"))
     return f"AP {facts['ap']:.3f}, accuracy {facts['test_accuracy']:.3f}, p_y {right:.2f} / {wrong:.2f}"
+
+
+def _cats(found: Result | None, stage: str | None) -> str:
+    if found is None:
+        return "not run"
+    cat = found.stage(stage)["cat"]
+    return f"AUC {cat['auc']:.2f}, p_y {cat['clean']['mean']:.2f} / {cat['noisy']['mean']:.2f}"
 
 
 @cache

@@ -105,11 +105,12 @@ def test_elsewhere_is_the_mean_of_the_committed_runs(script, tmp_path):
 
 
 def test_why_nl_plus_does_badly_is_a_table_of_what_was_run(script, made, tmp_path):
-    assert script.why(script.results_of(tmp_path)).count("not run") == 3 * 3
+    assert script.why(script.results_of(tmp_path)).count("not run") == 3 * 4
     made.cell("nl", rate=0.2, accuracy=0.41, stages={"train": made.facts(ap=0.5, right=0.6, wrong=0.1)})
     made.cell("nl-plus-late", rate=0.6, accuracy=0.3, stages={"train": made.facts(ap=0.75, right=0.7, wrong=0.2)})
+    made.cell("nl-plus", "asymm", 0.4)
     lines = script.why(script.results_of(made.folder)).splitlines()
-    assert lines[0] == "|  | symm 20 | symm 40 | symm 60 |"
-    assert lines[2] == "| NL | AP 0.500, accuracy 0.410, p_y 0.60 / 0.10 | not run | not run |"
-    assert lines[3] == "| NL+ | not run | not run | not run |"
-    assert lines[4].endswith("| not run | not run | AP 0.750, accuracy 0.300, p_y 0.70 / 0.20 |")
+    assert lines[0] == "|  | symm 20 | symm 40 | symm 60 | asymm 40, labelled cat |"
+    assert lines[2] == "| NL | AP 0.500, accuracy 0.410, p_y 0.60 / 0.10 | not run | not run | not run |"
+    assert lines[3] == "| NL+ | not run | not run | not run | AUC 0.75, p_y 0.70 / 0.20 |"
+    assert lines[4].endswith("| not run | not run | AP 0.750, accuracy 0.300, p_y 0.70 / 0.20 | not run |")

@@ -112,8 +112,11 @@ def _notes(results: Results, item: str, own: Sequence[Result]) -> list[str]:
     if item == "fig1":
         return ["The paper does not say the rate: 60 % is our choice."]
     if item == "fig2":
-        more = "Three more runs, NL that becomes NL+, go with it and are in no picture of it."
-        return [points, *([] if is_paper else [more]), *_budget(results, own)]
+        return [
+            points,
+            *([] if is_paper else ["Three more runs, NL that becomes NL+, go with it and are in no picture of it."]),
+            *_budget(results, own),
+        ]
     if item in ("fig3", "fig4"):
         few = results.scale.curve_images
         told = ["The paper does not say the rate of (d): 60 % is our choice."] if item == "fig3" else []
@@ -124,7 +127,12 @@ def _notes(results: Results, item: str, own: Sequence[Result]) -> list[str]:
     if item == "fig5" and len({each.cell.seed for each in own}) > 1:
         return ["Where a setting has several seeds, a point is their mean and a line goes from least to most."]
     if item == "fig6":
-        return [points, "SelNL has no gradient below p_y = 1/10: it does not learn from those samples."]
+        selnl = "SelNL has no gradient below p_y = 1/10: it does not learn from those samples."
+        return [
+            points,
+            selnl,
+            *([] if is_paper else ["One more run, NL that becomes NL+, goes with it and is in no picture of it."]),
+        ]
     return []
 
 

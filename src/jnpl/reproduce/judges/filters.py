@@ -138,11 +138,11 @@ def cats_part(results: Results) -> Answer:
     if len(cats) < 3:
         return NOT_ALL
     nl, selnl, ours = (each["auc"] for each in cats)
-    apart = [_apart(each) for each in cats]
+    apart, right = [_apart(each) for each in cats], [each["clean"]["mean"] for each in cats]
     told = (
         f"asymm 40, labelled cat: a wrong label lies below a right one with probability {nl:.2f} (NL), {selnl:.2f} "
-        f"(SelNL), {ours:.2f} (NL+); mean p_y of right less that of wrong ones {apart[0]:+.2f}, {apart[1]:+.2f}, "
-        f"{apart[2]:+.2f}."
+        f"(SelNL), {ours:.2f} (NL+); mean p_y of right ones {right[0]:.2f}, {right[1]:.2f}, {right[2]:.2f}, less that "
+        f"of wrong ones {apart[0]:+.2f}, {apart[1]:+.2f}, {apart[2]:+.2f}."
     )
     parts = ours >= max(selnl + _PARTS_BY, _PARTED) and apart[2] > apart[1]
     return answer(parts and selnl < nl + _PARTS_BY, told)
