@@ -327,7 +327,7 @@ def test_in_a_verdict_a_run_without_a_classifier_counts_as_chance(made):
     text = tables.markdown1(results)
     assert "55.0 ± 7.1 (1 without)" in text
     assert "no classifier" in text
-    assert "best in 0 of 8 settings" in told.figures  # 60, 50 and chance: not ahead of 54
+    assert "Best in 0 of 8 settings" in told.figures  # 60, 50 and chance: not ahead of 54
     assert "symm 40: NLNL 54.0, JNPL 40.0" in told.figures
     assert "symm 80: CE 50.0, JNPL 50.0" in told.figures
     leads = verdict(made, "table-lead").figures

@@ -26,7 +26,7 @@ def best_of_table(results: Results) -> Answer:
                 f"{where}{setting[0]} {percent(setting[1])}: {METHODS[first]} {means[first]:.1f}, JNPL "
                 f"{means['jnpl']:.1f}"
             )
-    return answer(2 * won > len(told), f"best in {won} of {len(told)} settings ({'; '.join(told)}).")
+    return answer(2 * won > len(told), f"Best in {won} of {len(told)} settings ({'; '.join(told)}).")
 
 
 def _accuracies(results: Results, setting: Setting, part: str) -> dict[str, float] | None:
@@ -62,7 +62,7 @@ def table_lead_grows(results: Results) -> Answer:
             growth.append((leads[rates[-1]] - leads[rates[0]]) / 100)
             ends.append(leads[rates[-1]])
             told.append(f"{where}{noise}: " + ", ".join(f"{percent(rate)} % {leads[rate]:+.1f}" for rate in rates))
-    figures = "points over the best other method, " + "; ".join(told) + "."
+    figures = "Points over the best other method, " + "; ".join(told) + "."
     return unless_even(growth, ACCURACY, min(growth) >= ACCURACY and min(ends) > 0, figures)
 
 
