@@ -13,7 +13,8 @@ import pytest
 from PIL import Image
 
 from jnpl.reproduce import draw
-from jnpl.reproduce.items import FIGURES, ITEMS
+from jnpl.reproduce.items import FIGURES, ITEMS, names_of, plan
+from jnpl.reproduce.scales import SCALES
 
 ROOT = Path(__file__).parents[2]
 
@@ -56,6 +57,12 @@ def test_committed_results_are_small_and_current(script):
     assert strange(script, script.RESULTS) == []
 
 
+def test_the_committed_results_are_whole(script):
+    """All figures and the half of Table 1 that is CIFAR-10, with the seeds that the scale has for each."""
+    wanted = plan(names_of("all"), SCALES[script.SCALE], None, ["cifar10"])
+    assert {path.stem for path in script.RESULTS.glob("*.json")} == {cell.name for cell in wanted}
+
+
 def test_no_other_results_could_be_committed(script, made):
     made.cell("nlnl")
     made.cell("jnpl", classify=True)
@@ -92,6 +99,13 @@ def test_time_is_told_for_the_figures_and_for_the_table(script, made):
     assert "3 runs of one thread took 7.0 CPU hours, 3.5 of two cores" in told
     assert "for the figures alone it would be 1.5 " in told
     assert "for Table 1 alone 2.5." in told
+
+
+def test_the_scale_keeps_to_its_time(script):
+    """By the committed runs: the figures within an hour of two cores, Table 1's half within four."""
+    results = script.results_of()
+    assert 0 < script.figures_hours(results) < 1
+    assert 0 < script.table_hours(results) < 4
 
 
 def test_elsewhere_is_the_mean_of_the_committed_runs(script, tmp_path):
