@@ -21,7 +21,7 @@ from jnpl.reproduce.cost import TERA, gpu_hours
 from jnpl.reproduce.data import how_to_get
 from jnpl.reproduce.items import ASYMM40, FIGURE2, FIGURES, GROUPS, ITEMS, SYMM60, names_of, plan
 from jnpl.reproduce.paper import percent
-from jnpl.reproduce.results import load
+from jnpl.reproduce.results import load, mean_curve
 from jnpl.reproduce.scales import SCALES
 from jnpl.reproduce.variants import SMALL
 
@@ -52,7 +52,7 @@ def page(results: Results) -> str:
     """The text of docs/reproduction.md."""
     parts: dict[str, object] = {
         **paper_hours(), "scale": results.scale.what, "verdicts": verdict_table(results), "time": time_told(results),
-        "why": why(results), "elsewhere": elsewhere(), "nl_epochs": SMALL.filter_epochs,
+        "why": why(results), "elsewhere": elsewhere(), "later": later(results), "nl_epochs": SMALL.filter_epochs,
         "stage_epochs": SMALL.filter_epochs // 3, "classify_epochs": SMALL.classify_epochs,
     }  # fmt: skip
     for item in ITEMS:
@@ -74,6 +74,16 @@ def why(results: Results) -> str:
         )
         lines.append([name, *(_short(results.first(variant, setting)) for setting in FIGURE2), cats])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def later(results: Results) -> str:
+    """What PL+ adds to NL that has become NL+."""
+    found = results.together(("nl-plus-late", "jnpl-late"), SYMM60)
+    if not all(found):
+        return "(not run)"
+    start = found[1][0].pl_begins()
+    without, beside = (statistics.fmean(mean_curve(own)[start:]) for own in found)
+    return f"from epoch {start + 1} on {beside:.1%} with it and {without:.1%} without (symm 60, {len(found[0])} seeds)"
 
 
 def elsewhere(folder: Path = BREADTH) -> str:

@@ -118,6 +118,15 @@ def test_elsewhere_is_the_mean_of_the_committed_runs(script, tmp_path):
     assert "| wine (3) | 0.850 / 0.500 | 0.850 / 0.500 | 0.850 / 0.500 | 0.850 / 0.500 |" in script.elsewhere(tmp_path)
 
 
+def test_what_pl_plus_adds_later_is_told_of_common_seeds(script, made):
+    assert script.later(script.results_of(made.folder)) == "(not run)"
+    made.cell("nl-plus-late", curve=[0.9] * 23 + [0.3] * 22)
+    made.cell("nl-plus-late", seed=2, curve=[0.9] * 45)
+    made.cell("jnpl-late", curve=[0.9] * 23 + [0.4] * 22)
+    told = script.later(script.results_of(made.folder))
+    assert told == "from epoch 24 on 40.0% with it and 30.0% without (symm 60, 1 seeds)"
+
+
 def test_why_nl_plus_does_badly_is_a_table_of_what_was_run(script, made, tmp_path):
     assert script.why(script.results_of(tmp_path)).count("not run") == 3 * 4
     made.cell("nl", rate=0.2, accuracy=0.41, stages={"train": made.facts(ap=0.5, right=0.6, wrong=0.1)})

@@ -80,7 +80,9 @@ def test_a_cell_says_what_it_was_made_from(tmp_path):
     assert len(run.as_json(told)) < 60_000
 
 
-@pytest.mark.parametrize("variant", sorted({*METHODS_OF_TABLE_1, "nl", "nl-plus", "nl-plus-late", *PL_PLUS}))
+@pytest.mark.parametrize(
+    "variant", sorted({*METHODS_OF_TABLE_1, "nl", "nl-plus", "nl-plus-late", "jnpl-late", *PL_PLUS})
+)
 def test_every_variant_trains(tmp_path, monkeypatch, variant):
     few = variants.TINY._replace(filter_epochs=6, classify_epochs=2, fast_epochs=2)
     monkeypatch.setattr(variants, "TINY", few)

@@ -123,7 +123,8 @@ def _notes(results: Results, item: str, own: Sequence[Result]) -> list[str]:
         told.append("Thin lines are of each epoch, thick ones means of it and up to four before it.")
         told += [] if few is None else [f"Curves are of the first {few:,} test images."]
         weak = "PL+ begins after a third of the epochs and weighs a ninth of the paper's proportion."
-        return told if is_paper else [*told, weak]
+        beside = ["Three more runs, NL that becomes NL+ with PL+, go with it and are in no picture of it."]
+        return told if is_paper else [*told, weak, *(beside if item == "fig4" else [])]
     if item == "fig5" and len({each.cell.seed for each in own}) > 1:
         return ["Where a setting has several seeds, a point is their mean and a line goes from least to most."]
     if item == "fig6":

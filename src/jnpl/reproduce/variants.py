@@ -24,6 +24,7 @@ VARIANTS = {
     "nl-plus": Variant("jnpl", {"pl_weight": 0.0}),  # NL+ alone
     # Not the paper's: NL for a third of the epochs, NL+ from half of them on, to show why NL+ does badly in short runs.
     "nl-plus-late": Variant("jnpl", {"pl_weight": 0.0, "gamma_rise": [1 / 3, 1 / 2]}),
+    "jnpl-late": Variant("jnpl", {"gamma_rise": [1 / 3, 1 / 2], "pl_start": 1 / 2}),  # the same, and PL+ from then on
     "jnpl-ce": Variant("jnpl", {"n": -1}),  # cross-entropy in place of PL+
     "jnpl-n0": Variant("jnpl", {"n": 0}),
     "jnpl-n1": Variant("jnpl", {"n": 1}),
