@@ -114,7 +114,7 @@ def _notes(results: Results, item: str, own: Sequence[Result]) -> list[str]:
     if item == "fig2":
         return [
             points,
-            *([] if is_paper else ["Three more runs, NL that becomes NL+, go with it and are in no picture of it."]),
+            *([] if is_paper else ["Runs of NL that becomes NL+ go with it and are in no picture of it."]),
             *_budget(results, own),
         ]
     if item in ("fig3", "fig4"):
@@ -123,7 +123,7 @@ def _notes(results: Results, item: str, own: Sequence[Result]) -> list[str]:
         told.append("Thin lines are of each epoch, thick ones means of it and up to four before it.")
         told += [] if few is None else [f"Curves are of the first {few:,} test images."]
         weak = "PL+ begins after a third of the epochs and weighs a ninth of the paper's proportion."
-        beside = ["Three more runs, NL that becomes NL+ with PL+, go with it and are in no picture of it."]
+        beside = ["Runs of NL that becomes NL+, with PL+, go with it and are in no picture of it."]
         return told if is_paper else [*told, weak, *(beside if item == "fig4" else [])]
     if item == "fig5" and len({each.cell.seed for each in own}) > 1:
         return ["Where a setting has several seeds, a point is their mean and a line goes from least to most."]
@@ -132,7 +132,7 @@ def _notes(results: Results, item: str, own: Sequence[Result]) -> list[str]:
         return [
             points,
             selnl,
-            *([] if is_paper else ["One more run, NL that becomes NL+, goes with it and is in no picture of it."]),
+            *([] if is_paper else ["A run of NL that becomes NL+ goes with it and is in no picture of it."]),
         ]
     return []
 
