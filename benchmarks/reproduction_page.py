@@ -20,6 +20,7 @@ from jnpl.reproduce.claims import verdicts
 from jnpl.reproduce.cost import TERA, gpu_hours
 from jnpl.reproduce.data import how_to_get
 from jnpl.reproduce.items import ASYMM40, FIGURE2, FIGURES, GROUPS, ITEMS, SYMM60, names_of, plan
+from jnpl.reproduce.judges.filters import sides
 from jnpl.reproduce.paper import percent
 from jnpl.reproduce.results import load, mean_curve
 from jnpl.reproduce.scales import SCALES
@@ -52,8 +53,9 @@ def page(results: Results) -> str:
     """The text of docs/reproduction.md."""
     parts: dict[str, object] = {
         **paper_hours(), "scale": results.scale.what, "verdicts": verdict_table(results), "time": time_told(results),
-        "why": why(results), "elsewhere": elsewhere(), "later": later(results), "nl_epochs": SMALL.filter_epochs,
-        "stage_epochs": SMALL.filter_epochs // 3, "classify_epochs": SMALL.classify_epochs,
+        "first_sided": first_sided(results), "why": why(results), "later": later(results), "elsewhere": elsewhere(),
+        "nl_epochs": SMALL.filter_epochs, "stage_epochs": SMALL.filter_epochs // 3,
+        "classify_epochs": SMALL.classify_epochs,
     }  # fmt: skip
     for item in ITEMS:
         told = caption(results, item)
@@ -73,7 +75,13 @@ def why(results: Results) -> str:
             *((results.first("nlnl", ASYMM40), "nl") if variant == "nl" else (results.first(variant, ASYMM40), None))
         )
         lines.append([name, *(_short(results.first(variant, setting)) for setting in FIGURE2), cats])
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return tables.as_markdown(lines)
+
+
+def first_sided(results: Results) -> str:
+    """What Figure 1's rule would have judged of JNPL's first seed alone."""
+    found = results.first("jnpl", SYMM60)
+    return "(not run)" if found is None else f"{sum(sides(found.stage())) / 2:.1%}"
 
 
 def later(results: Results) -> str:
@@ -98,7 +106,7 @@ def elsewhere(folder: Path = BREADTH) -> str:
     for data, name in ELSEWHERE.items():
         both = ([known[row, data, setting] for row in ("jnpl-paper", "nlnl")] for setting in settings)
         lines.append([name, *(" / ".join(f"{statistics.fmean(own):.3f}" for own in pair) for pair in both)])
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return tables.as_markdown(lines)
 
 
 def draw_why(results: Results, out: Path) -> Path:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from jnpl.reproduce.paper import DATA_NAMES, METHODS, SETTINGS, TABLE1, TABLE2, percent, printed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from jnpl.reproduce.results import Result, Results
 
@@ -91,6 +91,15 @@ def _marked(rows: Mapping[str, Sequence[Entry]], variant: str, mark: str, *text:
     return [mark.replace("TEXT", each) if variant in bold(rows, column) else each for column, each in enumerate(told)]
 
 
+def as_markdown(rows: Iterable[Sequence[str]]) -> str:
+    """Rows of a table, the second of them of dashes.
+
+    >>> as_markdown([["a", "b"], ["---", "---"]])
+    '| a | b |\\n| --- | --- |'
+    """
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
 def markdown1(results: Results) -> str:
     """A table a data set; two lines a method: ours, and the paper's. Bold: the best two of the paper's methods."""
     parts = []
@@ -104,8 +113,7 @@ def markdown1(results: Results) -> str:
             lines.append([METHODS[variant], "ours", *_marked(rows, variant, "**TEXT**")])
             if any(each.paper is not None for each in row):
                 lines.append(["", "paper", *("-" if each.paper is None else f"{each.paper:.2f}" for each in row)])
-        text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-        parts.append(f"**{_title(results, part)}**\n\n{text}")
+        parts.append(f"**{_title(results, part)}**\n\n{as_markdown(lines)}")
     return "\n\n".join([*parts, f"{_LEGEND} Bold: the best two of the paper's seven methods."]) + "\n"
 
 
@@ -179,7 +187,7 @@ def markdown2(results: Results) -> str:
     rows = table2(results)
     lines = [["method", "paper", "ours"], ["---"] * 3]
     lines += [[TABLE2[variant][0], f"{each.paper:.2f}", each.text()] for variant, each in rows.items()]
-    text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    text = as_markdown(lines)
     if any(each.values for each in rows.values()):
         return text + "\n"
     return f"{text}\n\nNot run: {results.missing.get('clothing1m', 'there are no results')}.\n"

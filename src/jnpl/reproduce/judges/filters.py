@@ -30,7 +30,7 @@ def one_stage(results: Results) -> Answer:
     told, sided = [], {}
     for own, stages in ((nlnl, STAGES), (jnpl, {"train": "JNPL"})):
         for stage, name in stages.items():
-            right, wrong = np.mean([_sides(each.stage(stage)) for each in own], axis=0)
+            right, wrong = np.mean([sides(each.stage(stage)) for each in own], axis=0)
             told.append(f"{name} {right:.0%} and {wrong:.0%}")
             sided[name] = float(right + wrong) / 2
     figures = (
@@ -40,7 +40,7 @@ def one_stage(results: Results) -> Answer:
     return answer(sided["JNPL"] >= max(sided["SelPL"] - REACHES, _SIDED), figures)
 
 
-def _sides(facts: dict[str, Any]) -> tuple[float, float]:
+def sides(facts: dict[str, Any]) -> tuple[float, float]:
     """Shares of right labels above 0.5 and of wrong ones below."""
     right, wrong = (np.array(facts[name]["histogram"]) for name in ("clean", "noisy"))
     half = len(right) // 2
