@@ -64,10 +64,15 @@ VARIANTS: dict[str, dict[str, Any]] = {
 def recipe_of(name: str) -> Recipe:
     """A method's settings as a recipe."""
     own = VARIANTS.get(name) or SETTINGS.get(name, {})
-    return parse_recipe({
-        "model": "mlp", "train": own.get("train", PLAN), "stages": own.get("stages", {}),
-        "method": {"name": name, **own.get("method", {})}, "engine": {"accelerator": "cpu", "workers": 0},
-    })  # fmt: skip
+    return parse_recipe(
+        {
+            "model": "mlp",
+            "train": own.get("train", PLAN),
+            "stages": own.get("stages", {}),
+            "method": {"name": name, **own.get("method", {})},
+            "engine": {"accelerator": "cpu", "workers": 0},
+        }
+    )
 
 
 def run(name: str, seed: int, folder: Path) -> dict[str, Any]:
@@ -75,8 +80,9 @@ def run(name: str, seed: int, folder: Path) -> dict[str, Any]:
     torch.set_num_threads(1)
     source = open_source("digits")
     source = replace(source, labels=noise.symmetric(source.labels, RATE, 10, seed=seed))
-    told = find(source, recipe_of(name), folder, seed=seed, every=Every(), strict=False, report=Reporter(),
-                classify=True)  # fmt: skip
+    told = find(
+        source, recipe_of(name), folder, seed=seed, every=Every(), strict=False, report=Reporter(), classify=True
+    )
     if told is None:
         raise RuntimeError("one process tells its results")
     return told

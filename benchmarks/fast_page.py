@@ -73,8 +73,14 @@ def _is_scattered(cell: Cell) -> bool:
 def goals(every: Mapping[str, Sequence[Result]]) -> str:
     """What was asked for beside what was reached, means over the seeds that all rows have."""
     stands = _stands(every["decisive"])
-    head = ["setting", f"AP over the best of {', '.join(ASKED)}", "AP over the best of all", "AP over ce's best epoch",
-            "last epoch under fast's own best", "accuracy over the best rival"]  # fmt: skip
+    head = [
+        "setting",
+        f"AP over the best of {', '.join(ASKED)}",
+        "AP over the best of all",
+        "AP over ce's best epoch",
+        "last epoch under fast's own best",
+        "accuracy over the best rival",
+    ]
     return f"""### What was asked, and what was reached
 
 {_lines(["asked", "reached", "met"], verdicts(every))}
@@ -85,9 +91,13 @@ def goals(every: Mapping[str, Sequence[Result]]) -> str:
 def verdicts(every: Mapping[str, Sequence[Result]]) -> list[list[str]]:
     """Asked, reached, and whether that is enough."""
     decisive = every["decisive"]
-    told = [*_standing(_stands(decisive)), _closed(decisive, CE, CLEAN),
-            _closed(decisive, "ce-augmented", "ce-clean-augmented"), *_spent(every["cost"]),
-            _order(decisive, every["full"])]  # fmt: skip
+    told = [
+        *_standing(_stands(decisive)),
+        _closed(decisive, CE, CLEAN),
+        _closed(decisive, "ce-augmented", "ce-clean-augmented"),
+        *_spent(every["cost"]),
+        _order(decisive, every["full"]),
+    ]
     return [verdict.line() for verdict in told]
 
 
@@ -117,23 +127,41 @@ def _standing(stands: Sequence[Stand]) -> list[Verdict]:
     below, above = min(stand.oracle for stand in stands), sum(stand.oracle > 0 for stand in stands)
     lost, worst = max(stands, key=lambda stand: stand.lost), max(stands, key=lambda stand: stand.worst)
     told = [
-        Verdict(f"AP above {', '.join(ASKED)} in every setting", f"the least lead is {ap.ap} in {ap.setting}",
-                ap.ap.lead > 0, partial),
-        Verdict("AP at most 0.005 below ce's best epoch, an oracle, in any, above it in most",
-                f"the worst is {below:+.3f}; above it in {above} of {len(stands)}",
-                below >= -LEEWAY and above > len(stands) / 2, partial),
-        Verdict("AP at the last epoch within 0.01 of the run's own best, mean over seeds",
-                f"{lost.lost:.3f} at most, in {lost.setting}; in a single run {worst.worst:.3f}, in {worst.setting}",
-                lost.lost <= STEADY, partial),
-        Verdict("accuracy above every rival in every setting",
-                f"the least lead is {accuracy.accuracy} in {accuracy.setting}", accuracy.accuracy.lead > 0, partial),
-    ]  # fmt: skip
+        Verdict(
+            f"AP above {', '.join(ASKED)} in every setting",
+            f"the least lead is {ap.ap} in {ap.setting}",
+            ap.ap.lead > 0,
+            partial,
+        ),
+        Verdict(
+            "AP at most 0.005 below ce's best epoch, an oracle, in any, above it in most",
+            f"the worst is {below:+.3f}; above it in {above} of {len(stands)}",
+            below >= -LEEWAY and above > len(stands) / 2,
+            partial,
+        ),
+        Verdict(
+            "AP at the last epoch within 0.01 of the run's own best, mean over seeds",
+            f"{lost.lost:.3f} at most, in {lost.setting}; in a single run {worst.worst:.3f}, in {worst.setting}",
+            lost.lost <= STEADY,
+            partial,
+        ),
+        Verdict(
+            "accuracy above every rival in every setting",
+            f"the least lead is {accuracy.accuracy} in {accuracy.setting}",
+            accuracy.accuracy.lead > 0,
+            partial,
+        ),
+    ]
     return told + [
-        Verdict(f"{HARDEST}: AP and accuracy above every rival", f"AP {stand.best}, accuracy {stand.accuracy}",
-                min(stand.best.lead, stand.accuracy.lead) > 0, _few(stand.seeds))
+        Verdict(
+            f"{HARDEST}: AP and accuracy above every rival",
+            f"AP {stand.best}, accuracy {stand.accuracy}",
+            min(stand.best.lead, stand.accuracy.lead) > 0,
+            _few(stand.seeds),
+        )
         for stand in stands
         if stand.setting.endswith(HARDEST)
-    ]  # fmt: skip
+    ]
 
 
 def _few(seeds: int) -> str:
@@ -274,10 +302,21 @@ def _stand(
         row: max(right for right in rights if right is not None) for row, rights in both.items() if any(rights)
     }
     asked = {row: theirs for row, theirs in ranked.items() if row in ASKED} or ranked
-    lost = [(each.get("ap_peak") or 0.0) - (each.get("ap") or 0.0) for each in own
-            if each.cell.row == ours and each.cell.seed in seeds]  # fmt: skip
-    return Stand(own[0].setting, len(seeds), _lead(ap, asked), _lead(ap, ranked), ap - oracle, peak - ap,
-                 _lead(accuracy, classified), max(lost))  # fmt: skip
+    lost = [
+        (each.get("ap_peak") or 0.0) - (each.get("ap") or 0.0)
+        for each in own
+        if each.cell.row == ours and each.cell.seed in seeds
+    ]
+    return Stand(
+        own[0].setting,
+        len(seeds),
+        _lead(ap, asked),
+        _lead(ap, ranked),
+        ap - oracle,
+        peak - ap,
+        _lead(accuracy, classified),
+        max(lost),
+    )
 
 
 def _lead(ours: float, rivals: Mapping[str, float]) -> Lead:
@@ -316,11 +355,14 @@ def _spent(cost: Sequence[Result]) -> list[Verdict]:
         return [Verdict(asked, NOT_RUN, False, NOT_RUN) for asked in (quarter, once)]
     more = fast / SHARE  # with as many epochs as the others
     return [
-        Verdict(quarter, f"{fast / folds:.3f} (27 epochs, as in the table; with 30 it would be {more / folds:.3f})",
-                fast / folds <= FOLDED, _few(len(seeds))),
-        Verdict(once, f"{more / ce:.2f} (and {fast / ce:.2f} with its 27 epochs)", more / ce <= ONCE,
-                _few(len(seeds))),
-    ]  # fmt: skip
+        Verdict(
+            quarter,
+            f"{fast / folds:.3f} (27 epochs, as in the table; with 30 it would be {more / folds:.3f})",
+            fast / folds <= FOLDED,
+            _few(len(seeds)),
+        ),
+        Verdict(once, f"{more / ce:.2f} (and {fast / ce:.2f} with its 27 epochs)", more / ce <= ONCE, _few(len(seeds))),
+    ]
 
 
 def _order(decisive: Sequence[Result], full: Sequence[Result]) -> Verdict:

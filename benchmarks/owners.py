@@ -56,12 +56,15 @@ def folder(args: argparse.Namespace) -> dict[str, Any]:
         _write(here / "test", values_of(test), names[test.labels])
         plan = ["--test", here / "test", "--seed", SEED, *args.changes]
         told = {
-            "images": len(images), "rate": RATE, "test_images": TESTED, "epochs": args.epochs,
+            "images": len(images),
+            "rate": RATE,
+            "test_images": TESTED,
+            "epochs": args.epochs,
             "torch": torch.__version__,
             "find": _scored(here, "run", truth, "find", "photos", *plan),
             "train": _scored(here, "run", truth, "train", "photos", *plan),  # goes on from what was found
             "ce": _scored(here, "ce", truth, "find", "photos", "--method", "ce", *plan),
-        }  # fmt: skip
+        }
         told["same"] = _same_in_all_forms(here, truth)
     return told
 
@@ -94,8 +97,9 @@ def _scored(here: Path, run: str, truth: pd.DataFrame, *args: object) -> dict[st
     kept = ("epochs", "issues", "noise_rate", "noise_interval", "test_accuracy", "best_test_accuracy")
     return {
         **_ranked(quality, wrong),
-        "seconds": time.perf_counter() - began, **{name: told[name] for name in kept if name in told},
-    }  # fmt: skip
+        "seconds": time.perf_counter() - began,
+        **{name: told[name] for name in kept if name in told},
+    }
 
 
 def _same_in_all_forms(here: Path, truth: pd.DataFrame) -> dict[str, float]:
@@ -129,11 +133,14 @@ def human(args: argparse.Namespace) -> dict[str, Any]:
             probs = held_out_probabilities(source, _cross_entropy(args.epochs or 30, "resnet8"), Path(place), SEED)
         theirs = Judged.from_probs(probs, source.labels)
         told[kind] = {
-            "wrong": float(wrong.mean()), "jnpl": {**_ranked(ours.label_quality, wrong), "cpu_seconds": seconds},
-            "cleanlab": {**_ranked(_cleanlab(source.labels, probs), wrong),
-                         "cpu_seconds": time.process_time() - began - seconds},
+            "wrong": float(wrong.mean()),
+            "jnpl": {**_ranked(ours.label_quality, wrong), "cpu_seconds": seconds},
+            "cleanlab": {
+                **_ranked(_cleanlab(source.labels, probs), wrong),
+                "cpu_seconds": time.process_time() - began - seconds,
+            },
             "cross-validated p_y": _ranked(theirs.label_quality, wrong),
-        }  # fmt: skip
+        }
     return told
 
 
@@ -154,11 +161,15 @@ def _ranked(quality: Any, wrong: Any) -> dict[str, float]:
 
 
 def _cross_entropy(epochs: int, model: str) -> Any:
-    return parse_recipe({
-        "model": model, "method": {"name": "ce"}, "data": {"std": "data"},
-        "train": {"epochs": epochs, "batch_size": 64, "optimizer": "sgd", "lr": 0.1, "schedule": "cosine"},
-        "engine": {"accelerator": "cpu", "workers": 0},
-    })  # fmt: skip
+    return parse_recipe(
+        {
+            "model": model,
+            "method": {"name": "ce"},
+            "data": {"std": "data"},
+            "train": {"epochs": epochs, "batch_size": 64, "optimizer": "sgd", "lr": 0.1, "schedule": "cosine"},
+            "engine": {"accelerator": "cpu", "workers": 0},
+        }
+    )
 
 
 def tables(_args: argparse.Namespace) -> dict[str, Any]:
@@ -241,27 +252,47 @@ def _row(*cells: str) -> str:
 
 def _folder_lines(told: dict[str, Any]) -> list[str]:
     rows = [
-        ("`jnpl find photos/`", told["find"]), ("`jnpl train photos/`, in the same run folder", told["train"]),
+        ("`jnpl find photos/`", told["find"]),
+        ("`jnpl train photos/`, in the same run folder", told["train"]),
         ("`jnpl find photos/ --method ce`: cross-entropy, the same network", told["ce"]),
-    ]  # fmt: skip
+    ]
     error = 2 * (0.25 / told["test_images"]) ** 0.5
     same = ", ".join(f"{form} {value:.1g}" for form, value in told["same"].items())
     return [
         f"The first {told['images']:,} images of CIFAR-10 as PNG files in folders by class, {told['rate']:.0%} of",
         f"them in a wrong one (symmetric noise, seed {SEED}). Accuracy on {told['test_images']:,} test images (two",
         f"standard errors are at most {error:.3f}) is that of the network a command leaves; the best epoch is what an",
-        "oracle would have stopped at, who looks at the test images after every epoch.", "",
-        _row("command", "AP", "wrong among the 1,000 worst", "noise rate, estimated", "accuracy", "best epoch",
-             "epochs", "minutes"),
+        "oracle would have stopped at, who looks at the test images after every epoch.",
+        "",
+        _row(
+            "command",
+            "AP",
+            "wrong among the 1,000 worst",
+            "noise rate, estimated",
+            "accuracy",
+            "best epoch",
+            "epochs",
+            "minutes",
+        ),
         _row(*8 * ["---"]),
-        *(_row(name, f"{row['ap']:.3f}", f"{row['precision_at_1000']:.3f}", f"{row['noise_rate']:.3f}",
-               f"{row['test_accuracy']:.3f}", f"{row['best_test_accuracy']:.3f}", str(row["epochs"]),
-               f"{row['seconds'] / 60:.0f}") for name, row in rows),
+        *(
+            _row(
+                name,
+                f"{row['ap']:.3f}",
+                f"{row['precision_at_1000']:.3f}",
+                f"{row['noise_rate']:.3f}",
+                f"{row['test_accuracy']:.3f}",
+                f"{row['best_test_accuracy']:.3f}",
+                str(row["epochs"]),
+                f"{row['seconds'] / 60:.0f}",
+            )
+            for name, row in rows
+        ),
         "",
         f"The same images as a CSV of paths, as an .npz and through `jnpl.find_label_issues`, {FEW} epochs each: the",
         f"largest difference of any label's quality from that of the folder is {same}.",
         *_older(told["train"]["epochs"]),
-    ]  # fmt: skip
+    ]
 
 
 def _older(epochs: int) -> list[str]:
@@ -276,12 +307,23 @@ def _human_lines(told: dict[str, Any]) -> list[str]:
     rows = [(kind, name, told[kind][name]) for kind in ("worse", "aggre") for name in ("jnpl", "cleanlab")]
     return [
         f"CIFAR-10N, the first {told['images']:,} images at {told['pixels']} pixels. cleanlab: the package's own",
-        "ranking of probabilities from five folds of 30 epochs of cross-entropy, with the same network and crops.", "",
+        "ranking of probabilities from five folds of 30 epochs of cross-entropy, with the same network and crops.",
+        "",
         _row("labels", "wrong", "ranking", "AP", "wrong among the 100 worst", "among 1,000", "CPU minutes"),
         _row(*7 * ["---"]),
-        *(_row(kind, f"{told[kind]['wrong']:.1%}", name, f"{row['ap']:.3f}", f"{row['precision_at_100']:.2f}",
-               f"{row['precision_at_1000']:.3f}", f"{row['cpu_seconds'] / 60:.0f}") for kind, name, row in rows),
-    ]  # fmt: skip
+        *(
+            _row(
+                kind,
+                f"{told[kind]['wrong']:.1%}",
+                name,
+                f"{row['ap']:.3f}",
+                f"{row['precision_at_100']:.2f}",
+                f"{row['precision_at_1000']:.3f}",
+                f"{row['cpu_seconds'] / 60:.0f}",
+            )
+            for kind, name, row in rows
+        ),
+    ]
 
 
 def _table_lines(told: dict[str, Any]) -> list[str]:
@@ -291,12 +333,20 @@ def _table_lines(told: dict[str, Any]) -> list[str]:
     return [
         f"Scikit-learn's sets with {told['rate']:.0%} symmetric noise, AP over {len(told['seeds'])} seeds (mean ±",
         "standard deviation). The rival: five folds of 30 epochs of cross-entropy with the same MLP, ranked by the",
-        "probability of the given label.", "",
+        "probability of the given label.",
+        "",
         _row("set", "samples", "`jnpl.find_label_issues`", "cross-validated cross-entropy"),
         _row(*4 * ["---"]),
-        *(_row(name.replace("_", " "), f"{told[name]['samples']:,}", spread(told[name]["jnpl"]),
-               spread(told[name]["cross-validated ce"])) for name in TABLES),
-    ]  # fmt: skip
+        *(
+            _row(
+                name.replace("_", " "),
+                f"{told[name]['samples']:,}",
+                spread(told[name]["jnpl"]),
+                spread(told[name]["cross-validated ce"]),
+            )
+            for name in TABLES
+        ),
+    ]
 
 
 if __name__ == "__main__":

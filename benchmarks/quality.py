@@ -27,8 +27,15 @@ SEEDS = (1, 2, 3)
 
 Noises = list[tuple[str, float]]
 DECISIVE: Noises = [("symm", 0.2), ("symm", 0.4), ("symm", 0.6), ("symm", 0.8), ("asymm", 0.2), ("asymm", 0.4)]
-BREADTH: Noises = [("symm", 0.2), ("symm", 0.4), ("symm", 0.6), ("asymm", 0.2), ("asymm", 0.4),
-                   ("instance", 0.2), ("instance", 0.4)]  # fmt: skip
+BREADTH: Noises = [
+    ("symm", 0.2),
+    ("symm", 0.4),
+    ("symm", 0.6),
+    ("asymm", 0.2),
+    ("asymm", 0.4),
+    ("instance", 0.2),
+    ("instance", 0.4),
+]
 NOISES: Noises = [("asymm", 0.1), ("asymm", 0.3), ("instance", 0.2), ("instance", 0.4)]
 SMALL_ROWS = ("ce", "cleanlab", "gce", "nlnl", "jnpl-paper", "co-teaching", "fast")
 GAP = ("ce-clean", "ce-augmented", "ce-clean-augmented")  # in one setting
@@ -50,8 +57,13 @@ BOTH = (
 def decisive(seeds: tuple[int, ...]) -> list[Cell]:
     """5,000 images at 16 pixels, all rows: a whole table of the first seed before the next begins."""
     same: dict[str, Any] = {
-        "images": 5_000, "test_images": 10_000, "pixels": 16, "net": "resnet8", "epochs": 30, "batch_size": 64,
-    }  # fmt: skip
+        "images": 5_000,
+        "test_images": 10_000,
+        "pixels": 16,
+        "net": "resnet8",
+        "epochs": 30,
+        "batch_size": 64,
+    }
     settings = [("cifar10", *noise) for noise in DECISIVE] + [("cifar10n", "human", 0.0)]
     return [
         Cell(row=row, data=data, noise=noise, rate=rate, seed=seed, **same)
@@ -66,8 +78,14 @@ def decisive(seeds: tuple[int, ...]) -> list[Cell]:
 def full(seeds: tuple[int, ...]) -> list[Cell]:
     """All 50,000 images, three rows, one seed."""
     same: dict[str, Any] = {
-        "data": "cifar10", "noise": "symm", "rate": 0.4, "pixels": 16, "net": "resnet8", "epochs": 10, "batch_size": 64,
-    }  # fmt: skip
+        "data": "cifar10",
+        "noise": "symm",
+        "rate": 0.4,
+        "pixels": 16,
+        "net": "resnet8",
+        "epochs": 10,
+        "batch_size": 64,
+    }
     return [Cell(row=row, seed=seed, **same) for seed in seeds[:1] for row in ("ce", "nlnl", "fast")]
 
 
@@ -81,17 +99,28 @@ def breadth(seeds: tuple[int, ...]) -> list[Cell]:
         for row in SMALL_ROWS
     ]
     same: dict[str, Any] = {
-        "data": "cifar10", "images": 500, "pixels": 32, "noise": "symm", "rate": 0.4, "net": "cnn9", "epochs": 4,
+        "data": "cifar10",
+        "images": 500,
+        "pixels": 32,
+        "noise": "symm",
+        "rate": 0.4,
+        "net": "cnn9",
+        "epochs": 4,
         "test_images": 500,
-    }  # fmt: skip
+    }
     return tables + [Cell(row=row, seed=seed, **same) for seed in seeds[:1] for row in ("ce", "fast")]
 
 
 def noises(seeds: tuple[int, ...]) -> list[Cell]:
     """The noises that are not in the decisive table, on 10,000 images: the rankings alone, one seed."""
     same: dict[str, Any] = {
-        "data": "cifar10", "images": 10_000, "test_images": 1_000, "pixels": 16, "net": "resnet8", "epochs": 30,
-    }  # fmt: skip
+        "data": "cifar10",
+        "images": 10_000,
+        "test_images": 1_000,
+        "pixels": 16,
+        "net": "resnet8",
+        "epochs": 30,
+    }
     return [
         Cell(row=row, noise=noise, rate=rate, seed=seed, **same)
         for seed in seeds[:1]
@@ -103,9 +132,14 @@ def noises(seeds: tuple[int, ...]) -> list[Cell]:
 def ablation(_seeds: tuple[int, ...]) -> list[Cell]:
     """What each part of fast is worth: seed 0 and other images than those of the table, no test image; and digits."""
     same: dict[str, Any] = {
-        "data": "cifar10", "start": 35_000, "images": 5_000, "test_images": 5_000, "pixels": 16, "net": "resnet8",
+        "data": "cifar10",
+        "start": 35_000,
+        "images": 5_000,
+        "test_images": 5_000,
+        "pixels": 16,
+        "net": "resnet8",
         "epochs": 30,
-    }  # fmt: skip
+    }
     cells = [
         Cell(row=row, noise=noise, rate=0.4, seed=0, **same)
         for noise, rows in (("symm", ("ce", *ABLATIONS, "fast", *SECOND_PARTS)), ("asymm", BOTH))
@@ -122,15 +156,26 @@ def ablation(_seeds: tuple[int, ...]) -> list[Cell]:
 def cost(_seeds: tuple[int, ...]) -> list[Cell]:
     """What a filter costs beside cross-entropy and its cross-validation, one right after the other (--jobs 1)."""
     same: dict[str, Any] = {
-        "data": "cifar10", "noise": "symm", "rate": 0.4, "images": 5_000, "test_images": 1_000, "pixels": 16,
-        "net": "resnet8", "epochs": 30,
-    }  # fmt: skip
+        "data": "cifar10",
+        "noise": "symm",
+        "rate": 0.4,
+        "images": 5_000,
+        "test_images": 1_000,
+        "pixels": 16,
+        "net": "resnet8",
+        "epochs": 30,
+    }
     return [Cell(row=row, seed=seed, **same) for seed in (4, 5, 6) for row in ("ce", "fast-filter", "cleanlab")]
 
 
 SUITES = {
-    "decisive": decisive, "full": full, "cost": cost, "noises": noises, "breadth": breadth, "ablation": ablation,
-}  # fmt: skip
+    "decisive": decisive,
+    "full": full,
+    "cost": cost,
+    "noises": noises,
+    "breadth": breadth,
+    "ablation": ablation,
+}
 
 
 def main() -> int:

@@ -52,11 +52,18 @@ def results_of(folder: Path = RESULTS) -> Results:
 def page(results: Results) -> str:
     """The text of docs/reproduction.md."""
     parts: dict[str, object] = {
-        **paper_hours(), "scale": results.scale.what, "verdicts": verdict_table(results), "time": time_told(results),
-        "first_sided": first_sided(results), "why": why(results), "later": later(results), "elsewhere": elsewhere(),
-        "nl_epochs": SMALL.filter_epochs, "stage_epochs": SMALL.filter_epochs // 3,
+        **paper_hours(),
+        "scale": results.scale.what,
+        "verdicts": verdict_table(results),
+        "time": time_told(results),
+        "first_sided": first_sided(results),
+        "why": why(results),
+        "later": later(results),
+        "elsewhere": elsewhere(),
+        "nl_epochs": SMALL.filter_epochs,
+        "stage_epochs": SMALL.filter_epochs // 3,
         "classify_epochs": SMALL.classify_epochs,
-    }  # fmt: skip
+    }
     for item in ITEMS:
         told = caption(results, item)
         shown = f"![{told.title}](images/{image(item)})" if item in FIGURES else tables.MARKDOWN[item](results).strip()
@@ -162,8 +169,10 @@ def image(item: str) -> str:
 
 def verdict_table(results: Results) -> str:
     """All claims, a line each."""
-    rows = (f"| {each.claim} ({each.item}) *{each.rule}* | **{each.status}** | {each.figures} |"
-            for each in verdicts(results))  # fmt: skip
+    rows = (
+        f"| {each.claim} ({each.item}) *{each.rule}* | **{each.status}** | {each.figures} |"
+        for each in verdicts(results)
+    )
     return "\n".join(["| claim | here | figures |", "| --- | --- | --- |", *rows])
 
 

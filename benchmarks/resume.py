@@ -73,8 +73,13 @@ def write(path: Path, samples: int = 512) -> Path:
 
 
 def command(data: Path, out: Path, every: str) -> list[str]:
-    changes = ("train.epochs=120", "train.batch_size=32", "method.complements=sampled", "method.gamma=1.0",
-               "method.pl_weight=0.01")  # fmt: skip
+    changes = (
+        "train.epochs=120",
+        "train.batch_size=32",
+        "method.complements=sampled",
+        "method.gamma=1.0",
+        "method.pl_weight=0.01",
+    )
     sets = [part for change in changes for part in ("--set", change)]
     base = [sys.executable, "-m", "jnpl", "find", str(data), "--out", str(out), "--threads", "1"]
     return [*base, "--checkpoint-every", every, *sets]

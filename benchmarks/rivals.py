@@ -72,7 +72,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
     },
     "jnpl": {
         "method": {
-            "complements": "exhaustive", "class_weight": "nlnl", "gamma_rise": [0.25, 1.0], "pl_start": 0.67,
+            "complements": "exhaustive",
+            "class_weight": "nlnl",
+            "gamma_rise": [0.25, 1.0],
+            "pl_start": 0.67,
         },
     },
     "forward": {"stages": {"ce": {"epochs": 10}}},
@@ -80,7 +83,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "m-correction": {"method": {"bootstrap_from": 10}},
     "m-correction-sh": {
         "method": {
-            "name": "m-correction", "variant": "MD-DYR-SH", "bootstrap_from": 10, "dynamic_epochs": 3,
+            "name": "m-correction",
+            "variant": "MD-DYR-SH",
+            "bootstrap_from": 10,
+            "dynamic_epochs": 3,
             "temperature_epochs": 15,
         },
     },
@@ -90,7 +96,11 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "metacleaner": {},
     "mlnt": {
         "method": {
-            "iterations": 2, "label_sets": 1, "inner_lr": 0.2, "warm_up_steps": 158, "ramp_steps": 395,
+            "iterations": 2,
+            "label_sets": 1,
+            "inner_lr": 0.2,
+            "warm_up_steps": 158,
+            "ramp_steps": 395,
             "meta_weight": 0.4,
         },
         "stages": {"ce": {"epochs": 8}, "mlnt-1": {"epochs": 11}, "mlnt-2": {"epochs": 11}},  # 30 in all
@@ -99,7 +109,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "method": {"label_lr": 5000.0},
         "stages": {"ce": {"epochs": 8, **HIGH}, "labels": {"epochs": 15, **HIGH}, "classify": {"epochs": 10}},
     },
-}  # fmt: skip
+}
 ONE_NETWORK = ("mae", "gce", "sce", "nce-rce", "nfl-rce", "jnpl")  # at most 1.05 times the epoch of ce
 TWO_NETWORKS = ("co-teaching", "jocor")  # at most 2.1 times
 ASKED = dict.fromkeys(ONE_NETWORK, 1.05) | dict.fromkeys(TWO_NETWORKS, 2.1)
@@ -110,10 +120,17 @@ def recipe_of(name: str) -> Recipe:
     own = SETTINGS[name]
     method = {"name": name, **own.get("method", {})}
     plan = own.get("train", PLAN)
-    return parse_recipe({
-        "model": "resnet8", "train": plan, "stages": own.get("stages", {}), "method": method,
-        "pseudo": own.get("pseudo"), "data": {"padding": 2}, "engine": {"accelerator": "cpu", "workers": 0},
-    })  # fmt: skip
+    return parse_recipe(
+        {
+            "model": "resnet8",
+            "train": plan,
+            "stages": own.get("stages", {}),
+            "method": method,
+            "pseudo": own.get("pseudo"),
+            "data": {"padding": 2},
+            "engine": {"accelerator": "cpu", "workers": 0},
+        }
+    )
 
 
 def data_of(root: Path, kind: str, seed: int) -> Source:
@@ -139,8 +156,9 @@ def _smaller(source: Source, count: int) -> Source:
         raise TypeError("CIFAR-10 is an array")
     pixels = source.inputs.values[:count].reshape(count, 16, 2, 16, 2, 3).mean((2, 4)).round().astype("uint8")
     labels = source.labels[:count]
-    return replace(source, inputs=InMemory(pixels), labels=labels, true_labels=labels.copy(), ids=source.ids[:count],
-                   test=None)  # fmt: skip
+    return replace(
+        source, inputs=InMemory(pixels), labels=labels, true_labels=labels.copy(), ids=source.ids[:count], test=None
+    )
 
 
 def run_cell(root: Path, name: str, kind: str, seed: int, work: Path) -> None:
@@ -148,9 +166,15 @@ def run_cell(root: Path, name: str, kind: str, seed: int, work: Path) -> None:
     torch.set_num_threads(1)
     recipe, folder = recipe_of(name), work / f"{name}-{kind}-{seed}"
     told = find(
-        data_of(root, kind, seed), recipe, folder, seed=seed, every=Every(seconds=60), strict=False, report=Reporter(),
+        data_of(root, kind, seed),
+        recipe,
+        folder,
+        seed=seed,
+        every=Every(seconds=60),
+        strict=False,
+        report=Reporter(),
         classify=True,
-    )  # fmt: skip
+    )
     if told is None:
         return
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text("utf-8").splitlines()]
@@ -158,10 +182,18 @@ def run_cell(root: Path, name: str, kind: str, seed: int, work: Path) -> None:
     told = {key: value for key, value in told.items() if key != "run"} | {"last_10_accuracy": statistics.mean(late)}
     settings = recipe.model_dump(mode="json", exclude={"engine", "description"})
     facts = {
-        "method": name, "noise": kind, "rate": RATE, "seed": seed, "images": IMAGES, "pixels": 16, "test_images": TEST,
-        "versions": {"jnpl": __version__, "torch": torch.__version__}, "commit": _commit(),
-        "settings": settings, "results": told,
-    }  # fmt: skip
+        "method": name,
+        "noise": kind,
+        "rate": RATE,
+        "seed": seed,
+        "images": IMAGES,
+        "pixels": 16,
+        "test_images": TEST,
+        "versions": {"jnpl": __version__, "torch": torch.__version__},
+        "commit": _commit(),
+        "settings": settings,
+        "results": told,
+    }
     RESULTS.mkdir(parents=True, exist_ok=True)
     draft = RESULTS / f".{name}-{kind}-{seed}.tmp"
     draft.write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
@@ -172,17 +204,30 @@ def run_all(args: argparse.Namespace) -> None:
     """All cells that have no JSON yet, `--jobs` at a time; one that fails is told and does not stop the others."""
     names = sorted(args.methods or SETTINGS, key=lambda name: name not in METHODS)  # variants come last
     cells = [
-        (name, kind, seed) for seed in range(args.seeds) for name in names for kind in NOISES
+        (name, kind, seed)
+        for seed in range(args.seeds)
+        for name in names
+        for kind in NOISES
         if not (RESULTS / f"{name}-{kind}-{seed}.json").exists()
-    ]  # fmt: skip
+    ]
     args.work.mkdir(parents=True, exist_ok=True)
     running: dict[subprocess.Popen[bytes], str] = {}
     while cells or running:
         while cells and len(running) < args.jobs:
             name, kind, seed = cells.pop(0)
             cell = f"{name}-{kind}-{seed}"
-            command = [sys.executable, __file__, "--data", str(args.data), "--work", str(args.work), "--cell", name,
-                       kind, str(seed)]  # fmt: skip
+            command = [
+                sys.executable,
+                __file__,
+                "--data",
+                str(args.data),
+                "--work",
+                str(args.work),
+                "--cell",
+                name,
+                kind,
+                str(seed),
+            ]
             with (args.work / f"{cell}.log").open("ab") as log:
                 process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "OMP_NUM_THREADS": "1"})
             running[process] = cell
@@ -214,9 +259,13 @@ def cost(root: Path, rounds: int, names: list[str]) -> None:
     if not isinstance(whole.inputs, InMemory):
         raise TypeError("CIFAR-10 is an array")
     few = replace(
-        whole, inputs=InMemory(whole.inputs.values[:2560]), labels=whole.labels[:2560], ids=whole.ids[:2560],
-        true_labels=None, test=None,
-    )  # fmt: skip
+        whole,
+        inputs=InMemory(whole.inputs.values[:2560]),
+        labels=whole.labels[:2560],
+        ids=whole.ids[:2560],
+        true_labels=None,
+        test=None,
+    )
     epochs = {name: _epoch(few, name) for name in names}
     pairs: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
     for number in range(rounds + 1):  # the first warms up
@@ -250,8 +299,9 @@ def _epoch(source: Source, name: str) -> Any:
         net = build("resnet8", num_classes=10, input_shape=feeds.shape, seed=number)
         return net.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
 
-    method = registry.make(Task(network, torch.from_numpy(source.labels), 10, noise_rate=RATE,
-                                transition=torch.eye(10)), recipe.method)  # fmt: skip
+    method = registry.make(
+        Task(network, torch.from_numpy(source.labels), 10, noise_rate=RATE, transition=torch.eye(10)), recipe.method
+    )
     method.stage = min(1, len(method.stages) - 1)
     plan = recipe.plan(method.stages[method.stage].name)
     learner = Learner(method, plan, fabric)
@@ -271,8 +321,16 @@ def _epoch(source: Source, name: str) -> Any:
         if not books.ledger.seen.any():  # some look back: there must be something to see
             every = torch.arange(len(source))
             books.ledger.record(every, torch.full((len(source), 10), 0.1), 0)
-        train(learner.wrapped, learner.wrapped_optimizer, feed, books, one, fabric, Progress(epoch=state["epoch"]),
-              Timed(method, look))  # fmt: skip
+        train(
+            learner.wrapped,
+            learner.wrapped_optimizer,
+            feed,
+            books,
+            one,
+            fabric,
+            Progress(epoch=state["epoch"]),
+            Timed(method, look),
+        )
         state["epoch"] += 1
         return time.perf_counter() - start
 
@@ -292,8 +350,17 @@ def page() -> str:
         epochs = [cell["results"]["epochs"] for cell in cells if cell["method"] == name]
         if epochs:
             rows.append([name, *texts, str(epochs[0]), f"{ratios[name]:.2f}" if name in ratios else "-"])
-    head = ["method", "symm: accuracy", "(best epoch)", "AP", "asymm: accuracy", "(best epoch)", "AP", "epochs",
-            "epoch / CE's"]  # fmt: skip
+    head = [
+        "method",
+        "symm: accuracy",
+        "(best epoch)",
+        "AP",
+        "asymm: accuracy",
+        "(best epoch)",
+        "AP",
+        "epochs",
+        "epoch / CE's",
+    ]
     digits = json.loads(DIGITS.read_text("utf-8"))["results"]
     small = [
         [name, *(_spread(own[key]) for key in ("test_accuracy", "best_test_accuracy", "ap")), f"{min(own['ap']):.3f}"]

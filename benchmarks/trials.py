@@ -43,9 +43,16 @@ class CollapsedError(Exception):
 def trial(name: str, recipe: dict[str, Any], kind: str, rate: float, root: Path, n: int = 5_000) -> None:
     """One run; a line every few epochs."""
     same = {
-        "row": "ce", "data": "cifar10", "images": n, "test_images": 2_000, "pixels": 16, "noise": kind, "rate": rate,
-        "epochs": 1, "seed": 0,
-    }  # fmt: skip
+        "row": "ce",
+        "data": "cifar10",
+        "images": n,
+        "test_images": 2_000,
+        "pixels": 16,
+        "noise": kind,
+        "rate": rate,
+        "epochs": 1,
+        "seed": 0,
+    }
     page = data.load(Cell.model_validate(same), root)
     whole = at(open_source("cifar10", root=root), 16)
     source = data.subset(whole, np.arange(35_000, 35_000 + n))
@@ -67,15 +74,25 @@ def trial(name: str, recipe: dict[str, Any], kind: str, rate: float, root: Path,
             raise CollapsedError
 
     settings = {
-        "model": "resnet8", "data": {"padding": 0, "std": "data"}, "engine": {"accelerator": "cpu", "workers": 0},
+        "model": "resnet8",
+        "data": {"padding": 0, "std": "data"},
+        "engine": {"accelerator": "cpu", "workers": 0},
         **recipe,
-    }  # fmt: skip
+    }
     report = Reporter()
     report.quiet(True)
     with TemporaryDirectory() as place:
         try:
-            find(source, parse_recipe(settings), Path(place) / "run", seed=0, every=Every(seconds=None), strict=True,
-                 report=report, observe=see)  # fmt: skip
+            find(
+                source,
+                parse_recipe(settings),
+                Path(place) / "run",
+                seed=0,
+                every=Every(seconds=None),
+                strict=True,
+                report=report,
+                observe=see,
+            )
         except CollapsedError:
             print(f"{name}: one class, stopped", flush=True)
 

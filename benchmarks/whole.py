@@ -144,8 +144,20 @@ def shares(data: Path, epochs: int, out: Path) -> dict[str, float]:
     clock.around(feeds, "prepare", "preparing data")
     clock.around(opening, "open_source", "reading data")
     clock.around(dossier, "write", "report")
-    words = ["find", str(data), "-o", str(out), "--recipe", "fast", "--set", f"train.epochs={epochs}", "--accelerator",
-             "cpu", "--threads", "1"]  # fmt: skip
+    words = [
+        "find",
+        str(data),
+        "-o",
+        str(out),
+        "--recipe",
+        "fast",
+        "--set",
+        f"train.epochs={epochs}",
+        "--accelerator",
+        "cpu",
+        "--threads",
+        "1",
+    ]
     start = time.perf_counter()
     try:
         cli.main(words)
@@ -159,10 +171,26 @@ def shares(data: Path, epochs: int, out: Path) -> dict[str, float]:
 
 def first_batch(data: Path, place: Path, number: int) -> float:
     """Seconds from the start of Python to the first batch of `jnpl find`."""
-    command = [sys.executable, "-c", FIRST_BATCH, "find", str(data), "-o", str(place / f"start-{number}"), "--recipe",
-               "fast", "--threads", "1"]  # fmt: skip
-    told = subprocess.run(command, capture_output=True, text=True, check=False,
-                          env={**os.environ, "BEGAN": str(time.time()), "OMP_NUM_THREADS": "1"})  # fmt: skip
+    command = [
+        sys.executable,
+        "-c",
+        FIRST_BATCH,
+        "find",
+        str(data),
+        "-o",
+        str(place / f"start-{number}"),
+        "--recipe",
+        "fast",
+        "--threads",
+        "1",
+    ]
+    told = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "BEGAN": str(time.time()), "OMP_NUM_THREADS": "1"},
+    )
     lines = [line for line in told.stdout.splitlines() if line.startswith("first")]
     if not lines:
         raise SystemExit(told.stderr)
@@ -197,9 +225,17 @@ def main() -> None:
             starts.append(first_batch(data, place, number))
             limits.append(pytorch())
         told = shares(data, args.epochs, place / "run")
-    facts = {"images": args.images, "pixels": args.pixels, "epochs": args.epochs, "data": args.data is not None,
-             "versions": provenance.versions(), "commit": provenance.commit(), "shares": told, "starts": starts,
-             "limits": limits}  # fmt: skip
+    facts = {
+        "images": args.images,
+        "pixels": args.pixels,
+        "epochs": args.epochs,
+        "data": args.data is not None,
+        "versions": provenance.versions(),
+        "commit": provenance.commit(),
+        "shares": told,
+        "starts": starts,
+        "limits": limits,
+    }
     if whole and args.data is not None:  # else it is a try
         RESULTS.write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
         text = BLOCK.sub(lambda match: match[1] + block(facts) + match[2], README.read_text("utf-8"))

@@ -77,9 +77,7 @@ def pages() -> dict[Path, str]:
 
 def main() -> None:
     """Write what differs, or tell it."""
-    differing = [
-        path for path, text in pages().items() if not path.exists() or path.read_text("utf-8") != text
-    ]  # fmt: skip
+    differing = [path for path, text in pages().items() if not path.exists() or path.read_text("utf-8") != text]
     if "--check" in sys.argv[1:]:
         if differing:
             raise SystemExit(f"not up to date: {', '.join(map(str, differing))}; run python docs/generate.py")

@@ -51,10 +51,19 @@ network = ViTForImageClassification(ViTConfig(**shape, **width))  # a very small
 monitor = Monitor(num_samples=len(labels), num_classes=10)
 with tempfile.TemporaryDirectory() as folder:
     arguments = TrainingArguments(
-        folder, num_train_epochs=12, per_device_train_batch_size=64, learning_rate=3e-3, lr_scheduler_type="constant",
-        remove_unused_columns=False, save_strategy="no", report_to="none", disable_tqdm=True, use_cpu=True,
-        logging_strategy="no", dataloader_pin_memory=False,
-    )  # fmt: skip
+        folder,
+        num_train_epochs=12,
+        per_device_train_batch_size=64,
+        learning_rate=3e-3,
+        lr_scheduler_type="constant",
+        remove_unused_columns=False,
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+        use_cpu=True,
+        logging_strategy="no",
+        dataloader_pin_memory=False,
+    )
     WatchedTrainer(network, arguments, train_dataset=Digits(images, labels), monitor=monitor).train()
 
 findings = monitor.findings(labels)

@@ -52,9 +52,14 @@ dataset = TensorDataset(inputs, torch.tensor(labels), torch.arange(len(labels)))
 
 monitor = Monitor(num_samples=len(dataset), num_classes=10)
 trainer = L.Trainer(
-    max_epochs=10, callbacks=[Watch(monitor)], accelerator="cpu", logger=False, enable_checkpointing=False,
-    enable_progress_bar=False, enable_model_summary=False,
-)  # fmt: skip
+    max_epochs=10,
+    callbacks=[Watch(monitor)],
+    accelerator="cpu",
+    logger=False,
+    enable_checkpointing=False,
+    enable_progress_bar=False,
+    enable_model_summary=False,
+)
 trainer.fit(Classifier(), DataLoader(dataset, batch_size=64, shuffle=True))
 
 findings = monitor.findings(labels)

@@ -83,8 +83,20 @@ def test_wrong_input_is_one_line(capsys, tmp_path, options, told):
 def test_help_is_quick_and_names_the_options(capsys):
     code, out, _ = jnpl(capsys, "bench", "--help")
     assert code == 0
-    for option in ("--rows", "--noise", "--pixels", "--net", "--seeds", "--jobs", "--data-root", "--json",
-                   "--engine", "--address", "--gpus", "status"):  # fmt: skip
+    for option in (
+        "--rows",
+        "--noise",
+        "--pixels",
+        "--net",
+        "--seeds",
+        "--jobs",
+        "--data-root",
+        "--json",
+        "--engine",
+        "--address",
+        "--gpus",
+        "status",
+    ):
         assert option in out
     probe = "import sys, jnpl.commands.bench; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", probe], check=False).returncode == 0

@@ -50,8 +50,11 @@ def told(run):
 @pytest.mark.parametrize("form", ["csv", "parquet", "json"])
 def test_findings(told, tmp_path, form):
     assert told("images", "--to", form, "-o", f"out.{form}") == {
-        "run": "images", "to": form, "out": f"out.{form}", "rows": 6,
-    }  # fmt: skip
+        "run": "images",
+        "to": form,
+        "out": f"out.{form}",
+        "rows": 6,
+    }
     assert told("images", "--to", form, "-o", f"out.{form}", "--issues", "--overwrite")["rows"] == 3
     assert (tmp_path / f"out.{form}").is_file()
 
@@ -159,9 +162,14 @@ def test_an_extra_that_is_missing_is_named(run, monkeypatch):
 
 
 FORMS = [
-    ("csv", "out.csv"), ("parquet", "out.parquet"), ("json", "out.json"), ("cleanlab", "out.csv"),
-    ("label-studio", "out.json"), ("torchscript", "out.pt"), ("onnx", "out.onnx"),
-]  # fmt: skip
+    ("csv", "out.csv"),
+    ("parquet", "out.parquet"),
+    ("json", "out.json"),
+    ("cleanlab", "out.csv"),
+    ("label-studio", "out.json"),
+    ("torchscript", "out.pt"),
+    ("onnx", "out.onnx"),
+]
 
 
 @pytest.mark.parametrize(("form", "name"), FORMS)
@@ -197,11 +205,19 @@ def test_data_are_never_written_over(run, tmp_path):
 @pytest.mark.parametrize(
     ("form", "name"),
     [
-        ("csv", "findings.csv"), ("parquet", "findings.parquet"), ("json", "findings.json"), ("json", "run.json"),
-        ("json", "data.json"), ("json", "model.json"), ("parquet", "thumbnails.parquet"), ("hf", "run.json"),
-        ("torchscript", "metrics.jsonl"), ("torchscript", "model.safetensors"), ("csv", "Findings.CSV"),
+        ("csv", "findings.csv"),
+        ("parquet", "findings.parquet"),
+        ("json", "findings.json"),
+        ("json", "run.json"),
+        ("json", "data.json"),
+        ("json", "model.json"),
+        ("parquet", "thumbnails.parquet"),
+        ("hf", "run.json"),
+        ("torchscript", "metrics.jsonl"),
+        ("torchscript", "model.safetensors"),
+        ("csv", "Findings.CSV"),
     ],
-)  # fmt: skip
+)
 def test_the_files_of_a_run_are_never_written_over(run, tmp_path, form, name):
     """Neither of the run that is exported, nor of another one."""
     findings().save(tmp_path / "other")

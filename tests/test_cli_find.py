@@ -232,8 +232,13 @@ def test_datasets(run):
     assert (code, err) == (0, "")
     entries = json.loads(out)
     assert [entry["name"] for entry in entries] == [
-        "digits", "cifar10", "cifar100", "cifar10n", "cifar100n", "clothing1m",
-    ]  # fmt: skip
+        "digits",
+        "cifar10",
+        "cifar100",
+        "cifar10n",
+        "cifar100n",
+        "clothing1m",
+    ]
     assert all(entry["licence"] and entry["origin"] for entry in entries)
     code, out, err = run("datasets")
     assert (code, err, len(out.splitlines())) == (0, "", len(entries))

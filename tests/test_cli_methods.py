@@ -14,9 +14,25 @@ from jnpl.cli import main
 from jnpl.methods.registry import METHODS, table
 
 ROOT = Path(__file__).parents[1]
-NAMES = ["ce", "mae", "gce", "sce", "nce-rce", "nfl-rce", "co-teaching", "jocor", "nlnl", "jnpl", "forward",
-         "m-correction",
-         "limit", "joint-optim", "metacleaner", "mlnt", "pencil"]  # fmt: skip
+NAMES = [
+    "ce",
+    "mae",
+    "gce",
+    "sce",
+    "nce-rce",
+    "nfl-rce",
+    "co-teaching",
+    "jocor",
+    "nlnl",
+    "jnpl",
+    "forward",
+    "m-correction",
+    "limit",
+    "joint-optim",
+    "metacleaner",
+    "mlnt",
+    "pencil",
+]
 
 
 def jnpl(capsys, *args):
@@ -52,8 +68,9 @@ def test_methods_for_people(capsys):
 
 
 def test_every_method_has_a_page_and_the_pages_are_up_to_date():
-    done = subprocess.run([sys.executable, str(ROOT / "docs/generate.py"), "--check"], capture_output=True, text=True,
-                          check=False)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "docs/generate.py"), "--check"], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     for name in METHODS:
         page = (ROOT / f"docs/methods/{name}.md").read_text("utf-8")

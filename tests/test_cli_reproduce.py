@@ -64,8 +64,9 @@ def test_wrong_input_is_one_line(capsys, tmp_path, args, told):
 
 def test_the_papers_scale_is_refused_politely_without_a_gpu(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    code, _, err = jnpl(capsys, "reproduce", "fig1", "--scale", "paper", "-o", str(tmp_path / "out"),
-                        "--data-root", str(tmp_path))  # fmt: skip
+    code, _, err = jnpl(
+        capsys, "reproduce", "fig1", "--scale", "paper", "-o", str(tmp_path / "out"), "--data-root", str(tmp_path)
+    )
     assert code == 2
     assert "2 runs of full length" in err
     # NLNL's 2,160 epochs and JNPL's 1,000 of 45,000 images, 3 x 2.3 GFLOP each, at 15 TFLOP/s: 18.3 hours.

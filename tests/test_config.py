@@ -107,11 +107,25 @@ def test_other_schedules():
 
 def test_changes_have_types():
     changes = [
-        "train.epochs=1_0", "train.lr=1e-3", "train.momentum=.5", "train.milestones=[3, 5]", "train.clip_norm=2",
-        "data.flip=false", "data.std=data", "data.size = 64", "method.gamma=0", "method.class_weight='nlnl'",
-        "pseudo.train.epochs=7", "pseudo.soft=False", "verdict.threshold=1/c", "model=my.module:factory",
-        "weights=https://a.b/c.pth#sha256:00", "engine.workers=none", "engine.devices=auto", "engine.precision=32",
-    ]  # fmt: skip
+        "train.epochs=1_0",
+        "train.lr=1e-3",
+        "train.momentum=.5",
+        "train.milestones=[3, 5]",
+        "train.clip_norm=2",
+        "data.flip=false",
+        "data.std=data",
+        "data.size = 64",
+        "method.gamma=0",
+        "method.class_weight='nlnl'",
+        "pseudo.train.epochs=7",
+        "pseudo.soft=False",
+        "verdict.threshold=1/c",
+        "model=my.module:factory",
+        "weights=https://a.b/c.pth#sha256:00",
+        "engine.workers=none",
+        "engine.devices=auto",
+        "engine.precision=32",
+    ]
     recipe = load_recipe("paper-cifar10", changes)
     assert (recipe.train.epochs, recipe.train.lr, recipe.train.momentum) == (10, 1e-3, 0.5)
     assert (recipe.train.milestones, recipe.train.clip_norm) == ((3, 5), 2.0)
@@ -213,8 +227,14 @@ def test_another_method_drops_what_is_not_for_it():
 
 
 def test_a_stage_changes_the_plan():
-    changes = ["method.name=nlnl", "train.epochs=5", "stages.selpl.epochs=3", "stages.selpl.lr=0.5",
-               "stages.selnl.schedule=step", "stages.selnl.milestones=[2]"]  # fmt: skip
+    changes = [
+        "method.name=nlnl",
+        "train.epochs=5",
+        "stages.selpl.epochs=3",
+        "stages.selpl.lr=0.5",
+        "stages.selnl.schedule=step",
+        "stages.selnl.milestones=[2]",
+    ]
     recipe = load_recipe("small", changes)
     assert [recipe.plan(name).epochs for name in ("nl", "selnl", "selpl")] == [5, 5, 3]
     assert (recipe.plan("nl"), recipe.plan("selpl").lr) == (recipe.train, 0.5)

@@ -16,9 +16,16 @@ from jnpl import Findings, demo, noise
 from jnpl.cli import main
 
 FILES = (
-    "findings.csv", "findings.parquet", "findings.json", "labels.npz", "metrics.jsonl", "run.json",
-    "histograms.png", "accuracy.png", "suspects.png",
-)  # fmt: skip
+    "findings.csv",
+    "findings.parquet",
+    "findings.json",
+    "labels.npz",
+    "metrics.jsonl",
+    "run.json",
+    "histograms.png",
+    "accuracy.png",
+    "suspects.png",
+)
 
 
 @pytest.fixture
@@ -50,8 +57,11 @@ def test_json_is_one_object_of_the_pinned_shape(
     assert {path.name for path in (run / "seed-4").iterdir()} == set(FILES) - {"metrics.jsonl", "run.json"}
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     assert [(line["seed"], line["method"], line["epoch"]) for line in lines[:4]] == [
-        (3, "ce", 0), (3, "ce", 1), (3, "jnpl", 0), (3, "jnpl", 1),
-    ]  # fmt: skip
+        (3, "ce", 0),
+        (3, "ce", 1),
+        (3, "jnpl", 0),
+        (3, "jnpl", 1),
+    ]
     assert len(lines) == 8
     assert printed["methods"]["ce"]["test_accuracy"] == pytest.approx(
         np.mean([line["test_accuracy"] for line in lines if line["method"] == "ce" and line["epoch"] == 1])

@@ -55,14 +55,16 @@ def photos(tmp_path):
 @pytest.fixture
 def towns():
     """40 rows of a table as people keep them."""
-    return pd.DataFrame({
-        "town": [f"town{number % 7}" for number in range(40)],
-        "when": [f"2024-03-{1 + number % 28:02d}" for number in range(40)],
-        "size": [None if number == 7 else 1234.56 + number for number in range(40)],
-        "rooms": [None if number == 8 else float(number % 5) for number in range(40)],
-        "label": ["old", "new"] * 20,
-        "checked": ["new", "old"] * 20,
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "town": [f"town{number % 7}" for number in range(40)],
+            "when": [f"2024-03-{1 + number % 28:02d}" for number in range(40)],
+            "size": [None if number == 7 else 1234.56 + number for number in range(40)],
+            "rooms": [None if number == 8 else float(number % 5) for number in range(40)],
+            "label": ["old", "new"] * 20,
+            "checked": ["new", "old"] * 20,
+        }
+    )
 
 
 def test_the_three_files(photos, tmp_path):
@@ -187,12 +189,16 @@ def test_texts_are_shown_as_texts(tmp_path):
 
 
 def test_odd_cells_can_be_written(tmp_path):
-    odd = pd.DataFrame({
-        "x": np.array([0.1, 2, 3, 4], np.float32), "list": [[1, 2], None, b"\xff", {"a": pd.NA}],
-        "kind": pd.Categorical(["a", None, "b", "a"]), "count": pd.array([1, None, 3, 4], "Int64"),
-        "at": pd.to_datetime(["2024-02-29 10:30", None, "2024-02-29 00:00", "2024-03-01 00:00"]),
-        "label": ["u", "v", "u", "v"],
-    })  # fmt: skip
+    odd = pd.DataFrame(
+        {
+            "x": np.array([0.1, 2, 3, 4], np.float32),
+            "list": [[1, 2], None, b"\xff", {"a": pd.NA}],
+            "kind": pd.Categorical(["a", None, "b", "a"]),
+            "count": pd.array([1, None, 3, 4], "Int64"),
+            "at": pd.to_datetime(["2024-02-29 10:30", None, "2024-02-29 00:00", "2024-03-01 00:00"]),
+            "label": ["u", "v", "u", "v"],
+        }
+    )
     source = table.load(odd, feature_columns=["x"])
     judged(source, tmp_path, [0, 1])
     dossier.write(tmp_path, source)

@@ -14,18 +14,58 @@ from jnpl import functional, losses
 HEAVY = ("torch", "pandas", "sklearn", "pyarrow", "matplotlib", "scipy")
 
 FUNCTIONAL = [
-    "focal", "gce", "gce_truncated", "log_one_minus_softmax", "mae", "nce", "nce_rce", "nfl", "nfl_rce", "nl",
-    "nl_exhaustive", "nl_plus", "nl_plus_exhaustive", "pl", "pl_plus", "pl_plus_candidates", "pl_plus_select", "rce",
-    "sce", "soft_pl",
-]  # fmt: skip
+    "focal",
+    "gce",
+    "gce_truncated",
+    "log_one_minus_softmax",
+    "mae",
+    "nce",
+    "nce_rce",
+    "nfl",
+    "nfl_rce",
+    "nl",
+    "nl_exhaustive",
+    "nl_plus",
+    "nl_plus_exhaustive",
+    "pl",
+    "pl_plus",
+    "pl_plus_candidates",
+    "pl_plus_select",
+    "rce",
+    "sce",
+    "soft_pl",
+]
 LOSSES = [
-    "Draws", "FocalLoss", "GCELoss", "JNPLLoss", "JNPLTerms", "MAELoss", "NCERCELoss", "NFLRCELoss", "NLLoss",
-    "NLPlusLoss", "PLPlusLoss", "SCELoss", "class_weights",
-]  # fmt: skip
+    "Draws",
+    "FocalLoss",
+    "GCELoss",
+    "JNPLLoss",
+    "JNPLTerms",
+    "MAELoss",
+    "NCERCELoss",
+    "NFLRCELoss",
+    "NLLoss",
+    "NLPlusLoss",
+    "PLPlusLoss",
+    "SCELoss",
+    "class_weights",
+]
 PACKAGE = [
-    "Findings", "JNPLClassifier", "JNPLLoss", "Ledger", "Monitor", "__version__", "complement", "find_label_issues",
-    "functional", "load", "losses", "metrics", "noise", "score_labels",
-]  # fmt: skip
+    "Findings",
+    "JNPLClassifier",
+    "JNPLLoss",
+    "Ledger",
+    "Monitor",
+    "__version__",
+    "complement",
+    "find_label_issues",
+    "functional",
+    "load",
+    "losses",
+    "metrics",
+    "noise",
+    "score_labels",
+]
 
 
 def run(*arguments):

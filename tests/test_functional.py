@@ -19,9 +19,23 @@ from jnpl import functional as JF
 EXTREMES = [-1e4, -100.0, -20.0, 0.0, 20.0, 100.0, 1e4]
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 LABELLED = [
-    JF.pl, JF.nl, JF.nl_plus, JF.nl_exhaustive, JF.nl_plus_exhaustive, JF.pl_plus, JF.mae, JF.gce, JF.gce_truncated,
-    JF.rce, JF.sce, JF.focal, JF.nce, JF.nfl, JF.nce_rce, JF.nfl_rce,
-]  # fmt: skip
+    JF.pl,
+    JF.nl,
+    JF.nl_plus,
+    JF.nl_exhaustive,
+    JF.nl_plus_exhaustive,
+    JF.pl_plus,
+    JF.mae,
+    JF.gce,
+    JF.gce_truncated,
+    JF.rce,
+    JF.sce,
+    JF.focal,
+    JF.nce,
+    JF.nfl,
+    JF.nce_rce,
+    JF.nfl_rce,
+]
 NEGATIVE = [JF.nl, JF.nl_plus, JF.nl_exhaustive, JF.nl_plus_exhaustive]
 
 
@@ -472,7 +486,7 @@ PLAIN = {
         functools.partial(JF.nfl_rce, alpha=10.0, beta=0.1),
         lambda p, y: 10 * plain_nfl(p, y) + 0.1 * plain_rce(p, y),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", PLAIN)

@@ -65,10 +65,13 @@ def test_logits_in_any_form(kind):
     frozen = np.array(rows, np.float32)
     frozen.flags.writeable = False
     forms = {
-        "list": rows, "array": np.array(rows, np.float32), "read-only": frozen, "float64": torch.tensor(rows).double(),
+        "list": rows,
+        "array": np.array(rows, np.float32),
+        "read-only": frozen,
+        "float64": torch.tensor(rows).double(),
         "bfloat16": torch.tensor(rows, dtype=torch.bfloat16),
         "with gradient": torch.tensor(rows, requires_grad=True) * 1,
-    }  # fmt: skip
+    }
     monitor = Monitor(2, 2)
     monitor.update(np.array([0, 1]), forms[kind])
     np.testing.assert_allclose(

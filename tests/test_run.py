@@ -72,9 +72,16 @@ def test_vectors_from_data_to_folder(digits, tmp_path):
     assert (result["run"], result["samples"], result["classes"], result["epochs"]) == (str(out), 1400, 10, 3)
     assert result["ap"] > 0.6  # chance is 0.3
     assert sorted(path.name for path in out.iterdir()) == [
-        ".lock", "checkpoint", "findings.csv", "findings.json", "findings.parquet", "metrics.jsonl", "model.json",
-        "model.safetensors", "run.json",
-    ]  # fmt: skip
+        ".lock",
+        "checkpoint",
+        "findings.csv",
+        "findings.json",
+        "findings.parquet",
+        "metrics.jsonl",
+        "model.json",
+        "model.safetensors",
+        "run.json",
+    ]
     assert len({path.stat().st_mode for path in out.iterdir() if path.is_file()}) == 1  # readable by the same people
     findings = Findings.load(out)
     assert findings.is_label_issue.sum() == result["issues"]
@@ -244,8 +251,15 @@ class Peephole(Reporter):
 def interrupted(source, out, at, *changes, every=None, number=signal.SIGTERM):
     report = Peephole(at, lambda: signal.raise_signal(number))
     with pytest.raises(Interrupted) as stop:
-        engine.find(source, load_recipe("small", [*FAST, *changes]), out, seed=0, strict=False, report=report,
-                    every=every or Every(epochs=100, seconds=None))  # fmt: skip
+        engine.find(
+            source,
+            load_recipe("small", [*FAST, *changes]),
+            out,
+            seed=0,
+            strict=False,
+            report=report,
+            every=every or Every(epochs=100, seconds=None),
+        )
     return stop.value
 
 
@@ -393,8 +407,11 @@ def test_a_gpu_that_is_not_there():
 
 def test_precision_and_layout(tmp_path):
     source = images(test=False)
-    for name, change in (("base", "engine.precision=32"), ("layout", "engine.channels_last=false"),
-                         ("bf16", "engine.precision=bf16-mixed")):  # fmt: skip
+    for name, change in (
+        ("base", "engine.precision=32"),
+        ("layout", "engine.channels_last=false"),
+        ("bf16", "engine.precision=bf16-mixed"),
+    ):
         go(source, tmp_path / name, change)
     quality = {name: Findings.load(tmp_path / name).label_quality for name in ("base", "layout", "bf16")}
     np.testing.assert_allclose(quality["layout"], quality["base"], atol=2e-3)

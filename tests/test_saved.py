@@ -201,10 +201,15 @@ def test_after_a_real_run(tmp_path, change):
     random, labels = np.random.default_rng(0), np.arange(60) % 3
     x = np.clip(random.normal(90, 20, (60, 8, 8, 3)) + 40 * labels[:, None, None, None], 0, 255).astype(np.uint8)
     source = from_arrays(x, labels, x_test=x[:30], y_test=labels[:30], class_names=CLASSES)
-    recipe = parse_recipe({
-        "model": "resnet8", "data": change, "train": {"epochs": 2, "batch_size": 16, "lr": 0.05},
-        "method": {"name": "ce"}, "engine": {"accelerator": "cpu", "workers": 0},
-    })  # fmt: skip
+    recipe = parse_recipe(
+        {
+            "model": "resnet8",
+            "data": change,
+            "train": {"epochs": 2, "batch_size": 16, "lr": 0.05},
+            "method": {"name": "ce"},
+            "engine": {"accelerator": "cpu", "workers": 0},
+        }
+    )
     told = find(source, recipe, tmp_path, seed=0, every=Every(seconds=None), strict=True, report=Reporter())
     found = load(tmp_path).predict(x[:30])
     assert (found == np.array(CLASSES)[labels[:30]]).mean() == pytest.approx(told["test_accuracy"])

@@ -156,8 +156,14 @@ def test_jnpl_train_is_filter_and_pseudo_labels(tmp_path):
 
 
 def test_the_predecessors_pseudo_labels_take_two_networks(tmp_path):
-    go(tmp_path / "run", "pseudo.mode=nlnl", "pseudo.train.epochs=1", "pseudo.train.lr=0.1", "pseudo.class_weight=nlnl",
-       "verdict.threshold=1/c")  # fmt: skip
+    go(
+        tmp_path / "run",
+        "pseudo.mode=nlnl",
+        "pseudo.train.epochs=1",
+        "pseudo.train.lr=0.1",
+        "pseudo.class_weight=nlnl",
+        "verdict.threshold=1/c",
+    )
     assert [line["stage"] for line in lines_of(tmp_path / "run")] == ["train"] * 2 + ["pseudo-1", "pseudo-2"]
 
 
@@ -278,8 +284,15 @@ def test_pseudo_settings_fill_each_other_in(tmp_path):
     go(tmp_path / "run", "pseudo.soft=false", "train.epochs=1")
     saved = json.loads((tmp_path / "run/run.json").read_text("utf-8"))["second"]
     assert (saved["mode"], saved["soft"], saved["by_class"], saved["plan"]["epochs"]) == ("paper", False, False, 1)
-    told = go(tmp_path / "two", "method.name=nlnl", "method.complements=exhaustive", "train.epochs=1",
-              "pseudo.train.epochs=2", "pseudo.train.lr=0.1", "verdict.threshold=1/c")  # fmt: skip
+    told = go(
+        tmp_path / "two",
+        "method.name=nlnl",
+        "method.complements=exhaustive",
+        "train.epochs=1",
+        "pseudo.train.epochs=2",
+        "pseudo.train.lr=0.1",
+        "verdict.threshold=1/c",
+    )
     saved = json.loads((tmp_path / "two/run.json").read_text("utf-8"))["second"]
     assert (saved["mode"], saved["by_class"], told["epochs"]) == ("nlnl", True, 3 + 4)
 

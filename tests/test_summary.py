@@ -15,9 +15,14 @@ NAMES = ["cat", "dog", "eel"]
 # Quality of each label, given and suggested class: cat for dog twice, dog for eel once, a cat that nothing else is.
 ROWS = [(0.1, 0, 1), (0.2, 0, 1), (0.05, 1, 2), (0.45, 0, 0), *[(0.9, label, label) for label in (0, 1, 1, 2, 2, 2)]]
 RESULT = {
-    "samples": 10, "classes": 3, "issues": 4, "noise_rate": 0.4, "noise_interval": [0.3, 0.4], "epochs": 5,
+    "samples": 10,
+    "classes": 3,
+    "issues": 4,
+    "noise_rate": 0.4,
+    "noise_interval": [0.3, 0.4],
+    "epochs": 5,
     "seconds": 12.3,
-}  # fmt: skip
+}
 
 
 def findings(rows=ROWS, **more):
@@ -85,8 +90,9 @@ def test_suspects_are_below_the_threshold_of_their_class(said, tmp_path):
     assert shown == [0, 2, 5, 6]  # 1 and 3 have a lower quality than 5 and 6, but also a lower threshold
     facts = json.loads(json.dumps(summary.facts(tmp_path, 3)))
     assert [each["id"] for each in facts["suspects"]] == ["[b]2[/b].png", "[b]0[/b].png", "[b]5[/b].png"]
-    assert facts["confused"] == [{"given": given, "suggested": suggested, "count": 1}
-                                 for given, suggested in (("cat", "dog"), ("dog", "eel"))]  # fmt: skip
+    assert facts["confused"] == [
+        {"given": given, "suggested": suggested, "count": 1} for given, suggested in (("cat", "dog"), ("dog", "eel"))
+    ]
 
 
 def test_notes_and_what_could_not_be_read(said):
@@ -107,9 +113,14 @@ def test_accuracies(said):
     assert "AP 0.988: true labels are known" in told
     assert "test accuracy 0.900 after the last epoch (best epoch 0.950, an oracle)" in told
     told = said(
-        findings(), test_accuracy=0.9, best_test_accuracy=0.95, last_test_accuracy=0.85, test_accuracy_a=0.8,
-        test_accuracy_b=1.0, filter_test_accuracy=0.7,
-    )  # fmt: skip
+        findings(),
+        test_accuracy=0.9,
+        best_test_accuracy=0.95,
+        last_test_accuracy=0.85,
+        test_accuracy_a=0.8,
+        test_accuracy_b=1.0,
+        filter_test_accuracy=0.7,
+    )
     assert "0.900 of the epoch that validation data chose (last epoch 0.850; best epoch 0.950, an oracle)" in told
     assert "the mean of a 0.800, b 1.000" in told
     assert "test accuracy of the filter, before pseudo-labels: 0.700" in told

@@ -280,8 +280,13 @@ def test_the_learning_rate_of_every_epoch():
     method = a_ce(a_network(source))
     plan = Training(epochs=4, lr=0.1, schedule="step", milestones=(2, 3), batch_size=64)
     optimizer = make_optimizer(method, plan)
-    run(method, a_feed(source, 64), plan, optimizer=optimizer,
-        after_step=lambda: seen.append(optimizer.param_groups[0]["lr"]))  # fmt: skip
+    run(
+        method,
+        a_feed(source, 64),
+        plan,
+        optimizer=optimizer,
+        after_step=lambda: seen.append(optimizer.param_groups[0]["lr"]),
+    )
     assert seen == [0.1, 0.1, 0.01, 0.001]
 
 
@@ -312,8 +317,14 @@ def test_bf16_mixed_runs():
     for source in (vectors(), images(20)):
         lines, progress = [], Progress()
         method = registry.make(task_of(a_network(source), source), JNPL.Settings())
-        told = run(method, a_feed(source), Training(epochs=2, lr=0.05, batch_size=16), progress=progress,
-                   after_epoch=lambda at=progress, to=lines: to.append(at.means()), precision="bf16-mixed")  # fmt: skip
+        told = run(
+            method,
+            a_feed(source),
+            Training(epochs=2, lr=0.05, batch_size=16),
+            progress=progress,
+            after_epoch=lambda at=progress, to=lines: to.append(at.means()),
+            precision="bf16-mixed",
+        )
         assert len(lines) == 2
         assert np.isfinite([value for line in lines for value in line.values()]).all()
         assert all(weight.dtype == torch.float32 for weight in method.parameters())
@@ -342,8 +353,10 @@ def test_optimizers_take_their_settings():
     adamw = make_optimizer(net, Training(epochs=1, lr=0.3, optimizer="adamw"))
     assert (type(sgd), type(adam), type(adamw)) == (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW)
     assert {key: sgd.defaults[key] for key in ("lr", "momentum", "weight_decay")} == {
-        "lr": 0.3, "momentum": 0.7, "weight_decay": 0.2,
-    }  # fmt: skip
+        "lr": 0.3,
+        "momentum": 0.7,
+        "weight_decay": 0.2,
+    }
     assert sgd.defaults["nesterov"] is False
     assert (adam.defaults["betas"], adam.defaults["weight_decay"]) == ((0.7, 0.999), 0.2)
     assert len(sgd.param_groups) == 1  # biases and batch norm decay too (row 16)

@@ -38,9 +38,15 @@ __all__ = [
 ]
 
 _HOME_OF = {  # class or function -> module
-    "Findings": "findings", "JNPLClassifier": "estimator", "JNPLLoss": "losses", "Ledger": "ledger",
-    "Monitor": "monitor", "find_label_issues": "api", "load": "saved", "score_labels": "api",
-}  # fmt: skip
+    "Findings": "findings",
+    "JNPLClassifier": "estimator",
+    "JNPLLoss": "losses",
+    "Ledger": "ledger",
+    "Monitor": "monitor",
+    "find_label_issues": "api",
+    "load": "saved",
+    "score_labels": "api",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -55,12 +55,14 @@ class Corrected:
             found = [names[label] for label in labels.tolist()]
             return pd.array(found, dtype="string") if texts else np.array(found, np.int64)
 
-        return pd.DataFrame({
-            "id": ids if ids.dtype.kind in "iu" else pd.array(ids.tolist(), dtype="string"),
-            "label": named(self.labels),
-            "given_label": named(self.findings.given_labels[self.rows]),
-            "changed": self.changed,
-        })  # fmt: skip
+        return pd.DataFrame(
+            {
+                "id": ids if ids.dtype.kind in "iu" else pd.array(ids.tolist(), dtype="string"),
+                "label": named(self.labels),
+                "given_label": named(self.findings.given_labels[self.rows]),
+                "changed": self.changed,
+            }
+        )
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write `table` as .csv, .parquet or .json."""
@@ -145,13 +147,15 @@ def with_held_out(findings: Findings, held: Sequence[dict[str, Any]]) -> Finding
         return np.concatenate([ours, theirs])[order]
 
     return replace(
-        findings, ids=every[order], given_labels=joined(findings.given_labels, given),
+        findings,
+        ids=every[order],
+        given_labels=joined(findings.given_labels, given),
         suggested_labels=joined(findings.suggested_labels, given),
         label_quality=joined(findings.label_quality, unknown),
         suggested_confidence=joined(findings.suggested_confidence, unknown),
         paths=None if findings.paths is None else joined(findings.paths, ids),
         unreadable=None if findings.unreadable is None else joined(findings.unreadable, seen),
-    )  # fmt: skip
+    )
 
 
 def read_labels(path: str | os.PathLike[str]) -> Rows:

@@ -47,8 +47,10 @@ def save(folder: Path, state: State) -> Path:
     try:
         draft.mkdir(parents=True)
         # A clone each: safetensors refuses tensors that share memory.
-        save_file({name: tensor.detach().cpu().clone().contiguous() for name, tensor in state.tensors.items()},
-                  draft / "state.safetensors")  # fmt: skip
+        save_file(
+            {name: tensor.detach().cpu().clone().contiguous() for name, tensor in state.tensors.items()},
+            draft / "state.safetensors",
+        )
         digest = _hash(draft / "state.safetensors", state.facts)
         facts = {"format": _FORMAT, "sha256": digest, "facts": state.facts}
         (draft / "state.json").write_text(json.dumps(facts, allow_nan=False), "utf-8")

@@ -74,7 +74,18 @@ def _root(
 
 
 for _command in (
-    demo, find, train, predict, report, apply, export, corrupt, reproduce, methods, recipes, datasets,
-):  # fmt: skip
+    demo,
+    find,
+    train,
+    predict,
+    report,
+    apply,
+    export,
+    corrupt,
+    reproduce,
+    methods,
+    recipes,
+    datasets,
+):
     app.command()(_command)
 app.add_typer(bench, name="bench")

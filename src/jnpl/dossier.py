@@ -42,9 +42,12 @@ def write(
     if len(suspects) == 0 or not findings.is_label_issue.any():
         suspects = suspects[:20]
     facts: dict[str, Any] = {
-        "kind": source.kind, "command": list(command), "choices": list(choices), "root": source.root,
+        "kind": source.kind,
+        "command": list(command),
+        "choices": list(choices),
+        "root": source.root,
         **problems(source, unreadable=_unreadable(findings, source)).to_dict(),
-    }  # fmt: skip
+    }
     if held_out:
         facts |= {"held_out": list(held_out), "true_labels": source.true_labels is not None}
     if source.kind == "vector":

@@ -119,9 +119,13 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         # A copy of the rows, unless all of them are used and PyTorch can: joblib hands out read-only memory.
         used = inputs if len(kept) == len(X) and inputs.flags.writeable else inputs[kept]
         source = Source(
-            "X", InMemory(used), labels.astype(np.int64), _class_names(classes), kept,
+            "X",
+            InMemory(used),
+            labels.astype(np.int64),
+            _class_names(classes),
+            kept,
             weights=None if weights is None or len(np.unique(weights[kept])) == 1 else weights[kept],
-        )  # fmt: skip
+        )
         session = self._train(source, self._recipe(source))
         self.classes_ = classes
         self.findings_ = session.judge()
@@ -159,9 +163,12 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     def _recipe(self, source: Source) -> Recipe:
         changes = {
             "model": self.module if isinstance(self.module, str) else None,
-            "train.epochs": self.epochs, "train.batch_size": self.batch_size, "train.lr": self.lr,
-            "verdict.threshold": self.threshold, "engine.accelerator": self.device,
-        }  # fmt: skip
+            "train.epochs": self.epochs,
+            "train.batch_size": self.batch_size,
+            "train.lr": self.lr,
+            "verdict.threshold": self.threshold,
+            "engine.accelerator": self.device,
+        }
         told = [
             f"{key}={json.dumps(value) if isinstance(value, str) else value}"
             for key, value in changes.items()
@@ -181,10 +188,17 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         seed = int(given if isinstance(given, int | np.integer) else draws.randint(np.iinfo(np.int32).max))
         with _ONE_AT_A_TIME, TemporaryDirectory(prefix="jnpl-") as folder:
             session = Session(
-                source, recipe, RunFolder(Path(folder)), seed, Every(epochs=None, seconds=None),
-                make_fabric(recipe.engine, idle=method.idle), report, strict=True,
-                second=second_part(recipe, method) if self.pseudo_label else None, network=self._network(),
-            )  # fmt: skip
+                source,
+                recipe,
+                RunFolder(Path(folder)),
+                seed,
+                Every(epochs=None, seconds=None),
+                make_fabric(recipe.engine, idle=method.idle),
+                report,
+                strict=True,
+                second=second_part(recipe, method) if self.pseudo_label else None,
+                network=self._network(),
+            )
             session.train()
             session.judge()  # writes to the folder: the first time must be here
         return session

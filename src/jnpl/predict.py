@@ -58,9 +58,11 @@ def predict(
             if write is not None:
                 write(rows if nested else _frame(model, data, part, nested=False))
     told: dict[str, Any] = {
-        "samples": len(source), "predicted": len(source) - unreadable, "unreadable": unreadable,
+        "samples": len(source),
+        "predicted": len(source) - unreadable,
+        "unreadable": unreadable,
         "predicted_labels": {str(name): int(count) for name, count in zip(model.classes, counts, strict=True)},
-    }  # fmt: skip
+    }
     if labels is not None:
         told |= {"labelled": known, "unknown_labels": int((labels == NO_CLASS).sum())}
         if known:

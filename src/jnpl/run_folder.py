@@ -70,8 +70,10 @@ class RunFolder:
                 if self._makes_room(saved, identity):
                     return None
                 differs = _difference(key, saved.get(key), value)
-                raise InputError(f"{str(self.path)!r} holds a run with {differs}; name another folder, or "
-                                 f"{self._how_to_repeat(second=identity.get('second') is not None)}")  # fmt: skip
+                raise InputError(
+                    f"{str(self.path)!r} holds a run with {differs}; name another folder, or "
+                    f"{self._how_to_repeat(second=identity.get('second') is not None)}"
+                )
         results = saved.get("results")
         return dict(results) if saved.get("status") == "finished" and results else None
 

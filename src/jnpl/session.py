@@ -81,10 +81,13 @@ class Session(Watcher):
         self.network = self.model_name if network is None else network
         rate, matrix = source.realised_noise()
         self.task = Task(
-            self._network, torch.from_numpy(source.labels), len(source.class_names), rate,
+            self._network,
+            torch.from_numpy(source.labels),
+            len(source.class_names),
+            rate,
             None if matrix is None else torch.from_numpy(matrix),
             None if source.weights is None else torch.from_numpy(source.weights / source.weights.mean()),
-        )  # fmt: skip
+        )
         method = registry.make(self.task, recipe.method)
         self.phases = make_phases(recipe, method, second)
         selects = any(phase.select for phase in self.phases)
@@ -181,9 +184,15 @@ class Session(Watcher):
         while True:
             with self.report.training(total, self.feed.steps(), self.progress), torch.random.fork_rng(gpus):
                 train(
-                    self.learner.wrapped, self.learner.wrapped_optimizer, self.feed, self.books, self.phase.plan,
-                    self.fabric, self.progress, self,
-                )  # fmt: skip
+                    self.learner.wrapped,
+                    self.learner.wrapped_optimizer,
+                    self.feed,
+                    self.books,
+                    self.phase.plan,
+                    self.fabric,
+                    self.progress,
+                    self,
+                )
             last = self.progress.phase + 1 == len(self.phases)
             if last and self._may_go_on():
                 snapshot.save(self, self.progress)
@@ -216,10 +225,17 @@ class Session(Watcher):
             final = self.final_probs if self.phase.number == 0 else None
             mean = self.books.ledger.mean_probs() if final is None else final.astype(np.float32)
             mean[list(self.prepared.unreadable)] = np.nan
-            taught = self._pseudo_method(pseudo.targets(
-                self.source.labels, issues, mean, mode=self.second.mode, step=self.phase.number, soft=self.second.soft,
-                by_class=self.second.by_class,
-            ))  # fmt: skip
+            taught = self._pseudo_method(
+                pseudo.targets(
+                    self.source.labels,
+                    issues,
+                    mean,
+                    mode=self.second.mode,
+                    step=self.phase.number,
+                    soft=self.second.soft,
+                    by_class=self.second.by_class,
+                )
+            )
             if self.second.warm and self.phase.number == 0:
                 taught.model.load_state_dict(self.method.classifier.state_dict())
             self._install(taught)
@@ -342,9 +358,12 @@ class Session(Watcher):
         """What model.json says of the network."""
         shape, transform = list(self.feeds.shape), self.feeds.transform_facts()
         return {
-            "model": self.model_name, "input_shape": shape, "sample_shape": list(self.prepared.shape),
-            "transform": transform, "encoding": self.source.encoding,
-        }  # fmt: skip
+            "model": self.model_name,
+            "input_shape": shape,
+            "sample_shape": list(self.prepared.shape),
+            "transform": transform,
+            "encoding": self.source.encoding,
+        }
 
 
 def _refuse(recipe: Recipe, second: Second | None, *, weighted: bool) -> None:

@@ -50,9 +50,12 @@ def judge(
     broken = np.zeros(len(source), bool)
     broken[list(unreadable)] = True
     told: dict[str, Any] = {
-        "class_names": source.class_names, "threshold": settings.threshold, "paths": paths,
-        "ids": None if paths else source.ids, "unreadable": broken if broken.any() else None,
-    }  # fmt: skip
+        "class_names": source.class_names,
+        "threshold": settings.threshold,
+        "paths": paths,
+        "ids": None if paths else source.ids,
+        "unreadable": broken if broken.any() else None,
+    }
     if probs is not None:
         return Findings.from_probs(probs, source.labels, **told)
     return Findings.from_ledger(books.ledger, source.labels, quality=books.quality(), **told)

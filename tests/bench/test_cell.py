@@ -28,10 +28,20 @@ def test_a_key_is_that_of_the_settings_alone_and_stays():
 
 def test_every_setting_makes_another_key():
     others = [
-        {"row": "gce"}, {"images": 50}, {"start": 1}, {"test_images": 5}, {"pixels": 32}, {"noise": "asymm"},
-        {"rate": 0.41}, {"net": "auto"}, {"epochs": 3}, {"batch_size": 32}, {"padding": 2}, {"seed": 2},
+        {"row": "gce"},
+        {"images": 50},
+        {"start": 1},
+        {"test_images": 5},
+        {"pixels": 32},
+        {"noise": "asymm"},
+        {"rate": 0.41},
+        {"net": "auto"},
+        {"epochs": 3},
+        {"batch_size": 32},
+        {"padding": 2},
+        {"seed": 2},
         {"data": "cifar10n", "noise": "human", "rate": 0},
-    ]  # fmt: skip
+    ]
     keys = {Cell(**CIFAR).key, *(Cell(**{**CIFAR, **other}).key for other in others)}
     assert len(keys) == 1 + len(others)
     changed = {name for other in others for name in other}

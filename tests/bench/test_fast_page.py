@@ -70,8 +70,11 @@ def test_gce_and_co_teaching_count_where_all_rivals_are_asked_for(page):
 
 def test_the_better_of_two_classifiers_is_the_rival(page):
     cells = [each for each in table() if each.cell.row != "nlnl"]
-    cells += [result("nlnl", *noise, seed, filter_test_accuracy=0.71)
-              for noise in [*NOISES, ("human", 0.0)] for seed in (1, 2, 3)]  # fmt: skip
+    cells += [
+        result("nlnl", *noise, seed, filter_test_accuracy=0.71)
+        for noise in [*NOISES, ("human", 0.0)]
+        for seed in (1, 2, 3)
+    ]
     assert told(page, cells)["accuracy above"] == ("the least lead is -0.010 (nlnl) in cifar10-symm20", "**no**")
 
 
@@ -106,8 +109,11 @@ def test_the_oracle(page):
     cells = [each for each in table() if each.cell.row != "ce"]
     peaks = [0.804, 0.804, 0.804, 0.7, 0.7, 0.7, 0.7]
     noises = [*NOISES, ("human", 0.0)]
-    near = [result("ce", *noise, seed, ap_peak=peak)
-            for noise, peak in zip(noises, peaks, strict=True) for seed in (1, 2, 3)]  # fmt: skip
+    near = [
+        result("ce", *noise, seed, ap_peak=peak)
+        for noise, peak in zip(noises, peaks, strict=True)
+        for seed in (1, 2, 3)
+    ]
     found = {asked: met for asked, _, met in page.verdicts({"decisive": cells + near, "cost": [], "full": []})}
     assert next(met for asked, met in found.items() if "oracle" in asked) == "yes"
     far = [result("ce", *noise, seed, ap_peak=0.806) for noise in noises for seed in (1, 2, 3)]

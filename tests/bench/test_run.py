@@ -49,9 +49,15 @@ def test_the_curve_is_the_ap_of_the_mean_of_ten_epochs(tmp_path):
         seen.append(session.books.ledger.newest())
 
     find(
-        replace(source, test=None), rows.recipe_of(cell), tmp_path / "run", seed=1, every=Every(seconds=None),
-        strict=True, report=Reporter(), observe=observe,
-    )  # fmt: skip
+        replace(source, test=None),
+        rows.recipe_of(cell),
+        tmp_path / "run",
+        seed=1,
+        every=Every(seconds=None),
+        strict=True,
+        report=Reporter(),
+        observe=observe,
+    )
     each = np.arange(len(source))
     own = np.stack([probs[each, source.labels] for probs in seen])
     wrong = source.labels != source.true_labels
@@ -69,8 +75,9 @@ def test_the_curve_is_the_ap_of_the_mean_of_ten_epochs(tmp_path):
 def test_a_saved_model_says_what_the_run_said(tmp_path):
     cell = Cell(**{**IRIS, "epochs": 3})
     source = data.load(cell, None)
-    told = find(source, rows.recipe_of(cell), tmp_path, seed=1, every=Every(seconds=None), strict=True,
-                report=Reporter())  # fmt: skip
+    told = find(
+        source, rows.recipe_of(cell), tmp_path, seed=1, every=Every(seconds=None), strict=True, report=Reporter()
+    )
     model = SavedModel.load(tmp_path)
     probs = model.probabilities(source.test)
     assert probs.shape == (len(source.test), 3)

@@ -32,8 +32,14 @@ def grid(tmp_path):
         os.utime(file, (time.time() - 100 + took,) * 2)
     (work / "running" / "log").write_text("going on\nepoch 6/45  loss 1\nepoch 7/45  loss 1\nthe epoch 9/45 to come\n")
     (work / "failed" / "failed").write_text("ValueError: no such thing\n")
-    facts = {"format": "jnpl grid 1", "began": 0.0, "engine": "local", "jobs": 2, "results": "../results",
-             "cells": names}  # fmt: skip
+    facts = {
+        "format": "jnpl grid 1",
+        "began": 0.0,
+        "engine": "local",
+        "jobs": 2,
+        "results": "../results",
+        "cells": names,
+    }
     (work / "grid.json").write_text(json.dumps(facts))
     with locks.take(results / ".running.lock"):
         yield tmp_path
@@ -51,11 +57,13 @@ def test_cells_are_told_by_what_has_become_of_them(grid):
     assert told.text().split("\n") == [
         "2 of 7 done, 1 running, 3 waiting, 1 failed",
         f"running  running, for {told.running['running'] / 60:.0f} min, epoch 7 of 45",
-        "waiting  begun, begun", "waiting  new-1", "waiting  new-2",
+        "waiting  begun, begun",
+        "waiting  new-1",
+        "waiting  new-2",
         f"failed   failed: ValueError: no such thing (see {grid / 'work/failed/log'})",
         "time left: about 45 s",
         "no grid is at work here: the command that began it goes on with what is left",
-    ]  # fmt: skip
+    ]
     assert json.loads(json.dumps(told.facts()))["cells"] == 7
     assert status.read(grid / "work").done == told.done  # the work folder itself will do
 

@@ -47,10 +47,24 @@ def test_the_decisive_suite_ends_a_seed_before_the_next(quality):
     assert len(cells) == 3 * (7 * 7 + 3) + 7
     assert [cell.seed for cell in cells] == sorted(cell.seed for cell in cells)
     assert [cell.row for cell in cells[7:24]] == [
-        "ce", "fast", "nlnl", "cleanlab", "jnpl-paper", "gce", "co-teaching", "ce-clean", "ce-augmented", "fast-flip",
-        "nlnl-augmented", "cleanlab-augmented", "gce-augmented", "co-teaching-augmented", "ce-clean-augmented",
-        "gce-long", "co-teaching-long",
-    ]  # fmt: skip
+        "ce",
+        "fast",
+        "nlnl",
+        "cleanlab",
+        "jnpl-paper",
+        "gce",
+        "co-teaching",
+        "ce-clean",
+        "ce-augmented",
+        "fast-flip",
+        "nlnl-augmented",
+        "cleanlab-augmented",
+        "gce-augmented",
+        "co-teaching-augmented",
+        "ce-clean-augmented",
+        "gce-long",
+        "co-teaching-long",
+    ]
     assert {cell.setting for cell in cells[7:24]} == {"cifar10-symm40"}
     assert cells[58].setting == "cifar10n-human"
     assert {(cell.images, cell.pixels, cell.epochs, cell.padding, cell.test_images) for cell in cells} == {
@@ -85,8 +99,10 @@ def test_committed_figures_are_of_the_recipes_of_today(quality, suite):
 def test_the_other_suites(quality):
     full, breadth = quality.full((1, 2)), quality.breadth((1, 2))
     assert [(cell.row, cell.images, cell.epochs) for cell in full] == [
-        ("ce", None, 10), ("nlnl", None, 10), ("fast", None, 10),
-    ]  # fmt: skip
+        ("ce", None, 10),
+        ("nlnl", None, 10),
+        ("fast", None, 10),
+    ]
     assert len(breadth) == 2 * (3 * 7 + 1) * 7 + 2
     chosen = [cell for cell in quality.ablation((1,)) if cell.data == "cifar10"]
     assert {(cell.start, cell.seed) for cell in chosen} == {(35_000, 0)}  # no image of the table, no test image

@@ -17,10 +17,17 @@ def put(folder, row, seed, *, aps=None, cpu=1.0, accuracy=0.5, setting=WINE, **m
     cell = Cell(row=row, seed=seed, **setting)
     aps = aps or [0.2, 0.4, 0.3]
     results = {
-        "ap": aps[-1], "ap_curve": aps, "ap_peak": max(aps), "ap_epoch": 1 + aps.index(max(aps)),
-        "curve_seconds": [0.1 * (1 + at) for at in range(len(aps))], "precision_at_noise": 0.25,
-        "test_accuracy": accuracy, "cpu_seconds": cpu, "total_cpu_seconds": 2 * cpu, **more,
-    }  # fmt: skip
+        "ap": aps[-1],
+        "ap_curve": aps,
+        "ap_peak": max(aps),
+        "ap_epoch": 1 + aps.index(max(aps)),
+        "curve_seconds": [0.1 * (1 + at) for at in range(len(aps))],
+        "precision_at_noise": 0.25,
+        "test_accuracy": accuracy,
+        "cpu_seconds": cpu,
+        "total_cpu_seconds": 2 * cpu,
+        **more,
+    }
     (folder / f"{cell.name}.json").write_text(json.dumps({"cell": cell.model_dump(), "results": results}))
 
 

@@ -53,9 +53,15 @@ def by_hand(samples, uniforms, crop):
 
 @settings(max_examples=25, deadline=None)
 @given(
-    st.integers(1, 5), st.integers(6, 12), st.integers(6, 12), st.sampled_from([1, 3]), st.integers(0, 4),
-    st.booleans(), st.integers(0, 9), st.integers(1, 6),
-)  # fmt: skip
+    st.integers(1, 5),
+    st.integers(6, 12),
+    st.integers(6, 12),
+    st.sampled_from([1, 3]),
+    st.integers(0, 4),
+    st.booleans(),
+    st.integers(0, 9),
+    st.integers(1, 6),
+)
 def test_batch_equals_one_image_at_a_time(count, height, width, channels, padding, flip, seed, size):
     samples, uniforms = images(count, height, width, channels, seed), draws(count, seed)
     crop = CropFlip(MEAN[:channels], STD[:channels], size, padding, flip)

@@ -22,8 +22,9 @@ RAN_AWAY = "the guard held back NL+ and PL+"
 COLLAPSES = ("train.lr=0.1", "method.pl_start=0", "method.pl_weight=1.0", "method.gamma_rise=none")
 
 
-def train(source: Any, out: Any, *changes: str, seed: int = 0, every: Every = NEVER, report: Any = None,
-          **options: Any) -> Any:  # fmt: skip
+def train(
+    source: Any, out: Any, *changes: str, seed: int = 0, every: Every = NEVER, report: Any = None, **options: Any
+) -> Any:
     """One run on the CPU, fitted to the data as `jnpl find` does it."""
     changes = ("engine.accelerator=cpu", "engine.workers=0", *changes)
     if source.kind == "vector":
@@ -37,9 +38,10 @@ def digits(rate, seed=0):
     """With symmetric noise."""
     source = open_source("digits")
     return replace(
-        source, labels=noise.symmetric(source.labels, rate, 10, seed=seed) if rate else source.labels.copy(),
+        source,
+        labels=noise.symmetric(source.labels, rate, 10, seed=seed) if rate else source.labels.copy(),
         true_labels=source.labels.copy(),
-    )  # fmt: skip
+    )
 
 
 def zero_or_not(rate, seed):

@@ -115,9 +115,15 @@ def main(out: Path) -> None:
     atexit.register(lambda: (out / f"left-{rank}").write_text(str(not torch.distributed.is_initialized())))
     for name in METHODS:
         told = find(
-            data(samples=SHARED), recipe_of(name, devices=2), out / name, seed=0,
-            every=Every(epochs=None, seconds=None), strict=False, report=Reporter(), classify=True,
-        )  # fmt: skip
+            data(samples=SHARED),
+            recipe_of(name, devices=2),
+            out / name,
+            seed=0,
+            every=Every(epochs=None, seconds=None),
+            strict=False,
+            report=Reporter(),
+            classify=True,
+        )
         results[name] = told
         # Batch norm's running statistics are each process's own; an MLP has none.
         state = {key: value.clone().contiguous() for key, value in made[-1].method.state_dict().items()}
@@ -125,9 +131,14 @@ def main(out: Path) -> None:
     one = data(samples=SHARED)
     alone = replace(one, test=from_arrays(one.inputs.values[:1], one.labels[:1], class_names=list(range(4))))
     results["alone"] = find(
-        alone, recipe_of("co-teaching", devices=2), out / "alone", seed=0, every=Every(epochs=None, seconds=None),
-        strict=False, report=Reporter(),
-    )  # fmt: skip
+        alone,
+        recipe_of("co-teaching", devices=2),
+        out / "alone",
+        seed=0,
+        every=Every(epochs=None, seconds=None),
+        strict=False,
+        report=Reporter(),
+    )
     if rank == "0":
         (out / "results.json").write_text(json.dumps(results))
 

@@ -60,7 +60,12 @@ def photos(folder: Path, each: int = 4, seed: int = 0) -> Path:
 def findings(paths: list[str] | None = None, **more: Any) -> Findings:
     """Six samples, labels cat cat cat dog dog eel: 1 looks like a dog (0.8), 2 like an eel (0.6), 3 is in doubt."""
     probs = [
-        [0.9, 0.1, 0.0], [0.1, 0.8, 0.1], [0.3, 0.1, 0.6], [0.3, 0.4, 0.3], [0.0, 0.95, 0.05], [0.05, 0.05, 0.9],
-    ]  # fmt: skip
+        [0.9, 0.1, 0.0],
+        [0.1, 0.8, 0.1],
+        [0.3, 0.1, 0.6],
+        [0.3, 0.4, 0.3],
+        [0.0, 0.95, 0.05],
+        [0.05, 0.05, 0.9],
+    ]
     told = {"class_names": CLASSES, "paths": paths, **more}
     return Findings.from_probs(probs, [0, 0, 0, 1, 1, 2], **told)

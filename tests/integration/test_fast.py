@@ -259,12 +259,33 @@ def test_a_guard_brings_back_what_collapses_without(settings, known, run, capsys
     assert lost.told["ap"] < lost.wrong.mean() + 0.1
     data, out = tmp_path / "digits.npz", tmp_path / "guarded"
     test = source.test
-    np.savez(data, x=source.inputs.values, y=source.labels, y_true=source.true_labels, x_test=test.inputs.values,
-             y_test=test.labels)  # fmt: skip
+    np.savez(
+        data,
+        x=source.inputs.values,
+        y=source.labels,
+        y_true=source.true_labels,
+        x_test=test.inputs.values,
+        y_test=test.labels,
+    )
     changes = [part for change in (*settings, "method.guard=0.3") for part in ("--set", change)]
     with pytest.raises(SystemExit) as stop:
-        cli.main(["find", str(data), "--out", str(out), "--recipe", "fast", *changes, "--accelerator", "cpu",
-                  "--workers", "0", "--threads", "1"])  # fmt: skip
+        cli.main(
+            [
+                "find",
+                str(data),
+                "--out",
+                str(out),
+                "--recipe",
+                "fast",
+                *changes,
+                "--accelerator",
+                "cpu",
+                "--workers",
+                "0",
+                "--threads",
+                "1",
+            ]
+        )
     assert not stop.value.code
     assert f"\n{RAN_AWAY}: " in capsys.readouterr().out
     told = json.loads((out / "run.json").read_text())["results"]

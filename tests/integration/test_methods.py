@@ -70,9 +70,15 @@ def test_digits_with_forty_percent_wrong_labels(name, learnt):
 
 def train(name, out, report=None, model="mlp", kind="vector", samples=130):
     return find(
-        quick.data(kind, samples), quick.recipe_of(name, model), out, seed=0, every=Every(epochs=None, seconds=None),
-        strict=False, report=report or Reporter(), classify=True,
-    )  # fmt: skip
+        quick.data(kind, samples),
+        quick.recipe_of(name, model),
+        out,
+        seed=0,
+        every=Every(epochs=None, seconds=None),
+        strict=False,
+        report=report or Reporter(),
+        classify=True,
+    )
 
 
 @pytest.mark.parametrize("name", METHODS)

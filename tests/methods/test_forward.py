@@ -95,7 +95,9 @@ def test_estimate_of_predictions_that_are_all_alike():
 
 def test_stages_follow_the_matrix():
     assert [(stage.name, stage.fresh, stage.select) for stage in a_method(select=True).stages] == [
-        ("ce", False, True), ("forward", True, False)]  # fmt: skip
+        ("ce", False, True),
+        ("forward", True, False),
+    ]
     assert [(stage.name, stage.fresh) for stage in a_method(matrix=MATRIX).stages] == [("forward", False)]
     assert len(Forward.stages) == 2
 

@@ -68,8 +68,16 @@ def test_the_rate_of_cifar100_asymm_is_not_halved():
 
 
 def run(name, out, source):
-    return find(source, quick.recipe_of(name), out, seed=0, every=Every(epochs=None, seconds=None), strict=False,
-                report=Reporter(), classify=True)  # fmt: skip
+    return find(
+        source,
+        quick.recipe_of(name),
+        out,
+        seed=0,
+        every=Every(epochs=None, seconds=None),
+        strict=False,
+        report=Reporter(),
+        classify=True,
+    )
 
 
 @pytest.mark.parametrize("name", ["gce", "forward", "mlnt", "limit", "joint-optim", "co-teaching", "nlnl"])

@@ -55,8 +55,10 @@ def softmax(row):
 
 
 def affine(net, x):
-    return [sum(w * v for w, v in zip(row, x, strict=True)) + b
-            for row, b in zip(net.weight.tolist(), net.bias.tolist(), strict=True)]  # fmt: skip
+    return [
+        sum(w * v for w, v in zip(row, x, strict=True)) + b
+        for row, b in zip(net.weight.tolist(), net.bias.tolist(), strict=True)
+    ]
 
 
 def by_hand(method, batch, shares, weight, partner, own_word=None):
@@ -364,9 +366,16 @@ def test_the_balance_is_the_whole_batchs_where_processes_share_it():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"variant": "M-DYR-S"}, {"mixup_alpha": 0}, {"bootstrap_from": -1}, {"temperature_epochs": 0},
-     {"temperature_end": 0}, {"reg_weight": -1}, {"noise_rate": 0.2}],
-)  # fmt: skip
+    [
+        {"variant": "M-DYR-S"},
+        {"mixup_alpha": 0},
+        {"bootstrap_from": -1},
+        {"temperature_epochs": 0},
+        {"temperature_end": 0},
+        {"reg_weight": -1},
+        {"noise_rate": 0.2},
+    ],
+)
 def test_settings_out_of_bounds_are_refused(wrong):
     with pytest.raises(ValidationError):
         MCorrection.Settings(**wrong)

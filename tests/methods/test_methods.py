@@ -105,8 +105,9 @@ def test_jnpl_split_over_processes_is_jnpl():
     total = 0.0
     for start, stop in ((0, 6), (6, 11)):
         fresh = torch.Generator().manual_seed(whole.generator.initial_seed())
-        part = Batch(whole.inputs[start:stop], whole.labels[start:stop], whole.index[start:stop], fresh,
-                     Rows(start, stop, 11))  # fmt: skip
+        part = Batch(
+            whole.inputs[start:stop], whole.labels[start:stop], whole.index[start:stop], fresh, Rows(start, stop, 11)
+        )
         total += method(part).loss.item() * (stop - start) / 11
     assert total == pytest.approx(wanted.loss.item(), rel=1e-5)
 

@@ -89,9 +89,7 @@ def test_new_labels_are_those_of_near_samples(size, dropped, ratio):
     kept = torch.ones(size, dtype=torch.bool)
     kept[torch.randperm(size, generator=draws)[:dropped]] = False
     got = synthetic_labels(labels, nearest(features, kept, 10), kept, uniforms, ratio)
-    wanted = label_sets_by_hand(
-        features.tolist(), labels.tolist(), uniforms.tolist(), 10, ratio, kept.tolist()
-    )  # fmt: skip
+    wanted = label_sets_by_hand(features.tolist(), labels.tolist(), uniforms.tolist(), 10, ratio, kept.tolist())
     assert got.tolist() == wanted
     assert got.shape == (4, size)
 

@@ -173,9 +173,18 @@ def test_names_and_unknown_settings(method):
 
 @pytest.mark.parametrize(
     ("method", "wrong"),
-    [(GCE, {"q": 0.0}), (GCE, {"q": 1.1}), (GCE, {"k": 1.0}), (GCE, {"prune_every": 0}), (GCE, {"prune_from": -1}),
-     (SCE, {"alpha": -1.0}), (NCERCE, {"beta": -0.1}), (NFLRCE, {"gamma": -1.0}), (NFLRCE, {"alpha": math.inf})],
-)  # fmt: skip
+    [
+        (GCE, {"q": 0.0}),
+        (GCE, {"q": 1.1}),
+        (GCE, {"k": 1.0}),
+        (GCE, {"prune_every": 0}),
+        (GCE, {"prune_from": -1}),
+        (SCE, {"alpha": -1.0}),
+        (NCERCE, {"beta": -0.1}),
+        (NFLRCE, {"gamma": -1.0}),
+        (NFLRCE, {"alpha": math.inf}),
+    ],
+)
 def test_settings_out_of_bounds(method, wrong):
     with pytest.raises(ValidationError):
         method.Settings(**wrong)

@@ -189,8 +189,13 @@ def test_the_choice_is_that_of_the_whole_batch_where_processes_share_it(method):
     for start, stop in ((0, 6), (6, 11)):
         answers = iter(gathered[:2])
         made.gather_over_processes = lambda batch, rows, answers=answers: (whole.index, next(answers))
-        part = Batch(whole.inputs[start:stop], whole.labels[start:stop], whole.index[start:stop], whole.generator,
-                     Rows(start, stop, 11))  # fmt: skip
+        part = Batch(
+            whole.inputs[start:stop],
+            whole.labels[start:stop],
+            whole.index[start:stop],
+            whole.generator,
+            Rows(start, stop, 11),
+        )
         output = made(part)
         total += output.loss.item() * (stop - start) / 11
         qualities += output.quality.tolist()

@@ -13,8 +13,16 @@ from jnpl.errors import InputError
 from jnpl.models.build import MODELS, build
 
 NAMES = [
-    "resnet18", "resnet34", "resnet50", "resnet8", "resnet20", "cnn9", "preact-resnet18", "preact-resnet32", "mlp",
-]  # fmt: skip
+    "resnet18",
+    "resnet34",
+    "resnet50",
+    "resnet8",
+    "resnet20",
+    "cnn9",
+    "preact-resnet18",
+    "preact-resnet32",
+    "mlp",
+]
 
 
 def same(one, other):

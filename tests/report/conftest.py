@@ -94,12 +94,24 @@ def full(make_run):
             "tiny_classes": [{"class": "eel", "count": 3}],
         },
         run={
-            "status": "finished", "seed": 5, "data": "photos", "versions": {"jnpl": "9.9"},
-            "recipe": {"train": {"epochs": 3}}, "precision": "32",
-            "results": {"noise_rate": 0.21, "noise_interval": [0.17, 0.25], "epochs": 3, "seconds": 75.0, "ap": 0.987,
-                        "test_accuracy": 0.875, "best_test_accuracy": 0.9, "notes": ["the guard acted"]},
+            "status": "finished",
+            "seed": 5,
+            "data": "photos",
+            "versions": {"jnpl": "9.9"},
+            "recipe": {"train": {"epochs": 3}},
+            "precision": "32",
+            "results": {
+                "noise_rate": 0.21,
+                "noise_interval": [0.17, 0.25],
+                "epochs": 3,
+                "seconds": 75.0,
+                "ap": 0.987,
+                "test_accuracy": 0.875,
+                "best_test_accuracy": 0.9,
+                "notes": ["the guard acted"],
+            },
         },
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture(params=["pictures", "table"])

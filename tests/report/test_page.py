@@ -60,11 +60,25 @@ def test_everything_that_is_known_is_told(full):
     text = " ".join(" ".join(reader.texts).split()).replace("\N{NO-BREAK SPACE}", " ")
     assert {attributes.get("id") for attributes in reader.all("section")} == SECTIONS | {None}
     for told in (
-        "21.0 %", "quality below 1/4: 17.0 %, below 3/4: 25.0 %", "the guard acted", "87.5 %", "0.987", "1 min 15 s",
-        "resnet8: few", "jnpl find 'my photos' -o run", "a.jpg", "empty file", "b.jpg",
-        "2 of them are in groups with different labels", "eel", "train.epochs",
-        "The best epoch reached 90.0 %", "photos", "9.9", "threshold 0.5",
-    ):  # fmt: skip
+        "21.0 %",
+        "quality below 1/4: 17.0 %, below 3/4: 25.0 %",
+        "the guard acted",
+        "87.5 %",
+        "0.987",
+        "1 min 15 s",
+        "resnet8: few",
+        "jnpl find 'my photos' -o run",
+        "a.jpg",
+        "empty file",
+        "b.jpg",
+        "2 of them are in groups with different labels",
+        "eel",
+        "train.epochs",
+        "The best epoch reached 90.0 %",
+        "photos",
+        "9.9",
+        "threshold 0.5",
+    ):
         assert told in text, told
     assert len(reader.all("img")) == len([a for a in reader.all("li") if a.get("class") == "card"]) > 20
     assert all(

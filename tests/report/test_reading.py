@@ -19,11 +19,19 @@ def test_only_findings_must_be_there(make_run):
 
 def test_everything_is_read(make_run):
     data = {
-        "kind": "vector", "command": ["jnpl", "find"], "choices": ["a"], "unreadable": [{"id": 3, "reason": "empty"}],
-        "duplicates": [{"ids": [1, 2], "labels": ["a", "b"]}, {"ids": [3, 4], "labels": ["a", "a"]},
-                       {"ids": [5, 6], "labels": ["a", "a"], "count": 900, "conflicting": True}],
-        "tiny_classes": [{"class": "a", "count": 2}], "columns": {"names": ["x"], "rows": {"7": [0.5]}}, "later": 1,
-    }  # fmt: skip
+        "kind": "vector",
+        "command": ["jnpl", "find"],
+        "choices": ["a"],
+        "unreadable": [{"id": 3, "reason": "empty"}],
+        "duplicates": [
+            {"ids": [1, 2], "labels": ["a", "b"]},
+            {"ids": [3, 4], "labels": ["a", "a"]},
+            {"ids": [5, 6], "labels": ["a", "a"], "count": 900, "conflicting": True},
+        ],
+        "tiny_classes": [{"class": "a", "count": 2}],
+        "columns": {"names": ["x"], "rows": {"7": [0.5]}},
+        "later": 1,
+    }
     run = {"status": "finished", "seed": 0, "results": {"noise_interval": [0.1, 0.2], "notes": ["so"], "epochs": 3}}
     facts = reading.read(make_run(data=data, run=run, lines=[{"epoch": 0, "loss": 1.0}], pictures=True))
     assert facts.data.columns.rows == {7: [0.5]}

@@ -39,14 +39,35 @@ def made(tmp_path):
         def __init__(self):
             self.folder.mkdir()
 
-        def cell(self, variant, noise="symm", rate=0.6, seed=1, *, scale="small", classify=False, data=None,
-                 stages=None, curve=(0.1, 0.2, 0.3), accuracy=0.3, ap=0.8, ap_clean=0.7, name=None,
-                 cpu_seconds=None):  # fmt: skip
+        def cell(
+            self,
+            variant,
+            noise="symm",
+            rate=0.6,
+            seed=1,
+            *,
+            scale="small",
+            classify=False,
+            data=None,
+            stages=None,
+            curve=(0.1, 0.2, 0.3),
+            accuracy=0.3,
+            ap=0.8,
+            ap_clean=0.7,
+            name=None,
+            cpu_seconds=None,
+        ):
             data = data or ("digits" if scale == "tiny" else "cifar10")
             cell = Cell(
-                variant=variant, data=data, noise=noise, rate=rate, seed=seed, scale=scale, classify=classify,
+                variant=variant,
+                data=data,
+                noise=noise,
+                rate=rate,
+                seed=seed,
+                scale=scale,
+                classify=classify,
                 weights="any" if data == "clothing1m" else None,
-            )  # fmt: skip
+            )
             names = ("nl", "selnl", "selpl") if variant == "nlnl" else ("train",)
             given = stages or {}
             same = {"epoch": 1, "seconds": 20.0, "test_accuracy": accuracy, "cat": group(), **group()}
@@ -55,16 +76,29 @@ def made(tmp_path):
             spans = [[stage, length] for stage in names]
             spans[-1][1] = len(curve) - length * (len(names) - 1)
             results = {
-                "curve": list(curve), "curve_stages": spans, "test_accuracy": accuracy,
-                "filter_test_accuracy": accuracy, "ap": ap, "ap_clean": ap_clean, "seconds": 60.0, "second_part": None,
+                "curve": list(curve),
+                "curve_stages": spans,
+                "test_accuracy": accuracy,
+                "filter_test_accuracy": accuracy,
+                "ap": ap,
+                "ap_clean": ap_clean,
+                "seconds": 60.0,
+                "second_part": None,
                 "cpu_seconds": cpu_seconds,
-            }  # fmt: skip
+            }
             told = {
-                "format": "jnpl reproduce 1", "name": name or cell.name, "cell": cell.model_dump(mode="json"),
-                **cell.resolved(), "data": {**cell.resolved()["data"], "classes": 10},
-                "noise_sha256": "0" * 64, "versions": {}, "commit": "abc1234", "device": "cpu",
-                "results": results, "stages": each,
-            }  # fmt: skip
+                "format": "jnpl reproduce 1",
+                "name": name or cell.name,
+                "cell": cell.model_dump(mode="json"),
+                **cell.resolved(),
+                "data": {**cell.resolved()["data"], "classes": 10},
+                "noise_sha256": "0" * 64,
+                "versions": {},
+                "commit": "abc1234",
+                "device": "cpu",
+                "results": results,
+                "stages": each,
+            }
             text = as_json(told)
             assert json.loads(text) == told
             (self.folder / f"{told['name']}.json").write_text(text)

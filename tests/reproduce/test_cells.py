@@ -58,8 +58,15 @@ def test_wrong_cells_are_refused(change, told):
 
 
 def test_the_papers_recipes_are_untouched_at_its_scale():
-    for variant, recipe in (("jnpl", "paper"), ("nlnl", "nlnl"), ("ce", "ce"), ("co-teaching", "co-teaching"),
-                            ("jocor", "jocor"), ("nfl-rce", "nfl-rce"), ("nce-rce", "nce-rce")):  # fmt: skip
+    for variant, recipe in (
+        ("jnpl", "paper"),
+        ("nlnl", "nlnl"),
+        ("ce", "ce"),
+        ("co-teaching", "co-teaching"),
+        ("jocor", "jocor"),
+        ("nfl-rce", "nfl-rce"),
+        ("nce-rce", "nce-rce"),
+    ):
         for data in ("cifar10", "cifar100"):
             assert recipe_of(variant, data, "paper") == load_recipe(f"{recipe}-{data}")
     plus, paper = recipe_of("nl-plus", "cifar10", "paper"), load_recipe("paper-cifar10")
@@ -104,8 +111,15 @@ def test_items_share_their_cells():
     everything = plan(names_of("all"), scale, None, parts)
     # Table 1's NLNL and JNPL are those of the figures, but for two more seeds at symm 60.
     alone = Counter(cell.variant for cell in everything if not cell.classify)
-    assert alone == {"nl": 3, "nl-plus": 6, "nl-plus-late": 6, "jnpl-late": 3, "nlnl": 2, "jnpl": 2,
-                     **dict.fromkeys(list(PL_PLUS)[:-1], 3)}  # fmt: skip
+    assert alone == {
+        "nl": 3,
+        "nl-plus": 6,
+        "nl-plus-late": 6,
+        "jnpl-late": 3,
+        "nlnl": 2,
+        "jnpl": 2,
+        **dict.fromkeys(list(PL_PLUS)[:-1], 3),
+    }
     assert len(everything) == 96 + alone.total()
     seeds = [cell.seed for cell in everything]
     assert seeds == sorted(seeds)
@@ -191,7 +205,15 @@ def hundredths(values):
 def test_every_digit_of_table_2_is_the_papers():
     names, values = zip(*TABLE2.values(), strict=True)
     assert names == (
-        "CE", "Forward", "M-correction", "LIMIT", "Joint-Optim", "MetaCleaner", "MLNT", "PENCIL", METHODS["jnpl"],
-    )  # fmt: skip
+        "CE",
+        "Forward",
+        "M-correction",
+        "LIMIT",
+        "Joint-Optim",
+        "MetaCleaner",
+        "MLNT",
+        "PENCIL",
+        METHODS["jnpl"],
+    )
     assert hundredths(values) == round(100 * CLOTHING)
     assert list(values) == sorted(values)  # as the paper has them

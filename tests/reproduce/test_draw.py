@@ -151,9 +151,16 @@ def test_the_page_shows_what_was_drawn_before_too(made, tmp_path):
     made.cell("nlnl", "asymm", 0.4)
     written = draw.draw(made.results(missing=MISSING), ["fig6"], out)
     assert [path.name for path in written] == [
-        "fig1.png", "fig1.svg", "fig6.png", "fig6.svg", "table2.md", "table2.csv", "table2.tex", "index.html",
+        "fig1.png",
+        "fig1.svg",
+        "fig6.png",
+        "fig6.svg",
+        "table2.md",
+        "table2.csv",
+        "table2.tex",
+        "index.html",
         "reproduce.json",
-    ]  # fmt: skip
+    ]
     page = (out / "index.html").read_text("utf-8")
     assert re.findall(r'<section id="(\w+)"', page) == ["verdicts", "fig1", "fig6", "table2"]
     assert page.count("data:image/png;base64,") == 2

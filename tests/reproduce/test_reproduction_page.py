@@ -50,8 +50,9 @@ def test_the_committed_picture_is_what_the_results_say(script, tmp_path, item):
 def strange(script, folder):
     """What should not be committed: JSON of other scales, of other settings than today's, or too large."""
     known = {each.cell.name: each for each in script.results_of(folder).every if each.is_current}
-    return [path.name for path in sorted(folder.glob("*.json"))
-            if path.stem not in known or path.stat().st_size >= 60_000]  # fmt: skip
+    return [
+        path.name for path in sorted(folder.glob("*.json")) if path.stem not in known or path.stat().st_size >= 60_000
+    ]
 
 
 def test_committed_results_are_small_and_current(script):

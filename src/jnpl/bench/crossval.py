@@ -44,12 +44,21 @@ def run(source: Source, recipe: Recipe, work: Path, seed: int) -> tuple[dict[str
     total, ap = watch.read(), metrics.average_precision(quality, wrong)
     epochs = FOLDS * recipe.train.epochs
     return {
-        "ap": ap, "ap_curve": [ap], "ap_peak": ap, "ap_epoch": epochs, "curve_seconds": [seconds.cpu],
+        "ap": ap,
+        "ap_curve": [ap],
+        "ap_peak": ap,
+        "ap_epoch": epochs,
+        "curve_seconds": [seconds.cpu],
         "ap_normalized_margin": metrics.average_precision(margins, wrong),
-        "precision_at_noise": metrics.precision_at_k(quality, wrong), "issues": int(issues.sum()),
-        "seconds": seconds.wall, "cpu_seconds": seconds.cpu, "total_seconds": total.wall,
-        "total_cpu_seconds": total.cpu, "seconds_per_epoch": seconds.cpu / epochs, "filter_epochs": epochs,
-    }, final  # fmt: skip
+        "precision_at_noise": metrics.precision_at_k(quality, wrong),
+        "issues": int(issues.sum()),
+        "seconds": seconds.wall,
+        "cpu_seconds": seconds.cpu,
+        "total_seconds": total.wall,
+        "total_cpu_seconds": total.cpu,
+        "seconds_per_epoch": seconds.cpu / epochs,
+        "filter_epochs": epochs,
+    }, final
 
 
 def held_out_probabilities(

@@ -51,9 +51,13 @@ def subset(source: Source, positions: Labels, labels: Labels | None = None) -> S
     """Some samples of a source, without its test set; `labels` (M,) take the place of the given ones."""
     given = source.labels[positions] if labels is None else labels
     return replace(
-        source, inputs=InMemory(values_of(source)[positions]), labels=given, ids=source.ids[positions], test=None,
+        source,
+        inputs=InMemory(values_of(source)[positions]),
+        labels=given,
+        ids=source.ids[positions],
+        test=None,
         true_labels=None if source.true_labels is None else source.true_labels[positions],
-    )  # fmt: skip
+    )
 
 
 def values_of(source: Source) -> Array:

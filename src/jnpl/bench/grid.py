@@ -157,9 +157,13 @@ def _registered(jobs: Sequence[Job], results: Path, work: Path, engine: str, at_
             known = json.loads((work / "grid.json").read_text("utf-8")) if (work / "grid.json").is_file() else {}
             names = list(dict.fromkeys([*known.get("cells", []), *names]))
         facts = {
-            "format": FORMAT, "began": time.time(), "engine": engine, "jobs": at_a_time,
-            "results": os.path.relpath(results, work), "cells": names,
-        }  # fmt: skip
+            "format": FORMAT,
+            "began": time.time(),
+            "engine": engine,
+            "jobs": at_a_time,
+            "results": os.path.relpath(results, work),
+            "cells": names,
+        }
         write_text(work / "grid.json", json.dumps(facts, indent=1) + "\n")
     with lock:
         yield

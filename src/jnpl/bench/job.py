@@ -93,14 +93,23 @@ class Job:
         began, before = time.time(), self.life()
         with self.log.open("wb") as log:
             process = subprocess.Popen(  # noqa: S603
-                command, stdin=subprocess.PIPE if leash else subprocess.DEVNULL, stdout=log, stderr=log,
-                env={**os.environ, **_ONE_THREAD, **(env or {})}, start_new_session=True, pass_fds=held,
-            )  # fmt: skip
+                command,
+                stdin=subprocess.PIPE if leash else subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **_ONE_THREAD, **(env or {})},
+                start_new_session=True,
+                pass_fds=held,
+            )
         same = before.get("grid") == self.grid
         facts = {
-            "grid": self.grid, "life": before["life"] + 1 if same else 1, "began": before["began"] if same else began,
-            "host": platform.node(), "pid": process.pid, "keeper": os.getpid(),
-        }  # fmt: skip
+            "grid": self.grid,
+            "life": before["life"] + 1 if same else 1,
+            "began": before["began"] if same else began,
+            "host": platform.node(),
+            "pid": process.pid,
+            "keeper": os.getpid(),
+        }
         write_text(self.folder / "life.json", json.dumps(facts) + "\n")
         return process
 

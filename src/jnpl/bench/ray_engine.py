@@ -130,9 +130,11 @@ class RayEngine:
         """Hand a task to Ray."""
         root = job.data_root or os.environ.get("JNPL_DATA")  # a worker does not have our environment
         there = replace(
-            job, results=job.results.resolve(), folder=job.folder.resolve(),
+            job,
+            results=job.results.resolve(),
+            folder=job.folder.resolve(),
             data_root=None if root is None else Path(root).resolve(),
-        )  # fmt: skip
+        )
         self.running[self._task.remote(there, self.gpus)] = job
         return True
 

@@ -38,24 +38,40 @@ def recipe_of(cell: Cell) -> Recipe:
 def _plan(cell: Cell) -> dict[str, Any]:
     """What all rows share, but those of papers with a plan of their own."""
     return {
-        "epochs": cell.epochs, "batch_size": cell.batch_size, "optimizer": "sgd", "lr": 0.1, "schedule": "cosine",
-        "momentum": 0.9, "weight_decay": 1e-4,
-    }  # fmt: skip
+        "epochs": cell.epochs,
+        "batch_size": cell.batch_size,
+        "optimizer": "sgd",
+        "lr": 0.1,
+        "schedule": "cosine",
+        "momentum": 0.9,
+        "weight_decay": 1e-4,
+    }
 
 
 def _recipe(cell: Cell, method: dict[str, Any], **own: Any) -> Recipe:
-    return parse_recipe({
-        "model": cell.net, "train": _plan(cell), "method": method, "data": {"padding": cell.padding, "std": "data"},
-        "engine": {"accelerator": "cpu", "workers": 0}, **own,
-    })  # fmt: skip
+    return parse_recipe(
+        {
+            "model": cell.net,
+            "train": _plan(cell),
+            "method": method,
+            "data": {"padding": cell.padding, "std": "data"},
+            "engine": {"accelerator": "cpu", "workers": 0},
+            **own,
+        }
+    )
 
 
 def _changed(cell: Cell, name: str, changes: dict[str, Any]) -> Recipe:
     """A recipe of the package at the cell's size."""
     every = {
-        "model": f'"{cell.net}"', "train.epochs": cell.epochs, "train.batch_size": cell.batch_size,
-        "data.val_size": 0, "engine.accelerator": '"cpu"', "engine.workers": 0, **changes,
-    }  # fmt: skip
+        "model": f'"{cell.net}"',
+        "train.epochs": cell.epochs,
+        "train.batch_size": cell.batch_size,
+        "data.val_size": 0,
+        "engine.accelerator": '"cpu"',
+        "engine.workers": 0,
+        **changes,
+    }
     return load_recipe(name, [f"{key}={value}" for key, value in every.items()])
 
 
@@ -88,10 +104,17 @@ def _nlnl(cell: Cell) -> Recipe:
 def _jnpl_paper(cell: Cell) -> Recipe:
     epochs = cell.epochs
     steps = [round(0.4 * epochs), round(0.6 * epochs)]
-    return _changed(cell, "paper-cifar10", {
-        "train.milestones": [round(0.8 * epochs)], "pseudo.train.epochs": epochs, "pseudo.train.milestones": steps,
-        "pseudo.train.batch_size": cell.batch_size, "data.padding": cell.padding,
-    })  # fmt: skip
+    return _changed(
+        cell,
+        "paper-cifar10",
+        {
+            "train.milestones": [round(0.8 * epochs)],
+            "pseudo.train.epochs": epochs,
+            "pseudo.train.milestones": steps,
+            "pseudo.train.batch_size": cell.batch_size,
+            "data.padding": cell.padding,
+        },
+    )
 
 
 def _fast(cell: Cell, changes: dict[str, Any] | None = None) -> Recipe:
@@ -180,8 +203,11 @@ ABLATIONS = {
             ("nl-plus", "NL+ from the start (gamma 1)", {"method.gamma_rise": None}),
             ("rise", "gamma rises from 0 to 1 over all epochs", {"method.gamma_rise": [0.0, 1.0]}),
             ("rise-half", "gamma rises from 0 to 1 in the first half", {"method.gamma_rise": [0.0, 0.5]}),
-            ("rise-07", "gamma rises from 0 to 0.7 in the first half",
-             {"method.gamma": 0.7, "method.gamma_rise": [0.0, 0.5]}),
+            (
+                "rise-07",
+                "gamma rises from 0 to 0.7 in the first half",
+                {"method.gamma": 0.7, "method.gamma_rise": [0.0, 0.5]},
+            ),
             ("no-pl", "without PL+", {"method.pl_weight": 0.0}),
             ("pl-early", "PL+ from the start", {"method.pl_start": 0.0}),
             ("pl-strong", "PL+ with ten times its weight", {"method.pl_weight": 0.1}),
@@ -202,18 +228,21 @@ ABLATIONS = {
         f"fast-lr-{name}": Row(what, _times_the_rate(times), classify=False)
         for name, what, times in (("low", "half the learning rate", 0.5), ("high", "twice the learning rate", 2.0))
     },
-}  # fmt: skip
+}
 SECOND_PARTS = {
     f"fast-{name}": Row(what, _but(changes))
     for name, what, changes in (
         ("hard", "pseudo-labels hard in place of soft", {"pseudo.soft": False}),
-        ("paper-labels", "pseudo-labels as the paper: given labels that are kept, predictions for the others",
-         {"pseudo.mode": '"paper"'}),
+        (
+            "paper-labels",
+            "pseudo-labels as the paper: given labels that are kept, predictions for the others",
+            {"pseudo.mode": '"paper"'},
+        ),
         ("fresh", "pseudo-labels teach a new network", {"pseudo.warm": False}),
         ("short", "the second part as long as the first", {"pseudo.stretch": 1.0}),
         ("twice", "the second part twice as long as the first", {"pseudo.stretch": 2.0}),
         ("light", "the second part with the filter's weight decay", {"pseudo.train.weight_decay": 1e-4}),
     )
-}  # fmt: skip
+}
 TABLE = tuple(ROWS)  # the rows of a comparison
 ROWS |= CROPS | LONG | ABLATIONS | SECOND_PARTS

@@ -50,9 +50,10 @@ def run_cell(cell: Cell, work: Path, root: Path | None) -> dict[str, Any]:
     if test is None:
         raise InputError(f"{source.name} has no test set")
     same = {
-        "cell": cell.model_dump(mode="json"), "settings": recipe.model_dump(mode="json"),
-        "versions": provenance.versions()
-    }  # fmt: skip
+        "cell": cell.model_dump(mode="json"),
+        "settings": recipe.model_dump(mode="json"),
+        "versions": provenance.versions(),
+    }
     commits = open_work(work, {**same, "data": source.fingerprint()})
     final: Path | None
     if row.folds:
@@ -66,12 +67,19 @@ def run_cell(cell: Cell, work: Path, root: Path | None) -> dict[str, Any]:
     if told.get("filter_test_accuracy", 0.0) is None:  # the filter is the classifier
         told["filter_test_accuracy"] = told["test_accuracy"]
     wrong = source.labels != data.true_labels(source)
-    facts: dict[str, Any] = provenance.plain({
-        **same, "settings": recipe.model_dump(mode="json", exclude={"engine"}), "commit": ", ".join(commits),
-        "device": device(recipe), "samples": len(source), "test_samples": len(test),
-        "noise_sha256": hashlib.sha256(source.labels.astype("<i8").tobytes()).hexdigest(),
-        "realised_rate": float(wrong.mean()), "results": told,
-    })  # fmt: skip
+    facts: dict[str, Any] = provenance.plain(
+        {
+            **same,
+            "settings": recipe.model_dump(mode="json", exclude={"engine"}),
+            "commit": ", ".join(commits),
+            "device": device(recipe),
+            "samples": len(source),
+            "test_samples": len(test),
+            "noise_sha256": hashlib.sha256(source.labels.astype("<i8").tobytes()).hexdigest(),
+            "realised_rate": float(wrong.mean()),
+            "results": told,
+        }
+    )
     return facts
 
 
@@ -87,9 +95,16 @@ def _run(cell: Cell, recipe: Recipe, source: Source, test: Source, work: Path) -
     try:
         # The observer saves, after its notes.
         found = find(
-            replace(source, test=few), recipe, folder, seed=cell.seed, every=Every(seconds=None), strict=True,
-            report=Reporter(), classify=ROWS[cell.row].classify, observe=observer,
-        )  # fmt: skip
+            replace(source, test=few),
+            recipe,
+            folder,
+            seed=cell.seed,
+            every=Every(seconds=None),
+            strict=True,
+            report=Reporter(),
+            classify=ROWS[cell.row].classify,
+            observe=observer,
+        )
     except Interrupted:
         observer.save()  # the steps since the last epoch are in the run's checkpoint, and their time here
         raise
@@ -100,15 +115,21 @@ def _run(cell: Cell, recipe: Recipe, source: Source, test: Source, work: Path) -
     total, seconds, aps = observer.watch.read(), observer.filter_seconds, observer.ap_curve
     quality = Findings.load(folder).label_quality  # the verdict itself, whatever the method's score is
     told: dict[str, Any] = {
-        "ap": metrics.average_precision(quality, observer.wrong), "ap_curve": aps, "ap_peak": max(aps),
+        "ap": metrics.average_precision(quality, observer.wrong),
+        "ap_curve": aps,
+        "ap_peak": max(aps),
         "ap_epoch": None if math.isnan(aps[-1]) else observer.curve_epochs[aps.index(max(aps))],
-        "curve_epochs": observer.curve_epochs, "curve_seconds": observer.curve_seconds,
+        "curve_epochs": observer.curve_epochs,
+        "curve_seconds": observer.curve_seconds,
         "precision_at_noise": metrics.precision_at_k(quality, observer.wrong),
         "filter_test_accuracy": observer.filter_accuracy,
-        "seconds": seconds.wall, "cpu_seconds": seconds.cpu, "total_seconds": total.wall,
-        "total_cpu_seconds": total.cpu, "seconds_per_epoch": seconds.cpu / observer.curve_epochs[-1],
+        "seconds": seconds.wall,
+        "cpu_seconds": seconds.cpu,
+        "total_seconds": total.wall,
+        "total_cpu_seconds": total.cpu,
+        "seconds_per_epoch": seconds.cpu / observer.curve_epochs[-1],
         "filter_epochs": observer.curve_epochs[-1],
-    }  # fmt: skip
+    }
     if found and "notes" in found:  # what the method did on its own, such as a guard
         told["notes"] = found["notes"]
     if curve:

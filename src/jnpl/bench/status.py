@@ -38,10 +38,17 @@ class Status:
     def facts(self) -> dict[str, Any]:
         """For programs."""
         return {
-            "cells": len(self.done) + len(self.running) + len(self.waiting) + len(self.failed), "done": self.done,
-            "running": self.running, "epochs": self.epochs, "waiting": self.waiting, "begun": self.begun,
-            "failed": self.failed, "seconds_left": self.seconds_left, "at_work": self.at_work, "engine": self.engine,
-        }  # fmt: skip
+            "cells": len(self.done) + len(self.running) + len(self.waiting) + len(self.failed),
+            "done": self.done,
+            "running": self.running,
+            "epochs": self.epochs,
+            "waiting": self.waiting,
+            "begun": self.begun,
+            "failed": self.failed,
+            "seconds_left": self.seconds_left,
+            "at_work": self.at_work,
+            "engine": self.engine,
+        }
 
     def text(self) -> str:
         """For people."""
@@ -89,9 +96,16 @@ def read(folder: Path) -> Status:
     at_a_time = facts["jobs"] or max(len(running), 1)
     left = _left(took, list(running.values()), len(waiting), at_a_time)
     return Status(
-        facts["engine"], locks.is_held(work / ".grid.lock", together=True), done, running, epochs, waiting,
-        [name for name in waiting if name in began], failed, left,
-    )  # fmt: skip
+        facts["engine"],
+        locks.is_held(work / ".grid.lock", together=True),
+        done,
+        running,
+        epochs,
+        waiting,
+        [name for name in waiting if name in began],
+        failed,
+        left,
+    )
 
 
 def _grid(folder: Path) -> tuple[Path, dict[str, Any]]:

@@ -21,9 +21,17 @@ if TYPE_CHECKING:
 
 BASE = "ce"  # costs are told in times of its own
 _FIGURES = (
-    "ap", "ap_peak", "ap_epoch", "precision_at_noise", "test_accuracy", "filter_test_accuracy", "aum_ap",
-    "ap_normalized_margin", "cpu_seconds", "total_cpu_seconds",
-)  # fmt: skip
+    "ap",
+    "ap_peak",
+    "ap_epoch",
+    "precision_at_noise",
+    "test_accuracy",
+    "filter_test_accuracy",
+    "aum_ap",
+    "ap_normalized_margin",
+    "cpu_seconds",
+    "total_cpu_seconds",
+)
 
 
 @dataclass(frozen=True)
@@ -55,9 +63,16 @@ def load(folder: Path) -> list[Result]:
     noises = {noise: number for number, noise in enumerate(("symm", "asymm", "instance", "human", "none"))}
     return sorted(
         results,
-        key=lambda each: (each.cell.data, noises[each.cell.noise], each.cell.rate, each.setting,
-                          order.get(each.cell.row, len(order)), each.cell.row, each.cell.seed),
-    )  # fmt: skip
+        key=lambda each: (
+            each.cell.data,
+            noises[each.cell.noise],
+            each.cell.rate,
+            each.setting,
+            order.get(each.cell.row, len(order)),
+            each.cell.row,
+            each.cell.seed,
+        ),
+    )
 
 
 def _group(cell: Cell) -> str:
@@ -147,8 +162,11 @@ def _cost(own: Sequence[Result], every: Sequence[Result]) -> str:
     return shown[0] if shown[0] == shown[1] else " / ".join(shown)
 
 
-_AP_EXTRA = (("ce", "aum_ap", "ce, AUM"), ("ce", "ap_peak", "ce, best epoch (an oracle)"),
-             ("cleanlab", "ap_normalized_margin", "cleanlab, normalised margin"))  # fmt: skip
+_AP_EXTRA = (
+    ("ce", "aum_ap", "ce, AUM"),
+    ("ce", "ap_peak", "ce, best epoch (an oracle)"),
+    ("cleanlab", "ap_normalized_margin", "cleanlab, normalised margin"),
+)
 _TABLES: tuple[tuple[str, Callable[[Sequence[Result], Sequence[Result]], str], tuple[tuple[str, str, str], ...]], ...]
 _TABLES = (
     ("AP of the ranking, wrong labels positive", _figure("ap"), _AP_EXTRA),

@@ -64,9 +64,13 @@ def apply(
     decided = None if decisions is None else read_labels(decisions)
     corrected = correct(findings, decisions=decided, min_confidence=min_confidence, drop=drop)
     told: dict[str, Any] = {
-        "run": str(run), "out": str(target), "samples": len(corrected.rows), "changed": int(corrected.changed.sum()),
-        "dropped": corrected.dropped, **({"held_out": len(aside)} if aside else {}),
-    }  # fmt: skip
+        "run": str(run),
+        "out": str(target),
+        "samples": len(corrected.rows),
+        "changed": int(corrected.changed.sum()),
+        "dropped": corrected.dropped,
+        **({"held_out": len(aside)} if aside else {}),
+    }
     failed: list[tuple[str, str]] = []
     if (tree := copy or link) is not None:
         failed = make_tree(corrected, data_root(run, root), tree, "copy" if copy else "hard" if hard else "link")

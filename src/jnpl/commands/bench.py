@@ -85,9 +85,14 @@ def bench(
     kinds = [_noise(text) for text in noise or ["human" if data == "cifar10n" else "symm:0.4"]]
     is_cifar = data in CIFAR
     same = {
-        "data": data, "images": images or (_IMAGES if is_cifar else None), "net": net, "epochs": epochs,
-        "pixels": pixels or (16 if is_cifar else None), "batch_size": batch_size, "padding": padding,
-    }  # fmt: skip
+        "data": data,
+        "images": images or (_IMAGES if is_cifar else None),
+        "net": net,
+        "epochs": epochs,
+        "pixels": pixels or (16 if is_cifar else None),
+        "batch_size": batch_size,
+        "padding": padding,
+    }
     cells = [
         _cell({**same, "row": row, "noise": kind, "rate": rate, "seed": seed})
         for seed in range(1, seeds + 1)
@@ -103,9 +108,14 @@ def bench(
     from jnpl.bench.grid import run_cells
 
     failed = run_cells(
-        cells, out / "results", out / "work", jobs, data_root, lambda line: typer.echo(f"jnpl: {line}", err=True),
+        cells,
+        out / "results",
+        out / "work",
+        jobs,
+        data_root,
+        lambda line: typer.echo(f"jnpl: {line}", err=True),
         engine=where,
-    )  # fmt: skip
+    )
     text = ""
     if len(failed) < len(cells):
         text = table.write(out / "results", out)

@@ -29,9 +29,13 @@ def demo(
     story.claim(out)
     settings = story.Settings()
     with Progress(
-        TextColumn("{task.description:24}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn(),
-        console=Console(stderr=True), transient=True,
-    ) as progress:  # fmt: skip
+        TextColumn("{task.description:24}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as progress:
         task = progress.add_task("reading the digits", total=len(story.METHODS) * seeds * settings.epochs)
 
         def on_epoch(name: str, at: int) -> None:

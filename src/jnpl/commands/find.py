@@ -115,21 +115,58 @@ train.__doc__ = """Find the wrong labels, then train a classifier that they do n
 
 
 def _run(
-    data: str, *, out: Path, recipe: str | None, method: str | None, change: list[str] | None, data_root: Path | None,
-    labels: Path | None, image_column: str | None, label_column: str | None, true_label_column: str | None,
-    feature_column: list[str] | None, embedding_column: str | None, text_column: str | None, embed: str | None,
-    image_root: Path | None, noise: str | None, coarse: bool, balanced: bool, size: int | None,
-    holdout: float | None, test: str | None, threshold: str | None, top: int, report: bool, weights: str | None,
-    devices: int | None, accelerator: str | None, num_nodes: int | None, precision: str | None, workers: int | None,
-    cache: Path | None, checkpoint_every: str, strict: bool, tensorboard: bool, threads: int | None, seed: int,
-    as_json: bool, classify: bool,
-) -> None:  # fmt: skip
+    data: str,
+    *,
+    out: Path,
+    recipe: str | None,
+    method: str | None,
+    change: list[str] | None,
+    data_root: Path | None,
+    labels: Path | None,
+    image_column: str | None,
+    label_column: str | None,
+    true_label_column: str | None,
+    feature_column: list[str] | None,
+    embedding_column: str | None,
+    text_column: str | None,
+    embed: str | None,
+    image_root: Path | None,
+    noise: str | None,
+    coarse: bool,
+    balanced: bool,
+    size: int | None,
+    holdout: float | None,
+    test: str | None,
+    threshold: str | None,
+    top: int,
+    report: bool,
+    weights: str | None,
+    devices: int | None,
+    accelerator: str | None,
+    num_nodes: int | None,
+    precision: str | None,
+    workers: int | None,
+    cache: Path | None,
+    checkpoint_every: str,
+    strict: bool,
+    tensorboard: bool,
+    threads: int | None,
+    seed: int,
+    as_json: bool,
+    classify: bool,
+) -> None:
     every = _every(checkpoint_every)
     overrides = {
-        "weights": weights, "verdict.threshold": threshold, "engine.devices": devices,
-        "engine.accelerator": accelerator, "engine.num_nodes": num_nodes, "engine.precision": precision,
-        "engine.workers": workers, "engine.cache": cache, "data.size": size,
-    }  # fmt: skip
+        "weights": weights,
+        "verdict.threshold": threshold,
+        "engine.devices": devices,
+        "engine.accelerator": accelerator,
+        "engine.num_nodes": num_nodes,
+        "engine.precision": precision,
+        "engine.workers": workers,
+        "engine.cache": cache,
+        "data.size": size,
+    }
     changes = [*(change or []), *(f"{key}={_quoted(value)}" for key, value in overrides.items() if value is not None)]
     if not data.strip():
         raise InputError("DATA is empty; name a folder, a table, an .npz or a data set (jnpl datasets)")
@@ -147,22 +184,37 @@ def _run(
     if ":" in first.model or embed is not None:
         sys.path.append(str(Path.cwd()))  # a module of one's own, after all that is installed
     columns: dict[str, Any] = {
-        "image_column": image_column, "label_column": label_column, "feature_columns": feature_column or None,
-        "embedding_column": embedding_column, "text_column": text_column, "embed": embed, "image_root": image_root,
+        "image_column": image_column,
+        "label_column": label_column,
+        "feature_columns": feature_column or None,
+        "embedding_column": embedding_column,
+        "text_column": text_column,
+        "embed": embed,
+        "image_root": image_root,
         "root": data_root,
-    }  # fmt: skip
+    }
     own = {
-        "true_label_column": true_label_column, "noise": noise, "val_size": first.data.val_size, "coarse": coarse,
+        "true_label_column": true_label_column,
+        "noise": noise,
+        "val_size": first.data.val_size,
+        "coarse": coarse,
         "balanced": balanced,
-    }  # fmt: skip
+    }
     source, held_out = _open(data, columns, own, labels, holdout, test, seed)
     say = Reporter()
     settings, choices = plan(source, recipe, method, changes)
     say.first = list(choices)
     result = run(
-        source, settings, out, seed=seed, every=every, strict=strict, report=say, tensorboard=tensorboard,
+        source,
+        settings,
+        out,
+        seed=seed,
+        every=every,
+        strict=strict,
+        report=say,
+        tensorboard=tensorboard,
         classify=classify,
-    )  # fmt: skip
+    )
     if result is None:
         return  # not the first of several processes
     from jnpl import dossier
@@ -177,9 +229,14 @@ def _run(
 
 
 def _open(
-    data: str, columns: dict[str, Any], own: dict[str, Any], labels: Path | None, holdout: float | None,
-    test: str | None, seed: int,
-) -> "tuple[Source, list[dict[str, Any]]]":  # fmt: skip
+    data: str,
+    columns: dict[str, Any],
+    own: dict[str, Any],
+    labels: Path | None,
+    holdout: float | None,
+    test: str | None,
+    seed: int,
+) -> "tuple[Source, list[dict[str, Any]]]":
     """The data to learn from, with test data, and id and given label of those that are kept aside."""
     from jnpl.data import split
     from jnpl.data.opening import TABLES, open_source

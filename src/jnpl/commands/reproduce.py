@@ -168,9 +168,15 @@ def _train(
     from jnpl.bench.grid import run_cells
 
     return run_cells(
-        cells, out / "results", out / "work", jobs, data_root, lambda line: typer.echo(f"jnpl: {line}", err=True),
-        module="jnpl.reproduce.run", engine=engine,
-    )  # fmt: skip
+        cells,
+        out / "results",
+        out / "work",
+        jobs,
+        data_root,
+        lambda line: typer.echo(f"jnpl: {line}", err=True),
+        module="jnpl.reproduce.run",
+        engine=engine,
+    )
 
 
 def _tell(

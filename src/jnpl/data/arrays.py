@@ -65,8 +65,16 @@ def from_arrays(
         for part, values in others.items()
     }
     ids = np.arange(len(inputs))
-    return Source(name, InMemory(inputs), labels["y"], classes, ids, labels.get("y_true"), held.get("test"),
-                  validation=held.get("val"))  # fmt: skip
+    return Source(
+        name,
+        InMemory(inputs),
+        labels["y"],
+        classes,
+        ids,
+        labels.get("y_true"),
+        held.get("test"),
+        validation=held.get("val"),
+    )
 
 
 def load(path: str | Path) -> Source:

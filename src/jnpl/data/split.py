@@ -53,10 +53,17 @@ def part(source: Source, positions: Labels) -> Source:
         return None if values is None else values[positions]
 
     return replace(
-        source, inputs=inputs, labels=source.labels[positions], ids=source.ids[positions],
-        true_labels=taken(source.true_labels), weights=taken(source.weights), texts=taken(source.texts),
-        unreadable=broken or None, test=None, validation=None,
-    )  # fmt: skip
+        source,
+        inputs=inputs,
+        labels=source.labels[positions],
+        ids=source.ids[positions],
+        true_labels=taken(source.true_labels),
+        weights=taken(source.weights),
+        texts=taken(source.texts),
+        unreadable=broken or None,
+        test=None,
+        validation=None,
+    )
 
 
 def to_hold_out(source: Source, share: float, seed: int) -> Labels:
@@ -100,9 +107,16 @@ def with_test(source: Source, test: Source) -> Source:
         raise InputError(f"{test.name} has a class {strange[0]!r} that {source.name} has not ({shown})")
     numbers = np.array([known[str(name)] for name in test.class_names], np.int64)
     return replace(
-        source, test=replace(test, labels=numbers[test.labels], class_names=source.class_names, test=None,
-                             true_labels=None, validation=None),
-    )  # fmt: skip
+        source,
+        test=replace(
+            test,
+            labels=numbers[test.labels],
+            class_names=source.class_names,
+            test=None,
+            true_labels=None,
+            validation=None,
+        ),
+    )
 
 
 def _same_shape(source: Source, test: Source) -> None:

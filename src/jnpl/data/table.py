@@ -64,8 +64,13 @@ def load(
     >>> source.inputs.read(1), source.class_names
     (array([2., 4.], dtype=float32), ('cat', 'dog'))
     """
-    chosen = {"image_column": image_column, "feature_columns": feature_columns, "embedding_column": embedding_column,
-              "text_column": text_column, "encoding": encoding}  # fmt: skip
+    chosen = {
+        "image_column": image_column,
+        "feature_columns": feature_columns,
+        "embedding_column": embedding_column,
+        "text_column": text_column,
+        "encoding": encoding,
+    }
     asked = _asked(chosen, embed)
     if isinstance(path_or_frame, pd.DataFrame):
         frame, name, where, folder = path_or_frame, "table", "the data frame", Path()

@@ -35,10 +35,13 @@ def write(findings: Findings, out: Path, root: Path | None, *, overwrite: bool =
             raise InputError(f"{str(out)!r} is there already; name a new folder, or give --overwrite")
     label = datasets.ClassLabel(names=[str(name) for name in class_names(findings)])
     columns: dict[str, Any] = {
-        "id": datasets.Value("int64" if findings.ids.dtype.kind in "iu" else "string"), "label": label,
-        "given_label": label, "label_quality": datasets.Value("float64"), "is_label_issue": datasets.Value("bool"),
+        "id": datasets.Value("int64" if findings.ids.dtype.kind in "iu" else "string"),
+        "label": label,
+        "given_label": label,
+        "label_quality": datasets.Value("float64"),
+        "is_label_issue": datasets.Value("bool"),
         "suggested_confidence": datasets.Value("float64"),
-    }  # fmt: skip
+    }
     if findings.paths is not None:
         columns = {"image": datasets.Image(), **columns}
     make_folder(out.parent)
@@ -48,9 +51,11 @@ def write(findings: Findings, out: Path, root: Path | None, *, overwrite: bool =
         datasets.disable_progress_bars()
         try:
             made = datasets.Dataset.from_generator(
-                _rows, features=datasets.Features(columns), cache_dir=f"{work}/cache",
+                _rows,
+                features=datasets.Features(columns),
+                cache_dir=f"{work}/cache",
                 gen_kwargs={"findings": findings, "root": root},
-            )  # fmt: skip
+            )
             missing = _missing(findings, made, root)
             made.save_to_disk(f"{work}/data")
         finally:
@@ -84,10 +89,13 @@ def _rows(findings: Findings, root: Path | None) -> Iterator[dict[str, Any]]:
     labels = correct(findings).labels.tolist()
     for at, name in enumerate(findings.ids.tolist()):
         row = {
-            "id": name, "label": labels[at], "given_label": int(findings.given_labels[at]),
-            "label_quality": float(findings.label_quality[at]), "is_label_issue": bool(findings.is_label_issue[at]),
+            "id": name,
+            "label": labels[at],
+            "given_label": int(findings.given_labels[at]),
+            "label_quality": float(findings.label_quality[at]),
+            "is_label_issue": bool(findings.is_label_issue[at]),
             "suggested_confidence": float(findings.suggested_confidence[at]),
-        }  # fmt: skip
+        }
         if findings.paths is not None and root is not None:
             broken = findings.unreadable is not None and bool(findings.unreadable[at])
             row["image"] = None if broken else _file(root, str(findings.paths[at]))

@@ -77,9 +77,12 @@ def tasks(
         task: dict[str, Any] = {"data": {name: shown, "id": str(row["id"]), **{key: row[key] for key in _FACTS}}}
         if row["suggested_confidence"] is not None:
             choice = {
-                "id": f"{MODEL_VERSION}-{position}", "type": "choices", "from_name": "label", "to_name": name,
+                "id": f"{MODEL_VERSION}-{position}",
+                "type": "choices",
+                "from_name": "label",
+                "to_name": name,
                 "value": {"choices": [str(row["suggested_label"])]},
-            }  # fmt: skip
+            }
             told = {"model_version": MODEL_VERSION, "score": row["suggested_confidence"], "result": [choice]}
             task["predictions"] = [told]
         yield task

@@ -37,9 +37,14 @@ def write(model: SavedModel, out: Path, samples: Tensor) -> float:
         with _quiet(), torch.no_grad():
             try:
                 program: Any = torch.onnx.export(
-                    module, (samples,), dynamo=True, dynamic_shapes=({0: torch.export.Dim("batch")},),
-                    input_names=[INPUT], output_names=[OUTPUT], verbose=False,
-                )  # fmt: skip
+                    module,
+                    (samples,),
+                    dynamo=True,
+                    dynamic_shapes=({0: torch.export.Dim("batch")},),
+                    input_names=[INPUT],
+                    output_names=[OUTPUT],
+                    verbose=False,
+                )
             except Exception as error:  # the network may be the user's: whatever it raises is told as its failure
                 reason = " ".join(str(error).split())[:160]
                 raise InputError(f"ONNX cannot hold this network: {reason}") from error

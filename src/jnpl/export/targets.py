@@ -8,10 +8,19 @@ from pathlib import Path
 from jnpl.errors import InputError
 
 # Without one of these a run is lost, or says what it did not find. (report.html can be made again.)
-OWN = frozenset({
-    "run.json", "data.json", "metrics.jsonl", "thumbnails.parquet", "findings.csv", "findings.json",
-    "findings.parquet", "model.json", "model.safetensors",
-})  # fmt: skip
+OWN = frozenset(
+    {
+        "run.json",
+        "data.json",
+        "metrics.jsonl",
+        "thumbnails.parquet",
+        "findings.csv",
+        "findings.json",
+        "findings.parquet",
+        "model.json",
+        "model.safetensors",
+    }
+)
 _MARKS = {"run.json": "format", "findings.json": "kind"}  # where a run says that it is one
 
 

@@ -163,10 +163,14 @@ def _duplicates(data: DataFile) -> dict[str, Any] | None:
         return None
     groups = sorted(data.duplicates, key=lambda group: not group.differ)
     listed = [
-        {"ids": [text.plain(name) for name in group.ids[:10]], "more": max(group.size - len(group.ids[:10]), 0),
-         "labels": [text.plain(name, 60) for name in dict.fromkeys(group.labels)][:10], "differ": group.differ}
+        {
+            "ids": [text.plain(name) for name in group.ids[:10]],
+            "more": max(group.size - len(group.ids[:10]), 0),
+            "labels": [text.plain(name, 60) for name in dict.fromkeys(group.labels)][:10],
+            "differ": group.differ,
+        }
         for group in groups[:_MOST_PROBLEMS]
-    ]  # fmt: skip
+    ]
     samples, differ = data.duplicate_samples, data.conflicting_samples
     samples = sum(group.size for group in groups) if samples is None else samples
     differ = sum(group.size for group in groups if group.differ) if differ is None else differ

@@ -97,10 +97,15 @@ def confused_pairs(findings: Findings, names: Sequence[str], most: int) -> list[
     of_class = np.bincount(findings.given_labels, minlength=size)
     order = np.argsort(-counts, kind="stable")[:most]
     return [
-        Pair(names[pair // size], names[pair % size], count, count / int(of_class[pair // size]),
-             100 * count / int(counts.max()))
+        Pair(
+            names[pair // size],
+            names[pair % size],
+            count,
+            count / int(of_class[pair // size]),
+            100 * count / int(counts.max()),
+        )
         for pair, count in zip(pairs[order].tolist(), counts[order].tolist(), strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def heat_map(findings: Findings, names: Sequence[str]) -> list[list[Cell]] | None:
@@ -115,12 +120,16 @@ def heat_map(findings: Findings, names: Sequence[str]) -> list[list[Cell]] | Non
     strongest = max(float(off.max()), 0.1)
     return [
         [
-            Cell(_whole(share), round(share if i == j else share / strongest, 3), i == j,
-                 f"{names[i]} labelled {names[j]}: {text.percent(share)}")
+            Cell(
+                _whole(share),
+                round(share if i == j else share / strongest, 3),
+                i == j,
+                f"{names[i]} labelled {names[j]}: {text.percent(share)}",
+            )
             for j, share in enumerate(row)
         ]
         for i, row in enumerate(matrix.tolist())
-    ]  # fmt: skip
+    ]
 
 
 def _whole(share: float) -> str:

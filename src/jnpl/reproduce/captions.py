@@ -34,9 +34,13 @@ def caption(results: Results, item: str) -> Caption:
     """All that is said of an item."""
     own = [verdict for verdict in verdicts(results) if verdict.item == item]
     return Caption(
-        ITEMS[item].title, ITEMS[item].claim, seen(own), agreement(own), describe(results, item),
+        ITEMS[item].title,
+        ITEMS[item].claim,
+        seen(own),
+        agreement(own),
+        describe(results, item),
         command(results, item),
-    )  # fmt: skip
+    )
 
 
 def command(results: Results, item: str) -> str:
@@ -140,8 +144,10 @@ def _notes(results: Results, item: str, own: Sequence[Result]) -> list[str]:
 def _budget(results: Results, own: Sequence[Result]) -> list[str]:
     """The epochs of NL and NL+ in Figure 2, where they are known."""
     variant, stage = nl_of(results.scale)
-    epochs = [{each.stage(name)["epoch"] for each in own if each.cell.variant == which}
-              for which, name in ((variant, stage), ("nl-plus", None))]  # fmt: skip
+    epochs = [
+        {each.stage(name)["epoch"] for each in own if each.cell.variant == which}
+        for which, name in ((variant, stage), ("nl-plus", None))
+    ]
     if any(len(each) != 1 for each in epochs):
         return []
     kind = "NLNL's first stage" if variant == "nlnl" else "NL alone"

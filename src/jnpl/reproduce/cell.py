@@ -52,9 +52,13 @@ class Cell(Settings):
         """All that its numbers hang on: the recipe (but for where it runs), data, noise and seed."""
         size, recipe = self.size, self.recipe().model_dump(mode="json", exclude={"engine", "description"})
         data = {
-            "name": self.data, "images": size.images, "pixels": size.pixels, "noise": self.noise, "rate": self.rate,
+            "name": self.data,
+            "images": size.images,
+            "pixels": size.pixels,
+            "noise": self.noise,
+            "rate": self.rate,
             "curve_images": size.curve_images,
-        }  # fmt: skip
+        }
         return {"recipe": recipe, "data": data, "seed": self.seed, "classify": self.classify}
 
     @property

@@ -24,8 +24,13 @@ if TYPE_CHECKING:
     from jnpl.reproduce.results import Results
 
 FIGURES: dict[str, Callable[[Results], Figure]] = {
-    "fig1": figure1, "fig2": figure2, "fig3": figure3, "fig4": figure4, "fig5": figure5, "fig6": figure6,
-}  # fmt: skip
+    "fig1": figure1,
+    "fig2": figure2,
+    "fig3": figure3,
+    "fig4": figure4,
+    "fig5": figure5,
+    "fig6": figure6,
+}
 TABLES: dict[str, dict[str, Callable[[Results], str]]] = {
     "table1": {"md": tables.markdown1, "csv": tables.csv1, "tex": tables.latex1},
     "table2": {"md": tables.markdown2, "csv": tables.csv2, "tex": tables.latex2},
@@ -93,15 +98,29 @@ def table(results: Results, item: str, out: Path) -> list[Path]:
 
 def summary(results: Results, items: Sequence[str]) -> dict[str, Any]:
     """Every cell with settings, seed, noise hash, version, time and figures; every claim with its verdict."""
-    kept = ("name", "cell", "recipe", "data", "seed", "classify", "noise_sha256", "versions", "commit", "device",
-            "engine")  # fmt: skip
+    kept = (
+        "name",
+        "cell",
+        "recipe",
+        "data",
+        "seed",
+        "classify",
+        "noise_sha256",
+        "versions",
+        "commit",
+        "device",
+        "engine",
+    )
     cells = []
     for each in results.every:
         figures = {key: value for key, value in each.told["results"].items() if "curve" not in key}
         cells.append({**{key: each.told.get(key) for key in kept}, "results": figures, "current": each.is_current})
     return {
-        "version": __version__, "scale": results.scale.name, "what": results.scale.what, "missing": results.missing,
+        "version": __version__,
+        "scale": results.scale.name,
+        "what": results.scale.what,
+        "missing": results.missing,
         "items": [ITEMS[item]._asdict() for item in items],
         "verdicts": [asdict(verdict) for verdict in verdicts(results)],
         "cells": cells,
-    }  # fmt: skip
+    }

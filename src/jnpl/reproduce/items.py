@@ -34,26 +34,42 @@ class Item(NamedTuple):
 ITEMS = {
     item.name: item
     for item in (
-        Item("fig1", "Figure 1: p_y after NL, SelNL, SelPL, and after JNPL, 60 % symmetric noise",
-             "NLNL needs three stages to draw wrong labels to p_y = 0 and right ones to 1; JNPL does it in one."),
-        Item("fig2", "Figure 2: gradients of NL and NL+, and where the training data lie",
-             "NL pushes where the true class of a wrong label is sure (upper left) and so underfits, the more the more "
-             "labels are wrong; NL+ does not, and gathers wrong labels there."),
-        Item("fig3", "Figure 3: PL+",
-             "PL+ takes samples whose other classes are all below 1/c; with a larger N it pushes sure samples more and "
-             "learns faster."),
-        Item("fig4", "Figure 4: test accuracy over epochs, 60 % symmetric noise",
-             "NL+ alone reaches NL followed by SelNL; with PL+ it is faster; both overtake NLNL and do not overfit."),
-        Item("fig5", "Figure 5: average precision of the filters",
-             "JNPL filters better than NLNL, and its lead grows with the noise."),
-        Item("fig6", "Figure 6: asymmetric noise of 40 %, samples labelled cat",
-             "SelNL does not part cats from dogs that are labelled cat; NL+ does."),
-        Item("table1", "Table 1: test accuracy",
-             "JNPL is best in most settings, and its lead grows with the noise."),
-        Item("table2", "Table 2: test accuracy on Clothing1M",
-             "JNPL reaches 74.15 %, more than eight other methods."),
+        Item(
+            "fig1",
+            "Figure 1: p_y after NL, SelNL, SelPL, and after JNPL, 60 % symmetric noise",
+            "NLNL needs three stages to draw wrong labels to p_y = 0 and right ones to 1; JNPL does it in one.",
+        ),
+        Item(
+            "fig2",
+            "Figure 2: gradients of NL and NL+, and where the training data lie",
+            "NL pushes where the true class of a wrong label is sure (upper left) and so underfits, the more the more "
+            "labels are wrong; NL+ does not, and gathers wrong labels there.",
+        ),
+        Item(
+            "fig3",
+            "Figure 3: PL+",
+            "PL+ takes samples whose other classes are all below 1/c; with a larger N it pushes sure samples more and "
+            "learns faster.",
+        ),
+        Item(
+            "fig4",
+            "Figure 4: test accuracy over epochs, 60 % symmetric noise",
+            "NL+ alone reaches NL followed by SelNL; with PL+ it is faster; both overtake NLNL and do not overfit.",
+        ),
+        Item(
+            "fig5",
+            "Figure 5: average precision of the filters",
+            "JNPL filters better than NLNL, and its lead grows with the noise.",
+        ),
+        Item(
+            "fig6",
+            "Figure 6: asymmetric noise of 40 %, samples labelled cat",
+            "SelNL does not part cats from dogs that are labelled cat; NL+ does.",
+        ),
+        Item("table1", "Table 1: test accuracy", "JNPL is best in most settings, and its lead grows with the noise."),
+        Item("table2", "Table 2: test accuracy on Clothing1M", "JNPL reaches 74.15 %, more than eight other methods."),
     )
-}  # fmt: skip
+}
 FIGURES = tuple(name for name in ITEMS if name.startswith("fig"))
 GROUPS = {"figures": FIGURES, "all": tuple(ITEMS)}
 
@@ -114,7 +130,7 @@ def cells_of(
         for setting in settings
         for seed in range(1, count(setting) + 1)
         for variant in variants
-    ]  # fmt: skip
+    ]
 
 
 def _cell(scale: Scale, variant: str, part: str, setting: Setting, seed: int, *, classify: bool) -> Cell:

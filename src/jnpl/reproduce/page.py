@@ -35,19 +35,26 @@ class Block(NamedTuple):
 def render(results: Results, items: Sequence[str], folder: Path) -> str:
     """The page of items whose pictures lie in `folder`."""
     environment = Environment(
-        loader=PackageLoader("jnpl.reproduce", ""), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        loader=PackageLoader("jnpl.reproduce", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
         lstrip_blocks=True,
-    )  # fmt: skip
+    )
     style = (resources.files("jnpl.reproduce") / "page.css").read_text("utf-8")
     shown = [_item(results, item, folder) for item in items]
     runs = {each.cell.name: each for item in items for each in used(results, item)}.values()
     page = environment.get_template("page.html.j2").render(
-        items=shown, verdicts=[each for each in verdicts(results) if each.item in items], scale=results.scale,
+        items=shown,
+        verdicts=[each for each in verdicts(results) if each.item in items],
+        scale=results.scale,
         style=Markup(style),  # noqa: S704 - our own file
-        version=__version__, runs=len(runs), stale=sum(not each.is_current for each in runs),
+        version=__version__,
+        runs=len(runs),
+        stale=sum(not each.is_current for each in runs),
         commits=sorted({str(each.told.get("commit", "unknown")) for each in runs}),
         time=in_words(sum(each.get("seconds") or 0.0 for each in runs)),
-    )  # fmt: skip
+    )
     return page.strip() + "\n"
 
 

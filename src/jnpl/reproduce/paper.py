@@ -17,9 +17,15 @@ STAGES = {"nl": "NL", "selnl": "SelNL", "selpl": "SelPL"}  # of NLNL
 
 # Variant -> the name that the paper has for it; the last is not in the paper.
 METHODS = {
-    "ce": "CE", "co-teaching": "Co-teaching", "jocor": "JoCoR", "nfl-rce": "NFL+RCE", "nce-rce": "NCE+RCE",
-    "nlnl": "NLNL", "jnpl": "JNPL", "fast": "fast (not in the paper)",
-}  # fmt: skip
+    "ce": "CE",
+    "co-teaching": "Co-teaching",
+    "jocor": "JoCoR",
+    "nfl-rce": "NFL+RCE",
+    "nce-rce": "NCE+RCE",
+    "nlnl": "NLNL",
+    "jnpl": "JNPL",
+    "fast": "fast (not in the paper)",
+}
 
 # Table 1: test accuracy in percent, in the order of SETTINGS; None where it prints "-". One run each: no spread.
 TABLE1: dict[str, dict[str, tuple[float | None, ...]]] = {

@@ -48,22 +48,37 @@ def run_cell(cell: Cell, work: Path, root: Path | None, every: Every | None = No
     stumbled, told = None, None
     try:
         told = find(
-            replace(source, test=few), recipe, work / "train", seed=cell.seed, every=every or _by_clock(cell),
-            strict=False, report=Reporter(), classify=cell.classify, observe=stages,
-        )  # fmt: skip
+            replace(source, test=few),
+            recipe,
+            work / "train",
+            seed=cell.seed,
+            every=every or _by_clock(cell),
+            strict=False,
+            report=Reporter(),
+            classify=cell.classify,
+            observe=stages,
+        )
     except LearningError as error:  # no label is kept, say: what the filter found stands all the same
         if not _filtered(cell, stages.read()):
             raise
         stumbled = str(error)
     results = {**_results(work / "train", source, stages, told), "second_part": stumbled}
-    facts: dict[str, Any] = provenance.plain({
-        "format": FORMAT, "name": cell.name, "cell": cell.model_dump(mode="json"), **cell.resolved(),
-        "data": {**cell.resolved()["data"], **_data_facts(source, few)},
-        "noise_sha256": hashlib.sha256(source.labels.astype("<i8").tobytes()).hexdigest(),
-        "versions": provenance.versions(), "commit": ", ".join(commits), "device": device(recipe),
-        "engine": recipe.engine.model_dump(mode="json", include={"accelerator", "precision"}), "results": results,
-        "stages": stages.read(),
-    })  # fmt: skip
+    facts: dict[str, Any] = provenance.plain(
+        {
+            "format": FORMAT,
+            "name": cell.name,
+            "cell": cell.model_dump(mode="json"),
+            **cell.resolved(),
+            "data": {**cell.resolved()["data"], **_data_facts(source, few)},
+            "noise_sha256": hashlib.sha256(source.labels.astype("<i8").tobytes()).hexdigest(),
+            "versions": provenance.versions(),
+            "commit": ", ".join(commits),
+            "device": device(recipe),
+            "engine": recipe.engine.model_dump(mode="json", include={"accelerator", "precision"}),
+            "results": results,
+            "stages": stages.read(),
+        }
+    )
     return facts
 
 
@@ -88,11 +103,14 @@ def _results(run: Path, source: Source, observer: Stages, told: dict[str, Any] |
     results: dict[str, Any] = {
         "curve": [round(line["test_accuracy"], 4) for line in lines],
         "curve_stages": [[name, len(list(same))] for name, same in groupby(names)],
-        "test_accuracy": None, "filter_test_accuracy": None, "ap": None, "ap_clean": None,
+        "test_accuracy": None,
+        "filter_test_accuracy": None,
+        "ap": None,
+        "ap_clean": None,
         "seconds": round(next(reversed(stages.values()))["seconds"] if told is None else told["seconds"], 1),
         "cpu_seconds": round(sum(note["cpu_seconds"] or 0.0 for note in notes.values()), 1),
         **curves(notes, sum(not name.startswith(_PSEUDO) for name in names)),
-    }  # fmt: skip
+    }
     filters = [name for name in stages if not name.startswith(_PSEUDO)]
     results["filter_test_accuracy"] = stages[filters[-1]]["test_accuracy"]
     if told is not None:
@@ -111,9 +129,12 @@ def _data_facts(source: Source, few: Source) -> dict[str, Any]:
     """What came of the data settings."""
     wrong = None if source.true_labels is None else float((source.labels != source.true_labels).mean())
     return {
-        "samples": len(source), "classes": len(source.class_names), "realised_rate": wrong,
-        "test_samples": len(source.test or few), "curve_test_samples": len(few),
-    }  # fmt: skip
+        "samples": len(source),
+        "classes": len(source.class_names),
+        "realised_rate": wrong,
+        "test_samples": len(source.test or few),
+        "curve_test_samples": len(few),
+    }
 
 
 def as_json(facts: dict[str, Any]) -> str:

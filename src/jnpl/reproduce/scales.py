@@ -33,14 +33,24 @@ _WHOLE = {part: part for part in ("cifar10", "cifar100", "clothing1m")}
 
 SCALES: dict[str, Scale] = {
     "paper": Scale(
-        "paper", _WHOLE, images=None, pixels=None, curve_images=None, more_seeds=dict.fromkeys(SETTINGS, 3),
+        "paper",
+        _WHOLE,
+        images=None,
+        pixels=None,
+        curve_images=None,
+        more_seeds=dict.fromkeys(SETTINGS, 3),
         what="Scale paper: the paper's data, networks and schedules, as the recipes of the package have them (CIFAR: "
         "45,000 images, ResNet-34; NLNL three stages of 720 epochs, NL+ and JNPL 1,000). The recipe fast chooses its "
         "own network and epochs.",
     ),
     "small": Scale(
-        "small", {"cifar10": "cifar10", "cifar100": "cifar100"}, images=5_000, pixels=16, curve_images=2_000,
-        more_seeds={("symm", 0.4): 3, ("asymm", 0.4): 3}, figure_seeds={"fig3": 3, "fig4": 3},
+        "small",
+        {"cifar10": "cifar10", "cifar100": "cifar100"},
+        images=5_000,
+        pixels=16,
+        curve_images=2_000,
+        more_seeds={("symm", 0.4): 3, ("asymm", 0.4): 3},
+        figure_seeds={"fig3": 3, "fig4": 3},
         what="Scale small: the first 5,000 training images at 16 pixels, resnet8 (78,042 weights for ten classes), "
         "batches of 64, flips, and crops after two pixels of padding (the paper: four of 32). All nine complements at "
         "once, and NL, SelNL, SelPL, NL+ and JNPL at one "
@@ -51,9 +61,13 @@ SCALES: dict[str, Scale] = {
         "the end is that of all 10,000 test images, curves are of the first 2,000.",
     ),
     "tiny": Scale(
-        "tiny", {"cifar10": "digits"}, images=600, pixels=None, curve_images=None,
+        "tiny",
+        {"cifar10": "digits"},
+        images=600,
+        pixels=None,
+        curve_images=None,
         settings=(("symm", 0.2), ("symm", 0.6), ("asymm", 0.4)),
         what="Scale tiny: not CIFAR-10 but 600 of scikit-learn's 8 x 8 digits, a perceptron and a few epochs, to try "
         "the program (3 stands for the class cat, 5 for dog). All complements at once. It says nothing of the paper.",
     ),
-}  # fmt: skip
+}

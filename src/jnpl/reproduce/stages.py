@@ -66,9 +66,10 @@ class Stages:
         if session.progress.epoch + 1 < phase.plan.epochs:
             return
         told: dict[str, Any] = {
-            "epoch": session.progress.total + 1, "seconds": round(session.elapsed(), 1),
+            "epoch": session.progress.total + 1,
+            "seconds": round(session.elapsed(), 1),
             "test_accuracy": self._accuracy(session),
-        }  # fmt: skip
+        }
         if not phase.pseudo:  # pseudo-labels change no verdict
             told |= facts(session.books.ledger.mean_probs(), self.source, self.seed, self.cat)
         write_text(self.path, json.dumps({**self.read(), phase.name: told}) + "\n")
@@ -139,8 +140,10 @@ def coordinates(probs: Floats, labels: Labels) -> tuple[Floats, Floats]:
 def _group(own: Floats, other: Floats, wrong: Mask, generator: np.random.Generator) -> dict[str, Any]:
     told: dict[str, Any] = {"samples": len(own)}
     for name, score in (
-        ("ap", metrics.average_precision), ("ap_clean", metrics.average_precision_clean), ("auc", metrics.roc_auc),
-    ):  # fmt: skip
+        ("ap", metrics.average_precision),
+        ("ap_clean", metrics.average_precision_clean),
+        ("auc", metrics.roc_auc),
+    ):
         value = score(own, wrong)
         told[name] = None if np.isnan(value) else round(value, 5)
     for name, mask in (("clean", ~wrong), ("noisy", wrong)):

@@ -23,10 +23,19 @@ GRADIENT = LinearSegmentedColormap.from_list("gradient", ["#ffffff", "#d9d4e7", 
 FORMATS = ("png", "svg")
 _DPI = 150
 _RC: Any = {
-    "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 9, "mathtext.fontset": "dejavusans",
-    "svg.fonttype": "path", "svg.hashsalt": "jnpl", "axes.edgecolor": MUTED, "axes.linewidth": 0.8,
-    "axes.labelcolor": INK, "text.color": INK, "xtick.color": INK, "ytick.color": INK,
-}  # fmt: skip
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9,
+    "mathtext.fontset": "dejavusans",
+    "svg.fonttype": "path",
+    "svg.hashsalt": "jnpl",
+    "axes.edgecolor": MUTED,
+    "axes.linewidth": 0.8,
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+}
 
 
 def new(width: float, height: float) -> Figure:

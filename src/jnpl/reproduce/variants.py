@@ -66,8 +66,17 @@ class Plan(NamedTuple):
         return round(0.8 * self.filter_epochs)
 
 
-SMALL = Plan("resnet8", 64, "data", filter_epochs=45, filter_lr=0.02, pl_start=1 / 3, classify_epochs=20,
-             fast_epochs=16, padding=2)  # fmt: skip
+SMALL = Plan(
+    "resnet8",
+    64,
+    "data",
+    filter_epochs=45,
+    filter_lr=0.02,
+    pl_start=1 / 3,
+    classify_epochs=20,
+    fast_epochs=16,
+    padding=2,
+)
 TINY = Plan("mlp", 64, "one", filter_epochs=12, filter_lr=0.1, pl_start=1 / 3, classify_epochs=4, fast_epochs=4)
 _PL_WEIGHT = 0.01  # the paper's; beside all nine complements it weighs a ninth of what it does beside one
 
@@ -178,9 +187,13 @@ def _nlnl(plan: Plan) -> dict[str, Any]:
 
 def _jnpl(plan: Plan) -> dict[str, Any]:
     method = {
-        "name": "jnpl", "complements": "exhaustive", "class_weight": "nlnl", "pl_weight": _PL_WEIGHT, "n": 3,
+        "name": "jnpl",
+        "complements": "exhaustive",
+        "class_weight": "nlnl",
+        "pl_weight": _PL_WEIGHT,
+        "n": 3,
         "pl_start": plan.pl_start,
-    }  # fmt: skip
+    }
     pseudo = {"mode": "paper", "train": _classifier(plan)}
     return {**_settings(plan, method, _filter(plan, plan.filter_epochs, plan.fall)), "pseudo": pseudo}
 

@@ -53,8 +53,14 @@ def _candidate(axis: Any, tag: str, title: str, given: int, probs: tuple[float, 
 def _gradients(axis: Any) -> None:
     p = np.linspace(0, 1, 401)
     for number, name in enumerate(PL_PLUS.values()):  # N is one less
-        axis.plot(p, 1 - p ** (2**number), color=style.LINES[number], linestyle=style.DASHES[number], label=name,
-                  linewidth=1.6)  # fmt: skip
+        axis.plot(
+            p,
+            1 - p ** (2**number),
+            color=style.LINES[number],
+            linestyle=style.DASHES[number],
+            label=name,
+            linewidth=1.6,
+        )
     style.tidy(axis, r"$p_{\hat y}$", "size of the gradient", "gradient of PL+ against CE", "(c)")
     axis.set(xlim=(0, 1), ylim=(0, 1.04))
     axis.legend(fontsize=8, frameon=False, loc="lower left")
@@ -67,8 +73,14 @@ def _by_n(axis: Any, results: Results) -> None:
         if curve:
             epochs = np.arange(1, len(curve) + 1)
             axis.plot(epochs, np.multiply(curve, 100), color=style.LINES[number], linewidth=0.5, alpha=0.35)
-            axis.plot(epochs, 100 * smooth(curve), color=style.LINES[number], linestyle=style.DASHES[number],
-                      linewidth=1.6, label=name)  # fmt: skip
+            axis.plot(
+                epochs,
+                100 * smooth(curve),
+                color=style.LINES[number],
+                linestyle=style.DASHES[number],
+                linewidth=1.6,
+                label=name,
+            )
             drawn = True
     if not drawn:
         style.absent(axis, "Not run", "(d)", "accuracy by N")
@@ -93,8 +105,14 @@ def figure4(results: Results) -> Figure:
         axis.plot(epochs, np.multiply(curve, 100), color=color, linewidth=0.5, alpha=0.35)
         axis.plot(epochs, 100 * smooth(curve), color=color, linestyle=style.DASHES[number], linewidth=1.8, label=name)
     if late:
-        axis.plot(np.arange(1, len(late) + 1), 100 * smooth(late), color=style.LINES[3], linewidth=1.0, zorder=1.5,
-                  label="NL, then NL+ (not the paper's)")  # fmt: skip
+        axis.plot(
+            np.arange(1, len(late) + 1),
+            100 * smooth(late),
+            color=style.LINES[3],
+            linewidth=1.0,
+            zorder=1.5,
+            label="NL, then NL+ (not the paper's)",
+        )
     style.tidy(axis, "epoch", "test accuracy (%)")
     axis.set_xlim(0, max(len(curve) for curve in [late, *(each[2] for each in drawn)]) * 1.01)
     bottom, top = axis.get_ylim()
@@ -112,8 +130,16 @@ def _borders(axis: Any, results: Results) -> None:
         if start:
             axis.axvline(start + 0.5, color=style.MUTED, linewidth=0.9, linestyle="--", zorder=1)
         shown = STAGES.get(name, name)
-        axis.text(start + epochs / 2, 0.985, shown, transform=axis.get_xaxis_transform(), ha="center", va="top",
-                  fontsize=8.5, color=style.MUTED)  # fmt: skip
+        axis.text(
+            start + epochs / 2,
+            0.985,
+            shown,
+            transform=axis.get_xaxis_transform(),
+            ha="center",
+            va="top",
+            fontsize=8.5,
+            color=style.MUTED,
+        )
         start += epochs
 
 
@@ -145,14 +171,23 @@ def _precision(axis: Any, results: Results, part: str, noise: str, shown: dict[s
     for variant, name, color, mark in lines:
         for figure, told, dash in (("ap", "wrong labels positive", "-"), ("ap_clean", "right labels positive", "--")):
             found = [(percent(each[1]), shared[each].get(variant, [])) for each in settings]
-            known = [(float(rate), [value for one in own if (value := one.get(figure)) is not None])
-                     for rate, own in found]  # fmt: skip
+            known = [
+                (float(rate), [value for one in own if (value := one.get(figure)) is not None]) for rate, own in found
+            ]
             known = [(rate, values) for rate, values in known if values]
             if not known:
                 continue
             x, y = [rate for rate, _ in known], [statistics.fmean(values) for _, values in known]
-            (line,) = axis.plot(x, y, color=color, linestyle=dash, marker=mark, markersize=5, linewidth=1.6,
-                                markerfacecolor=color if dash == "-" else "white")  # fmt: skip
+            (line,) = axis.plot(
+                x,
+                y,
+                color=color,
+                linestyle=dash,
+                marker=mark,
+                markersize=5,
+                linewidth=1.6,
+                markerfacecolor=color if dash == "-" else "white",
+            )
             shown.setdefault(f"{name}, {told}", line)
             for rate, values in known:
                 if len(values) > 1:

@@ -52,9 +52,16 @@ def gradient_map(axis: Any, size: Callable[[Floats, Floats], Floats], *, faint: 
     inside = own + other <= 1 + 1e-9
     values = np.where(inside, size(own, other), np.nan)
     image = axis.imshow(
-        values, origin="lower", extent=(0, 1, 0, 1), cmap=style.GRADIENT, norm=NORM, alpha=0.45 if faint else 1.0,
-        interpolation="bilinear", aspect="equal", zorder=0,
-    )  # fmt: skip
+        values,
+        origin="lower",
+        extent=(0, 1, 0, 1),
+        cmap=style.GRADIENT,
+        norm=NORM,
+        alpha=0.45 if faint else 1.0,
+        interpolation="bilinear",
+        aspect="equal",
+        zorder=0,
+    )
     axis.plot([0, 1, 0, 0], [0, 0, 1, 0], color=style.MUTED, linewidth=0.8, zorder=3)
     if not faint:
         drawn = axis.contour(own, other, values, levels=_LEVELS, colors=style.INK, linewidths=0.6, zorder=2)
@@ -112,10 +119,11 @@ def key(figure: Any, *, points_too: bool = False) -> None:
 
     kinds = ("right label", style.CLEAN, "o", ""), ("wrong label", style.NOISY, "^", "////")
     shown: list[Any] = [
-        Line2D([], [], color=color, marker=mark, linestyle="", markersize=5) if points_too
+        Line2D([], [], color=color, marker=mark, linestyle="", markersize=5)
+        if points_too
         else Patch(facecolor=f"{color}66", edgecolor=color, hatch=hatch)
         for _, color, mark, hatch in kinds
-    ]  # fmt: skip
+    ]
     figure.legend(shown, [name for name, *_ in kinds], loc="outside upper right", ncols=2, fontsize=8, frameon=False)
 
 

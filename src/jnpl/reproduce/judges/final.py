@@ -68,8 +68,11 @@ def table_lead_grows(results: Results) -> Answer:
 
 def clothing(results: Results) -> Answer:
     """Our JNPL on Clothing1M."""
-    known = [value for each in results.of("jnpl", None, "clothing1m", classify=True)
-             if (value := each.get("test_accuracy")) is not None]  # fmt: skip
+    known = [
+        value
+        for each in results.of("jnpl", None, "clothing1m", classify=True)
+        if (value := each.get("test_accuracy")) is not None
+    ]
     if not known:
         return ("not enough data", results.missing.get("clothing1m", NOT_ALL[1]))
     ours, paper = 100 * statistics.fmean(known), TABLE2["jnpl"][1]
