@@ -19,11 +19,11 @@ from typing import Any
 import torch
 
 from jnpl import noise
-from jnpl.config import Recipe, parse_recipe
 from jnpl.data.opening import open_source
 from jnpl.methods.registry import METHODS
-from jnpl.progress import Reporter
-from jnpl.run import Every, find
+from jnpl.recipes.schema import Recipe, parse_recipe
+from jnpl.training.progress import Reporter
+from jnpl.training.run import Every, find
 
 RESULTS = Path(__file__).parent / "results" / "digits.json"
 RATE = 0.4

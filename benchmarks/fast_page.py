@@ -9,14 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from jnpl.bench import plot, table
-from jnpl.bench.rows import LONG, SHARE
+from jnpl.experiments.bench import plot, table
+from jnpl.experiments.bench.rows import LONG, SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from jnpl.bench.cell import Cell
-    from jnpl.bench.table import Result
+    from jnpl.experiments.bench.cell import Cell
+    from jnpl.experiments.bench.table import Result
 
 HERE = Path(__file__).parent
 RESULTS, TEMPLATE = HERE / "results" / "quality", HERE / "fast.md.in"

@@ -38,12 +38,12 @@ from PIL import Image, ImageOps
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from jnpl.data import cifar
-from jnpl.data.augment import CropFlip
-from jnpl.data.feed import Feed
-from jnpl.data.images import ImageFiles
-from jnpl.data.prepare import decode, prepare
+from jnpl.data.loading.augment import CropFlip
+from jnpl.data.loading.feed import Feed
+from jnpl.data.loading.prepare import decode, prepare
 from jnpl.data.source import InMemory, Source
+from jnpl.data.sources import cifar
+from jnpl.data.sources.images import ImageFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

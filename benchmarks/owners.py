@@ -28,14 +28,14 @@ from PIL import Image
 from sklearn import datasets
 
 from jnpl import Findings, find_label_issues, metrics, noise
-from jnpl.bench.crossval import held_out_probabilities
-from jnpl.bench.data import subset, values_of
-from jnpl.config import load_recipe, parse_recipe
-from jnpl.data.arrays import from_arrays
 from jnpl.data.opening import open_source
-from jnpl.errors import InputError, require
-from jnpl.files import write_text
+from jnpl.data.sources.arrays import from_arrays
+from jnpl.experiments.bench.crossval import held_out_probabilities
+from jnpl.experiments.bench.data import subset, values_of
 from jnpl.findings import Findings as Judged
+from jnpl.internal.errors import InputError, require
+from jnpl.internal.files import write_text
+from jnpl.recipes.schema import load_recipe, parse_recipe
 
 RESULTS = Path(__file__).parent / "results" / "owners"
 PAGE = Path(__file__).parents[1] / "docs" / "owners.md"

@@ -15,12 +15,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jnpl.bench import table
-from jnpl.bench.cell import CIFAR, Cell
-from jnpl.bench.grid import run_cells
-from jnpl.bench.rows import ABLATIONS, CROPS, LONG, ROWS, SECOND_PARTS, TABLE
-from jnpl.errors import InputError
-from jnpl.interrupt import Interrupted
+from jnpl.experiments.bench import table
+from jnpl.experiments.bench.cell import CIFAR, Cell
+from jnpl.experiments.bench.grid import run_cells
+from jnpl.experiments.bench.rows import ABLATIONS, CROPS, LONG, ROWS, SECOND_PARTS, TABLE
+from jnpl.internal.errors import InputError
+from jnpl.training.interrupt import Interrupted
 
 RESULTS = Path(__file__).parent / "results" / "quality"
 SEEDS = (1, 2, 3)

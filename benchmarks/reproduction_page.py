@@ -14,22 +14,22 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jnpl.reproduce import draw, style, tables
-from jnpl.reproduce.captions import caption, used
-from jnpl.reproduce.claims import verdicts
-from jnpl.reproduce.cost import TERA, gpu_hours
-from jnpl.reproduce.data import how_to_get
-from jnpl.reproduce.items import ASYMM40, FIGURE2, FIGURES, GROUPS, ITEMS, SYMM60, names_of, plan
-from jnpl.reproduce.judges.filters import sides
-from jnpl.reproduce.paper import percent
-from jnpl.reproduce.results import load, mean_curve
-from jnpl.reproduce.scales import SCALES
-from jnpl.reproduce.variants import SMALL
+from jnpl.experiments.reproduce import draw, style, tables
+from jnpl.experiments.reproduce.captions import caption, used
+from jnpl.experiments.reproduce.claims import verdicts
+from jnpl.experiments.reproduce.cost import TERA, gpu_hours
+from jnpl.experiments.reproduce.data import how_to_get
+from jnpl.experiments.reproduce.items import ASYMM40, FIGURE2, FIGURES, GROUPS, ITEMS, SYMM60, names_of, plan
+from jnpl.experiments.reproduce.judges.filters import sides
+from jnpl.experiments.reproduce.paper import percent
+from jnpl.experiments.reproduce.results import load, mean_curve
+from jnpl.experiments.reproduce.scales import SCALES
+from jnpl.experiments.reproduce.variants import SMALL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jnpl.reproduce.results import Result, Results
+    from jnpl.experiments.reproduce.results import Result, Results
 
 HERE = Path(__file__).parent
 RESULTS, TEMPLATE = HERE / "results" / "reproduce" / "small", HERE / "reproduction.md.in"

@@ -24,20 +24,20 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from jnpl import __version__, noise
-from jnpl.config import Recipe, parse_recipe
-from jnpl.data import cifar
-from jnpl.data.feeds import make_feeds
 from jnpl.data.source import InMemory, Source
-from jnpl.learner import Learner
-from jnpl.ledger import Ledger
-from jnpl.look import TrainingSet
+from jnpl.data.sources import cifar
+from jnpl.findings.ledger import Ledger
 from jnpl.methods import registry
 from jnpl.methods.base import Task
 from jnpl.methods.registry import METHODS
 from jnpl.models.build import build
-from jnpl.progress import Reporter
-from jnpl.run import Every, find, make_fabric
-from jnpl.train import Books, Progress, Watcher, train
+from jnpl.recipes.schema import Recipe, parse_recipe
+from jnpl.training.evaluation import TrainingSet
+from jnpl.training.feeds import make_feeds
+from jnpl.training.learner import Learner
+from jnpl.training.loop import Books, Progress, Watcher, train
+from jnpl.training.progress import Reporter
+from jnpl.training.run import Every, find, make_fabric
 
 if TYPE_CHECKING:
     from jnpl.methods.base import Method

@@ -19,18 +19,18 @@ import numpy as np
 import torch
 from lightning_fabric import Fabric
 
-from jnpl.config import Training
-from jnpl.data import cifar
-from jnpl.data.augment import CropFlip
-from jnpl.data.feed import Feed
-from jnpl.data.prepare import Prepared
+from jnpl.data.loading.augment import CropFlip
+from jnpl.data.loading.feed import Feed
+from jnpl.data.loading.prepare import Prepared
 from jnpl.data.source import InMemory
-from jnpl.learner import make_optimizer
-from jnpl.ledger import Ledger
+from jnpl.data.sources import cifar
+from jnpl.findings.ledger import Ledger
 from jnpl.methods import registry
 from jnpl.methods.base import Task
 from jnpl.models.build import build
-from jnpl.train import Books, Progress, Watcher, train
+from jnpl.recipes.schema import Training
+from jnpl.training.learner import make_optimizer
+from jnpl.training.loop import Books, Progress, Watcher, train
 
 
 def main() -> None:

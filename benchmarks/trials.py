@@ -21,16 +21,16 @@ import numpy as np
 import torch
 
 from jnpl import metrics
-from jnpl.bench import data
-from jnpl.bench.cell import Cell
-from jnpl.config import parse_recipe
 from jnpl.data.opening import open_source
 from jnpl.data.shrink import at
-from jnpl.progress import Reporter
-from jnpl.run import Every, find
+from jnpl.experiments.bench import data
+from jnpl.experiments.bench.cell import Cell
+from jnpl.recipes.schema import parse_recipe
+from jnpl.training.progress import Reporter
+from jnpl.training.run import Every, find
 
 if TYPE_CHECKING:
-    from jnpl.session import Session
+    from jnpl.training.session import Session
 
 TRIALS = Path(__file__).with_name("trials.jsonl")
 EVERY = 5  # epochs between two lines

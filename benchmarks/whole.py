@@ -28,21 +28,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from jnpl import checkpoint, cli, dossier, provenance, verdict
-from jnpl import run as engine
-from jnpl import train as loop
-from jnpl.average import Average
-from jnpl.data import cifar, feeds, opening, shrink
-from jnpl.data.augment import CropFlip
-from jnpl.data.feed import Feed
-from jnpl.errors import InputError
+from jnpl.cli import app as cli
+from jnpl.data import opening, shrink
+from jnpl.data.loading.augment import CropFlip
+from jnpl.data.loading.feed import Feed
+from jnpl.data.sources import cifar
 from jnpl.findings import Findings
-from jnpl.look import TrainingSet
+from jnpl.internal import provenance
+from jnpl.internal.errors import InputError
 from jnpl.losses import JNPLLoss
 from jnpl.methods.jnpl import JNPL
 from jnpl.models.resnet import ResNet
-from jnpl.run_folder import RunFolder
-from jnpl.session import Session
+from jnpl.outputs import data_report as dossier
+from jnpl.training import checkpoint, feeds, loop
+from jnpl.training import run as engine
+from jnpl.training import scoring as verdict
+from jnpl.training.average import Average
+from jnpl.training.evaluation import TrainingSet
+from jnpl.training.run_folder import RunFolder
+from jnpl.training.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,8 +56,8 @@ BLOCK = re.compile(r"(<!-- whole: generated -->\n).*?(<!-- end -->)", re.DOTALL)
 MOST, START = 0.05, 3.0  # asked: a part's share, seconds to the first batch
 FIRST_BATCH = """
 import os, time
-from jnpl.train import Books
-from jnpl.cli import main
+from jnpl.training.loop import Books
+from jnpl.cli.app import main
 def seen(self, batch, output, epoch, fabric):
     print("first", time.time() - float(os.environ["BEGAN"]), flush=True)
     os._exit(0)

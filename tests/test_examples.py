@@ -6,11 +6,12 @@ import importlib.util
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parents[1] / "examples"
+from tests.helpers.paths import ROOT
+
+FOLDER = ROOT / "examples"
 # What an example needs beyond the package, and the least AP that it must reach.
 EXAMPLES = {
     "plain_torch": (None, 0.97),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,29 +10,23 @@ import pytest
 import jnpl
 
 ROOT = Path(jnpl.__file__).parent
-BENEATH = ("jnpl._", "jnpl.errors", "jnpl.files", "jnpl.mixture")  # the cellar: anyone may stand on it
-LIGHT = {"numpy", "torch"}
 
-# Room -> the rooms above the cellar that it may also use.
-PURE = {
-    "functional": (),
-    "complement": (),
-    "noise": ("jnpl.noisy_labels",),
-    "noisy_labels": (),
-    "files": (),
-    "mixture": (),
-    "errors": (),
-    "findings": (),
-    "pseudo": (),
-    "beta_mixture": (),
-    "posterior": (),
-    "losses": ("jnpl.functional", "jnpl.complement"),
-}
-METHODS_MAY_USE = (
-    *("jnpl.functional", "jnpl.complement", "jnpl.losses", "jnpl.beta_mixture", "jnpl.models", "jnpl.methods"),
-    *("jnpl.settings", "pydantic"),
+# A room imports only rooms above it in this list (types under `if TYPE_CHECKING` included).
+ROOMS = (
+    "internal",
+    "losses",
+    "noise",
+    "data",
+    "models",
+    "methods",
+    "recipes",
+    "findings",
+    "training",
+    "outputs",
+    "api",
+    "experiments",
+    "cli",
 )
-DATA_LIBRARIES = {"pandas", "pyarrow", "sklearn"}  # allowed inside functions of findings and noise, and beneath them
 
 
 def module_name(path):
@@ -45,13 +38,13 @@ MODULES = {module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
 
 
 class Imports(ast.NodeVisitor):
-    """Every imported module as (name, nested in a function), but for those under `if TYPE_CHECKING`."""
+    """Every imported module as (name, nested in a function); those under `if TYPE_CHECKING` only with `types`."""
 
-    def __init__(self, package):
-        self.package, self.depth, self.found = package, 0, set()
+    def __init__(self, package, types):
+        self.package, self.types, self.depth, self.found = package, types, 0, set()
 
     def visit_If(self, node):
-        if "TYPE_CHECKING" in ast.unparse(node.test):
+        if "TYPE_CHECKING" in ast.unparse(node.test) and not self.types:
             for other in node.orelse:
                 self.visit(other)
         else:
@@ -77,34 +70,36 @@ class Imports(ast.NodeVisitor):
             self.found.add((whole if whole in MODULES else base, self.depth > 0))
 
 
-def imports(source, package="jnpl"):
-    visitor = Imports(package)
+def imports(source, package="jnpl", *, types=False):
+    visitor = Imports(package, types)
     visitor.visit(ast.parse(source))
     return visitor.found
 
 
-def imports_of(module):
+def imports_of(module, *, types=False):
     path = MODULES[module]
-    return imports(path.read_text(encoding="utf-8"), module if path.stem == "__init__" else module.rpartition(".")[0])
+    package = module if path.stem == "__init__" else module.rpartition(".")[0]
+    return imports(path.read_text(encoding="utf-8"), package, types=types)
 
 
-def inside(name, *rooms):
-    return any(
-        name == room or name.startswith(f"{room}.") or (room.endswith("_") and name.startswith(room)) for room in rooms
-    )
+def room_of(module):
+    """The room of a module of the package; the package's own facts (`jnpl._version`) belong to none."""
+    return module.split(".")[1] if module.count(".") else ""
 
 
-def foreign(module, *allowed, nested_libraries=frozenset()):
-    """What a module imports beyond the standard library, torch, numpy, the cellar, itself and `allowed`."""
+def upward(module):
+    """What a module imports from rooms below its own."""
+    own = ROOMS.index(room_of(module))
     return sorted(
         name
-        for name, nested in imports_of(module)
-        if (top := name.split(".")[0]) not in sys.stdlib_module_names
-        and top not in LIGHT
-        and not (nested and top in nested_libraries)
-        and name != "jnpl._version"
-        and not inside(name, module, *BENEATH, *allowed)
+        for name, _ in imports_of(module, types=True)
+        if name.startswith("jnpl.") and room_of(name) in ROOMS and ROOMS.index(room_of(name)) > own
     )
+
+
+def test_the_house_has_these_rooms_and_nothing_else():
+    entries = {path.name for path in ROOT.iterdir() if path.name != "__pycache__"}
+    assert entries == {*ROOMS, "__init__.py", "__main__.py", "_version.py", "py.typed"}
 
 
 def test_the_reader_reads():
@@ -122,7 +117,7 @@ def f():
     import pyarrow.parquet as pq
     class A:
         async def g(self):
-            from jnpl.cli import main
+            from jnpl.cli.app import main
 """
     assert imports(source) == {
         ("os", False),
@@ -133,56 +128,29 @@ def f():
         ("jnpl.noise", False),
         ("json", False),
         ("pyarrow.parquet", True),
-        ("jnpl.cli", True),
+        ("jnpl.cli.app", True),
     }
-    assert inside("jnpl._noise_maps", *BENEATH)
-    assert not inside("jnpl.errors_of_others", *BENEATH)
-    assert {"jnpl.functional", "jnpl.losses", "jnpl.complement", "jnpl"} <= set(MODULES)
-    assert ("torch", False) in imports_of("jnpl.functional")
-    assert ("jnpl._negative", False) in imports_of("jnpl.functional")
+    assert ("torch", False) in imports_of("jnpl.losses.functional")
+    assert ("jnpl.losses._negative", False) in imports_of("jnpl.losses.functional")
 
 
-@pytest.mark.parametrize("room", PURE)
-def test_mathematics_stands_on_torch_and_numpy_alone(room):
-    rooms = [name for name in MODULES if inside(name, f"jnpl.{room}")]
-    assert rooms, f"there is no jnpl.{room}"
-    for module in rooms:
-        late = DATA_LIBRARIES if room in ("findings", "noise") else frozenset()
-        assert foreign(module, *PURE[room], nested_libraries=late) == []
+@pytest.mark.parametrize("module", [name for name in MODULES if room_of(name) in ROOMS])
+def test_a_room_imports_only_rooms_above_it(module):
+    assert upward(module) == []
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if name.startswith("jnpl._") and name != "jnpl.__main__"])
-def test_private_rooms_stand_beneath_the_public_ones(module):
-    late = DATA_LIBRARIES if module.startswith(("jnpl._findings", "jnpl._noise")) else frozenset()
-    assert foreign(module, nested_libraries=late) == []
+@pytest.mark.parametrize("module", [name for name in MODULES if room_of(name) in ("losses", "noise", "methods")])
+def test_mathematics_stands_on_torch_and_numpy_alone(module):
+    """pandas and pyarrow only inside the functions that read and write files."""
+    heavy = {"pandas", "pyarrow", "sklearn", "matplotlib"}
+    assert [name for name, nested in imports_of(module) if name.split(".")[0] in heavy and not nested] == []
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if inside(name, "jnpl.methods")])
-def test_methods_use_losses_and_models(module):
-    assert foreign(module, *METHODS_MAY_USE) == []
+def test_the_loop_knows_no_method_by_name():
+    methods = [name for name, _ in imports_of("jnpl.training.loop") if name.startswith("jnpl.methods")]
+    assert [name for name in methods if name != "jnpl.methods.base"] == []
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if inside(name, "jnpl.train")])
-def test_the_loop_knows_no_method_by_name(module):
-    methods = [name for name, _ in imports_of(module) if inside(name, "jnpl.methods") and name != "jnpl.methods.base"]
-    assert methods == []
-
-
-@pytest.mark.parametrize("module", [name for name in MODULES if inside(name, "jnpl.report", "jnpl.review")])
-def test_report_and_review_do_without_torch(module):
-    assert [name for name, _ in imports_of(module) if inside(name, "torch", "torchvision")] == []
-
-
-@pytest.mark.parametrize("module", [name for name in MODULES if not inside(name, "jnpl.bench", "jnpl.commands")])
-def test_only_a_command_runs_benchmarks(module):
-    assert [name for name, _ in imports_of(module) if inside(name, "jnpl.bench")] == []
-
-
-@pytest.mark.parametrize("module", MODULES)
-def test_nobody_imports_the_roof(module):
-    roofs = {name for name, _ in imports_of(module) if inside(name, "jnpl.cli", "jnpl.estimator")}
-    if module == "jnpl.__main__":
-        roofs -= {"jnpl.cli"}
-    if inside(module, "jnpl.cli", "jnpl.estimator"):
-        roofs = {name for name in roofs if not inside(name, ".".join(module.split(".")[:2]))}
-    assert roofs == set()
+@pytest.mark.parametrize("module", [name for name in MODULES if name.startswith("jnpl.outputs.report")])
+def test_the_report_does_without_torch(module):
+    assert [name for name, _ in imports_of(module) if name.split(".")[0] in ("torch", "torchvision")] == []

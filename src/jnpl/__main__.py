@@ -1,6 +1,6 @@
 """`python -m jnpl` is the same program as `jnpl`."""
 
-from jnpl.cli import main
+from jnpl.cli.app import main
 
 if __name__ == "__main__":
     main()

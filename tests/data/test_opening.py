@@ -13,9 +13,9 @@ import torch
 from PIL import Image
 from torch.utils.data import TensorDataset
 
-from jnpl.data import cifar, cifarn, clothing1m, hf
 from jnpl.data.opening import DATASETS, names, open_source
-from jnpl.errors import InputError
+from jnpl.data.sources import cifar, cifarn, clothing1m, hf
+from jnpl.internal.errors import InputError
 
 FRAME = pd.DataFrame({"x": [1.0, 2.0], "z": [3.0, 4.0], "label": ["a", "b"]})
 
@@ -131,7 +131,7 @@ def test_digits():
 
 
 def test_digits_are_those_of_the_demo():
-    from jnpl.demo import Settings, load_digits
+    from jnpl.experiments.demo import Settings, load_digits
 
     demo, source = load_digits(Settings(), seed=2), open_source("digits", seed=2)
     np.testing.assert_array_equal(demo.train, source.inputs.values)

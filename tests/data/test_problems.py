@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from jnpl.data import folder
 from jnpl.data import problems as rooms
 from jnpl.data.problems import problems
 from jnpl.data.source import InMemory, Source
+from jnpl.data.sources import folder
 
 NAMES = ("ant", "bee", "cow")
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jnpl.data.images import ImageFiles
 from jnpl.data.source import InMemory, Source, number
-from jnpl.errors import InputError
+from jnpl.data.sources.images import ImageFiles
+from jnpl.internal.errors import InputError
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (4, 6, 6, 3), np.uint8)
 

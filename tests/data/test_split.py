@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from jnpl.data.arrays import from_arrays
-from jnpl.data.images import ImageFiles
 from jnpl.data.opening import open_source
+from jnpl.data.sources.arrays import from_arrays
+from jnpl.data.sources.images import ImageFiles
 from jnpl.data.split import hold_out, part, to_hold_out, with_test
-from jnpl.errors import InputError
+from jnpl.internal.errors import InputError
 
 
 def source(samples=100, **more):

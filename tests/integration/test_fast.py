@@ -6,31 +6,31 @@ Floors and ceilings say what a user may expect, not what was seen.
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-import quick
 import torch
-from fast_runs import COLLAPSES, NEVER, RAN_AWAY, blobs, digits, train, zero_or_not
 from safetensors.torch import load_file
 from sklearn.datasets import load_breast_cancer, load_digits
+from tests.helpers import quick
+from tests.helpers.fast_runs import COLLAPSES, NEVER, RAN_AWAY, blobs, digits, train, zero_or_not
+from tests.helpers.paths import SHARED_DATA
 
-from jnpl import cli, noise
-from jnpl.config import parse_recipe
-from jnpl.data.arrays import from_arrays
+from jnpl import noise
+from jnpl.cli import app as cli
 from jnpl.data.opening import open_source
 from jnpl.data.source import InMemory
+from jnpl.data.sources.arrays import from_arrays
 from jnpl.findings import Findings
-from jnpl.progress import Reporter
-from jnpl.run import find
-from jnpl.saved import SavedModel
+from jnpl.outputs.saved_model import SavedModel
+from jnpl.recipes.schema import parse_recipe
+from jnpl.training.progress import Reporter
+from jnpl.training.run import find
 
-CIFAR10 = Path(os.environ.get("JNPL_SHARED") or Path(__file__).parents[3] / "shared") / "data"
+CIFAR10 = SHARED_DATA
 real = pytest.mark.skipif(
     not (CIFAR10 / "cifar-10-batches-bin" / "test_batch.bin").is_file(), reason=f"CIFAR-10 is not at {CIFAR10}"
 )

@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import quick
 import torch
-from fast_runs import COLLAPSES, RAN_AWAY, train
+from tests.helpers import quick
+from tests.helpers.fast_runs import COLLAPSES, RAN_AWAY, train
 
-from jnpl import snapshot
-from jnpl.run import Every
+from jnpl.training import snapshot
+from jnpl.training.run import Every
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="processes are launched with POSIX means")
 

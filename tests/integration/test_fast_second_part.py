@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from fast_runs import blobs, digits, train, zero_or_not
+from tests.helpers.fast_runs import blobs, digits, train, zero_or_not
 
 from jnpl import noise
-from jnpl.data.arrays import from_arrays
+from jnpl.data.sources.arrays import from_arrays
 from jnpl.methods.jnpl import ran_away
-from jnpl.saved import SavedModel
+from jnpl.outputs.saved_model import SavedModel
 
 
 @pytest.fixture(autouse=True)

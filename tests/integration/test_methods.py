@@ -11,20 +11,20 @@ import math
 import subprocess
 import sys
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-import quick
 import torch
 from safetensors.torch import load_file
+from tests.helpers import quick
+from tests.helpers.paths import ROOT
 
 from jnpl.methods.registry import METHODS
-from jnpl.progress import Reporter
-from jnpl.run import Every, find
+from jnpl.training.progress import Reporter
+from jnpl.training.run import Every, find
 
-DIGITS = Path(__file__).parents[2] / "benchmarks" / "digits.py"
+DIGITS = ROOT / "benchmarks" / "digits.py"
 SEEDS = 3
 CHANCE = 0.4
 # Floors for the mean AP of three seeds. Seen: docs/rivals.md. Cross-entropy has memorised most wrong labels by its last

@@ -8,15 +8,18 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import pytest
-import toy
+from tests.helpers import toy
+from tests.helpers.paths import ROOT
 
 from jnpl import Ledger
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are launched with POSIX means")
 
@@ -54,7 +57,7 @@ def test_two_processes_agree_with_one(tmp_path: Path) -> None:
 def test_all_processes_end_with_the_same_ledger(tmp_path: Path) -> None:
     """Started by torchrun; every sample is recorded exactly once an epoch, on all ranks, a network with batch norm."""
     data = toy.write(tmp_path / "toy.npz", samples=97)  # the last batch is a single sample: it joins the one before
-    script = Path(__file__).with_name("ledgers.py")
+    script = ROOT / "tests/helpers/ledgers.py"
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
     done = subprocess.run([*launch, str(data), str(tmp_path)], capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-import toy
+from tests.helpers import toy
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,9 +6,9 @@ import math
 
 import pytest
 import torch
-from nets import CLASSES, linear
+from tests.helpers.nets import CLASSES, linear
 
-from jnpl.data.batches import Batch, Rows, generator_for
+from jnpl.data.loading.batches import Batch, Rows, generator_for
 from jnpl.methods.base import Task
 from jnpl.methods.co_teaching import CoTeaching
 

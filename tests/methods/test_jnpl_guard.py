@@ -9,10 +9,10 @@ import torch
 from pydantic import ValidationError
 from torch import nn
 
-from jnpl.config import load_recipe, recipe_names
-from jnpl.data.batches import Batch, Rows, generator_for
+from jnpl.data.loading.batches import Batch, Rows, generator_for
 from jnpl.methods.base import Task
 from jnpl.methods.jnpl import JNPL
+from jnpl.recipes.schema import load_recipe, recipe_names
 
 torch.set_num_threads(1)
 CLASSES = 4

@@ -6,10 +6,10 @@ import math
 
 import pytest
 import torch
-from nets import CLASSES, linear
 from pydantic import ValidationError
+from tests.helpers.nets import CLASSES, linear
 
-from jnpl.data.batches import Batch, Rows, generator_for
+from jnpl.data.loading.batches import Batch, Rows, generator_for
 from jnpl.methods.base import Task
 from jnpl.methods.jocor import JoCoR, joint_loss, symmetric_kl
 

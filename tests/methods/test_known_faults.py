@@ -13,15 +13,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import quick
 import torch
+from tests.helpers import quick
 
 from jnpl import noise
-from jnpl._noise_maps import class_map
-from jnpl.config import load_recipe
-from jnpl.data.arrays import from_arrays
-from jnpl.progress import Reporter
-from jnpl.run import Every, find
+from jnpl.data.sources.arrays import from_arrays
+from jnpl.noise.class_maps import class_map
+from jnpl.recipes.schema import load_recipe
+from jnpl.training.progress import Reporter
+from jnpl.training.run import Every, find
 
 
 @pytest.fixture(autouse=True)

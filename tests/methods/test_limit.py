@@ -6,11 +6,11 @@ import math
 
 import pytest
 import torch
-from nets import CLASSES, linear, normed
 from pydantic import ValidationError
+from tests.helpers.nets import CLASSES, linear, normed
 from torch import nn
 
-from jnpl.data.batches import Batch, Rows, generator_for
+from jnpl.data.loading.batches import Batch, Rows, generator_for
 from jnpl.methods.base import Stage, Task
 from jnpl.methods.limit import LIMIT, predicted_gradient, squared_error
 

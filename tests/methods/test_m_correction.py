@@ -8,12 +8,12 @@ import math
 import numpy as np
 import pytest
 import torch
-from nets import CLASSES, linear, normed
 from pydantic import ValidationError
+from tests.helpers.nets import CLASSES, linear, normed
 from torch import nn
 
-from jnpl import beta_mixture
-from jnpl.data.batches import Batch, Rows, generator_for
+from jnpl.data.loading.batches import Batch, Rows, generator_for
+from jnpl.methods import beta_mixture
 from jnpl.methods.base import Task
 from jnpl.methods.m_correction import MCorrection, class_balance, mixing_weights
 

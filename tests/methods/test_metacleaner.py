@@ -10,8 +10,8 @@ import torch
 from pydantic import ValidationError
 from torch import nn
 
-from jnpl.data.batches import Batch, Rows, generator_for
-from jnpl.errors import InputError
+from jnpl.data.loading.batches import Batch, Rows, generator_for
+from jnpl.internal.errors import InputError
 from jnpl.methods.base import Task
 from jnpl.methods.metacleaner import MetaCleaner, side_by_side, softmax_in_subsets, subsets_of
 from jnpl.models.small import resnet8

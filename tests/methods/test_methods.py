@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from jnpl.data.batches import Batch, Rows, generator_for
-from jnpl.errors import InputError
+from jnpl.data.loading.batches import Batch, Rows, generator_for
+from jnpl.internal.errors import InputError
 from jnpl.methods import registry
 from jnpl.methods.base import Method, StepOutput, Task
 from jnpl.methods.ce import CE

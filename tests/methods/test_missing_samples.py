@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from jnpl.data.batches import Batch, Rows, generator_for
+from jnpl.data.loading.batches import Batch, Rows, generator_for
 from jnpl.methods.base import Task
 from jnpl.methods.registry import METHODS
 

@@ -11,8 +11,8 @@ import torch
 from pydantic import ValidationError
 from torch import nn
 
-from jnpl.data.batches import Batch, Rows, generator_for
-from jnpl.errors import InputError
+from jnpl.data.loading.batches import Batch, Rows, generator_for
+from jnpl.internal.errors import InputError
 from jnpl.methods.base import Task
 from jnpl.methods.mlnt import MLNT, nearest, synthetic_labels
 from jnpl.models.small import resnet8

@@ -10,7 +10,7 @@ import torch
 from pydantic import ValidationError
 from torch import nn
 
-from jnpl.data.batches import Batch, Rows, generator_for
+from jnpl.data.loading.batches import Batch, Rows, generator_for
 from jnpl.methods.base import Task
 from jnpl.methods.pencil import PENCIL
 

@@ -10,8 +10,8 @@ import torch
 from pydantic import ValidationError
 from torch import nn
 
-from jnpl.data.batches import Batch, Rows, generator_for
-from jnpl.errors import InputError
+from jnpl.data.loading.batches import Batch, Rows, generator_for
+from jnpl.internal.errors import InputError
 from jnpl.methods.base import Task
 from jnpl.methods.co_teaching import CoTeaching
 from jnpl.methods.jocor import JoCoR

@@ -9,14 +9,14 @@ import pytest
 import torch
 from torch import nn
 
-from jnpl.data.arrays import from_arrays
-from jnpl.data.batches import Batch, Rows
-from jnpl.errors import InputError
+from jnpl.data.loading.batches import Batch, Rows
+from jnpl.data.sources.arrays import from_arrays
+from jnpl.internal.errors import InputError
 from jnpl.losses import Draws, JNPLLoss, class_weights
 from jnpl.methods.base import Task
 from jnpl.methods.jnpl import JNPL
 from jnpl.methods.pseudo_label import PseudoLabel
-from jnpl.pseudo import Targets
+from jnpl.training.pseudo_labels import Targets
 
 COUNTS = torch.tensor([3, 1, 2, 1, 4])
 LABELS = torch.tensor([0, 1, 2, 2, 0])

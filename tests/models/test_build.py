@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from jnpl.errors import InputError
+from jnpl.internal.errors import InputError
 from jnpl.models.build import MODELS, build
 
 NAMES = [

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from jnpl.errors import InputError
+from jnpl.internal.errors import InputError
 from jnpl.models.build import build
 from jnpl.models.features import head_of, with_features
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from jnpl.errors import InputError
+from jnpl.internal.errors import InputError
 from jnpl.models.resnet import resnet18, resnet34, resnet50
 
 

@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from jnpl.errors import InputError
+from jnpl.internal.errors import InputError
 from jnpl.models.resnet import resnet18
 from jnpl.models.small import cnn9, preact_resnet32, resnet8
 from jnpl.models.weights import LoadedWeights, load_weights, one_line

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jnpl.data.source import InMemory, Source
-from jnpl.errors import InputError
+from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jnpl.data.text import Embed
+    from jnpl.data.sources.text import Embed
 
 TABLES = (".csv", ".tsv", ".parquet")
 HUB = "hf:"
@@ -97,7 +97,7 @@ def open_source(
     (input, label) items.
 
     `root` is where named data sets lie. Columns are for tables and the hub; `text_column` with `embed`, `encoding` and
-    `image_root` for tables (`jnpl.data.table.load`), `config` for the hub, `noise` for the choice of human labels in
+    `image_root` for tables (`table.load`), `config` for the hub, `noise` for the choice of human labels in
     cifar10n and cifar100n, `val_size` for images of CIFAR to leave out, `coarse` for the 20 super-classes of cifar100,
     `balanced` for as many of each class in clothing1m, `seed` for that choice and the split of digits; an option that
     has no meaning for `data` is refused.
@@ -122,12 +122,12 @@ def open_source(
     }
 
     if _is_table(data):
-        from jnpl.data import table  # noqa: PLC0415 - every kind of data loads its own libraries only
+        from jnpl.data.sources import table  # noqa: PLC0415 - every kind of data loads its own libraries only
 
         _refuse(given, {*columns, *tabular}, "a table")
         return table.load(data, **given)
     if _is_hub(data):
-        from jnpl.data import hf  # noqa: PLC0415
+        from jnpl.data.sources import hf  # noqa: PLC0415
 
         _refuse(given, {*columns, "config"}, "a Hugging Face data set")
         return hf.load(data.removeprefix(HUB) if isinstance(data, str) else data, **given)
@@ -150,7 +150,7 @@ def _at(data: str | os.PathLike[str], given: dict[str, Any]) -> Source:
     path = Path(data)
     if path.is_dir():
         _refuse(given, set(), f"the folder {str(data)!r}")
-        from jnpl.data import folder  # noqa: PLC0415
+        from jnpl.data.sources import folder  # noqa: PLC0415
 
         return folder.load(path)
     if not path.exists():
@@ -161,7 +161,7 @@ def _at(data: str | os.PathLike[str], given: dict[str, Any]) -> Source:
         )
     if path.suffix.lower() == ".npz":
         _refuse(given, set(), f"the .npz {str(data)!r}")
-        from jnpl.data import arrays  # noqa: PLC0415
+        from jnpl.data.sources import arrays  # noqa: PLC0415
 
         return arrays.load(path)
     raise InputError(f"data is a folder of class folders, one of {', '.join(TABLES)}, or an .npz, not {str(data)!r}")
@@ -171,12 +171,12 @@ def _object(data: Any) -> Source:
     if isinstance(data, Source):
         return data
     if isinstance(data, tuple) and len(data) == 2:
-        from jnpl.data import arrays  # noqa: PLC0415
+        from jnpl.data.sources import arrays  # noqa: PLC0415
 
         return arrays.from_arrays(*data)
     if isinstance(data, np.ndarray) or not (hasattr(data, "__getitem__") and hasattr(data, "__len__")):
         raise InputError(f"data must be a path, a name, a data frame, (x, y) or a data set, not {type(data).__name__}")
-    from jnpl.data import items  # noqa: PLC0415
+    from jnpl.data.sources import items  # noqa: PLC0415
 
     return items.from_dataset(data)
 
@@ -185,17 +185,17 @@ def _named(name: str, root: str | os.PathLike[str] | None, seed: int, given: dic
     if name == "digits":
         return _digits(seed)
     if name in ("cifar10", "cifar100"):
-        from jnpl.data import cifar  # noqa: PLC0415
+        from jnpl.data.sources import cifar  # noqa: PLC0415
 
         return cifar.load(
             name, root, labels="coarse" if given.get("coarse") else "fine", val_size=given.get("val_size", 0)
         )
     if name in ("cifar10n", "cifar100n"):
-        from jnpl.data import cifarn  # noqa: PLC0415
+        from jnpl.data.sources import cifarn  # noqa: PLC0415
 
         return cifarn.load(name, root, noise=given.get("noise"), val_size=given.get("val_size", 0))
-    from jnpl.data import clothing1m  # noqa: PLC0415
-    from jnpl.data.download import data_root  # noqa: PLC0415
+    from jnpl.data.sources import clothing1m  # noqa: PLC0415
+    from jnpl.data.sources.download import data_root  # noqa: PLC0415
 
     inside = clothing1m.folder_in(data_root(root))
     return clothing1m.load(inside, balanced=bool(given.get("balanced")), seed=seed)

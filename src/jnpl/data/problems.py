@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jnpl.data.images import ImageFiles
 from jnpl.data.source import InMemory
+from jnpl.data.sources.images import ImageFiles
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from jnpl.data.source import InMemory, Source
-from jnpl.errors import InputError
+from jnpl.internal.errors import InputError
 
 
 def at(source: Source, pixels: int | None) -> Source:

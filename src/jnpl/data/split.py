@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jnpl.data.images import ImageFiles
 from jnpl.data.source import InMemory, Source
-from jnpl.errors import InputError
+from jnpl.data.sources.images import ImageFiles
+from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
     from jnpl.data.source import Array, Inputs, Kind, Labels

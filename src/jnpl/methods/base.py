@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
 import torch
 from torch import nn
 
-from jnpl.settings import MethodSettings
+from jnpl.internal.settings import MethodSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from torch import Tensor
 
-    from jnpl.data.batches import Batch
+    from jnpl.data.loading.batches import Batch
 
 
 __all__ = ["Look", "Method", "MethodSettings", "Stage", "StepOutput", "Task"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jnpl import functional as JF
+from jnpl.losses import functional as JF
 from jnpl.methods.base import StepOutput, Task
 from jnpl.methods.small_loss import SmallLoss, SmallLossSettings, log_mean_prediction
 
 if TYPE_CHECKING:
-    from jnpl.data.batches import Batch
+    from jnpl.data.loading.batches import Batch
 
 
 class CoTeaching(SmallLoss):

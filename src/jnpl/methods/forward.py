@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from pydantic import Field, field_validator
 
-from jnpl import functional as JF
-from jnpl.errors import InputError
+from jnpl.internal.errors import InputError
+from jnpl.losses import functional as JF
 from jnpl.methods.base import Look, Method, MethodSettings, Stage, StepOutput, Task
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from jnpl.data.batches import Batch
+    from jnpl.data.loading.batches import Batch
 
 Matrix = tuple[tuple[float, ...], ...]
 

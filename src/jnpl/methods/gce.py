@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import torch
 from pydantic import Field
 
-from jnpl import functional as JF
+from jnpl.losses import functional as JF
 from jnpl.methods.base import Look, Method, MethodSettings, StepOutput, Task
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from jnpl.data.batches import Batch
+    from jnpl.data.loading.batches import Batch
 
 
 class GCE(Method):

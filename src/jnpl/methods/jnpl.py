@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from pydantic import Field, model_validator
 
-from jnpl import functional
-from jnpl.losses import JNPLLoss, class_weights
+from jnpl.losses import functional
+from jnpl.losses.modules import JNPLLoss, class_weights
 from jnpl.methods.base import Look, Method, MethodSettings, StepOutput, Task
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from jnpl.data.batches import Batch
+    from jnpl.data.loading.batches import Batch
 
 
 _TEN = 10  # classes: with more, NL hardly moves a new network (its push on the given logit is p_y, 1 / C)

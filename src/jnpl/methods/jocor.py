@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import torch
 from pydantic import Field
 
-from jnpl import functional as JF
+from jnpl.losses import functional as JF
 from jnpl.methods.base import StepOutput, Task
 from jnpl.methods.small_loss import SmallLoss, SmallLossSettings, log_mean_prediction
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from jnpl.data.batches import Batch
+    from jnpl.data.loading.batches import Batch
 
 
 def symmetric_kl(first: Tensor, second: Tensor) -> Tensor:

@@ -9,14 +9,14 @@ import torch
 from pydantic import Field
 from torch.nn import functional as F
 
-from jnpl import functional as JF
-from jnpl.errors import InputError
+from jnpl.internal.errors import InputError
+from jnpl.losses import functional as JF
 from jnpl.methods.base import Look, Method, MethodSettings, Stage, StepOutput, Task
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from jnpl.data.batches import Batch
+    from jnpl.data.loading.batches import Batch
 
 _UPDATE_FROM = 0.35  # of the stage: the paper's 70 of 200 epochs
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 from torch.nn import functional as F
 
-from jnpl import functional as JF
+from jnpl.losses import functional as JF
 from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor, nn
 
-    from jnpl.data.batches import Batch
+    from jnpl.data.loading.batches import Batch
 
 
 def predicted_gradient(logits: Tensor, q_logits: Tensor) -> Tensor:

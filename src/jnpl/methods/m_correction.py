@@ -12,14 +12,14 @@ from torch import Tensor
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from jnpl import beta_mixture
-from jnpl import functional as JF
+from jnpl.losses import functional as JF
+from jnpl.methods import beta_mixture
 from jnpl.methods.base import Method, MethodSettings, StepOutput, Task
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from jnpl.data.batches import Batch
+    from jnpl.data.loading.batches import Batch
     from jnpl.methods.base import Look
 
 

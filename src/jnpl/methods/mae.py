@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jnpl import functional as JF
+from jnpl.losses import functional as JF
 from jnpl.methods.base import MethodSettings, Task
 from jnpl.methods.plain import PlainLoss
 

@@ -9,14 +9,14 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from jnpl import functional as JF
+from jnpl.losses import functional as JF
 from jnpl.methods.base import Method, MethodSettings, StepOutput, Task
 from jnpl.models.features import head_of, with_features
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from jnpl.data.batches import Batch
+    from jnpl.data.loading.batches import Batch
 
 
 class MetaCleaner(Method):

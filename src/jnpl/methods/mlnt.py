@@ -12,16 +12,16 @@ from torch import nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from jnpl import functional as JF
-from jnpl._checks import check_logits
-from jnpl.errors import InputError
+from jnpl.internal.errors import InputError
+from jnpl.losses import functional as JF
+from jnpl.losses._checks import check_logits
 from jnpl.methods.base import Look, Method, MethodSettings, Stage, StepOutput, Task
 from jnpl.models.features import head_of, with_features
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from jnpl.data.batches import Batch
+    from jnpl.data.loading.batches import Batch
 
 
 class MLNT(Method):

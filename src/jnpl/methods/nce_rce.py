@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from jnpl import functional as JF
+from jnpl.losses import functional as JF
 from jnpl.methods.base import MethodSettings, Task
 from jnpl.methods.plain import PlainLoss
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from pydantic import Field, model_validator
 
-from jnpl import complement
-from jnpl import functional as JF
-from jnpl.errors import InputError
-from jnpl.losses import class_weights
+from jnpl.internal.errors import InputError
+from jnpl.losses import complement
+from jnpl.losses import functional as JF
+from jnpl.losses.modules import class_weights
 from jnpl.methods.base import Look, Method, MethodSettings, Stage, StepOutput, Task
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from jnpl.data.batches import Batch
+    from jnpl.data.loading.batches import Batch
 
 _NL, _SELNL, _SELPL = range(3)
 _FLOOR = 1e-5  # of 1 - p, in the released code

@@ -8,13 +8,13 @@ import torch
 from pydantic import Field, model_validator
 from torch.nn import functional as F
 
-from jnpl import functional as JF
+from jnpl.losses import functional as JF
 from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from jnpl.data.batches import Batch
+    from jnpl.data.loading.batches import Batch
 
 _CE, _LABELS, _CLASSIFY = range(3)
 _START = 10.0  # the paper's K: labels begin as softmax(K e_y)

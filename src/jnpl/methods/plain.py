@@ -10,7 +10,7 @@ from jnpl.methods.base import Method, StepOutput
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from jnpl.data.batches import Batch
+    from jnpl.data.loading.batches import Batch
 
 
 class PlainLoss(Method):

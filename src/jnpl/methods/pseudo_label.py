@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from jnpl import functional as JF
+from jnpl.losses import functional as JF
 from jnpl.methods.base import Method, StepOutput, Task
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from jnpl.data.batches import Batch
-    from jnpl.pseudo import Targets
+    from jnpl.data.loading.batches import Batch
+    from jnpl.training.pseudo_labels import Targets
 
 
 class PseudoLabel(Method):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jnpl.errors import InputError
+from jnpl.internal.errors import InputError
 from jnpl.methods.ce import CE
 from jnpl.methods.co_teaching import CoTeaching
 from jnpl.methods.forward import Forward

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import torch
 from pydantic import Field
 
-from jnpl.errors import InputError
+from jnpl.internal.errors import InputError
 from jnpl.methods.base import Method, MethodSettings, Task
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor, nn
 
-    from jnpl.data.batches import Batch
+    from jnpl.data.loading.batches import Batch
 
 
 class SmallLossSettings(MethodSettings):

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from jnpl._noise_checks import checked_seed, whole
-from jnpl.errors import InputError
+from jnpl.internal.errors import InputError
 from jnpl.models.mlp import mlp
 from jnpl.models.resnet import STEMS, Stem, resnet18, resnet34, resnet50
 from jnpl.models.small import CNN9_SMALLEST, cnn9, preact_resnet18, preact_resnet32, resnet8, resnet20
 from jnpl.models.weights import load_weights, one_line
+from jnpl.noise._checks import checked_seed, whole
 
 if TYPE_CHECKING:
     import os
@@ -77,7 +77,7 @@ def build(
     >>> build(torch.nn.Linear(4, 3), num_classes=2, input_shape=(4,), seed=0)
     Traceback (most recent call last):
         ...
-    jnpl.errors.InputError: the model Linear must give (2, 2) for inputs (2, 4), got (2, 3)
+    jnpl.internal.errors.InputError: the model Linear must give (2, 2) for inputs (2, 4), got (2, 3)
     """
     classes, shape = _checked(num_classes, input_shape)
     if stem is not None and (not isinstance(name_or_module, str) or name_or_module not in _STEMMED):

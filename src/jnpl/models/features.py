@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
-from jnpl.errors import InputError
+from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -20,7 +20,7 @@ def head_of(network: nn.Module) -> nn.Linear:
     >>> head_of(nn.Sequential(nn.Conv2d(3, 2, 1), nn.Flatten()))
     Traceback (most recent call last):
         ...
-    jnpl.errors.InputError: features are the input of a network's last nn.Linear, and Sequential has none
+    jnpl.internal.errors.InputError: features are the input of a network's last nn.Linear, and Sequential has none
     """
     linears = [module for module in network.modules() if isinstance(module, nn.Linear)]
     if not linears:

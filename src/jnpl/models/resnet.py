@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from torch import nn
 
-from jnpl.errors import InputError
+from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urldefrag, urlsplit
 import torch
 from torch import Tensor
 
-from jnpl.errors import InputError
+from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
     from torch import nn
@@ -85,7 +85,7 @@ def _local(where: str | os.PathLike[str], digest: str | None) -> Path:
 
 
 def _fetched(address: str, digest: str | None) -> Path:
-    from jnpl.data.download import data_root, fetch  # noqa: PLC0415 - the network only when it is asked for
+    from jnpl.data.sources.download import data_root, fetch  # noqa: PLC0415 - the network only when it is asked for
 
     url, fragment = urldefrag(address)
     file = PurePosixPath(unquote(urlsplit(url).path).replace("\\", "/"))

@@ -1,0 +1,261 @@
+"""JNPLClassifier: the engine as a scikit-learn estimator."""
+
+# ruff: noqa: N803, N806 - X is scikit-learn's name
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from torch import nn
+
+from jnpl.api.label_issues import plan
+from jnpl.data.source import InMemory, Source
+from jnpl.data.sources.arrays import as_inputs
+from jnpl.internal.errors import InputError
+from jnpl.methods.registry import METHODS
+from jnpl.training.phases import second_part
+from jnpl.training.progress import Reporter
+from jnpl.training.run import make_fabric
+from jnpl.training.run_folder import RunFolder
+from jnpl.training.session import Every, Session
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jnpl.models.build import Factory
+    from jnpl.recipes.schema import Recipe
+
+Array: TypeAlias = npt.NDArray[Any]
+Floats: TypeAlias = npt.NDArray[np.float32]
+
+_BATCH = 256  # samples predicted together
+# First weights come from PyTorch's global generator, seeded and put back: two threads must not do so at once.
+_ONE_AT_A_TIME = Lock()
+
+
+class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+    """A classifier that wrong labels do not fool, and that says which they are.
+
+    `fit` finds the wrong labels of `y`, as `jnpl.find_label_issues` does, then trains a classifier to which each sample
+    is what it seems to be (`pseudo_label=False`: the network that found them is the classifier). X are vectors (N, F),
+    or images (N, H, W), (N, H, W, C) or (N, C, H, W), as uint8 or floats in 0..1. Vectors are standardised, images
+    normalised, cropped and flipped as the recipe says.
+
+    Parameters: `recipe`, a name (`jnpl recipes`) or a .toml file, by default `fast`, fitted to the data; `settings`,
+    changes of it as the command line's `--set` takes them, such as ("data.flip=false",). `module`: the network, as a
+    name of `jnpl.models.build.MODELS`, a factory (called with `num_classes` and, if it takes it, `input_shape`), or a
+    module, which is copied, and whose weights training starts from; None: by the data. `epochs` (of the search for
+    wrong labels; the classifier's follow from it), `batch_size`, `lr`, `method` (`jnpl methods`) and `threshold` (0.5,
+    "auto", "per-class", "1/c") change the recipe's. `device`: "auto", "cpu", "gpu" or "mps". `random_state`: the same
+    number gives the same result, bit for bit. `verbose`: a line an epoch on stderr.
+
+    Fitted: `classes_`, `findings_` (`jnpl.Findings`; `id` is the row of X), `label_quality_` (N,), in 0..1 and LOWER
+    for worse labels, `history_` (what was logged of each epoch), `n_iter_` (epochs), `module_` (the network),
+    `n_features_in_`, `feature_names_in_`.
+
+    A sample of weight 0 is left out: it is as if it were not there, and its `label_quality_` is nan. Other weights
+    scale a sample's loss; their mean does not matter.
+
+    >>> x = [[i / 40, (i % 2) * 2 + (i % 5) / 9] for i in range(40)]
+    >>> y = ["odd" if i % 2 else "even" for i in range(40)]
+    >>> y[7] = "even"  # wrong
+    >>> model = JNPLClassifier(batch_size=8, epochs=12, random_state=0).fit(x, y)
+    >>> model.findings_.worst(1)[["id", "given_label", "suggested_label"]].values.tolist()
+    [[7, 'even', 'odd']]
+    >>> model.predict([[0.3, 2.0], [0.3, 0.1]]).tolist()
+    ['odd', 'even']
+    """
+
+    def __init__(
+        self,
+        recipe: str | None = None,
+        *,
+        module: str | nn.Module | Factory | None = None,
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        lr: float | None = None,
+        method: str | None = None,
+        pseudo_label: bool = True,
+        threshold: float | str | None = None,
+        settings: Sequence[str] = (),
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.recipe = recipe
+        self.module = module
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.lr = lr
+        self.method = method
+        self.pseudo_label = pseudo_label
+        self.threshold = threshold
+        self.settings = settings
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> JNPLClassifier:
+        """Learn from (N, F) or images, (N,) labels, which may be wrong, and optionally (N,) weights."""
+        X, y = _validated(self, X, y, allow_nd=True)
+        check_classification_targets(y)
+        weights = None if sample_weight is None else _weights(sample_weight, X)
+        kept = np.arange(len(X)) if weights is None else np.flatnonzero(weights)
+        classes, labels = np.unique(np.asarray(y)[kept], return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(f"y has 1 class, {classes[0]!r}, where at least 2 classes are needed")
+        inputs = as_inputs(X, "X")
+        # A copy of the rows, unless all of them are used and PyTorch can: joblib hands out read-only memory.
+        used = inputs if len(kept) == len(X) and inputs.flags.writeable else inputs[kept]
+        source = Source(
+            "X",
+            InMemory(used),
+            labels.astype(np.int64),
+            _class_names(classes),
+            kept,
+            weights=None if weights is None or len(np.unique(weights[kept])) == 1 else weights[kept],
+        )
+        session = self._train(source, self._recipe(source))
+        self.classes_ = classes
+        self.findings_ = session.judge()
+        self.label_quality_ = np.full(len(X), np.nan)
+        self.label_quality_[kept] = self.findings_.label_quality
+        self.history_ = session.lines
+        self.n_iter_ = len(session.lines)
+        self.input_shape_ = inputs.shape[1:]
+        self.transform_ = session.feeds.transform
+        self.module_ = deepcopy(session.method.classifier).cpu().eval()  # its own: pickles without the session
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """(N, F) or images -> (N,) labels."""
+        best = self.predict_proba(X).argmax(axis=1)
+        labels: Array = self.classes_[best]
+        return labels
+
+    def predict_proba(self, X: Any) -> Floats:
+        """(N, F) or images -> (N, C) probabilities, in the order of `classes_`."""
+        check_is_fitted(self, "module_")
+        inputs = as_inputs(_validated(self, X, reset=False, allow_nd=True), "X")
+        if inputs.shape[1:] != self.input_shape_:
+            raise InputError(f"X has samples of shape {inputs.shape[1:]}, but was fitted with {self.input_shape_}")
+        device = _device(self.device)
+        module = self.module_ if device.type == "cpu" else deepcopy(self.module_).to(device)
+        with torch.inference_mode():
+            found = [
+                module(self.transform_.evaluate(torch.tensor(inputs[start : start + _BATCH], device=device)))
+                for start in range(0, len(inputs), _BATCH)
+            ]
+            probs: Floats = torch.cat(found).float().softmax(1).cpu().numpy()
+        return probs
+
+    def _recipe(self, source: Source) -> Recipe:
+        changes = {
+            "model": self.module if isinstance(self.module, str) else None,
+            "train.epochs": self.epochs,
+            "train.batch_size": self.batch_size,
+            "train.lr": self.lr,
+            "verdict.threshold": self.threshold,
+            "engine.accelerator": self.device,
+        }
+        told = [
+            f"{key}={json.dumps(value) if isinstance(value, str) else value}"
+            for key, value in changes.items()
+            if value is not None
+        ]
+        recipe = plan(source, self.recipe, self.method, [*self.settings, *told]).recipe
+        if isinstance(self.module, nn.Module) and METHODS[recipe.method.name].networks == "2":
+            raise InputError(f"{recipe.method.name} needs two networks that differ: give a factory as module")
+        return recipe
+
+    def _train(self, source: Source, recipe: Recipe) -> Session:
+        """One run of the engine; its folder is gone afterwards."""
+        method = METHODS[recipe.method.name]
+        report = Reporter()
+        report.quiet(not self.verbose)
+        given, draws = self.random_state, check_random_state(self.random_state)
+        seed = int(given if isinstance(given, int | np.integer) else draws.randint(np.iinfo(np.int32).max))
+        with _ONE_AT_A_TIME, TemporaryDirectory(prefix="jnpl-") as folder:
+            session = Session(
+                source,
+                recipe,
+                RunFolder(Path(folder)),
+                seed,
+                Every(epochs=None, seconds=None),
+                make_fabric(recipe.engine, idle=method.idle),
+                report,
+                strict=True,
+                second=second_part(recipe, method) if self.pseudo_label else None,
+                network=self._network(),
+            )
+            session.train()
+            session.judge()  # writes to the folder: the first time must be here
+        return session
+
+    def _network(self) -> Factory | None:
+        given = self.module
+        if not isinstance(given, nn.Module):
+            return None if isinstance(given, str) else given
+
+        def copied(num_classes: int) -> nn.Module:  # noqa: ARG001 (its outputs are what they are, and are checked)
+            return deepcopy(given)
+
+        return copied
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        return tags
+
+    def _more_tags(self) -> dict[str, Any]:
+        """As scikit-learn before 1.6 asks."""
+        reason = "the order of samples decides in which batch they meet, and which draws are theirs"
+        return {"X_types": ["2darray", "3darray"], "_xfail_checks": {"check_sample_weights_invariance": reason}}
+
+
+def _validated(estimator: BaseEstimator, *args: Any, **checks: Any) -> Any:
+    """scikit-learn's checks of X and y, which also note or compare the names and number of features."""
+    try:
+        from sklearn.utils.validation import validate_data  # noqa: PLC0415 (since 1.6)
+    except ImportError:
+        return estimator._validate_data(*args, **checks)
+    return validate_data(estimator, *args, **checks)
+
+
+def _weights(sample_weight: Any, X: Array) -> Floats:
+    """(N,) finite weights of at least 0, some above."""
+    weights = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
+    if weights.min() < 0:
+        raise ValueError(f"sample_weight must not be negative, got {weights.min():g}")
+    if not weights.any():
+        raise ValueError("sample_weight is 0 for all samples; at least one must be above 0")
+    scaled: Floats = (weights / weights.max()).astype(np.float32)
+    return scaled
+
+
+def _class_names(classes: Array) -> tuple[str, ...] | tuple[int, ...]:
+    """Whole numbers stay numbers, also as floats; anything else is text."""
+    plain = classes.tolist()
+    if classes.dtype.kind in "iuf":
+        return tuple(int(name) for name in plain)
+    return tuple(str(name) for name in plain)
+
+
+def _device(name: str) -> torch.device:
+    """Where to predict: a model fitted on a GPU may be asked on a machine without."""
+    if name in ("auto", "gpu", "cuda") and torch.cuda.is_available():
+        return torch.device("cuda")
+    if name in ("auto", "gpu", "mps") and torch.backends.mps.is_available():
+        return torch.device("mps")
+    return torch.device("cpu")

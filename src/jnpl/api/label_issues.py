@@ -1,0 +1,148 @@
+"""The whole in one call: `find_label_issues` for data, `score_labels` for who has probabilities already."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+
+from jnpl.data.opening import open_source
+from jnpl.data.sources.arrays import as_labels, from_arrays, number_together
+from jnpl.findings.findings import Findings
+from jnpl.findings.posterior import posterior
+from jnpl.internal.errors import InputError
+from jnpl.outputs import data_report as dossier
+from jnpl.recipes.automatic import choose
+from jnpl.recipes.schema import load_recipe
+from jnpl.training.progress import Reporter
+from jnpl.training.run import Every, find
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from jnpl.data.source import Source
+    from jnpl.recipes.schema import Recipe
+
+DEFAULT, FOR_OTHERS = "fast", "small"  # recipes: fast is made for jnpl alone
+
+
+class Plan(NamedTuple):
+    """A recipe that suits the data, and what was chosen and why, in lines for people."""
+
+    recipe: Recipe
+    choices: list[str]
+
+
+def before_data(recipe: str | None, method: str | None, changes: Sequence[str]) -> Recipe:
+    """The recipe by name, or the default, with changes: what is wrong with it is told before data are read."""
+    name = recipe or (DEFAULT if method in (None, "jnpl") else FOR_OTHERS)
+    return load_recipe(name, [*changes, *([] if method is None else [f'method.name="{method}"'])])
+
+
+def plan(source: Source, recipe: str | None, method: str | None, changes: Sequence[str]) -> Plan:
+    """The recipe by name, with changes; where none is named, the default, fitted to the data (`automatic`)."""
+    settings = before_data(recipe, method, changes)
+    if recipe is not None:
+        if source.kind == "image" and settings.data.size is None and not hasattr(source.inputs, "values"):
+            settings = before_data(recipe, method, [*changes, "data.size=64"])
+        return Plan(settings, [])
+    gpu = settings.engine.accelerator != "cpu" and (torch.cuda.is_available() or torch.backends.mps.is_available())
+    chosen = choose(source, settings, {change.partition("=")[0].strip() for change in changes}, gpu=gpu)
+    return Plan(before_data(recipe, method, [*chosen.changes, *changes]), chosen.lines)
+
+
+def find_label_issues(
+    data: Any,
+    labels: Any = None,
+    *,
+    recipe: str | None = None,
+    method: str | None = None,
+    settings: Sequence[str] = (),
+    class_names: Sequence[str] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    seed: int = 0,
+    verbose: bool = False,
+    **options: Any,
+) -> Findings:
+    """Train once on the given labels and say which are wrong.
+
+    `data` with `labels` (N,): an array, a tensor or lists, vectors (N, F) or images (N, H, W[, C]), or a data frame.
+    `data` alone: whatever `jnpl find` takes, with its `options` (`label_column`, `text_column`, `noise`, ...): a
+    folder, a table, an .npz, a data frame with a label column, a data set of (input, label) items, a name.
+
+    `recipe` is a name or a .toml file, by default `fast`, fitted to the data; `settings` change it ("train.epochs=50").
+    With `out` the run stays there, with its model, and resumes if it was killed; otherwise nothing is left on disk.
+
+    >>> x = [[i / 40, (i % 2) * 2 + (i % 5) / 9] for i in range(40)]
+    >>> y = ["odd" if i % 2 else "even" for i in range(40)]
+    >>> y[7] = "even"  # wrong
+    >>> findings = find_label_issues(x, y, settings=["train.epochs=20"])
+    >>> findings.worst(1)[["id", "given_label", "suggested_label"]].values.tolist()
+    [[7, 'even', 'odd']]
+    """
+    if isinstance(settings, str):
+        raise InputError(f"settings are a list of changes, such as [{settings!r}], not one text")
+    source = _source(data, labels, class_names, options)
+    planned = plan(source, recipe, method, settings)
+    report = Reporter()
+    report.quiet(not verbose)
+    with TemporaryDirectory(prefix="jnpl-") as place:
+        folder = Path(place) / "run" if out is None else Path(out)
+        every = Every(seconds=None) if out is None else Every()
+        find(source, planned.recipe, folder, seed=seed, every=every, strict=False, report=report)
+        if out is not None:
+            dossier.write(folder, source, choices=planned.choices, report=False)
+        return Findings.load(folder)
+
+
+def _source(data: Any, labels: Any, class_names: Sequence[str] | None, options: dict[str, Any]) -> Source:
+    if labels is None:
+        if class_names is not None:
+            raise InputError("class_names go with labels; data alone have names of their own")
+        return open_source(data, **options)
+    if hasattr(data, "columns"):  # a data frame
+        column = "given label"
+        if "label_column" in options:
+            raise InputError("labels are given twice: as labels, and by label_column")
+        if len(labels) != len(data):
+            raise InputError(f"{len(labels)} labels do not fit the {len(data)} rows of the data frame")
+        if column in data.columns:
+            raise InputError(f"labels are given twice: the data frame has a column {column!r} too")
+        source = open_source(data.assign(**{column: as_labels(labels)}), label_column=column, **options)
+        if class_names is None:
+            return source
+        named = {"labels": source.labels} | ({} if source.true_labels is None else {"true": source.true_labels})
+        by_name = {key: [source.class_names[label] for label in values.tolist()] for key, values in named.items()}
+        numbered, known = number_together(by_name, class_names)
+        return replace(source, labels=numbered["labels"], true_labels=numbered.get("true"), class_names=known)
+    if options:
+        raise InputError(f"{', '.join(options)} has no meaning for arrays")
+    return from_arrays(data, labels, class_names=class_names)
+
+
+def score_labels(
+    labels: Any, pred_probs: npt.ArrayLike, *, score: Literal["posterior", "probability"] = "posterior"
+) -> npt.NDArray[np.float64]:
+    """(N,) quality of (N,) labels in 0..1, LOWER = worse, from (N, C) probabilities of any model.
+
+    Labels are class numbers. "posterior" heeds who is taken for whom (`posterior`), "probability" is p_y itself.
+    The probabilities should be of a model that has not learnt these labels by heart: cross-validated, or of `jnpl`.
+
+    >>> score_labels([0, 0, 1], [[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]], score="probability")
+    array([0.9, 0.2, 0.7])
+    """
+    if score not in ("posterior", "probability"):
+        raise InputError(f"score must be 'posterior' or 'probability', not {score!r}")
+    told = Findings.from_probs(pred_probs, labels)  # checks both
+    if score == "probability":
+        return told.label_quality
+    probs = posterior(pred_probs, told.given_labels).probs
+    quality: npt.NDArray[np.float64] = probs[np.arange(len(probs)), told.given_labels]
+    return quality

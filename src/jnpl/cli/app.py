@@ -1,0 +1,91 @@
+"""The command line: thin commands around the package. Heavy imports wait until a command needs them."""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from jnpl._version import __version__
+from jnpl.cli.commands.apply import apply
+from jnpl.cli.commands.bench import app as bench
+from jnpl.cli.commands.corrupt import corrupt
+from jnpl.cli.commands.demo import demo
+from jnpl.cli.commands.export import export
+from jnpl.cli.commands.find import find, train
+from jnpl.cli.commands.lists import datasets, methods, recipes
+from jnpl.cli.commands.predict import predict
+from jnpl.cli.commands.report import report
+from jnpl.cli.commands.reproduce import reproduce
+from jnpl.internal.errors import InputError
+from jnpl.training.interrupt import Interrupted
+
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: quick, and readable in a pipe
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+# Depending on its version, typer raises click's usage errors or those of its own copy: this is their base.
+_UsageError: Any = typer.BadParameter.__bases__[0]
+
+
+def main(args: Sequence[str] | None = None) -> NoReturn:
+    """Run `jnpl`: exit code 0 done, 2 wrong input (one line), 130 interrupted, 1 our fault (traceback)."""
+    try:
+        code = app(args=args, prog_name="jnpl", standalone_mode=False)
+    except InputError as error:
+        _fail(str(error))
+    except _UsageError as error:
+        _fail(f"{error.format_message()} (see {error.ctx.command_path if error.ctx else 'jnpl'} --help)")
+    except Interrupted as stop:
+        typer.echo(f"jnpl: {stop}", err=True)
+        sys.exit(stop.code)
+    except (KeyboardInterrupt, typer.Abort):
+        code = 130
+    if code == 130:  # typer too makes this of an interrupt
+        typer.echo("jnpl: interrupted", err=True)
+    sys.exit(code or 0)
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(f"jnpl: {' '.join(message.split())}", err=True)  # one line, whatever the message quotes
+    sys.exit(2)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"jnpl {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
+    ] = False,
+) -> None:
+    """Find the wrong labels in a data set and train a classifier they do not fool."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+for _command in (
+    demo,
+    find,
+    train,
+    predict,
+    report,
+    apply,
+    export,
+    corrupt,
+    reproduce,
+    methods,
+    recipes,
+    datasets,
+):
+    app.command()(_command)
+app.add_typer(bench, name="bench")

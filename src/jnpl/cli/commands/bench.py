@@ -1,0 +1,188 @@
+"""`jnpl bench` and `jnpl bench status`."""
+
+# ruff: noqa: PLC0415 - imports inside commands keep `jnpl --help` quick
+# No `from __future__ import annotations`: typer reads the annotations of the commands at run time.
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jnpl.internal.errors import InputError, require
+
+if TYPE_CHECKING:
+    from jnpl.experiments.bench.cell import Cell
+
+_IMAGES = 5_000  # of CIFAR: what two cores train in minutes
+
+# Options of every command that runs a grid; `jnpl.experiments.bench.engines.make_engine` takes them.
+EngineName = Annotated[str, typer.Option("--engine", help="Where cells run: local (processes here) or ray.")]
+Address = Annotated[
+    str | None, typer.Option(help="Ray: the cluster's address, such as HOST:6379. Default: one is started here.")
+]
+Gpus = Annotated[float | None, typer.Option(help="Ray: GPUs a cell, such as 0.25 for four at a time on each.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(min=1, help="Cells at a time, of one thread each. Default: 2; on Ray all there is room for."),
+]
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.callback(invoke_without_command=True)
+def bench(
+    context: typer.Context,
+    *,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The folder for results (required); an unfinished grid there goes on."),
+    ] = None,
+    rows: Annotated[
+        str | None, typer.Option(help="Methods to compare, such as ce,fast,cleanlab. Default: all there are.")
+    ] = None,
+    data: Annotated[str, typer.Option(help="cifar10, cifar10n, digits, wine, breast-cancer or iris.")] = "cifar10",
+    noise: Annotated[
+        list[str] | None,
+        typer.Option(help="symm:0.4, asymm:0.2, instance:0.3 or none (repeat it). Default: symm:0.4; cifar10n: human."),
+    ] = None,
+    images: Annotated[
+        int | None, typer.Option(min=1, help="Training samples. Default: 5,000 of CIFAR, all of the others.")
+    ] = None,
+    pixels: Annotated[int | None, typer.Option(help="CIFAR at 16 or 32 pixels. Default: 16.")] = None,
+    net: Annotated[
+        str, typer.Option(help="A network, such as resnet8. Default: auto, resnet8 for images, mlp for vectors.")
+    ] = "auto",
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs of every method.")] = 30,
+    batch_size: Annotated[int, typer.Option(min=2, help="Samples a step.")] = 64,
+    padding: Annotated[int, typer.Option(min=0, help="CIFAR: padding before a random crop; 0: flip only.")] = 0,
+    seeds: Annotated[int, typer.Option(min=1, help="So many, from 1: noise and training follow from each.")] = 3,
+    jobs: Jobs = None,
+    engine: EngineName = "local",
+    address: Address = None,
+    gpus: Gpus = None,
+    data_root: Annotated[
+        Path | None, typer.Option(help="Where named data sets lie. Default: JNPL_DATA, or a cache folder.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")] = False,
+) -> None:
+    """Compare methods on data whose true labels are known: how well wrong labels are found, accuracy, cost.
+
+    Writes a JSON file for each method, noise and seed, table.md and ap-time.png. Killed at any moment, the same
+    command goes on with what is left. The row cleanlab needs jnpl[bench], --engine ray needs jnpl[ray].
+    """
+    if context.invoked_subcommand is not None:
+        _refuse_options(context)
+        return
+    if out is None:
+        raise InputError("Missing option '--out' / '-o'. (see jnpl bench --help)")
+    from jnpl.experiments.bench.cell import CIFAR
+    from jnpl.experiments.bench.engines import make_engine
+    from jnpl.experiments.bench.rows import ROWS, TABLE
+
+    names = list(TABLE) if rows is None else list(dict.fromkeys(name.strip() for name in rows.split(",")))
+    if unknown := [name for name in names if name not in ROWS]:
+        raise InputError(f"there is no row {unknown[0]!r}; there are {', '.join(ROWS)}")
+    kinds = [_noise(text) for text in noise or ["human" if data == "cifar10n" else "symm:0.4"]]
+    is_cifar = data in CIFAR
+    same = {
+        "data": data,
+        "images": images or (_IMAGES if is_cifar else None),
+        "net": net,
+        "epochs": epochs,
+        "pixels": pixels or (16 if is_cifar else None),
+        "batch_size": batch_size,
+        "padding": padding,
+    }
+    cells = [
+        _cell({**same, "row": row, "noise": kind, "rate": rate, "seed": seed})
+        for seed in range(1, seeds + 1)
+        for kind, rate in kinds
+        for row in names
+    ]
+    if any(ROWS[name].folds for name in names):
+        require("cleanlab", "bench")
+    where = make_engine(engine, address, gpus)
+    _check(cells, data_root)
+
+    from jnpl.experiments.bench import table
+    from jnpl.experiments.bench.grid import run_cells
+
+    failed = run_cells(
+        cells,
+        out / "results",
+        out / "work",
+        jobs,
+        data_root,
+        lambda line: typer.echo(f"jnpl: {line}", err=True),
+        engine=where,
+    )
+    text = ""
+    if len(failed) < len(cells):
+        text = table.write(out / "results", out)
+    if as_json:
+        told = table.summary(table.load(out / "results"))
+        typer.echo(json.dumps({"out": str(out), "cells": len(cells), "failed": failed, "rows": told}))
+    else:
+        typer.echo(text)
+    if failed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def status(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The --out of a jnpl bench or jnpl reproduce.")],
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")] = False,
+) -> None:
+    """Show how far a grid is: cells done, running, waiting and failed (with the error), and the time left."""
+    from jnpl.experiments.bench.status import read
+
+    told = read(folder)
+    typer.echo(json.dumps({"dir": str(folder), **told.facts()}) if as_json else told.text())
+
+
+def _refuse_options(context: typer.Context) -> None:
+    """`jnpl bench --rows ce status DIR` would quietly forget the rows."""
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            option = "--json" if name == "as_json" else f"--{name.replace('_', '-')}"
+            own = f"jnpl bench {context.invoked_subcommand}"
+            raise InputError(f"{option} before {context.invoked_subcommand} is an option of jnpl bench, not of {own}")
+
+
+def _noise(text: str) -> tuple[str, float]:
+    """A kind and its rate: symm:0.4."""
+    kind, sign, rate = text.strip().partition(":")
+    try:
+        return kind, float(rate) if sign else 0.0
+    except ValueError:
+        raise InputError(f"--noise takes a kind and a rate, such as symm:0.4, got {text!r}") from None
+
+
+def _cell(settings: dict[str, Any]) -> "Cell":
+    from pydantic import ValidationError
+
+    from jnpl.experiments.bench.cell import Cell
+
+    try:
+        return Cell.model_validate(settings)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"]))
+        came = f", got {first['input']!r}" if field else ""
+        raise InputError(f"{field}{': ' if field else ''}{first['msg'].removeprefix('Value error, ')}{came}") from None
+
+
+def _check(cells: "list[Cell]", data_root: Path | None) -> None:
+    """Say what is wrong before anything is trained; data that are not there yet are fetched once, not by each cell."""
+    from jnpl.experiments.bench import data
+    from jnpl.experiments.bench.rows import recipe_of
+    from jnpl.models.build import MODELS
+
+    net = cells[0].net
+    if net != "auto" and net not in MODELS:
+        raise InputError(f"unknown network {net!r}: auto, or one of {', '.join(MODELS)}")
+    for cell in cells:
+        recipe_of(cell)
+    data.load(cells[0], data_root)

@@ -1,0 +1,170 @@
+"""`jnpl corrupt`."""
+
+# ruff: noqa: PLC0415 - imports inside commands keep `jnpl --help` quick
+# No `from __future__ import annotations`: typer reads the annotations of the commands at run time.
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from jnpl.internal.errors import InputError
+
+if TYPE_CHECKING:
+    from jnpl.data.label_files import LabelFile
+    from jnpl.noise.generate import NoisyLabels
+
+
+def corrupt(
+    labels: Annotated[Path, typer.Argument(help="Clean labels: .npy, .npz, .csv, .parquet, .txt, or a name.")],
+    *,
+    kind: Annotated[str, typer.Option(help="symm, asymm, pairflip, matrix or instance.")] = "symm",
+    rate: Annotated[
+        float | None, typer.Option(help="Share of each (source) class to change, 0 to 1; not for matrix.")
+    ] = None,
+    mapping: Annotated[
+        str | None,
+        typer.Option(
+            help="For asymm: cifar10, cifar100, cifar100-blocks, cifar100-next, pairflip, "
+            'a JSON object {"source": "target"} or a .json file.'
+        ),
+    ] = None,
+    matrix: Annotated[
+        Path | None,
+        typer.Option(help="For matrix: .npy or .csv; row is the clean class, column the noisy one."),
+    ] = None,
+    features: Annotated[
+        Path | None, typer.Option(help="For instance: .npy, or .npz with x. Default: x beside the labels.")
+    ] = None,
+    num_classes: Annotated[int | None, typer.Option(help="Number of classes. Default: from the labels.")] = None,
+    count: Annotated[
+        str | None, typer.Option(help="exact (per class) or bernoulli. Default: exact; for matrix bernoulli.")
+    ] = None,
+    inclusive: Annotated[bool, typer.Option("--inclusive", help="For symm: draw the true class too.")] = False,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same labels everywhere.")] = 0,
+    key: Annotated[str | None, typer.Option(help="The labels in an .npz. Default: y or labels.")] = None,
+    label_column: Annotated[str, typer.Option(help="The label column of a table.")] = "label",
+    data_root: Annotated[
+        Path | None, typer.Option(help="Where named data sets lie. Default: JNPL_DATA, or a cache folder.")
+    ] = None,
+    val_size: Annotated[
+        int, typer.Option(min=0, help="CIFAR: training images left out, as data.val_size of the recipe to be run.")
+    ] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Default: <labels>.<kind><rate>.npz beside the labels."),
+    ] = None,
+    table: Annotated[
+        Path | None, typer.Option(help="Also write the input table with a column noisy_label added.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")] = False,
+) -> None:
+    """Put wrong labels into a label file; keep how, and a hash. `jnpl find` and `jnpl train` take it with --labels.
+
+    The rate is within source classes: asymm 0.4 on CIFAR-10 changes 20 % of all labels, because only five of
+    its ten classes are sources.
+    """
+    from jnpl.data import label_files
+    from jnpl.noise import generate as noise
+
+    source = _named(str(labels), data_root, val_size)
+    if source is None:
+        source = label_files.read_labels(labels, key=key, label_column=label_column)
+    if kind == "instance" and features is None and labels.suffix.lower() == ".npz":
+        features = labels
+    result = noise.corrupt(
+        source.labels,
+        kind,
+        rate,
+        num_classes=source.class_count(num_classes),
+        mapping=None if mapping is None else label_files.read_mapping(mapping, source.class_names),
+        matrix=None if matrix is None else label_files.read_matrix(matrix),
+        features=None if features is None else label_files.read_features(features),
+        seed=seed,
+        count=cast("noise.Count | None", count),  # checked there
+        inclusive=inclusive,
+        class_names=source.class_names if source.holds_names else None,
+    )
+    absent = sorted(set(range(result.num_classes)) - set(result.clean_labels.tolist()))
+    if absent and num_classes is None and source.class_names is None:
+        typer.echo(f"jnpl: note: no sample of class {absent[0]}; classes are numbered 0 to C-1", err=True)
+    amount = "" if result.rate is None else f"{result.rate:g}"
+    out = out or labels.with_name(f"{labels.stem}.{result.kind}{amount}.npz")
+    _check_target(out, ".npz", force=force)
+    if table is not None:
+        if source.table is None:
+            raise InputError(f"--table needs labels from a .csv or .parquet table, got {str(labels)!r}")
+        _check_target(table, labels.suffix.lower(), force=force)
+    result.save(out)
+    if table is not None:
+        label_files.write_table(table, source, result.labels)
+    if result.rate and not result.is_noisy.any():
+        typer.echo("jnpl: note: no label changed; counts are rounded down in every class (see --count)", err=True)
+    if as_json:
+        typer.echo(json.dumps(_facts(result, out)))
+    else:
+        _summarise(result, out, table)
+
+
+def _named(name: str, root: Path | None, val_size: int) -> "LabelFile | None":
+    """The labels of a data set that has a name, if this is one."""
+    from jnpl.data.label_files import LabelFile
+    from jnpl.data.opening import DATASETS, open_source
+
+    if name not in {known.name for known in DATASETS}:
+        return None
+    source = open_source(name, root=root, val_size=val_size)
+    true = source.labels if source.true_labels is None else source.true_labels
+    names = tuple(map(str, source.class_names)) if isinstance(source.class_names[0], str) else None
+    return LabelFile(true, names)
+
+
+def _check_target(path: Path, suffix: str, *, force: bool) -> None:
+    if path.suffix.lower() != suffix:
+        raise InputError(f"the output {str(path)!r} must end in {suffix}")
+    if not path.parent.is_dir():
+        raise InputError(f"no such directory: {str(path.parent)!r}")
+    if path.is_dir() or (path.exists() and not force):
+        raise InputError(f"{str(path)!r} exists; choose another name, or overwrite it with --force")
+
+
+def _facts(result: "NoisyLabels", out: Path) -> dict[str, object]:
+    return {
+        "out": str(out),
+        "samples": result.labels.size,
+        "classes": result.num_classes,
+        "kind": result.kind,
+        "rate": result.rate,
+        "rate_realised": result.rate_realised,
+        "changed": int(result.is_noisy.sum()),
+        "seed": result.seed,
+        "sha256": result.sha256,
+    }
+
+
+def _summarise(result: "NoisyLabels", out: Path, table: Path | None) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    asked = "" if result.rate is None else f", asked for {result.rate:g} of each source class"
+    lines = {
+        "changed": f"{int(result.is_noisy.sum()):,} of {result.labels.size:,} labels",
+        "noise": f"{result.kind}, {result.num_classes} classes, seed {result.seed}, {result.count}",
+        "rate": f"{result.rate_realised:.4f} of all labels{asked}",
+        "sha256": result.sha256,
+        "written": str(out) if table is None else f"{out}, {table}",
+    }
+    console = Console(highlight=False, soft_wrap=True)
+    for name, text in lines.items():
+        console.print(Text(f"{name:8} ", style="bold") + Text(text))
+    if result.num_classes > 14:
+        return
+    names = result.class_names or [str(label) for label in range(result.num_classes)]
+    grid = Table("clean \\ noisy", box=None, header_style="bold")
+    for name in names:
+        grid.add_column(Text(name), justify="right")
+    for name, row in zip(names, result.matrix, strict=True):
+        grid.add_row(Text(name, style="bold"), *(f"{value:.2f}" if value else "." for value in row))
+    console.print(grid)

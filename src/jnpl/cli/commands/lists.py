@@ -1,0 +1,61 @@
+"""`jnpl methods`, `jnpl recipes` and `jnpl datasets`: what there is."""
+
+# ruff: noqa: PLC0415 - imports inside commands keep `jnpl --help` quick
+# No `from __future__ import annotations`: typer reads the annotations of the commands at run time.
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
+
+
+def recipes(
+    name: Annotated[str | None, typer.Argument(help="Show every setting of this recipe.")] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """List the recipes, or every setting of one of them (change any with --set key=value)."""
+    from jnpl.recipes.schema import load_recipe, recipe_names
+
+    shown = {each: load_recipe(each) for each in ([name] if name else recipe_names())}
+    if as_json:
+        typer.echo(json.dumps({each: recipe.model_dump(mode="json") for each, recipe in shown.items()}))
+        return
+    for each, recipe in shown.items():
+        typer.echo(f"{each:24} {recipe.description}")
+        if name:
+            for key, value in _flat(recipe.model_dump(mode="json", exclude={"description"})):
+                typer.echo(f"  {key} = {json.dumps(value)}")
+
+
+def methods(*, as_json: AsJson = False) -> None:
+    """List the methods: what each needs to know in advance, and how it scores labels."""
+    from jnpl.methods.registry import table
+
+    rows = table()
+    if as_json:
+        typer.echo(json.dumps(rows))
+        return
+    for row in rows:
+        typer.echo(f"{row['name']:12} {row['paper']}; networks: {row['networks']}; needs: {row['needs']}")
+        typer.echo(f"{'':12} stages: {', '.join(row['stages'])}; score: {row['score']}")
+
+
+def datasets(*, as_json: AsJson = False) -> None:
+    """List the data sets that have a name."""
+    from jnpl.data.opening import DATASETS
+
+    if as_json:
+        typer.echo(json.dumps([asdict(entry) for entry in DATASETS]))
+        return
+    for entry in DATASETS:
+        typer.echo(f"{entry.name:12} {entry.classes:>4} classes  {entry.samples:>9,} samples  {entry.what}")
+
+
+def _flat(settings: dict[str, object], before: str = "") -> list[tuple[str, object]]:
+    rows: list[tuple[str, object]] = []
+    for key, value in settings.items():
+        rows += _flat(value, f"{before}{key}.") if isinstance(value, dict) else [(f"{before}{key}", value)]
+    return rows

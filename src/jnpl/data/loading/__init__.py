@@ -1,0 +1,1 @@
+"""From a `Source` to batches of (inputs, labels, index)."""

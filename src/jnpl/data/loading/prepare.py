@@ -1,0 +1,335 @@
+"""From a source to pixels within reach: in memory, in a cache file, or decoded anew by worker processes."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from jnpl.data.source import Array, Inputs, Source, UnreadableError
+from jnpl.internal.errors import InputError
+from jnpl.internal.files import make_folder, replacing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from torch import Tensor
+
+_MESSAGE = 12 * 2**20  # bytes that a worker hands over at a time, about, where nobody waits for a certain batch
+_AHEAD = 2  # batches that every worker reads ahead
+_NONE = "none of the {} samples can be read: {}"
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Samples that can be fetched by position: uint8 images (N, H, W, C) or float32 vectors (N, F).
+
+    Either `values` holds them all, in memory or as a memory map, or they are read from `inputs` batch by batch.
+    `unreadable` maps the positions that cannot be read to the reason; a streamed set learns of them as it goes. With
+    `strict`, the first of them is an error, named by `ids` where they are given.
+    """
+
+    inputs: Inputs
+    size: int | None
+    values: npt.NDArray[np.uint8] | npt.NDArray[np.float32] | None
+    unreadable: dict[int, str]
+    workers: int = 0
+    strict: bool = False
+    ids: Array | None = None
+    # (N,) all positions. Epochs are ordered over these, whatever is or becomes known to be unreadable: so a run that
+    # knows more, because it resumes or holds the data in memory, has the same batches.
+    offered: npt.NDArray[np.int64] = field(init=False)
+    _moved: dict[torch.device, Tensor] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "offered", np.arange(len(self.inputs)))
+        self._learn(self.unreadable)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one sample: (H, W, C) or (F,)."""
+        if self.values is not None:
+            return self.values.shape[1:]
+        return _shape(self.inputs, self.size, self.unreadable)
+
+    def readable(self) -> npt.NDArray[np.int64]:
+        """Positions not known to be unreadable: (M,)."""
+        return np.flatnonzero(self._is_readable())
+
+    def fetch(self, batches: Sequence[Tensor], device: torch.device | None = None) -> Iterator[tuple[Tensor, Tensor]]:
+        """Batches of positions (B,) -> for each, the positions that could be read (B',) and their samples (B', ...).
+
+        Samples in memory are moved to the device once and stay there; a memory map stays where it is.
+        """
+        if self.unreadable:
+            keep = torch.from_numpy(self._is_readable())
+            batches = [index[keep[index]] for index in batches]
+        if self.values is not None:
+            whole = self._resident(device)
+            for index in batches:
+                yield index, whole.index_select(0, index.to(whole.device))
+            return
+        for index, samples, broken in decode(self.inputs, batches, self.size, self.workers, self.shape):
+            self._learn(broken)
+            yield index, samples.clone()
+
+    def first(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """The first of some positions (B,) that can be read and its sample: (1,), (1, ...), or (0,), (0, ...)."""
+        alone = replace(self, workers=0)  # no processes for what is, mostly, one sample
+        for found in alone.fetch(torch.split(positions, 1)):
+            if len(found[0]):
+                return found
+        return positions[:0], torch.empty(0)
+
+    def _is_readable(self) -> npt.NDArray[np.bool_]:
+        keep = np.ones(len(self.inputs), bool)
+        keep[list(self.unreadable)] = False
+        return keep
+
+    def _learn(self, broken: dict[int, str]) -> None:
+        _judge(broken, self.ids, strict=self.strict)
+        self.unreadable.update(broken)
+        if broken and len(self.unreadable) == len(self.inputs):
+            raise InputError(_NONE.format(len(self.inputs), next(iter(broken.values()))))
+
+    def _resident(self, device: torch.device | None) -> Tensor:
+        values = torch.from_numpy(self.values)
+        if device is None or device.type == "cpu" or isinstance(self.values, np.memmap):
+            return values
+        if device not in self._moved:
+            self._moved[device] = values.to(device)
+        return self._moved[device]
+
+
+@dataclass(frozen=True)
+class _Work:
+    """Everything to be read of a source, and how."""
+
+    source: Source
+    size: int | None
+    shape: tuple[int, ...]  # of one sample
+    workers: int
+    strict: bool
+    on_progress: Callable[[int], None]
+
+    @property
+    def whole(self) -> tuple[int, ...]:
+        return (len(self.source), *self.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.uint8 if self.source.kind == "image" else np.float32)
+
+    @property
+    def nbytes(self) -> int:
+        """Of one sample."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def fill(self, target: Array) -> dict[int, str]:
+        """Read all that can be read into (N, ...) zeros; returns what cannot, with the reason."""
+        broken = dict(self.source.unreadable or {})
+        _judge(broken, self.source.ids, strict=self.strict)
+        positions = torch.from_numpy(np.setdiff1d(np.arange(len(self.source)), list(broken)))
+        batches = torch.split(positions, min(64, max(1, _MESSAGE // self.nbytes)))
+        self.on_progress(len(broken))
+        for index, samples, failed in decode(self.source.inputs, batches, self.size, self.workers, self.shape):
+            _judge(failed, self.source.ids, strict=self.strict)
+            broken.update(failed)
+            if len(index):
+                target[_run(index.numpy())] = samples.numpy()
+            self.on_progress(len(index) + len(failed))
+        if len(broken) == len(self.source):
+            raise InputError(_NONE.format(len(self.source), next(iter(broken.values()))))
+        return dict(sorted(broken.items()))
+
+
+def prepare(
+    source: Source,
+    size: int | None,
+    *,
+    memory_limit: int,
+    workers: int = 0,
+    cache: Path | None = None,
+    strict: bool = False,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> Prepared:
+    """Bring a source within reach: arrays as they are; files decoded into memory or a cache file, or left to stream.
+
+    The cache, a folder, serves inputs that can be told from others by their sizes or values. Items of a data set of
+    somebody else's have neither: they are decoded anew.
+    """
+    inputs, known = source.inputs, dict(source.unreadable or {})
+    made = partial(Prepared, inputs, size, workers=workers, strict=strict, ids=source.ids)
+    values = getattr(inputs, "values", None)
+    if values is not None and (size is None or source.kind == "vector" or values.shape[1:3] == (size, size)):
+        return made(values=values, unreadable=known)
+    if size is None and source.kind == "image":
+        raise InputError(f"{source.name} holds images of any size; name one to train at, such as size=224")
+    work = _Work(source, size, _shape(inputs, size, known), workers, strict, on_progress)
+    if cache is not None and inputs.sizes().any():
+        values, broken = _cached(work, cache)
+        return made(values=values, unreadable=broken)
+    if len(source) * work.nbytes > memory_limit:
+        return made(values=None, unreadable=known)
+    target: Array = np.zeros(work.whole, work.dtype)
+    broken = work.fill(target)
+    return made(values=target, unreadable=broken)
+
+
+def _cached(work: _Work, folder: Path) -> tuple[Array, dict[int, str]]:
+    """Samples in `<fingerprint>-<size>.npy`, written once and whole; behind the array, as JSON, what is unreadable.
+
+    One file: pixels and what is said of them never come from different hands, however many build it at once.
+    """
+    path = folder / f"{work.source.inputs_fingerprint()[:32]}-{work.size}.npy"
+    found = _opened(path, work)
+    if found is None:
+        make_folder(folder)
+        with replacing(path) as draft:
+            target = np.lib.format.open_memmap(draft, mode="w+", dtype=work.dtype, shape=work.whole)
+            broken = work.fill(target)
+            target.flush()
+            del target
+            with draft.open("ab") as file:
+                file.write(json.dumps({"unreadable": {str(at): why for at, why in broken.items()}}).encode())
+        found = _opened(path, work)
+    if found is None:
+        raise InputError(f"the cache file {str(path)!r} cannot be read back")
+    return found
+
+
+def _opened(path: Path, work: _Work) -> tuple[Array, dict[int, str]] | None:
+    """A whole cache file, or None: there is none, or something else has its name."""
+    try:
+        # Copy-on-write: torch wants writable memory, other readers see none of it.
+        values = np.load(path, mmap_mode="c", allow_pickle=False)
+        with path.open("rb") as file:
+            file.seek(values.offset + values.nbytes)
+            told = json.loads(file.read())["unreadable"]
+    except (OSError, ValueError, EOFError):
+        return None
+    if values.shape != work.whole or values.dtype != work.dtype:
+        return None
+    return values, {int(at): why for at, why in told.items()}
+
+
+def _shape(inputs: Inputs, size: int | None, unreadable: dict[int, str]) -> tuple[int, ...]:
+    """Of one sample: images are colour, vectors as long as the first."""
+    if inputs.kind == "image" and size is not None:
+        return size, size, 3
+    reason = ""
+    for position in range(len(inputs)):
+        if position not in unreadable:
+            try:
+                return inputs.read(position, size).shape
+            except UnreadableError as error:
+                reason = str(error)
+    raise InputError(_NONE.format(len(inputs), reason or next(iter(unreadable.values()))))
+
+
+def _judge(broken: dict[int, str], ids: Array | None, *, strict: bool) -> None:
+    if broken and strict:
+        position, reason = next(iter(broken.items()))
+        name = position if ids is None else ids[position]
+        raise InputError(f"sample {name} cannot be read: {reason}")
+
+
+def _run(positions: npt.NDArray[np.int64]) -> slice | npt.NDArray[np.int64]:
+    """Ascending positions as a slice if none is left out: copied as one block."""
+    first, last = int(positions[0]), int(positions[-1])
+    return slice(first, last + 1) if last - first == len(positions) - 1 else positions
+
+
+class _Reader(Dataset["tuple[list[int], dict[int, str]]"]):
+    """Reads batches of positions into slots of shared memory, in turn; runs in worker processes.
+
+    What goes through a pipe is small, and no memory is touched for the first time but once: that costs a good part of
+    what decoding does.
+    """
+
+    def __init__(
+        self, inputs: Inputs, batches: Sequence[Tensor], size: int | None, shape: tuple[int, ...], slots: int
+    ) -> None:
+        self.inputs, self.batches, self.size, self.shape = inputs, batches, size, shape
+        dtype = torch.uint8 if inputs.kind == "image" else torch.float32
+        whole = (slots, max(map(len, batches), default=0), *shape)
+        if slots == 1:
+            self.slots = torch.empty(whole, dtype=dtype)
+        else:  # `share_memory_` would make the memory elsewhere, and copy it
+            shared = torch.UntypedStorage._new_shared(math.prod(whole) * dtype.itemsize)  # type: ignore[no-untyped-call]
+            self.slots = torch.empty(0, dtype=dtype).set_(shared).view(whole)
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def slot(self, at: int) -> Tensor:
+        return self.slots[at % len(self.slots)]
+
+    def __getitem__(self, at: int) -> tuple[list[int], dict[int, str]]:
+        rows, kept, broken = self.slot(at).numpy(), list[int](), dict[int, str]()
+        for position in self.batches[at].tolist():
+            try:
+                rows[len(kept)] = self._read(position)
+            except UnreadableError as error:  # noqa: PERF203 - every sample may fail alone
+                broken[position] = str(error)
+            else:
+                kept.append(position)
+        return kept, broken
+
+    def _read(self, position: int) -> Array:
+        sample = self.inputs.read(position, self.size)
+        if sample.shape == (*self.shape[:2], 1):  # grey
+            sample = np.broadcast_to(sample, self.shape)
+        if sample.shape != self.shape:
+            raise UnreadableError(f"has shape {sample.shape}, where {self.shape} is wanted")
+        return sample
+
+
+def decode(
+    inputs: Inputs, batches: Sequence[Tensor], size: int | None, workers: int, shape: tuple[int, ...] | None = None
+) -> Iterator[tuple[Tensor, Tensor, dict[int, str]]]:
+    """Read batches of positions in order: -> positions read (B',), samples (B', ...), position -> why not.
+
+    `shape` is that of one sample (else it is worked out); another cannot be read. Grey becomes colour where it must.
+    The samples are overwritten when the next batch is asked for.
+    """
+    workers = min(workers, sum(len(index) > 0 for index in batches))
+    # Under way are `_AHEAD` batches of every worker, and one is in our hands; workers take turns, so that with as many
+    # slots of each, a slot is always the same worker's.
+    slots = max(1, workers * (_AHEAD + 1))
+    reader = _Reader(inputs, batches, size, shape or _shape(inputs, size, {}), slots)
+    read = (reader[at] for at in range(len(batches))) if workers == 0 else _in_workers(reader, workers)
+    for at, (kept, broken) in enumerate(read):
+        yield torch.tensor(kept, dtype=torch.int64), reader.slot(at)[: len(kept)], broken
+
+
+def _in_workers(reader: _Reader, workers: int) -> Iterator[tuple[list[int], dict[int, str]]]:
+    with suppress(UnreadableError):  # what a first reading loads, such as Pillow's plugins, the workers now inherit
+        reader.inputs.read(int(next(index[0] for index in reader.batches if len(index))), reader.size)
+    yield from DataLoader(
+        reader,
+        batch_size=None,
+        num_workers=workers,
+        worker_init_fn=_one_thread,
+        prefetch_factor=_AHEAD,
+        generator=torch.Generator(),  # else it draws from the global one, and a run would depend on its workers
+    )
+
+
+def _one_thread(_worker: int) -> None:
+    torch.set_num_threads(1)
+
+
+def default_workers() -> int:
+    """As many worker processes as cores this process may use, where forking is safe; none on Windows and macOS."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0

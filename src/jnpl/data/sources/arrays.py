@@ -1,0 +1,253 @@
+"""Arrays, tensors and lists as data: images or vectors with their labels, in memory or in an .npz."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jnpl.data.source import InMemory, Source, number
+from jnpl.internal.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jnpl.data.source import Array, Labels
+
+NEEDED = ("x", "y")
+OPTIONAL = ("y_true", "x_test", "y_test", "x_val", "y_val", "class_names")
+_CHUNK = 1024  # samples looked at together: a check of a large array must not double it
+
+
+def from_arrays(
+    x: Any,
+    y: Any,
+    *,
+    y_true: Any = None,
+    x_test: Any = None,
+    y_test: Any = None,
+    x_val: Any = None,
+    y_val: Any = None,
+    class_names: Sequence[str] | Sequence[int] | None = None,
+    name: str = "arrays",
+) -> Source:
+    """Data from arrays, tensors or lists: x (N, F) or images, y (N,), y_true (N,), x_test (M, ...), y_test (M,).
+
+    `x_val` and `y_val` are for methods that choose between their networks. `x` is read as `as_inputs` says. Labels are
+    names or whole numbers. With `class_names` they are names from it, or positions in it; without, the classes are
+    what all the labels hold, in sorted order.
+
+    >>> source = from_arrays([[0.5, 1], [2, 3], [4, 5]], ["dog", "cat", "dog"])
+    >>> source.labels, source.class_names, source.kind
+    (array([1, 0, 1]), ('cat', 'dog'), 'vector')
+    """
+    inputs = as_inputs(x, "x")
+    given = {"y": _matching(y, "y", inputs, "x")}
+    if y_true is not None:
+        given["y_true"] = _matching(y_true, "y_true", inputs, "x")
+    others: dict[str, Array] = {}
+    for part, x_part, y_part in (("test", x_test, y_test), ("val", x_val, y_val)):
+        if (x_part is None) != (y_part is None):
+            raise InputError(f"x_{part} and y_{part} come together: one of them is missing")
+        if x_part is None:
+            continue
+        held_out = as_inputs(x_part, f"x_{part}")
+        if held_out.shape[1:] != inputs.shape[1:]:
+            raise InputError(f"x_{part} has samples of shape {held_out.shape[1:]}, but x of {inputs.shape[1:]}")
+        given[f"y_{part}"] = _matching(y_part, f"y_{part}", held_out, f"x_{part}")
+        others[part] = held_out
+    labels, classes = number_together(given, class_names)
+    held = {
+        part: Source(f"{name}/{part}", InMemory(values), labels[f"y_{part}"], classes, np.arange(len(values)))
+        for part, values in others.items()
+    }
+    ids = np.arange(len(inputs))
+    return Source(
+        name,
+        InMemory(inputs),
+        labels["y"],
+        classes,
+        ids,
+        labels.get("y_true"),
+        held.get("test"),
+        validation=held.get("val"),
+    )
+
+
+def load(path: str | Path) -> Source:
+    """Data from an .npz with x and y, and optionally y_true, x_test, y_test, x_val, y_val and class_names."""
+    try:
+        with Path(path).open("rb") as file:
+            archive = np.load(file, allow_pickle=False)
+            files = [] if isinstance(archive, np.ndarray) else archive.files  # an .npy is an array without a name
+            found = {key: archive[key] for key in (*NEEDED, *OPTIONAL) if key in files}
+    except (OSError, EOFError, ValueError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
+        raise InputError(f"cannot read {str(path)!r}: {_reason(error)}") from error
+    for key in NEEDED:
+        if key not in found:
+            raise InputError(
+                f"{str(path)!r} has no array {key!r}; its arrays are {', '.join(files) or 'without names'}"
+            )
+    names = found.pop("class_names", None)
+    x, y = found.pop("x"), found.pop("y")
+    class_names = None if names is None else as_labels(names, "class_names")
+    try:
+        return from_arrays(x, y, **found, class_names=class_names, name=Path(path).stem)
+    except InputError as error:
+        raise InputError(f"{str(path)!r}: {error}") from error
+
+
+def as_inputs(x: Any, name: str = "x") -> Array:
+    """Turn x into uint8 images (N, H, W, 1 or 3) or float32 vectors (N, F).
+
+    Two axes are vectors, and any numbers will do. Three are grey images (N, H, W); four are images (N, H, W, C) or
+    (N, C, H, W) with one or three channels, the last axis first asked. Images hold uint8, other whole numbers in
+    0..255, floats in 0..1, which are rounded to the nearest of 256 steps, or black and white as booleans.
+
+    >>> as_inputs([[[0.0, 1.0], [0.5, 0.25]]])[..., 0].tolist()
+    [[[0, 255], [128, 64]]]
+    """
+    values = to_numpy(x, name)
+    if values.dtype.kind not in "biuf":
+        raise InputError(f"{name} must hold numbers, not {values.dtype}")
+    if values.ndim not in (2, 3, 4) or 0 in values.shape[1:]:
+        raise InputError(f"{name} must be vectors (N, F) or images (N, H, W[, C]), not of shape {values.shape}")
+    if values.ndim == 2:
+        return _vectors(values, name)
+    if values.ndim == 3:
+        values = values[..., None]
+    elif values.shape[3] not in (1, 3):
+        if values.shape[1] not in (1, 3):
+            raise InputError(f"images in {name} must have 1 or 3 channels, first or last, not shape {values.shape}")
+        values = values.transpose(0, 2, 3, 1)
+    return _eight_bits(values, name)
+
+
+def as_labels(y: Any, name: str = "y") -> list[str] | list[int]:
+    """Turn y, N labels in an array, a tensor, a series or a list, into N names or N whole numbers.
+
+    >>> as_labels(np.array([2.0, 0.0])), as_labels([b"cat", "dog"])
+    ([2, 0], ['cat', 'dog'])
+    """
+    values = list(y) if isinstance(y, list | tuple) else to_numpy(y, name)
+    if isinstance(values, np.ndarray):
+        if values.ndim == 2 and values.shape[1] == 1:
+            values = values[:, 0]
+        if values.ndim != 1:
+            raise InputError(f"{name} must hold one label per sample, shape (N,), not {values.shape}")
+        values = values.tolist()
+    plain = [_label(value, position, name) for position, value in enumerate(values)]
+    if all(isinstance(label, int) for label in plain):
+        return [int(label) for label in plain]
+    return [str(label) for label in plain]
+
+
+def number_together(
+    given: dict[str, list[str] | list[int]], class_names: Sequence[str] | Sequence[int] | None = None
+) -> tuple[dict[str, Labels], tuple[str, ...] | tuple[int, ...]]:
+    """Number several lists of labels alike: {name: N labels} -> {name: (N,) class numbers}, class names."""
+    if class_names is None:
+        together: list[Any] = [label for labels in given.values() for label in labels]
+        numbers, classes = number(together)
+        ends = np.cumsum([len(labels) for labels in given.values()])[:-1]
+        return dict(zip(given, np.split(numbers, ends), strict=True)), classes
+    whole = all(isinstance(name, int) and not isinstance(name, bool) for name in class_names)
+    known = tuple(int(name) for name in class_names) if whole else tuple(str(name) for name in class_names)
+    if len(set(known)) != len(known):
+        twice = next(name for name in known if known.count(name) > 1)
+        raise InputError(f"class_names holds {twice!r} twice")
+    positions: dict[Any, int] = {label: position for position, label in enumerate(known)}
+    if not all(label in positions for labels in given.values() for label in labels):
+        positions = {position: position for position in range(len(known))}  # not names, then: class numbers
+        if any(isinstance(label, str) for labels in given.values() for label in labels):
+            positions = {label: position for position, label in enumerate(known)}
+    for name, labels in given.items():
+        for position, label in enumerate(labels):
+            if label not in positions:
+                shown = ", ".join(str(label) for label in known[:20])
+                raise InputError(f"{name} has {label!r} at sample {position}, which is no class: {shown}")
+    return {name: np.array([positions[label] for label in labels], np.int64) for name, labels in given.items()}, known
+
+
+def to_numpy(values: Any, name: str) -> Array:
+    """Turn an array, a tensor on any device, a data frame or nested lists into a NumPy array."""
+    if type(values).__module__.partition(".")[0] == "torch" or hasattr(values, "detach"):
+        values = values.detach().cpu()
+        values = values.float() if "bfloat16" in str(values.dtype) else values
+    try:
+        return np.asarray(values)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{name} must be a regular array: its samples differ in shape") from error
+
+
+def _vectors(values: Array, name: str) -> Array:
+    with np.errstate(over="ignore"):
+        result = np.ascontiguousarray(values, np.float32)
+    _refuse_not_finite(result, name)
+    return result
+
+
+def _eight_bits(values: Array, name: str) -> Array:
+    """Images (N, H, W, C) of any numbers -> uint8."""
+    if values.dtype == np.uint8:
+        return np.ascontiguousarray(values)
+    if len(values) == 0:
+        return values.astype(np.uint8)
+    if values.dtype == np.bool_:
+        return values.astype(np.uint8) * np.uint8(255)
+    real = values.dtype.kind == "f"
+    if real:
+        _refuse_not_finite(values, name)
+    low, high = values.min(), values.max()
+    if low < 0 or high > (1 if real else 255):
+        right = "0..1 (or be uint8)" if real else "0..255"
+        raise InputError(f"images in {name} are {values.dtype} and must lie in {right}, not in {low:g}..{high:g}")
+    result = np.empty(values.shape, np.uint8)
+    for start in range(0, len(values), _CHUNK):
+        part = values[start : start + _CHUNK]
+        result[start : start + _CHUNK] = np.rint(part.astype(np.float32) * 255) if real else part
+    return result
+
+
+def _refuse_not_finite(values: Array, name: str) -> None:
+    for start in range(0, len(values), _CHUNK):
+        part = values[start : start + _CHUNK]
+        bad = ~np.isfinite(part.reshape(len(part), -1)).all(1)
+        if bad.any():
+            raise InputError(f"{name} holds values that are not finite, first in sample {start + int(bad.argmax())}")
+
+
+def _matching(y: Any, name: str, inputs: Array, of: str) -> list[str] | list[int]:
+    labels = as_labels(y, name)
+    if len(labels) != len(inputs):
+        raise InputError(f"{of} holds {len(inputs)} samples, but {name} {len(labels)} labels")
+    return labels
+
+
+def _label(value: Any, position: int, name: str) -> str | int:
+    if isinstance(value, np.generic) or type(value).__module__.partition(".")[0] == "torch":
+        value = value.item()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, str | int):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if value is None or value != value:  # noqa: PLR0124 - NaN and its relatives differ from themselves
+        raise InputError(f"{name} has no label at sample {position}")
+    raise InputError(f"labels are names or whole numbers, but {name} has {value!r} at sample {position}")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "no such file"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    if "allow_pickle" in str(error):
+        return "it holds Python objects, which are not loaded; save plain arrays of numbers or text"
+    return "not a valid .npz file"

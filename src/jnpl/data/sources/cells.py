@@ -1,0 +1,162 @@
+"""What the cells of one column of a table hold: numbers, booleans, dates or categories; and their values."""
+
+from __future__ import annotations
+
+import datetime as dt
+import numbers
+import re
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+import pandas as pd
+
+from jnpl.internal.errors import InputError
+
+if TYPE_CHECKING:
+    from jnpl.data.source import Array, Labels
+
+Kind = Literal["number", "boolean", "date", "category"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+# ISO 8601 alone: whether 03/04 is in March or in April is anybody's guess.
+_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?")
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+_DAY = 86_400 * 10**6  # microseconds
+_TRUTH = {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}
+
+
+def kind_of(cells: pd.Series[Any]) -> Kind | str:
+    """One of `KINDS`, or what else the cells are; a column that holds nothing counts as numbers.
+
+    Numbers, booleans and dates that are stored as objects or as text are taken for what they are.
+
+    >>> kind_of(pd.Series(["2024-02-29", None])), kind_of(pd.Series(["1.5", "2"])), kind_of(pd.Series([[1, 2]]))
+    ('date', 'number', 'list')
+    """
+    asked, dtype = pd.api.types, cells.dtype
+    stored: dict[Kind, bool] = {
+        "category": isinstance(dtype, pd.CategoricalDtype),  # asked first: its categories may be booleans
+        "boolean": asked.is_bool_dtype(dtype),
+        "number": is_measured(cells),
+        "date": asked.is_datetime64_any_dtype(dtype),
+    }
+    for kind, is_so in stored.items():
+        if is_so:
+            return kind
+    if not (asked.is_object_dtype(dtype) or asked.is_string_dtype(dtype)):
+        return str(dtype)
+    try:
+        return _kind_of_objects(distinct(cells)[1])
+    except TypeError:  # lists and the like cannot be told apart by hash
+        return next((type(cell).__name__ for cell in cells if not isinstance(cell, Hashable)), "tuple")
+
+
+def is_measured(cells: pd.Series[Any]) -> bool:
+    """Whether cells are stored as real numbers; booleans are not."""
+    asked, dtype = pd.api.types, cells.dtype
+    return bool(asked.is_numeric_dtype(dtype) and not asked.is_bool_dtype(dtype) and not asked.is_complex_dtype(dtype))
+
+
+def values(cells: pd.Series[Any], kind: Kind, name: str, where: str) -> Array:
+    """Numbers, booleans as 0 and 1, or dates as days since 1970-01-01: float64 (N,), NaN where missing.
+
+    A cell of another kind is an InputError: new data need not hold what the training data did.
+    """
+    if kind == "number" and is_measured(cells):
+        missing = cells.isna().to_numpy()
+        found: Array = cells.to_numpy(dtype=np.float64, na_value=np.nan)
+    elif kind == "date" and pd.api.types.is_datetime64_any_dtype(cells.dtype):
+        missing = cells.isna().to_numpy()
+        stamps = pd.to_datetime(cells, utc=True).dt.tz_localize(None).to_numpy().astype("datetime64[us]")
+        found = np.where(missing, np.nan, stamps.astype(np.int64) / _DAY)
+    else:
+        codes, present = distinct(cells)
+        missing = codes < 0
+        found = np.append(_parsed(present, kind), np.nan)[codes]
+    with np.errstate(over="ignore"):
+        strange = ~missing & ~np.isfinite(found.astype(np.float32))
+    if strange.any():
+        row = int(strange.argmax())
+        shown = repr(cells.iloc[row])[:60] if np.isnan(found[row]) else f"{found[row]:g}"
+        right = {"number": "a finite number", "boolean": "true or false", "date": "a date like 2024-12-31"}[kind]
+        raise InputError(f"column {name!r} of {where} holds {shown} in row {row} (counted from 0), not {right}")
+    return found
+
+
+def levels(cells: pd.Series[Any]) -> tuple[Labels, list[str]]:
+    """Categories: number of each (N,), -1 where missing, and their names in sorted order."""
+    codes, found = distinct(cells)
+    names = [_level(cell) for cell in found]
+    ordered = sorted(set(names))
+    number = {name: at for at, name in enumerate(ordered)}
+    return np.array([*(number[name] for name in names), -1], np.int64)[codes], ordered
+
+
+def distinct(cells: pd.Series[Any]) -> tuple[Labels, list[Any]]:
+    """What there is, once each, texts without the space around them; and which each cell is (N,), -1 where missing."""
+    codes, found = pd.factorize(cells)
+    plain = [cell.strip() if isinstance(cell, str) else cell for cell in found.tolist()]
+    present: dict[Any, int] = {}
+    again = [-1 if isinstance(cell, str) and not cell else present.setdefault(cell, len(present)) for cell in plain]
+    return np.array([*again, -1], np.int64)[codes], list(present)
+
+
+def _level(cell: object) -> str:
+    """Name a category; a whole number is one however it is stored, for gaps in a column make 3 into 3.0."""
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
+
+
+def _kind_of_objects(present: list[Any]) -> Kind | str:
+    types = set(map(type, present))
+    if types and types <= {bool, np.bool_}:
+        return "boolean"
+    if types == {str}:
+        if all(map(_DATE.fullmatch, present)) and np.isfinite(_parsed(present, "date")).all():
+            return "date"
+        return "number" if np.isfinite(_parsed(present, "number")).all() else "category"
+    if all(issubclass(each, numbers.Number) and not issubclass(each, bool | complex) for each in types):
+        return "number"
+    if all(issubclass(each, dt.date) for each in types):
+        return "date"
+    plain = (str, numbers.Number, np.bool_, dt.date)  # mixed, they are told apart by what they are called
+    strange = [each.__name__ for each in types if not issubclass(each, plain)]
+    return min(strange) if strange else "category"
+
+
+def _parsed(present: list[Any], kind: Kind) -> Array:
+    """Cells as float64 (K,); NaN where a cell is of another kind."""
+    if kind == "date":
+        return np.array([_day(cell) for cell in present], np.float64)
+    if kind == "boolean":
+        return np.array([_TRUTH.get(_level(cell).casefold(), np.nan) for cell in present], np.float64)
+    return np.array([_number(cell) for cell in present], np.float64)
+
+
+def _number(cell: Any) -> float:
+    if isinstance(cell, str) and "_" in cell:  # a code such as 2_0, which Python would read as 20
+        return np.nan
+    try:
+        return float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return np.nan
+
+
+def _day(cell: Any) -> float:
+    """Days since 1970-01-01; a time without a zone is UTC."""
+    if not isinstance(cell, dt.date) and not (isinstance(cell, str) and _DATE.fullmatch(cell)):
+        return np.nan
+    try:
+        moment = _moment(cell)
+    except ValueError:  # no such day
+        return np.nan
+    zoned = moment.replace(tzinfo=dt.timezone.utc) if moment.tzinfo is None else moment
+    return (zoned - _EPOCH) / dt.timedelta(days=1)
+
+
+def _moment(cell: dt.date | str) -> dt.datetime:
+    if isinstance(cell, str):
+        try:
+            return dt.datetime.fromisoformat(cell)  # a tenth of the time that pandas takes
+        except ValueError:  # not even a Z, before Python 3.11
+            pass
+    return pd.Timestamp(cell).to_pydatetime(warn=False)

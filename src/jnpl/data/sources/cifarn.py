@@ -1,0 +1,218 @@
+"""CIFAR-10N and CIFAR-100N (Wei et al. 2022): CIFAR with labels that people gave, wrong where people are wrong."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import pickletools
+import re
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from jnpl.data.label_files import read_labels
+from jnpl.data.sources import cifar
+from jnpl.data.sources.download import data_root, reading
+from jnpl.internal.errors import InputError
+
+if TYPE_CHECKING:
+    import os
+
+    from jnpl.data.source import Array, Labels, Source
+
+LARGEST = 2**26  # bytes; the authors' files have less than 2**22
+HOME = "https://github.com/UCSC-REAL/cifar-10-100n/tree/main/data"
+
+_IMAGES = {"cifar10n": "cifar10", "cifar100n": "cifar100"}
+_FILES = {  # the authors' file, and the same arrays as .npz
+    "cifar10n": ("CIFAR-10_human.pt", "CIFAR-10_human.npz", "cifar-10n.npz"),
+    "cifar100n": ("CIFAR-100_human.pt", "CIFAR-100_human.npz", "cifar-100n.npz"),
+}
+_NOISE = {  # the first is the default
+    "cifar10n": {
+        "worse": "worse_label",
+        "aggre": "aggre_label",
+        "random1": "random_label1",
+        "random2": "random_label2",
+        "random3": "random_label3",
+    },
+    "cifar100n": {"noisy": "noisy_label", "noisy_coarse": "noisy_coarse_label"},
+}
+
+
+def load(
+    name: str,
+    root: str | os.PathLike[str] | None = None,
+    *,
+    noise: str | None = None,
+    labels_file: str | os.PathLike[str] | None = None,
+    download: bool = True,
+    val_size: int = 0,
+    part: Literal["train", "val"] = "train",
+) -> Source:
+    """Load "cifar10n" or "cifar100n": CIFAR images with human labels (N,) given and clean labels (N,) true.
+
+    `noise` is worse (default), aggre, random1, random2 or random3 for CIFAR-10N; noisy (default) or noisy_coarse for
+    CIFAR-100N. The human labels are the authors' `CIFAR-10_human.pt`, read without running the pickle inside, or an
+    .npz with the same arrays, in `root` unless `labels_file` says where; they are not downloaded (CC BY-NC 4.0).
+    Everything else is as in `jnpl.data.sources.cifar.load`.
+    """
+    if name not in _NOISE:
+        raise InputError(f"there is no data set {name!r} of human labels; use {' or '.join(_NOISE)}")
+    kinds = _NOISE[name]
+    chosen = next(iter(kinds)) if noise is None else noise
+    if chosen not in kinds:
+        raise InputError(f"noise of {name} is one of {', '.join(kinds)}, not {noise!r}")
+    path = Path(labels_file).expanduser() if labels_file else _find(name, data_root(root))
+    granularity: Literal["fine", "coarse"] = "coarse" if chosen == "noisy_coarse" else "fine"
+    key, truth = kinds[chosen], "clean_coarse_label" if granularity == "coarse" else "clean_label"
+    human, clean = read_human(path, key), read_human(path, truth)
+    images = cifar.load(_IMAGES[name], root, download=download, labels=granularity, val_size=val_size, part=part)
+    total = int(images.ids.max()) + 1 if val_size else len(images)
+    for array, labels in ((truth, clean), (key, human)):
+        if len(labels) < total or (not val_size and len(labels) != total):
+            raise InputError(f"{array} in {str(path)!r} has {len(labels):,} labels for {total:,} images")
+    clean, human = clean[images.ids], human[images.ids]
+    wrong = np.flatnonzero(clean != images.labels)
+    if wrong.size:
+        place = f"at {images.ids[wrong[0]]} there is {clean[wrong[0]]}, the images say {images.labels[wrong[0]]}"
+        raise InputError(f"{truth} in {str(path)!r} is not in the order of the images: {place}")
+    if human.min() < 0 or human.max() >= len(images.class_names):
+        span = f"0..{len(images.class_names) - 1}, not {human.min()}..{human.max()}"
+        raise InputError(f"{key} in {str(path)!r} must lie in {span}")
+    return replace(images, name=f"{name} {chosen}", labels=human, true_labels=clean)
+
+
+def read_human(path: Path, key: str) -> Labels:
+    """Labels (N,) under `key` in an .npz, or in a dict of arrays that torch.save wrote; nothing in it is run."""
+    if path.suffix.lower() == ".npz":
+        labels: Array = read_labels(path, key=key).labels
+    else:
+        arrays = _read_saved(path)
+        if key not in arrays:
+            raise InputError(f"{str(path)!r} has no array {key}; its arrays are {', '.join(map(str, arrays))}")
+        labels = arrays[key]
+    if labels.ndim != 1 or labels.dtype.kind not in "iu":
+        found = f"{labels.dtype} of shape {labels.shape}"
+        raise InputError(f"{key} in {str(path)!r} must be whole numbers of shape (N,), not {found}")
+    return labels.astype(np.int64)
+
+
+def _find(name: str, root: Path) -> Path:
+    folder = root.parent if root.is_file() else root
+    for file in _FILES[name]:
+        if (folder / file).is_file():
+            return folder / file
+    wanted = " or ".join(_FILES[name])
+    raise InputError(f"no human labels in {str(folder)!r}: put {wanted} there (the authors' files: {HOME})")
+
+
+class _Bytes:
+    """Stands for `_codecs.encode`: pickle's protocol 2 writes bytes as Latin-1 text."""
+
+    def __new__(cls, text: str, encoding: str) -> Any:
+        if encoding != "latin1":
+            raise InputError(f"bytes in the encoding {encoding!r}")
+        return text.encode("latin1")
+
+    def __setstate__(self, state: object) -> None:
+        raise InputError("state for something that has none")
+
+
+class _Dtype:
+    """Stands for `numpy.dtype`: a whole-number type by its letters, such as i8, and its byte order."""
+
+    def __init__(self, letters: str, *_: object) -> None:
+        if not re.fullmatch(r"[iu][1248]", letters):
+            raise InputError(f"an array of type {letters!r}")
+        self.letters, self.order = letters, "="
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.order = {"<": "<", ">": ">", "|": "|", "=": "="}[state[1]]
+
+
+class _Array:
+    """Stands for `numpy.ndarray` and its maker: collects shape, type and bytes; numpy sees them only when checked."""
+
+    def __init__(self, *_: object) -> None:
+        self.values: Array = np.empty(0, np.int64)
+
+    def __setstate__(self, state: tuple[int, tuple[int, ...], _Dtype, bool, bytes]) -> None:
+        _, shape, dtype, _, raw = state
+        self.values = np.frombuffer(raw, np.dtype(dtype.order + dtype.letters))
+        if shape != self.values.shape:
+            raise InputError(f"an array of shape {shape}")
+
+
+_STANDINS = {
+    "numpy.core.multiarray._reconstruct": _Array,  # written with numpy 1
+    "numpy._core.multiarray._reconstruct": _Array,  # written with numpy 2
+    "numpy.ndarray": _Array,
+    "numpy.dtype": _Dtype,
+    "_codecs.encode": _Bytes,
+}
+
+
+_MOST_PLACES = 10_000  # the authors' files have below 100
+
+
+class _Reader(pickle.Unpickler):
+    """Reads dicts of arrays: every name in the file is looked up in `_STANDINS`, never imported."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return what stands for `module.name`."""
+        standin = _STANDINS.get(f"{module}.{name}")
+        if standin is None:
+            raise InputError(f"a call of {module}.{name}")
+        return standin
+
+    def persistent_load(self, _: object) -> Any:
+        """Refuse tensors: the authors' files hold none."""
+        raise InputError("a tensor")
+
+
+def _read_saved(path: Path) -> dict[Any, Array]:
+    """Arrays by name from a file of torch.save, which is a zip with a pickle in it."""
+    with reading(path):
+        if path.stat().st_size > LARGEST:
+            raise InputError(f"{str(path)!r} has {path.stat().st_size:,} bytes; label files have below {LARGEST:,}")
+        raw = path.read_bytes()
+    expected = "a dict of whole-number arrays saved by torch.save; another file can be given as .npz"
+    try:
+        saved = _Reader(io.BytesIO(_small_memo(_pickle_in(raw)))).load()
+    except InputError as error:
+        raise InputError(f"{str(path)!r} is refused, and was not run: it holds {error}, not {expected}") from error
+    except Exception as error:  # a broken or hostile file may raise anything
+        raise InputError(f"cannot read {str(path)!r}: it is not {expected}") from error
+    if not isinstance(saved, dict):
+        raise InputError(f"{str(path)!r} is not {expected}")
+    arrays = {}
+    for key, value in saved.items():
+        if isinstance(value, list) and all(type(label) is int and 0 <= label < 2**31 for label in value):
+            arrays[key] = np.array(value, np.int64)  # as the coarse labels of CIFAR-100N are
+        elif isinstance(value, _Array):
+            arrays[key] = value.values
+        else:
+            raise InputError(f"{key!r} in {str(path)!r} is {type(value).__name__}; it must be {expected}")
+    return arrays
+
+
+def _small_memo(content: bytes) -> bytes:
+    """Refuse a pickle that asks for a huge place in the memo, which takes as much memory."""
+    for step, number, _ in pickletools.genops(content):
+        if "PUT" in step.name and isinstance(number, int) and number > _MOST_PLACES:
+            raise InputError(f"a memo of {number:,} places")
+    return content
+
+
+def _pickle_in(raw: bytes) -> bytes:
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        for member in archive.infolist():
+            if member.filename.endswith("data.pkl"):
+                if member.file_size > LARGEST:
+                    raise InputError(f"{member.file_size:,} bytes in {member.filename!r}")
+                return archive.read(member)
+    raise InputError("no data.pkl")

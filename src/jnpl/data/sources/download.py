@@ -1,0 +1,244 @@
+"""Files from the network, whole and checked, or not at all; and archives that are not trusted."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import os
+import re
+import sys
+import tarfile
+import time
+import zlib
+from collections.abc import Callable
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, TypeAlias
+from urllib import request
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+
+from jnpl._version import __version__
+from jnpl.internal.errors import InputError, UnwritableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Progress: TypeAlias = Callable[[int, int | None], None]  # bytes so far, bytes in all where the server says
+
+TRIES = 5
+PAUSE = 0.5  # seconds before the second try; doubles with each
+TIMEOUT = 30.0  # seconds without a byte
+BLOCK = 2**18
+DIGITS = {"md5": 32, "sha256": 64}  # hexadecimal digits of each digest
+
+
+class _LostError(Exception):
+    """The connection failed or broke; `final` says that another try would not help."""
+
+    def __init__(self, reason: object, *, final: bool = False) -> None:
+        super().__init__(" ".join(str(reason).split()))
+        self.final = final
+
+
+def fetch(url: str, target: Path, *, digest: str, progress: Progress | None = None) -> Path:
+    """Download `url` to `target` and return `target`; nothing is asked if the right file is there already.
+
+    `digest` is "md5:..." or "sha256:...". What has come so far waits in `target.part`, and the next try, in this
+    call or another, goes on from there. A bar is shown on a terminal, unless `progress` wants the numbers.
+    """
+    if urlsplit(url).scheme not in ("http", "https"):
+        raise InputError(f"only http and https addresses can be downloaded, not {url!r}")
+    algorithm, _, expected = digest.lower().partition(":")
+    if not re.fullmatch(r"[0-9a-f]+", expected) or DIGITS.get(algorithm) != len(expected):
+        raise InputError(f"a digest reads 'md5:<32 digits>' or 'sha256:<64 digits>', not {digest!r}")
+    part = target.with_name(f"{target.name}.part")
+    try:
+        if _digest(target, algorithm) == expected:
+            return target
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _alone(target), _reporter(target.name, progress) as report:
+            if _digest(target, algorithm) == expected:  # another process was faster
+                return target
+            if _digest(part, algorithm) != expected:
+                _download(url, part, report)
+            got = _digest(part, algorithm)
+            part.replace(target) if got == expected else part.unlink(missing_ok=True)
+    except _LostError as error:
+        where = f"download it by hand and put it at {str(target)!r}"
+        raise InputError(f"cannot download {url}: {error}; {where}") from error
+    except OSError as error:
+        raise UnwritableError(f"cannot write {str(target)!r}: {error.strerror or error}") from error
+    if got != expected:
+        raise InputError(f"{url} has the wrong {algorithm}: expected {expected}, got {got}; nothing was kept")
+    return target
+
+
+def safe_members(tar: tarfile.TarFile, *, limit: int = 2**32) -> Iterator[tarfile.TarInfo]:
+    """Regular files of an archive, in its order; an archive that means harm or is broken raises InputError.
+
+    Refused are paths that leave the folder, links, devices, and more than `limit` bytes in all.
+    """
+    archive, total = str(tar.name), 0
+    with reading(archive):
+        for member in tar:
+            path = PurePosixPath(member.name)
+            if path.is_absolute() or ".." in path.parts or re.search(r"[\\:\0]", member.name):
+                raise InputError(f"{archive!r} is not safe: it holds the path {member.name!r}, outside its own folder")
+            if member.isdir():
+                continue
+            if not member.isreg():
+                raise InputError(f"{archive!r} is not safe: {member.name!r} is a link or a device, not a file")
+            total += max(member.size, 0)
+            if member.size < 0 or total > limit:
+                size = f"{member.name!r} claims {member.size:,} bytes; all files together may have {limit:,}"
+                raise InputError(f"{archive!r} is not safe: {size}")
+            yield member
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn what the system or an unpacker says against the file at `path` into an InputError."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else f"damaged or cut short ({error})"
+        where = error.filename if isinstance(error, OSError) and error.filename else path
+        raise InputError(f"cannot read {os.fspath(where)!r}: {reason}") from error
+
+
+def data_root(explicit: str | os.PathLike[str] | None = None) -> Path:
+    """Return the folder for data sets: `explicit`, else $JNPL_DATA, else `jnpl` in the user's cache folder."""
+    chosen = explicit or os.environ.get("JNPL_DATA")
+    try:
+        return Path(chosen).expanduser() if chosen else _cache() / "jnpl"
+    except RuntimeError as error:  # a user without a home
+        raise InputError("there is no home folder to keep data in: name a folder, or set JNPL_DATA") from error
+
+
+def _cache() -> Path:
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    asked = os.environ.get("XDG_CACHE_HOME", "")
+    return Path(asked) if asked.startswith("/") else Path.home() / ".cache"  # the standard ignores relative paths
+
+
+def _download(url: str, part: Path, report: Progress) -> None:
+    """Fill `part` with all that `url` holds, in as many goes as `TRIES` allows."""
+    for attempt in range(TRIES):
+        time.sleep(PAUSE * 2 ** (attempt - 1) if attempt else 0)
+        try:
+            return _receive(url, part, report)
+        except URLError as error:  # no connection: worth another try only if there was one before
+            if attempt in (0, TRIES - 1):
+                raise _LostError(error.reason) from error
+        except _LostError as error:
+            if error.final or attempt == TRIES - 1:
+                raise
+    return None
+
+
+def _receive(url: str, part: Path, report: Progress) -> None:
+    """One request: append to `part` what it lacks, or all from the start if the server knows no ranges."""
+    start = part.stat().st_size if part.exists() else 0
+    headers = {"User-Agent": f"jnpl/{__version__}"} | ({"Range": f"bytes={start}-"} if start else {})
+    with _response(url, headers, part) as response:
+        resumed = response.status == http.HTTPStatus.PARTIAL_CONTENT
+        if resumed and not str(response.headers.get("Content-Range")).startswith(f"bytes {start}-"):
+            part.unlink(missing_ok=True)
+            raise _LostError(f"the server answered with {response.headers.get('Content-Range')!r}")
+        done, length = (start if resumed else 0), str(response.headers.get("Content-Length"))
+        total = done + int(length) if length.isdecimal() else None
+        with part.open("ab" if resumed else "wb") as file:
+            report(done, total)
+            while block := _block(response):
+                file.write(block)
+                done += len(block)
+                report(done, total)
+            file.flush()
+            os.fsync(file.fileno())
+    if total is not None and done < total:  # http.client tells nothing of an early end when it reads in blocks
+        raise _LostError(f"the connection broke after {done:,} of {total:,} bytes")
+
+
+def _response(url: str, headers: dict[str, str], part: Path) -> http.client.HTTPResponse:
+    opener = request.OpenerDirector()  # not build_opener, which would follow a redirection to ftp
+    for handler in (
+        request.ProxyHandler,
+        request.HTTPHandler,
+        request.HTTPSHandler,
+        request.HTTPRedirectHandler,
+        request.HTTPDefaultErrorHandler,
+        request.HTTPErrorProcessor,
+        request.UnknownHandler,
+    ):
+        opener.add_handler(handler())
+    try:
+        response: http.client.HTTPResponse = opener.open(request.Request(url, headers=headers), timeout=TIMEOUT)  # noqa: S310 - `fetch` checks
+    except HTTPError as error:
+        error.close()
+        if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            part.unlink(missing_ok=True)  # longer than the file: it belongs to something else
+            raise _LostError("the server has no such range") from error
+        passing = error.code >= 500 or error.code in (408, 429)
+        raise _LostError(f"{error.code} {error.reason}", final=not passing) from error
+    except URLError:
+        raise
+    except (OSError, http.client.HTTPException) as error:  # broken while the headers came
+        raise _LostError(str(error) or type(error).__name__) from error
+    return response
+
+
+def _block(response: http.client.HTTPResponse) -> bytes:
+    try:
+        return response.read(BLOCK)
+    except (OSError, http.client.HTTPException) as error:
+        raise _LostError(str(error) or type(error).__name__) from error
+
+
+def _digest(path: Path, algorithm: str) -> str | None:
+    if not path.is_file():
+        return None
+    digest = hashlib.new(algorithm, usedforsecurity=False)
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+@contextmanager
+def _alone(target: Path) -> Iterator[None]:
+    """Let one process at a time write beside `target`: the workers of one machine all want the data at once."""
+    if sys.platform == "win32":  # no flock: two at once find a wrong digest and start again
+        yield
+        return
+    import fcntl  # noqa: PLC0415 - not on Windows
+
+    lock = target.with_name(f".{target.name}.lock")
+    with lock.open("w") as file:
+        with suppress(OSError):  # some network file systems know no locks
+            fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
+
+
+@contextmanager
+def _reporter(name: str, progress: Progress | None) -> Iterator[Progress]:
+    if progress is not None:
+        yield progress
+    elif not sys.stderr.isatty():
+        yield lambda _done, _total: None
+    else:
+        from rich import progress as bars  # noqa: PLC0415 - only people need it
+        from rich.console import Console  # noqa: PLC0415
+
+        columns = (bars.TextColumn(name), bars.BarColumn(), bars.DownloadColumn(), bars.TimeRemainingColumn())
+        with bars.Progress(*columns, console=Console(stderr=True)) as bar:
+            task = bar.add_task(name, total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,0 +1,267 @@
+"""Columns of a table as features: gaps are filled, categories become columns of 0 and 1, dates become days."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from dataclasses import asdict, dataclass, fields
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from jnpl.data.sources.cells import KINDS, Kind, distinct, kind_of, levels, values
+from jnpl.data.sources.images import extensions
+from jnpl.internal.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jnpl.data.source import Array, Labels
+
+ROW_NAMES = ("id", "index", "uuid", "guid", "unnamed: 0")  # columns called so, if they tell every row apart
+MOST_LEVELS = 50  # of a category; what is beyond shares a column
+RARE = 10  # samples that a level needs to have a column (in tables of fewer than 500 rows: 2 % of them)
+GAPS = 0.01  # from this share on, a column of its own says which values were missing
+_ROW_NAME = re.compile(r"(?i:.*[ _.-]id)|.*[a-z]I[dD]")  # customer_id, customerId
+_WAYS = {
+    "text": "embed a text with --text-column and --embed",
+    "image": "take images with --image-column",
+    "list": "take lists of numbers with --embedding-column",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """What becomes of one column of a table: one feature, or several beside each other."""
+
+    name: str
+    kind: Kind
+    fill: float = 0.0  # in place of a missing number, boolean or day
+    origin: float = 0.0  # the day that dates are counted from: float32 tells minutes apart in years, not in decades
+    levels: tuple[str, ...] = ()  # of a category, sorted
+    other: bool = False  # whether rare and unseen levels have a feature together
+    gaps: bool = False  # whether missing values have a feature
+
+    @property
+    def names(self) -> list[str]:
+        """Of the features, in order."""
+        own = [f"{self.name}={level}" for level in self.levels] if self.kind == "category" else [self.name]
+        return [*own, *([f"{self.name} other"] * self.other), *([f"{self.name} missing"] * self.gaps)]
+
+    def write(self, cells: pd.Series[Any], out: Array, where: str) -> None:
+        """Cells (N,) -> features, into zeros (N, as many as there are names)."""
+        if self.kind == "category":
+            given, found = levels(cells)
+            missing = given < 0
+            own = {level: at for at, level in enumerate(self.levels)}
+            codes = np.array([*(own.get(level, -1) for level in found), -1], np.int64)[given]
+            known = np.flatnonzero(codes >= 0)
+            out[known, codes[known]] = 1
+            if self.other:
+                out[(codes < 0) & ~missing, len(self.levels)] = 1
+        else:
+            numbers = values(cells, self.kind, self.name, where)
+            missing = np.isnan(numbers)
+            out[:, 0] = np.where(missing, self.fill, numbers) - self.origin
+        if self.gaps:
+            out[missing, -1] = 1
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """From a table to float32 (N, F), learnt on one table and the same for every other.
+
+    Numbers stay as they are, booleans are 0 and 1, dates days since the first. A gap in these becomes the median. A
+    category has a column of 0 and 1 per level, in sorted order; rare levels, those beyond the `MOST_LEVELS` commonest
+    and levels never seen before share one where there were any in the first table, else they are 0 everywhere, as a
+    gap is. Where more than `GAPS` of a column were missing, one more column says which. `notes` tell all this.
+
+    >>> table = pd.DataFrame({"size": [3, None, 5], "town": ["Ulm", "Ulm", "Bonn"]})
+    >>> encoding = Encoding.fit(table, None, "the table")
+    >>> encoding.names
+    ['size', 'size missing', 'town=Bonn', 'town=Ulm']
+    >>> encoding.apply(pd.DataFrame({"size": [7], "town": ["Rome"]}), "the new table")
+    array([[7., 0., 0., 0.]], dtype=float32)
+    """
+
+    columns: tuple[Column, ...]
+    notes: list[str]
+
+    @classmethod
+    def fit(cls, frame: pd.DataFrame, columns: Sequence[str] | None, where: str) -> Encoding:
+        """Learn from the columns that are named, or from all but those that name the rows.
+
+        A column with one value in all rows is left out. Texts of which (nearly) each is different are refused.
+        """
+        frame = _named(frame)
+        found: list[Column] = []
+        naming, constant, refused = [], [], {}
+        for name in frame.columns if columns is None else columns:
+            cells = _cells(frame, name, where)
+            kind = kind_of(cells)
+            if columns is None and _names_rows(name, cells, kind):
+                naming.append(name)
+                continue
+            if why := _objection(cells, kind):
+                refused[name] = why
+                continue
+            column = _category(name, cells) if kind == "category" else _measure(name, kind, cells, where)
+            if column is None:
+                constant.append(name)
+            else:
+                found.append(column)
+        if refused:
+            listed = ", ".join(f"{name!r} ({what})" for name, (what, _) in refused.items())
+            ways = sorted({_WAYS[way] for _, way in refused.values() if way in _WAYS})
+            choose = "name the columns to learn from with --feature-column"
+            raise InputError(f"{where} has columns that are no features: {listed}; {', or '.join([choose, *ways])}")
+        notes = _notes(found, naming, constant, frame)
+        if not found:
+            raise InputError(f"{where} has no column to learn from" + (f": {'; '.join(notes)}" if notes else ""))
+        return cls(tuple(found), notes)
+
+    @property
+    def names(self) -> list[str]:
+        """Of the F features."""
+        return [name for column in self.columns for name in column.names]
+
+    def apply(self, frame: pd.DataFrame, where: str) -> Array:
+        """Rows of a table -> float32 (N, F). Other columns than those learnt from are passed over."""
+        frame = _named(frame)
+        out: Array = np.zeros((len(frame), len(self.names)), np.float32)
+        start = 0
+        for column in self.columns:
+            end = start + len(column.names)
+            column.write(_cells(frame, column.name, where), out[:, start:end], where)
+            start = end
+        return out
+
+    def facts(self) -> dict[str, Any]:
+        """All of it as JSON has it, for `from_facts`."""
+        columns = [{**asdict(column), "levels": list(column.levels)} for column in self.columns]
+        return {"columns": columns, "names": self.names, "notes": list(self.notes)}
+
+    @classmethod
+    def from_facts(cls, facts: dict[str, Any]) -> Encoding:
+        """Take it back from what `facts` gave."""
+        wanted = {field.name for field in fields(Column)}
+        try:
+            told = [{key: each[key] for key in wanted} for each in facts["columns"]]
+            columns = tuple(Column(**{**each, "levels": tuple(each["levels"])}) for each in told)
+            notes = [str(note) for note in facts["notes"]]
+        except (KeyError, TypeError) as error:
+            raise InputError(f"not the facts of an encoding: {error.__class__.__name__}: {error}") from error
+        if strange := [column.kind for column in columns if column.kind not in KINDS]:
+            raise InputError(f"not the facts of an encoding: a column is one of {', '.join(KINDS)}, not {strange[0]!r}")
+        return cls(columns, notes)
+
+
+def _measure(name: str, kind: Any, cells: pd.Series[Any], where: str) -> Column | None:
+    """A column of numbers, booleans or dates; None if it holds one value only."""
+    numbers = values(cells, kind, name, where)
+    missing = np.isnan(numbers)
+    present = numbers[~missing]
+    gaps = bool(missing.mean() > GAPS)
+    if not len(present) or (present.min() == present.max() and not gaps):
+        return None
+    origin = float(math.floor(present.min())) if kind == "date" else 0.0
+    return Column(name, kind, fill=float(np.median(present)), origin=origin, gaps=gaps)
+
+
+def _category(name: str, cells: pd.Series[Any]) -> Column | None:
+    """A column of categories; None if it holds one only."""
+    codes, found = levels(cells)
+    kept = _kept(codes, found)
+    column = Column(name, "category", levels=kept, other=len(kept) < len(found), gaps=bool((codes < 0).mean() > GAPS))
+    return column if len(column.names) > 1 else None
+
+
+def _kept(codes: Labels, found: list[str]) -> tuple[str, ...]:
+    """Levels that get a feature, sorted."""
+    counts = np.bincount(codes[codes >= 0], minlength=len(found))
+    enough = min(RARE, counts.sum() / 50)
+    common = np.argsort(-counts, kind="stable")[:MOST_LEVELS]
+    return tuple(found[at] for at in sorted(common.tolist()) if counts[at] >= enough)
+
+
+def _objection(cells: pd.Series[Any], kind: str) -> tuple[str, str] | None:
+    """Why a column cannot be a feature, and which way out there is; None if it can."""
+    if kind not in KINDS:
+        return kind, "list" if kind in ("list", "ndarray", "tuple") else ""
+    if kind != "category":
+        return None
+    codes, found = levels(cells)
+    if len(found) > 1 and all(map(_is_image, found)):
+        return "paths of images", "image"
+    kept = set(_kept(codes, found))
+    beyond = np.array([level not in kept for level in found], bool)[codes[codes >= 0]]
+    if (len(found) > MOST_LEVELS and beyond.mean() > 0.5) or 1 < len(found) == len(codes):
+        return f"text, {len(found):,} different in {len(codes):,} rows", "text"
+    return None
+
+
+def _names_rows(name: str, cells: pd.Series[Any], kind: str) -> bool:
+    """Whether a column only tells the rows apart: by its name, or as words without a space, each another."""
+    if kind not in KINDS or len(cells) < 2 or cells.isna().any() or not cells.is_unique:
+        return False
+    if name.casefold() in ROW_NAMES:
+        return True
+    if _ROW_NAME.fullmatch(name) and not pd.api.types.is_float_dtype(cells.dtype):
+        return True
+    return kind == "category" and not any(re.search(r"\s", level) or _is_image(level) for level in levels(cells)[1])
+
+
+def _is_image(text: str) -> bool:
+    return PurePath(text).suffix.lower() in extensions()
+
+
+def _notes(found: list[Column], naming: list[str], constant: list[str], frame: pd.DataFrame) -> list[str]:
+    """What was done, in lines for people."""
+    notes = []
+    for column in found:
+        count = int((distinct(frame[column.name])[0] < 0).sum())  # a text of spaces is missing too
+        if count == 0:
+            continue
+        fill = f"{column.fill:g}"
+        if column.kind == "date":
+            fill = str(dt.date(1970, 1, 1) + dt.timedelta(days=column.fill))
+        done = "are no category" if column.kind == "category" else f"filled with its median {fill}"
+        flag = f", and a column says which ({count / len(frame):.1%})" if column.gaps else ""
+        notes.append(f"{count:,} missing in column {column.name!r}, {done}{flag}")
+    dates = [column.name for column in found if column.kind == "date"]
+    categories = [column for column in found if column.kind == "category"]
+    if dates:
+        notes.append(f"dates as days: {_listed(dates)}")
+    if categories:
+        notes.append(f"categories as 0 and 1: {_listed([_told(column) for column in categories])}")
+    if naming:
+        notes.append(f"left out, for they name the rows: {_listed(naming)}")
+    if constant:
+        notes.append(f"left out, the same in every row or empty: {_listed(constant)}")
+    return notes
+
+
+def _told(column: Column) -> str:
+    rest = ", rare ones together" if column.other else ""
+    return f"{column.name} ({len(column.levels)}{rest})"
+
+
+def _listed(names: list[str], most: int = 20) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _named(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.set_axis([str(column) for column in frame.columns], axis=1)  # an array's columns are numbers
+
+
+def _cells(frame: pd.DataFrame, name: str, where: str) -> pd.Series[Any]:
+    if name not in frame.columns:
+        shown = _listed([str(column) for column in frame.columns]) or "none"
+        raise InputError(f"{where} has no column {name!r}; its columns are {shown}")
+    cells = frame[name]
+    if not isinstance(cells, pd.Series):
+        raise InputError(f"{where} has {cells.shape[1]} columns named {name!r}")
+    return cells

@@ -1,0 +1,205 @@
+"""A folder of images with one sub-folder per class."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jnpl.data.source import Source
+from jnpl.data.sources.images import ImageFiles, extensions
+from jnpl.internal.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from jnpl.data.source import Labels
+
+TRAIN = "train"
+TEST = ("test", "val", "valid", "validation")  # the first that is there serves as test data, the next as validation
+_NO_CLASSES = frozenset({"__MACOSX"})  # what unpacking a zip leaves behind
+_LOG = logging.getLogger("jnpl")
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Images of one folder: paths below the base, with forward slashes, and the class of each."""
+
+    paths: list[str]
+    labels: list[str]
+    classes: tuple[str, ...]
+
+
+def load(path: str | Path, *, true_labels: Mapping[str, str] | Sequence[str | int] | None = None) -> Source:
+    """Read a folder whose sub-folders are the classes; images may lie deeper inside them.
+
+    Every file with the extension of an image counts; hidden files and folders and all other files are passed over.
+    Classes are sorted by name, and files by path within their class, the same on every system. `ids` are the paths
+    below `path`, with forward slashes. Links to folders are followed, each folder once per class.
+
+    Where `train` and one or more of `test`, `val`, `valid` and `validation` are the only sub-folders, the classes
+    are looked for inside them: `train` is the data, the first of the others, in this order, is the test data, and the
+    next is the validation data.
+
+    `true_labels` are class names by id, or class names or numbers in the order of the ids.
+    """
+    root = Path(path)
+    if not root.is_dir():
+        raise InputError(f"{str(path)!r} is not a folder" if root.exists() else f"no such folder: {str(path)!r}")
+    name = root.resolve().name or str(root)
+    splits = {entry.name.casefold(): entry.name for entry in _folders(root)}
+    tests = [split for split in TEST if split in splits]
+    if TRAIN not in splits or not tests or len(splits) > 1 + len(tests):
+        return _source(name, root, _find(root, ""), true_labels=true_labels)
+    _refuse_loose_images(root)
+    if unused := [splits[split] for split in tests[2:]]:
+        used = f"{splits[tests[0]]} and {splits[tests[1]]} serve as test and validation data"
+        _LOG.warning("%s: %s, and %s is left out", path, used, ", ".join(unused))
+    train = _find(root, splits[TRAIN])
+    held_out = [
+        _source(f"{name}/{splits[split]}", root, _find(root, splits[split], known=train.classes)) for split in tests[:2]
+    ]
+    source = _source(name, root, train, test=held_out[0], true_labels=true_labels)
+    return replace(source, validation=held_out[1]) if len(held_out) > 1 else source
+
+
+def _source(
+    name: str,
+    root: Path,
+    found: _Found,
+    *,
+    test: Source | None = None,
+    true_labels: Mapping[str, str] | Sequence[str | int] | None = None,
+) -> Source:
+    numbers = {label: position for position, label in enumerate(found.classes)}
+    ids = np.array([_printable(path) for path in found.paths], object)
+    return Source(
+        name=name,
+        inputs=ImageFiles(found.paths, root),
+        labels=np.array([numbers[label] for label in found.labels], np.int64),
+        class_names=tuple(_printable(label) for label in found.classes),
+        ids=ids,
+        true_labels=None if true_labels is None else _true_numbers(true_labels, ids.tolist(), numbers),
+        test=test,
+        root=os.path.abspath(root),  # noqa: PTH100 - links stay as the user has them
+    )
+
+
+def _true_numbers(
+    true_labels: Mapping[str, str] | Sequence[str | int], ids: list[str], numbers: dict[str, int]
+) -> Labels:
+    """Class numbers (N,) of the true labels, in the order of the N ids."""
+    if isinstance(true_labels, Mapping):
+        missing = [name for name in ids if name not in true_labels]
+        if missing:
+            raise InputError(f"true_labels has no label for {missing[0]!r} ({len(missing)} of {len(ids)} are missing)")
+        given: list[str | int] = [true_labels[name] for name in ids]
+    else:
+        given = list(true_labels)
+    if len(given) != len(ids):
+        raise InputError(f"true_labels must be {len(ids)}, one per image, not {len(given)}")
+    found = [numbers.get(label, -1) if isinstance(label, str) else int(label) for label in given]
+    for label, number, name in zip(given, found, ids, strict=True):
+        if not 0 <= number < len(numbers):
+            raise InputError(f"true label {label!r} of {name!r} is not one of the classes {_listed(numbers)}")
+    return np.array(found, np.int64)
+
+
+def _find(root: Path, split: str, known: tuple[str, ...] | None = None) -> _Found:
+    """Images of every class folder in `root / split`; `known` are the classes that there may be."""
+    base = root / split
+    _refuse_loose_images(base)
+    classes = tuple(sorted(entry.name for entry in _folders(base)))
+    if not classes:
+        raise InputError(f"{str(base)!r} holds no folders; one sub-folder of images per class is needed")
+    strange = [name for name in classes if known is not None and name not in known]
+    if strange:
+        raise InputError(f"{str(base)!r} has the class {strange[0]!r}, which is not among {_listed(known or ())}")
+    paths: list[str] = []
+    labels: list[str] = []
+    for label in classes:
+        start = f"{split}/{label}" if split else label
+        inside = sorted(_walk(root, start, {_identity(root), _identity(base)}))
+        if not inside:
+            raise InputError(f"class folder {str(base / label)!r} holds no images; fill it or take it away")
+        paths += inside
+        labels += [label] * len(inside)
+    return _Found(paths, labels, known or classes)
+
+
+def _walk(root: Path, start: str, seen: set[tuple[int, int]]) -> Iterator[str]:
+    """Paths below `root` of the images in folder `start`; a folder met before is not entered again."""
+    endings = extensions()
+    waiting = [start]
+    while waiting:
+        folder = waiting.pop()
+        identity = _identity(root / folder)
+        if identity in seen:
+            continue
+        seen.add(identity)
+        for entry in _entries(root / folder):
+            if _is_folder(entry):
+                waiting.append(f"{folder}/{entry.name}")
+            elif _is_image(entry, endings):
+                yield f"{folder}/{entry.name}"
+
+
+def _folders(folder: Path) -> list[os.DirEntry[str]]:
+    return [entry for entry in _entries(folder) if _is_folder(entry)]
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    """What a folder holds, but for what is hidden, sorted by name."""
+    try:
+        with os.scandir(folder) as found:
+            kept = [entry for entry in found if not entry.name.startswith(".") and entry.name not in _NO_CLASSES]
+    except OSError as error:
+        raise InputError(f"cannot read the folder {str(folder)!r}: {error.strerror}") from error
+    return sorted(kept, key=lambda entry: entry.name)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
+
+
+def _is_image(entry: os.DirEntry[str], endings: frozenset[str]) -> bool:
+    """Whether a file has the extension of an image; a broken link counts, and is found unreadable later."""
+    if os.path.splitext(entry.name)[1].lower() not in endings:  # noqa: PTH122 - a million times
+        return False
+    return entry.is_symlink() or entry.is_file()
+
+
+def _identity(folder: Path) -> tuple[int, int]:
+    try:
+        found = folder.stat()
+    except OSError as error:
+        raise InputError(f"cannot read the folder {str(folder)!r}: {error.strerror}") from error
+    return found.st_dev, found.st_ino
+
+
+def _refuse_loose_images(folder: Path) -> None:
+    endings = extensions()
+    loose = next((entry for entry in _entries(folder) if not _is_folder(entry) and _is_image(entry, endings)), None)
+    if loose is not None:
+        raise InputError(
+            f"{str(folder)!r} holds images outside any class, such as {loose.name!r}; "
+            "one sub-folder per class is needed, with the images inside"
+        )
+
+
+def _printable(name: str) -> str:
+    """Return the name, with bytes that are not Unicode spelled out: reports and tables cannot hold them."""
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _listed(names: Sequence[str] | dict[str, int]) -> str:
+    shown = ", ".join(_printable(name) for name in list(names)[:20])
+    return shown if len(names) <= 20 else f"{shown}, ... ({len(names)} in all)"

@@ -1,0 +1,209 @@
+"""Data sets of the Hugging Face hub, and `datasets.Dataset` objects (extra `hf`)."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jnpl.data.source import InMemory, Source, UnreadableError
+from jnpl.data.sources.arrays import as_labels, number_together
+from jnpl.internal.errors import InputError, require
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jnpl.data.source import Array, Inputs, Kind, Labels
+    from jnpl.data.sources.features import Encoding
+
+TRAIN = ("train", "training")
+TEST = ("test", "testing", "validation", "valid", "val")  # the first that is there serves as test data
+LABEL_NAMES = ("label", "labels", "target")
+
+
+@dataclass(frozen=True)
+class HubImages:
+    """The images of a `datasets.Dataset` with one undecoded image column: uint8 RGB (H, W, 3)."""
+
+    dataset: Any
+    column: str
+
+    @property
+    def kind(self) -> Kind:
+        """Images."""
+        return "image"
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def read(self, position: int, size: int | None = None) -> Array:
+        """Image at `position`, resized to (size, size) if asked. Raises UnreadableError."""
+        from jnpl.data.sources.images import ImageFiles, decode  # noqa: PLC0415 - Pillow is slow to load
+
+        stored = self.dataset[position][self.column]
+        if stored is None:
+            raise UnreadableError("no image")
+        if stored["bytes"] is not None:
+            return decode(io.BytesIO(stored["bytes"]), size)
+        return ImageFiles([stored["path"]]).read(0, size)
+
+    def sizes(self) -> Labels:
+        """(N,) bytes of each image; 0 where the data set holds only its path."""
+        import pyarrow as pa  # noqa: PLC0415
+        import pyarrow.compute as pc  # noqa: PLC0415
+
+        lengths = [
+            pc.fill_null(pc.binary_length(pc.struct_field(chunk, "bytes")), 0).to_numpy(zero_copy_only=False)
+            for chunk in self.dataset.data.column(self.column).chunks
+            if pa.types.is_struct(chunk.type)
+        ]
+        found = np.concatenate([np.zeros(0, np.int64), *lengths]).astype(np.int64)
+        chosen = getattr(self.dataset, "_indices", None)  # rows that were selected or shuffled
+        return found if chosen is None else found[chosen.column(0).to_numpy()]
+
+
+def load(
+    name_or_dataset: Any,
+    *,
+    config: str | None = None,
+    image_column: str | None = None,
+    label_column: str | None = None,
+    true_label_column: str | None = None,
+    feature_columns: Sequence[str] | None = None,
+    embedding_column: str | None = None,
+) -> Source:
+    """Load a data set of the hub by name (`config`: its configuration), or take a Dataset or DatasetDict as it is.
+
+    The split `train`, or the only one, is the data; `test`, else `validation`, is the test data. The image column is
+    `image_column`, else the one column of images; without any, the features are those of `table.load`. The
+    label column is `label_column`, else `label`, `labels` or `target`, else the one column of classes. Images are
+    decoded when they are read. The code of a data set is never run.
+    """
+    datasets = require("datasets", "hf")
+    name = name_or_dataset if isinstance(name_or_dataset, str) else "dataset"
+    train, test = _splits(_fetch(datasets, name, config) if isinstance(name_or_dataset, str) else name_or_dataset, name)
+    label = label_column or _label_column(train, datasets, name)
+    wanted = [label, image_column, true_label_column, embedding_column, *(feature_columns or ())]
+    for column in (column for column in wanted if column is not None):
+        if column not in train.features:
+            raise InputError(f"{name} has no column {column!r}; its columns are {', '.join(train.features)}")
+    if image_column is None and feature_columns is None and embedding_column is None:
+        image_column = _image_column(train, datasets, name)
+    names = getattr(train.features[label], "names", None)
+    given = {"labels": _labels(train, label, name)}
+    if true_label_column is not None:
+        given["true_labels"] = _labels(train, true_label_column, name, names)
+    if test is not None and _is_labelled(test, label):
+        given["test"] = _labels(test, label, name)
+    numbered, classes = number_together(given, names)
+
+    encoding = None
+    if image_column is None and embedding_column is None:
+        from jnpl.data.sources.table import learn  # noqa: PLC0415 - needs pandas, which images do without
+
+        own = {column for column in (label, true_label_column) if column is not None}
+        encoding = learn(_frame(train), own, classes, name, feature_columns)
+
+    inputs = partial(_inputs, datasets, name, image_column, embedding_column, encoding)
+    held_out = None
+    if test is not None and "test" in numbered:
+        held_out = Source(f"{name}/test", inputs(test), numbered["test"], classes, np.arange(len(test)))
+    ids = np.arange(len(train))
+    facts = None if encoding is None else encoding.facts()
+    return Source(
+        name, inputs(train), numbered["labels"], classes, ids, numbered.get("true_labels"), held_out, encoding=facts
+    )
+
+
+def _inputs(
+    datasets: Any,
+    name: str,
+    image_column: str | None,
+    embedding_column: str | None,
+    encoding: Encoding | None,
+    split: Any,
+) -> Inputs:
+    if image_column is not None:
+        return _images(split, image_column, datasets, name)
+    if encoding is not None:  # learnt on the training split, and the same for the other
+        return InMemory(encoding.apply(_frame(split), name))
+    from jnpl.data.sources.table import vectors  # noqa: PLC0415 - needs pandas, which images do without
+
+    return InMemory(vectors(_frame(split), set(), name, embedding_column=embedding_column))
+
+
+def _frame(split: Any) -> Any:
+    return split.with_format(None).to_pandas()
+
+
+def _fetch(datasets: Any, name: str, config: str | None) -> Any:
+    try:
+        return datasets.load_dataset(name, config)
+    except Exception as error:  # the hub, the net, the disk and the data each have errors of their own
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise InputError(f"cannot load {name!r} from the Hugging Face hub: {lines[0][:300]}") from error
+
+
+def _splits(found: Any, name: str) -> tuple[Any, Any]:
+    """Training and test split; the latter may be None."""
+    if hasattr(found, "features") and hasattr(found, "__len__"):
+        return found, None
+    if not hasattr(found, "keys"):
+        raise InputError(f"a datasets.Dataset or DatasetDict is needed, not {type(found).__name__} (no streaming)")
+    splits = list(found.keys())
+    train = next((split for split in TRAIN if split in splits), splits[0] if len(splits) == 1 else None)
+    if train is None:
+        raise InputError(f"{name} has the splits {', '.join(splits)} and none of them is train; pass one of them")
+    if not hasattr(found[train], "__len__"):
+        raise InputError(f"{name} is streamed; load it whole")
+    test = next((split for split in TEST if split in splits and split != train), None)
+    return found[train], None if test is None else found[test]
+
+
+def _label_column(dataset: Any, datasets: Any, name: str) -> str:
+    named = next((column for column in LABEL_NAMES if column in dataset.features), None)
+    classes = [column for column, kind in dataset.features.items() if isinstance(kind, datasets.ClassLabel)]
+    if named is None and len(classes) != 1:
+        raise InputError(f"name the label column of {name} with label_column: {', '.join(dataset.features)}")
+    return named or str(classes[0])
+
+
+def _image_column(dataset: Any, datasets: Any, name: str) -> str | None:
+    found = [column for column, kind in dataset.features.items() if isinstance(kind, datasets.Image)]
+    if len(found) > 1:
+        raise InputError(f"{name} has several columns of images; choose one with image_column: {', '.join(found)}")
+    return found[0] if found else None
+
+
+def _images(dataset: Any, column: str, datasets: Any, name: str) -> HubImages:
+    kind = dataset.features.get(column)
+    if not isinstance(kind, datasets.Image) and getattr(kind, "dtype", None) not in ("string", "binary"):
+        raise InputError(f"column {column!r} of {name} must hold images, not {kind}")
+    undecoded = dataset.with_format(None).select_columns([column]).cast_column(column, datasets.Image(decode=False))
+    return HubImages(undecoded, column)
+
+
+def _labels(dataset: Any, column: str, name: str, names: list[str] | None = None) -> list[str] | list[int]:
+    """Take N labels from a column: its own names where it has any, else numbers into `names`."""
+    kind = dataset.features.get(column)
+    if kind is None:
+        raise InputError(f"the test data of {name} have no column {column!r}")
+    values = list(dataset.with_format(None)[column])
+    own = getattr(kind, "names", None)
+    if own is None and names is not None and all(isinstance(value, int) and value < len(names) for value in values):
+        own = names
+    if own is not None:
+        if hidden := [row for row, value in enumerate(values) if value is None or value < 0]:
+            raise InputError(f"{name} has no label in column {column!r} of row {hidden[0]} (counted from 0)")
+        return [str(own[value]) for value in values]
+    return as_labels(values, f"column {column!r} of {name}")
+
+
+def _is_labelled(test: Any, column: str) -> bool:
+    """Whether the labels of the test data are there; those of a contest are hidden as -1."""
+    if column not in test.features:
+        return False
+    return not any(value is None or value == -1 for value in test.with_format(None)[column])

@@ -1,0 +1,175 @@
+"""Any torch-style data set: something with a length whose items are (input, label) pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from jnpl.data.source import InMemory, Source, UnreadableError
+from jnpl.data.sources.arrays import as_inputs, as_labels, number_together
+from jnpl.internal.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jnpl.data.source import Array, Kind, Labels
+
+_LOOKED_AT = 20  # items tried until one can be read
+
+
+class Indexable(Protocol):
+    """What is asked of a data set; torchvision's and most of PyTorch's have it."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, position: int, /) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Items:
+    """The inputs of a data set's items, read when they are asked for.
+
+    A picture (PIL) becomes uint8 RGB (H, W, 3). Of arrays and tensors, one axis is a vector, float32 (F,); two or
+    three are an image, (H, W), (H, W, C) or (C, H, W), of uint8 or of floats in 0..1. A random transformation inside
+    the data set makes every reading differ: leave augmentation to the run.
+    """
+
+    dataset: Indexable
+    kind: Kind
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def read(self, position: int, size: int | None = None) -> Array:
+        """Input at `position`; an image resized to (size, size) if asked. Raises UnreadableError."""
+        found = _input(self.dataset, position, size)
+        if (found.ndim == 1) != (self.kind == "vector"):
+            raise UnreadableError(f"has shape {found.shape}, where the others are {self.kind}s")
+        return found
+
+    def sizes(self) -> Labels:
+        """(N,) zeros: nobody knows without reading everything."""
+        return np.zeros(len(self), np.int64)
+
+
+def from_dataset(
+    dataset: Indexable,
+    *,
+    labels: Any = None,
+    class_names: Sequence[str] | Sequence[int] | None = None,
+    name: str = "dataset",
+) -> Source:
+    """Take N (input, label) items as data.
+
+    Labels are `labels` (N,), else the data set's `targets` or `labels`, else the second of every item, for which
+    every item is read once. Class names are `class_names`, else the data set's `classes`.
+
+    >>> source = from_dataset([([0.0, 1.0], "cat"), ([2.0, 3.0], "dog")])
+    >>> source.inputs.read(1), source.labels
+    (array([2., 3.], dtype=float32), array([0, 1]))
+    """
+    if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
+        raise InputError(f"a data set needs a length and items by position, which {type(dataset).__name__} has not")
+    if len(dataset) == 0:
+        raise InputError(f"{name} holds no samples")
+    found = labels if labels is not None else _stored_labels(dataset)
+    given = as_labels(_read_labels(dataset) if found is None else found, "labels")
+    if len(given) != len(dataset):
+        raise InputError(f"{name} holds {len(dataset)} samples, but there are {len(given)} labels")
+    if class_names is None:
+        class_names = _stored_classes(dataset, given)
+    numbered, classes = number_together({"labels": given}, class_names)
+    return Source(name, Items(dataset, _kind(dataset)), numbered["labels"], classes, np.arange(len(dataset)))
+
+
+def convert(value: Any, position: int, size: int | None = None) -> Array:
+    """One input of any kind -> uint8 image (H, W, 1 or 3) or float32 vector (F,). Raises UnreadableError."""
+    from PIL import Image  # noqa: PLC0415 - vectors do without
+
+    if isinstance(value, Image.Image):
+        from jnpl.data.sources.images import pixels  # noqa: PLC0415
+
+        try:
+            return pixels(value, size)
+        except (OSError, ValueError) as error:  # a lazy picture is decoded only here
+            raise UnreadableError(" ".join(str(error).split())[:160]) from error
+    try:
+        values = as_inputs([value] if isinstance(value, list | tuple) else value[None], f"item {position}")
+    except InputError as error:
+        raise UnreadableError(str(error)) from error
+    except (TypeError, IndexError, KeyError) as error:
+        kinds = "a picture, an array or a tensor"
+        raise UnreadableError(f"item {position} holds {type(value).__name__}, not {kinds}") from error
+    return InMemory(values).read(0, size)
+
+
+def _input(dataset: Indexable, position: int, size: int | None = None) -> Array:
+    try:
+        item = dataset[position]
+    except Exception as error:  # what other people's code raises for a bad file
+        raise UnreadableError(" ".join(f"{type(error).__name__}: {error}".split())[:160]) from error
+    return convert(_pair(item, position)[0], position, size)
+
+
+def _kind(dataset: Indexable) -> Kind:
+    """What the first item that can be read holds; the reason why the first cannot, if none can."""
+    first: UnreadableError | None = None
+    for position in range(min(len(dataset), _LOOKED_AT)):
+        try:
+            return "vector" if _input(dataset, position).ndim == 1 else "image"
+        except UnreadableError as error:  # noqa: PERF203 - twenty times at most
+            first = first or error
+    raise InputError(f"none of the first {min(len(dataset), _LOOKED_AT)} items can be read: {first}") from first
+
+
+def _pair(item: Any, position: int) -> tuple[Any, Any]:
+    if not isinstance(item, tuple | list) or len(item) < 2:
+        raise InputError(f"items must be (input, label) pairs, but item {position} is {type(item).__name__}")
+    return item[0], item[1]
+
+
+def _read_labels(dataset: Indexable) -> list[Any]:
+    found = []
+    for position in range(len(dataset)):
+        try:
+            item = dataset[position]
+        except Exception as error:
+            message = f"item {position} cannot be read for its label ({type(error).__name__}); give the labels"
+            raise InputError(message) from error
+        found.append(_pair(item, position)[1])
+    return found
+
+
+def _stored_labels(dataset: Any) -> Any:
+    """Labels that the data set keeps beside its items, or None; those of a torch Subset are its parent's."""
+    if getattr(dataset, "target_transform", None) is not None:
+        return None  # what is kept is not what the items say
+    parent = _parent(dataset)
+    if parent is not None:
+        labels = _stored_labels(parent)
+        if labels is None:
+            return None
+        of_parent = as_labels(labels, "labels")
+        return [of_parent[position] for position in dataset.indices]
+    for name in ("targets", "labels"):
+        found = getattr(dataset, name, None)
+        if found is not None and hasattr(found, "__len__") and len(found) == len(dataset):
+            return found
+    return None
+
+
+def _stored_classes(dataset: Any, labels: list[str] | list[int]) -> list[str] | None:
+    parent = _parent(dataset)
+    if parent is not None:
+        return _stored_classes(parent, labels)
+    found = getattr(dataset, "classes", None)
+    if not isinstance(found, list | tuple) or not all(isinstance(name, str) for name in found):
+        return None
+    known = set(found) | set(range(len(found)))
+    return list(found) if all(label in known for label in labels) else None
+
+
+def _parent(dataset: Any) -> Any:
+    return dataset.dataset if hasattr(dataset, "dataset") and hasattr(dataset, "indices") else None

@@ -1,0 +1,309 @@
+"""Tables: a label column beside image paths, features, embeddings or texts."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from jnpl.data.source import InMemory, Source
+from jnpl.data.sources.arrays import as_labels, number_together
+from jnpl.data.sources.cells import is_measured, kind_of, levels
+from jnpl.data.sources.cells import values as values_of
+from jnpl.data.sources.features import ROW_NAMES, Encoding
+from jnpl.data.sources.images import ImageFiles
+from jnpl.data.sources.text import embedded, texts_of
+from jnpl.internal.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from jnpl.data.source import Array
+    from jnpl.data.sources.text import Embed
+
+SUFFIXES = (".csv", ".tsv", ".parquet")
+IMAGE_NAMES = ("image", "image_path", "path", "file", "filename", "file_name")
+_LABEL_NAME = re.compile(r"(?i)(.*[ _.-])?(labels?|target|class|truth|y)")
+_MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
+_LOG = logging.getLogger("jnpl")
+
+
+def load(
+    path_or_frame: str | Path | pd.DataFrame,
+    *,
+    image_column: str | None = None,
+    label_column: str = "label",
+    true_label_column: str | None = None,
+    feature_columns: Sequence[str] | None = None,
+    embedding_column: str | None = None,
+    text_column: str | None = None,
+    embed: str | Embed | None = None,
+    encoding: dict[str, Any] | None = None,
+    image_root: str | Path | None = None,
+) -> Source:
+    """Read a .csv, .tsv or .parquet table, or a data frame, of N rows.
+
+    The inputs are one of: images, by path in `image_column`, counted from `image_root`, else from the table's folder
+    (a data frame's: the working directory); embeddings, lists of equal length in `embedding_column`; texts in
+    `text_column`, made into vectors by `embed`, a function or the place of one as "module:function"; or features, in
+    `feature_columns`, by default all columns but the labels. How columns become features is told in
+    `features.Encoding`, and what was done to these in the log; `encoding`, of another source, does the same
+    to this table. Where no column holds numbers, a column named as in `IMAGE_NAMES` is the image column. `ids` are the
+    image paths, else the row positions.
+
+    >>> frame = pd.DataFrame({"length": [1.0, 2.0], "width": [3, 4], "label": ["cat", "dog"]})
+    >>> source = load(frame)
+    >>> source.inputs.read(1), source.class_names
+    (array([2., 4.], dtype=float32), ('cat', 'dog'))
+    """
+    chosen = {
+        "image_column": image_column,
+        "feature_columns": feature_columns,
+        "embedding_column": embedding_column,
+        "text_column": text_column,
+        "encoding": encoding,
+    }
+    asked = _asked(chosen, embed)
+    if isinstance(path_or_frame, pd.DataFrame):
+        frame, name, where, folder = path_or_frame, "table", "the data frame", Path()
+    else:
+        path = Path(path_or_frame)
+        as_text = {image_column, label_column, true_label_column, text_column} - {None}
+        frame, name, where, folder = read(path, as_text), path.stem, repr(str(path_or_frame)), path.parent
+    frame = frame.set_axis([str(column) for column in frame.columns], axis=1)  # an array's columns are numbers
+    wanted = [*(feature_columns or ()), image_column, embedding_column, text_column, label_column, true_label_column]
+    _require_columns(frame, [column for column in wanted if column is not None], where)
+    if len(frame) == 0:
+        raise InputError(f"{where} has no rows")
+    given = {label_column: _labels(frame[label_column], label_column, where)}
+    if true_label_column is not None:
+        given[true_label_column] = _labels(frame[true_label_column], true_label_column, where)
+    numbered, classes = number_together(given)
+    true_labels = None if true_label_column is None else numbered[true_label_column]
+
+    def source(inputs: ImageFiles | InMemory, ids: Array | None = None, **more: Any) -> Source:
+        ids = np.arange(len(frame)) if ids is None else ids
+        return Source(name, inputs, numbered[label_column], classes, ids, true_labels, **more)
+
+    if not asked:
+        image_column = _guess_image_column(frame, set(given))
+    if image_column is not None:
+        root = Path(image_root or folder)
+        files, paths, unreadable = _images(frame[image_column], image_column, root, where)
+        return source(files, paths, unreadable=unreadable, root=os.path.abspath(root))  # noqa: PTH100 - keeps links
+    if text_column is not None and embed is not None:
+        texts, unreadable = texts_of(frame[text_column], text_column, where)
+        return source(InMemory(embedded(texts, embed, unreadable)), texts=texts, unreadable=unreadable)
+    cells = _cells(frame, {*given, embedding_column}, feature_columns or ())
+    if embedding_column is not None:
+        return source(InMemory(_embeddings(frame[embedding_column], embedding_column, where)), cells=cells)
+    if encoding is None:
+        learnt = learn(frame, set(given), classes, where, feature_columns)
+    else:
+        learnt = Encoding.from_facts(encoding)
+    return source(InMemory(learnt.apply(frame, where)), encoding=learnt.facts(), cells=cells)
+
+
+def _cells(frame: pd.DataFrame, hidden: Collection[str | None], first: Sequence[str]) -> pd.DataFrame | None:
+    """The table for people: without some columns, those to learn from first; None if nothing is left."""
+    kept = [column for column in dict.fromkeys([*first, *frame.columns]) if column not in hidden]
+    return frame[kept] if kept else None
+
+
+def _asked(chosen: dict[str, Any], embed: str | Embed | None) -> list[str]:
+    """Which kind of inputs is asked for: one at most, and texts with a function to embed them."""
+    asked = [name for name, value in chosen.items() if value is not None]
+    if len(asked) > 1:
+        kinds = "images, features, embeddings or texts"
+        raise InputError(f"the inputs are one of {kinds}, but {' and '.join(asked)} are given")
+    if (asked == ["text_column"]) != (embed is not None):
+        raise InputError(
+            "text_column and embed (--text-column, --embed) come together: texts, and what makes vectors of them"
+        )
+    return asked
+
+
+def learn(
+    frame: pd.DataFrame,
+    labels: set[str],
+    classes: Sequence[str] | Sequence[int],
+    where: str,
+    feature_columns: Sequence[str] | None = None,
+) -> Encoding:
+    """Learn how the columns of a table but for the labels become features; the log tells what was done.
+
+    Without `feature_columns`, other columns that hold labels are left out: learnt from, they would give them away.
+    """
+    features, names = _but(frame, labels, where, feature_columns), set(map(str, classes))
+    twins = [column for column in features.columns.tolist() if _holds_labels(features[column], column, names)]
+    if twins and feature_columns is None:
+        told = f"left out, for they hold labels too: {', '.join(twins)} (--true-label-column names the true ones)"
+        if len(twins) == features.shape[1]:
+            raise InputError(f"{where} has no column to learn from: {told}")
+        encoding = Encoding.fit(features.drop(columns=twins), None, where)
+        encoding = replace(encoding, notes=[*encoding.notes, told])
+    else:
+        encoding = Encoding.fit(features, feature_columns, where)
+    for note in encoding.notes:
+        _LOG.warning("%s: %s", where, note)
+    return encoding
+
+
+def _holds_labels(cells: pd.Series[Any], name: str, classes: set[str]) -> bool:
+    """Whether a column is called one of labels and holds nothing but classes."""
+    if not _LABEL_NAME.fullmatch(name) or kind_of(cells) not in ("number", "category", "boolean"):
+        return False
+    return set(levels(cells)[1]) <= classes
+
+
+def _but(frame: pd.DataFrame, labels: set[str], where: str, feature_columns: Sequence[str] | None) -> pd.DataFrame:
+    """The table without its labels, from which no feature may come."""
+    if leaked := [column for column in feature_columns or () if column in labels]:
+        raise InputError(f"feature_columns of {where} holds the label column {leaked[0]!r}")
+    features = frame.drop(columns=list(labels))
+    if features.shape[1] == 0:
+        raise InputError(f"{where} has no columns beside the labels; name image_column, feature_columns or embeddings")
+    return features
+
+
+def vectors(
+    frame: pd.DataFrame,
+    labels: set[str],
+    where: str,
+    feature_columns: Sequence[str] | None = None,
+    embedding_column: str | None = None,
+) -> Array:
+    """Take float32 (N, F) from one of several tables that must become the same F without knowing of each other.
+
+    These are embeddings, or columns of numbers alone: what else a column becomes depends on what the table holds.
+    """
+    if embedding_column is not None:
+        return _embeddings(frame[embedding_column], embedding_column, where)
+    features = _but(frame, labels, where, feature_columns)
+    columns: list[str] = features.columns.tolist() if feature_columns is None else list(feature_columns)
+    if feature_columns is None:
+        columns = [name for name in columns if name.casefold() not in ROW_NAMES or not features[name].is_unique]
+    if not columns:
+        raise InputError(f"{where} has no columns but the labels and those that name the rows; use feature_columns")
+    if refused := [repr(column) for column in columns if not is_measured(features[column])]:
+        raise InputError(f"features must be numbers, but {where} has {', '.join(refused)}; use feature_columns")
+    numbers = np.stack([values_of(features[column], "number", column, where) for column in columns], axis=1)
+    if (empty := np.isnan(numbers).all(axis=0)).any():
+        raise InputError(f"column {columns[int(empty.argmax())]!r} of {where} holds no numbers at all")
+    return np.where(np.isnan(numbers), np.nanmedian(numbers, axis=0), numbers).astype(np.float32)
+
+
+def read(path: Path, as_text: Collection[str | None] = ()) -> pd.DataFrame:
+    """Read a .csv, .tsv or .parquet file. Of a text file, `as_text` columns stay text: a class may be called 007."""
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise InputError(f"a table is one of {', '.join(SUFFIXES)}, not {str(path)!r}")
+    separator = "\t" if suffix == ".tsv" else ","
+    try:
+        if suffix == ".parquet":
+            return pd.read_parquet(path)
+        with path.open(encoding="utf-8-sig", newline="") as file, warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # a row with cells beyond the last column
+            columns = list(pd.read_csv(file, sep=separator, nrows=0).columns)
+            file.seek(0)
+            return pd.read_csv(
+                file,
+                sep=separator,
+                index_col=False,
+                keep_default_na=False,
+                na_values={column: list(_MISSING) for column in columns if column not in as_text},
+                dtype={column: str for column in columns if column in as_text},
+                low_memory=False,
+            )
+    except FileNotFoundError as error:
+        raise InputError(f"no such file: {str(path)!r}") from error
+    except (OSError, ValueError, pd.errors.ParserWarning) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else f"not a valid {suffix} table"
+        raise InputError(f"cannot read {str(path)!r}: {reason}") from error
+
+
+def _require_columns(frame: pd.DataFrame, columns: list[str], where: str) -> None:
+    known = list(frame.columns)
+    for column in columns:
+        if column not in known:
+            raise InputError(f"{where} has no column {column!r}; its columns are {', '.join(known) or 'none'}")
+    if twice := frame.columns[frame.columns.duplicated()].tolist():
+        raise InputError(f"{where} has {known.count(twice[0])} columns named {twice[0]!r}")
+
+
+def _labels(column: pd.Series[Any], name: str, where: str) -> list[str] | list[int]:
+    """Take N labels from a column; text that is all whole numbers counts as numbers."""
+    cells = [cell.strip() if isinstance(cell, str) else cell for cell in column.tolist()]
+    missing = column.isna().to_numpy() | np.array([isinstance(cell, str) and cell == "" for cell in cells], bool)
+    if missing.any():
+        row, count = int(missing.argmax()), int(missing.sum())
+        raise InputError(
+            f"{where} has no label in column {name!r} of row {row} (counted from 0); {count} rows have none"
+        )
+    if all(isinstance(cell, str) and re.fullmatch(r"[+-]?\d{1,18}(\.0*)?", cell) for cell in cells):
+        return [int(cell.partition(".")[0]) for cell in cells]
+    return as_labels(cells, f"column {name!r} of {where}")
+
+
+def _guess_image_column(frame: pd.DataFrame, labels: set[str]) -> str | None:
+    others = [column for column in frame.columns if column not in labels]
+    features = [name for name in others if is_measured(frame[name]) and name.casefold() not in ROW_NAMES]
+    if features:
+        return None
+    named = {column.casefold(): column for column in reversed(others) if not is_measured(frame[column])}
+    return next((named[name] for name in IMAGE_NAMES if name in named), None)
+
+
+def _images(
+    column: pd.Series[Any], name: str, root: Path, where: str
+) -> tuple[ImageFiles, Array, dict[int, str] | None]:
+    """Take N paths from a column: the files, their ids (N,), and the rows that name none."""
+    missing = column.isna().to_numpy()
+    cells = column.tolist()
+    wrong = next((cell for cell, none in zip(cells, missing, strict=True) if not none and not _is_path(cell)), None)
+    if wrong is not None:
+        raise InputError(f"column {name!r} of {where} must hold paths, not {type(wrong).__name__}")
+    paths = ["" if none else os.fspath(cell) for cell, none in zip(cells, missing, strict=True)]
+    named = [path for path in paths if path]
+    if named and not any(os.path.exists(root / path) for path in named[:20]):  # noqa: PTH110 - never raises
+        raise InputError(
+            f"{where} names images in column {name!r} that are not there, first {named[0]!r} "
+            f"in {str(root)!r}; image_root says where the paths start"
+        )
+    unreadable = {row: "the table names no file" for row, path in enumerate(paths) if not path}
+    ids = np.array([Path(path).as_posix() if path else f"row {row}" for row, path in enumerate(paths)], object)
+    return ImageFiles(paths, root), ids, unreadable or None
+
+
+def _embeddings(column: pd.Series[Any], name: str, where: str) -> Array:
+    """Take float32 (N, F) from N lists, arrays or JSON texts of F numbers each."""
+    rows = [_embedding(cell, row, name, where) for row, cell in enumerate(column.tolist())]
+    for row, values in enumerate(rows):
+        if values.shape != rows[0].shape:
+            first = f"{values.size} numbers in row {row}, but {rows[0].size} in row 0"
+            raise InputError(f"embeddings in column {name!r} of {where} differ in length: {first}")
+    return np.stack(rows)
+
+
+def _embedding(cell: Any, row: int, name: str, where: str) -> Array:
+    try:
+        with np.errstate(over="ignore"):
+            values = np.asarray(json.loads(cell) if isinstance(cell, str) else cell, np.float32)
+    except (ValueError, TypeError):
+        values = np.empty(0, np.float32)
+    if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
+        shown = f"{str(cell)[:40]!r} in row {row} (counted from 0)"
+        raise InputError(f'column {name!r} of {where} must hold lists of finite numbers like "[0.1, 0.2]", not {shown}')
+    return values
+
+
+def _is_path(cell: object) -> bool:
+    return isinstance(cell, str | os.PathLike)

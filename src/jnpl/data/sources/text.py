@@ -1,0 +1,96 @@
+"""Texts as vectors: a column of a table, and the user's own function that embeds it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from jnpl.data.sources.arrays import as_inputs
+from jnpl.internal.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from jnpl.data.source import Array
+
+BATCH = 256  # texts that the function is called with at a time
+Embed: TypeAlias = Callable[[list[str]], Any]  # n texts -> (n, F): an array, a tensor or lists
+
+
+def texts_of(column: pd.Series[Any], name: str, where: str) -> tuple[Array, dict[int, str] | None]:
+    """N texts from a column, (N,) objects, empty where there is none; and the rows where that is so."""
+    missing = column.isna().tolist()
+    cells = ["" if gone else cell for cell, gone in zip(column.tolist(), missing, strict=True)]
+    for row, cell in enumerate(cells):
+        if not isinstance(cell, str):
+            found = f"{type(cell).__name__} in row {row} (counted from 0)"
+            raise InputError(f"column {name!r} of {where} must hold texts, not {found}")
+    unreadable = {row: "the table has no text" for row, cell in enumerate(cells) if not cell.strip()}
+    if len(unreadable) == len(cells):
+        raise InputError(f"column {name!r} of {where} holds no text at all")
+    return np.array(cells, object), unreadable or None
+
+
+def embedded(texts: Array, embed: str | Embed, unreadable: dict[int, str] | None = None) -> Array:
+    """Texts (N,) -> float32 (N, F) by a function, or by the one at "module:function"; zeros in unreadable rows.
+
+    >>> embedded(np.array(["a", "bb"], object), lambda texts: [[len(text), 1] for text in texts]).tolist()
+    [[1.0, 1.0], [2.0, 1.0]]
+    """
+    function: Any = _imported(embed) if isinstance(embed, str) else embed
+    called = f"embed {embed!r}" if isinstance(embed, str) else f"embed {getattr(embed, '__name__', embed)!r}"
+    if not callable(function):
+        raise InputError(f"{called} must be a function, not {type(function).__name__}")
+    rows = np.setdiff1d(np.arange(len(texts)), list(unreadable or ()))
+    values: Array | None = None
+    for start in range(0, len(rows), BATCH):
+        batch = rows[start : start + BATCH]
+        part = _called(function, texts[batch].tolist(), called, f"rows {batch[0]} to {batch[-1]}")
+        if values is None:
+            values = np.zeros((len(texts), part.shape[1]), np.float32)
+        if part.shape[1] != values.shape[1]:
+            raise InputError(f"{called} gave {values.shape[1]} numbers a text, then {part.shape[1]}")
+        values[batch] = part
+    if values is None:
+        raise InputError(f"there is no text for {called}")
+    return values
+
+
+def _called(function: Embed, batch: list[str], called: str, which: str) -> Array:
+    """float32 (n, F) of n texts."""
+    try:
+        found = function(batch)
+    except Exception as error:  # the function is the user's: whatever it raises is told as its failure
+        raise InputError(f"{called} failed on {which}: {_one_line(error)}") from error
+    try:
+        values = as_inputs(found, "its result")
+    except InputError as error:
+        raise InputError(f"{called} must return finite numbers (n, F), but on {which} {error}") from error
+    if values.ndim != 2 or len(values) != len(batch):
+        shape = f"({len(batch)}, F)"
+        raise InputError(f"{called} must return {shape} for {len(batch)} texts, not {np.shape(found)}")
+    return values
+
+
+def _imported(place: str) -> object:
+    """What stands at "module:function"."""
+    module_name, _, attribute = place.partition(":")
+    if not module_name or not attribute or module_name.startswith("."):
+        raise InputError(f"embed is a function, named as MODULE:FUNCTION, not {place!r}")
+    try:
+        found: object = importlib.import_module(module_name)
+    except Exception as error:  # importing runs the user's code: whatever it raises is told as its failure
+        raise InputError(f"cannot import {module_name!r} of embed {place!r}: {_one_line(error)}") from error
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            raise InputError(f"{module_name!r} has no {attribute!r}, of embed {place!r}")
+        found = getattr(found, part)
+    return found
+
+
+def _one_line(error: Exception, width: int = 200) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}"[:width] if text else type(error).__name__

@@ -1,0 +1,298 @@
+"""New data for a model that is there: with labels or without, in any form that training takes, and a few more."""
+
+from __future__ import annotations
+
+import os
+import re
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jnpl.data.opening import HUB, TABLES, names, open_source
+from jnpl.data.source import InMemory, Source
+from jnpl.data.sources.arrays import as_inputs, as_labels
+from jnpl.internal.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pandas as pd
+
+    from jnpl.data.source import Array, Inputs, Kind, Labels
+    from jnpl.data.sources.images import ImageFiles
+    from jnpl.data.sources.text import Embed
+
+PARTS = ("train", "test", "validation")
+_UNPACKED = "__MACOSX"  # what unpacking a zip leaves behind
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a table mean what, as `open_source` has it."""
+
+    image_column: str | None = None
+    label_column: str | None = None
+    feature_columns: Sequence[str] | None = None
+    embedding_column: str | None = None
+    text_column: str | None = None
+    embed: str | Embed | None = None
+    image_root: str | os.PathLike[str] | None = None
+
+    def given(self) -> dict[str, Any]:
+        """Those that are named."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+@dataclass(frozen=True, eq=False)
+class NewData:
+    """Samples to predict. The labels inside `source` mean nothing; `labels` do, where the data tell any.
+
+    They are class numbers of the model (N,): -1 where a sample has none, -2 where it has one that the model was not
+    trained on.
+    """
+
+    source: Source
+    labels: Labels | None = None
+
+
+def open_new(
+    data: Any,
+    classes: Sequence[Any],
+    *,
+    kind: Kind,
+    encoding: dict[str, Any] | None = None,
+    part: str | None = None,
+    root: str | os.PathLike[str] | None = None,
+    columns: Columns | None = None,
+) -> NewData:
+    """Open what `data` names or is, for a model of these classes and this kind of input.
+
+    Beside all that `open_source` takes: a folder of images of any depth, one image file, a table without labels, an
+    .npz with x alone, a data frame, and arrays, tensors or lists (N, ...). In a folder every file that is not hidden
+    is a sample; its label is the outermost folder around it that has the name of a class. `encoding` are the facts of
+    `features.Encoding`, for tables. `part` is "train", "test" or "validation" of data that have parts.
+    """
+    if part is not None and part not in PARTS:
+        raise InputError(f"part is one of {', '.join(PARTS)}, not {part!r}")
+    new = _New(tuple(classes), kind, encoding)
+    given = {} if columns is None else columns.given()
+    named = isinstance(data, str) and (data in names() or data.startswith(HUB))
+    if isinstance(data, str | os.PathLike) and not named and Path(data).exists():
+        return _at(Path(data), new, part, given)
+    if hasattr(data, "columns") and hasattr(data, "iloc"):
+        _refuse_part(part, "a data frame")
+        return new.table(data, "the data frame", "table", Path(), given)
+    if hasattr(data, "shape") or (isinstance(data, list) and not _is_pairs(data)):
+        _refuse_part(part, "an array")
+        return new.inputs(InMemory(as_inputs(data, "x")), "x")
+    return new.labelled(open_source(data, root=root, **given), part)
+
+
+def _at(path: Path, new: _New, part: str | None, given: dict[str, Any]) -> NewData:
+    """Open a file or a folder that is there."""
+    suffix = path.suffix.lower() if path.is_file() else ""
+    if suffix in TABLES:
+        from jnpl.data.sources.table import read  # noqa: PLC0415 - arrays and images do without pandas
+
+        _refuse_part(part, "a table")
+        as_text = (given.get("label_column", "label"), given.get("image_column"), given.get("text_column"))
+        return new.table(read(path, as_text), repr(str(path)), path.stem, path.parent, given)
+    if given:
+        raise InputError(f"{', '.join(given)} has no meaning for {str(path)!r}, which is no table")
+    if suffix == ".npz":
+        return new.npz(path, part)
+    _refuse_part(part, repr(str(path)))
+    if not path.is_dir():
+        return new.files([path.name], path.parent, path.name)
+    if not (paths := sorted(_walk(path))):
+        raise InputError(f"the folder {str(path)!r} holds no files")
+    return new.files(paths, path, path.resolve().name or str(path))
+
+
+@dataclass(frozen=True)
+class _New:
+    """How a model's data are opened."""
+
+    classes: tuple[Any, ...]
+    kind: Kind
+    encoding: dict[str, Any] | None
+
+    def inputs(
+        self,
+        inputs: Inputs,
+        name: str,
+        *,
+        ids: Array | None = None,
+        labels: Sequence[Any] | None = None,
+        unreadable: dict[int, str] | None = None,
+    ) -> NewData:
+        if len(inputs) == 0:
+            raise InputError(f"{name} holds no samples")
+        none = np.zeros(len(inputs), np.int64)
+        where = np.arange(len(inputs)) if ids is None else ids
+        source = Source(name, inputs, none, self.classes, where, unreadable=unreadable)
+        return NewData(source, None if labels is None else self.numbers(labels))
+
+    def numbers(self, labels: Sequence[Any]) -> Labels | None:
+        """Class numbers (N,) of labels by name, None for no label; None if there is no label at all."""
+        number = {str(name): at for at, name in enumerate(self.classes)}
+        whole = all(type(name) is int for name in self.classes)
+        found = np.array([-1 if each is None else number.get(_key(each, whole), -2) for each in labels], np.int64)
+        return None if (found == -1).all() else found
+
+    def labelled(self, source: Source, part: str | None) -> NewData:
+        """Data as training takes them: their labels by name."""
+        parts = {"test": source.test, "validation": source.validation}
+        chosen = parts.get(part, source) if part is not None else source
+        if chosen is None:
+            raise InputError(f"{source.name} has no {part} data")
+        return NewData(chosen, self.numbers([chosen.class_names[label] for label in chosen.labels.tolist()]))
+
+    def files(self, paths: list[str], root: Path, name: str) -> NewData:
+        from jnpl.data.sources.images import ImageFiles  # noqa: PLC0415 - vectors do without Pillow
+
+        ids = np.array([_printable(path) for path in paths], object)
+        known = {str(label) for label in self.classes}
+        labels = [next((step for step in each.split("/")[:-1] if step in known), None) for each in ids.tolist()]
+        return self.inputs(ImageFiles(paths, root), name, ids=ids, labels=labels)
+
+    def npz(self, path: Path, part: str | None) -> NewData:
+        ending = {"test": "_test", "validation": "_val"}.get(part or "", "")
+        try:
+            with path.open("rb") as file:
+                archive = np.load(file, allow_pickle=False)
+                stored = [] if isinstance(archive, np.ndarray) else archive.files
+                found = {name: archive[name] for name in (f"x{ending}", f"y{ending}", "class_names") if name in stored}
+        except (OSError, EOFError, ValueError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
+            raise InputError(f"cannot read {str(path)!r}: not a valid .npz file of plain arrays") from error
+        if f"x{ending}" not in found:
+            shown = ", ".join(stored) or "without names"
+            raise InputError(f"{str(path)!r} has no array 'x{ending}'; its arrays are {shown}")
+        values = as_inputs(found[f"x{ending}"], f"x{ending} of {str(path)!r}")
+        if f"y{ending}" not in found:
+            return self.inputs(InMemory(values), path.stem)
+        labels: Sequence[Any] = as_labels(found[f"y{ending}"], f"y{ending} of {str(path)!r}")
+        if len(labels) != len(values):
+            raise InputError(f"{str(path)!r} holds {len(values)} samples, but {len(labels)} labels")
+        if "class_names" in found and all(isinstance(label, int) for label in labels):
+            told = as_labels(found["class_names"], "class_names")  # labels are names from it, or positions in it
+            if not set(labels) <= set(told):
+                labels = [told[label] if 0 <= label < len(told) else label for label in labels]
+        return self.inputs(InMemory(values), path.stem, labels=labels)
+
+    def table(self, frame: pd.DataFrame, where: str, name: str, folder: Path, given: dict[str, Any]) -> NewData:
+        frame = frame.set_axis([str(column) for column in frame.columns], axis=1)  # an array's columns are numbers
+        asked = [value for key, value in given.items() if key.endswith("_column")]
+        for column in [*asked, *given.get("feature_columns", ())]:
+            if column not in frame.columns:
+                shown = ", ".join(frame.columns) or "none"
+                raise InputError(f"{where} has no column {column!r}; its columns are {shown}")
+        label_column = given.get("label_column", "label")
+        labels = _labels(frame[label_column].tolist()) if label_column in frame.columns else None
+        if self.kind == "image":
+            files, ids, unreadable = _pictures(frame, where, Path(given.get("image_root", folder)), given)
+            return self.inputs(files, name, ids=ids, labels=labels, unreadable=unreadable)
+        if "image_column" in given:
+            raise InputError("image_column has no meaning for a model of vectors")
+        values, unreadable = self._vectors(frame, where, label_column, given)
+        return self.inputs(InMemory(values), name, labels=labels, unreadable=unreadable)
+
+    def _vectors(
+        self, frame: pd.DataFrame, where: str, label_column: str, given: dict[str, Any]
+    ) -> tuple[Array, dict[int, str] | None]:
+        """Float32 (N, F), as in training, and the rows that hold nothing."""
+        from jnpl.data.sources.table import vectors  # noqa: PLC0415
+
+        if ("text_column" in given) != ("embed" in given):
+            raise InputError(
+                "text_column and embed (--text-column, --embed) come together: texts, and what makes vectors of them"
+            )
+        if "text_column" in given:
+            from jnpl.data.sources.text import embedded, texts_of  # noqa: PLC0415
+
+            texts, unreadable = texts_of(frame[given["text_column"]], given["text_column"], where)
+            return embedded(texts, given["embed"], unreadable), unreadable
+        if self.encoding is not None:
+            if named := {"embedding_column", "feature_columns"} & set(given):
+                told = "the model knows which columns it was trained on, and what its numbers mean"
+                raise InputError(f"{', '.join(sorted(named))} has no meaning here: {told}")
+            from jnpl.data.sources.features import Encoding  # noqa: PLC0415
+
+            return Encoding.from_facts(self.encoding).apply(frame, where), None
+        labels = {label_column} & set(frame.columns)
+        return vectors(frame, labels, where, given.get("feature_columns"), given.get("embedding_column")), None
+
+
+def _pictures(
+    frame: pd.DataFrame, where: str, root: Path, given: dict[str, Any]
+) -> tuple[ImageFiles, Array, dict[int, str] | None]:
+    """The files that a table names, their ids (N,), and the rows that name none."""
+    from jnpl.data.sources.images import ImageFiles  # noqa: PLC0415
+    from jnpl.data.sources.table import IMAGE_NAMES  # noqa: PLC0415
+
+    columns = {column.casefold(): column for column in reversed(list(frame.columns))}
+    column = given.get("image_column") or next((columns[each] for each in IMAGE_NAMES if each in columns), None)
+    if column is None:
+        shown = ", ".join(frame.columns)
+        raise InputError(f"the model takes images: name the column of {where} that holds paths, of {shown}")
+    paths = [os.fspath(cell) if isinstance(cell, str | os.PathLike) else "" for cell in frame[column].tolist()]
+    unreadable = {row: "the table names no file" for row, path in enumerate(paths) if not path}
+    ids = np.array([Path(path).as_posix() if path else f"row {row}" for row, path in enumerate(paths)], object)
+    return ImageFiles(paths, root), ids, unreadable or None
+
+
+def _walk(root: Path) -> Iterator[str]:
+    """Paths below `root`, with forward slashes, of all files; links are followed, and no folder is entered twice."""
+    waiting, seen = [""], set[tuple[int, int]]()
+    while waiting:
+        folder = waiting.pop()
+        try:
+            found = (root / folder).stat()
+            with os.scandir(root / folder) as inside:
+                entries = [each for each in inside if not each.name.startswith(".") and each.name != _UNPACKED]
+        except OSError as error:
+            raise InputError(f"cannot read the folder {str(root / folder)!r}: {error.strerror}") from error
+        if (found.st_dev, found.st_ino) in seen:
+            continue
+        seen.add((found.st_dev, found.st_ino))
+        for entry in entries:
+            below = f"{folder}/{entry.name}" if folder else entry.name
+            if entry.is_dir():
+                waiting.append(below)
+            else:
+                yield below
+
+
+def _labels(cells: list[Any]) -> list[Any]:
+    """One label per cell, None where there is none; whole numbers lose the point that gaps gave them."""
+    plain = [cell.strip() or None if isinstance(cell, str) else cell for cell in cells]
+    present = [None if cell is None or cell != cell else cell for cell in plain]  # noqa: PLR0124 - nan
+    return [int(cell) if isinstance(cell, float) and cell.is_integer() else cell for cell in present]
+
+
+def _key(label: Any, whole: bool) -> str:
+    """A label as text; where classes are numbers, text like 07 or 7.0 is one too, as in training."""
+    text = str(label)
+    if whole and re.fullmatch(r"[+-]?\d{1,18}(\.0*)?", text):
+        return str(int(text.partition(".")[0]))
+    return text
+
+
+def _is_pairs(data: list[Any]) -> bool:
+    """Whether a list is a data set of (input, label) items, and no list of samples."""
+    first = data[0] if data else None
+    return isinstance(first, tuple) and len(first) == 2 and not np.isscalar(first[0])
+
+
+def _refuse_part(part: str | None, what: str) -> None:
+    if part is not None:
+        raise InputError(f"part={part!r} has no meaning for {what}")
+
+
+def _printable(name: str) -> str:
+    """Return the name, with bytes that are not Unicode spelled out: tables cannot hold them."""
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,0 +1,1 @@
+"""Comparisons of methods, the paper's tables and figures, and the demonstration."""

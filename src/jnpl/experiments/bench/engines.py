@@ -1,0 +1,110 @@
+"""Where cells run: as processes of this machine, or on a Ray cluster."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Protocol
+
+from jnpl.experiments.bench import locks
+from jnpl.experiments.bench.job import End, stop
+from jnpl.internal.errors import InputError, require
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+
+    from jnpl.experiments.bench.job import Job
+
+ENGINES = ("local", "ray")
+JOBS = 2
+
+
+class Engine(Protocol):
+    """Who runs jobs, a few at a time."""
+
+    name: str
+
+    def open(self, jobs: int | None, say: Callable[[str], None]) -> None:
+        """Make ready for so many jobs at a time (None: the engine knows)."""
+
+    def is_full(self) -> bool:
+        """Whether nothing more should be started now."""
+
+    def start(self, job: Job) -> bool:
+        """Take a job; False if it is in other hands."""
+
+    def ended(self) -> list[End]:
+        """Jobs that have ended since."""
+
+    @property
+    def busy(self) -> int:
+        """Jobs that were taken and have not ended."""
+
+    def close(self) -> None:
+        """Stop all jobs, which save themselves."""
+
+
+class Local:
+    """A process each on this machine."""
+
+    name = "local"
+
+    def __init__(self) -> None:
+        self.running: dict[str, tuple[Job, subprocess.Popen[bytes], float]] = {}
+        self.jobs = JOBS
+
+    def open(self, jobs: int | None, say: Callable[[str], None]) -> None:  # noqa: ARG002 (nothing to tell)
+        """Nothing to make ready."""
+        self.jobs = jobs or JOBS
+
+    def is_full(self) -> bool:
+        """As many as wanted."""
+        return len(self.running) >= self.jobs
+
+    def start(self, job: Job) -> bool:
+        """Start a process, unless another grid has the cell, or has just done it."""
+        lock = locks.take(job.lock)
+        if lock is None:
+            return False
+        with lock:
+            if job.is_done():
+                job.let_go()
+                return False
+            self.running[job.name] = job, job.start(lock), time.monotonic()
+        return True
+
+    def ended(self) -> list[End]:
+        """Processes that have left."""
+        ends = []
+        for job, process, began in list(self.running.values()):
+            code = process.poll()
+            if code is not None:
+                del self.running[job.name]
+                ends.append(job.ended(code, time.monotonic() - began))
+        return ends
+
+    @property
+    def busy(self) -> int:
+        """Processes at work."""
+        return len(self.running)
+
+    def close(self) -> None:
+        """Stop all processes."""
+        stop([process for _, process, _ in self.running.values()])
+
+
+def make_engine(name: str = "local", address: str | None = None, gpus: float | None = None) -> Engine:
+    """The engine of `--engine`, `--address` and `--gpus`; InputError if they do not go together."""
+    if name not in ENGINES:
+        raise InputError(f"--engine must be {' or '.join(ENGINES)}, got {name!r}")
+    if name == "local":
+        for option, value in (("--address", address), ("--gpus", gpus)):
+            if value is not None:
+                raise InputError(f"{option} goes with --engine ray, got {option} {value} with --engine local")
+        return Local()
+    if gpus is not None and not (0 <= gpus <= 1 or (gpus > 1 and gpus.is_integer())):
+        raise InputError(f"--gpus is a share of a GPU, such as 0.5, or a whole number of them, got {gpus:g}")
+    require("ray", "ray")
+    from jnpl.experiments.bench.ray_engine import RayEngine  # noqa: PLC0415 (only where Ray is asked for)
+
+    return RayEngine(address, gpus=gpus or 0.0)

@@ -1,0 +1,169 @@
+"""Many cells, a few at a time, here or on a cluster; what is done stays done, and the same call goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from collections import Counter
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from jnpl.experiments.bench import locks
+from jnpl.experiments.bench.engines import JOBS, Engine, Local
+from jnpl.experiments.bench.job import LIVES, End, Job
+from jnpl.internal.files import make_folder, write_text
+from jnpl.training.interrupt import Interrupted, watch
+from jnpl.training.progress import in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+FORMAT = "jnpl grid 1"
+_PAUSE = 0.1
+
+
+class Named(Protocol):
+    """What a grid asks of a cell: a name that stands for its settings, and the settings."""
+
+    @property
+    def name(self) -> str:
+        """Its results lie in {name}.json."""
+
+    def model_dump_json(self, *, indent: int | None = None) -> str:
+        """The settings."""
+
+
+@dataclass
+class Grid:
+    """Jobs that wait and have failed, and who runs them; `say` is told a line at a time."""
+
+    engine: Engine
+    say: Callable[[str], None]
+    waiting: list[Job]
+    before: int = 0  # cells that were done
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.total, self.began, self.finished = self.before + len(self.waiting), time.monotonic(), 0
+        self._jobs = {job.name: job for job in self.waiting}
+        self._kills: Counter[str] = Counter()
+
+    def start(self) -> None:
+        """Start waiting jobs that nobody else has in hand, while there is room."""
+        for job in list(self.waiting):
+            if self.engine.is_full():
+                return
+            try:
+                # Another grid may have done it meanwhile.
+                if job.is_done() or self.engine.start(job):
+                    self.waiting.remove(job)
+            except OSError as error:  # no process, or no file for its log, can be made
+                self.waiting.remove(job)
+                self._failed(job, End(job.name, "failed", f"it could not be started: {error}"))
+
+    def collect(self) -> None:
+        """Tell what has ended since; a killed job is run again, a failed one is noted."""
+        for end in self.engine.ended():
+            job = self._jobs[end.name]
+            if end.state == "done":
+                self._done(end)
+            elif end.state == "busy":
+                self.waiting.append(job)
+            elif end.state == "killed" and self._may_live(job):
+                self.say(f"{end.name}: {end.why}; it is run again and goes on")
+                self.waiting.insert(0, job)
+            else:
+                self._failed(job, end)
+
+    def _may_live(self, job: Job) -> bool:
+        """Whether a killed job may be run again; a worker can be lost before it starts the process that counts."""
+        self._kills[job.name] += 1
+        return max(job.lives(), self._kills[job.name]) < LIVES
+
+    def _done(self, end: End) -> None:
+        self.finished += 1
+        left = len(self.waiting) + self.engine.busy
+        rest = (time.monotonic() - self.began) / self.finished * left
+        self.say(f"{end.name}: done in {end.seconds:.0f} s; {self.total - left} of {self.total}, {in_words(rest)} left")
+
+    def _failed(self, job: Job, end: End) -> None:
+        self.finished += 1
+        self.failed[end.name] = end.why
+        with suppress(OSError):  # a full disk, say: the line below tells it all the same
+            job.fail(end.why)
+        self.say(f"{end.name}: FAILED, {end.why} (see {job.log})")
+
+
+def run_cells(
+    cells: Sequence[Named],
+    results: Path,
+    work: Path,
+    jobs: int | None,
+    data_root: Path | None,
+    say: Callable[[str], None] = print,
+    module: str = "jnpl.experiments.bench.run",
+    engine: Engine | None = None,
+) -> dict[str, str]:
+    """Run all cells that have no JSON in `results`, in order, `jobs` at a time; returns those that failed, and why.
+
+    `python -m MODULE CELL.json --results DIR [--data-root DIR]` runs one; `engine` says where, by default here. A cell
+    that another grid has in hand is waited for; one whose process is killed is run again. SIGINT and SIGTERM stop the
+    cells in hand, which save themselves, and raise `Interrupted`.
+    """
+    make_folder(results)
+    make_folder(work)
+    engine, call = engine or Local(), uuid.uuid4().hex
+    every = [
+        Job(cell.name, cell.model_dump_json(indent=1), results, work / cell.name, module, data_root, call)
+        for cell in cells
+    ]
+    waiting = [job for job in every if not job.is_done()]
+    say(f"{len(cells)} cells, {len(cells) - len(waiting)} done before")
+    at_a_time = jobs or (JOBS if engine.name == Local.name else None)  # Ray knows by itself
+    with _registered(every, results, work, engine.name, at_a_time):
+        for job in waiting:
+            (job.folder / "failed").unlink(missing_ok=True)
+        if not waiting:
+            return {}
+        engine.open(jobs, say)
+        try:
+            return _run(Grid(engine, say, waiting, len(cells) - len(waiting)))
+        finally:
+            engine.close()
+
+
+def _run(grid: Grid) -> dict[str, str]:
+    with watch() as wish:
+        while grid.waiting or grid.engine.busy:
+            grid.start()
+            time.sleep(_PAUSE)
+            grid.collect()
+            if wish.signal:
+                raise Interrupted("stopped; the same command goes on with the cells that are left", wish.signal)
+    return grid.failed
+
+
+@contextmanager
+def _registered(jobs: Sequence[Job], results: Path, work: Path, engine: str, at_a_time: int | None) -> Iterator[None]:
+    """Write grid.json for `jnpl bench status`, and hold a lock that says that a grid is at work."""
+    names = [job.name for job in jobs]
+    with locks.alone(work / ".grid.write"):  # two that begin together must not lose each other's cells
+        lock, first = locks.join(work / ".grid.lock")
+        if not first:  # another grid is at work on the same folder: its cells count too
+            known = json.loads((work / "grid.json").read_text("utf-8")) if (work / "grid.json").is_file() else {}
+            names = list(dict.fromkeys([*known.get("cells", []), *names]))
+        facts = {
+            "format": FORMAT,
+            "began": time.time(),
+            "engine": engine,
+            "jobs": at_a_time,
+            "results": os.path.relpath(results, work),
+            "cells": names,
+        }
+        write_text(work / "grid.json", json.dumps(facts, indent=1) + "\n")
+    with lock:
+        yield

@@ -1,0 +1,148 @@
+"""A cell as a process: where its files lie, who has it in hand, how it is started and how it ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
+
+from jnpl.experiments.bench import locks
+from jnpl.internal.files import make_folder, write_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+LIVES = 4  # a cell whose process is killed is run again so often, less one, by one call
+PATIENCE = 20.0  # seconds that a process has to save itself and leave: on a busy machine it takes five
+_ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+class End(NamedTuple):
+    """How a cell's process ended: killed from outside, or by a fault of its own; busy: it is in other hands."""
+
+    name: str
+    state: Literal["done", "failed", "killed", "busy"]
+    why: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """A cell that is to run: small, and the same on every machine that sees the folders."""
+
+    name: str
+    cell: str  # its JSON
+    results: Path
+    folder: Path  # its own: cell.json, log, life.json, failed, and what it keeps while it runs
+    module: str  # `python -m MODULE CELL.json --results DIR [--data-root DIR]` runs it
+    data_root: Path | None
+    grid: str  # the call it belongs to, which counts its lives
+
+    @property
+    def lock(self) -> Path:
+        """Held by the cell's process as long as it lives."""
+        return self.results / f".{self.name}.lock"
+
+    @property
+    def log(self) -> Path:
+        """What its process printed."""
+        return self.folder / "log"
+
+    def is_done(self) -> bool:
+        """Whether its JSON is there."""
+        return (self.results / f"{self.name}.json").is_file()
+
+    def let_go(self) -> None:
+        """Drop the lock of a cell that is done: who still waits for the old one finds the JSON."""
+        self.lock.unlink(missing_ok=True)
+
+    def life(self) -> dict[str, Any]:
+        """What is known of its newest process: grid, life (counted from 1), began, host, pid, keeper."""
+        with suppress(OSError, ValueError):
+            told = json.loads((self.folder / "life.json").read_text("utf-8"))
+            if isinstance(told, dict):
+                return told
+        return {}
+
+    def lives(self) -> int:
+        """How often this call has started it."""
+        life = self.life()
+        return int(life["life"]) if life.get("grid") == self.grid else 0
+
+    def start(
+        self, lock: IO[bytes], *, leash: bool = False, env: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Start its process, which inherits `lock`; on a leash it stops when this process is gone."""
+        make_folder(self.folder)
+        (self.folder / "failed").unlink(missing_ok=True)
+        write_text(self.folder / "cell.json", self.cell + "\n")
+        head = ["jnpl.experiments.bench.leash", self.module] if leash else [self.module]
+        command = [sys.executable, "-m", *head, str(self.folder / "cell.json"), "--results", str(self.results)]
+        if self.data_root is not None:
+            command += ["--data-root", str(self.data_root)]
+        # The child inherits the lock and holds it as long as it lives, whatever happens to us. In a session of its
+        # own it does not hear the terminal's Ctrl-C: we stop it.
+        held = (lock.fileno(),) if locks.THERE else ()
+        began, before = time.time(), self.life()
+        with self.log.open("wb") as log:
+            process = subprocess.Popen(  # noqa: S603
+                command,
+                stdin=subprocess.PIPE if leash else subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **_ONE_THREAD, **(env or {})},
+                start_new_session=True,
+                pass_fds=held,
+            )
+        same = before.get("grid") == self.grid
+        facts = {
+            "grid": self.grid,
+            "life": before["life"] + 1 if same else 1,
+            "began": before["began"] if same else began,
+            "host": platform.node(),
+            "pid": process.pid,
+            "keeper": os.getpid(),
+        }
+        write_text(self.folder / "life.json", json.dumps(facts) + "\n")
+        return process
+
+    def ended(self, code: int, seconds: float) -> End:
+        """What the exit code of its process means; a negative one is a signal's, as is one above 128."""
+        if self.is_done():
+            self.let_go()
+            return End(self.name, "done", seconds=seconds)
+        if code < 0 or code > 128:
+            return End(self.name, "killed", f"its process was ended by signal {-code if code < 0 else code - 128}")
+        return End(self.name, "failed", last_line(self.log) or f"exit code {code}", seconds)
+
+    def fail(self, why: str) -> None:
+        """Note that it failed, for `jnpl bench status`."""
+        make_folder(self.folder)
+        write_text(self.folder / "failed", why + "\n")
+
+
+def stop(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Ask processes to save themselves and leave; who does not within a while is killed."""
+    for process in processes:
+        with suppress(OSError):
+            process.terminate()
+    limit = time.monotonic() + PATIENCE
+    for process in processes:
+        try:
+            process.wait(max(limit - time.monotonic(), 0.1))
+        except subprocess.TimeoutExpired:  # noqa: PERF203 - each may be stubborn alone
+            process.kill()
+            process.wait()
+
+
+def last_line(log: Path) -> str:
+    """The last line of a log that says anything."""
+    lines = log.read_text("utf-8", errors="replace").split("\n") if log.is_file() else []
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")

@@ -1,0 +1,154 @@
+"""How far a grid is, from its files and locks alone: while it runs, after it was killed, and when it is done."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jnpl.experiments.bench import locks
+from jnpl.experiments.bench.grid import FORMAT
+from jnpl.experiments.bench.job import Job
+from jnpl.internal.errors import InputError
+from jnpl.training.progress import in_words
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_SHOWN = 5  # names of waiting cells
+_EPOCH = re.compile(r"^epoch (\d+)/(\d+) ", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Status:
+    """Cells by what has become of them."""
+
+    engine: str
+    at_work: bool  # a grid is running
+    done: list[str]
+    running: dict[str, float]  # seconds since it began
+    epochs: dict[str, tuple[int, int]]  # of those that are running: how many it has done, of how many, by its log
+    waiting: list[str]
+    begun: list[str]  # of those that wait: they were stopped in the middle, and go on from there
+    failed: dict[str, dict[str, str]]  # error, log
+    seconds_left: float | None  # None: nothing to judge by yet
+
+    def facts(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "cells": len(self.done) + len(self.running) + len(self.waiting) + len(self.failed),
+            "done": self.done,
+            "running": self.running,
+            "epochs": self.epochs,
+            "waiting": self.waiting,
+            "begun": self.begun,
+            "failed": self.failed,
+            "seconds_left": self.seconds_left,
+            "at_work": self.at_work,
+            "engine": self.engine,
+        }
+
+    def text(self) -> str:
+        """For people."""
+        total = self.facts()["cells"]
+        counts = [f"{len(self.done)} of {total} done", f"{len(self.running)} running", f"{len(self.waiting)} waiting"]
+        lines = [f"{', '.join(counts)}, {len(self.failed)} failed"]
+        for name, seconds in self.running.items():
+            done, whole = self.epochs.get(name, (0, 0))
+            lines.append(f"running  {name}, for {in_words(seconds)}" + (f", epoch {done} of {whole}" if done else ""))
+        lines += [f"waiting  {name}{', begun' if name in self.begun else ''}" for name in self.waiting[:_SHOWN]]
+        if len(self.waiting) > _SHOWN:
+            lines.append(f"waiting  and {len(self.waiting) - _SHOWN} more")
+        for name, told in self.failed.items():
+            lines.append(f"failed   {name}: {told['error']} (see {told['log']})")
+        if self.running or self.waiting:
+            left = "not known yet" if self.seconds_left is None else f"about {in_words(self.seconds_left)}"
+            lines.append(f"time left: {left}")
+        if not self.at_work and (self.running or self.waiting):
+            lines.append("no grid is at work here: the command that began it goes on with what is left")
+        return "\n".join(lines)
+
+
+def read(folder: Path) -> Status:
+    """The status of the grid in `folder` (its output, with results/ and work/, or its work folder itself)."""
+    work, facts = _grid(folder)
+    results = (work / facts["results"]).resolve()
+    done, failed, running, epochs, waiting = [], {}, {}, {}, []
+    began: dict[str, float] = {}
+    for name in facts["cells"]:
+        job = Job(name, "", results, work / name, "", None, "")
+        began.update({name: float(told)} if (told := job.life().get("began")) is not None else {})
+        # The order matters: a cell that ends while we look is rather done than lost.
+        if locks.is_held(job.lock) and not job.is_done():
+            running[name] = max(time.time() - began.get(name, time.time()), 0.0)
+            epochs.update({name: seen} if (seen := _epochs(job.log)) is not None else {})
+        elif job.is_done():
+            done.append(name)
+        elif (job.folder / "failed").is_file():
+            failed[name] = {"error": (job.folder / "failed").read_text("utf-8").strip(), "log": str(job.log)}
+        else:
+            waiting.append(name)
+    took = [_took(results / f"{name}.json", began[name]) for name in done if name in began]
+    if not took:  # by what those in hand have done of theirs
+        took = [running[name] * whole / seen for name, (seen, whole) in epochs.items()]
+    at_a_time = facts["jobs"] or max(len(running), 1)
+    left = _left(took, list(running.values()), len(waiting), at_a_time)
+    return Status(
+        facts["engine"],
+        locks.is_held(work / ".grid.lock", together=True),
+        done,
+        running,
+        epochs,
+        waiting,
+        [name for name in waiting if name in began],
+        failed,
+        left,
+    )
+
+
+def _grid(folder: Path) -> tuple[Path, dict[str, Any]]:
+    """The work folder of a grid, and what its grid.json says."""
+    for work in (folder / "work", folder):
+        file = work / "grid.json"
+        if not file.is_file():
+            continue
+        try:
+            facts = json.loads(file.read_text("utf-8"))
+            if facts["format"] == FORMAT and {"results", "engine", "jobs"} <= set(facts):
+                return work, {**facts, "cells": [str(name) for name in facts["cells"]]}
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            raise InputError(f"{str(file)!r} cannot be read: {type(error).__name__}") from error
+        raise InputError(f"{str(file)!r} is not of a grid that this version knows")
+    told = "name the folder that was given to jnpl bench or jnpl reproduce as --out"
+    raise InputError(f"there is no grid in {str(folder)!r} (no work/grid.json): {told}")
+
+
+def _epochs(log: Path) -> tuple[int, int] | None:
+    """The last "epoch 7/45" in the log of a cell."""
+    try:
+        told = _EPOCH.findall(log.read_text("utf-8", errors="replace"))
+    except OSError:
+        return None
+    return (int(told[-1][0]), int(told[-1][1])) if told else None
+
+
+def _took(result: Path, began: float) -> float:
+    """Seconds from the start of a cell to its JSON."""
+    return max(result.stat().st_mtime - began, 0.0)
+
+
+def _left(took: list[float], elapsed: list[float], waiting: int, at_a_time: int) -> float | None:
+    """Seconds until all is done, if cells take what they took so far on average.
+
+    >>> _left([10.0, 20.0], [5.0], waiting=3, at_a_time=2)
+    27.5
+    """
+    if not elapsed and not waiting:
+        return 0.0
+    if not took:
+        return None
+    mean = sum(took) / len(took)
+    work = waiting * mean + sum(max(mean - each, 0.0) for each in elapsed)
+    return work / min(at_a_time, waiting + len(elapsed))

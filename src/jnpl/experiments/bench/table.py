@@ -1,0 +1,230 @@
+"""Tables and a picture from the JSON of cells: mean and spread over seeds, one column a setting."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from jnpl.experiments.bench.cell import Cell
+from jnpl.experiments.bench.rows import ROWS
+from jnpl.internal.errors import InputError
+from jnpl.internal.files import write_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+BASE = "ce"  # costs are told in times of its own
+_FIGURES = (
+    "ap",
+    "ap_peak",
+    "ap_epoch",
+    "precision_at_noise",
+    "test_accuracy",
+    "filter_test_accuracy",
+    "aum_ap",
+    "ap_normalized_margin",
+    "cpu_seconds",
+    "total_cpu_seconds",
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a cell's JSON says; `setting` is the name of its column."""
+
+    cell: Cell
+    setting: str
+    facts: dict[str, Any]
+
+    def get(self, figure: str) -> float | None:
+        """A figure of its results, None where it does not exist."""
+        value = self.facts.get(figure)
+        return None if value is None else float(value)
+
+
+def load(folder: Path) -> list[Result]:
+    """All cells of a folder, in the order of rows, settings and seeds."""
+    found: list[tuple[Cell, dict[str, Any]]] = []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            told = json.loads(path.read_text("utf-8"))
+            found.append((Cell.model_validate(told["cell"]), told["results"]))
+        except (OSError, ValueError, LookupError, TypeError, ValidationError) as error:  # noqa: PERF203 (it ends the loop)
+            raise InputError(f"{str(path)!r} is not the JSON of a cell: {type(error).__name__}") from error
+    names = _names([cell for cell, _ in found])
+    order = {row: number for number, row in enumerate(ROWS)}
+    results = [Result(cell, names[_group(cell)], facts) for cell, facts in found]
+    noises = {noise: number for number, noise in enumerate(("symm", "asymm", "instance", "human", "none"))}
+    return sorted(
+        results,
+        key=lambda each: (
+            each.cell.data,
+            noises[each.cell.noise],
+            each.cell.rate,
+            each.setting,
+            order.get(each.cell.row, len(order)),
+            each.cell.row,
+            each.cell.seed,
+        ),
+    )
+
+
+def _group(cell: Cell) -> str:
+    """What cells of one column have in common: all but row and seed."""
+    return cell.model_copy(update={"row": "any", "seed": 0}).model_dump_json()
+
+
+def _names(cells: Sequence[Cell]) -> dict[str, str]:
+    """Group -> name: data and noise, and where that is not enough, what differs."""
+    by_name: dict[str, dict[str, Cell]] = defaultdict(dict)
+    for cell in cells:
+        by_name[cell.setting][_group(cell)] = cell
+    names: dict[str, str] = {}
+    for name, groups in by_name.items():
+        settings = [cell.model_dump(exclude={"row", "seed"}) for cell in groups.values()]
+        differ = [field for field in settings[0] if len({str(each[field]) for each in settings}) > 1]
+        for group, setting in zip(groups, settings, strict=True):
+            own = ", ".join(f"{field} {setting[field]}" for field in differ)
+            names[group] = f"{name} ({own})" if own else name
+    return names
+
+
+def markdown(results: Sequence[Result], level: int = 2) -> str:
+    """All tables, data set by data set; `level` is that of the first heading."""
+    parts: list[str] = []
+    head = "#" * level
+    for data in dict.fromkeys(result.cell.data for result in results):
+        own = [result for result in results if result.cell.data == data]
+        seeds = sorted({result.cell.seed for result in own})
+        parts.append(f"{head} {data}\n\nSeeds {', '.join(map(str, seeds))}; mean ± standard deviation over them.")
+        for title, text, extra in _TABLES:
+            parts.append(f"{head}# {title}\n\n{_table(own, text, extra)}")
+    return "\n\n".join(parts) + "\n"
+
+
+def costs(results: Sequence[Result], figure: str) -> dict[str, float]:
+    """Name of a cell -> its CPU seconds over those of cross-entropy in the same setting with the same seed."""
+    base = {(each.setting, each.cell.seed): each.get(figure) for each in results if each.cell.row == BASE}
+    found = {}
+    for each in results:
+        own, ce = each.get(figure), base.get((each.setting, each.cell.seed))
+        if own is not None and ce:
+            found[each.cell.name] = own / ce
+    return found
+
+
+def spread(values: Iterable[float | None], digits: int = 3) -> str:
+    """Mean ± standard deviation of what there is.
+
+    >>> spread([0.5, 0.7]), spread([0.5]), spread([None])
+    ('0.600 ± 0.141', '0.500', '-')
+    """
+    known = [value for value in values if value is not None]
+    if not known:
+        return "-"
+    mean = f"{statistics.mean(known):.{digits}f}"
+    return mean if len(known) == 1 else f"{mean} ± {statistics.stdev(known):.{digits}f}"
+
+
+def _figure(name: str) -> Callable[[Sequence[Result], Sequence[Result]], str]:
+    def text(own: Sequence[Result], _every: Sequence[Result]) -> str:
+        return _counted(own, [each.get(name) for each in own])
+
+    return text
+
+
+def _counted(own: Sequence[Result], values: Sequence[float | None]) -> str:
+    """A spread; a seed without the figure is told."""
+    known = sum(value is not None for value in values)
+    return spread(values) + (f" ({known} of {len(own)})" if 0 < known < len(own) else "")
+
+
+def _last_and_peak(own: Sequence[Result], _every: Sequence[Result]) -> str:
+    peaks = [each for each in own if each.get("ap_peak") is not None and len(each.facts["ap_curve"]) > 1]
+    if not peaks:
+        return "-"
+    lost = [(each.get("ap") or 0.0) - (each.get("ap_peak") or 0.0) for each in peaks]
+    peak, epoch = (statistics.mean(each.get(name) or 0.0 for each in peaks) for name in ("ap_peak", "ap_epoch"))
+    return f"{peak:.3f} in epoch {epoch:.0f}; last {statistics.mean(lost):+.3f}"
+
+
+def _cost(own: Sequence[Result], every: Sequence[Result]) -> str:
+    shown = []
+    for figure in ("cpu_seconds", "total_cpu_seconds"):
+        ratios = costs(every, figure)
+        shown.append(spread((ratios.get(each.cell.name) for each in own), 2))
+    return shown[0] if shown[0] == shown[1] else " / ".join(shown)
+
+
+_AP_EXTRA = (
+    ("ce", "aum_ap", "ce, AUM"),
+    ("ce", "ap_peak", "ce, best epoch (an oracle)"),
+    ("cleanlab", "ap_normalized_margin", "cleanlab, normalised margin"),
+)
+_TABLES: tuple[tuple[str, Callable[[Sequence[Result], Sequence[Result]], str], tuple[tuple[str, str, str], ...]], ...]
+_TABLES = (
+    ("AP of the ranking, wrong labels positive", _figure("ap"), _AP_EXTRA),
+    ("AP at its best epoch, and what the last one lost", _last_and_peak, ()),
+    ("Share of wrong labels among the K worst, K their true number", _figure("precision_at_noise"), ()),
+    ("Test accuracy of the final classifier", _figure("test_accuracy"), ()),
+    ("Test accuracy of the network that ranked the labels", _figure("filter_test_accuracy"), ()),
+    ("CPU seconds of the filter / of all, in times of ce", _cost, ()),
+)
+
+
+def _table(
+    results: Sequence[Result],
+    text: Callable[[Sequence[Result], Sequence[Result]], str],
+    extra: tuple[tuple[str, str, str], ...],
+) -> str:
+    columns = list(dict.fromkeys(result.setting for result in results))
+    rows = [row for row in ROWS if any(result.cell.row == row for result in results)]
+    rows += sorted({result.cell.row for result in results} - set(rows))  # of another version
+
+    def line(row: str, told: Callable[[Sequence[Result], Sequence[Result]], str], shown: str) -> list[str]:
+        own = [[each for each in results if (each.cell.row, each.setting) == (row, column)] for column in columns]
+        return [shown, *(told(each, results) if each else "-" for each in own)]
+
+    lines = [line(row, text, row) for row in rows]
+    lines += [line(row, _figure(figure), shown) for row, figure, shown in extra if row in rows]
+    lines = [each for each in lines if set(each[1:]) != {"-"}]
+    head = ["row", *(column.removeprefix(f"{results[0].cell.data}-") for column in columns)]
+    return "\n".join("| " + " | ".join(each) + " |" for each in [head, ["---"] * len(head), *lines])
+
+
+def summary(results: Sequence[Result]) -> list[dict[str, Any]]:
+    """For programs: a row and a setting each, means over seeds."""
+    groups: dict[tuple[str, str], list[Result]] = defaultdict(list)
+    for each in results:
+        groups[each.setting, each.cell.row].append(each)
+    told = []
+    for (setting, row), own in groups.items():
+        means: dict[str, Any] = {"setting": setting, "row": row, "seeds": [each.cell.seed for each in own]}
+        for figure in _FIGURES:
+            known = [value for each in own if (value := each.get(figure)) is not None]
+            if known:
+                means[figure] = statistics.mean(known)
+        ratios = costs(results, "cpu_seconds")
+        if ratio := [ratios[each.cell.name] for each in own if each.cell.name in ratios]:
+            means["cost"] = statistics.mean(ratio)
+        told.append(means)
+    return told
+
+
+def write(results_folder: Path, out: Path) -> str:
+    """Write table.md and ap-time.png to `out`; returns the tables."""
+    from jnpl.experiments.bench.plot import ap_against_time  # noqa: PLC0415 (slow to import)
+
+    results = load(results_folder)
+    if not results:
+        raise InputError(f"there is no JSON of a cell in {str(results_folder)!r}")
+    text = markdown(results)
+    write_text(out / "table.md", text)
+    ap_against_time(out / "ap-time.png", results)
+    return text

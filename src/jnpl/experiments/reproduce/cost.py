@@ -1,0 +1,85 @@
+"""What the paper's scale costs, before it is begun: operations counted, time estimated."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from typing import TYPE_CHECKING
+
+import torch
+
+from jnpl.methods.mlnt import MLNT
+from jnpl.methods.registry import METHODS
+from jnpl.models.build import build
+from jnpl.training.phases import second_part
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jnpl.experiments.reproduce.cell import Cell
+    from jnpl.recipes.schema import Recipe
+
+TERA = 15e12  # operations a second that a GPU is taken to sustain
+_BACKWARD = 3  # a step costs three forward passes
+# A label set of MLNT: a gradient (2), a pass with the weights that it moves (1) and back (2); and back through the
+# gradient itself, which is twice a gradient.
+_LABEL_SET, _SECOND_ORDER = 5, 4
+_SAMPLES = {"cifar10": 45_000, "cifar100": 45_000, "clothing1m": 1_000_000, "digits": 600}
+_CLASSES = {"cifar10": 10, "cifar100": 100, "clothing1m": 14, "digits": 10}
+
+
+def _stages(recipe: Recipe) -> list[str]:
+    """The names of those that are run."""
+    names = [stage.name for stage in METHODS[recipe.method.name].stages]
+    return names[: 1 + recipe.method.iterations] if isinstance(recipe.method, MLNT.Settings) else names
+
+
+def _second(recipe: Recipe, *, classify: bool) -> int:
+    """Epochs with pseudo-labels."""
+    second = second_part(recipe, METHODS[recipe.method.name]) if classify else None
+    return 0 if second is None else second.plan.epochs * (2 if second.mode == "nlnl" else 1)
+
+
+def passes(recipe: Recipe, stage: int) -> int:
+    """What a step of a stage costs, in forward passes of one network; MLNT's warm-up, which costs less, as the rest.
+
+    >>> from jnpl.recipes.schema import load_recipe
+    >>> [passes(load_recipe("mlnt-clothing1m"), stage) for stage in range(4)]
+    [3, 95, 96, 96]
+    """
+    if stage == 0 or not isinstance(recipe.method, MLNT.Settings):
+        return _BACKWARD
+    each = _LABEL_SET + (_SECOND_ORDER if recipe.method.second_order else 0)
+    frozen = 2 if stage == 1 else 3  # the teacher, the feature network, and the mentor if there is one
+    return _BACKWARD + frozen + recipe.method.label_sets * each
+
+
+def gpu_hours(cells: Sequence[Cell]) -> float:
+    """Epochs x images x networks x passes of a step x operations of a pass, at `TERA` a second."""
+    kinds = {(cell.variant, cell.data, cell.classify): cell for cell in cells}  # noise and seed change nothing
+    counts = Counter((cell.variant, cell.data, cell.classify) for cell in cells)
+    return sum(count * _operations_of(kinds[kind]) for kind, count in counts.items()) / TERA / 3600
+
+
+def _operations_of(cell: Cell) -> float:
+    """Of a whole run."""
+    recipe = cell.recipe()
+    networks = 2 if METHODS[recipe.method.name].networks.startswith("2") else 1
+    pixels = recipe.data.crop or recipe.data.size or 32
+    model = "resnet8" if recipe.model == "auto" else recipe.model
+    image = networks * operations(model, _CLASSES[cell.data], pixels)
+    looks = sum(recipe.plan(name).epochs * passes(recipe, stage) for stage, name in enumerate(_stages(recipe)))
+    looks += _BACKWARD * _second(recipe, classify=cell.classify)
+    return looks * _SAMPLES[cell.data] * image
+
+
+@cache
+def operations(model: str, classes: int, pixels: int) -> float:
+    """Of one image's forward pass, counted by PyTorch; a product and a sum are two."""
+    from torch.utils.flop_counter import FlopCounterMode  # noqa: PLC0415 (slow to import)
+
+    network = build(model, num_classes=classes, input_shape=(3, pixels, pixels), seed=0).eval()
+    counter = FlopCounterMode(display=False)
+    with torch.no_grad(), counter:
+        network(torch.zeros(1, 3, pixels, pixels))
+    return float(counter.get_total_flops())

@@ -1,0 +1,73 @@
+"""Scales: how much of the paper's data, network and schedule a reproduction takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from jnpl.experiments.reproduce.paper import SETTINGS, Setting
+from jnpl.experiments.reproduce.variants import SMALL
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Name = Literal["paper", "small", "tiny"]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Data and size; what it does to a recipe is in `variants`."""
+
+    name: Name
+    stands_for: Mapping[str, str]  # data set of the paper -> ours; what is missing is not run at this scale
+    images: int | None  # the first of the training set; None: all
+    pixels: int | None  # 16: means of 2 x 2; None: as they are
+    curve_images: int | None  # the first of the test set, after every epoch; the last epoch is tested on all
+    more_seeds: Mapping[Setting, int] = field(default_factory=dict)  # of Table 1, where it is not one
+    figure_seeds: Mapping[str, int] = field(default_factory=dict)  # item -> seeds, where it is not one
+    settings: tuple[Setting, ...] = SETTINGS  # of Table 1 and Figure 5
+    what: str = ""  # for captions
+
+
+_WHOLE = {part: part for part in ("cifar10", "cifar100", "clothing1m")}
+
+SCALES: dict[str, Scale] = {
+    "paper": Scale(
+        "paper",
+        _WHOLE,
+        images=None,
+        pixels=None,
+        curve_images=None,
+        more_seeds=dict.fromkeys(SETTINGS, 3),
+        what="Scale paper: the paper's data, networks and schedules, as the recipes of the package have them (CIFAR: "
+        "45,000 images, ResNet-34; NLNL three stages of 720 epochs, NL+ and JNPL 1,000). The recipe fast chooses its "
+        "own network and epochs.",
+    ),
+    "small": Scale(
+        "small",
+        {"cifar10": "cifar10", "cifar100": "cifar100"},
+        images=5_000,
+        pixels=16,
+        curve_images=2_000,
+        more_seeds={("symm", 0.4): 3, ("asymm", 0.4): 3},
+        figure_seeds={"fig3": 3, "fig4": 3},
+        what="Scale small: the first 5,000 training images at 16 pixels, resnet8 (78,042 weights for ten classes), "
+        "batches of 64, flips, and crops after two pixels of padding (the paper: four of 32). All nine complements at "
+        "once, and NL, SelNL, SelPL, NL+ and JNPL at one "
+        f"learning rate, {SMALL.filter_lr:g}, a tenth of it after {SMALL.fall} of {SMALL.filter_epochs} epochs (NLNL: "
+        f"{SMALL.filter_epochs // 3} a stage); PL+ begins after a third of them, and beside nine complements its "
+        "weight of 0.01 is a ninth of the paper's proportion. Classifiers have "
+        f"{SMALL.classify_epochs} epochs (NLNL's twice, fast {SMALL.fast_epochs} and {SMALL.fast_second}). Accuracy at "
+        "the end is that of all 10,000 test images, curves are of the first 2,000.",
+    ),
+    "tiny": Scale(
+        "tiny",
+        {"cifar10": "digits"},
+        images=600,
+        pixels=None,
+        curve_images=None,
+        settings=(("symm", 0.2), ("symm", 0.6), ("asymm", 0.4)),
+        what="Scale tiny: not CIFAR-10 but 600 of scikit-learn's 8 x 8 digits, a perceptron and a few epochs, to try "
+        "the program (3 stands for the class cat, 5 for dog). All complements at once. It says nothing of the paper.",
+    ),
+}

@@ -1,0 +1,149 @@
+"""Where to cut the label qualities: a fixed number, chance level, or the place between two fitted groups.
+
+The fit is EM for two bell curves on the logits of the qualities: near 0 and near 1, where qualities pile up, the
+logit spreads them out, and wrong and right labels become two bells. NLNL's 0.5 stands whenever the data do not
+clearly show two, as with few wrong labels under an unsure network.
+`tests/test_mixture.py` holds the cut to an F1 within 0.05 of the best possible one on draws from known groups.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from jnpl.internal.errors import InputError
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+DEFAULT_CUT = 0.5  # NLNL's, and the most a cut may be: above it the given label is the prediction itself
+_EDGE = 1e-3  # qualities closer than this to 0 or 1 count as this far: no bell stands on rounding errors
+_BINS = 512  # EM runs on a histogram of the logits: its cost does not depend on the number of samples
+_MIN_SAMPLES = 50
+_MIN_MEMBERS = 10  # a bell of fewer samples is not believed
+_MIN_SPREAD = 0.2  # least standard deviation of a bell, in logits: equal values must not become a spike
+_MIN_DISTANCE = 2.0  # Ashman's D: two bells closer than this have one top
+_MIN_GAP = 0.85  # least distance of the bells in logits: an even spread over a narrow range is not two groups
+_ITERATIONS = 300
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A threshold on the qualities, how it came about, and the weight of the lower bell if there are two."""
+
+    value: float
+    fitted: bool
+    reason: str
+    low_weight: float | None = None
+
+
+def fit_cut(quality: npt.ArrayLike) -> Cut:
+    """(N,) qualities in 0..1 (nan is left out) -> the cut, at most 0.5, where both bells are equally likely.
+
+    >>> rng = np.random.default_rng(0)
+    >>> quality = np.concatenate([rng.beta(1, 30, 300), rng.beta(5, 3, 700)])  # 30 % wrong, an unsure network
+    >>> cut = fit_cut(quality)
+    >>> cut.fitted, 0.1 < cut.value < 0.3, round(cut.low_weight, 1)
+    (True, True, 0.3)
+    >>> fit_cut(rng.beta(30, 1, 1000)).reason
+    'one group of qualities, not two: 0.5 stands'
+    """
+    values = np.asarray(quality, np.float64).ravel()
+    values = values[~np.isnan(values)]
+    if len(values) < _MIN_SAMPLES:
+        return _stands(f"{len(values)} samples are too few for a fit (at least {_MIN_SAMPLES})")
+    clipped = np.clip(values, _EDGE, 1 - _EDGE)
+    logits = np.log(clipped / (1 - clipped))
+    if np.ptp(logits) < _MIN_SPREAD:
+        return _stands("all qualities are equal, or nearly")
+    top = np.log((1 - _EDGE) / _EDGE)
+    counts, edges = np.histogram(logits, bins=_BINS, range=(-top, top))
+    x, share = (edges[1:] + edges[:-1]) / 2, counts / counts.sum()
+
+    return _between(*_em(x, share), len(values))
+
+
+def _between(weight: Floats, mean: Floats, spread: Floats, samples: int) -> Cut:
+    """Cut between two bells, if they are two and the cut makes sense."""
+    distance = np.sqrt(2.0) * (mean[1] - mean[0]) / np.hypot(*spread)
+    if distance < _MIN_DISTANCE or mean[1] - mean[0] < _MIN_GAP:
+        return _stands("one group of qualities, not two")
+    if weight.min() * samples < _MIN_MEMBERS:
+        return _stands(f"a second group of {weight.min() * samples:.0f} samples is too small")
+    between = np.linspace(mean[0], mean[1], 2001)
+    low, high = _densities(between, weight, mean, spread).T
+    if not (low[0] > high[0] and low[-1] < high[-1]):
+        return _stands("one group of qualities lies inside the other")
+    cut = float(1 / (1 + np.exp(-between[np.argmax(low <= high)])))
+    if cut > DEFAULT_CUT:
+        return _stands(f"the two groups part at {cut:.3f}, where the given label is still the prediction")
+    return Cut(cut, True, f"two groups of qualities part at {cut:.3f}", float(weight[0]))
+
+
+def resolve_threshold(
+    threshold: float | str, quality: npt.ArrayLike, labels: npt.NDArray[np.int64], num_classes: int
+) -> dict[str, Any]:
+    """Turn a number in (0, 1), "1/c", "auto" or "per-class" into the cut that holds, its rule and reason.
+
+    "per-class" is "auto" for the qualities of each given class alone: `by_class` has them, `value` is their mean over
+    the samples.
+
+    >>> resolve_threshold("1/c", [0.1, 0.9], np.array([0, 1]), num_classes=4)
+    {'rule': '1/c', 'value': 0.25, 'reason': 'chance level of 4 classes'}
+    """
+    if threshold == "per-class":
+        scores = np.asarray(quality, np.float64)
+        cuts = [fit_cut(scores[labels == label]) for label in range(num_classes)]
+        values, counts = np.array([cut.value for cut in cuts]), np.bincount(labels, minlength=num_classes)
+        fitted = sum(cut.fitted for cut in cuts)
+        reason = f"one for each given class, {fitted} of {num_classes} fitted, {DEFAULT_CUT} for the others"
+        mean = float(values @ counts / max(counts.sum(), 1)) if counts.any() else DEFAULT_CUT
+        return {"rule": "per-class", "value": mean, "reason": reason, "by_class": values.tolist()}
+    if threshold == "auto":
+        cut = fit_cut(quality)
+        return {"rule": "auto", "value": cut.value, "reason": cut.reason, "low_weight": cut.low_weight}
+    if threshold == "1/c":
+        return {"rule": "1/c", "value": 1 / num_classes, "reason": f"chance level of {num_classes} classes"}
+    if isinstance(threshold, int | float | np.number) and 0 < threshold < 1:
+        return {"rule": "fixed", "value": float(threshold), "reason": "given"}
+    raise InputError(f"threshold must be a number in (0, 1), 'auto', 'per-class' or '1/c', not {threshold!r}")
+
+
+def _stands(reason: str) -> Cut:
+    return Cut(DEFAULT_CUT, False, f"{reason}: {DEFAULT_CUT} stands")
+
+
+def _densities(x: Floats, weight: Floats, mean: Floats, spread: Floats) -> Floats:
+    """(M,) -> (M, 2) weighted density of each bell, up to a common factor."""
+    scaled = (x[:, None] - mean) / spread
+    density: Floats = weight / spread * np.exp(-(scaled**2) / 2)
+    return density
+
+
+def _em(x: Floats, share: Floats) -> tuple[Floats, Floats, Floats]:
+    """Bin centres and shares, both (M,) -> weights, means, spreads of two bells, the lower first."""
+    resp = (np.arange(len(x))[:, None] >= _split(x, share)) == np.array([False, True])  # (M, 2)
+    weight = mean = spread = np.zeros(2)
+    for _ in range(_ITERATIONS):
+        members = resp * share[:, None]
+        old, weight = mean, np.maximum(members.sum(axis=0), 1e-12)
+        mean = (members * x[:, None]).sum(axis=0) / weight
+        variance = (members * (x[:, None] - mean) ** 2).sum(axis=0) / weight
+        spread = np.sqrt(np.maximum(variance, _MIN_SPREAD**2))
+        if np.abs(mean - old).max() < 1e-6:
+            break
+        density = _densities(x, weight, mean, spread) + 1e-300  # far from both bells: no 0 / 0
+        resp = density / density.sum(axis=1, keepdims=True)
+    order = np.argsort(mean)
+    return weight[order], mean[order], spread[order]
+
+
+def _split(x: Floats, share: Floats) -> int:
+    """Bin at which a cut leaves the least variance inside the two parts (Otsu): where EM starts."""
+    left, below = np.cumsum(share)[:-1], np.cumsum(share * x)[:-1]
+    both = (left > 0) & (left < 1 - 1e-12)
+    between = np.zeros_like(left)
+    between[both] = ((share @ x) * left - below)[both] ** 2 / (left * (1 - left))[both]
+    return int(between.argmax()) + 1

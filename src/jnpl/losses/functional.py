@@ -1,0 +1,293 @@
+"""Every loss term, stateless: (B, C) logits in, (B,) losses out.
+
+First the paper (*Joint Negative and Positive Learning for Noisy Labels*, CVPR 2021), equation by equation; then the
+losses it is compared with. Notation: f = logits, p = softmax(f), y = the given label, y-bar = a complementary label,
+y-hat = argmax p, C = the number of classes. "Constant" means that no gradient flows through it.
+
+Logits are finite; float16 and bfloat16 are computed, and their losses returned, in float32. Losses are not reduced, but
+the negative ones can take the mean over the batch themselves (`reduction="mean"`): one node less in a small graph.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from jnpl.losses import _negative, _positive
+from jnpl.losses._checks import check_complements, check_gamma, check_labels, check_logits, check_n
+
+__all__ = [
+    "focal",
+    "gce",
+    "gce_truncated",
+    "log_one_minus_softmax",
+    "mae",
+    "nce",
+    "nce_rce",
+    "nfl",
+    "nfl_rce",
+    "nl",
+    "nl_exhaustive",
+    "nl_plus",
+    "nl_plus_exhaustive",
+    "pl",
+    "pl_plus",
+    "pl_plus_candidates",
+    "pl_plus_select",
+    "rce",
+    "sce",
+    "soft_pl",
+]
+
+Reduction = Literal["none", "mean"]
+
+
+# --- The paper -------------------------------------------------------------------------------------------------------
+
+
+def pl(logits: Tensor, labels: Tensor) -> Tensor:
+    """Positive learning, -log p_y (Eq. 1): (B, C), (B,) -> (B,).
+
+    >>> pl(torch.zeros(1, 10), torch.tensor([3]))
+    tensor([2.3026])
+    """
+    logits = check_logits(logits)
+    return F.cross_entropy(logits, check_labels(labels, logits), reduction="none")
+
+
+def log_one_minus_softmax(logits: Tensor) -> Tensor:
+    """log(1 - p), exact to the dtype's precision for any logits, with bounded gradients: (B, C) -> (B, C).
+
+    >>> log_one_minus_softmax(torch.tensor([[1000.0, 0.0]]))  # log(1 - p) taken literally gives -inf for the first
+    tensor([[-1000.,    -0.]])
+    """
+    return _negative.log_keep(check_logits(logits))
+
+
+def nl(logits: Tensor, complements: Tensor, *, reduction: Reduction = "none") -> Tensor:
+    """Negative learning, -log(1 - p_ybar), summed over K complements (Eq. 2): (B, C), (B,) or (B, K) -> (B,).
+
+    Its gradient is Eq. 3: p_ybar on the logit of y-bar, -p_ybar p_i / (1 - p_ybar) on the others.
+
+    >>> nl(torch.zeros(1, 10), torch.tensor([3]))  # -log(9/10)
+    tensor([0.1054])
+    """
+    return nl_plus(logits, complements, gamma=0.0, reduction=reduction)
+
+
+def nl_plus(logits: Tensor, complements: Tensor, gamma: float = 1.0, *, reduction: Reduction = "none") -> Tensor:
+    """NL+, -(1 - p_ybar)^gamma log(1 - p_ybar), the weight constant (Eq. 5): (B, C), (B,) or (B, K) -> (B,).
+
+    gamma = 1 is the paper, gamma = 0 is NL, in between a bridge. With gamma = 1 the gradient is Eq. 6: p_ybar (1 -
+    p_ybar) on the logit of y-bar and -p_ybar p_i on the others, which is the gradient of p_ybar itself. K complements
+    are summed, each with its own weight, and one that stands twice counts twice.
+
+    >>> nl_plus(torch.zeros(1, 10), torch.tensor([[3, 4]]))  # 2 * -(9/10) log(9/10)
+    tensor([0.1896])
+    """
+    logits = check_logits(logits)
+    complements = check_complements(complements, logits)
+    ones = logits.new_ones(1, 1).expand(complements.shape)  # no (B, K) memory
+    counts = torch.zeros_like(logits).scatter_add(1, complements, ones)  # n_k: how often class k is a complement
+    return _negative.negative(logits, counts, check_gamma(gamma), mean=_is_mean(reduction))
+
+
+def nl_exhaustive(logits: Tensor, labels: Tensor, *, reduction: Reduction = "none") -> Tensor:
+    """NL over all C - 1 complements of the label at once, O(B * C): (B, C), (B,) -> (B,), or () with "mean".
+
+    >>> nl_exhaustive(torch.zeros(1, 10), torch.tensor([3]))  # 9 * -log(9/10)
+    tensor([0.9482])
+    """
+    return nl_plus_exhaustive(logits, labels, gamma=0.0, reduction=reduction)
+
+
+def nl_plus_exhaustive(logits: Tensor, labels: Tensor, gamma: float = 1.0, *, reduction: Reduction = "none") -> Tensor:
+    """NL+ over all C - 1 complements of the label at once, O(B * C): (B, C), (B,) -> (B,), or () with "mean".
+
+    C - 1 times the expectation of `nl_plus` with one sampled complement, without its variance. With gamma = 1 the
+    gradient collapses to p_y (p_i - [i = y]), the gradient of 1 - p_y: in expectation, NL+ descends like half of `mae`.
+
+    >>> nl_plus_exhaustive(torch.zeros(1, 10), torch.tensor([3]))  # 9 * -(9/10) log(9/10)
+    tensor([0.8534])
+    """
+    logits = check_logits(logits)
+    labels = check_labels(labels, logits)
+    return _negative.negative_exhaustive(logits, labels, check_gamma(gamma), mean=_is_mean(reduction))
+
+
+def pl_plus(logits: Tensor, targets: Tensor, n: int = 3) -> Tensor:
+    """PL+, -prod_{i=0..n} (1 + p_t^(2^i)) log p_t, the product constant (Eq. 7): (B, C), (B,) -> (B,).
+
+    The targets are y-hat in Algorithm 1. The gradient on the target's logit is -(1 - p_t^(2^(n+1))) (Eq. 8): flat
+    where cross-entropy fades. n = -1, the empty product, is cross-entropy.
+
+    >>> pl_plus(torch.zeros(1, 2), torch.tensor([0]), n=1)  # (1 + 1/2) (1 + 1/4) log 2
+    tensor([1.2997])
+    """
+    logits = check_logits(logits)
+    return _positive.pl_plus(logits, check_labels(targets, logits), check_n(n))
+
+
+def pl_plus_candidates(logits: Tensor) -> Tensor:
+    """Algorithm 1's test: every class but y-hat has p < 1/C: (B, C) -> (B,) bool.
+
+    That is: the second largest probability is below 1/C. On a tie for the first place it is not.
+
+    >>> pl_plus_candidates(torch.tensor([[5.0, 0.0, 0.0], [5.0, 5.0, 0.0]]))
+    tensor([ True, False])
+    """
+    logits = check_logits(logits)
+    second = logits.detach().softmax(1).topk(2, dim=1).values[:, 1]
+    return second < 1 / logits.shape[1]
+
+
+def pl_plus_select(logits: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
+    """Algorithm 1's selection: candidates enter with probability p_yhat: (B, C), (B,) -> (B,) bool, (B,) y-hat.
+
+    `uniforms` are draws from U(0, 1), for instance `torch.rand(B, generator=g)`: randomness stays outside.
+
+    >>> pl_plus_select(torch.tensor([[5.0, 0.0, 0.0], [0.0, 0.0, 0.0]]), torch.tensor([0.5, 0.5]))
+    (tensor([ True, False]), tensor([0, 0]))
+    """
+    logits = check_logits(logits)
+    if uniforms.shape != logits.shape[:1] or not uniforms.is_floating_point():
+        expected = f"a floating point tensor of shape ({logits.shape[0]},)"
+        raise ValueError(f"uniforms must be {expected}, got {uniforms.dtype} {tuple(uniforms.shape)}")
+    p_hat, y_hat = logits.detach().softmax(1).max(1)
+    return pl_plus_candidates(logits) & (uniforms < p_hat), y_hat
+
+
+def soft_pl(logits: Tensor, targets: Tensor) -> Tensor:
+    """Positive learning of soft labels, -sum_k t_k log p_k: (B, C), (B, C) -> (B,).
+
+    >>> soft_pl(torch.zeros(1, 2), torch.tensor([[0.3, 0.7]]))
+    tensor([0.6931])
+    """
+    logits = check_logits(logits)
+    if targets.shape != logits.shape:
+        raise ValueError(f"targets must have shape {tuple(logits.shape)}, got {tuple(targets.shape)}")
+    return -(targets * torch.log_softmax(logits, 1)).sum(1)
+
+
+# --- The losses it is compared with ----------------------------------------------------------------------------------
+
+
+def mae(logits: Tensor, labels: Tensor) -> Tensor:
+    """Mean absolute error, sum_k |p_k - [k = y]| = 2 (1 - p_y): (B, C), (B,) -> (B,). Some code has half of it.
+
+    >>> mae(torch.zeros(1, 10), torch.tensor([3]))
+    tensor([1.8000])
+    """
+    return -2 * torch.expm1(-pl(logits, labels))
+
+
+def gce(logits: Tensor, labels: Tensor, q: float = 0.7) -> Tensor:
+    """Generalized cross-entropy, (1 - p_y^q) / q; q -> 0 is CE, q = 1 is MAE / 2: (B, C), (B,) -> (B,).
+
+    >>> gce(torch.zeros(1, 10), torch.tensor([3]), q=1.0)
+    tensor([0.9000])
+    """
+    if not 0 < q <= 1:
+        raise ValueError(f"q must lie in (0, 1], got {q}")
+    return -torch.expm1(-q * pl(logits, labels)) / q
+
+
+def gce_truncated(logits: Tensor, labels: Tensor, q: float = 0.7, k: float = 0.5) -> Tensor:
+    """GCE held at its value for p_y = k where p_y <= k, so that such samples do not learn: (B, C), (B,) -> (B,).
+
+    >>> gce_truncated(torch.zeros(1, 10), torch.tensor([3]), q=1.0, k=0.5)
+    tensor([0.5000])
+    """
+    if not 0 < k < 1:
+        raise ValueError(f"k must lie in (0, 1), got {k}")
+    loss, limit = gce(logits, labels, q), (1 - k**q) / q
+    return torch.where(loss < limit, loss, limit)  # a clamp would still let p_y = k learn
+
+
+def rce(logits: Tensor, labels: Tensor, log_zero: float = -9.210340371976182) -> Tensor:
+    """Reverse cross-entropy, -log_zero (1 - p_y), with log 0 read as log 1e-4 = -9.21: (B, C), (B,) -> (B,).
+
+    >>> rce(torch.zeros(1, 10), torch.tensor([3]))
+    tensor([8.2893])
+    """
+    return log_zero * torch.expm1(-pl(logits, labels))
+
+
+def sce(logits: Tensor, labels: Tensor, alpha: float = 0.1, beta: float = 1.0) -> Tensor:
+    """Symmetric cross-entropy, alpha CE + beta RCE (CIFAR-10: 0.1, 1; CIFAR-100: 6, 0.1): (B, C), (B,) -> (B,).
+
+    Departure: the authors' code clips p at 1e-7, here and in APL's losses below; nothing needs it where logs are exact.
+
+    >>> sce(torch.zeros(1, 10), torch.tensor([3]))
+    tensor([8.5196])
+    """
+    return alpha * pl(logits, labels) + beta * rce(logits, labels)
+
+
+def focal(logits: Tensor, labels: Tensor, gamma: float = 0.5) -> Tensor:
+    """Focal loss, -(1 - p_y)^gamma log p_y, the factor constant as APL's code has it: (B, C), (B,) -> (B,).
+
+    >>> focal(torch.zeros(1, 10), torch.tensor([3]), gamma=1.0)  # 9/10 log 10
+    tensor([2.0723])
+    """
+    logits = check_logits(logits)
+    return _pick(_focal_terms(logits, gamma), check_labels(labels, logits))
+
+
+def nce(logits: Tensor, labels: Tensor) -> Tensor:
+    """Normalized cross-entropy, log p_y / sum_k log p_k: (B, C), (B,) -> (B,).
+
+    >>> nce(torch.zeros(1, 10), torch.tensor([3]))
+    tensor([0.1000])
+    """
+    return nfl(logits, labels, gamma=0.0)
+
+
+def nfl(logits: Tensor, labels: Tensor, gamma: float = 0.5) -> Tensor:
+    """Normalized focal loss, the focal terms' share of their sum; gamma = 0 is NCE: (B, C), (B,) -> (B,).
+
+    >>> nfl(torch.zeros(1, 10), torch.tensor([3]))
+    tensor([0.1000])
+    """
+    logits = check_logits(logits)
+    terms = _focal_terms(logits, gamma)
+    return _pick(terms, check_labels(labels, logits)) / terms.sum(1)
+
+
+def nce_rce(logits: Tensor, labels: Tensor, alpha: float = 1.0, beta: float = 1.0) -> Tensor:
+    """APL's alpha NCE + beta RCE (CIFAR-10: 1, 1; CIFAR-100: 10, 0.1): (B, C), (B,) -> (B,).
+
+    >>> nce_rce(torch.zeros(1, 10), torch.tensor([3]))
+    tensor([8.3893])
+    """
+    return alpha * nce(logits, labels) + beta * rce(logits, labels)
+
+
+def nfl_rce(logits: Tensor, labels: Tensor, alpha: float = 1.0, beta: float = 1.0, gamma: float = 0.5) -> Tensor:
+    """APL's alpha NFL + beta RCE (CIFAR-10: 1, 1; CIFAR-100: 10, 0.1): (B, C), (B,) -> (B,).
+
+    >>> nfl_rce(torch.zeros(1, 10), torch.tensor([3]))
+    tensor([8.3893])
+    """
+    return alpha * nfl(logits, labels, gamma) + beta * rce(logits, labels)
+
+
+def _focal_terms(logits: Tensor, gamma: float) -> Tensor:
+    """-(1 - p_k)^gamma log p_k for every class, the factor constant: (B, C) -> (B, C)."""
+    log_p = logits.log_softmax(1)
+    if check_gamma(gamma) == 0:
+        return -log_p
+    return -(gamma * _negative.log_keep(logits.detach())).exp() * log_p
+
+
+def _pick(values: Tensor, labels: Tensor) -> Tensor:
+    return values.gather(1, labels.unsqueeze(1)).squeeze(1)
+
+
+def _is_mean(reduction: Reduction) -> bool:
+    if reduction not in ("none", "mean"):
+        raise ValueError(f'reduction must be "none" or "mean", got {reduction!r}')
+    return reduction == "mean"

@@ -1,0 +1,375 @@
+"""nn.Module shells around `functional`: parameters and reduction, no mathematics of their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from jnpl.losses import complement
+from jnpl.losses import functional as JF
+from jnpl.losses._checks import check_gamma, check_given, check_logits, check_n
+from jnpl.losses._positive import pl_plus
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = [
+    "Draws",
+    "FocalLoss",
+    "GCELoss",
+    "JNPLLoss",
+    "JNPLTerms",
+    "MAELoss",
+    "NCERCELoss",
+    "NFLRCELoss",
+    "NLLoss",
+    "NLPlusLoss",
+    "PLPlusLoss",
+    "SCELoss",
+    "class_weights",
+]
+
+Complements = Literal["sampled", "exhaustive"]
+_MOST_COMPLEMENTS = 12_000  # up to 1,039 classes; beyond, all classes at once cost a fraction of that
+
+
+class Draws(NamedTuple):
+    """The random numbers of one JNPL step, drawn outside the graph."""
+
+    complements: Tensor | None  # (B, K), or None if all C - 1 are used
+    uniforms: Tensor  # (B,) for the Bernoulli selection of Algorithm 1
+
+
+class JNPLTerms(NamedTuple):
+    """The parts of one JNPL step, all scalars: NL+ over the batch, PL+ *summed* over the selected, and their number."""
+
+    nl_plus: Tensor
+    pl_plus_sum: Tensor
+    selected: Tensor
+
+    @property
+    def pl_plus(self) -> Tensor:
+        """PL+ over the selected; exactly 0 if there are none (with weights of samples their sum may be below 1)."""
+        return self.pl_plus_sum / self.selected.where(self.selected > 0, 1)
+
+
+def class_weights(labels: Tensor, num_classes: int, weights: Tensor | None = None) -> Tensor:
+    """NLNL's weights, largest count / own count of the *given* labels, 0 for an absent class: (N,) -> (C,).
+
+    Where samples count differently, `weights` (N,) are added up in place of ones.
+
+    >>> class_weights(torch.tensor([0, 0, 0, 0, 1, 1]), num_classes=3)
+    tensor([1., 2., 0.])
+    >>> class_weights(torch.tensor([0, 0, 1]), num_classes=2, weights=torch.tensor([0.5, 0.5, 4.0]))
+    tensor([4., 1.])
+    """
+    given = check_given(labels, num_classes)
+    counts = torch.bincount(given, weights, minlength=num_classes).float()
+    least = 1.0 if weights is None else torch.finfo(counts.dtype).tiny  # against 0 / 0 alone
+    return torch.where(counts > 0, counts.max() / counts.clamp_min(least), 0.0)
+
+
+class _Negative(nn.Module):
+    """NL+ over a batch: summed over the complements, weighted by the given label's class, averaged over samples."""
+
+    class_weight: Tensor | None
+
+    def __init__(
+        self,
+        num_classes: int,
+        complements: Complements,
+        num_complements: int | None,
+        gamma: float,
+        class_weight: Tensor | Sequence[float] | Literal["none", "nlnl"],
+        labels: Tensor | None,
+    ) -> None:
+        super().__init__()
+        if num_classes < 2:
+            raise ValueError(f"num_classes must be at least 2, got {num_classes}")
+        if complements not in ("sampled", "exhaustive"):
+            raise ValueError(f'complements must be "sampled" or "exhaustive", got {complements!r}')
+        if num_complements is not None and (complements == "exhaustive" or num_complements < 1):
+            raise ValueError(
+                f"num_complements must be at least 1 and goes with sampled complements, "
+                f"got {num_complements} with {complements!r}"
+            )
+        self.num_classes = num_classes
+        self.complements = complements
+        self.num_complements = num_complements or complement.default_count(num_classes)
+        if complements == "sampled" and num_complements is None and self.num_complements > _MOST_COMPLEMENTS:
+            raise ValueError(
+                f"for {num_classes} classes the paper's rule asks for {self.num_complements:,} complements a sample; "
+                f'use complements="exhaustive", or say how many with num_complements'
+            )
+        self.gamma = check_gamma(gamma)
+        self.register_buffer("class_weight", _as_weight(class_weight, labels, num_classes))
+
+    def draw(
+        self, labels: Tensor, generator: torch.Generator | None = None, rows: tuple[int, int, int] | None = None
+    ) -> Tensor | None:
+        """Complements for a batch, (B,) -> (B, K), or None if all are used."""
+        if self.complements == "exhaustive":
+            return None
+        return complement.sample(labels, self.num_classes, self.num_complements, generator, rows)
+
+    def forward(
+        self, logits: Tensor, labels: Tensor, complements: Tensor | None, weights: Tensor | None = None
+    ) -> Tensor:
+        if logits.shape[-1] != self.num_classes:
+            raise ValueError(f"logits must have {self.num_classes} classes, got shape {tuple(logits.shape)}")
+        plain = self.class_weight is None and weights is None
+        reduction: JF.Reduction = "mean" if plain else "none"
+        if complements is None:
+            losses = JF.nl_plus_exhaustive(logits, labels, self.gamma, reduction=reduction)
+        else:
+            losses = JF.nl_plus(logits, complements, self.gamma, reduction=reduction)
+        if self.class_weight is not None:
+            losses = self.class_weight[labels.long()] * losses
+        if weights is not None:
+            losses = weights * losses
+        return losses if plain else losses.mean()
+
+
+class NLPlusLoss(nn.Module):
+    """NL+ (Eq. 5) as a criterion: `criterion(logits, labels, generator=g)` -> scalar.
+
+    `complements="sampled"` draws `num_complements` per sample (None: the paper's 1, or 110 for 100 classes);
+    `"exhaustive"` uses all C - 1. `gamma` is the exponent of the constant weight (1: NL+, 0: NL). `class_weight` is
+    "none", "nlnl" (needs `labels`, all given labels of the training set) or one number per class; it multiplies a
+    sample's loss and does not enter the denominator, as in the predecessor's code.
+
+    >>> NLPlusLoss(10, complements="exhaustive")(torch.zeros(2, 10), torch.tensor([3, 4]))
+    tensor(0.8534)
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        complements: Complements = "sampled",
+        num_complements: int | None = None,
+        gamma: float = 1.0,
+        class_weight: Tensor | Sequence[float] | Literal["none", "nlnl"] = "none",
+        labels: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        self.negative = _Negative(num_classes, complements, num_complements, gamma, class_weight, labels)
+
+    def forward(self, logits: Tensor, labels: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """(B, C), (B,) -> ()."""
+        loss: Tensor = self.negative(logits, labels, self.negative.draw(labels, generator))
+        return loss
+
+
+class NLLoss(NLPlusLoss):
+    """NL (Eq. 2) as a criterion: NL+ with weight 1."""
+
+    def __init__(
+        self,
+        num_classes: int,
+        complements: Complements = "sampled",
+        num_complements: int | None = None,
+        class_weight: Tensor | Sequence[float] | Literal["none", "nlnl"] = "none",
+        labels: Tensor | None = None,
+    ) -> None:
+        super().__init__(num_classes, complements, num_complements, 0.0, class_weight, labels)
+
+
+class PLPlusLoss(nn.Module):
+    """PL+ with Algorithm 1's selection as a criterion on logits alone: the mean over the selected, 0 if there are none.
+
+    >>> PLPlusLoss()(torch.zeros(4, 10), generator=torch.Generator().manual_seed(0))  # uniform p: no candidates
+    tensor(0.)
+    """
+
+    def __init__(self, n: int = 3) -> None:
+        super().__init__()
+        self.n = check_n(n)
+
+    def forward(
+        self, logits: Tensor, generator: torch.Generator | None = None, uniforms: Tensor | None = None
+    ) -> Tensor:
+        """(B, C) -> ()."""
+        loss, selected = self.total(logits, _uniforms(logits, generator) if uniforms is None else uniforms)
+        return loss / selected.clamp_min(1)
+
+    def total(
+        self, logits: Tensor, uniforms: Tensor, labels: Tensor | None = None, weights: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Sum of PL+ over the selected samples, and how many they are: (B, C), (B,) -> (), ().
+
+        With `labels` (B,) only samples enter whose y-hat is the given label: the paper's first rule. With `weights`
+        (B,) a sample counts so often, in the sum and in the number.
+        """
+        selected, y_hat = JF.pl_plus_select(logits, uniforms)
+        if labels is not None:
+            selected = selected & (y_hat == labels)
+        # A masked sum: an empty selection is an exact zero with zero gradients.
+        losses = torch.where(selected, pl_plus(check_logits(logits), y_hat, self.n), 0.0)
+        if weights is None:
+            return losses.sum(), selected.sum()
+        return (weights * losses).sum(), (weights * selected).sum()
+
+
+class JNPLLoss(nn.Module):
+    """JNPL = NL+ + pl_weight * PL+ (Eq. 4): `criterion(logits, labels, generator=g)` -> scalar.
+
+    It drops into any training loop. The defaults are the paper's: one sampled complement (110 for 100 classes),
+    pl_weight 0.01, n 3. `complements`, `num_complements`, `gamma`, `class_weight` and `labels` are those of
+    `NLPlusLoss`. PL+ is averaged over the samples that Algorithm 1 selects, NL+ over all of them; class weights act
+    on NL+ alone, because the mean over the selected has no given label to weigh by. With `pl_target` "given" PL+ takes
+    only samples that the network is sure to be of their given class: an ablation.
+
+    >>> criterion = JNPLLoss(num_classes=10)
+    >>> logits = torch.randn(8, 10, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    >>> criterion(logits, torch.arange(8), generator=torch.Generator().manual_seed(0)).backward()
+
+    Under `torch.compile(fullgraph=True)` draw outside the graph:
+    `criterion(logits, labels, draws=criterion.draw(labels, generator))`.
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        pl_weight: float = 0.01,
+        n: int = 3,
+        complements: Complements = "sampled",
+        num_complements: int | None = None,
+        gamma: float = 1.0,
+        class_weight: Tensor | Sequence[float] | Literal["none", "nlnl"] = "none",
+        labels: Tensor | None = None,
+        pl_target: Literal["predicted", "given"] = "predicted",
+    ) -> None:
+        super().__init__()
+        if pl_target not in ("predicted", "given"):
+            raise ValueError(f'pl_target must be "predicted" or "given", got {pl_target!r}')
+        self.pl_target = pl_target
+        if not 0 <= pl_weight < float("inf"):
+            raise ValueError(f"pl_weight must be a finite number >= 0, got {pl_weight}")
+        self.negative = _Negative(num_classes, complements, num_complements, gamma, class_weight, labels)
+        self.positive = PLPlusLoss(n)
+        self.pl_weight = pl_weight
+
+    def draw(
+        self, labels: Tensor, generator: torch.Generator | None = None, rows: tuple[int, int, int] | None = None
+    ) -> Draws:
+        """The random numbers of one step: complements first, then the uniforms of Algorithm 1.
+
+        `rows` = (start, stop, total): which rows of a batch shared by several processes these are.
+        """
+        complements = self.negative.draw(labels, generator, rows)
+        return Draws(complements, _uniforms(labels, generator, rows))
+
+    def terms(self, logits: Tensor, labels: Tensor, draws: Draws, weights: Tensor | None = None) -> JNPLTerms:
+        """NL+ over the batch, PL+ over the selected, and their number: (B, C), (B,) -> (), (), ().
+
+        `weights` (B,), about 1 on average, say how much each sample counts.
+        """
+        nl_plus = self.negative(logits, labels, draws.complements, weights)
+        given = labels if self.pl_target == "given" else None
+        return JNPLTerms(nl_plus, *self.positive.total(logits, draws.uniforms, given, weights))
+
+    def forward(
+        self,
+        logits: Tensor,
+        labels: Tensor,
+        generator: torch.Generator | None = None,
+        draws: Draws | None = None,
+    ) -> Tensor:
+        """(B, C), (B,) -> ()."""
+        terms = self.terms(logits, labels, self.draw(labels, generator) if draws is None else draws)
+        return terms.nl_plus + self.pl_weight * terms.pl_plus
+
+
+class MAELoss(nn.Module):
+    """Mean over the batch of `functional.mae`."""
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """(B, C), (B,) -> ()."""
+        return JF.mae(logits, labels).mean()
+
+
+class GCELoss(nn.Module):
+    """Mean over the batch of `functional.gce`, or of `gce_truncated` if `k` is given."""
+
+    def __init__(self, q: float = 0.7, k: float | None = None) -> None:
+        super().__init__()
+        self.q, self.k = q, k
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """(B, C), (B,) -> ()."""
+        if self.k is None:
+            return JF.gce(logits, labels, self.q).mean()
+        return JF.gce_truncated(logits, labels, self.q, self.k).mean()
+
+
+class SCELoss(nn.Module):
+    """Mean over the batch of `functional.sce`."""
+
+    def __init__(self, alpha: float = 0.1, beta: float = 1.0) -> None:
+        super().__init__()
+        self.alpha, self.beta = alpha, beta
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """(B, C), (B,) -> ()."""
+        return JF.sce(logits, labels, self.alpha, self.beta).mean()
+
+
+class FocalLoss(nn.Module):
+    """Mean over the batch of `functional.focal`."""
+
+    def __init__(self, gamma: float = 0.5) -> None:
+        super().__init__()
+        self.gamma = gamma
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """(B, C), (B,) -> ()."""
+        return JF.focal(logits, labels, self.gamma).mean()
+
+
+class NCERCELoss(nn.Module):
+    """Mean over the batch of `functional.nce_rce`."""
+
+    def __init__(self, alpha: float = 1.0, beta: float = 1.0) -> None:
+        super().__init__()
+        self.alpha, self.beta = alpha, beta
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """(B, C), (B,) -> ()."""
+        return JF.nce_rce(logits, labels, self.alpha, self.beta).mean()
+
+
+class NFLRCELoss(nn.Module):
+    """Mean over the batch of `functional.nfl_rce`."""
+
+    def __init__(self, alpha: float = 1.0, beta: float = 1.0, gamma: float = 0.5) -> None:
+        super().__init__()
+        self.alpha, self.beta, self.gamma = alpha, beta, gamma
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """(B, C), (B,) -> ()."""
+        return JF.nfl_rce(logits, labels, self.alpha, self.beta, self.gamma).mean()
+
+
+def _uniforms(batch: Tensor, generator: torch.Generator | None, rows: tuple[int, int, int] | None = None) -> Tensor:
+    device = batch.device if generator is None else generator.device
+    start, _, total = rows or (0, 0, len(batch))
+    return torch.rand(total, generator=generator, device=device)[start : start + len(batch)].to(batch.device)
+
+
+def _as_weight(class_weight: Tensor | Sequence[float] | str, labels: Tensor | None, num_classes: int) -> Tensor | None:
+    if isinstance(class_weight, str):
+        if class_weight == "none":
+            return None
+        if class_weight != "nlnl":
+            raise ValueError(f'class_weight must be "none", "nlnl" or one number per class, got {class_weight!r}')
+        if labels is None:
+            raise ValueError('class_weight="nlnl" needs labels=, the given labels of the whole training set')
+        return class_weights(labels, num_classes)
+    weight = torch.as_tensor(class_weight, dtype=torch.float32)
+    if weight.shape != (num_classes,) or not bool(((weight >= 0) & weight.isfinite()).all()):
+        raise ValueError(
+            f"class_weight must hold {num_classes} finite numbers >= 0, got {tuple(weight.shape)} {weight.tolist()[:5]}"
+        )
+    return weight

@@ -1,0 +1,1 @@
+"""A finished run -> report, exports, corrected labels, predictions."""

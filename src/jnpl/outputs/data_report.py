@@ -1,0 +1,99 @@
+"""What a data owner gets of a run beside its findings: data.json, thumbnails.parquet and report.html."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jnpl.data.problems import problems
+from jnpl.data.source import UnreadableError
+from jnpl.findings.findings import Findings
+from jnpl.internal.errors import InputError
+from jnpl.internal.files import write_text
+from jnpl.outputs.report import page, tables, thumbs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import pandas as pd
+
+    from jnpl.data.source import Source
+
+_ROWS = 500  # suspects that the report shows
+_COLUMNS = 12  # of a table, beside the labels
+_TEXT = 400  # letters of a text
+
+
+def write(
+    folder: Path,
+    source: Source,
+    *,
+    command: Sequence[str] = (),
+    choices: Sequence[str] = (),
+    held_out: Sequence[dict[str, Any]] = (),
+    report: bool = True,
+) -> None:
+    """Write the three files for a run that is done, or data.json alone; `held_out` are ids and labels kept aside."""
+    findings = Findings.load(folder)
+    suspects = tables.worst(findings, _ROWS)
+    if len(suspects) == 0 or not findings.is_label_issue.any():
+        suspects = suspects[:20]
+    facts: dict[str, Any] = {
+        "kind": source.kind,
+        "command": list(command),
+        "choices": list(choices),
+        "root": source.root,
+        **problems(source, unreadable=_unreadable(findings, source)).to_dict(),
+    }
+    if held_out:
+        facts |= {"held_out": list(held_out), "true_labels": source.true_labels is not None}
+    if source.kind == "vector":
+        facts["columns"] = _columns(source, suspects)
+    write_text(folder / "data.json", json.dumps(facts, indent=1, default=str) + "\n")
+    if not report:
+        return
+    if source.kind == "image":
+        thumbs.write(folder, suspects.tolist(), source.inputs.read)
+    page.write(folder)
+
+
+def _unreadable(findings: Findings, source: Source) -> dict[int, str]:
+    """Position -> why it cannot be read; the run's findings say which, the files say why."""
+    told = dict(source.unreadable or {})
+    for position in [] if findings.unreadable is None else np.flatnonzero(findings.unreadable).tolist():
+        if position not in told:
+            try:
+                source.inputs.read(position)
+                told[position] = "could not be read in training"
+            except (UnreadableError, OSError, InputError) as error:
+                told[position] = str(error)
+    return told
+
+
+def _columns(source: Source, suspects: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """The suspects as rows of a table, for people: texts, own cells or numbers; all names, and the first columns."""
+    rows: list[list[Any]]
+    if source.texts is not None:
+        names, rows = ["text"], [[str(source.texts[at])[:_TEXT]] for at in suspects.tolist()]
+    elif source.cells is not None:
+        found = source.cells.iloc[source.ids[suspects]]
+        names, shown = list(found.columns), [_texts(found.iloc[:, at]) for at in range(found.shape[1])[:_COLUMNS]]
+        rows = [list(row) for row in zip(*shown, strict=True)]
+    else:
+        values = [source.inputs.read(at) for at in suspects.tolist()]
+        names = [f"feature {number}" for number in range(len(values[0]) if values else 0)]
+        rows = [[float(f"{value:.4g}") for value in row[:_COLUMNS].tolist()] for row in values]
+    return {"names": names, "rows": dict(zip(map(str, suspects.tolist()), rows, strict=True))}
+
+
+def _texts(cells: pd.Series[Any]) -> list[str | None]:
+    """Cells (M,) as the user knows them: 3.0, in a column with gaps, is 3, and a day has no hour."""
+    end = {"f": ".0", "M": " 00:00:00"}.get(cells.dtype.kind, "")
+    values = cells.to_numpy() if cells.dtype.kind == "f" else cells  # float32 with the digits that it has
+    return [
+        None if missing else str(cell).removesuffix(end)[:_TEXT]
+        for cell, missing in zip(values, cells.isna(), strict=True)
+    ]

@@ -1,0 +1,104 @@
+"""The network with what comes before and after it, as one module that needs nothing of jnpl."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from jnpl.data.loading.augment import CropFlip, Standardize
+from jnpl.data.source import Source
+from jnpl.internal.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from jnpl.findings.findings import Findings
+    from jnpl.outputs.saved_model import Floats, SavedModel
+
+CHECKED = 16  # samples that an exported model is tried on
+TOLERANCE = 1e-4  # largest difference between probabilities of two runtimes
+
+
+class Deployed(nn.Module):
+    """Raw samples to probabilities: uint8 (B, H, W, C) or float32 (B, F) -> (B, classes).
+
+    Images are at the size that the run decoded them to: the centre is cut, the mean subtracted, the deviation divided
+    by. Vectors are standardised. The same as `SavedModel.forward`, in operations that other runtimes know.
+    """
+
+    scale: Tensor
+    shift: Tensor
+
+    def __init__(self, model: SavedModel) -> None:
+        super().__init__()
+        transform = model.transform
+        if not isinstance(transform, CropFlip | Standardize):
+            raise InputError(f"a model with the transform {type(transform).__name__} cannot be exported")
+        mean, std = (torch.tensor(numbers, dtype=torch.float64) for numbers in (transform.mean, transform.std))
+        self.network = model.network
+        self.image = isinstance(transform, CropFlip)
+        self.size = transform.size if isinstance(transform, CropFlip) else 0
+        scale, shift = (1 / (255 * std), -mean / std) if self.image else (1 / std, -mean / std)
+        shape = (1, -1, 1, 1) if self.image else (1, -1)
+        self.register_buffer("scale", scale.float().view(shape))
+        self.register_buffer("shift", shift.float().view(shape))
+
+    def forward(self, samples: Tensor) -> Tensor:
+        """(B, ...) -> (B, classes)."""
+        values = samples.float()
+        if self.image:
+            top, left = (samples.shape[1] - self.size) // 2, (samples.shape[2] - self.size) // 2
+            values = values[:, top : top + self.size, left : left + self.size].permute(0, 3, 1, 2)
+        logits: Tensor = self.network(values * self.scale + self.shift)
+        return logits.softmax(1)
+
+
+def deployed(model: SavedModel) -> Deployed:
+    """Return the module, with weights of its own, in evaluation mode, without gradients and on the CPU."""
+    return copy.deepcopy(Deployed(model)).eval().requires_grad_(False).cpu()
+
+
+def samples_of(model: SavedModel, source: Source | None) -> tuple[Tensor, str]:
+    """Raw samples (2 to 16, ...) to check an export on, and where they come from.
+
+    They are the first that can be read of `source`, a single one twice; without a source, draws with the mean and
+    deviation of the training data.
+    """
+    if source is not None:
+        found = model.first(source, CHECKED)
+        # One alone would let exporters take its batch for the only size.
+        return found if len(found) > 1 else torch.cat([found, found]), source.name
+    generator, shape = np.random.default_rng(0), (CHECKED, *model.sample_shape)
+    facts: Any = model.transform
+    drawn = generator.normal(facts.mean, facts.std, shape)
+    if model.kind == "image":
+        return torch.from_numpy(np.clip(drawn * 255, 0, 255).astype(np.uint8)), "drawn images"
+    return torch.from_numpy(drawn.astype(np.float32)), "drawn vectors"
+
+
+def images_of(model: SavedModel, findings: Findings, root: Path) -> Source:
+    """The images that a run was made with."""
+    from jnpl.data.sources.images import ImageFiles  # noqa: PLC0415 - vectors do without Pillow
+
+    paths = [] if findings.paths is None else [str(path) for path in findings.paths]
+    none = np.zeros(len(paths), np.int64)
+    return Source("the images of the run", ImageFiles(paths, root), none, model.classes, findings.ids)
+
+
+def check(model: SavedModel, samples: Tensor, run: Callable[[Tensor], Floats], what: str) -> float:
+    """Compare an exported model with the network, on all samples and on one alone: -> the largest difference."""
+    worst = 0.0
+    for batch in (samples, samples[:1]):
+        wanted, found = model.forward(batch), run(batch)
+        if found.shape != wanted.shape:
+            raise InputError(f"the exported {what} gives {found.shape} for {tuple(batch.shape)}, not {wanted.shape}")
+        off = float(np.abs(wanted - found).max())
+        if not off <= TOLERANCE:  # nan is no agreement
+            raise InputError(f"the exported {what} differs from the network by {off:.2g}: it cannot be exported")
+        worst = max(worst, off)
+    return worst

@@ -1,0 +1,34 @@
+"""Findings as one table: .csv, .parquet or .json."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jnpl.outputs.export.rows import writing
+
+if TYPE_CHECKING:
+    import os
+
+    import pandas as pd
+
+    from jnpl.findings.findings import Findings
+
+
+def write(findings: Findings, out: str | os.PathLike[str], suffix: str, *, issues: bool = False) -> int:
+    """Write the rows of `Findings.table`, or the issues alone, worst first; returns how many."""
+    frame = rows(findings, issues=issues)
+    with writing(out, suffix) as put:
+        put(frame)
+    return len(frame)
+
+
+def rows(findings: Findings, *, issues: bool = False) -> pd.DataFrame:
+    """`Findings.table` with texts of pandas' own type, its index the positions; with `issues` those, worst first."""
+    frame = findings.table
+    if issues:
+        order = np.argsort(findings.label_quality, kind="stable")
+        frame = frame.iloc[order[findings.is_label_issue[order]]]
+    texts = [name for name in frame.columns if frame[name].dtype == object]
+    return frame.astype(dict.fromkeys(texts, "string"))

@@ -1,0 +1,109 @@
+"""A folder that `datasets.load_from_disk` opens: the data with given and corrected labels (extra `hf`)."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jnpl.internal.errors import InputError, require
+from jnpl.internal.files import make_folder
+from jnpl.outputs.corrections import class_names, correct
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jnpl.findings.findings import Findings
+
+_INFO = {"state.json", "dataset_info.json"}  # beside its .arrow files
+
+
+def write(findings: Findings, out: Path, root: Path | None, *, overwrite: bool = False) -> dict[str, int]:
+    """Write one row per sample in the order of the data; returns how many, and how many images were not there.
+
+    Columns: image (its file's bytes, where the data are files below `root`; null where it could not be read), id,
+    label (corrected: what `jnpl apply` gives without options), given_label, label_quality, is_label_issue,
+    suggested_confidence. Samples that are no files have no column of their own: `id` is their row in the data.
+    `overwrite` replaces an earlier data set at `out`, and nothing else.
+    """
+    datasets = require("datasets", "hf")
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        if not _is_data_set(out):
+            raise InputError(f"{str(out)!r} is there and not empty; name a new folder")
+        if not overwrite:
+            raise InputError(f"{str(out)!r} is there already; name a new folder, or give --overwrite")
+    label = datasets.ClassLabel(names=[str(name) for name in class_names(findings)])
+    columns: dict[str, Any] = {
+        "id": datasets.Value("int64" if findings.ids.dtype.kind in "iu" else "string"),
+        "label": label,
+        "given_label": label,
+        "label_quality": datasets.Value("float64"),
+        "is_label_issue": datasets.Value("bool"),
+        "suggested_confidence": datasets.Value("float64"),
+    }
+    if findings.paths is not None:
+        columns = {"image": datasets.Image(), **columns}
+    make_folder(out.parent)
+    # Beside its place: a rename on one file system, and a folder that is whole or not there.
+    with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as work:
+        bars = datasets.are_progress_bars_disabled()
+        datasets.disable_progress_bars()
+        try:
+            made = datasets.Dataset.from_generator(
+                _rows,
+                features=datasets.Features(columns),
+                cache_dir=f"{work}/cache",
+                gen_kwargs={"findings": findings, "root": root},
+            )
+            missing = _missing(findings, made, root)
+            made.save_to_disk(f"{work}/data")
+        finally:
+            if not bars:
+                datasets.enable_progress_bars()
+        del made  # lets go of the cache's files
+        if out.exists():
+            out.rename(f"{work}/before")  # goes with the rest of `work`
+        shutil.move(f"{work}/data", out)
+    return {"rows": len(findings.ids), **missing}
+
+
+def _is_data_set(folder: Path) -> bool:
+    """Whether a folder holds what `save_to_disk` writes, and nothing else."""
+    return folder.is_dir() and {each.name for each in folder.iterdir() if each.suffix != ".arrow"} == _INFO
+
+
+def _missing(findings: Findings, made: Any, root: Path | None) -> dict[str, int]:
+    """How many images could be read once, but not now; none at all is an InputError."""
+    if findings.paths is None:
+        return {}
+    empty, broken = made.data.column("image").null_count, 0
+    if findings.unreadable is not None:
+        broken = int(findings.unreadable.sum())
+    if empty == len(findings.ids):
+        raise InputError(f"none of the {empty} images is in {str(root)!r}; name the data folder with --root")
+    return {"missing_images": empty - broken}
+
+
+def _rows(findings: Findings, root: Path | None) -> Iterator[dict[str, Any]]:
+    labels = correct(findings).labels.tolist()
+    for at, name in enumerate(findings.ids.tolist()):
+        row = {
+            "id": name,
+            "label": labels[at],
+            "given_label": int(findings.given_labels[at]),
+            "label_quality": float(findings.label_quality[at]),
+            "is_label_issue": bool(findings.is_label_issue[at]),
+            "suggested_confidence": float(findings.suggested_confidence[at]),
+        }
+        if findings.paths is not None and root is not None:
+            broken = findings.unreadable is not None and bool(findings.unreadable[at])
+            row["image"] = None if broken else _file(root, str(findings.paths[at]))
+        yield row
+
+
+def _file(root: Path, path: str) -> dict[str, Any] | None:
+    try:
+        return {"bytes": (root / path).read_bytes(), "path": Path(path).name}
+    except OSError:
+        return None

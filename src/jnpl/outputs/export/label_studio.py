@@ -1,0 +1,126 @@
+"""Tasks for Label Studio's import, with the suggested label as a prediction, and the labelling interface for them.
+
+The form is that of https://labelstud.io/guide/predictions.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+from xml.sax.saxutils import quoteattr
+
+from jnpl.internal.errors import InputError
+from jnpl.internal.files import replacing, write_text
+from jnpl.outputs.corrections import class_names
+from jnpl.outputs.export.findings import rows
+from jnpl.outputs.export.rows import records
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pandas as pd
+
+    from jnpl.findings.findings import Findings
+
+LOCAL_FILES = "/data/local-files/?d="  # how Label Studio reaches files below its LOCAL_FILES_DOCUMENT_ROOT
+MODEL_VERSION = "jnpl"
+_FACTS = ("given_label", "label_quality", "is_label_issue")  # beside the sample, to sort and filter by
+
+
+def write(
+    findings: Findings,
+    out: Path,
+    *,
+    image_prefix: str | None = None,
+    table: pd.DataFrame | None = None,
+    issues: bool = False,
+) -> dict[str, Any]:
+    """Write the tasks (.json) and, beside them, the labelling interface (.config.xml); returns how many and where.
+
+    Images are `image_prefix` and their path, quoted as in an address. Rows have a text: their cells in `table`, the
+    data's own, which may have more rows than the run saw; else their id. Samples that could not be read are left out.
+    """
+    if out.suffix.lower() != ".json":
+        raise InputError(f"Label Studio imports .json files, got {str(out)!r}")
+    if table is not None:
+        _refuse_table(findings, table)
+    config, count = config_of(out), 0
+    prefix = LOCAL_FILES if image_prefix is None else image_prefix
+    with replacing(out) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
+        for task in tasks(findings, prefix, table, issues=issues):
+            file.write((",\n" if count else "[\n") + json.dumps(task, ensure_ascii=False, allow_nan=False))
+            count += 1
+        file.write("\n]\n" if count else "[]\n")
+    write_text(config, interface(findings))
+    return {"tasks": count, "config": str(config)}
+
+
+def config_of(out: Path) -> Path:
+    """Where the labelling interface for the tasks in `out` is written."""
+    return out.with_suffix(".config.xml")
+
+
+def tasks(
+    findings: Findings, prefix: str, table: pd.DataFrame | None = None, *, issues: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Yield a task per sample, issues alone if asked, worst first."""
+    frame = rows(findings, issues=issues)
+    if findings.unreadable is not None:
+        frame = frame[~findings.unreadable[frame.index.to_numpy()]]
+    for position, row in zip(frame.index.tolist(), records(frame), strict=True):
+        name = "text" if findings.paths is None else "image"
+        shown = _address(prefix, row["path"]) if findings.paths is not None else f"sample {row['id']}"
+        if findings.paths is None and table is not None:
+            shown = _text(table.iloc[row["id"] if _are_rows(findings) else position])
+        task: dict[str, Any] = {"data": {name: shown, "id": str(row["id"]), **{key: row[key] for key in _FACTS}}}
+        if row["suggested_confidence"] is not None:
+            choice = {
+                "id": f"{MODEL_VERSION}-{position}",
+                "type": "choices",
+                "from_name": "label",
+                "to_name": name,
+                "value": {"choices": [str(row["suggested_label"])]},
+            }
+            told = {"model_version": MODEL_VERSION, "score": row["suggested_confidence"], "result": [choice]}
+            task["predictions"] = [told]
+        yield task
+
+
+def interface(findings: Findings) -> str:
+    """Return the labelling interface that the tasks are made for: the sample, its given label, and the classes."""
+    sample = '<Image name="image" value="$image"/>'
+    if findings.paths is None:
+        sample = '<Text name="text" value="$text"/>'
+    name = "text" if findings.paths is None else "image"
+    choices = "".join(f"    <Choice value={quoteattr(str(each))}/>\n" for each in class_names(findings))
+    return (
+        f'<View>\n  <Header value="given label: $given_label"/>\n  {sample}\n'
+        f'  <Choices name="label" toName="{name}" choice="single" showInLine="true">\n{choices}  </Choices>\n</View>\n'
+    )
+
+
+def _address(prefix: str, path: str) -> str:
+    return prefix + quote(Path(path).as_posix().lstrip("/"), safe="/")
+
+
+def _are_rows(findings: Findings) -> bool:
+    """Whether ids are numbers of rows in the data, of which a run may have seen a part; texts stand for all of them."""
+    return findings.ids.dtype.kind in "iu"
+
+
+def _refuse_table(findings: Findings, table: pd.DataFrame) -> None:
+    if not _are_rows(findings):
+        if len(table) != len(findings.ids):
+            raise InputError(f"the table has {len(table)} rows, but the run's data {len(findings.ids)}")
+        return
+    low, high = int(findings.ids.min()), int(findings.ids.max())
+    if low < 0 or high >= len(table):
+        raise InputError(f"the table has {len(table)} rows, but the run's are {low} to {high} (counted from 0)")
+
+
+def _text(cells: pd.Series[Any]) -> str:
+    if len(cells) == 1:
+        return str(cells.iloc[0])
+    return "\n".join(f"{column}: {cell}" for column, cell in cells.items())

@@ -1,0 +1,57 @@
+"""The model as TorchScript: raw samples in, probabilities out, wherever libtorch runs."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from jnpl.internal.errors import InputError
+from jnpl.internal.files import replacing
+from jnpl.outputs.export.deployed import check, deployed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from torch import Tensor
+
+    from jnpl.outputs.saved_model import Floats, SavedModel
+
+
+def write(model: SavedModel, out: Path, samples: Tensor) -> float:
+    """Trace the model, check the file against the network, and keep it; returns the largest difference.
+
+    The class names are inside, as the extra file `classes.json`.
+    """
+    module = deployed(model)
+    with replacing(out) as draft, _quiet(), torch.no_grad():
+        try:
+            traced = torch.jit.trace(module, samples, check_trace=False)  # type: ignore[no-untyped-call]
+        except Exception as error:  # the network may be the user's: whatever it raises is told as its failure
+            reason = " ".join(str(error).split())[:160]
+            raise InputError(f"TorchScript cannot hold this network: {reason}") from error
+        torch.jit.save(traced, draft, _extra_files={"classes.json": json.dumps(list(model.classes))})
+        return check(model, samples, _runner(draft), "TorchScript")
+
+
+def _runner(path: Path) -> Any:
+    loaded: Any = torch.jit.load(path)  # type: ignore[no-untyped-call]
+
+    def run(batch: Tensor) -> Floats:
+        probs: Floats = loaded(batch).numpy()
+        return probs
+
+    return run
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """TorchScript is on its way out and says so at every step, and a trace warns of shapes that are constant here."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=DeprecationWarning, message=r".*torch\.jit")
+        warnings.filterwarnings("ignore", category=torch.jit.TracerWarning)  # type: ignore[attr-defined]
+        yield

@@ -1,0 +1,139 @@
+"""Images by their corrected labels: a clean tree CLASS/NAME of copies or links.
+
+The user's files are read, linked or copied. None is ever moved, changed, replaced or deleted.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import stat
+import unicodedata
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from jnpl.internal.errors import InputError
+from jnpl.internal.files import make_folder
+from jnpl.outputs.corrections import class_names
+
+if TYPE_CHECKING:
+    from jnpl.outputs.corrections import Corrected
+
+How = Literal["copy", "link", "hard"]
+# What one file fails of, all others would too.
+_HOPELESS = (errno.ENOSPC, errno.EDQUOT, errno.EXDEV, errno.EPERM, errno.EROFS, errno.EMLINK)
+
+
+def data_root(run: Path, given: Path | None = None) -> Path:
+    """Find the folder that paths in the findings start from: as given, else as the run notes it in data.json."""
+    if given is None:
+        try:
+            noted = json.loads((run / "data.json").read_text("utf-8")).get("root")
+        except (OSError, ValueError, AttributeError):
+            noted = None
+        if not isinstance(noted, str):
+            raise InputError(f"{str(run)!r} does not say where its images lie; name the data folder with --root")
+        given = Path(noted)
+    if not given.is_dir():
+        raise InputError(f"the images' folder {str(given)!r} is not there; name it with --root")
+    return given
+
+
+def make_tree(corrected: Corrected, root: Path, target: Path, how: How) -> list[tuple[str, str]]:
+    """Copy or link every image to target/CLASS/NAME, by its corrected class; returns the ids that failed, and why.
+
+    The tree is made inside `target` under a hidden name, and put in place when it is whole.
+    """
+    findings = corrected.findings
+    if findings.paths is None:
+        raise InputError("a tree needs images in files; this run's data are rows, which have a label file only")
+    names = [str(name) for name in class_names(findings)]
+    if wrong := [name for name in names if not _is_folder_name(name)]:
+        raise InputError(f"the class {wrong[0]!r} cannot be the name of a folder")
+    _refuse_target(target, root)
+    is_new = not target.exists()
+    make_folder(target)
+    draft = target / f".{os.getpid()}.tmp"
+    try:
+        failed = _fill(draft, corrected, names, root, how)
+        for folder in sorted(draft.iterdir()):
+            folder.rename(target / folder.name)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)  # holds nothing but our own links and copies
+        if is_new and not any(target.iterdir()):
+            target.rmdir()
+    return failed
+
+
+def _fill(draft: Path, corrected: Corrected, names: list[str], root: Path, how: How) -> list[tuple[str, str]]:
+    """Make the tree; returns what failed."""
+    findings, failed = corrected.findings, list[tuple[str, str]]()
+    for label in sorted(set(corrected.labels.tolist())):
+        make_folder(draft / names[label])
+    for row, source, place in _places(corrected, names):
+        try:
+            _place(root / source, draft / place, how)
+        except OSError as error:  # noqa: PERF203 - every file may fail alone
+            if error.errno in _HOPELESS:
+                hint = "; hard links stay within a file system: take --copy" if how == "hard" else ""
+                raise InputError(f"cannot {how} {str(root / source)!r}: {error.strerror}{hint}") from error
+            reason = "no such file" if isinstance(error, FileNotFoundError) else error.strerror
+            failed.append((str(findings.ids[row]), reason or str(error)))
+    if len(failed) == len(corrected.rows):
+        raise InputError(f"none of the {len(failed)} images is in {str(root)!r}; name the data folder with --root")
+    return failed
+
+
+def _places(corrected: Corrected, names: list[str]) -> list[tuple[int, str, str]]:
+    """(position, path, CLASS/NAME) of every sample, no two places alike, on systems that take A for a either.
+
+    Images that stay in their class come first and keep their names; where one is taken, -2, -3, ... is added.
+    """
+    paths = [] if corrected.findings.paths is None else corrected.findings.paths.tolist()
+    taken, next_number, found = set[str](), dict[str, int](), []
+    for at in np.argsort(corrected.changed, kind="stable").tolist():
+        row, folder = int(corrected.rows[at]), names[int(corrected.labels[at])]
+        path = PurePath(paths[row])
+        place, key = f"{folder}/{path.name}", _key(f"{folder}/{path.name}")
+        number = next_number.get(key, 2)
+        while _key(place) in taken:
+            place = f"{folder}/{path.stem}-{number}{path.suffix}"
+            number += 1
+        next_number[key] = number
+        taken.add(_key(place))
+        found.append((row, paths[row], place))
+    return found
+
+
+def _key(place: str) -> str:
+    return unicodedata.normalize("NFC", place).casefold()
+
+
+def _place(source: Path, place: Path, how: How) -> None:
+    real = Path(os.path.abspath(source))  # noqa: PTH100 - a link of the user's stays one
+    if not stat.S_ISREG(real.stat().st_mode):
+        raise OSError(errno.EINVAL, "not a file")
+    if how == "copy":
+        shutil.copy2(real, place)
+    elif how == "link":
+        place.symlink_to(real)
+    else:
+        os.link(real.resolve(), place)
+
+
+def _is_folder_name(name: str) -> bool:
+    return name not in ("", ".", "..") and not name.startswith(".") and not set(name) & set("/\\\0")
+
+
+def _refuse_target(target: Path, root: Path) -> None:
+    inside, base = target.resolve(), root.resolve()
+    if inside == base or base in inside.parents:
+        raise InputError(f"{str(target)!r} lies inside the data folder {str(root)!r}; name one outside it")
+    if target.exists() and not target.is_dir():
+        raise InputError(f"{str(target)!r} is a file; name a new or an empty folder")
+    if target.is_dir() and (found := next(target.iterdir(), None)) is not None:
+        raise InputError(f"{str(target)!r} is not empty (it holds {found.name!r}); name a new or an empty folder")

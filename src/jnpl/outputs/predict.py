@@ -1,0 +1,109 @@
+"""New data and a saved model in, labels and probabilities out: a row per sample, a part at a time."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from jnpl.outputs.export.rows import suffix_of, writing
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    from jnpl.data.sources.unlabelled import NewData
+    from jnpl.outputs.saved_model import Part, SavedModel
+
+NO_CLASS = -2  # in `NewData.labels`: a label that the model was not trained on
+
+
+def predict(
+    model: SavedModel,
+    data: NewData,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    workers: int = 0,
+    show: Callable[[pd.DataFrame], None] = lambda _: None,
+    problem: Callable[[str, str], None] = lambda _id, _reason: None,
+) -> dict[str, Any]:
+    """Predict all samples; write them to `out` (.csv, .parquet or .json), if it is named.
+
+    `show` is handed every part as a frame with an object of probabilities per row, `problem` the id of every sample
+    that cannot be read and the reason. Returns counts: samples, predicted, unreadable, how often each class was
+    predicted, and where there are labels: on how many readable samples the model knows them, and the accuracy there.
+    """
+    source, labels = data.source, data.labels
+    counts = np.zeros(len(model.classes), np.int64)
+    right = known = unreadable = 0
+    with ExitStack() as stack:
+        nested = out is not None and suffix_of(out) == ".json"
+        write = None if out is None else stack.enter_context(writing(out))
+        for part in model.parts(source, workers):
+            for position, reason in part.problems.items():
+                problem(str(source.ids[position]), reason)
+            unreadable += len(part.problems)
+            read = _read(part)
+            found = part.probs[read].argmax(1)
+            counts += np.bincount(found, minlength=len(counts))
+            if labels is not None:
+                given = labels[part.start : part.start + len(read)][read]
+                right += int((found == given).sum())
+                known += int((given >= 0).sum())
+            rows = _frame(model, data, part, nested=True)
+            show(rows)
+            if write is not None:
+                write(rows if nested else _frame(model, data, part, nested=False))
+    told: dict[str, Any] = {
+        "samples": len(source),
+        "predicted": len(source) - unreadable,
+        "unreadable": unreadable,
+        "predicted_labels": {str(name): int(count) for name, count in zip(model.classes, counts, strict=True)},
+    }
+    if labels is not None:
+        told |= {"labelled": known, "unknown_labels": int((labels == NO_CLASS).sum())}
+        if known:
+            told["accuracy"] = right / known
+    return told
+
+
+def _frame(model: SavedModel, data: NewData, part: Part, *, nested: bool) -> pd.DataFrame:
+    """Rows of a part: id, predicted_label, confidence, and p_CLASS of each class or, nested, an object of them.
+
+    Where samples are read one by one there is a column `problem`, empty for those that could be read.
+    """
+    source, probs = data.source, part.probs
+    stop = part.start + len(probs)
+    read = _read(part)
+    ids = source.ids[part.start : stop]
+    whole = all(type(name) is int for name in model.classes)
+    names = model.named(np.where(read[:, None], probs, 0)).astype(object)
+    names[~read] = None
+    columns: dict[str, Any] = {
+        "id": ids if ids.dtype.kind in "iu" else pd.array([str(each) for each in ids], dtype="string"),
+        "predicted_label": pd.array(names.tolist(), dtype="Int64" if whole else "string"),
+        "confidence": probs.max(1),
+    }
+    if nested:
+        columns["probabilities"] = [_named(model.classes, row) for row in probs.tolist()]
+    else:
+        columns |= {f"p_{name}": probs[:, at] for at, name in enumerate(model.classes)}
+    if source.unreadable is not None or not hasattr(source.inputs, "values"):
+        reasons = [part.problems.get(position) for position in range(part.start, stop)]
+        columns["problem"] = pd.array(reasons, dtype="string")
+    return pd.DataFrame(columns)
+
+
+def _read(part: Part) -> npt.NDArray[np.bool_]:
+    """(B,) true where a sample could be read."""
+    missing: npt.NDArray[np.bool_] = np.isnan(part.probs[:, 0])
+    return ~missing
+
+
+def _named(classes: tuple[Any, ...], probs: list[float]) -> dict[str, float] | None:
+    if probs[0] != probs[0]:  # nan: it was not read
+        return None
+    return {str(name): float(f"{p:.9g}") for name, p in zip(classes, probs, strict=True)}

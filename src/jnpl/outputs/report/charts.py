@@ -1,0 +1,247 @@
+"""Charts as numbers: where bars, lines and ticks stand, in percent of a plot, y from the top. The template draws them.
+
+Lengths in percent and labels outside the SVG let a plot stretch to any screen while its texts keep their size.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jnpl.outputs.report import text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from jnpl.findings.findings import Findings
+
+_BINS = 40
+_LEAST = 0.8  # percent: a bin with one sample among a million is still seen
+_MOST_LINES = 6
+_HUGE = 1e30  # a loss beyond it has left the chart
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A label on an axis."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A part of a bin: `kind` is "suspect" or "kept"."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    kind: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Label quality: suspects below the threshold, kept labels above; None if each class has one of its own."""
+
+    bars: tuple[Bar, ...]
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+    threshold: Tick | None
+    unsure: int  # labels with a quality from 0.1 to 0.9
+    summary: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve: `points` are those of an SVG path; `number` chooses its colour and dashes."""
+
+    name: str
+    points: str
+    number: int
+    last: str
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Values over epochs; `stages` are the places where one begins."""
+
+    title: str
+    lines: tuple[Line, ...]
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+    stages: tuple[Tick, ...]
+    summary: str
+
+
+def histogram(findings: Findings) -> Histogram | None:
+    """How many labels have which quality; None if none has any."""
+    scored = ~np.isnan(findings.label_quality)
+    if not scored.any():
+        return None
+    issue = findings.is_label_issue
+    edges = np.linspace(0, 1, _BINS + 1)
+    low = np.histogram(findings.label_quality[issue], edges)[0].tolist()
+    high = np.histogram(findings.label_quality[scored & ~issue], edges)[0].tolist()
+    steps = steps_to(max(a + b for a, b in zip(low, high, strict=True)))
+    top, width, bars = steps[-1], 100 / _BINS, []
+    for number, (below, above) in enumerate(zip(low, high, strict=True)):
+        base, span = 100.0, f"quality {edges[number]:.3g} to {edges[number + 1]:.3g}"
+        for kind, count in (("suspect", below), ("kept", above)):  # both in a bin with a threshold in it
+            if count:
+                height = max(100 * count / top, _LEAST)
+                base -= height
+                told = f"{span}: {text.counted(count, 'label', 'labels')}, {kind}"
+                bars.append(Bar(round(number * width, 3), round(base, 3), width, round(height, 3), kind, told))
+    suspects, kept = sum(low), sum(high)
+    spread, at = threshold_span(findings), f"{findings.threshold:.3g}"
+    cut = f"the threshold {at}" if spread is None else f"the threshold of their class, {spread}"
+    return Histogram(
+        bars=tuple(bars),
+        x_ticks=tuple(Tick(100 * x, f"{x:g}") for x in (0, 0.25, 0.5, 0.75, 1)),
+        y_ticks=tuple(Tick(100 - 100 * step / top, f"{step:,.0f}") for step in steps if step == int(step)),
+        threshold=Tick(round(100 * findings.threshold, 3), at) if spread is None else None,
+        unsure=int(np.count_nonzero(np.abs(findings.label_quality - 0.5) <= 0.4)),  # nan is not
+        summary=f"Histogram of label quality: {suspects:,} labels below {cut}, {kept:,} above or on it.",
+    )
+
+
+def threshold_span(findings: Findings) -> str | None:
+    """From where to where the thresholds of the classes lie that some label gives; None if there is one for all."""
+    by_class = findings.threshold_info.get("by_class")
+    if by_class is None:
+        return None
+    given = np.array(by_class)[np.unique(findings.given_labels)]
+    low, high = f"{given.min():.3g}", f"{given.max():.3g}"
+    return f"{low} for all of them" if low == high else f"from {low} to {high}"
+
+
+def curves(title: str, lines: Sequence[dict[str, Any]], keys: Iterable[str], *, share: bool) -> Curves | None:
+    """Draw the metrics called `keys`, on an axis of 0..1 if they are shares; None if there is nothing to draw."""
+    kept = first_seed(lines)
+    methods = list(dict.fromkeys(map(_method, kept)))  # several in the folder of `jnpl demo`
+    epochs = [_epoch(line, number) for number, line in enumerate(kept)]
+    drawn: list[tuple[str, list[tuple[float, float]]]] = []
+    for key in keys:
+        for method in methods:
+            series = [
+                (epoch, float(line[key]) if is_number(line.get(key)) else math.nan)
+                for epoch, line in zip(epochs, kept, strict=True)
+                if _method(line) == method
+            ]
+            if any(not math.isnan(value) for _, value in series):
+                drawn.append((text.plain(key.replace("_", " ") + method, 60), series))
+    drawn = drawn[:_MOST_LINES]
+    if not drawn:
+        return None
+    values = [value for _, series in drawn for _, value in series if not math.isnan(value)]
+    steps = [0.0, 0.25, 0.5, 0.75, 1.0] if share else steps_to(max(values), min(values))
+    first, last = min(epochs), max(epochs)
+    x_at = _scale(first, last)
+    y_at = _scale(steps[0], steps[-1])
+    form = text.percent if share else _short
+    made = tuple(
+        Line(name, _path(series, x_at, y_at), number, form(next(v for _, v in reversed(series) if not math.isnan(v))))
+        for number, (name, series) in enumerate(drawn)
+    )
+    return Curves(
+        title=title,
+        lines=made,
+        x_ticks=tuple(Tick(x_at(mark), f"{mark:.0f}") for mark in _marks(first, last)),
+        y_ticks=tuple(
+            Tick(100 - y_at(step), f"{100 * step:.0f}\N{NO-BREAK SPACE}%" if share else _short(step)) for step in steps
+        ),
+        stages=_stages(kept, epochs, x_at),
+        summary=f"{title} over {text.counted(len(set(epochs)), 'epoch', 'epochs')}, at the end "
+        + ", ".join(f"{line.name} {line.last}" for line in made),
+    )
+
+
+def accuracy_keys(lines: Sequence[dict[str, Any]]) -> list[str]:
+    """The metrics that are accuracies, in the order they first appear."""
+    found = dict.fromkeys(key for line in lines for key, value in line.items() if is_number(value))
+    return [key for key in found if "accuracy" in key]
+
+
+def first_seed(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The lines of the first seed, where there are several: the findings are its."""
+    return [line for line in lines if line.get("seed") == lines[0].get("seed")]
+
+
+def is_number(value: object) -> bool:
+    """Whether it is a number one can draw."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _HUGE  # nor is nan
+
+
+def steps_to(high: float, low: float = 0.0) -> list[float]:
+    """Round numbers, about five, from at most 0 and `low` to at least `high`.
+
+    >>> steps_to(930), steps_to(1), steps_to(0.3, -0.1)
+    ([0.0, 250.0, 500.0, 750.0, 1000.0], [0.0, 0.25, 0.5, 0.75, 1.0], [-0.1, 0.0, 0.1, 0.2, 0.3])
+    """
+    low = min(low, 0.0)
+    span = high - low if high - low > 1 / _HUGE else 1.0
+    power = 10.0 ** math.floor(math.log10(span / 4))
+    step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor * 4 >= span * (1 - 1e-9))
+    start, end = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [float(f"{number * step:.10g}") for number in range(start, max(end, start + 1) + 1)]
+
+
+def _marks(first: float, last: float) -> list[float]:
+    """The first and the last epoch, and round ones between them that leave room for both.
+
+    >>> _marks(1, 12), _marks(1, 1), _marks(1, 1000)
+    ([1, 5, 10, 12], [1], [1, 250, 500, 750, 1000])
+    """
+    room = (last - first) / 12
+    between = [step for step in steps_to(last) if step == int(step) and first + room < step < last - room]
+    return sorted({first, *(int(step) for step in between), last})
+
+
+def _scale(first: float, last: float) -> Callable[[float], float]:
+    """A value -> percent of the way from `first` to `last`; the middle if they are one."""
+    return lambda value: 50.0 if first == last else round(100 * (value - first) / (last - first), 3)
+
+
+def _path(series: Sequence[tuple[float, float]], x_at: Callable[[float], float], y_at: Callable[[float], float]) -> str:
+    """An SVG path with a gap where a value is missing; a lone point is a line of no length, drawn as a dot."""
+    parts, pen_up = [], True
+    for number, (epoch, value) in enumerate(series):
+        if math.isnan(value):
+            pen_up = True
+            continue
+        spot = f"{x_at(epoch):g} {100 - y_at(value):.3f}"
+        alone = pen_up and (number + 1 == len(series) or math.isnan(series[number + 1][1]))
+        parts.append(f"{'M' if pen_up else 'L'}{spot}" + (f"L{spot}" if alone else ""))
+        pen_up = False
+    return "".join(parts)
+
+
+def _stages(
+    lines: Sequence[dict[str, Any]], epochs: Sequence[float], x_at: Callable[[float], float]
+) -> tuple[Tick, ...]:
+    """Where another stage begins; the first is among them if there are several."""
+    starts = [
+        Tick(x_at(epoch), text.plain(line["stage"], 40))
+        for number, (line, epoch) in enumerate(zip(lines, epochs, strict=True))
+        if line.get("stage") is not None and (number == 0 or lines[number - 1].get("stage") != line["stage"])
+    ]
+    return tuple(starts) if len(starts) > 1 else ()
+
+
+def _method(line: dict[str, Any]) -> str:
+    return f", {line['method']}" if "method" in line else ""
+
+
+def _epoch(line: dict[str, Any], number: int) -> float:
+    """Epochs are numbered from 0 in the log and from 1 for people."""
+    epoch = line.get("epoch")
+    return float(epoch) + 1 if isinstance(epoch, int | float) and is_number(epoch) else number + 1.0
+
+
+def _short(value: float) -> str:
+    return f"{value:.3g}"

@@ -1,0 +1,78 @@
+"""Small pictures of the worst suspects: thumbnails.parquet in the run folder, for the report and the review."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from PIL import Image
+
+from jnpl.data.source import UnreadableError
+from jnpl.internal.errors import InputError
+from jnpl.internal.files import replacing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+FILE = "thumbnails.parquet"
+SIDE, MOST = 96, 500  # pixels of the longer side; pictures in a file
+_LOSSLESS = 32  # up to this side a PNG is small, and a JPEG would blur the few pixels there are
+
+
+def write(folder: Path, positions: Iterable[int], read: Callable[[int], npt.NDArray[Any]]) -> int:
+    """Write pictures of the samples at `positions`, worst first, and say how many: `read` gives uint8 (H, W, 1 or 3).
+
+    A sample that cannot be read (UnreadableError, OSError) is left out; 500 pictures are enough.
+    """
+    import pyarrow as pa  # noqa: PLC0415 (light without it)
+    import pyarrow.parquet as pq  # noqa: PLC0415 (light without it)
+
+    pictures: dict[int, bytes] = {}
+    for position in positions:
+        if len(pictures) == MOST:
+            break
+        try:
+            pictures[int(position)] = encoded(read(int(position)))
+        except (UnreadableError, OSError):
+            continue
+    columns = {"position": pa.array(list(pictures), pa.int64()), "image": pa.array(pictures.values(), pa.binary())}
+    with replacing(folder / FILE) as draft:
+        pq.write_table(pa.table(columns), draft)
+    return len(pictures)
+
+
+def encoded(pixels: npt.NDArray[Any]) -> bytes:
+    """uint8 (H, W, 1 or 3) -> a JPEG or PNG of at most 96 pixels a side.
+
+    >>> encoded(np.zeros((8, 8, 1), np.uint8))[:4], encoded(np.zeros((480, 640, 3), np.uint8))[:2].hex()
+    (b'\\x89PNG', 'ffd8')
+    """
+    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] not in (1, 3) or 0 in pixels.shape:
+        raise InputError(f"a picture must be uint8 (H, W, 1 or 3), not {pixels.dtype} of shape {pixels.shape}")
+    picture = Image.fromarray(np.ascontiguousarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels))
+    picture.thumbnail((SIDE, SIDE))
+    file = io.BytesIO()
+    if max(picture.size) <= _LOSSLESS:
+        picture.save(file, format="PNG", optimize=True)
+    else:
+        picture.save(file, format="JPEG", quality=80, optimize=True)
+    return file.getvalue()
+
+
+def load(folder: Path) -> dict[int, bytes]:
+    """Position -> picture, worst first; none if the folder has no such file."""
+    import pyarrow.parquet as pq  # noqa: PLC0415 (light without it)
+
+    file = folder / FILE
+    if not file.is_file():
+        return {}
+    try:
+        table = pq.read_table(file, columns=["position", "image"])
+        positions, images = table["position"].to_pylist(), table["image"].to_pylist()
+        return {int(position): bytes(image) for position, image in zip(positions, images, strict=True)}
+    except (OSError, LookupError, TypeError, ValueError) as error:  # pyarrow's errors are among these
+        raise InputError(f"{str(file)!r} holds no pictures that can be read: {error}") from error

@@ -1,0 +1,134 @@
+"""Checkpoints: written whole, checked when read, never a pickle.
+
+A checkpoint is a folder `checkpoint/<number>/` with `state.safetensors` (all tensors) and `state.json` (all other facts
+and the hash of both). It is filled under another name, synced and renamed; the one before is kept. A torn
+checkpoint fails its hash, and the older one is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from jnpl.internal.errors import InputError, UnwritableError
+from jnpl.internal.files import sync_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from torch import Tensor
+
+_FORMAT = "jnpl checkpoint 1"
+_KEEP = 2
+
+
+class State(NamedTuple):
+    """Tensors by name, and facts that JSON can hold."""
+
+    tensors: dict[str, Tensor]
+    facts: dict[str, Any]
+
+
+def save(folder: Path, state: State) -> Path:
+    """Write the next checkpoint and drop all but the two newest."""
+    numbers = _numbers(folder)
+    target = folder / f"{(numbers[-1] + 1) if numbers else 0:08d}"
+    draft = folder / f".{target.name}.{os.getpid()}.tmp"
+    for left in folder.glob(".*.tmp"):  # a kill left it; in a container it may even have our own process number
+        shutil.rmtree(left, ignore_errors=True)
+    try:
+        draft.mkdir(parents=True)
+        # A clone each: safetensors refuses tensors that share memory.
+        save_file(
+            {name: tensor.detach().cpu().clone().contiguous() for name, tensor in state.tensors.items()},
+            draft / "state.safetensors",
+        )
+        digest = _hash(draft / "state.safetensors", state.facts)
+        facts = {"format": _FORMAT, "sha256": digest, "facts": state.facts}
+        (draft / "state.json").write_text(json.dumps(facts, allow_nan=False), "utf-8")
+        for path in draft.iterdir():
+            with path.open("rb+") as file:
+                os.fsync(file.fileno())
+        sync_folder(draft)
+        draft.rename(target)
+        sync_folder(folder)
+    except (OSError, SafetensorError) as error:
+        raise UnwritableError(f"cannot write the checkpoint {str(target)!r}: {error}") from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    for old in numbers[: -_KEEP + 1]:
+        shutil.rmtree(folder / f"{old:08d}", ignore_errors=True)
+    return target
+
+
+def load(folder: Path) -> tuple[State | None, list[str]]:
+    """The newest whole checkpoint, if there is one, and a line about every newer one that is not."""
+    torn: list[str] = []
+    for number in reversed(_numbers(folder)):
+        path = folder / f"{number:08d}"
+        try:
+            saved = json.loads((path / "state.json").read_text("utf-8"))
+            if saved["format"] != _FORMAT:
+                raise InputError(f"its format is {saved['format']!r}, not {_FORMAT!r}")
+            if _hash(path / "state.safetensors", saved["facts"]) != saved["sha256"]:
+                raise InputError("it does not have the hash that was written with it")
+            return State(load_file(path / "state.safetensors"), saved["facts"]), torn
+        except (OSError, ValueError, LookupError, TypeError, SafetensorError) as error:
+            torn.append(f"the checkpoint {path} is torn or not ours ({error}); an older one is used")
+    return None, torn
+
+
+def pack_optimizer(optimizer: torch.optim.Optimizer) -> State:
+    """An optimiser's state as tensors and plain facts."""
+    state = optimizer.state_dict()
+    tensors: dict[str, Tensor] = {}
+    plain: dict[str, dict[str, Any]] = {}
+    for number, slots in state["state"].items():
+        for name, value in slots.items():
+            if isinstance(value, torch.Tensor):
+                tensors[f"{number}.{name}"] = value
+            else:
+                plain.setdefault(str(number), {})[name] = value
+    return State(tensors, {"plain": plain, "groups": state["param_groups"]})
+
+
+def unpack_optimizer(optimizer: torch.optim.Optimizer, saved: State) -> None:
+    """Continue from `pack_optimizer`."""
+    slots: dict[int, dict[str, Any]] = {int(number): dict(values) for number, values in saved.facts["plain"].items()}
+    for key, tensor in saved.tensors.items():
+        number, name = key.split(".", maxsplit=1)
+        slots.setdefault(int(number), {})[name] = tensor
+    optimizer.load_state_dict({"state": slots, "param_groups": saved.facts["groups"]})
+
+
+def prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Names with a prefix, so that several parts share one file."""
+    return {f"{prefix}/{name}": tensor for name, tensor in tensors.items()}
+
+
+def part(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors that `prefixed` put under a prefix."""
+    start = f"{prefix}/"
+    return {name.removeprefix(start): tensor for name, tensor in tensors.items() if name.startswith(start)}
+
+
+def _numbers(folder: Path) -> list[int]:
+    if not folder.is_dir():
+        return []
+    return sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit() and path.is_dir())
+
+
+def _hash(path: Path, facts: dict[str, Any]) -> str:
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

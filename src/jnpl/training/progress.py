@@ -1,0 +1,94 @@
+"""How a run speaks: a progress bar on a terminal, plain lines elsewhere; always on stderr."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.progress import TaskID
+
+    from jnpl.training.loop import Progress
+
+
+_WIDE = 120  # columns
+
+
+class Reporter:
+    """Tells people how far a run is; only the first of several processes speaks."""
+
+    def __init__(self) -> None:
+        self.console = Console(stderr=True, highlight=False)
+        self._bar: Bar | None = None
+        self._task: TaskID | None = None
+        self._epochs = self._steps = 0
+        self._since, self._seen = time.monotonic(), 0
+        self._refresh = 0.0
+        self.first: list[str] = []  # lines to say before any other: an error before that stays alone
+
+    def quiet(self, wanted: bool) -> None:
+        """Say nothing more."""
+        self.console.quiet = wanted
+
+    def note(self, text: str) -> None:
+        """A line worth knowing."""
+        lines, self.first = [*self.first, text], []
+        for line in lines:
+            self.console.print(f"jnpl: {line}", soft_wrap=True, markup=False)
+
+    @contextmanager
+    def training(self, epochs: int, steps: int, progress: Progress) -> Iterator[None]:
+        """While the loop runs."""
+        self._epochs, self._steps = epochs, steps
+        self._since, self._seen = time.monotonic(), progress.samples  # before a resume: not this process's speed
+        if not self.console.is_terminal:
+            yield
+            return
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Bar(*columns, console=self.console, transient=True) as bar:
+            done = progress.total * steps + progress.step
+            self._task = bar.add_task("training", total=epochs * steps, completed=done)
+            self._bar = bar
+            try:
+                yield
+            finally:
+                self._bar = None
+
+    def step(self, progress: Progress, lr: float) -> None:
+        """After every update of the weights."""
+        if self._bar is None or self._task is None or time.monotonic() - self._refresh < 0.2:
+            return
+        self._refresh = time.monotonic()
+        means = progress.means()
+        if self.console.width < _WIDE:  # the bar and the time left matter more than the terms
+            means = {"loss": means["loss"]}
+        terms = "  ".join(f"{name} {value:.3g}" for name, value in means.items())
+        speed = (progress.samples - self._seen) / max(time.monotonic() - self._since, 1e-9)
+        text = f"epoch {progress.total + 1}/{self._epochs}  {terms}  lr {lr:.2g}  {speed:,.0f}/s"
+        self._bar.update(self._task, completed=progress.total * self._steps + progress.step, description=text)
+
+    def epoch(self, line: dict[str, Any]) -> None:
+        """After every epoch."""
+        self._since, self._seen = time.monotonic(), 0
+        if self._bar is None:
+            told = {name: f" {value:.4g}" if isinstance(value, float) else f" {value}" for name, value in line.items()}
+            shown = "  ".join(f"{name}{value}" for name, value in told.items() if name != "epoch")
+            self.console.print(f"epoch {line['epoch'] + 1}/{self._epochs}  {shown}", soft_wrap=True, markup=False)
+
+
+def in_words(seconds: float) -> str:
+    """A time in words.
+
+    >>> in_words(40), in_words(720), in_words(12_600)
+    ('40 s', '12 min', '3.5 h')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

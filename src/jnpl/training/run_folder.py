@@ -1,0 +1,164 @@
+"""The run folder: what stands where, and whose it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import shlex
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from jnpl import __version__
+from jnpl.internal.errors import InputError
+from jnpl.internal.files import make_folder, write_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows: no lock
+    fcntl = None  # type: ignore[assignment]
+
+_FORMAT = "jnpl run 1"
+_LOCK = ".lock"
+_DRAFT = re.compile(
+    r"\.(run|metrics|findings|model|data|thumbnails|report)\.\w+\.\d+\.tmp"
+)  # as internal.files names them
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """`run.json` (settings, seed, versions, fingerprint, results), `metrics.jsonl`, `checkpoint/`, findings, model."""
+
+    path: Path
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where checkpoints lie."""
+        return self.path / "checkpoint"
+
+    def open(self, identity: dict[str, Any]) -> dict[str, Any] | None:
+        """See whether the run of this `identity` (settings, seed, data) may begin or go on here; its results if done.
+
+        A folder with another run, or with anything else in it, is refused; a run that never came to a checkpoint (a
+        wrong setting, say) has nothing to lose and makes room. A finished filter goes on to its second part.
+        """
+        file = self.path / "run.json"
+        if self.path.exists() and not self.path.is_dir():
+            raise InputError(f"the run folder {str(self.path)!r} is a file; name a folder")
+        if not file.is_file():
+            # A kill before the first run.json is whole leaves its draft: that is no stranger's.
+            if self.path.is_dir() and any(
+                at.name != _LOCK and not _DRAFT.fullmatch(at.name) for at in self.path.iterdir()
+            ):
+                raise InputError(f"{str(self.path)!r} holds something else than a run; name an empty or a new folder")
+            make_folder(self.path)
+            return None
+        try:
+            saved = json.loads(file.read_text("utf-8"))
+        except (ValueError, OSError) as error:
+            raise InputError(f"{str(file)!r} cannot be read: {error}") from None
+        if not isinstance(saved, dict) or saved.get("format") != _FORMAT:
+            raise InputError(f"{str(self.path)!r} holds something else than a run; name an empty or a new folder")
+        for key, value in identity.items():
+            if saved.get(key) != value:
+                if self._makes_room(saved, identity):
+                    return None
+                differs = _difference(key, saved.get(key), value)
+                raise InputError(
+                    f"{str(self.path)!r} holds a run with {differs}; name another folder, or "
+                    f"{self._how_to_repeat(second=identity.get('second') is not None)}"
+                )
+        results = saved.get("results")
+        return dict(results) if saved.get("status") == "finished" and results else None
+
+    def _makes_room(self, saved: dict[str, Any], identity: dict[str, Any]) -> bool:
+        """Whether nothing would be lost: no checkpoint was reached, or only a second part is to be added."""
+        reached = any(self.checkpoints.glob("[0-9]*"))
+        if saved.get("status") != "finished" and not reached:
+            return True
+        same = all(saved.get(key) == value for key, value in identity.items() if key != "second")
+        return reached and same and saved.get("second", ...) is None
+
+    def _how_to_repeat(self, *, second: bool) -> str:
+        """The command that the run was made with; where a second part is wanted, that of `jnpl train`."""
+        try:
+            command = json.loads((self.path / "data.json").read_text("utf-8"))["command"]
+            if command[1] == "find" and second:
+                return f"go on from it: {shlex.join(['jnpl', 'train', *command[2:]])}"
+            return f"repeat its command: {shlex.join(command)}"
+        except (OSError, ValueError, LookupError, TypeError):
+            return "repeat the command it was made with"
+
+    def begin(self, identity: dict[str, Any]) -> None:
+        """Write that this run is at work: once the folder is held, and nothing was wrong with data and settings."""
+        self.write(identity, status="running")
+
+    def _sweep(self) -> None:
+        """Drop the drafts that kills left."""
+        for left in self.path.iterdir():
+            if _DRAFT.fullmatch(left.name):
+                left.unlink(missing_ok=True)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the folder to this process: two runs at once would spoil each other's files. A killed one lets go."""
+        with (self.path / _LOCK).open("a") as file:
+            if fcntl is not None:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError:
+                    raise InputError(f"another run is at work in {str(self.path)!r}; wait for it, or stop it") from None
+            self._sweep()
+            yield
+
+    def write(self, identity: dict[str, Any], status: str, results: dict[str, Any] | None = None) -> None:
+        """Write run.json."""
+        versions = {"jnpl": __version__, "torch": torch.__version__, "python": platform.python_version()}
+        facts = {"format": _FORMAT, "status": status, "versions": versions, **identity, "results": results}
+        write_text(self.path / "run.json", json.dumps(facts, indent=1) + "\n")
+
+    def log(self, line: dict[str, Any]) -> None:
+        """Add a line to metrics.jsonl."""
+        with (self.path / "metrics.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+            file.flush()
+            os.fsync(file.fileno())  # the checkpoint after it is synced too
+
+    def cut_log(self, epochs: int, stages: list[str] | None = None) -> list[dict[str, Any]]:
+        """Drop the lines from epoch `epochs` on, and a torn last one: they will be written again.
+
+        `stages` are named, one an epoch, in lines of a run that had but one when they were written.
+        """
+        file = self.path / "metrics.jsonl"
+        kept: list[dict[str, Any]] = []
+        for text in file.read_text("utf-8").splitlines() if file.is_file() else []:
+            try:
+                line = json.loads(text)
+            except ValueError:
+                break
+            if line["epoch"] < epochs:
+                named = {} if stages is None or "stage" in line else {"epoch": 0, "stage": stages[line["epoch"]]}
+                kept.append({**named, **line})
+        write_text(file, "".join(json.dumps(line) + "\n" for line in kept))
+        return kept
+
+
+def _difference(key: str, theirs: Any, ours: Any) -> str:
+    """The first place where two settings differ, in words."""
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        for name in {**theirs, **ours}:
+            if theirs.get(name) != ours.get(name):
+                return _difference(f"{key}.{name}", theirs.get(name), ours.get(name))
+    if key == "fingerprint":
+        return "other data"
+    if key == "second" and (theirs is None or ours is None):
+        return "no second part (jnpl find)" if theirs is None else "a second part, pseudo-labels (jnpl train)"
+    return f"{key} = {json.dumps(theirs)}, not {json.dumps(ours)}"

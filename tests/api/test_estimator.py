@@ -1,0 +1,480 @@
+"""JNPLClassifier: scikit-learn's own checks, and what they do not ask."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.datasets import load_digits, make_blobs
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from torch import nn
+
+from jnpl import Findings, find_label_issues, metrics, noise
+from jnpl.api.estimator import JNPLClassifier
+from jnpl.findings.threshold import fit_cut
+from jnpl.internal.errors import InputError
+from jnpl.models.mlp import mlp
+
+INHERENT = {
+    "check_sample_weight_equivalence_on_dense_data": "two copies of a sample meet other samples in their batches, and "
+    "draw twice whether PL+ takes them (Algorithm 1), where one sample of weight 2 draws once; scikit-learn expects as "
+    "much of its own estimators that learn from shuffled batches",
+}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    torch.set_num_threads(1)
+
+
+@parametrize_with_checks([JNPLClassifier(epochs=5)], expected_failed_checks=lambda _: INHERENT)
+def test_the_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def blobs(samples=120, rate=0.0, seed=0, classes=3):
+    """Inputs, given and true labels."""
+    x, y = make_blobs(samples, centers=4 * np.eye(classes, 4), random_state=seed)
+    return x, noise.symmetric(y, rate, classes, seed=seed) if rate else y, y
+
+
+def quick(**changes):
+    return JNPLClassifier(**{"epochs": 3, "batch_size": 32, "random_state": 0, "device": "cpu", **changes})
+
+
+def same_network(first, second):
+    ours, theirs = first.module_.state_dict(), second.module_.state_dict()
+    return ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+# What it is for
+
+
+def test_it_finds_wrong_labels_and_is_not_fooled():
+    x, y = load_digits(return_X_y=True)
+    given = noise.symmetric(y[:1200], 0.4, 10, seed=0)
+    model = JNPLClassifier(epochs=12, random_state=0).fit(x[:1200], given)
+    assert metrics.average_precision(model.label_quality_, given != y[:1200]) > 0.95
+    assert model.score(x[1200:], y[1200:]) > 0.85  # writers of their own; given labels are right in 60 %
+    assert 0.3 < model.findings_.noise_rate < 0.5
+    issues = model.findings_.is_label_issue
+    assert (model.findings_.suggested_labels[issues] == y[:1200][issues]).mean() > 0.85
+
+
+def test_what_a_fit_leaves():
+    x, given, _ = blobs(rate=0.2)
+    model = quick().fit(x, given)
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert isinstance(model.findings_, Findings)
+    assert model.findings_.ids.tolist() == list(range(120))
+    assert model.findings_.given_labels.tolist() == given.tolist()
+    np.testing.assert_array_equal(model.label_quality_, model.findings_.label_quality)
+    assert [line["epoch"] for line in model.history_] == list(range(12))
+    assert [line["stage"] for line in model.history_] == ["train"] * 3 + ["pseudo"] * 9  # three times as many
+    assert model.n_iter_ == 12
+    assert model.n_features_in_ == 4
+    probs = model.predict_proba(x)
+    assert probs.shape == (120, 3)
+    np.testing.assert_allclose(probs.sum(1), 1, atol=1e-6)
+    assert (model.predict(x) == probs.argmax(1)).all()
+
+
+def test_it_finds_what_find_label_issues_finds():
+    x, given, _ = blobs(rate=0.2)
+    model = JNPLClassifier(epochs=3, random_state=5, device="cpu").fit(x, given)
+    settings = ["train.epochs=3", "engine.accelerator=cpu"]
+    assert model.findings_ == find_label_issues(x, given, settings=settings, seed=5)
+
+
+def test_without_pseudo_labels_the_filter_is_the_classifier():
+    x, given, _ = blobs(rate=0.2)
+    model, both = quick(pseudo_label=False).fit(x, given), quick().fit(x, given)
+    assert model.n_iter_ == 3
+    assert model.findings_ == both.findings_  # pseudo-labels come after them
+    assert not same_network(model, both)
+
+
+@pytest.mark.parametrize("threshold", [0.3, "auto", "per-class", "1/c"])
+def test_the_threshold_is_told(threshold):
+    x, given, _ = blobs(300, rate=0.3)
+    unsure = {"epochs": 6, "settings": ("verdict.score=history",), "pseudo_label": False}
+    found = quick(threshold=threshold, **unsure).fit(x, given).findings_
+    assert found.threshold_info["rule"] == (threshold if isinstance(threshold, str) else "fixed")
+    cuts = [0.3 if threshold == 0.3 else 1 / 3] * 3
+    if threshold in ("auto", "per-class"):  # where the qualities part, of all labels or of each class
+        parts = [given == label for label in range(3)] if threshold == "per-class" else [slice(None)] * 3
+        fits = [fit_cut(found.label_quality[part]) for part in parts]
+        assert all(fit.fitted for fit in fits)
+        cuts = [fit.value for fit in fits]
+        assert 0.5 not in cuts
+    assert found.threshold == pytest.approx(np.array(cuts)[given].mean())
+    np.testing.assert_array_equal(found.is_label_issue, found.label_quality < np.array(cuts)[given])
+
+
+def test_settings_reach_the_engine():
+    x, y, _ = blobs()
+    model = quick(lr=0.025, settings=("train.schedule=constant", "train.epochs=50")).fit(x, y)
+    assert [line["lr"] for line in model.history_] == [0.025] * 12  # epochs= goes before settings
+    assert "nl_plus" not in quick(method="ce").fit(x, y).history_[0]
+    assert quick(method="ce").fit(x, y).n_iter_ == 3  # it has no second part
+
+
+# Labels and inputs
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (["ant", "bee", "cow"], ("ant", "bee", "cow")),
+        ([-1, 5, 7], (-1, 5, 7)),
+        ([1.0, 2.0, 3.0], (1, 2, 3)),
+        (np.array(["ant", "bee", "cow"], object), ("ant", "bee", "cow")),
+    ],
+)
+def test_labels_of_any_kind(names, told):
+    x, y, _ = blobs()
+    labels = np.asarray(names)[y]
+    model = quick().fit(x, labels)
+    assert model.classes_.tolist() == list(names)
+    assert model.findings_.class_names == told
+    predicted = model.predict(x)
+    assert predicted.dtype == labels.dtype
+    assert (predicted == labels).mean() > 0.8
+
+
+def test_truth_values_are_labels():
+    x, y, _ = blobs(classes=2)
+    model = quick().fit(x, y == 1)
+    assert model.predict(x).dtype == bool
+    assert model.findings_.class_names == ("False", "True")
+
+
+def test_data_frames():
+    x, y, _ = blobs()
+    frame = pd.DataFrame(x, columns=list("abcd"))
+    model = quick().fit(frame, pd.Series(y).map({0: "x", 1: "y", 2: "z"}))
+    assert model.feature_names_in_.tolist() == list("abcd")
+    assert set(model.predict(frame)) <= {"x", "y", "z"}
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame.rename(columns={"a": "other"}))
+
+
+def test_memory_that_must_not_be_written_to():
+    x, y, _ = blobs()
+    x = x.astype(np.float32)
+    x.flags.writeable = False
+    model = quick().fit(x, y)  # PyTorch would warn
+    assert model.predict(x).shape == (120,)
+
+
+def test_tensors():
+    x, y, _ = blobs()
+    model = quick().fit(torch.tensor(x), torch.tensor(y))
+    np.testing.assert_array_equal(model.predict(torch.tensor(x)), quick().fit(x, y).predict(x))
+
+
+# Images and networks of one's own
+
+
+def pictures(samples=40, side=8):
+    """Left or right half bright, (N, H, W, 3) bytes."""
+    y = np.arange(samples) % 2
+    x = np.random.default_rng(0).integers(0, 80, (samples, side, side, 3)).astype(np.uint8)
+    x[y == 0, :, : side // 2] += 150
+    x[y == 1, :, side // 2 :] += 150
+    return x, y
+
+
+STILL = ("data.flip=false", "data.padding=0")
+
+
+def test_images_in_any_form_are_the_same_images():
+    x, y = pictures()
+    model = quick(settings=STILL, epochs=2).fit(x, y)
+    assert model.predict_proba(x).shape == (40, 2)
+    floats = quick(settings=STILL, epochs=2).fit(x / 255, y)
+    first = quick(settings=STILL, epochs=2).fit(x.transpose(0, 3, 1, 2), y)
+    assert same_network(model, floats)
+    assert same_network(model, first)
+    with pytest.raises(ValueError, match=r"samples of shape \(8, 6, 3\), but was fitted with \(8, 8, 3\)"):
+        model.predict(x[:, :, :6])
+
+
+def test_grey_images_have_three_axes():
+    x, y = pictures()
+    model = quick(settings=STILL, epochs=2).fit(x[..., 0], y)
+    assert model.input_shape_ == (8, 8, 1)
+    assert model.predict(x[..., 0]).shape == (40,)
+
+
+def test_networks_by_name():
+    x, y = pictures()
+    model = quick(module="mlp", settings=STILL, epochs=15).fit(x, y)
+    assert not any(isinstance(layer, nn.Conv2d) for layer in model.module_.modules())
+    assert model.score(x, y) > 0.9
+    with pytest.raises(InputError, match="unknown model 'mpl'"):
+        quick(module="mpl").fit(x, y)
+
+
+class Narrow(nn.Module):
+    """A network of one's own, known to pickle by its name."""
+
+    def __init__(self, num_classes, input_shape):
+        super().__init__()
+        self.layer = nn.Linear(input_shape[0], num_classes)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+def test_a_factory_of_ones_own():
+    x, y, _ = blobs()
+    model = clone(quick(module=Narrow)).fit(x, y)
+    assert isinstance(model.module_, Narrow)
+    assert model.module_.layer.weight.shape == (3, 4)
+
+
+def test_a_module_is_copied_and_gives_its_weights():
+    x, y, _ = blobs()
+    mine = mlp(4, 3, hidden=(8,))
+    before = {name: value.clone() for name, value in mine.state_dict().items()}
+    model = quick(module=mine, lr=1e-9, epochs=1).fit(x, y)
+    for name, value in mine.state_dict().items():
+        assert torch.equal(value, before[name])
+        torch.testing.assert_close(model.module_.state_dict()[name], value, atol=1e-6, rtol=0)  # hardly moved
+    assert model.module_ is not mine
+    quick(module=mine).fit(x, y)
+    assert all(torch.equal(value, before[name]) for name, value in mine.state_dict().items())
+
+
+def test_modules_that_do_not_fit():
+    x, y, _ = blobs()
+    with pytest.raises(InputError, match=r"the model Sequential must give \(2, 3\)"):
+        quick(module=mlp(4, 7)).fit(x, y)
+    with pytest.raises(InputError, match="co-teaching needs two networks that differ: give a factory"):
+        quick(module=mlp(4, 3), method="co-teaching", settings=("method.noise_rate=0.2",)).fit(x, y)
+
+
+# Randomness
+
+
+def test_the_same_seed_gives_the_same_bits():
+    x, given, _ = blobs(rate=0.2)
+    first, second, other = quick().fit(x, given), quick().fit(x, given), quick(random_state=1).fit(x, given)
+    assert same_network(first, second)
+    assert first.findings_ == second.findings_
+    assert first.history_ == second.history_
+    np.testing.assert_array_equal(first.predict_proba(x), second.predict_proba(x))
+    assert not same_network(first, other)
+    drawn = quick(random_state=np.random.RandomState(0))
+    assert same_network(clone(drawn).fit(x, given), clone(drawn).fit(x, given))
+    assert not same_network(drawn.fit(x, given), clone(drawn).fit(x, given))  # the state has moved on
+
+
+def test_nobody_elses_draws_are_touched():
+    x, y, _ = blobs()
+    torch.manual_seed(7)
+    np.random.seed(7)  # noqa: NPY002 - the global state is the point
+    random.seed(7)
+    states = torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate()  # noqa: NPY002
+    quick().fit(x, y).predict(x)
+    assert torch.equal(torch.get_rng_state(), states[0])
+    assert (np.random.get_state()[1] == states[1]).all()  # noqa: NPY002
+    assert random.getstate() == states[2]
+
+
+def test_threads_do_not_disturb_each_other():
+    x, given, _ = blobs(rate=0.2)
+    alone = [quick(random_state=seed, epochs=2).fit(x, given) for seed in range(3)]
+    with ThreadPoolExecutor(3) as pool:
+        together = list(pool.map(lambda seed: quick(random_state=seed, epochs=2).fit(x, given), range(3)))
+    assert all(same_network(one, other) for one, other in zip(alone, together, strict=True))
+
+
+# Weights of samples
+
+
+def test_weight_zero_is_leaving_out():
+    x, given, _ = blobs(rate=0.2)
+    weights = np.where(np.arange(120) % 3 == 0, 0.0, 1.0)
+    kept = weights > 0
+    model, less = quick().fit(x, given, sample_weight=weights), quick().fit(x[kept], given[kept])
+    assert same_network(model, less)
+    assert model.history_ == less.history_
+    assert model.findings_.ids.tolist() == np.flatnonzero(kept).tolist()
+    np.testing.assert_array_equal(model.label_quality_[kept], less.label_quality_)
+    assert np.isnan(model.label_quality_[~kept]).all()
+    some = np.where(kept, np.arange(120) + 1.0, 0.0)
+    assert same_network(
+        quick().fit(x, given, sample_weight=some), quick().fit(x[kept], given[kept], sample_weight=some[kept])
+    )
+
+
+def test_a_class_without_weight_is_no_class():
+    x, y, _ = blobs()
+    model = quick().fit(x, y, sample_weight=(y != 1).astype(float))
+    assert model.classes_.tolist() == [0, 2]
+    with pytest.raises(ValueError, match="1 class"):
+        quick().fit(x, y, sample_weight=(y == 1).astype(float))
+
+
+def test_equal_weights_are_no_weights_and_their_mean_does_not_matter():
+    x, given, _ = blobs(rate=0.2)
+    assert same_network(quick().fit(x, given), quick().fit(x, given, sample_weight=np.full(120, 0.3)))
+    weights = 2.0 ** (np.arange(120) % 3)
+    model = quick().fit(x, given, sample_weight=weights)
+    assert same_network(model, quick().fit(x, given, sample_weight=weights * 64))
+    assert not same_network(model, quick().fit(x, given))
+
+
+def test_weights_decide_between_labels_that_contradict_each_other():
+    x = np.repeat(np.random.default_rng(0).normal(size=(30, 2)), 2, axis=0)
+    y = np.tile([0, 1], 30)  # every point carries both labels
+    plain = ('method.class_weight="none"',)  # they would make the sum of both classes' weights equal again
+    for heavy in (0, 1):
+        weights = np.where(y == heavy, 9.0, 1.0)
+        model = quick(epochs=10, pseudo_label=False, settings=plain).fit(x, y, sample_weight=weights)
+        assert (model.predict(x) == heavy).mean() > 0.9
+
+
+def test_balanced_weights_and_class_weights_are_not_counted_twice():
+    x, y, _ = blobs()
+    few = (y != 2) | (np.arange(120) % 6 == 0)
+    x, y = x[few], y[few]
+    model = quick().fit(x, y, sample_weight=compute_sample_weight("balanced", y))
+    shares = np.bincount(model.predict(x), minlength=3) / len(y)
+    assert np.abs(shares - np.bincount(y) / len(y)).max() < 0.1
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.full(120, -1.0), "must not be negative"),
+        (np.zeros(120), "zero|0 for all samples"),
+        (np.ones(119), "sample_weight"),
+        (np.full(120, np.nan), "NaN"),
+    ],
+)
+def test_weights_that_are_none(weights, message):
+    x, y, _ = blobs()
+    with pytest.raises(ValueError, match=message):
+        quick().fit(x, y, sample_weight=weights)
+
+
+def test_methods_that_do_not_weigh_say_so():
+    x, y, _ = blobs()
+    with pytest.raises(InputError, match=r"ce does not heed weights of samples; jnpl does"):
+        quick(method="ce").fit(x, y, sample_weight=np.arange(120) + 1.0)
+    assert same_network(quick(method="ce").fit(x, y, sample_weight=np.ones(120)), quick(method="ce").fit(x, y))
+
+
+# Company
+
+
+def test_pipeline_search_and_cross_validation():
+    x, given, y = blobs(rate=0.2)
+    pipeline = make_pipeline(StandardScaler(), quick())
+    probs = cross_val_predict(pipeline, x, given, cv=2, method="predict_proba")
+    assert metrics.average_precision(probs[np.arange(120), given], given != y) > 0.7
+    search = GridSearchCV(pipeline, {"jnplclassifier__lr": [1e-6, 0.1]}, cv=2).fit(x, given)
+    assert search.best_params_ == {"jnplclassifier__lr": 0.1}
+    assert search.best_estimator_["jnplclassifier"].findings_.label_quality.shape == (120,)
+    weighted = pipeline.fit(x, given, jnplclassifier__sample_weight=np.arange(120))
+    assert np.isnan(weighted["jnplclassifier"].label_quality_[0])
+
+
+READ = """
+import pickle, joblib, numpy as np
+x = np.load("x.npy")
+for how, model in ("pickle", pickle.load(open("model.pickle", "rb"))), ("joblib", joblib.load("model.joblib")):
+    np.save(f"{how}.npy", model.predict_proba(x))
+    print(model.findings_.is_label_issue.sum(), model.n_iter_, model.classes_[0])
+"""
+
+
+def test_another_process_reads_it(tmp_path):
+    x, given, _ = blobs(rate=0.2)
+    model = quick().fit(x, np.array(["a", "b", "c"])[given])
+    (tmp_path / "model.pickle").write_bytes(pickle.dumps(model))
+    joblib.dump(model, tmp_path / "model.joblib")
+    np.save(tmp_path / "x.npy", x)
+    done = subprocess.run([sys.executable, "-c", READ], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(model.findings_.is_label_issue.sum()), "12", "a"] * 2
+    for how in ("pickle", "joblib"):
+        np.testing.assert_allclose(np.load(tmp_path / f"{how}.npy"), model.predict_proba(x), atol=1e-6)
+
+
+def test_a_pickle_holds_the_model_and_little_else():
+    x, y, _ = blobs()
+    model = quick(module=Narrow).fit(x, y)
+    assert len(pickle.dumps(model)) < 20_000
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_proba(x), model.predict_proba(x))
+
+
+# Manners
+
+
+def test_it_is_silent_unless_asked(capfd):
+    x, y, _ = blobs()
+    quick().fit(x, y).predict(x)
+    assert capfd.readouterr() == ("", "")
+    quick(verbose=1).fit(x, y)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "epoch 12/12" in err
+
+
+def test_no_folder_is_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    x, y, _ = blobs()
+    quick().fit(x, y)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(InputError, match="the loss is"):
+        quick(lr=1e30).fit(x, y)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"recipe": "slow"}, "no recipe 'slow'"),
+        ({"epochs": 0}, "setting train.epochs: .*got 0"),
+        ({"epochs": "ten"}, "setting train.epochs: .*got 'ten'"),
+        ({"batch_size": -1}, "setting train.batch_size: .*got -1"),
+        ({"lr": float("nan")}, "setting train.lr: "),
+        ({"method": "jlnp"}, "setting method.name: .*got 'jlnp'"),
+        ({"threshold": 2.0}, "setting verdict.threshold: .*got 2.0"),
+        ({"settings": ("data.flop=1",)}, "no setting 'data.flop'"),
+        ({"device": "abacus"}, "accelerator='abacus'"),
+    ],
+)
+def test_wrong_parameters_are_told_at_fit(changes, message):
+    x, y, _ = blobs()
+    model = quick(**changes)
+    with pytest.raises(ValueError, match=message):
+        model.fit(x, y)
+    with pytest.raises(NotFittedError):
+        model.predict(x)
+
+
+def test_inputs_that_no_vector_holds():
+    x, y, _ = blobs()
+    x[3, 1] = 1e300  # float32 has no such number
+    with pytest.raises(ValueError, match="not finite, first in sample 3"):
+        quick().fit(x, y)

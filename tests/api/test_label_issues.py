@@ -1,0 +1,124 @@
+"""The whole in one call."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import jnpl
+from jnpl.data.sources.arrays import from_arrays
+from jnpl.findings.posterior import posterior
+from jnpl.internal.errors import InputError
+
+QUICK = ["train.epochs=3"]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def toy():
+    random = np.random.default_rng(0)
+    labels = random.integers(0, 3, 90)
+    x = (random.normal(size=(90, 4)) + 3 * np.eye(4)[labels]).astype(np.float32)
+    return x, jnpl.noise.symmetric(labels, 0.2, 3, seed=0), labels
+
+
+def test_all_forms_of_data_give_the_same_findings(toy, tmp_path):
+    x, y, _ = toy
+    frame = pd.DataFrame(x, columns=list("abcd"))
+    frame.assign(label=y).to_csv(tmp_path / "t.csv", index=False)
+    np.savez(tmp_path / "t.npz", x=x, y=y)
+    ways = [
+        jnpl.find_label_issues(x, y, settings=QUICK),
+        jnpl.find_label_issues(torch.from_numpy(x), torch.from_numpy(y), settings=QUICK),
+        jnpl.find_label_issues(x.tolist(), y.tolist(), settings=QUICK),
+        jnpl.find_label_issues(frame, y, settings=QUICK),
+        jnpl.find_label_issues(frame.assign(kind=y), label_column="kind", settings=QUICK),
+        jnpl.find_label_issues((x, y), settings=QUICK),
+        jnpl.find_label_issues(tmp_path / "t.npz", settings=QUICK),
+        jnpl.find_label_issues(tmp_path / "t.csv", settings=QUICK),
+        jnpl.find_label_issues([(row, int(label)) for row, label in zip(x, y, strict=True)], settings=QUICK),
+    ]
+    for found in ways[1:]:
+        assert found.label_quality.tolist() == ways[0].label_quality.tolist()
+        assert found.suggested_labels.tolist() == ways[0].suggested_labels.tolist()
+
+
+def test_wrong_labels_are_found(toy):
+    x, y, true = toy
+    found = jnpl.find_label_issues(x, y)
+    assert jnpl.metrics.average_precision(found.label_quality, y != true) > 0.9
+
+
+def test_names_of_classes_and_another_method(toy):
+    x, y, _ = toy
+    names = ["ant", "bee", "cow"]
+    found = jnpl.find_label_issues(x, [names[label] for label in y], class_names=names, settings=QUICK)
+    assert set(found.table["given_label"]) == set(names)
+    numbered = jnpl.find_label_issues(pd.DataFrame(x), y, class_names=names, settings=QUICK)
+    assert numbered.class_names == ("ant", "bee", "cow")
+    other = jnpl.find_label_issues(x, y, method="ce", settings=QUICK)
+    assert other.label_quality.tolist() != numbered.label_quality.tolist()
+
+
+def test_a_run_stays_only_where_it_is_told_to(toy, tmp_path, capsys):
+    x, y, _ = toy
+    jnpl.find_label_issues(x, y, settings=QUICK, out=tmp_path / "run")
+    assert (tmp_path / "run" / "model.safetensors").is_file()
+    assert (tmp_path / "run" / "data.json").is_file()
+    assert jnpl.load(tmp_path / "run").predict(x).shape == (90,)
+    assert capsys.readouterr().err == ""
+    jnpl.find_label_issues(x, y, settings=QUICK, verbose=True)
+    assert "epoch 3/3" in capsys.readouterr().err
+
+
+def test_mistakes(toy):
+    x, y, _ = toy
+    with pytest.raises(InputError, match="noise has no meaning for arrays"):
+        jnpl.find_label_issues(x, y, noise="worse")
+    with pytest.raises(InputError, match="class_names go with labels"):
+        jnpl.find_label_issues((x, y), class_names=["a", "b", "c"])
+    with pytest.raises(InputError, match="given twice"):
+        jnpl.find_label_issues(pd.DataFrame({"given label": y}), y)
+    with pytest.raises(InputError, match="as labels, and by label_column"):
+        jnpl.find_label_issues(pd.DataFrame({"a": y, "kind": y}), y, label_column="kind")
+    with pytest.raises(InputError, match="3 labels do not fit the 90 rows"):
+        jnpl.find_label_issues(pd.DataFrame(x), y[:3])
+    with pytest.raises(InputError, match=r"a list of changes, such as \['train.epochs=2'\]"):
+        jnpl.find_label_issues(x, y, settings="train.epochs=2")
+    with pytest.raises(InputError, match="no recipe 'fats'"):
+        jnpl.find_label_issues(x, y, recipe="fats")
+
+
+def test_scores_of_labels():
+    random = np.random.default_rng(0)
+    probs = random.dirichlet(np.ones(3), 50)
+    labels = random.integers(0, 3, 50)
+    each = np.arange(50)
+    np.testing.assert_array_equal(jnpl.score_labels(labels, probs, score="probability"), probs[each, labels])
+    np.testing.assert_array_equal(jnpl.score_labels(labels, probs), posterior(probs, labels).probs[each, labels])
+    with pytest.raises(InputError, match="score must be"):
+        jnpl.score_labels(labels, probs, score="margin")
+    with pytest.raises(InputError, match="sum to 1"):
+        jnpl.score_labels(labels, 2 * probs)
+
+
+def test_a_source_of_ones_own_is_taken(toy):
+    x, y, _ = toy
+    found = jnpl.find_label_issues(from_arrays(x, y), settings=QUICK)
+    assert len(found.label_quality) == 90
+
+
+def test_an_order_of_classes_holds_for_true_labels_too(toy):
+    x, _, labels = toy
+    names = np.array(["c", "a", "b"])[labels]
+    frame = pd.DataFrame(x, columns=list("abcd")).assign(true=names)
+    source = jnpl.api.label_issues._source(frame, names.tolist(), ["c", "a", "b"], {"true_label_column": "true"})
+    np.testing.assert_array_equal(source.labels, labels)
+    np.testing.assert_array_equal(source.true_labels, labels)
+    assert source.class_names == ("c", "a", "b")

@@ -1,0 +1,159 @@
+"""`jnpl apply`: corrected labels, a clean tree, and nothing of the user's touched."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pandas as pd
+import pytest
+from tests.helpers.runs import findings, photos
+
+from jnpl.cli import app as cli
+
+PATHS = ["cat/0.png", "cat/1.png", "cat/2.png", "dog/0.png", "dog/1.png", "eel/0.png"]
+
+
+@pytest.fixture
+def run(capfd, tmp_path, monkeypatch):
+    """Run `jnpl` beside a folder `run` of six images: arguments -> exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+    photos(tmp_path / "photos", each=3)
+    findings(paths=PATHS).save(tmp_path / "run")
+    (tmp_path / "run" / "data.json").write_text(json.dumps({"root": str(tmp_path / "photos")}))
+
+    def call(*args: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as stop:
+            cli.main([str(arg) for arg in args])
+        sys.stdout.flush()
+        out, err = capfd.readouterr()
+        return int(stop.value.code or 0), out, err
+
+    return call
+
+
+@pytest.fixture
+def refused(run):
+    """Run `jnpl`, expect a mistake: -> the one line."""
+
+    def call(*args: object) -> str:
+        code, out, err = run(*args)
+        assert (code, out, err.count("\n")) == (2, "", 1), err
+        return err
+
+    return call
+
+
+def test_a_label_file_in_the_run(run, tmp_path):
+    code, out, err = run("apply", "run")
+    assert (code, err) == (0, "")
+    assert "2 of 6 labels changed, 0 samples left out" in out
+    assert "cat -> dog: 1" in out
+    table = pd.read_csv(tmp_path / "run" / "corrected.csv")
+    assert list(table.columns) == ["id", "label", "given_label", "changed"]
+    assert table["label"].tolist() == ["cat", "dog", "eel", "dog", "dog", "eel"]
+    code, _, err = run("apply", "run", "--min-confidence", "0.7")
+    assert (code, "corrected.csv' is there already; name another file, or give --overwrite" in err) == (2, True)
+    assert pd.read_csv(tmp_path / "run" / "corrected.csv")["changed"].sum() == 2
+    assert run("apply", "run", "--min-confidence", "0.7", "--overwrite")[0] == 0
+    assert pd.read_csv(tmp_path / "run" / "corrected.csv")["changed"].sum() == 1
+
+
+def test_json(run):
+    code, out, err = run("apply", "run", "-o", "out.json", "--drop", "--json")
+    assert (code, err, out.count("\n")) == (0, "", 1)
+    assert json.loads(out) == {"run": "run", "out": "out.json", "samples": 5, "changed": 2, "dropped": 1}
+
+
+def test_decisions(run, tmp_path):
+    (tmp_path / "own.csv").write_text("id,label\ncat/1.png,eel\n")
+    code, out, _ = run("apply", "run", "-o", "out.parquet", "--decisions", "own.csv", "--json")
+    assert (code, json.loads(out)["changed"]) == (0, 1)
+    assert pd.read_parquet(tmp_path / "out.parquet")["label"].tolist() == ["cat", "eel", "cat", "dog", "dog", "eel"]
+
+
+def test_trees(run, tmp_path):
+    code, out, err = run("apply", "run", "--copy", "clean", "--json")
+    assert (code, err) == (0, "")
+    assert (json.loads(out)["tree"], json.loads(out)["files"], json.loads(out)["missing"]) == ("clean", 6, 0)
+    assert len(list((tmp_path / "clean").rglob("*.png"))) == 6
+    if sys.platform != "win32":
+        assert run("apply", "run", "--link", "links", "--overwrite")[0] == 0
+        assert all(path.is_symlink() for path in (tmp_path / "links").rglob("*.png"))
+        assert run("apply", "run", "--link", "hard", "--hard", "--overwrite")[0] == 0
+        assert all(path.stat().st_nlink > 1 for path in (tmp_path / "hard").rglob("*.png"))
+
+
+def test_missing_images_are_told(run, tmp_path):
+    (tmp_path / "photos" / "cat" / "0.png").unlink()
+    code, out, err = run("apply", "run", "--copy", "clean")
+    assert (code, err) == (0, "not in the tree: cat/0.png (no such file)\n")
+    assert "5 images by class: clean" in out
+
+
+def test_images_that_moved(run, refused, tmp_path):
+    (tmp_path / "photos").rename(tmp_path / "elsewhere")
+    assert "is not there; name it with --root" in refused("apply", "run", "--copy", "clean")
+    assert run("apply", "run", "--copy", "clean", "--root", "elsewhere")[0] == 0
+
+
+def test_refusals_write_nothing(refused, tmp_path):
+    (tmp_path / "mine.csv").write_text("mine")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("mine")
+    assert "is there already; name another file, or give --overwrite" in refused("apply", "run", "-o", "mine.csv")
+    assert (tmp_path / "mine.csv").read_text() == "mine"
+    assert "is not empty" in refused("apply", "run", "--copy", "full")
+    assert "lies inside the data folder" in refused("apply", "run", "--copy", "photos/clean")
+    assert "exclude each other" in refused("apply", "run", "--copy", "a", "--link", "b")
+    assert "--hard goes with --link" in refused("apply", "run", "--copy", "a", "--hard")
+    assert "must end in" in refused("apply", "run", "-o", "out.txt")
+    assert "no such file: 'none.csv'" in refused("apply", "run", "--decisions", "none.csv")
+    assert "holds no findings" in refused("apply", "nowhere")
+    assert "--min-confidence" in refused("apply", "run", "--min-confidence", "2")
+    assert not (tmp_path / "run" / "corrected.csv").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["full", "mine.csv", "photos", "run"]
+
+
+def test_overwrite(run, tmp_path):
+    (tmp_path / "mine.csv").write_text("mine")
+    assert run("apply", "run", "-o", "mine.csv", "--overwrite")[0] == 0
+    assert len(pd.read_csv(tmp_path / "mine.csv")) == 6
+
+
+def test_decisions_are_never_written_over(refused, tmp_path):
+    (tmp_path / "run" / "corrected.csv").write_text("id,label\ncat/1.png,eel\n")
+    for options in ((), ("--overwrite",), ("-o", tmp_path / "run" / "corrected.csv", "--overwrite")):
+        told = refused("apply", "run", "--decisions", "run/corrected.csv", *options)
+        assert "corrected.csv' is the table of decisions itself; name another file" in told
+    assert (tmp_path / "run" / "corrected.csv").read_text() == "id,label\ncat/1.png,eel\n"
+
+
+def test_the_files_of_a_run_are_never_written_over(refused, tmp_path):
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    for name in ("findings.csv", "findings.parquet", "findings.json", "data.json", "thumbnails.parquet"):
+        told = refused("apply", "run", "-o", f"run/{name}", "--overwrite")
+        assert f"'run/{name}' is a file of the run itself; name another file" in told.replace("\\\\", "/")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
+
+
+def test_held_out_samples_keep_their_labels(run, tmp_path):
+    """As after `jnpl find --holdout`: the findings know six of nine images, and data.json names the others."""
+    rest = [{"id": f"{name}/{at}.png", "label": name} for name, at in (("dog", 2), ("eel", 1), ("eel", 2))]
+    facts = {"root": str(tmp_path / "photos"), "held_out": rest}
+    (tmp_path / "run" / "data.json").write_text(json.dumps(facts))
+    code, out, err = run("apply", "run", "--copy", "clean", "--json")
+    assert (code, err) == (0, "")
+    told = json.loads(out)
+    assert (told["samples"], told["changed"], told["dropped"], told["held_out"], told["files"]) == (9, 2, 0, 3, 9)
+    assert len(list((tmp_path / "clean").rglob("*.png"))) == 9
+    assert (tmp_path / "clean" / "eel" / "2.png").read_bytes() == (tmp_path / "photos/eel/2.png").read_bytes()
+    table = pd.read_csv(tmp_path / "run" / "corrected.csv")
+    assert table["id"].tolist() == [*PATHS, "dog/2.png", "eel/1.png", "eel/2.png"]
+    assert table["changed"].tolist() == [False, True, True] + [False] * 6
+    code, out, _ = run("apply", "run", "-o", "out.csv")
+    assert "2 of 9 labels changed, 0 samples left out" in out
+    assert "3 of the samples were held out: the run has not judged these" in out
+    (tmp_path / "own.csv").write_text("id,label\neel/1.png,cat\n")
+    assert run("apply", "run", "-o", "own.json", "--decisions", "own.csv")[0] == 0
+    assert [row["label"] for row in json.loads((tmp_path / "own.json").read_text())][6:] == ["dog", "cat", "eel"]

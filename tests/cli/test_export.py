@@ -1,0 +1,269 @@
+"""`jnpl export`: every form by its name, options only where they mean something."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.helpers.runs import findings, image_model, photos, vector_model
+
+from jnpl.cli import app as cli
+
+PATHS = ["cat/0.png", "cat/1.png", "cat/2.png", "dog/0.png", "dog/1.png", "eel/0.png"]
+
+
+@pytest.fixture
+def run(capfd, tmp_path, monkeypatch):
+    """Run `jnpl` beside runs of images and of vectors: arguments -> exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    photos(tmp_path / "photos", each=3)
+    findings(paths=PATHS).save(image_model(tmp_path / "images"))
+    (tmp_path / "images" / "data.json").write_text(json.dumps({"root": str(tmp_path / "photos")}))
+    findings().save(vector_model(tmp_path / "vectors"))
+
+    def call(*args: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as stop:
+            cli.main([str(arg) for arg in args])
+        sys.stdout.flush()
+        out, err = capfd.readouterr()
+        return int(stop.value.code or 0), out, err
+
+    return call
+
+
+@pytest.fixture
+def told(run):
+    """Run `jnpl export ... --json`: -> the object."""
+
+    def call(*args: object) -> dict:
+        code, out, err = run("export", *args, "--json")
+        assert (code, err, out.count("\n")) == (0, "", 1)
+        return json.loads(out)
+
+    return call
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "json"])
+def test_findings(told, tmp_path, form):
+    assert told("images", "--to", form, "-o", f"out.{form}") == {
+        "run": "images",
+        "to": form,
+        "out": f"out.{form}",
+        "rows": 6,
+    }
+    assert told("images", "--to", form, "-o", f"out.{form}", "--issues", "--overwrite")["rows"] == 3
+    assert (tmp_path / f"out.{form}").is_file()
+
+
+def test_label_studio(told, tmp_path):
+    found = told("images", "--to", "label-studio", "-o", "tasks.json", "--image-prefix", "s3://b/", "--issues")
+    assert (found["tasks"], found["config"]) == (3, "tasks.config.xml")
+    tasks = json.loads((tmp_path / "tasks.json").read_text("utf-8"))
+    assert tasks[0]["data"]["image"] == "s3://b/cat/1.png"
+    pd.DataFrame({"a": range(6), "b": range(6)}).to_csv(tmp_path / "rows.csv", index=False)
+    told("vectors", "--to", "label-studio", "-o", "more.json", "--data", "rows.csv")
+    assert json.loads((tmp_path / "more.json").read_text("utf-8"))[5]["data"]["text"] == "a: 5\nb: 5"
+
+
+def test_cleanlab_and_hf(told, tmp_path):
+    assert told("images", "--to", "cleanlab", "-o", "issues.csv")["rows"] == 6
+    datasets = pytest.importorskip("datasets", reason="needs the extra hf")
+    assert told("images", "--to", "hf", "-o", "out")["rows"] == 6
+    assert datasets.load_from_disk(tmp_path / "out")[0]["image"].size == (24, 20)
+
+
+def test_hf_tells_of_images_that_are_gone(run, told, tmp_path):
+    pytest.importorskip("datasets", reason="needs the extra hf")
+    (tmp_path / "photos" / "cat" / "1.png").unlink()
+    assert told("images", "--to", "hf", "-o", "out")["missing_images"] == 1
+    (tmp_path / "elsewhere").mkdir()
+    code, out, err = run("export", "images", "--to", "hf", "-o", "none", "--root", "elsewhere")
+    assert (code, out, err) == (
+        2,
+        "",
+        "jnpl: none of the 6 images is in 'elsewhere'; name the data folder with --root\n",
+    )
+    assert not (tmp_path / "none").exists()
+
+
+def test_models(told, tmp_path):
+    found = told("images", "--to", "torchscript", "-o", "model.pt")
+    assert found["input"] == "uint8 (batch, 16, 16, 3)"
+    assert found["checked_on"] == "the images of the run"
+    assert found["largest_difference"] < 1e-5
+    assert told("vectors", "--to", "torchscript", "-o", "vectors.pt")["checked_on"] == "drawn vectors"
+    np.savez(tmp_path / "some.npz", x=np.ones((3, 4)))
+    assert told("vectors", "--to", "torchscript", "-o", "more.pt", "--data", "some.npz")["checked_on"] == "some"
+
+
+@pytest.mark.slow
+def test_a_model_checked_on_one_image(told):
+    for module in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(module, reason="needs the extra onnx")
+    found = told("images", "--to", "onnx", "-o", "model.onnx", "--data", "photos/cat/0.png")  # nothing on stderr
+    assert (found["checked_on"], found["largest_difference"] < 1e-4) == ("0.png", True)
+
+
+def test_a_model_whose_images_are_gone(run, told, tmp_path):
+    (tmp_path / "photos").rename(tmp_path / "elsewhere")
+    assert told("images", "--to", "torchscript", "-o", "model.pt")["checked_on"] == "drawn images"
+    found = told("images", "--to", "torchscript", "-o", "more.pt", "--root", "elsewhere")
+    assert found["checked_on"] == "the images of the run"
+    code, _, err = run("export", "images", "--to", "torchscript", "-o", "none.pt", "--root", "nowhere")
+    assert (code, "'nowhere' is not there" in err) == (2, True)
+    (tmp_path / "photos").mkdir()  # the folder is there, and empty
+    assert told("images", "--to", "torchscript", "-o", "drawn.pt")["checked_on"] == "drawn images"
+    code, _, err = run("export", "images", "--to", "torchscript", "-o", "none.pt", "--root", "photos")
+    assert (code, "none of the 6 samples can be read" in err) == (2, True)
+
+
+def test_words_for_people(run):
+    code, out, err = run("export", "images", "--to", "csv", "-o", "out.csv")
+    assert (code, out, err) == (0, "rows: 6\nwritten: out.csv\n", "")
+
+
+@pytest.mark.parametrize(
+    ("args", "line"),
+    [
+        (("--to", "xlsx", "-o", "out.xlsx"), "--to is one of csv, parquet, json, label-studio, cleanlab, hf, torch"),
+        (("--to", "csv", "-o", "out.json"), "must end in .csv, got 'out.json'"),
+        (("--to", "cleanlab", "-o", "out.json"), "must end in .csv, got 'out.json'"),
+        (("--to", "cleanlab", "-o", "out.csv", "--issues"), "--issues is for csv, parquet, json, label-studio, not"),
+        (("--to", "csv", "-o", "out.csv", "--image-prefix", "x"), "--image-prefix is for label-studio, not for csv"),
+        (("--to", "csv", "-o", "out.csv", "--root", "photos"), "--root is for hf, torchscript, onnx, not for csv"),
+        (("--to", "label-studio", "-o", "out.csv"), "Label Studio imports .json files"),
+        (("--to", "csv", "-o", "no/where.csv"), "cannot write 'no/where.csv'"),
+        (("--to", "csv"), "--out"),
+    ],
+)
+def test_mistakes(run, tmp_path, args, line):
+    before = sorted(path.name for path in tmp_path.iterdir())
+    code, out, err = run("export", "images", *args)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert line in err
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_no_run(run):
+    for form, line in (("csv", "holds no findings"), ("torchscript", "holds no model")):
+        code, _, err = run("export", "nowhere", "--to", form, "-o", "out.csv")
+        assert (code, line in err) == (2, True)
+
+
+def test_an_extra_that_is_missing_is_named(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    code, _, err = run("export", "vectors", "--to", "onnx", "-o", "model.onnx")
+    assert code == 2
+    assert 'this needs onnx, which is not installed: pip install "jnpl[onnx]"' in err
+
+
+FORMS = [
+    ("csv", "out.csv"),
+    ("parquet", "out.parquet"),
+    ("json", "out.json"),
+    ("cleanlab", "out.csv"),
+    ("label-studio", "out.json"),
+    ("torchscript", "out.pt"),
+    ("onnx", "out.onnx"),
+]
+
+
+@pytest.mark.parametrize(("form", "name"), FORMS)
+def test_what_is_there_stays(run, tmp_path, form, name):
+    (tmp_path / name).write_text("mine")
+    code, out, err = run("export", "vectors", "--to", form, "-o", name)
+    assert (code, out) == (2, "")
+    assert err == f"jnpl: {name!r} is there already; name another file, or give --overwrite\n"
+    assert (tmp_path / name).read_text() == "mine"
+
+
+def test_overwrite(told, run, tmp_path):
+    (tmp_path / "out.csv").write_text("mine")
+    told("vectors", "--to", "csv", "-o", "out.csv", "--overwrite")
+    assert len(pd.read_csv(tmp_path / "out.csv")) == 6
+    (tmp_path / "tasks.config.xml").write_text("mine")  # written beside the tasks
+    code, _, err = run("export", "vectors", "--to", "label-studio", "-o", "tasks.json")
+    assert (code, "'tasks.config.xml' is there already" in err) == (2, True)
+    assert not (tmp_path / "tasks.json").exists()
+    told("vectors", "--to", "label-studio", "-o", "tasks.json", "--overwrite")
+    assert (tmp_path / "tasks.config.xml").read_text().startswith("<View>")
+
+
+def test_data_are_never_written_over(run, tmp_path):
+    np.savez(tmp_path / "some.npz", x=np.ones((3, 4)))
+    before = (tmp_path / "some.npz").read_bytes()
+    options = ("--data", "some.npz", "-o", "some.npz", "--overwrite")
+    code, _, err = run("export", "vectors", "--to", "torchscript", *options)
+    assert (code, "'some.npz' is the data itself; name another file" in err) == (2, True)
+    assert (tmp_path / "some.npz").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("form", "name"),
+    [
+        ("csv", "findings.csv"),
+        ("parquet", "findings.parquet"),
+        ("json", "findings.json"),
+        ("json", "run.json"),
+        ("json", "data.json"),
+        ("json", "model.json"),
+        ("parquet", "thumbnails.parquet"),
+        ("hf", "run.json"),
+        ("torchscript", "metrics.jsonl"),
+        ("torchscript", "model.safetensors"),
+        ("csv", "Findings.CSV"),
+    ],
+)
+def test_the_files_of_a_run_are_never_written_over(run, tmp_path, form, name):
+    """Neither of the run that is exported, nor of another one."""
+    findings().save(tmp_path / "other")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for folder in ("vectors", "other", "vectors/../vectors"):
+        code, out, err = run("export", "vectors", "--to", form, "-o", f"{folder}/{name}", "--overwrite")
+        assert (code, out) == (2, "")
+        assert "is a file of the run itself; name another file" in err
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_other_files_in_a_run_and_such_names_elsewhere(told, tmp_path):
+    told("vectors", "--to", "torchscript", "-o", "vectors/model.pt")
+    assert (tmp_path / "vectors" / "model.pt").stat().st_size > 0
+    (tmp_path / "run.json").write_text("[1]")  # somebody's own
+    told("vectors", "--to", "json", "-o", "findings.json")
+    assert json.loads((tmp_path / "findings.json").read_text("utf-8"))
+    told("vectors", "--to", "csv", "-o", "findings.csv")
+    table = (tmp_path / "findings.csv").read_bytes()
+    (tmp_path / "findings.csv").write_text("old")
+    told("vectors", "--to", "csv", "-o", "findings.csv", "--overwrite")
+    assert (tmp_path / "findings.csv").read_bytes() == table
+    assert (tmp_path / "run.json").read_text() == "[1]"
+
+
+def test_a_data_set_may_take_the_place_of_an_earlier_one(told, run, tmp_path):
+    datasets = pytest.importorskip("datasets", reason="needs the extra hf")
+    told("vectors", "--to", "hf", "-o", "out")
+    code, _, err = run("export", "images", "--to", "hf", "-o", "out")
+    assert (code, "'out' is there already; name a new folder, or give --overwrite" in err) == (2, True)
+    assert "image" not in datasets.load_from_disk(tmp_path / "out").features
+    told("images", "--to", "hf", "-o", "out", "--overwrite")
+    assert "image" in datasets.load_from_disk(tmp_path / "out").features
+    for folder in ("photos", "vectors"):  # no data sets
+        code, _, err = run("export", "images", "--to", "hf", "-o", folder, "--overwrite")
+        assert (code, f"{folder!r} is there and not empty; name a new folder" in err) == (2, True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "out", "photos", "vectors"]
+
+
+def test_a_run_without_code_of_ones_own_imports_nothing_from_here(run, told, tmp_path):
+    told("vectors", "--to", "torchscript", "-o", "model.pt")
+    assert str(tmp_path) not in sys.path
+    (tmp_path / "my_nets.py").write_text(
+        "from torch import nn\ndef make(num_classes, input_shape):\n    return nn.Linear(input_shape[0], num_classes)\n"
+    )
+    facts = json.loads((tmp_path / "vectors" / "model.json").read_text())
+    (tmp_path / "vectors" / "model.json").write_text(json.dumps({**facts, "model": "my_nets:make"}))
+    run("export", "vectors", "--to", "torchscript", "-o", "more.pt")
+    assert (sys.path[-1], sys.path.count(str(tmp_path))) == (str(tmp_path), 1)

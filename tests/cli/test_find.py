@@ -1,0 +1,291 @@
+"""`jnpl find`, `recipes` and `datasets`: one JSON object on stdout, one line for a mistake, exit code 2."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+
+from jnpl import noise
+from jnpl.cli import app as cli
+from jnpl.cli.commands import find as command
+from jnpl.data.opening import open_source
+from jnpl.findings import Findings
+from jnpl.internal.errors import InputError
+from jnpl.recipes.schema import load_recipe, recipe_names
+from jnpl.training.run import Every
+from jnpl.training.run_folder import RunFolder
+
+FAST = ("--set", "train.epochs=1", "--accelerator", "cpu", "--threads", "1", "--workers", "0")
+PINNED = {
+    "run",
+    "samples",
+    "classes",
+    "issues",
+    "noise_rate",
+    "epochs",
+    "seconds",
+    "noise_interval",
+    "confused",
+    "suspects",
+}
+
+
+@pytest.fixture
+def run(capfd, tmp_path, monkeypatch):
+    """Run `jnpl` in a folder of its own: arguments -> exit code, stdout, stderr, as file descriptors see them."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*args: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as stop:
+            cli.main([str(arg) for arg in args])
+        sys.stdout.flush()
+        out, err = capfd.readouterr()
+        return int(stop.value.code or 0), out, err
+
+    return call
+
+
+@pytest.fixture
+def refused(run):
+    """Run `jnpl`, expect a mistake: -> the one line."""
+
+    def call(*args: object) -> str:
+        code, out, err = run(*args)
+        assert (code, out) == (2, ""), err
+        assert err.startswith("jnpl: ")
+        assert err.endswith("\n")
+        assert err.count("\n") == 1, err
+        return err
+
+    return call
+
+
+@pytest.fixture
+def toy(tmp_path):
+    random = np.random.default_rng(0)
+    labels = np.arange(60) % 3
+    x = (random.normal(size=(60, 5)) + labels[:, None]).astype(np.float32)
+    given = noise.symmetric(labels, 0.2, 3, seed=0)
+    np.savez(tmp_path / "toy.npz", x=x, y=given, y_true=labels, x_test=x[:9], y_test=labels[:9])
+    return tmp_path / "toy.npz"
+
+
+def test_json_is_one_object_and_all_else_goes_to_stderr(run, toy):
+    code, out, err = run("find", toy, "-o", "run", *FAST, "--json")
+    assert code == 0, err
+    assert out.count("\n") == 1
+    result = json.loads(out)
+    assert list(result)[:7] == ["run", "samples", "classes", "issues", "noise_rate", "epochs", "seconds"]
+    assert set(result) == PINNED | {"ap", "ap_clean", "relabel_accuracy", "test_accuracy", "best_test_accuracy"}
+    assert (result["run"], result["samples"], result["classes"], result["epochs"]) == ("run", 60, 3, 1)
+    assert "epoch 1/1" in err
+    table = Findings.load("run")
+    assert len(result["suspects"]) == min(20, result["issues"]) > 0
+    assert [row["id"] for row in result["suspects"]] == table.worst(len(result["suspects"]))["id"].tolist()
+    moved = sum(pair["count"] for pair in result["confused"])
+    assert 0 < moved <= (table.is_label_issue & (table.suggested_labels != table.given_labels)).sum()
+    code, again, err = run("find", toy, "-o", "run", *FAST, "--json")
+    assert (code, json.loads(again)) == (0, result)
+    assert "nothing to do" in err
+
+
+def test_words_for_people(run, toy):
+    code, out, err = run("find", toy, "-o", "run", *FAST, "--checkpoint-every", "1")
+    assert code == 0, err
+    for part in ("of 60 labels look wrong", "in 3 classes; 1", "test accuracy", "AP 0.", "the worst suspects"):
+        assert part in out
+    assert "findings.csv" in out
+
+
+def test_labels_from_corrupt(run, tmp_path):
+    np.save(tmp_path / "labels.npy", open_source("digits").labels)
+    assert run("corrupt", "labels.npy", "--rate", "0.4", "--out", "noisy.npz")[0] == 0
+    code, out, err = run("find", "digits", "--labels", "noisy.npz", "-o", "run", *FAST, "--json")
+    assert code == 0, err
+    assert {"ap", "ap_clean", "relabel_accuracy"} <= set(json.loads(out))
+
+
+def photos(root, each):
+    """Cats and dogs, one of them broken."""
+    for label in ("cat", "dog"):
+        (root / label).mkdir(parents=True)
+        for number in range(each):
+            Image.fromarray(np.full((20, 30, 3), 40 * number, np.uint8)).save(root / label / f"{number}.png")
+    (root / "cat" / "1.png").write_bytes(b"GIF89a")
+
+
+def test_an_image_folder_with_a_broken_file(run, refused, tmp_path):
+    photos(tmp_path / "data", 3)
+    code, out, err = run("find", "data", "-o", "run", *FAST, "--json")
+    assert code == 0, err
+    assert set(json.loads(out)) == PINNED | {"unreadable"}
+    assert "left out: cat/1.png" in err
+    saved = json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))
+    assert saved["recipe"]["data"]["size"] == 16  # of 20 x 30 pixels
+    told = refused("find", "data", "-o", "strict", *FAST, "--strict", "--size", "16")
+    assert "sample cat/1.png cannot be read" in told
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (("--recipe", "smal"), "no recipe 'smal'; there are ce-cifar10"),
+        (("--recipe", "none.toml"), "no such recipe file: 'none.toml'"),
+        (("--set", "train.epohcs=3"), "no setting 'train.epohcs'; there are train.epochs"),
+        (("--set", "train.epochs=many"), "setting train.epochs: "),
+        (("--set", "method.name=jnlp"), "setting method.name: there are "),
+        (("--set", "model=resnet99"), "unknown model 'resnet99'"),
+        (("--set", "verdict.threshold=2"), "setting verdict.threshold: "),
+        (("--precision", "16-mixed"), "16-mixed needs a GPU"),
+        (("--precision", "8"), "setting engine.precision: "),
+        (("--devices", "99999"), "cores"),
+        (("--accelerator", "abacus"), "accelerator='abacus'"),
+        (("--checkpoint-every", "1h"), "--checkpoint-every takes epochs (5), minutes (10m) or seconds (30s), got '1h'"),
+        (("--labels", "none.npz"), "no such file: 'none.npz'"),
+        (("--weights", "none"), "none"),
+        (("--noise", "worse"), "noise has no meaning for the .npz"),
+        (("--seed", "-1"), "seed"),
+        (("--seed", str(2**63)), "seed must be below 2**63"),
+        (("--set", "train.lr=1e30", "--set", "train.epochs=9", "--set", "method.name=ce"), "try a smaller train.lr"),
+        (("--set", "method.num_complements=2"), "num_complements goes with complements 'sampled'"),
+    ],
+)
+def test_mistakes(run, toy, args, told):
+    if args[0] == "--precision" and torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    code, out, err = run("find", toy, "-o", "run", *FAST, *args)
+    assert (code, out) == (2, "")
+    assert "Traceback" not in err
+    assert told in err.splitlines()[-1]
+    assert err.splitlines()[-1].startswith("jnpl: ")
+    if "lr=1e30" not in str(args):  # which is found out in training, after a line or two
+        assert err.count("\n") == 1
+
+
+def test_wrong_data_and_folders(refused, toy, tmp_path):
+    assert "did you mean 'digits'?" in refused("find", "digit", "-o", "run")
+    assert "DATA is empty" in refused("find", "", "-o", "run")
+    assert "--out" in refused("find", toy)
+    assert "is a file; name a folder" in refused("find", toy, "-o", toy, *FAST)
+    assert "cannot make the folder" in refused("find", toy, "-o", toy / "run", *FAST)
+    assert "holds something else than a run" in refused("find", toy, "-o", tmp_path, *FAST)
+
+
+def test_options_are_texts_where_settings_are(run, toy):
+    """A cache folder called 12, or weights called none, are no number and no nothing."""
+    code, _, err = run("find", toy, "-o", "run", *FAST, "--cache", "12", "--precision", "32", "--json")
+    assert code == 0, err
+    code, _, err = run("find", toy, "-o", "other", *FAST, "--weights", 'a "b" \\ größe')
+    assert code == 2
+    assert "größe" in err
+
+
+@pytest.mark.parametrize(
+    ("text", "every"),
+    [
+        ("5", Every(epochs=5, seconds=None)),
+        ("10m", Every(seconds=600.0)),
+        ("30s", Every(seconds=30.0)),
+        (" 1m ", Every(seconds=60.0)),
+    ],
+)
+def test_how_often(text, every):
+    assert command._every(text) == every
+
+
+@pytest.mark.parametrize("text", ["", "0", "0s", "-1", "1.5m", "1h", "m", "five", "1 m", "10ms"])
+def test_how_often_not(text):
+    with pytest.raises(InputError, match=r"--checkpoint-every takes epochs \(5\), minutes"):
+        command._every(text)
+
+
+def test_recipes(run, refused):
+    code, out, err = run("recipes")
+    assert (code, err) == (0, "")
+    assert [line.split()[0] for line in out.splitlines()] == recipe_names()
+    code, out, err = run("recipes", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out) == {name: load_recipe(name).model_dump(mode="json") for name in recipe_names()}
+    code, out, _ = run("recipes", "paper-cifar100", "--json")
+    assert list(json.loads(out)) == ["paper-cifar100"]
+    assert "no recipe 'paper'; there are " in refused("recipes", "paper")
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_every_shown_setting_can_be_set(run, name):
+    """What `jnpl recipes NAME` prints, given back with --set, is the recipe."""
+    code, out, _ = run("recipes", name)
+    assert code == 0
+    shown = [line.strip() for line in out.splitlines()[1:]]
+    assert "train.momentum = 0.9" in shown
+    changes = [line.replace(" = ", "=", 1).replace("=null", "=none") for line in shown]
+    assert load_recipe(name, changes) == load_recipe(name)
+
+
+def test_datasets(run):
+    code, out, err = run("datasets", "--json")
+    assert (code, err) == (0, "")
+    entries = json.loads(out)
+    assert [entry["name"] for entry in entries] == [
+        "digits",
+        "cifar10",
+        "cifar100",
+        "cifar10n",
+        "cifar100n",
+        "clothing1m",
+    ]
+    assert all(entry["licence"] and entry["origin"] for entry in entries)
+    code, out, err = run("datasets")
+    assert (code, err, len(out.splitlines())) == (0, "", len(entries))
+
+
+def test_held_out_data_and_test_data(run, refused, toy, tmp_path):
+    """True labels never reach training; what is kept aside is named."""
+    random = np.random.default_rng(1)
+    frame = pd.DataFrame({"a": random.normal(size=40), "b": random.normal(size=40), "label": ["x", "y"] * 20})
+    frame.to_csv("all.csv", index=False)
+    frame[:10].to_csv("some.csv", index=False)
+    code, out, err = run(
+        "find", "all.csv", "-o", "one", *FAST, "--holdout", "0.2", "--no-report", "--json", "--top", "3"
+    )
+    assert code == 0, err
+    told = json.loads(out)
+    assert (told["samples"], len(told["suspects"]) <= 3, "test_accuracy" in told) == (32, True, True)
+    facts = json.loads((tmp_path / "one" / "data.json").read_text("utf-8"))
+    aside = {row["id"] for row in facts["held_out"]}
+    assert len(aside) == 8
+    assert not aside & set(Findings.load("one").ids.tolist())
+    assert all(row["label"] == frame["label"][row["id"]] for row in facts["held_out"])
+    assert not (tmp_path / "one" / "report.html").exists()
+    code, out, err = run("find", "all.csv", "-o", "two", *FAST, "--feature-column", "a", "--test", "some.csv", "--json")
+    assert code == 0, err
+    assert "test_accuracy" in json.loads(out)
+    assert "has samples of shape (5,), but all of (2,)" in refused("find", "all.csv", "-o", "3", *FAST, "--test", toy)
+
+
+def test_a_refused_command_leaves_a_run_as_it_was(run, refused, tmp_path):
+    photos(tmp_path / "data", 4)
+    code, _, err = run("find", "data", "-o", "run", *FAST)
+    assert code == 0, err
+    before = (tmp_path / "run" / "run.json").read_bytes()
+    assert "1.png" in refused_last(run("train", "data", "-o", "run", *FAST, "--strict"))
+    assert (tmp_path / "run" / "run.json").read_bytes() == before
+    held = RunFolder(tmp_path / "run")
+    with held.held():
+        assert "another run is at work" in refused_last(run("train", "data", "-o", "run", *FAST))
+    assert (tmp_path / "run" / "run.json").read_bytes() == before
+    code, _, err = run("train", "data", "-o", "run", *FAST)
+    assert code == 0, err
+
+
+def refused_last(told):
+    """The last line of a command that was refused, after what it said of its choices."""
+    code, out, err = told
+    assert (code, out) == (2, "")
+    return err.splitlines()[-1]

@@ -1,0 +1,135 @@
+"""`jnpl methods`, `jnpl train`, and the pages that are generated from the registry."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+
+import pytest
+from tests.helpers.paths import ROOT
+
+from jnpl.cli.app import main
+from jnpl.methods.registry import METHODS, table
+
+NAMES = [
+    "ce",
+    "mae",
+    "gce",
+    "sce",
+    "nce-rce",
+    "nfl-rce",
+    "co-teaching",
+    "jocor",
+    "nlnl",
+    "jnpl",
+    "forward",
+    "m-correction",
+    "limit",
+    "joint-optim",
+    "metacleaner",
+    "mlnt",
+    "pencil",
+]
+
+
+def jnpl(capsys, *args):
+    with pytest.raises(SystemExit) as stop:
+        main(list(args))
+    told = capsys.readouterr()
+    return stop.value.code, told.out, told.err
+
+
+def test_methods_json_is_as_pinned(capsys):
+    code, out, err = jnpl(capsys, "methods", "--json")
+    rows = json.loads(out)
+    assert (code, err) == (0, "")
+    assert [row["name"] for row in rows if row["name"] in NAMES] == NAMES  # in this order, and there may be more
+    assert all(set(row) == {"name", "paper", "networks", "stages", "needs", "score"} for row in rows)
+    by_name = {row["name"]: row for row in rows}
+    assert by_name["nlnl"]["stages"] == ["nl", "selnl", "selpl"]
+    assert len(by_name["pencil"]["stages"]) == 3
+    assert len(by_name["joint-optim"]["stages"]) == 2
+    assert {name: by_name[name]["needs"] for name in ("co-teaching", "jocor")} == dict.fromkeys(
+        ("co-teaching", "jocor"), "noise rate"
+    )
+    assert by_name["jnpl"]["needs"] == by_name["nlnl"]["needs"] == "nothing"
+    assert "reconstruction" in by_name["metacleaner"]["paper"]
+    assert "validation" in by_name["mlnt"]["needs"]
+
+
+def test_methods_for_people(capsys):
+    code, out, _ = jnpl(capsys, "methods")
+    assert code == 0
+    assert all(name in out for name in NAMES)
+    assert max(map(len, out.splitlines())) < 160
+
+
+def test_every_method_has_a_page_and_the_pages_are_up_to_date():
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "docs/generate.py"), "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    for name in METHODS:
+        page = (ROOT / f"docs/methods/{name}.md").read_text("utf-8")
+        for heading in ("## Equation", "## Settings", "## What differs", "## Unverified"):
+            assert heading in page, (name, heading)
+        assert all(f"method.{key}" in page for key in METHODS[name].Settings.model_fields if key != "name")
+
+
+def test_every_setting_says_what_it_is():
+    for name, method in METHODS.items():
+        for key, field in method.Settings.model_fields.items():
+            assert key == "name" or field.description, (name, key)
+        assert method.Settings.model_fields["name"].default == name
+    assert all(row["score"] and row["paper"] for row in table())
+
+
+def test_train_tells_the_filter_and_the_classifier(capsys, tmp_path):
+    args = ["train", "digits", "-o", str(tmp_path / "run"), "--set", "train.epochs=2", "--threads", "1", "--json"]
+    code, out, _ = jnpl(capsys, *args, "--set", "verdict.threshold=1/c")
+    told = json.loads(out)
+    assert code == 0
+    pinned = {"run", "samples", "classes", "issues", "noise_rate", "epochs", "seconds"}
+    assert pinned | {"test_accuracy", "best_test_accuracy", "filter_test_accuracy"} <= set(told)
+    assert told["epochs"] == 2 + 6
+
+
+def test_another_method_by_its_name(capsys, tmp_path):
+    run = ["digits", "-o", str(tmp_path / "run"), "--set", "train.epochs=1", "--threads", "1"]
+    code, out, _ = jnpl(capsys, "train", *run, "--method", "jocor", "--set", "method.noise_rate=0.2")
+    assert code == 0
+    assert "the mean of network_1 0." in out
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (["--method", "jnlp"], "setting method.name: there are ce, .*pencil, got 'jnlp'"),
+        (["--method", "co-teaching"], "co-teaching needs the noise rate"),
+        (["--method", "co-teaching", "--set", "method.noise_rate=oracle"], "oracle.*true labels"),
+        (["--method", "ce", "--set", "method.pl_weight=1"], "no setting 'method.pl_weight'; there are method.name"),
+        (["--method", "nlnl", "--set", "stages.pl.epochs=1"], "setting stages.pl: the stages of nlnl are nl, selnl"),
+    ],
+)
+def test_mistakes_are_one_line(capsys, tmp_path, args, told):
+    import re
+
+    data = tmp_path / "data.csv"
+    data.write_text("a,b,label\n" + "".join(f"{i},{i % 3},{'xy'[i % 2]}\n" for i in range(40)), "utf-8")
+    code, out, err = jnpl(capsys, "train", str(data), "-o", str(tmp_path / "run"), *args)
+    assert (code, out) == (2, "")
+    last = err.strip().splitlines()[-1]
+    assert last.startswith("jnpl: ")
+    assert re.search(told, last), last
+
+
+def test_the_page_of_all_methods_is_what_the_results_say():
+    """docs/rivals.md is made from benchmarks/results: `python benchmarks/rivals.py --table`."""
+    spec = importlib.util.spec_from_file_location("rivals_benchmark", ROOT / "benchmarks/rivals.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert (ROOT / "docs/rivals.md").read_text("utf-8") == module.page()
+    for name in NAMES:
+        assert module.page().count(f"\n| {name} |") == 2, f"{name} is not in both tables"

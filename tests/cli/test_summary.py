@@ -1,0 +1,162 @@
+"""What `jnpl find` says to people when it is done, and to programs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from jnpl import Findings
+from jnpl.cli.commands import summary
+
+NAMES = ["cat", "dog", "eel"]
+# Quality of each label, given and suggested class: cat for dog twice, dog for eel once, a cat that nothing else is.
+ROWS = [(0.1, 0, 1), (0.2, 0, 1), (0.05, 1, 2), (0.45, 0, 0), *[(0.9, label, label) for label in (0, 1, 1, 2, 2, 2)]]
+RESULT = {
+    "samples": 10,
+    "classes": 3,
+    "issues": 4,
+    "noise_rate": 0.4,
+    "noise_interval": [0.3, 0.4],
+    "epochs": 5,
+    "seconds": 12.3,
+}
+
+
+def findings(rows=ROWS, **more):
+    probs = np.zeros((len(rows), 3))
+    for row, (quality, given, suggested) in zip(probs, rows, strict=True):
+        row[:] = (1 - quality) / 2 if given == suggested else 0
+        row[suggested] = 1 - quality
+        row[given] = quality
+    labels = [given for _, given, _ in rows]
+    paths = [f"[b]{number}[/b].png" for number in range(len(rows))]  # markup that is none
+    return Findings.from_probs(probs, labels, class_names=NAMES, paths=paths, **more)
+
+
+@pytest.fixture
+def said(tmp_path, capsys, monkeypatch):
+    """Findings, results and top -> the words on the screen, in one line."""
+    monkeypatch.setenv("COLUMNS", "300")
+
+    def call(found, top=20, **results):
+        found.save(tmp_path)
+        summary.show({**RESULT, **results}, tmp_path, top)
+        out, err = capsys.readouterr()
+        assert err == ""
+        return " ".join(out.split())
+
+    return call
+
+
+def test_the_headline_and_the_interval(said):
+    told = said(findings())
+    assert (
+        "4 of 10 labels look wrong: 40.0% (quality below 1/4: 30.0%, below 3/4: 40.0%) in 3 classes; 5 epochs, 12 s"
+        in told
+    )
+    assert "more than half" not in told
+    assert "test accuracy" not in told
+    assert "AP" not in told
+
+
+def test_pairs_that_are_confused_the_most_frequent_first(said):
+    assert "most often given: cat for dog (2), dog for eel (1)" in said(findings())
+    assert summary.confused(findings()) == [("cat", "dog", 2), ("dog", "eel", 1)]
+    right = [(0.9, label, label) for label in (0, 1, 2)]
+    told = said(findings(right), issues=0, noise_rate=0.0)
+    assert "most often given" not in told
+    assert "the worst suspects" not in told
+
+
+@pytest.mark.parametrize("top", [0, 1, 3, 20])
+def test_the_worst_suspects_are_as_many_as_asked(said, top):
+    told = said(findings(), top=top)
+    shown = [number for number in (2, 0, 1, 3) if f"[b]{number}[/b].png" in told]
+    assert shown == [2, 0, 1, 3][:top]
+    assert ("the worst suspects" in told) == (top > 0)
+    if top:
+        assert "[b]2[/b].png dog eel 0.05 0.950" in told
+
+
+def test_suspects_are_below_the_threshold_of_their_class(said, tmp_path):
+    info = {"rule": "per-class", "value": 0.3, "reason": "so", "by_class": [0.15, 0.95, 0.5]}
+    found = replace(findings(), threshold_info=info)
+    assert np.flatnonzero(found.is_label_issue).tolist() == [0, 2, 5, 6]
+    told = said(found, issues=4)
+    shown = [number for number in range(10) if f"[b]{number}[/b].png" in told]
+    assert shown == [0, 2, 5, 6]  # 1 and 3 have a lower quality than 5 and 6, but also a lower threshold
+    facts = json.loads(json.dumps(summary.facts(tmp_path, 3)))
+    assert [each["id"] for each in facts["suspects"]] == ["[b]2[/b].png", "[b]0[/b].png", "[b]5[/b].png"]
+    assert facts["confused"] == [
+        {"given": given, "suggested": suggested, "count": 1} for given, suggested in (("cat", "dog"), ("dog", "eel"))
+    ]
+
+
+def test_notes_and_what_could_not_be_read(said):
+    told = said(findings(), notes=["the guard acted", "[i]twice[/i]"], unreadable=1200)
+    assert "the guard acted [i]twice[/i] 1,200 samples could not be read and took no part" in told
+    assert "could not be read" not in said(findings())
+
+
+def test_more_than_half_is_doubted(said):
+    told = said(findings(), noise_rate=0.51)
+    assert "more than half: the network has hardly learnt yet (more epochs?), or the threshold is too high" in told
+    told = said(findings(threshold="per-class"), noise_rate=0.51)
+    assert "or the thresholds are too high" in told
+
+
+def test_accuracies(said):
+    told = said(findings(), ap=0.98765, test_accuracy=0.9, best_test_accuracy=0.95)
+    assert "AP 0.988: true labels are known" in told
+    assert "test accuracy 0.900 after the last epoch (best epoch 0.950, an oracle)" in told
+    told = said(
+        findings(),
+        test_accuracy=0.9,
+        best_test_accuracy=0.95,
+        last_test_accuracy=0.85,
+        test_accuracy_a=0.8,
+        test_accuracy_b=1.0,
+        filter_test_accuracy=0.7,
+    )
+    assert "0.900 of the epoch that validation data chose (last epoch 0.850; best epoch 0.950, an oracle)" in told
+    assert "the mean of a 0.800, b 1.000" in told
+    assert "test accuracy of the filter, before pseudo-labels: 0.700" in told
+
+
+@pytest.mark.parametrize(("cats", "told"), [(4_000, True), (3_001, True), (3_000, False)])
+def test_uneven_classes(said, cats, told):
+    rows = [(0.9, 0, 0)] * cats + [(0.9, 1, 1)] * 1_000  # nobody is an eel: that class is no small one
+    words = said(findings(rows), issues=0)
+    line = f"uneven classes: cat has {cats:,} labels, dog 1,000; --threshold per-class gives each class a"
+    assert (line in words) == told
+    assert ("uneven classes" in words) == told
+
+
+def test_uneven_classes_with_thresholds_of_their_own(said):
+    rows = [(0.9, 0, 0)] * 8 + [(0.9, 1, 1)] * 2 + [(0.9, 2, 2)]
+    words = said(findings(rows, threshold="per-class", unreadable=np.arange(11) == 8), issues=0)
+    assert "uneven classes: cat has 8 labels, dog 1; each class has a threshold of its own" in words
+    assert "--threshold" not in words
+
+
+def test_where_the_rest_is(said, tmp_path):
+    told = said(findings())
+    assert f"every label with its quality: {tmp_path / 'findings.csv'}" in told
+    assert "to look at" not in told
+    (tmp_path / "report.html").touch()
+    assert f"to look at: {tmp_path / 'report.html'}" in said(findings())
+
+
+def test_what_the_data_themselves_tell(said, tmp_path):
+    facts = {"held_out": [{"id": 1, "label": "cat"}] * 30, "conflicting_samples": 2}
+    (tmp_path / "data.json").write_text(json.dumps(facts))
+    told = said(findings(), test_accuracy=0.8, best_test_accuracy=0.8)
+    assert "tested on 30 samples kept aside, whose labels may be wrong as the others" in told
+    assert "2 samples have the content of another one with another label" in told
+    (tmp_path / "data.json").write_text(json.dumps({**facts, "true_labels": True, "conflicting_samples": 0}))
+    told = said(findings(), test_accuracy=0.8, best_test_accuracy=0.8)
+    assert "kept aside" not in told
+    assert "another label" not in told

@@ -1,0 +1,139 @@
+"""docs/reproduction.md is made from the committed JSON: `python benchmarks/reproduction_page.py`."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from itertools import product
+
+import numpy as np
+import pytest
+from PIL import Image
+from tests.helpers.paths import ROOT
+
+from jnpl.experiments.reproduce import draw
+from jnpl.experiments.reproduce.items import FIGURES, ITEMS, names_of, plan
+from jnpl.experiments.reproduce.scales import SCALES
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("reproduction_page", ROOT / "benchmarks/reproduction_page.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_committed_page_is_what_the_results_say(script):
+    assert script.PAGE.read_text("utf-8") == script.page(script.results_of())
+
+
+def pixels(picture):
+    with Image.open(picture) as opened:
+        return np.asarray(opened)
+
+
+def test_the_committed_curves_of_why_are_what_the_results_say(script, tmp_path):
+    fresh = script.draw_why(script.results_of(), tmp_path)
+    assert np.array_equal(pixels(script.IMAGES / "reproduce-why.png"), pixels(fresh))
+
+
+@pytest.mark.parametrize("item", FIGURES)
+def test_the_committed_picture_is_what_the_results_say(script, tmp_path, item):
+    fresh, _ = draw.figure(script.results_of(), item, tmp_path)
+    assert np.array_equal(pixels(script.IMAGES / script.image(item)), pixels(fresh))
+
+
+def strange(script, folder):
+    """What should not be committed: JSON of other scales, of other settings than today's, or too large."""
+    known = {each.cell.name: each for each in script.results_of(folder).every if each.is_current}
+    return [
+        path.name for path in sorted(folder.glob("*.json")) if path.stem not in known or path.stat().st_size >= 60_000
+    ]
+
+
+def test_committed_results_are_small_and_current(script):
+    assert strange(script, script.RESULTS) == []
+
+
+def test_the_committed_results_are_whole(script):
+    """All figures and the half of Table 1 that is CIFAR-10, with the seeds that the scale has for each."""
+    wanted = plan(names_of("all"), SCALES[script.SCALE], None, ["cifar10"])
+    assert {path.stem for path in script.RESULTS.glob("*.json")} == {cell.name for cell in wanted}
+
+
+def test_no_other_results_could_be_committed(script, made):
+    made.cell("nlnl")
+    made.cell("jnpl", classify=True)
+    assert strange(script, made.folder) == []
+    tiny = made.cell("ce", scale="tiny")
+    made.cell("jnpl", seed=2, name="jnpl-of-another-version")
+    large = made.cell("nl-plus", curve=[0.1] * 16_000)
+    wrong = [f"{name}.json" for name in (tiny.name, "jnpl-of-another-version", large.name)]
+    assert strange(script, made.folder) == sorted(wrong)
+
+
+def test_without_results_the_page_says_so(script, tmp_path):
+    text = script.page(script.results_of(tmp_path))
+    assert text.count("**Not run.**") == len(ITEMS)
+    assert "| **not enough data** |" in text
+    assert "**agrees**" not in text
+    assert "cifar-100-binary.tar.gz" in text
+    assert not re.search(r"/(home|tmp|work)/", text)  # no path of the machine that made it
+
+
+def test_the_page_follows_the_results(script, made):
+    made.cell("nlnl", curve=[0.4] * 30)
+    made.cell("nl-plus", curve=[0.2] * 30)
+    text = script.page(script.results_of(made.folder))
+    assert "40.0% after NL and SelNL (20 epochs), 20.0% after 20 of NL+" in text
+    assert "**Disagrees with the paper: NL+ alone reaches the accuracy of NL followed by SelNL." in text
+
+
+def test_time_is_told_for_the_figures_and_for_the_table(script, made):
+    made.cell("nlnl", cpu_seconds=3600.0, classify=True)  # no epochs with pseudo-labels here
+    made.cell("nl-plus", cpu_seconds=7200.0)
+    made.cell("ce", cpu_seconds=14400.0, classify=True)
+    told = script.time_told(script.results_of(made.folder))
+    assert "3 runs of one thread took 7.0 CPU hours, 3.5 of two cores" in told
+    assert "for the figures alone it would be 1.5 " in told
+    assert "for Table 1 alone 2.5." in told
+
+
+def test_the_scale_keeps_to_its_time(script):
+    """By the committed runs: the figures within an hour of two cores, Table 1's half within four."""
+    results = script.results_of()
+    assert 0 < script.figures_hours(results) < 1
+    assert 0 < script.table_hours(results) < 4
+
+
+def test_elsewhere_is_the_mean_of_the_committed_runs(script, tmp_path):
+    assert script.elsewhere().count(" / ") == 1 + 3 * 4
+    runs = (("jnpl-paper", 0.9), ("jnpl-paper", 0.8), ("nlnl", 0.5))
+    every = product(script.ELSEWHERE, ("symm", "asymm"), (0.2, 0.4), runs)
+    for number, (data, noise, rate, (row, ap)) in enumerate(every):
+        told = {"cell": {"row": row, "data": data, "noise": noise, "rate": rate}, "results": {"ap": ap}}
+        (tmp_path / f"{number}.json").write_text(json.dumps(told))
+    assert "| wine (3) | 0.850 / 0.500 | 0.850 / 0.500 | 0.850 / 0.500 | 0.850 / 0.500 |" in script.elsewhere(tmp_path)
+
+
+def test_what_pl_plus_adds_later_is_told_of_common_seeds(script, made):
+    assert script.later(script.results_of(made.folder)) == "(not run)"
+    made.cell("nl-plus-late", curve=[0.9] * 23 + [0.3] * 22)
+    made.cell("nl-plus-late", seed=2, curve=[0.9] * 45)
+    made.cell("jnpl-late", curve=[0.9] * 23 + [0.4] * 22)
+    told = script.later(script.results_of(made.folder))
+    assert told == "from epoch 24 on 40.0% with it and 30.0% without (symm 60, 1 seeds)"
+
+
+def test_why_nl_plus_does_badly_is_a_table_of_what_was_run(script, made, tmp_path):
+    assert script.why(script.results_of(tmp_path)).count("not run") == 3 * 4
+    made.cell("nl", rate=0.2, accuracy=0.41, stages={"train": made.facts(ap=0.5, right=0.6, wrong=0.1)})
+    made.cell("nl-plus-late", rate=0.6, accuracy=0.3, stages={"train": made.facts(ap=0.75, right=0.7, wrong=0.2)})
+    made.cell("nl-plus", "asymm", 0.4)
+    lines = script.why(script.results_of(made.folder)).splitlines()
+    assert lines[0] == "|  | symm 20 | symm 40 | symm 60 | asymm 40, labelled cat |"
+    assert lines[2] == "| NL | AP 0.500, accuracy 0.410, p_y 0.60 / 0.10 | not run | not run | not run |"
+    assert lines[3] == "| NL+ | not run | not run | not run | AUC 0.75, p_y 0.70 / 0.20 |"
+    assert lines[4].endswith("| not run | not run | AP 0.750, accuracy 0.300, p_y 0.70 / 0.20 | not run |")

@@ -1,0 +1,150 @@
+"""Tables from known JSON: means, spreads, the paper's numbers beneath, and what is not there."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import statistics
+from dataclasses import replace
+
+import pytest
+
+from jnpl.experiments.reproduce import tables
+from jnpl.experiments.reproduce.paper import METHODS
+from jnpl.internal.errors import InputError
+
+
+def test_mean_and_spread_stand_over_the_papers_number(made):
+    for seed, accuracy in ((1, 0.50), (2, 0.54), (3, 0.52)):
+        made.cell("jnpl", "symm", 0.4, seed, classify=True, accuracy=accuracy)
+    made.cell("ce", "symm", 0.4, classify=True, accuracy=0.40)
+    made.cell("jnpl", "symm", 0.6, accuracy=0.99)  # a filter alone is no row of Table 1
+    made.cell("fast", "asymm", 0.4, classify=True, accuracy=0.6)
+    results = made.results(missing={"cifar100": "get it at NOWHERE"})
+    text = tables.markdown1(results)
+    lines = text.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("| JNPL | ours"))
+    assert lines[at] == "| JNPL | ours | - | 52.0 ± 2.0 | - | - | - | - | - | - |"
+    assert lines[at + 1] == "|  | paper | 93.53 | 91.89 | 88.45 | 35.65 | 94.22 | 93.45 | 92.47 | 90.72 |"
+    assert "| CE | ours | - | 40.0 | - |" in text
+    assert "| NLNL | ours | - | - | - | - |" in text
+    assert "| 94.23 | 92.43 | 88.32 | - | 94.57 |" in text
+    assert "**CIFAR-100**. Not run: get it at NOWHERE." in text
+    assert "99.0" not in text
+    assert "± is the standard deviation over seeds" in text
+    rows = list(csv.DictReader(io.StringIO(tables.csv1(results))))
+    assert len(rows) == 2 * 8 * len(METHODS)
+    own = next(
+        row
+        for row in rows
+        if (row["data"], row["method"], row["noise"], row["rate"]) == ("cifar10", "jnpl", "symm", "0.4")
+    )
+    assert (own["seeds"], own["mean"], own["spread"], own["paper"]) == ("3", "52.00", "2.00", "91.89")
+    fast = next(
+        row
+        for row in rows
+        if (row["data"], row["method"], row["rate"], row["noise"]) == ("cifar10", "fast", "0.4", "asymm")
+    )
+    assert (fast["scale"], fast["ours"]) == ("small", "cifar10")
+    assert (fast["mean"], fast["spread"], fast["paper"]) == ("60.00", "", "")
+    tex = tables.latex1(results)
+    assert r"52.0 $\pm$ 2.0" in tex
+    assert "(91.89)" in tex
+    assert tex.count(r"\\") == 2 + 2 * (2 * len(METHODS) - 1)
+    assert tex.startswith("% Test accuracy (%), scale small; in brackets the paper's.")
+    assert "%" not in tex.partition("\n")[2].replace(r"\%", "")
+
+
+def test_the_best_two_of_a_column_are_bold(made):
+    for variant, accuracy in (("ce", 0.3), ("nlnl", 0.5), ("jnpl", 0.4)):
+        made.cell(variant, "symm", 0.2, classify=True, accuracy=accuracy)
+    text = tables.markdown1(made.results())
+    assert "**50.0**" in text
+    assert "**40.0**" in text
+    assert "**30.0**" not in text
+    assert r"\textbf{50.0}" in tables.latex1(made.results())
+
+
+def test_only_methods_of_the_paper_are_bold(made):
+    for variant, accuracy in (("ce", 0.3), ("nlnl", 0.5), ("jnpl", 0.4), ("fast", 0.9)):
+        made.cell(variant, "symm", 0.2, classify=True, accuracy=accuracy)
+    results = made.results()
+    assert re.findall(r"\*\*(\d.*?)\*\*", tables.markdown1(results)) == ["50.0", "40.0"]
+    assert re.findall(r"\\textbf\{(.*?)\}", tables.latex1(results)) == ["50.0", "40.0"]
+    assert "| 90.0 |" in tables.markdown1(results)
+    # Two rows of the paper's are not enough for a mark, whatever stands beneath them.
+    few = replace(results, every=[each for each in results.every if each.cell.variant != "ce"])
+    assert "**50.0**" not in tables.markdown1(few)
+
+
+def test_a_run_without_a_classifier_is_told(made):
+    made.cell("jnpl", "symm", 0.8, 1, classify=True, accuracy=None)
+    made.cell("nlnl", "symm", 0.8, 1, classify=True, accuracy=0.2)
+    made.cell("nlnl", "symm", 0.8, 2, classify=True, accuracy=None)
+    text = tables.markdown1(made.results())
+    assert "no classifier" in text
+    assert "20.0 (1 without)" in text
+
+
+def test_table_2_quotes_and_says_how_to_get_the_data(made):
+    told = tables.markdown2(made.results("paper", {"clothing1m": "ask its authors"}))
+    assert "| JNPL | 74.15 | - |" in told
+    assert told.strip().endswith("Not run: ask its authors.")
+    made.cell("jnpl", "none", 0.0, data="clothing1m", scale="paper", classify=True, accuracy=0.7312)
+    results = made.results("paper")
+    assert "| JNPL | 74.15 | 73.1 |" in tables.markdown2(results)
+    assert "Not run" not in tables.markdown2(results)
+    assert "clothing1m,jnpl,1,73.12,,74.15,paper,clothing1m" in tables.csv2(results)
+    assert r"JNPL & 74.15 & 73.1 \\" in tables.latex2(results)
+
+
+def mean_ap(results):
+    return statistics.fmean(each.get("ap") for each in results.of("jnpl", ("symm", 0.6)))
+
+
+def test_results_prefer_todays_settings_and_whole_runs(made):
+    made.cell("jnpl", ap=0.1, name="jnpl-of-another-version")
+    (alone,) = made.results().of("jnpl", ("symm", 0.6))
+    assert (alone.is_current, alone.get("ap")) == (False, 0.1)
+    made.cell("jnpl", ap=0.5)
+    assert mean_ap(made.results()) == 0.5
+    made.cell("jnpl", ap=0.6, classify=True)
+    assert mean_ap(made.results()) == 0.6
+    made.cell("jnpl", ap=0.8, classify=True, seed=2)
+    assert mean_ap(made.results()) == pytest.approx(0.7)
+    assert made.results("tiny").every == []
+
+
+def test_runs_of_other_settings_do_not_mix_with_todays(made):
+    made.cell("jnpl", seed=2, ap=0.9, name="jnpl-of-another-version")
+    made.cell("jnpl", seed=3, ap=0.7, name="jnpl-of-a-third-version")
+    results = made.results()
+    assert [each.cell.seed for each in results.of("jnpl", ("symm", 0.6))] == [2, 3]
+    assert mean_ap(results) == pytest.approx(0.8)
+    made.cell("jnpl", ap=0.5)  # of other seeds than theirs
+    results = made.results()
+    assert [each.cell.seed for each in results.of("jnpl", ("symm", 0.6))] == [1]
+    assert mean_ap(results) == 0.5
+    assert results.curves(("jnpl",), ("symm", 0.6))["jnpl"] == [0.1, 0.2, 0.3]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda told: told.clear(),
+        lambda told: told.update(format="jnpl reproduce 2"),
+        lambda told: told["results"].pop("curve"),
+        lambda told: told["cell"].update(rate=0),
+        lambda told: told.update(stages=[]),
+    ],
+)
+def test_strange_json_is_named(made, change):
+    file = made.folder / f"{made.cell('jnpl').name}.json"
+    told = json.loads(file.read_text())
+    change(told)
+    file.unlink()
+    (made.folder / "strange.json").write_text(json.dumps(told))
+    with pytest.raises(InputError, match=r"strange\.json' is not the JSON of a run: move it away"):
+        made.results()

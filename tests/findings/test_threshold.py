@@ -1,0 +1,148 @@
+"""The automatic cut: near the best one where there are two groups, 0.5 where there are not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from jnpl.findings.threshold import Cut, _em, _split, fit_cut, resolve_threshold
+from jnpl.internal.errors import InputError
+
+
+def two_groups(rate, wrong, right, size=2000, seed=0):
+    rng = np.random.default_rng(seed)
+    noisy = np.arange(size) < round(rate * size)
+    return np.where(noisy, rng.beta(*wrong, size), rng.beta(*right, size)), noisy
+
+
+def f1(issue, noisy):
+    return 2 * (issue & noisy).sum() / (issue.sum() + noisy.sum())
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.2, 0.4, 0.6, 0.8])
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [((1, 15), (12, 3)), ((1, 80), (3, 6)), ((2, 30), (4, 4))],
+    ids=["sure", "hundred classes", "unsure"],
+)
+def test_two_groups_are_cut_nearly_as_well_as_anybody_could(rate, wrong, right):
+    quality, noisy = two_groups(rate, wrong, right)
+    cut = fit_cut(quality)
+    assert cut.fitted, cut.reason
+    assert cut.reason == f"two groups of qualities part at {cut.value:.3f}"
+    best = max(f1(quality < value, noisy) for value in np.linspace(0.01, 0.99, 99))
+    assert f1(quality < cut.value, noisy) > best - 0.05
+    assert cut.low_weight == pytest.approx(rate, abs=0.04)
+
+
+@pytest.mark.parametrize("right", [(30, 1), (8, 1), (200, 1), (20, 4), (5, 2)])
+def test_without_noise_few_labels_are_flagged(right):
+    quality, _ = two_groups(0, (1, 15), right)
+    assert (quality < fit_cut(quality).value).mean() <= (quality < 0.5).mean()
+
+
+def test_a_pile_of_ones_beside_lesser_qualities_is_no_noise():
+    quality = np.concatenate([np.ones(600), np.random.default_rng(0).uniform(0.7, 0.999, 400)])
+    cut = fit_cut(quality)
+    assert (cut.value, cut.fitted, cut.low_weight) == (0.5, False, None)
+    assert (quality < cut.value).sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("quality", "reason"),
+    [
+        ([], "0 samples are too few for a fit (at least 50): 0.5 stands"),
+        ([0.1] * 20 + [0.9] * 29, "49 samples are too few for a fit (at least 50): 0.5 stands"),
+        ([0.3] * 100, "all qualities are equal, or nearly: 0.5 stands"),
+        ([1.0] * 100, "all qualities are equal, or nearly: 0.5 stands"),
+        ([0.0] * 100, "all qualities are equal, or nearly: 0.5 stands"),
+        ([np.nan] * 100, "0 samples are too few for a fit (at least 50): 0.5 stands"),
+        (np.linspace(0.1, 0.3, 500), "one group of qualities, not two: 0.5 stands"),
+        (np.linspace(0.01, 0.99, 500), "one group of qualities, not two: 0.5 stands"),
+        ([0.01] * 5 + [0.9] * 500, "a second group of 5 samples is too small: 0.5 stands"),
+        (
+            [0.7] * 300 + [0.99] * 300,
+            "the two groups part at 0.938, where the given label is still the prediction: 0.5 stands",
+        ),
+    ],
+)
+def test_half_stands_when_the_fit_means_nothing(quality, reason):
+    assert fit_cut(quality) == Cut(0.5, False, reason)
+
+
+def test_two_piles_are_cut_between_them():
+    cut = fit_cut([0.0] * 300 + [1.0] * 700)
+    assert cut.fitted
+    assert 0.01 < cut.value < 0.5 + 1e-9
+    assert cut.low_weight == pytest.approx(0.3)
+
+
+def test_missing_qualities_are_left_out():
+    quality, _ = two_groups(0.3, (1, 30), (5, 3))
+    assert fit_cut(np.concatenate([quality, [np.nan] * 500])) == fit_cut(quality)
+
+
+def test_the_order_of_the_samples_does_not_matter():
+    quality, _ = two_groups(0.3, (1, 30), (5, 3))
+    assert fit_cut(quality[::-1]) == fit_cut(quality)
+
+
+@given(arrays(np.float64, st.integers(0, 300), elements=st.floats(0, 1)))
+@settings(max_examples=100, deadline=None)
+def test_any_qualities_give_a_cut_of_at_most_one_half(quality):
+    cut = fit_cut(quality)
+    assert 0 < cut.value <= 0.5
+    assert cut.fitted or cut.value == 0.5
+    assert (cut.low_weight is not None) == cut.fitted
+
+
+def test_em_recovers_known_bells():
+    x = np.linspace(-20, 20, 1601)
+    density = 0.3 * np.exp(-((x + 3) ** 2) / 2) + 0.7 / 2 * np.exp(-(((x - 4) / 2) ** 2) / 2)
+    weight, mean, spread = _em(x, density / density.sum())
+    np.testing.assert_allclose(weight, [0.3, 0.7], atol=1e-3)
+    np.testing.assert_allclose(mean, [-3, 4], atol=1e-2)
+    np.testing.assert_allclose(spread, [1, 2], atol=1e-2)
+
+
+def test_em_starts_where_a_cut_leaves_the_least_variance():
+    x, share = np.array([0.0, 1.0, 2.0, 9.0, 10.0]), np.array([0.1, 0.3, 0.1, 0.3, 0.2])
+
+    def inside(split):
+        parts = [(x[:split], share[:split]), (x[split:], share[split:])]
+        return sum((w * (v - (w * v).sum() / w.sum()) ** 2).sum() for v, w in parts)
+
+    assert _split(x, share) == min(range(1, 5), key=inside) == 3
+
+
+def test_the_rules():
+    quality, _ = two_groups(0.3, (1, 30), (5, 3))
+    labels = np.zeros(len(quality), int)
+    assert resolve_threshold(0.25, quality, labels, 10) == {"rule": "fixed", "value": 0.25, "reason": "given"}
+    assert resolve_threshold(np.float32(0.25), quality, labels, 10)["value"] == 0.25
+    assert resolve_threshold("1/c", quality, labels, 10)["value"] == 0.1
+    auto, cut = resolve_threshold("auto", quality, labels, 10), fit_cut(quality)
+    assert auto == {"rule": "auto", "value": cut.value, "reason": cut.reason, "low_weight": cut.low_weight}
+
+
+@pytest.mark.parametrize("threshold", [0, 1, -0.1, 1.5, float("nan"), True, "half", "0.5", None])
+def test_other_thresholds_are_refused(threshold):
+    with pytest.raises(InputError) as error:
+        resolve_threshold(threshold, [0.5], np.array([0]), 10)
+    assert str(error.value) == f"threshold must be a number in (0, 1), 'auto', 'per-class' or '1/c', not {threshold!r}"
+
+
+def test_each_class_has_a_cut_of_its_own():
+    """One class that the network is sure of, one that it is not, one with too few samples."""
+    sure, _ = two_groups(0.3, (1, 60), (60, 1))
+    unsure, _ = two_groups(0.3, (1, 30), (5, 3))
+    quality = np.concatenate([sure, unsure, [0.1, 0.4]])
+    labels = np.repeat([0, 1, 2], [len(sure), len(unsure), 2])
+    told = resolve_threshold("per-class", quality, labels, 4)
+    assert told["by_class"] == [fit_cut(sure).value, fit_cut(unsure).value, 0.5, 0.5]
+    assert told["by_class"][0] != told["by_class"][1]
+    assert told["value"] == pytest.approx(np.array(told["by_class"])[labels].mean())
+    assert told["reason"] == "one for each given class, 2 of 4 fitted, 0.5 for the others"

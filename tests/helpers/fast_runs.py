@@ -1,0 +1,60 @@
+"""Runs of the recipe `fast` for its tests, and the data of several of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_digits
+
+from jnpl import noise
+from jnpl.data.opening import open_source
+from jnpl.data.sources.arrays import from_arrays
+from jnpl.recipes.automatic import choose
+from jnpl.recipes.schema import load_recipe
+from jnpl.training.progress import Reporter
+from jnpl.training.run import Every, find
+
+NEVER = Every(epochs=None, seconds=None)
+RAN_AWAY = "the guard held back NL+ and PL+"
+# PL+ at a hundred times its weight beside NL+, both from the first step: without a guard it collapses.
+COLLAPSES = ("train.lr=0.1", "method.pl_start=0", "method.pl_weight=1.0", "method.gamma_rise=none")
+
+
+def train(
+    source: Any, out: Any, *changes: str, seed: int = 0, every: Every = NEVER, report: Any = None, **options: Any
+) -> Any:
+    """One run on the CPU, fitted to the data as `jnpl find` does it."""
+    changes = ("engine.accelerator=cpu", "engine.workers=0", *changes)
+    if source.kind == "vector":
+        given = {change.partition("=")[0] for change in changes}
+        changes = (*choose(source, load_recipe("fast", changes), given).changes, *changes)
+    recipe = load_recipe("fast", changes)
+    return find(source, recipe, out, seed=seed, every=every, strict=False, report=report or Reporter(), **options)
+
+
+def digits(rate, seed=0):
+    """With symmetric noise."""
+    source = open_source("digits")
+    return replace(
+        source,
+        labels=noise.symmetric(source.labels, rate, 10, seed=seed) if rate else source.labels.copy(),
+        true_labels=source.labels.copy(),
+    )
+
+
+def zero_or_not(rate, seed):
+    """Two classes, one in ten a zero."""
+    bunch = load_digits()
+    labels = (bunch.target == 0).astype(int)
+    return from_arrays(bunch.data.astype(np.float32), noise.symmetric(labels, rate, 2, seed=seed), y_true=labels)
+
+
+def blobs(sizes, seed, apart=4.0):
+    """Gaussians of variance 1 in 16 dimensions, their centres at this distance from the origin."""
+    random = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    centres = random.normal(size=(len(sizes), 16))
+    centres *= apart / np.linalg.norm(centres, axis=1, keepdims=True)
+    return (centres[labels] + random.normal(size=(len(labels), 16))).astype(np.float32), labels

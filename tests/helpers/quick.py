@@ -1,0 +1,148 @@
+"""Every method, two epochs a stage: the settings of the quick tests. Run by torchrun it trains all on two processes."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sys
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+
+from jnpl import noise
+from jnpl.data.sources.arrays import from_arrays
+from jnpl.methods.registry import METHODS
+from jnpl.recipes.schema import Recipe, parse_recipe
+from jnpl.training import session
+from jnpl.training.interrupt import Interrupted
+from jnpl.training.progress import Reporter
+from jnpl.training.run import Every, find
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jnpl.data.source import Source
+    from jnpl.training.loop import Progress
+
+SHARED = 141  # samples for two processes: a last batch of 13, so that they and one process take the same steps
+OWN: dict[str, dict[str, Any]] = {
+    "gce": {"truncated": True, "prune_from": 1, "prune_every": 1, "k": 0.3},
+    "co-teaching": {"noise_rate": "oracle", "ramp_epochs": 2},
+    "jocor": {"noise_rate": "oracle", "ramp_epochs": 2},
+    "nlnl": {"complements": "exhaustive"},
+    "jnpl": {"complements": "exhaustive"},
+    "m-correction": {"bootstrap_from": 1},
+    "limit": {"init_q": True, "beta": 1.0},
+    "joint-optim": {"update_from": 1},
+    "metacleaner": {"subset_size": 3},
+    "mlnt": {"label_sets": 2, "inner_lr": 0.1, "warm_up_steps": 2, "ramp_steps": 6},
+    "pencil": {"label_lr": 500.0},
+}
+
+
+def recipe_of(name: str, model: str = "mlp", devices: int = 1) -> Recipe:
+    """Two epochs in every stage."""
+    plan = {"epochs": 2, "batch_size": 32, "lr": 0.02}
+    engine = {"accelerator": "cpu", "workers": 0, "devices": devices}
+    method = {"name": name, **OWN.get(name, {})}
+    verdict = {"threshold": "1/c"}  # after two epochs little is sure, and pseudo-labels need some labels that are kept
+    return parse_recipe({"model": model, "train": plan, "method": method, "verdict": verdict, "engine": engine})
+
+
+def data(kind: str = "vector", samples: int = 130) -> Source:
+    """Four classes, 30 % of the labels wrong, a last batch of 2; of those to be shared some cannot be read."""
+    random = np.random.default_rng(0)
+    labels = random.integers(0, 4, samples)
+    if kind == "vector":
+        x: Any = random.normal(size=(samples, 8)) + 2 * np.eye(8)[labels]
+    else:
+        noise_of = random.normal(90, 30, (samples, 8, 8, 3))
+        x = np.clip(noise_of + 35 * labels[:, None, None, None], 0, 255).astype(np.uint8)
+    given = noise.symmetric(labels, 0.3, 4, seed=0)
+    broken = {5: "torn", 17: "torn", **dict.fromkeys(range(80, 92), "torn")} if samples == SHARED else None
+    held = {"x_test": x[:40], "y_test": labels[:40], "x_val": x[40:80], "y_val": labels[40:80]}
+    return replace(from_arrays(x, given, y_true=labels, **held), unreadable=broken)
+
+
+class Stop(Reporter):
+    """Wishes the session of its run to stop after so many steps."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__()
+        self.left = steps
+
+    def step(self, progress: Progress, lr: float) -> None:
+        """After every update of the weights."""
+        self.left -= 1
+        if self.left == 0:
+            self.session.wish.signal = 15
+        super().step(progress, lr)
+
+
+def stopped_and_resumed(monkeypatch: Any, run: Callable[[Reporter], Any], steps: int) -> tuple[Any, int]:
+    """What a run tells that is stopped every `steps` steps until it is done, and how often that was."""
+    real, stops, told = session.Session.__init__, 0, None
+
+    def init(self: session.Session, *args: Any, **kwargs: Any) -> None:
+        real(self, *args, **kwargs)
+        self.report.session = self  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(session.Session, "__init__", init)
+    while told is None:
+        with suppress(Interrupted):
+            told = run(Stop(steps))
+        stops += told is None
+    return told, stops
+
+
+def main(out: Path) -> None:
+    """Train all methods; leave the state of each, as this process has it."""
+    torch.set_num_threads(1)
+    made: list[session.Session] = []
+    real = session.Session.__init__
+
+    def remember(self: session.Session, *args: Any, **kwargs: Any) -> None:
+        real(self, *args, **kwargs)
+        made.append(self)
+
+    session.Session.__init__ = remember  # type: ignore[method-assign]
+    rank, results = os.environ.get("RANK", "0"), {}
+    atexit.register(lambda: (out / f"left-{rank}").write_text(str(not torch.distributed.is_initialized())))
+    for name in METHODS:
+        told = find(
+            data(samples=SHARED),
+            recipe_of(name, devices=2),
+            out / name,
+            seed=0,
+            every=Every(epochs=None, seconds=None),
+            strict=False,
+            report=Reporter(),
+            classify=True,
+        )
+        results[name] = told
+        # Batch norm's running statistics are each process's own; an MLP has none.
+        state = {key: value.clone().contiguous() for key, value in made[-1].method.state_dict().items()}
+        save_file(state, out / f"{name}-{rank}.safetensors")
+    one = data(samples=SHARED)
+    alone = replace(one, test=from_arrays(one.inputs.values[:1], one.labels[:1], class_names=list(range(4))))
+    results["alone"] = find(
+        alone,
+        recipe_of("co-teaching", devices=2),
+        out / "alone",
+        seed=0,
+        every=Every(epochs=None, seconds=None),
+        strict=False,
+        report=Reporter(),
+    )
+    if rank == "0":
+        (out / "results.json").write_text(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

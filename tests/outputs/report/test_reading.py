@@ -1,0 +1,79 @@
+"""What a run folder tells, and what is said of one that does not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from jnpl.internal.errors import InputError
+from jnpl.outputs.report import reading
+
+
+def test_only_findings_must_be_there(make_run):
+    facts = reading.read(make_run())
+    assert (facts.name, facts.lines, facts.pictures) == ("run", [], {})
+    assert facts.results.notes == []
+    assert facts.data.unreadable is None  # not looked for
+
+
+def test_everything_is_read(make_run):
+    data = {
+        "kind": "vector",
+        "command": ["jnpl", "find"],
+        "choices": ["a"],
+        "unreadable": [{"id": 3, "reason": "empty"}],
+        "duplicates": [
+            {"ids": [1, 2], "labels": ["a", "b"]},
+            {"ids": [3, 4], "labels": ["a", "a"]},
+            {"ids": [5, 6], "labels": ["a", "a"], "count": 900, "conflicting": True},
+        ],
+        "tiny_classes": [{"class": "a", "count": 2}],
+        "columns": {"names": ["x"], "rows": {"7": [0.5]}},
+        "later": 1,
+    }
+    run = {"status": "finished", "seed": 0, "results": {"noise_interval": [0.1, 0.2], "notes": ["so"], "epochs": 3}}
+    facts = reading.read(make_run(data=data, run=run, lines=[{"epoch": 0, "loss": 1.0}], pictures=True))
+    assert facts.data.columns.rows == {7: [0.5]}
+    assert [group.differ for group in facts.data.duplicates] == [True, False, True]
+    assert [group.size for group in facts.data.duplicates] == [2, 2, 900]
+    assert (facts.data.tiny_classes[0].name, facts.data.unreadable[0].id) == ("a", 3)
+    assert facts.results.noise_interval == (0.1, 0.2)
+    assert facts.lines == [{"epoch": 0, "loss": 1.0}]
+    assert facts.pictures
+
+
+def test_a_torn_log_is_read_up_to_the_tear(make_run):
+    folder = make_run()
+    (folder / "metrics.jsonl").write_bytes(b'{"epoch": 0}\n{"epoch": 1}\n{"epo')
+    assert reading.read(folder).lines == [{"epoch": 0}, {"epoch": 1}]
+    (folder / "metrics.jsonl").write_bytes(b'{"epoch": 0}\n[1]\n\xff\xfe')
+    assert reading.read(folder).lines == [{"epoch": 0}]
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "told"),
+    [
+        ("run.json", "{", r"run\.json' cannot be read"),
+        ("run.json", "[]", r"run\.json' cannot be used: the whole"),
+        ("run.json", '{"results": {"notes": "one"}}', r"cannot be used: results\.notes: "),
+        ("data.json", '{"columns": {"names": ["a"], "rows": {"x": []}}}', r"data\.json' cannot be used: columns\.rows"),
+        ("data.json", '{"duplicates": [{"ids": [1]}]}', r"duplicates\.0\.labels: Field required"),
+        ("data.json", "[" * 100_000, r"data\.json' cannot be read"),
+        ("data.json", b"\xff\xff", r"data\.json' cannot be read"),
+        ("findings.json", "{}", "holds no findings that can be read"),
+    ],
+)
+def test_a_broken_file_is_named(make_run, file, content, told):
+    folder = make_run()
+    (folder / file).write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(InputError, match=told):
+        reading.read(folder)
+
+
+def test_no_run_at_all(tmp_path):
+    with pytest.raises(InputError, match=r"nowhere' is no folder; name a run folder"):
+        reading.read(tmp_path / "nowhere")
+    (tmp_path / "run.json").write_text(json.dumps({"status": "running"}))
+    with pytest.raises(InputError, match=r"holds no findings: .*repeat its command if it was stopped"):
+        reading.read(tmp_path)

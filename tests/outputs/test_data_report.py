@@ -1,0 +1,269 @@
+"""What a data owner gets beside the findings: all of it, of their own cells, and never half of a file."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from jnpl import Findings
+from jnpl.data import split
+from jnpl.data.sources import folder as image_folder
+from jnpl.data.sources import table
+from jnpl.internal.errors import InputError
+from jnpl.outputs import data_report as dossier
+from jnpl.outputs.report import thumbs
+
+THREE = ("data.json", "report.html", "thumbnails.parquet")
+
+
+def judged(source, out, wrong, broken=()):
+    """A run folder with findings by which the samples at `wrong` look so, the first most of all; returns these."""
+    quality = np.full(len(source), 0.9)
+    quality[list(wrong)] = np.linspace(0.05, 0.4, len(wrong))
+    classes = len(source.class_names)
+    probs = np.repeat((1 - quality[:, None]) / (classes - 1), classes, 1)
+    probs[np.arange(len(source)), source.labels] = quality
+    unreadable = np.isin(np.arange(len(source)), list(broken)) if broken else None
+    where = {"paths": source.ids.tolist()} if source.ids.dtype == object else {"ids": source.ids}
+    findings = Findings.from_probs(probs, source.labels, class_names=source.class_names, unreadable=unreadable, **where)
+    findings.save(out)
+    return findings
+
+
+def facts(out):
+    return json.loads((out / "data.json").read_text("utf-8"))
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """A folder of 2 x 6 images, of which two are the same and one is broken."""
+    for label in ("cat", "dog"):
+        (tmp_path / "photos" / label).mkdir(parents=True)
+        for number in range(6):
+            pixels = np.full((40, 50, 3), 20 * number + (label == "dog"), np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "photos" / label / f"{number}.png")
+    (tmp_path / "photos" / "dog" / "5.png").write_bytes((tmp_path / "photos" / "cat" / "0.png").read_bytes())
+    (tmp_path / "photos" / "cat" / "3.png").write_bytes(b"no image")
+    return image_folder.load(tmp_path / "photos")
+
+
+@pytest.fixture
+def towns():
+    """40 rows of a table as people keep them."""
+    return pd.DataFrame(
+        {
+            "town": [f"town{number % 7}" for number in range(40)],
+            "when": [f"2024-03-{1 + number % 28:02d}" for number in range(40)],
+            "size": [None if number == 7 else 1234.56 + number for number in range(40)],
+            "rooms": [None if number == 8 else float(number % 5) for number in range(40)],
+            "label": ["old", "new"] * 20,
+            "checked": ["new", "old"] * 20,
+        }
+    )
+
+
+def test_the_three_files(photos, tmp_path):
+    out = tmp_path / "run"
+    judged(photos, out, [2, 8], broken=[3])
+    held_out = [{"id": "dog/9.png", "label": "dog"}]
+    dossier.write(out, photos, command=["jnpl", "find"], choices=["network: small"], held_out=held_out)
+    assert {each.name for each in out.iterdir()} == {*THREE, "findings.csv", "findings.json", "findings.parquet"}
+    told = facts(out)
+    assert (told["kind"], told["command"], told["choices"]) == ("image", ["jnpl", "find"], ["network: small"])
+    assert told["root"] == str(tmp_path / "photos")
+    assert told["held_out"] == held_out
+    assert [each["ids"] for each in told["duplicates"]] == [["cat/0.png", "dog/5.png"]]
+    assert [each["id"] for each in told["unreadable"]] == ["cat/3.png"]
+    assert told["unreadable"][0]["reason"]
+    assert "columns" not in told
+    pictures = thumbs.load(out)
+    assert list(pictures)[:2] == [2, 8]  # the worst first
+    assert 3 not in pictures
+    page = (out / "report.html").read_text("utf-8")
+    assert page.startswith("<!doctype html>")
+    for text in ("network: small", "cat/2.png", "cat/3.png", "dog/5.png"):
+        assert text in page
+
+
+def test_without_a_report_the_facts_are_still_there(photos, tmp_path):
+    out = tmp_path / "run"
+    judged(photos, out, [2, 8], broken=[3])
+    dossier.write(out, photos, report=False)
+    assert [name for name in THREE if (out / name).exists()] == ["data.json"]
+    assert facts(out)["unreadable_samples"] == 1
+
+
+def test_without_suspects_the_worst_twenty_are_there(tmp_path, towns):
+    source = table.load(towns)
+    judged(source, tmp_path, [])
+    dossier.write(tmp_path, source)
+    assert len(facts(tmp_path)["columns"]["rows"]) == 20
+
+
+def test_suspects_of_a_class_with_a_high_threshold_have_pictures(photos, tmp_path, monkeypatch):
+    out = tmp_path / "run"
+    findings = judged(photos, out, [1, 2, 8])
+    info = {"rule": "per-class", "value": 0.5, "reason": "so", "by_class": [0.001, 0.5]}
+    replace(findings, threshold_info=info).save(out)
+    monkeypatch.setattr(dossier, "_ROWS", 1)
+    dossier.write(out, photos)
+    assert list(thumbs.load(out)) == [8]  # 1 and 2 have a lower quality, but no label of a cat is a suspect
+
+
+@pytest.mark.parametrize("suffix", [None, ".csv", ".parquet"])
+def test_rows_of_a_table_are_its_own_cells(tmp_path, towns, suffix):
+    data = towns
+    if suffix == ".csv":
+        towns.to_csv(data := tmp_path / "towns.csv", index=False)
+    elif suffix == ".parquet":
+        towns.assign(when=pd.to_datetime(towns.when)).to_parquet(data := tmp_path / "towns.parquet")
+    source = table.load(data, true_label_column="checked")
+    out = tmp_path / "run"
+    judged(source, out, [13, 7, 8])
+    dossier.write(out, source)
+    columns = facts(out)["columns"]
+    assert columns["names"] == ["town", "when", "size", "rooms"]  # no label, and not the true one
+    assert columns["rows"]["13"] == ["town6", "2024-03-14", "1247.56", "3"]
+    assert columns["rows"]["7"] == ["town0", "2024-03-08", None, "2"]
+    assert columns["rows"]["8"] == ["town1", "2024-03-09", "1242.56", None]
+    page = (out / "report.html").read_text("utf-8")
+    for text in ("town6", "2024-03-14", "1247.56"):
+        assert f"<bdi>{text}</bdi>" in page
+    assert "town=town6" not in page
+    assert "not shown" not in page
+
+
+def test_a_part_of_a_table_has_the_cells_of_its_rows(tmp_path, towns):
+    source = split.part(table.load(towns), np.arange(40)[::-3])  # 39, 36, 33, ...
+    judged(source, tmp_path, [2])
+    dossier.write(tmp_path, source)
+    rows = facts(tmp_path)["columns"]["rows"]
+    assert next(iter(rows)) == "2"
+    assert rows["2"][:3] == ["town5", "2024-03-06", "1267.56"]  # row 33
+    assert "<bdi>33</bdi>" in (tmp_path / "report.html").read_text("utf-8")
+
+
+def test_chosen_columns_come_first_and_the_others_are_counted(tmp_path, towns):
+    wide = towns.assign(**{f"more{number}": range(number, number + 40) for number in range(12)})
+    source = table.load(wide, feature_columns=["more11", "size", "more11"])
+    judged(source, tmp_path, [5])
+    dossier.write(tmp_path, source)
+    columns = facts(tmp_path)["columns"]
+    assert columns["names"][:4] == ["more11", "size", "town", "when"]
+    assert len(columns["names"]) == 17
+    assert columns["rows"]["5"][:3] == ["16", "1239.56", "town5"]
+    assert {len(row) for row in columns["rows"].values()} == {12}
+    assert "5 more columns are not shown." in (tmp_path / "report.html").read_text("utf-8")
+
+
+def test_embeddings_have_the_columns_beside_them_or_numbers(tmp_path):
+    frame = pd.DataFrame({"vector": [[number / 3, *[1.0] * 13] for number in range(6)], "label": [0, 1] * 3})
+    title = table.load(frame.assign(title=[f"title {number}" for number in range(6)]), embedding_column="vector")
+    judged(title, tmp_path, [4])
+    dossier.write(tmp_path, title)
+    columns = facts(tmp_path)["columns"]
+    assert (columns["names"], columns["rows"]["4"]) == (["title"], ["title 4"])
+
+    alone = table.load(frame, embedding_column="vector")
+    dossier.write(tmp_path, alone)
+    columns = facts(tmp_path)["columns"]
+    assert columns["names"] == [f"feature {number}" for number in range(14)]
+    assert columns["rows"]["4"] == [1.333, *[1.0] * 11]
+    assert "2 more columns are not shown." in (tmp_path / "report.html").read_text("utf-8")
+
+
+def test_texts_are_shown_as_texts(tmp_path):
+    frame = pd.DataFrame({"text": ["x" * 1000, "good", "bad", "fine"], "label": [0, 1, 0, 1]})
+    source = table.load(frame, text_column="text", embed=lambda texts: [[len(text), 1] for text in texts])
+    judged(source, tmp_path, [2, 0])
+    dossier.write(tmp_path, source)
+    columns = facts(tmp_path)["columns"]
+    assert columns["names"] == ["text"]
+    assert columns["rows"]["2"] == ["bad"]
+    assert columns["rows"]["0"] == ["x" * 400]
+
+
+def test_odd_cells_can_be_written(tmp_path):
+    odd = pd.DataFrame(
+        {
+            "x": np.array([0.1, 2, 3, 4], np.float32),
+            "list": [[1, 2], None, b"\xff", {"a": pd.NA}],
+            "kind": pd.Categorical(["a", None, "b", "a"]),
+            "count": pd.array([1, None, 3, 4], "Int64"),
+            "at": pd.to_datetime(["2024-02-29 10:30", None, "2024-02-29 00:00", "2024-03-01 00:00"]),
+            "label": ["u", "v", "u", "v"],
+        }
+    )
+    source = table.load(odd, feature_columns=["x"])
+    judged(source, tmp_path, [0, 1])
+    dossier.write(tmp_path, source)
+    rows = facts(tmp_path)["columns"]["rows"]
+    assert rows["0"] == ["0.1", "[1, 2]", "a", "1", "2024-02-29 10:30:00"]
+    assert rows["1"] == ["2", None, None, None, None]
+    assert rows["2"] == ["3", "b'\\xff'", "b", "3", "2024-02-29"]
+
+
+def whole(out):
+    """The files by name; none may be a draft."""
+    files = {each.name: each.read_bytes() for each in out.iterdir()}
+    assert not [name for name in files if name.startswith(".") or name.endswith(".tmp")]
+    return files
+
+
+def test_a_full_disk_leaves_what_was_there(photos, tmp_path, monkeypatch):
+    out = tmp_path / "run"
+    judged(photos, out, [2, 8])
+    dossier.write(out, photos, command=["first"])
+    before = whole(out)
+
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InputError, match=r"cannot write .*data\.json.*No space left"):
+        dossier.write(out, photos, command=["second"])
+    assert whole(out) == before
+
+
+def test_what_fails_later_leaves_no_half_of_a_file(photos, tmp_path, monkeypatch):
+    out = tmp_path / "run"
+    judged(photos, out, [2, 8])
+    dossier.write(out, photos, command=["first"])
+    before = whole(out)
+    (out / "run.json").write_text("{")  # the page cannot be made
+    with pytest.raises(InputError, match=r"run\.json' cannot be read"):
+        dossier.write(out, photos, command=["second"])
+    after = whole(out)
+    assert after["report.html"] == before["report.html"]
+    assert after["thumbnails.parquet"] == before["thumbnails.parquet"]
+    assert facts(out)["command"] == ["second"]
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(thumbs, "encoded", stop)
+    with pytest.raises(KeyboardInterrupt):
+        dossier.write(out, photos, command=["third"])
+    assert whole(out) == {**after, "data.json": (out / "data.json").read_bytes()}
+    assert facts(out)["command"] == ["third"]
+
+
+def test_a_first_failure_leaves_no_page(photos, tmp_path):
+    out = tmp_path / "run"
+    judged(photos, out, [2, 8])
+    (out / "run.json").write_text("{")
+    with pytest.raises(InputError):
+        dossier.write(out, photos)
+    assert "report.html" not in whole(out)
+    (out / "findings.json").unlink()
+    (out / "data.json").unlink()
+    with pytest.raises(InputError):
+        dossier.write(out, photos)
+    assert "data.json" not in whole(out)

@@ -1,0 +1,169 @@
+"""A clean tree of images: by corrected class, no two names alike, and nothing of the user's is touched."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+
+import pytest
+from tests.helpers.runs import findings
+
+from jnpl.internal.errors import InputError
+from jnpl.outputs import image_folder as tree
+from jnpl.outputs.corrections import correct
+from jnpl.outputs.image_folder import data_root, make_tree
+
+PATHS = ["cat/1.png", "cat/2.png", "cat/deep/3.png", "dog/1.png", "dog/2.png", "eel/3.png"]
+# Samples 1 and 2 become a dog and an eel: their names are taken there.
+TREE = ["cat/1.png", "dog/1.png", "dog/2-2.png", "dog/2.png", "eel/3-2.png", "eel/3.png"]
+linked = pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
+
+
+@pytest.fixture
+def root(tmp_path):
+    for path in PATHS:
+        (tmp_path / "data" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "data" / path).write_text(f"content of {path}")
+    return tmp_path / "data"
+
+
+def files(folder):
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
+
+
+def state(folder):
+    return {
+        path.relative_to(folder).as_posix(): (hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_mtime_ns)
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.mark.parametrize("how", ["copy", pytest.param("link", marks=linked), pytest.param("hard", marks=linked)])
+def test_by_corrected_class(root, tmp_path, how):
+    before = state(root)
+    assert make_tree(correct(findings(paths=PATHS)), root, tmp_path / "clean", how) == []
+    assert files(tmp_path / "clean") == TREE
+    assert (tmp_path / "clean" / "dog" / "1.png").read_text() == "content of dog/1.png"
+    assert (tmp_path / "clean" / "dog" / "2-2.png").read_text() == "content of cat/2.png"
+    assert (tmp_path / "clean" / "eel" / "3-2.png").read_text() == "content of cat/deep/3.png"
+    assert state(root) == before
+    assert sorted(each.name for each in (tmp_path / "clean").iterdir()) == ["cat", "dog", "eel"]
+    assert (tmp_path / "clean" / "eel" / "3.png").is_symlink() == (how == "link")
+    same = (tmp_path / "clean" / "eel" / "3.png").stat().st_ino == (root / "eel" / "3.png").stat().st_ino
+    assert same == (how != "copy")
+
+
+@linked
+def test_links_lead_there_from_anywhere(root, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    make_tree(correct(findings(paths=PATHS)), root.relative_to(tmp_path), tmp_path / "clean", "link")
+    monkeypatch.chdir(root)
+    assert (tmp_path / "clean" / "cat" / "1.png").read_text() == "content of cat/1.png"
+
+
+def test_an_empty_folder_is_filled_and_parents_are_made(root, tmp_path):
+    (tmp_path / "empty").mkdir()
+    make_tree(correct(findings(paths=PATHS)), root, tmp_path / "empty", "copy")
+    make_tree(correct(findings(paths=PATHS)), root, tmp_path / "new" / "deep", "copy")
+    assert files(tmp_path / "empty") == files(tmp_path / "new" / "deep") == TREE
+
+
+def test_names_differ_even_where_case_does_not_count(root, tmp_path):
+    names = ["cat/A.png", "cat/a.PNG", "cat/a-2.png", "x/a.png", "y/e\u0301.png", "y/\u00e9.png"]
+    for name in names:
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(name)
+    same = findings(paths=names, class_names=["x", "y", "z"])
+    corrected = correct(same, decisions=dict.fromkeys(names, "x"))
+    make_tree(corrected, root, tmp_path / "clean", "copy")
+    found = files(tmp_path / "clean")
+    assert len(found) == len({name.casefold() for name in found}) == 6
+    assert {(tmp_path / "clean" / each).read_text() for each in found} == set(names)
+    make_tree(corrected, root, tmp_path / "again", "copy")
+    assert state(tmp_path / "clean").keys() == state(tmp_path / "again").keys()
+
+
+def test_missing_files_are_told(root, tmp_path):
+    (root / "cat" / "1.png").unlink()
+    (root / "dog" / "1.png").unlink()
+    (root / "dog" / "1.png").mkdir()
+    failed = make_tree(correct(findings(paths=PATHS)), root, tmp_path / "clean", "copy")
+    assert failed == [("cat/1.png", "no such file"), ("dog/1.png", "not a file")]
+    assert len(files(tmp_path / "clean")) == 4
+
+
+def test_refusals_leave_everything_as_it_was(root, tmp_path):
+    corrected = correct(findings(paths=PATHS))
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("mine")
+    before = state(tmp_path)
+    for target, told in (
+        (tmp_path / "full", "is not empty .it holds 'mine.txt'.; name a new or an empty folder"),
+        (tmp_path / "full" / "mine.txt", "is a file; name a new or an empty folder"),
+        (root, "lies inside the data folder"),
+        (root / "clean", "lies inside the data folder"),
+        (root / "cat" / ".." / "clean", "lies inside the data folder"),
+    ):
+        with pytest.raises(InputError, match=told):
+            make_tree(corrected, root, target, "copy")
+    with pytest.raises(InputError, match=r"none of the 6 images is in .*; name the data folder with --root"):
+        make_tree(corrected, tmp_path / "full", tmp_path / "clean", "copy")
+    with pytest.raises(InputError, match="a tree needs images in files"):
+        make_tree(correct(findings()), root, tmp_path / "clean", "copy")
+    assert state(tmp_path) == before
+    assert not (tmp_path / "clean").exists()
+
+
+@linked
+def test_a_link_into_the_data_folder_is_seen_through(root, tmp_path):
+    (tmp_path / "door").symlink_to(root)
+    with pytest.raises(InputError, match="lies inside the data folder"):
+        make_tree(correct(findings(paths=PATHS)), root, tmp_path / "door" / "clean", "copy")
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", "", ".hidden", "a\\b", "nul\0"])
+def test_classes_that_are_no_folder_names(root, tmp_path, name):
+    corrected = correct(findings(paths=PATHS, class_names=[name, "dog", "eel"]))
+    with pytest.raises(InputError, match="cannot be the name of a folder"):
+        make_tree(corrected, root, tmp_path / "clean", "copy")
+    assert not (tmp_path / "clean").exists()
+
+
+def test_a_full_disk_leaves_nothing(root, tmp_path, monkeypatch):
+    real, calls = tree.shutil.copy2, []
+
+    def copy(source, place):
+        calls.append(place)
+        if len(calls) == 4:
+            raise OSError(28, "No space left on device")
+        return real(source, place)
+
+    monkeypatch.setattr(tree.shutil, "copy2", copy)
+    with pytest.raises(InputError, match=r"cannot copy .* No space left on device"):
+        make_tree(correct(findings(paths=PATHS)), root, tmp_path / "clean", "copy")
+    assert not (tmp_path / "clean").exists()
+
+
+def test_hard_links_across_file_systems(root, tmp_path, monkeypatch):
+    def link(source, place):
+        raise OSError(18, "Invalid cross-device link")
+
+    monkeypatch.setattr(os, "link", link)
+    with pytest.raises(InputError, match="hard links stay within a file system: take --copy"):
+        make_tree(correct(findings(paths=PATHS)), root, tmp_path / "clean", "hard")
+
+
+def test_where_the_images_lie(root, tmp_path):
+    with pytest.raises(InputError, match="does not say where its images lie; name the data folder with --root"):
+        data_root(tmp_path)
+    (tmp_path / "data.json").write_text(json.dumps({"root": str(root)}))
+    assert data_root(tmp_path) == root
+    assert data_root(tmp_path, tmp_path) == tmp_path
+    with pytest.raises(InputError, match=r"the images' folder .*gone' is not there; name it with --root"):
+        data_root(tmp_path, tmp_path / "gone")
+    for text in ('{"root": null}', "[]", "{"):
+        (tmp_path / "data.json").write_text(text)
+        with pytest.raises(InputError, match="does not say where"):
+            data_root(tmp_path)

@@ -1,0 +1,106 @@
+"""What suits a data set, and why."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from jnpl.data.opening import open_source
+from jnpl.data.sources.arrays import from_arrays
+from jnpl.methods.jnpl import even_weights
+from jnpl.recipes.automatic import choose, mlp_rate
+from jnpl.recipes.schema import load_recipe
+
+FAST = load_recipe("fast")
+
+
+def vectors(samples, counts=(1, 1)):
+    labels = np.resize(np.repeat(np.arange(len(counts)), counts), samples)
+    return from_arrays(np.zeros((samples, 7), np.float32), labels)
+
+
+def folder(root, sides, samples=4):
+    for label in ("a", "b"):
+        (root / label).mkdir(parents=True)
+        for number in range(samples):
+            side = sides[number % len(sides)]
+            Image.fromarray(np.zeros((side, side + 5, 3), np.uint8)).save(root / label / f"{number}.png")
+    return open_source(str(root))
+
+
+@pytest.mark.parametrize(("samples", "batch"), [(20, 16), (150, 16), (500, 32), (5_000, 64), (50_000, 64)])
+def test_small_sets_take_smaller_batches(samples, batch):
+    found = choose(vectors(samples), FAST)
+    rate = mlp_rate(samples, 2, batch, 30)
+    assert found.changes == [f"train.batch_size={batch}", 'model="mlp"', f"train.lr={rate}"]
+    assert rate == pytest.approx({20: 0.067, 150: 0.013}.get(samples, 0.03 * batch / 64))
+    assert len(found.lines) == 3
+    assert f"30 epochs in batches of {batch}" in found.lines[1]
+    assert ("the set is small" in found.lines[1]) == (batch < 64)
+    assert found.lines[0].endswith(f"{samples:,} rows of 7 numbers")
+
+
+def test_what_the_user_says_is_left_alone():
+    recipe = load_recipe("fast", ["train.epochs=3", "model=mlp"])
+    found = choose(vectors(500), recipe, {"train.epochs", "model"})
+    assert found.changes == ["train.batch_size=32", "train.lr=0.1"]
+    assert found.lines[1].startswith(
+        "training: 3 epochs in batches of 32, 48 steps (small batches: the set is small), at"
+    )
+    own = choose(vectors(500), recipe, {"train.epochs", "model", "train.lr"})
+    assert own.changes == ["train.batch_size=32"]
+    assert own.lines[1] == "training: 3 epochs in batches of 32, 48 steps (small batches: the set is small)"
+
+
+def test_the_rate_of_an_mlp_is_for_fast_alone():
+    small = load_recipe("small", ['method.name="ce"'])
+    assert not any(change.startswith("train.lr") for change in choose(vectors(500), small).changes)
+
+
+@pytest.mark.parametrize(("sides", "size"), [([33], 32), ([10], 16), ([200], 128), ([20, 64, 64, 64], 48)])
+def test_files_are_decoded_at_the_side_that_most_have(tmp_path, sides, size):
+    found = choose(folder(tmp_path / "photos", sides), FAST)
+    assert f"data.size={size}" in found.changes
+    assert 'model="resnet8"' in found.changes
+    assert f"at {size} pixels" in found.lines[0]
+
+
+def test_many_files_are_decoded_smaller(tmp_path, monkeypatch):
+    monkeypatch.setattr("jnpl.recipes.automatic.PATIENCE", 1)
+    source = folder(tmp_path / "photos", [128], samples=50)
+    assert "data.size=16" in choose(source, FAST).changes
+    assert "would take long" in choose(source, FAST).lines[0]
+    assert "data.size=96" in choose(source, FAST, gpu=True).changes  # fifty times as fast
+    assert 'model="resnet18"' in choose(source, FAST, gpu=True).changes
+
+
+def test_broken_files_are_passed_over(tmp_path):
+    (tmp_path / "photos" / "a").mkdir(parents=True)
+    folder(tmp_path / "photos2", [40])
+    for label in ("a", "b"):
+        (tmp_path / "photos2" / label / "0.png").write_bytes(b"nothing")
+    assert "data.size=32" in choose(open_source(str(tmp_path / "photos2")), FAST).changes
+
+
+def test_uneven_classes_are_told():
+    assert choose(vectors(600), FAST).lines[2] == "classes: 2, of 300 to 300 samples: even"
+    assert "up to 1.25 times" in choose(vectors(1000, (9, 1)), FAST).lines[2]
+    assert "up to 3 times" in choose(vectors(1900, (9, 9, 1)), FAST).lines[2]
+    some = from_arrays(np.zeros((4, 2)), [0, 0, 1, 1], class_names=["a", "b", "c"])
+    assert "(1 without any)" in choose(some, FAST).lines[2]
+
+
+def test_what_is_said_of_uneven_classes_is_what_the_method_does():
+    uneven = vectors(1010, (1000, 10))
+    weights = even_weights(torch.from_numpy(uneven.labels), 2)
+    told = choose(uneven, FAST).lines[2]
+    more = f"{weights[1] / weights[0]:.3g}"
+    assert told == (
+        f"classes: 2, of 10 to 1,000 samples: a sample of a smaller class counts for more, up to {more} times"
+    )
+    assert weights[1] / weights[0] == 1.25  # at most, of two
+    assert choose(uneven, load_recipe("small")).lines[2].endswith("up to 100 times")
+    ce = choose(uneven, load_recipe("small", ["method.name=ce"])).lines[2]
+    assert ce == "classes: 2, of 10 to 1,000 samples, and every sample counts the same"

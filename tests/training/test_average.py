@@ -1,0 +1,162 @@
+"""The running mean of weights against plain arithmetic; what belongs to it, what does not, and what is put back."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tests.helpers import nets
+from torch import nn
+
+from jnpl.training.average import Average
+
+torch.set_num_threads(1)
+
+
+class Holder(nn.Module):
+    """As a method: networks have a dot in the names of their state, the state of samples and counters have none."""
+
+    def __init__(self, network):
+        super().__init__()
+        self.model = network
+        self.register_buffer("keep", torch.arange(5.0))
+        self.register_buffer("counter", torch.tensor(0))
+
+
+def walk(holder, step):
+    """Other weights, statistics and state, in place, as an optimiser, batch norm and a method change them."""
+    with torch.no_grad():
+        for weight in holder.parameters():
+            weight.add_(torch.sin(torch.arange(weight.numel()) + step).view_as(weight))
+    if any(isinstance(module, nn.BatchNorm1d) for module in holder.modules()):
+        holder.train()
+        holder.model(torch.randn(8, 3, generator=torch.Generator().manual_seed(step)) * (1 + step))
+    holder.keep += 1
+    holder.counter += 1
+
+
+def state_of(holder):
+    return {name: value.clone() for name, value in holder.state_dict().items()}
+
+
+@pytest.mark.parametrize("decay", [0.5, 0.99])
+def test_the_mean_in_plain_arithmetic(decay):
+    """The decay rises as 1/10, 2/11, 3/12, ... to its value: 0.5 is reached in the ninth step, 0.99 is not."""
+    holder = Holder(nets.linear())
+    average = Average(holder, decay)
+    mean = holder.model.bias.tolist()
+    decays = []
+    for step in range(14):
+        walk(holder, step)
+        average.update()
+        d = min(decay, (step + 1) / (step + 10))
+        decays.append(d)
+        mean = [d * m + (1 - d) * w for m, w in zip(mean, holder.model.bias.tolist(), strict=True)]
+        assert average.values["model.bias"].tolist() == pytest.approx(mean, rel=1e-5)
+    assert average.steps == 14
+    assert decays[0] == 0.1
+    assert decays[8:] == [0.5] * 6 if decay == 0.5 else decays == sorted(set(decays))
+
+
+def test_the_first_weights_are_soon_forgotten():
+    holder = Holder(nets.linear())
+    average = Average(holder, 0.99)
+    with torch.no_grad():
+        holder.model.weight.fill_(1000.0)
+        average.values["model.weight"].fill_(0.0)
+        for _ in range(20):
+            average.update()
+    assert average.values["model.weight"].min() > 999.9  # a decay of 0.99 from the start: 182
+
+
+def test_batch_norm_is_averaged_and_counters_and_state_of_samples_are_not():
+    holder = Holder(nets.normed())
+    average = Average(holder, 0.9)
+    wanted = {name: value.clone() for name, value in average.values.items()}
+    for step in range(3):
+        walk(holder, step)
+        d = min(0.9, (step + 1) / (step + 10))
+        wanted = {name: d * mean + (1 - d) * holder.state_dict()[name] for name, mean in wanted.items()}
+        average.update()
+    assert {"model.1.running_mean", "model.1.running_var", "model.0.weight"} <= set(average.values)
+    assert not {"keep", "counter", "model.1.num_batches_tracked"} & set(average.values)
+    for name, mean in wanted.items():
+        torch.testing.assert_close(average.values[name], mean)
+    now = state_of(holder)
+    average.keep()
+    for name, value in holder.state_dict().items():
+        assert value.equal(average.values.get(name, now[name])), name
+    assert not holder.model[1].running_var.equal(now["model.1.running_var"])
+    assert holder.model[1].num_batches_tracked == 3
+    assert holder.counter == 3
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_in_place_puts_everything_back(fails):
+    holder = Holder(nets.normed())
+    average = Average(holder, 0.9)
+    for step in range(3):
+        walk(holder, step)
+        average.update()
+    before, mean = state_of(holder), {name: value.clone() for name, value in average.values.items()}
+
+    def inside():
+        with average.in_place():
+            for name, value in mean.items():
+                assert holder.state_dict()[name].equal(value), name
+                assert not value.equal(before[name]), name
+            if fails:
+                raise RuntimeError("no disk left")
+
+    if fails:
+        with pytest.raises(RuntimeError, match="no disk left"):
+            inside()
+    else:
+        inside()
+    for name, value in holder.state_dict().items():
+        assert value.equal(before[name]), name
+    for name, value in average.values.items():
+        assert value.equal(mean[name]), name
+    walk(holder, 3)  # it still sees the networks' own weights
+    average.update()
+    assert not average.values["model.0.weight"].equal(mean["model.0.weight"])
+
+
+def test_it_sees_weights_that_are_loaded():
+    holder, other = Holder(nets.linear()), Holder(nets.linear(1))
+    average = Average(holder, 0.5)
+    holder.load_state_dict(other.state_dict())
+    average.update()
+    torch.testing.assert_close(
+        average.values["model.weight"], 0.1 * nets.linear().weight.detach() + 0.9 * other.model.weight.detach()
+    )
+
+
+def test_it_goes_on_from_a_checkpoint_as_if_nothing_had_happened():
+    holder = Holder(nets.normed())
+    average = Average(holder, 0.9)
+    for step in range(3):
+        walk(holder, step)
+        average.update()
+    again = Holder(nets.normed(5))
+    resumed = Average(again, 0.9)
+    again.load_state_dict(holder.state_dict())
+    resumed.load({name: value.clone() for name, value in average.values.items()}, average.steps)
+    for step in range(3, 6):
+        for each, mean in ((holder, average), (again, resumed)):
+            walk(each, step)
+            mean.update()
+    assert resumed.steps == 6
+    for name, value in average.values.items():
+        assert value.equal(resumed.values[name]), name
+
+
+def test_no_gradient_is_recorded():
+    holder = Holder(nets.linear())
+    average = Average(holder, 0.9)
+    average.update()
+    with average.in_place():
+        pass
+    assert not any(value.requires_grad for value in average.values.values())
+    assert holder.model.weight.requires_grad
+    holder.model(torch.ones(1, 3)).sum().backward()
+    assert holder.model.weight.grad is not None

@@ -1,0 +1,83 @@
+"""Plain lines where nobody watches, a bar on a terminal, silence when asked; stdout stays clean."""
+
+from __future__ import annotations
+
+import io
+import time
+
+import pytest
+import torch
+from rich.console import Console
+
+from jnpl.training.loop import Progress
+from jnpl.training.progress import Reporter
+
+LINE = {"epoch": 0, "lr": 0.1, "loss": 1.23456, "test_accuracy": 0.5}
+
+
+@pytest.fixture
+def report():
+    reporter = Reporter()
+    reporter.console = Console(file=io.StringIO(), force_terminal=False, width=40, highlight=False)
+    return reporter
+
+
+def told(reporter):
+    return reporter.console.file.getvalue()
+
+
+def test_it_speaks_on_stderr(capsys):
+    Reporter().note("a long line [with brackets] " + "x" * 200)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "jnpl: a long line [with brackets] " + "x" * 200 + "\n"
+
+
+def test_a_line_an_epoch(report):
+    progress = Progress(sums={"loss": torch.tensor(2.0)}, samples=2, step=1)
+    with report.training(3, 5, progress):
+        report.step(progress, 0.1)
+        report.epoch(LINE)
+        report.epoch({**LINE, "epoch": 1})
+    assert told(report).splitlines() == [
+        "epoch 1/3  lr 0.1  loss 1.235  test_accuracy 0.5",
+        "epoch 2/3  lr 0.1  loss 1.235  test_accuracy 0.5",
+    ]
+
+
+def test_silence(report):
+    report.quiet(True)
+    with report.training(3, 5, Progress()):
+        report.note("hello")
+        report.epoch(LINE)
+    assert told(report) == ""
+
+
+def test_a_bar_on_a_terminal_from_where_the_run_stands(report):
+    report.console = Console(file=io.StringIO(), force_terminal=True, width=200)
+    progress = Progress(epoch=1, step=2, sums={"loss": torch.tensor(8.0)}, samples=1_000_000)
+    with report.training(4, 5, progress):
+        bar, task = report._bar, report._bar.tasks[0]
+        assert (task.completed, task.total) == (7, 20)
+        progress.step += 1
+        progress.samples += 10
+        time.sleep(0.01)
+        report.step(progress, 0.25)
+        assert task.completed == 8
+        assert "epoch 2/4" in task.description
+        assert "lr 0.25" in task.description
+        # The speed is this process's own: a resumed epoch does not count what was seen before.
+        assert float(task.description.split()[-1].removesuffix("/s").replace(",", "")) <= 1000
+        report.epoch(LINE)
+        assert report._bar is bar
+    assert report._bar is None
+    assert "epoch 1/4" not in told(report)
+
+
+def test_the_bar_goes_when_a_run_is_interrupted(report):
+    report.console = Console(file=io.StringIO(), force_terminal=True, width=200, highlight=False)
+    with pytest.raises(ZeroDivisionError), report.training(4, 5, Progress()):
+        _ = 1 / 0
+    assert report._bar is None
+    report.epoch(LINE)
+    assert "epoch 1/4" in told(report)
