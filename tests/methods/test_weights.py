@@ -15,8 +15,7 @@ from jnpl.internal.errors import InputError
 from jnpl.losses import Draws, JNPLLoss, class_weights
 from jnpl.methods.base import Task
 from jnpl.methods.jnpl import JNPL
-from jnpl.methods.pseudo_label import PseudoLabel
-from jnpl.training.pseudo_labels import Targets
+from jnpl.methods.pseudo_label import PseudoLabel, Targets
 
 COUNTS = torch.tensor([3, 1, 2, 1, 4])
 LABELS = torch.tensor([0, 1, 2, 2, 0])

@@ -12,7 +12,7 @@ from torch import nn
 from jnpl.data.loading.batches import Batch, Rows, generator_for
 from jnpl.internal.errors import InputError
 from jnpl.methods.base import Task
-from jnpl.methods.pseudo_label import PseudoLabel
+from jnpl.methods.pseudo_label import PseudoLabel, Targets
 from jnpl.training import pseudo_labels as pseudo
 
 LABELS = np.array([0, 1, 2, 1, 0])
@@ -104,6 +104,6 @@ def test_a_batch_of_filtered_samples_is_zero_and_not_nan():
 def test_targets_survive_a_checkpoint():
     taught = pseudo.targets(LABELS, ISSUE, MEAN, mode="paper")
     method, _ = a_method(taught)
-    blank, _ = a_method(pseudo.Targets(np.zeros((5, 3), np.float32), np.zeros(5, np.float32), weighted_mean=False))
+    blank, _ = a_method(Targets(np.zeros((5, 3), np.float32), np.zeros(5, np.float32), weighted_mean=False))
     blank.load_state_dict(method.state_dict())
     assert blank(a_batch()).loss.equal(method(a_batch()).loss)

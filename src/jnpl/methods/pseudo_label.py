@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
@@ -10,10 +10,19 @@ from jnpl.losses import functional as JF
 from jnpl.methods.base import Method, StepOutput, Task
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     from torch import Tensor
 
     from jnpl.data.loading.batches import Batch
-    from jnpl.training.pseudo_labels import Targets
+
+
+class Targets(NamedTuple):
+    """Soft targets (N, C) and sample weights (N,) to train on; a target of nan has weight 0."""
+
+    probs: npt.NDArray[np.float32]
+    weights: npt.NDArray[np.float32]
+    weighted_mean: bool  # a batch's loss is divided by the weights of its samples, not by their number
 
 
 class PseudoLabel(Method):

@@ -6,24 +6,17 @@ predecessor's code takes two: a first network learns from the kept samples alone
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from jnpl.internal.errors import LearningError
+from jnpl.methods.pseudo_label import Targets
 
 Labels: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float32]
 Mask: TypeAlias = npt.NDArray[np.bool_]
-
-
-class Targets(NamedTuple):
-    """What to teach, (N, C), and how much each sample counts, (N,); a target of nan has weight 0."""
-
-    probs: Floats
-    weights: Floats
-    weighted_mean: bool  # a batch's loss is divided by the weights of its samples, not by their number
 
 
 def targets(

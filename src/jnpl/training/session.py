@@ -15,7 +15,7 @@ from jnpl.findings.ledger import Ledger
 from jnpl.internal.errors import InputError
 from jnpl.methods import registry
 from jnpl.methods.base import Task
-from jnpl.methods.pseudo_label import PseudoLabel
+from jnpl.methods.pseudo_label import PseudoLabel, Targets
 from jnpl.models.build import build
 from jnpl.training import pseudo_labels as pseudo
 from jnpl.training import scoring as verdict
@@ -168,7 +168,7 @@ class Session(Watcher):
         if self.phase.pseudo:
             self.findings = Findings.load(self.folder.path)
             blank = np.zeros((len(self.source), self.task.num_classes), np.float32)
-            self._install(self._pseudo_method(pseudo.Targets(blank, blank[:, 0], self._first_of_two())))
+            self._install(self._pseudo_method(Targets(blank, blank[:, 0], self._first_of_two())))
         else:
             self._aim()
             self.learner.replan(self.phase.plan, fresh=True)
@@ -252,7 +252,7 @@ class Session(Watcher):
     def _first_of_two(self) -> bool:
         return self.second is not None and self.second.mode == "nlnl" and self.phase.number == 0
 
-    def _pseudo_method(self, targets: pseudo.Targets) -> Method:
+    def _pseudo_method(self, targets: Targets) -> Method:
         number = len(self.phases) + self.phase.number  # no stage of the method has begun with this network
         return PseudoLabel(self.task, targets, number)
 
