@@ -10,6 +10,7 @@ import pytest
 
 import jnpl
 from jnpl import functional, losses
+from jnpl.losses import modules
 
 HEAVY = ("torch", "pandas", "sklearn", "pyarrow", "matplotlib", "scipy")
 
@@ -83,7 +84,7 @@ def test_the_exported_names(module, names):
         assert getattr(module, name) is not None
 
 
-@pytest.mark.parametrize("module", [functional, losses], ids=["functional", "losses"])
+@pytest.mark.parametrize("module", [functional, modules], ids=["functional", "losses"])
 def test_nothing_public_is_forgotten(module):
     own = {
         name

@@ -1,6 +1,5 @@
 """The paper's mathematics: unreduced terms in `functional`, `nn.Module` shells here, complementary labels."""
 
-from jnpl.losses import complement, functional
 from jnpl.losses.modules import (
     Draws,
     FocalLoss,
@@ -31,6 +30,4 @@ __all__ = [
     "PLPlusLoss",
     "SCELoss",
     "class_weights",
-    "complement",
-    "functional",
 ]
