@@ -21,8 +21,8 @@ import numpy as np
 import torch
 
 from jnpl import metrics
+from jnpl.data.downsample import downsample
 from jnpl.data.opening import open_source
-from jnpl.data.shrink import at
 from jnpl.experiments.bench import data
 from jnpl.experiments.bench.cell import Cell
 from jnpl.recipes.schema import parse_recipe
@@ -54,7 +54,7 @@ def trial(name: str, recipe: dict[str, Any], kind: str, rate: float, root: Path,
         "seed": 0,
     }
     page = data.load(Cell.model_validate(same), root)
-    whole = at(open_source("cifar10", root=root), 16)
+    whole = downsample(open_source("cifar10", root=root), 16)
     source = data.subset(whole, np.arange(35_000, 35_000 + n))
     labels = data.given_labels(source, Cell.model_validate(same))
     source = replace(source, labels=labels, test=page.test)

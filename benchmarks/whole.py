@@ -29,7 +29,8 @@ import numpy as np
 import torch
 
 from jnpl.cli import app as cli
-from jnpl.data import opening, shrink
+from jnpl.data import opening
+from jnpl.data.downsample import downsample
 from jnpl.data.loading.augment import CropFlip
 from jnpl.data.loading.feed import Feed
 from jnpl.data.sources import cifar
@@ -117,7 +118,7 @@ def images(root: Path | None, count: int, pixels: int, place: Path) -> Path:
         rng = np.random.default_rng(0)
         x, y = rng.integers(0, 256, (count, pixels, pixels, 3), np.uint8), rng.integers(0, 10, count)
     else:
-        whole = shrink.at(cifar.load("cifar10", root, download=False), pixels)
+        whole = downsample(cifar.load("cifar10", root, download=False), pixels)
         x, y = np.asarray(whole.inputs.values[:count]), whole.labels[:count]  # type: ignore[attr-defined]
     np.savez(place / "images.npz", x=x, y=y)
     return place / "images.npz"

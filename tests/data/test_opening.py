@@ -14,7 +14,7 @@ from PIL import Image
 from torch.utils.data import TensorDataset
 
 from jnpl.data.opening import DATASETS, names, open_source
-from jnpl.data.sources import cifar, cifarn, clothing1m, hf
+from jnpl.data.sources import cifar, cifarn, clothing1m, huggingface
 from jnpl.internal.errors import InputError
 
 FRAME = pd.DataFrame({"x": [1.0, 2.0], "z": [3.0, 4.0], "label": ["a", "b"]})
@@ -144,7 +144,7 @@ def test_names_go_to_their_readers(monkeypatch, tmp_path):
     def reader(title):
         return lambda *args, **kwargs: calls.append((title, args, kwargs))
 
-    for module in (cifar, cifarn, clothing1m, hf):
+    for module in (cifar, cifarn, clothing1m, huggingface):
         monkeypatch.setattr(module, "load", reader(module.__name__.rpartition(".")[2]))
     (tmp_path / "Clothing1M").mkdir()
     open_source("cifar100", root=tmp_path, coarse=True, val_size=500)
@@ -155,7 +155,7 @@ def test_names_go_to_their_readers(monkeypatch, tmp_path):
         ("cifar", ("cifar100", tmp_path), {"labels": "coarse", "val_size": 500}),
         ("cifarn", ("cifar10n", tmp_path), {"noise": "aggre", "val_size": 0}),
         ("clothing1m", (calls[2][1][0],), {"balanced": True, "seed": 3}),
-        ("hf", ("owner/name",), {"label_column": "kind", "config": "plain"}),
+        ("huggingface", ("owner/name",), {"label_column": "kind", "config": "plain"}),
     ]
     assert calls[2][1][0].samefile(tmp_path / "Clothing1M")
 

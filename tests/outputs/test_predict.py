@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from tests.helpers.runs import CLASSES, image_model, photos, vector_model
 
-from jnpl.data.sources.unlabelled import NewData, open_new
+from jnpl.data.new_data import NewData, open_new
 from jnpl.internal.errors import InputError
 from jnpl.outputs.predict import predict
 from jnpl.outputs.saved_model import load

@@ -14,7 +14,7 @@ from tests.helpers.runs import CLASSES, image_model, photos, vector_model
 
 from jnpl.data.source import Source, UnreadableError
 from jnpl.data.sources.arrays import from_arrays
-from jnpl.data.sources.features import Encoding
+from jnpl.data.sources.encoding import Encoding
 from jnpl.data.sources.folder import load as load_folder
 from jnpl.internal.errors import InputError
 from jnpl.outputs.saved_model import SavedModel, load

@@ -16,7 +16,7 @@ from jnpl.internal.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jnpl.data.sources.text import Embed
+    from jnpl.data.sources.text_column import Embed
 
 TABLES = (".csv", ".tsv", ".parquet")
 HUB = "hf:"
@@ -127,10 +127,10 @@ def open_source(
         _refuse(given, {*columns, *tabular}, "a table")
         return table.load(data, **given)
     if _is_hub(data):
-        from jnpl.data.sources import hf  # noqa: PLC0415
+        from jnpl.data.sources import huggingface  # noqa: PLC0415
 
         _refuse(given, {*columns, "config"}, "a Hugging Face data set")
-        return hf.load(data.removeprefix(HUB) if isinstance(data, str) else data, **given)
+        return huggingface.load(data.removeprefix(HUB) if isinstance(data, str) else data, **given)
     if isinstance(data, str) and data in names():
         _refuse(given, _OPTIONS_OF.get(data, set()), data)
         return _named(data, root, seed, given)
@@ -176,9 +176,9 @@ def _object(data: Any) -> Source:
         return arrays.from_arrays(*data)
     if isinstance(data, np.ndarray) or not (hasattr(data, "__getitem__") and hasattr(data, "__len__")):
         raise InputError(f"data must be a path, a name, a data frame, (x, y) or a data set, not {type(data).__name__}")
-    from jnpl.data.sources import items  # noqa: PLC0415
+    from jnpl.data.sources import torch_dataset  # noqa: PLC0415
 
-    return items.from_dataset(data)
+    return torch_dataset.from_dataset(data)
 
 
 def _named(name: str, root: str | os.PathLike[str] | None, seed: int, given: dict[str, Any]) -> Source:

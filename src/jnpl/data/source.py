@@ -93,7 +93,7 @@ class Source:
     `validation` neither, but methods that choose between their networks may look at it. `weights` say how much each
     sample counts in training, where that differs; their mean does not matter.
     `texts` are what vectors were made of, `encoding` how a table's columns became vectors
-    (`features.Encoding.facts`), `cells` that table without the labels, whole, whose rows the ids count also
+    (`encoding.Encoding.facts`), `cells` that table without the labels, whole, whose rows the ids count also
     in a part of it, `root` the folder that ids which are paths start from: these four are for people and for new data,
     and no part of the fingerprint.
     """

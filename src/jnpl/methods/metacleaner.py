@@ -11,7 +11,7 @@ from torch import nn
 
 from jnpl.losses import functional as JF
 from jnpl.methods.base import Method, MethodSettings, StepOutput, Task
-from jnpl.models.features import head_of, with_features
+from jnpl.models.penultimate import head_of, with_features
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -16,7 +16,7 @@ from jnpl.internal.errors import InputError
 from jnpl.losses import functional as JF
 from jnpl.losses._checks import check_logits
 from jnpl.methods.base import Look, Method, MethodSettings, Stage, StepOutput, Task
-from jnpl.models.features import head_of, with_features
+from jnpl.models.penultimate import head_of, with_features
 
 if TYPE_CHECKING:
     from torch import Tensor

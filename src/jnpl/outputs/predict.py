@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
-    from jnpl.data.sources.unlabelled import NewData
+    from jnpl.data.new_data import NewData
     from jnpl.outputs.saved_model import Part, SavedModel
 
 NO_CLASS = -2  # in `NewData.labels`: a label that the model was not trained on

@@ -100,7 +100,7 @@ class SavedModel:
     def _opened(self, x: Any) -> Source:
         if isinstance(x, Source):
             return x
-        from jnpl.data.sources.unlabelled import open_new  # noqa: PLC0415 (sources do without)
+        from jnpl.data.new_data import open_new  # noqa: PLC0415 (sources do without)
 
         return open_new(x, self.classes, kind=self.kind, encoding=self.encoding).source
 

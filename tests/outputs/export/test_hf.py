@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 from tests.helpers.runs import CLASSES, findings, photos
 
-from jnpl.data.sources.hf import load as load_hf
+from jnpl.data.sources.huggingface import load as load_hf
 from jnpl.internal.errors import InputError
 
 datasets = pytest.importorskip("datasets", reason="needs the extra hf")

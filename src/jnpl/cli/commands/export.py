@@ -136,7 +136,7 @@ def _model(run: Path, to: str, out: Path, data: str | None, root: Path | None) -
 
 def _source(run: Path, model: "SavedModel", data: str | None, root: Path | None) -> "Source | None":
     """What an exported model is checked on: data that are named, else the run's images; InputError if they are gone."""
-    from jnpl.data.sources.unlabelled import open_new
+    from jnpl.data.new_data import open_new
     from jnpl.findings.findings import Findings
     from jnpl.outputs.export.deployed import images_of
     from jnpl.outputs.image_folder import data_root

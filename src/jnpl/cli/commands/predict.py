@@ -72,7 +72,7 @@ def predict(
     import torch
 
     from jnpl.data.loading.prepare import default_workers
-    from jnpl.data.sources.unlabelled import Columns, open_new
+    from jnpl.data.new_data import TableColumns, open_new
     from jnpl.outputs.export.rows import records
     from jnpl.outputs.predict import predict as label
     from jnpl.outputs.saved_model import load
@@ -81,7 +81,7 @@ def predict(
         torch.set_num_threads(threads)
     find_own_modules(run, embed)
     model = load(run, device)
-    columns = Columns(
+    columns = TableColumns(
         image_column, label_column, feature_column or None, embedding_column, text_column, embed, image_root
     )
     new = open_new(

@@ -16,18 +16,18 @@ import pandas as pd
 
 from jnpl.data.source import InMemory, Source
 from jnpl.data.sources.arrays import as_labels, number_together
-from jnpl.data.sources.cells import is_measured, kind_of, levels
-from jnpl.data.sources.cells import values as values_of
-from jnpl.data.sources.features import ROW_NAMES, Encoding
+from jnpl.data.sources.columns import is_measured, kind_of, levels
+from jnpl.data.sources.columns import values as values_of
+from jnpl.data.sources.encoding import ROW_NAMES, Encoding
 from jnpl.data.sources.images import ImageFiles
-from jnpl.data.sources.text import embedded, texts_of
+from jnpl.data.sources.text_column import embedded, texts_of
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from jnpl.data.source import Array
-    from jnpl.data.sources.text import Embed
+    from jnpl.data.sources.text_column import Embed
 
 SUFFIXES = (".csv", ".tsv", ".parquet")
 IMAGE_NAMES = ("image", "image_path", "path", "file", "filename", "file_name")
@@ -55,7 +55,7 @@ def load(
     (a data frame's: the working directory); embeddings, lists of equal length in `embedding_column`; texts in
     `text_column`, made into vectors by `embed`, a function or the place of one as "module:function"; or features, in
     `feature_columns`, by default all columns but the labels. How columns become features is told in
-    `features.Encoding`, and what was done to these in the log; `encoding`, of another source, does the same
+    `encoding.Encoding`, and what was done to these in the log; `encoding`, of another source, does the same
     to this table. Where no column holds numbers, a column named as in `IMAGE_NAMES` is the image column. `ids` are the
     image paths, else the row positions.
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jnpl.data.downsample import downsample
 from jnpl.data.opening import open_source
-from jnpl.data.shrink import at
 from jnpl.data.source import Array, InMemory, Labels, Source
 from jnpl.experiments.bench.cell import CIFAR, Cell
 from jnpl.internal.errors import InputError
@@ -77,7 +77,7 @@ def _cifar(cell: Cell, root: Path | None) -> Source:
     train = subset(whole, np.arange(cell.start, end))
     test = _first(_held_out(whole, end) if cell.start else whole.test, cell.test_images)
     name = f"{cell.data}-{cell.pixels}px"
-    return replace(at(train, cell.pixels), name=name, test=at(test, cell.pixels))
+    return replace(downsample(train, cell.pixels), name=name, test=downsample(test, cell.pixels))
 
 
 def _held_out(whole: Source, end: int) -> Source:

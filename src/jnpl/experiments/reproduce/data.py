@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jnpl.data.downsample import downsample
 from jnpl.data.opening import DATASETS, open_source
-from jnpl.data.shrink import at
 from jnpl.data.sources import cifar, clothing1m
 from jnpl.data.sources.download import data_root
 from jnpl.data.split import part
@@ -35,7 +35,7 @@ def load(cell: Cell, root: Path | None) -> Source:
         raise InputError(f"{cell.data} without its test set")
     images, pixels = cell.size.images, cell.size.pixels
     kept = whole if images is None else part(whole, np.arange(min(images, len(whole))))
-    source = replace(at(kept, pixels), test=at(whole.test, pixels), validation=whole.validation)
+    source = replace(downsample(kept, pixels), test=downsample(whole.test, pixels), validation=whole.validation)
     name = f"{cell.data}+{cell.noise}{cell.rate:g}"
     return replace(source, name=name, labels=given_labels(source, cell))
 

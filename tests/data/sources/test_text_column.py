@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from jnpl.data.source import InMemory, Source
-from jnpl.data.sources.text import BATCH, embedded, texts_of
+from jnpl.data.sources.text_column import BATCH, embedded, texts_of
 from jnpl.internal.errors import InputError
 
 TEXTS = np.array(["one", "three"], object)

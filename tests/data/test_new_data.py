@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from tests.helpers.runs import CLASSES, photos
 
+from jnpl.data.new_data import TableColumns, open_new
 from jnpl.data.sources.arrays import from_arrays
-from jnpl.data.sources.unlabelled import Columns, open_new
 from jnpl.internal.errors import InputError
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
@@ -108,7 +108,7 @@ def test_tables(tmp_path):
     assert opened(tmp_path / "numbers.parquet", classes=(0, 1, 2)).labels.tolist() == [1, -1, 2, 0]
     frame.assign(label=["01", "2.0", "x", "0"]).to_csv(tmp_path / "texts.csv", index=False)
     assert opened(tmp_path / "texts.csv", classes=(0, 1, 2)).labels.tolist() == [1, 2, -2, 0]
-    chosen = opened(frame.assign(other=9), columns=Columns(feature_columns=["c", "a"]))
+    chosen = opened(frame.assign(other=9), columns=TableColumns(feature_columns=["c", "a"]))
     assert (values(chosen) == X[:, [2, 0]]).all()
 
 
@@ -120,12 +120,13 @@ def test_tables_with_one_row_or_one_class():
 
 def test_embeddings_and_texts():
     frame = pd.DataFrame({"vector": [row.tolist() for row in X], "text": ["a", "bb", "", "dddd"]})
-    assert (values(opened(frame, columns=Columns(embedding_column="vector"))) == X).all()
-    lengths = opened(frame, columns=Columns(text_column="text", embed=lambda texts: [[len(each)] for each in texts]))
+    assert (values(opened(frame, columns=TableColumns(embedding_column="vector"))) == X).all()
+    by_length = TableColumns(text_column="text", embed=lambda texts: [[len(each)] for each in texts])
+    lengths = opened(frame, columns=by_length)
     assert values(lengths)[:, 0].tolist() == [1, 2, 0, 4]
     assert list(lengths.source.unreadable) == [2]
     with pytest.raises(InputError, match=r"text_column and embed .*come together"):
-        opened(frame, columns=Columns(text_column="text"))
+        opened(frame, columns=TableColumns(text_column="text"))
 
 
 def test_tables_of_images(tmp_path):
@@ -138,7 +139,7 @@ def test_tables_of_images(tmp_path):
     assert new.labels.tolist() == [0, 1, 1]
     assert new.source.inputs.read(0, 8).shape == (8, 8, 3)
     moved = opened(
-        table.assign(Path="cat/0.png"), "image", columns=Columns(image_column="Path", image_root=tmp_path / "in")
+        table.assign(Path="cat/0.png"), "image", columns=TableColumns(image_column="Path", image_root=tmp_path / "in")
     )
     assert moved.source.inputs.read(2, 8).shape == (8, 8, 3)
 
@@ -165,11 +166,11 @@ def test_what_training_takes():
         (X, {"part": "test"}, "part='test' has no meaning for an array"),
         ((X, [0, 1, 0, 1]), {"part": "test"}, "arrays has no test data"),
         (pd.DataFrame(X), {"part": "test"}, "no meaning for a data frame"),
-        (pd.DataFrame(X), {"columns": Columns(label_column="y")}, "has no column 'y'; its columns are 0, 1, 2"),
+        (pd.DataFrame(X), {"columns": TableColumns(label_column="y")}, "has no column 'y'; its columns are 0, 1, 2"),
         (pd.DataFrame({"a": ["x", "y"]}), {}, "features must be numbers, but the data frame has 'a'"),
         (pd.DataFrame(X), {"kind": "image"}, "name the column of the data frame that holds paths, of 0, 1, 2"),
-        (pd.DataFrame({"a": ["x"]}), {"columns": Columns(image_column="a")}, "no meaning for a model of vectors"),
-        ("digits", {"columns": Columns(image_column="a")}, "image_column has no meaning for digits"),
+        (pd.DataFrame({"a": ["x"]}), {"columns": TableColumns(image_column="a")}, "no meaning for a model of vectors"),
+        ("digits", {"columns": TableColumns(image_column="a")}, "image_column has no meaning for digits"),
         (7, {}, "data must be a path"),
     ],
 )
@@ -189,7 +190,7 @@ def test_mistakes_in_files(tmp_path):
     with pytest.raises(InputError, match="holds 4 samples, but 2 labels"):
         opened(save(tmp_path / "xy.npz", x=X, y=[0, 1]))
     with pytest.raises(InputError, match=r"label_column has no meaning for .*, which is no table"):
-        opened(tmp_path / "x.npz", columns=Columns(label_column="y"))
+        opened(tmp_path / "x.npz", columns=TableColumns(label_column="y"))
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="holds no files"):
         opened(tmp_path / "empty", "image")

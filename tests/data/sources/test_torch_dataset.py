@@ -11,7 +11,7 @@ from PIL import Image
 from torch.utils.data import Subset, TensorDataset
 
 from jnpl.data.source import UnreadableError
-from jnpl.data.sources.items import from_dataset
+from jnpl.data.sources.torch_dataset import from_dataset
 from jnpl.internal.errors import InputError
 
 

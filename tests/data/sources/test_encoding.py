@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jnpl.data.sources.features import MOST_LEVELS, Encoding
+from jnpl.data.sources.encoding import MOST_LEVELS, Encoding
 from jnpl.internal.errors import InputError
 
 WHERE = "the table"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jnpl.data.source import Array, Inputs, Kind, Labels
-    from jnpl.data.sources.features import Encoding
+    from jnpl.data.sources.encoding import Encoding
 
 TRAIN = ("train", "training")
 TEST = ("test", "testing", "validation", "valid", "val")  # the first that is there serves as test data

@@ -10,7 +10,7 @@ from jnpl.data.source import InMemory, Source
 from jnpl.internal.errors import InputError
 
 
-def at(source: Source, pixels: int | None) -> Source:
+def downsample(source: Source, pixels: int | None) -> Source:
     """Images as they are, or half as wide and high: means of 2 x 2."""
     if pixels is None or not isinstance(source.inputs, InMemory):
         return source

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from jnpl.data.source import UnreadableError
-from jnpl.data.sources import hf
+from jnpl.data.sources import huggingface as hf
 from jnpl.internal.errors import InputError, MissingExtraError
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from jnpl.data.sources.cells import distinct, kind_of, levels, values
+from jnpl.data.sources.columns import distinct, kind_of, levels, values
 from jnpl.internal.errors import InputError
 
 NAN = float("nan")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from jnpl.data.sources.cells import KINDS, Kind, distinct, kind_of, levels, values
+from jnpl.data.sources.columns import KINDS, Kind, distinct, kind_of, levels, values
 from jnpl.data.sources.images import extensions
 from jnpl.internal.errors import InputError
 

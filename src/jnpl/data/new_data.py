@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
     from jnpl.data.source import Array, Inputs, Kind, Labels
     from jnpl.data.sources.images import ImageFiles
-    from jnpl.data.sources.text import Embed
+    from jnpl.data.sources.text_column import Embed
 
 PARTS = ("train", "test", "validation")
 _UNPACKED = "__MACOSX"  # what unpacking a zip leaves behind
 
 
 @dataclass(frozen=True)
-class Columns:
+class TableColumns:
     """Which columns of a table mean what, as `open_source` has it."""
 
     image_column: str | None = None
@@ -67,14 +67,14 @@ def open_new(
     encoding: dict[str, Any] | None = None,
     part: str | None = None,
     root: str | os.PathLike[str] | None = None,
-    columns: Columns | None = None,
+    columns: TableColumns | None = None,
 ) -> NewData:
     """Open what `data` names or is, for a model of these classes and this kind of input.
 
     Beside all that `open_source` takes: a folder of images of any depth, one image file, a table without labels, an
     .npz with x alone, a data frame, and arrays, tensors or lists (N, ...). In a folder every file that is not hidden
     is a sample; its label is the outermost folder around it that has the name of a class. `encoding` are the facts of
-    `features.Encoding`, for tables. `part` is "train", "test" or "validation" of data that have parts.
+    `encoding.Encoding`, for tables. `part` is "train", "test" or "validation" of data that have parts.
     """
     if part is not None and part not in PARTS:
         raise InputError(f"part is one of {', '.join(PARTS)}, not {part!r}")
@@ -212,7 +212,7 @@ class _New:
                 "text_column and embed (--text-column, --embed) come together: texts, and what makes vectors of them"
             )
         if "text_column" in given:
-            from jnpl.data.sources.text import embedded, texts_of  # noqa: PLC0415
+            from jnpl.data.sources.text_column import embedded, texts_of  # noqa: PLC0415
 
             texts, unreadable = texts_of(frame[given["text_column"]], given["text_column"], where)
             return embedded(texts, given["embed"], unreadable), unreadable
@@ -220,7 +220,7 @@ class _New:
             if named := {"embedding_column", "feature_columns"} & set(given):
                 told = "the model knows which columns it was trained on, and what its numbers mean"
                 raise InputError(f"{', '.join(sorted(named))} has no meaning here: {told}")
-            from jnpl.data.sources.features import Encoding  # noqa: PLC0415
+            from jnpl.data.sources.encoding import Encoding  # noqa: PLC0415
 
             return Encoding.from_facts(self.encoding).apply(frame, where), None
         labels = {label_column} & set(frame.columns)

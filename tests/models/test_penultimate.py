@@ -8,7 +8,7 @@ from torch import nn
 
 from jnpl.internal.errors import InputError
 from jnpl.models.build import build
-from jnpl.models.features import head_of, with_features
+from jnpl.models.penultimate import head_of, with_features
 
 IMAGES = (3, 28, 28)
 
