@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 from tests.helpers.runs import findings
 
+from jnpl.data.corrected_labels import match, read_label_rows
 from jnpl.findings import Findings
 from jnpl.internal.errors import InputError
-from jnpl.outputs.corrections import correct, held_out, match, read_labels, with_held_out
+from jnpl.outputs.corrections import correct, held_out, with_held_out
 
 PATHS = [f"{name}.png" for name in "abcdef"]
 
@@ -77,7 +78,7 @@ def test_what_is_written_of_an_id_that_comes_twice_is_read_back(tmp_path, suffix
     corrected = correct(twice)
     corrected.write(tmp_path / f"out{suffix}")
     assert labels(corrected)[:3] == ["cat", "dog", "eel"]
-    assert labels(correct(twice, decisions=read_labels(tmp_path / f"out{suffix}"))) == labels(corrected)
+    assert labels(correct(twice, decisions=read_label_rows(tmp_path / f"out{suffix}"))) == labels(corrected)
 
 
 def test_classes_without_names():
@@ -92,7 +93,7 @@ def test_what_is_written_is_read_back(tmp_path, suffix):
     found = findings(paths=names, class_names=["=cat", "dog", "eel"])
     corrected = correct(found)
     corrected.write(tmp_path / f"out{suffix}")
-    again = correct(found, decisions=read_labels(tmp_path / f"out{suffix}"))
+    again = correct(found, decisions=read_label_rows(tmp_path / f"out{suffix}"))
     assert labels(again) == labels(corrected)
 
 
@@ -101,16 +102,16 @@ def test_apostrophes_of_formulas(tmp_path):
     assert match("=a", {"'=a": 1}) == "'=a"
     assert match("b", {"=a": 1}) is None
     (tmp_path / "own.csv").write_text("id,label\n'-1.png,'=cat\n")
-    assert read_labels(tmp_path / "own.csv") == [("-1.png", "=cat")]
+    assert read_label_rows(tmp_path / "own.csv") == [("-1.png", "=cat")]
 
 
 def test_decisions_of_ones_own(tmp_path):
     (tmp_path / "own.csv").write_text("﻿label,who,id\neel,me,1\n dog ,me,2\n", "utf-8")
-    assert labels(correct(findings(), decisions=read_labels(tmp_path / "own.csv")))[:3] == ["cat", "eel", "dog"]
+    assert labels(correct(findings(), decisions=read_label_rows(tmp_path / "own.csv")))[:3] == ["cat", "eel", "dog"]
     pd.DataFrame({"id": [2], "label": ["dog"]}).to_parquet(tmp_path / "own.parquet")
-    assert labels(correct(findings(), decisions=read_labels(tmp_path / "own.parquet")))[2] == "dog"
+    assert labels(correct(findings(), decisions=read_label_rows(tmp_path / "own.parquet")))[2] == "dog"
     (tmp_path / "own.json").write_text(json.dumps([{"id": 2, "label": "dog"}]))
-    assert labels(correct(findings(), decisions=read_labels(tmp_path / "own.json")))[2] == "dog"
+    assert labels(correct(findings(), decisions=read_label_rows(tmp_path / "own.json")))[2] == "dog"
 
 
 @pytest.mark.parametrize(
@@ -125,7 +126,7 @@ def test_decisions_of_ones_own(tmp_path):
 def test_tables_of_decisions_that_are_wrong(tmp_path, text, told):
     (tmp_path / "own.csv").write_text(text)
     with pytest.raises(InputError, match=told):
-        read_labels(tmp_path / "own.csv")
+        read_label_rows(tmp_path / "own.csv")
 
 
 def test_wrong_decisions(tmp_path):
@@ -142,7 +143,7 @@ def test_wrong_decisions(tmp_path):
     for name, told in (("none.csv", "no such file"), ("own.txt", "must end in"), ("own.json", "not a valid .json")):
         (tmp_path / "own.json").write_text("{")
         with pytest.raises(InputError, match=told):
-            read_labels(tmp_path / name)
+            read_label_rows(tmp_path / name)
 
 
 def test_what_was_held_out_is_read_from_the_run(tmp_path):

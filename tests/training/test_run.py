@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 from jnpl import Findings, noise
+from jnpl.data.corrected_labels import with_labels
 from jnpl.data.loading.augment import CropFlip, Standardize
 from jnpl.data.opening import open_source
 from jnpl.data.sources.arrays import from_arrays
@@ -27,7 +28,7 @@ from jnpl.training import checkpoint, session
 from jnpl.training import run as engine
 from jnpl.training.interrupt import Interrupted
 from jnpl.training.progress import Reporter
-from jnpl.training.run import Every, make_fabric, with_labels
+from jnpl.training.run import Every, make_fabric
 
 PINNED = {"run", "samples", "classes", "issues", "noise_rate", "epochs", "seconds", "noise_interval"}
 TRUTH = {"ap", "ap_clean", "relabel_accuracy"}

@@ -10,13 +10,14 @@ import pytest
 import torch
 from tests.helpers import quick
 
+from jnpl.data.corrected_labels import with_labels
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.findings import Findings
 from jnpl.internal.errors import InputError
 from jnpl.outputs.corrections import correct
 from jnpl.recipes.schema import load_recipe
 from jnpl.training.progress import Reporter
-from jnpl.training.run import Every, find, with_labels
+from jnpl.training.run import Every, find
 
 torch.set_num_threads(1)
 SMALL = ("train.epochs=3", "train.batch_size=32", "train.lr=0.05", "engine.accelerator=cpu", "engine.workers=0")

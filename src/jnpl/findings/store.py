@@ -6,7 +6,6 @@ import csv
 import hashlib
 import io
 import json
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from jnpl.findings._checks import checked_names
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder, replacing, write_text
+from jnpl.internal.tables import escaped
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from jnpl.findings._checks import Array
 
 _KIND, _VERSION = "jnpl.findings", 1
-# A spreadsheet would run a cell that starts so (OWASP). Apostrophes before it count, so that one can be taken away.
-FORMULA = re.compile(r"'*[=+\-@\t\r]")
 
 
 def write_files(folder: Path, columns: dict[str, Array], meta: dict[str, Any]) -> None:
@@ -97,4 +95,4 @@ def frame(columns: dict[str, Array]) -> pd.DataFrame:
 
 
 def _escaped(values: Array) -> Array:
-    return np.array([f"'{text}" if FORMULA.match(text) else text for text in values], object)
+    return np.array([escaped(text) for text in values], object)

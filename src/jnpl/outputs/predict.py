@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from jnpl.outputs.export.rows import suffix_of, writing
+from jnpl.internal.tables import suffix_of
+from jnpl.outputs.export.rows import writing
 
 if TYPE_CHECKING:
     import os

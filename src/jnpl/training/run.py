@@ -6,16 +6,12 @@ import atexit
 import gc
 import os
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 
-from jnpl.data.split import part
 from jnpl.internal.errors import InputError, require
 from jnpl.methods.registry import METHODS
-from jnpl.noise.noisy_labels import NoisyLabels
 from jnpl.training import scoring as verdict
 from jnpl.training.interrupt import watch
 from jnpl.training.phases import second_part
@@ -32,7 +28,7 @@ if TYPE_CHECKING:
     from jnpl.recipes.schema import Engine, Recipe
     from jnpl.training.progress import Reporter
 
-__all__ = ["Every", "find", "make_fabric", "with_labels"]
+__all__ = ["Every", "find", "make_fabric"]
 
 
 def make_fabric(engine: Engine, *, idle: bool = False) -> Fabric:
@@ -75,33 +71,6 @@ def _strategy(idle: bool) -> Any:
 
     # Batch norm's statistics are shared before they are used; the state of samples would be far too much every step.
     return DDPStrategy(broadcast_buffers=False, find_unused_parameters=idle)
-
-
-def with_labels(source: Source, path: Path) -> Source:
-    """The same data with given labels from a file: of `jnpl corrupt` (.npz), or a table of `jnpl apply` (id, label).
-
-    The clean labels of the first must be the data's own. Samples that a table does not name are left out.
-    """
-    if path.suffix.lower() in (".csv", ".parquet", ".json"):
-        return _corrected(source, path)
-    noisy = NoisyLabels.load(path)
-    known = source.labels if source.true_labels is None else source.true_labels
-    if len(noisy.labels) != len(source) or (noisy.clean_labels != known).any():
-        raise InputError(f"the labels of {str(path)!r} were made from others than those of {source.name}")
-    return replace(source, labels=noisy.labels.copy(), true_labels=known, name=f"{source.name}+{noisy.sha256[:12]}")
-
-
-def _corrected(source: Source, path: Path) -> Source:
-    """The samples of a source that a table names, with the table's labels."""
-    from jnpl.outputs.corrections import placed, read_labels  # noqa: PLC0415 (pandas is slow to import)
-
-    said, missing = f"{str(path)!r} names", source.name
-    labels = placed(read_labels(path), source.ids, source.class_names, said_by=said, missing_in=missing)
-    kept = np.flatnonzero(labels >= 0)
-    if not len(kept):
-        raise InputError(f"{str(path)!r} names no samples; it needs rows of id and label")
-    some = source if len(kept) == len(source) else part(source, kept)
-    return replace(some, labels=labels[kept], test=source.test, validation=source.validation)
 
 
 def find(

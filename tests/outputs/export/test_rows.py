@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from jnpl.internal.errors import InputError
-from jnpl.outputs.export.rows import records, suffix_of, unescaped, writing
+from jnpl.internal.tables import suffix_of, unescaped
+from jnpl.outputs.export.rows import records, writing
 
 HARD = ["plain", "=1+1", "'=1", "''-", "'tis", "-x", "@a", "a,b", 'say "hi"', "two\nlines", "car\rriage", "ünï", ""]
 

@@ -50,9 +50,10 @@ def apply(
         raise InputError("--copy and --link exclude each other")
     if hard and link is None:
         raise InputError("--hard goes with --link")
+    from jnpl.data.corrected_labels import read_label_rows
     from jnpl.findings.findings import Findings
-    from jnpl.outputs.corrections import correct, held_out, read_labels, with_held_out
-    from jnpl.outputs.export.rows import suffix_of
+    from jnpl.internal.tables import suffix_of
+    from jnpl.outputs.corrections import correct, held_out, with_held_out
     from jnpl.outputs.export.targets import refuse_target
     from jnpl.outputs.image_folder import data_root, make_tree
 
@@ -61,7 +62,7 @@ def apply(
     refuse_target(target, run, overwrite=overwrite, read=decisions, called="table of decisions")
     aside = held_out(run)
     findings = with_held_out(Findings.load(run), aside)
-    decided = None if decisions is None else read_labels(decisions)
+    decided = None if decisions is None else read_label_rows(decisions)
     corrected = correct(findings, decisions=decided, min_confidence=min_confidence, drop=drop)
     told: dict[str, Any] = {
         "run": str(run),

@@ -239,8 +239,8 @@ def _open(
 ) -> "tuple[Source, list[dict[str, Any]]]":
     """The data to learn from, with test data, and id and given label of those that are kept aside."""
     from jnpl.data import split
+    from jnpl.data.corrected_labels import with_labels
     from jnpl.data.opening import TABLES, open_source
-    from jnpl.training.run import with_labels
 
     source = open_source(data, **columns, **own)
     if labels is not None:

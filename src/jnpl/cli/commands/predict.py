@@ -64,7 +64,7 @@ def predict(
     reported and has an empty prediction. If the data have labels, the accuracy is told.
     """
     if out is not None:
-        from jnpl.outputs.export.rows import suffix_of
+        from jnpl.internal.tables import suffix_of
         from jnpl.outputs.export.targets import refuse_target
 
         suffix_of(out)

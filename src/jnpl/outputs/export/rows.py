@@ -5,32 +5,17 @@ from __future__ import annotations
 import csv
 import json
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import pandas as pd
 
-from jnpl.findings.store import FORMULA
-from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing
+from jnpl.internal.tables import escaped, suffix_of
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator
-
-SUFFIXES = (".csv", ".parquet", ".json")
-
-
-def suffix_of(path: str | os.PathLike[str], only: str | None = None) -> str:
-    """Which of the three forms a file's name asks for; `only` is the one that it may have.
-
-    >>> suffix_of("predictions.CSV")
-    '.csv'
-    """
-    suffix = Path(path).suffix.lower()
-    if suffix not in (SUFFIXES if only is None else (only,)):
-        raise InputError(f"the file's name must end in {only or ', '.join(SUFFIXES)}, got {str(path)!r}")
-    return suffix
+    from pathlib import Path
 
 
 @contextmanager
@@ -54,15 +39,6 @@ def writing(path: str | os.PathLike[str], suffix: str | None = None) -> Iterator
                 yield write
 
 
-def unescaped(text: str) -> str:
-    """Take away the apostrophe that `writing` put before a formula.
-
-    >>> unescaped("'=1"), unescaped("'tis")
-    ('=1', "'tis")
-    """
-    return text[1:] if text.startswith("'") and FORMULA.match(text) else text
-
-
 @contextmanager
 def _csv(file: IO[str]) -> Iterator[Callable[[pd.DataFrame], None]]:
     first = True
@@ -74,7 +50,7 @@ def _csv(file: IO[str]) -> Iterator[Callable[[pd.DataFrame], None]]:
         for name in frame.columns:
             if frame[name].dtype == "string":
                 texts = frame[name].fillna("").tolist()
-                plain[name] = [f"'{text}" if FORMULA.match(text) else text for text in texts]
+                plain[name] = [escaped(text) for text in texts]
                 returns = returns or any("\r" in text for text in texts)
         quoting = csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL  # Python before 3.13 leaves "\r" unquoted
         form: dict[str, Any] = {"lineterminator": "\n", "float_format": "%.9g", "quoting": quoting}
