@@ -33,8 +33,9 @@ from jnpl.data.sources.arrays import from_arrays
 from jnpl.experiments.bench.crossval import held_out_probabilities
 from jnpl.experiments.bench.data import subset, values_of
 from jnpl.findings import Findings as Judged
-from jnpl.internal.errors import InputError, require
+from jnpl.internal.errors import InputError
 from jnpl.internal.files import write_text
+from jnpl.internal.importing import require
 from jnpl.recipes.schema import load_recipe, parse_recipe
 
 RESULTS = Path(__file__).parent / "results" / "owners"

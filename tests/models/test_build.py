@@ -261,9 +261,9 @@ def test_dotted_places(name):
         ("jnpl_own_net:wrong", r"the model Linear must give \(2, 4\) for inputs \(2, 12\), got \(2, 5\)$"),
         ("jnpl_own_net:fails", r"'jnpl_own_net:fails' failed to make a network of 4 classes: KeyError: "),
         ("jnpl_own_net:asks", r"'jnpl_own_net:asks' failed to make .*missing 1 required .*'depth'"),
-        (":factory", r"a model of your own is named package\.module:factory, got ':factory'$"),
-        ("jnpl_own_net:", r"a model of your own is named"),
-        (".net:factory", r"a model of your own is named"),
+        (":factory", r"the model must be named as package\.module:factory, got ':factory'$"),
+        ("jnpl_own_net:", r"the model must be named"),
+        (".net:factory", r"the model must be named"),
     ],
 )
 def test_dotted_places_that_fail(given, message):

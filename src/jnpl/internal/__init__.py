@@ -1,1 +1,9 @@
-"""What every room may use: errors, files written whole, settings that cannot change, provenance of results."""
+"""Helpers that every other part of the package may use.
+
+- `errors`: the exceptions raised for wrong input, and an exception's message on one line
+- `files`: files that are written completely or not at all
+- `importing`: optional dependencies, and functions or classes named as "package.module:name"
+- `checks`: checks of numbers that several rooms need
+- `settings`: the base classes of all settings
+- `provenance`: versions and commit, stored beside results
+"""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import math
 from collections.abc import Callable
@@ -12,12 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from jnpl.internal.errors import InputError
+from jnpl.internal.checks import checked_seed, whole
+from jnpl.internal.errors import InputError, one_line
+from jnpl.internal.importing import import_by_name
 from jnpl.models.mlp import mlp
 from jnpl.models.resnet import STEMS, Stem, resnet18, resnet34, resnet50
 from jnpl.models.small import CNN9_SMALLEST, cnn9, preact_resnet18, preact_resnet32, resnet8, resnet20
-from jnpl.models.weights import load_weights, one_line
-from jnpl.noise._checks import checked_seed, whole
+from jnpl.models.weights import load_weights
 
 if TYPE_CHECKING:
     import os
@@ -139,7 +139,7 @@ def _foreign(given: str | nn.Module | Factory, num_classes: int, shape: tuple[in
     """The module itself, or what the factory makes."""
     if isinstance(given, nn.Module):
         return given
-    factory = _imported(given) if isinstance(given, str) else given
+    factory = import_by_name(given, "the model", "package.module:factory") if isinstance(given, str) else given
     called = _called(given)
     if not callable(factory):
         raise InputError(f"{called} must be a factory (a function or a class), got {type(factory).__name__}")
@@ -155,22 +155,6 @@ def _foreign(given: str | nn.Module | Factory, num_classes: int, shape: tuple[in
     if not isinstance(model, nn.Module):
         raise InputError(f"{called} must return a torch.nn.Module, got {type(model).__name__}")
     return model
-
-
-def _imported(place: str) -> object:
-    """What stands at "package.module:name"."""
-    module_name, _, attribute = place.partition(":")
-    if not module_name or not attribute or module_name.startswith("."):
-        raise InputError(f"a model of your own is named package.module:factory, got {place!r}")
-    try:
-        found: object = importlib.import_module(module_name)
-    except Exception as error:  # importing runs the user's code: whatever it raises is told as its failure
-        raise InputError(f"cannot import {module_name!r} of the model {place!r}: {one_line(error)}") from error
-    for part in attribute.split("."):
-        if not hasattr(found, part):
-            raise InputError(f"{module_name!r} has no {attribute!r}, of the model {place!r}")
-        found = getattr(found, part)
-    return found
 
 
 def _takes_shape(factory: Factory) -> bool:

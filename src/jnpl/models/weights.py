@@ -14,7 +14,7 @@ from urllib.parse import unquote, urldefrag, urlsplit
 import torch
 from torch import Tensor
 
-from jnpl.internal.errors import InputError
+from jnpl.internal.errors import InputError, one_line
 
 if TYPE_CHECKING:
     from torch import nn
@@ -58,16 +58,6 @@ def load_weights(model: nn.Module, where: str | os.PathLike[str], *, digest: str
     own_state.update({prefix + name: found[name] for name in loaded})
     model.load_state_dict(own_state)
     return LoadedWeights(tuple(prefix + name for name in loaded), tuple(prefix + name for name in skipped))
-
-
-def one_line(error: BaseException, width: int = 200) -> str:
-    """What an exception says, in one short line.
-
-    >>> one_line(KeyError("conv1"))
-    "KeyError: 'conv1'"
-    """
-    text = " ".join(f"{type(error).__name__}: {error}".split())
-    return text if len(text) <= width else text[: width - 3] + "..."
 
 
 def _local(where: str | os.PathLike[str], digest: str | None) -> Path:

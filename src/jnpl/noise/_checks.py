@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from jnpl.internal.checks import whole
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
@@ -54,21 +54,6 @@ def checked_rate(rate: float) -> float:
     if not 0 <= share <= 1:
         raise InputError(f"rate must be from 0 to 1, got {share:g}")
     return share
-
-
-def whole(value: int, name: str) -> int:
-    """Return a whole number, of Python or numpy."""
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise InputError(f"{name} must be a whole number, got {value!r}") from None
-
-
-def checked_seed(seed: int) -> int:
-    """Return a whole number that is not negative."""
-    if whole(seed, "seed") < 0:
-        raise InputError(f"seed must not be negative, got {seed}")
-    return operator.index(seed)
 
 
 def is_exact(count: str) -> bool:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
+from jnpl.internal.checks import checked_seed
 from jnpl.internal.errors import InputError
-from jnpl.noise._checks import as_array, checked_rate, checked_seed, is_exact, labels_and_size, needed
+from jnpl.noise._checks import as_array, checked_rate, is_exact, labels_and_size, needed
 from jnpl.noise.class_maps import (
     CLASSES_OF_MAP,
     MAP_NAMES,

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from jnpl.internal.errors import InputError, require
+from jnpl.internal.errors import InputError
+from jnpl.internal.importing import require
 from jnpl.methods.registry import METHODS
 from jnpl.training import scoring as verdict
 from jnpl.training.interrupt import watch

@@ -84,8 +84,8 @@ def test_a_function_by_its_place(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     assert embedded(TEXTS, "own_texts:Model.encode").tolist() == [[1], [1]]
     for place, message in {
-        "own_texts": "embed is a function, named as MODULE:FUNCTION, not 'own_texts'",
-        ":encode": "named as MODULE:FUNCTION, not ':encode'",
+        "own_texts": "embed must be named as MODULE:FUNCTION, got 'own_texts'",
+        ":encode": "named as MODULE:FUNCTION, got ':encode'",
         "own_texts:nothing": "'own_texts' has no 'nothing', of embed 'own_texts:nothing'",
         "own_texts:number": "embed 'own_texts:number' must be a function, not int",
         "own_broken:encode": "cannot import 'own_broken' of embed .*: ModuleNotFoundError: No module named 'no_such_",

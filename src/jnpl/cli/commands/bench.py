@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jnpl.internal.errors import InputError, require
+from jnpl.internal.errors import InputError
+from jnpl.internal.importing import require
 
 if TYPE_CHECKING:
     from jnpl.experiments.bench.cell import Cell

@@ -11,7 +11,8 @@ import numpy as np
 
 from jnpl.data.source import InMemory, Source, UnreadableError
 from jnpl.data.sources.arrays import as_labels, number_together
-from jnpl.internal.errors import InputError, require
+from jnpl.internal.errors import InputError
+from jnpl.internal.importing import require
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

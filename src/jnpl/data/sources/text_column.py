@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from jnpl.data.sources.arrays import as_inputs
-from jnpl.internal.errors import InputError
+from jnpl.internal.errors import InputError, one_line
+from jnpl.internal.importing import import_by_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +40,7 @@ def embedded(texts: Array, embed: str | Embed, unreadable: dict[int, str] | None
     >>> embedded(np.array(["a", "bb"], object), lambda texts: [[len(text), 1] for text in texts]).tolist()
     [[1.0, 1.0], [2.0, 1.0]]
     """
-    function: Any = _imported(embed) if isinstance(embed, str) else embed
+    function: Any = import_by_name(embed, "embed", "MODULE:FUNCTION") if isinstance(embed, str) else embed
     called = f"embed {embed!r}" if isinstance(embed, str) else f"embed {getattr(embed, '__name__', embed)!r}"
     if not callable(function):
         raise InputError(f"{called} must be a function, not {type(function).__name__}")
@@ -64,7 +64,7 @@ def _called(function: Embed, batch: list[str], called: str, which: str) -> Array
     try:
         found = function(batch)
     except Exception as error:  # the function is the user's: whatever it raises is told as its failure
-        raise InputError(f"{called} failed on {which}: {_one_line(error)}") from error
+        raise InputError(f"{called} failed on {which}: {one_line(error)}") from error
     try:
         values = as_inputs(found, "its result")
     except InputError as error:
@@ -73,24 +73,3 @@ def _called(function: Embed, batch: list[str], called: str, which: str) -> Array
         shape = f"({len(batch)}, F)"
         raise InputError(f"{called} must return {shape} for {len(batch)} texts, not {np.shape(found)}")
     return values
-
-
-def _imported(place: str) -> object:
-    """What stands at "module:function"."""
-    module_name, _, attribute = place.partition(":")
-    if not module_name or not attribute or module_name.startswith("."):
-        raise InputError(f"embed is a function, named as MODULE:FUNCTION, not {place!r}")
-    try:
-        found: object = importlib.import_module(module_name)
-    except Exception as error:  # importing runs the user's code: whatever it raises is told as its failure
-        raise InputError(f"cannot import {module_name!r} of embed {place!r}: {_one_line(error)}") from error
-    for part in attribute.split("."):
-        if not hasattr(found, part):
-            raise InputError(f"{module_name!r} has no {attribute!r}, of embed {place!r}")
-        found = getattr(found, part)
-    return found
-
-
-def _one_line(error: Exception, width: int = 200) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}"[:width] if text else type(error).__name__

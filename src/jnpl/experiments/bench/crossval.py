@@ -12,8 +12,8 @@ import numpy.typing as npt
 from jnpl.experiments.bench.data import subset, true_labels
 from jnpl.experiments.bench.observer import Seconds, Stopwatch
 from jnpl.findings import metrics
-from jnpl.internal.errors import require
 from jnpl.internal.files import make_folder, replacing
+from jnpl.internal.importing import require
 from jnpl.outputs.saved_model import SavedModel
 from jnpl.training.progress import Reporter
 from jnpl.training.run import Every, find

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from jnpl.experiments.bench import locks
 from jnpl.experiments.bench.job import End, stop
-from jnpl.internal.errors import InputError, require
+from jnpl.internal.errors import InputError
+from jnpl.internal.importing import require
 
 if TYPE_CHECKING:
     import subprocess

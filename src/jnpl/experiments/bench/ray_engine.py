@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from jnpl.experiments.bench import locks
 from jnpl.experiments.bench.job import LIVES, PATIENCE, End, stop
-from jnpl.internal.errors import InputError, require
+from jnpl.internal.errors import InputError
+from jnpl.internal.importing import require
 
 if TYPE_CHECKING:
     from collections.abc import Callable

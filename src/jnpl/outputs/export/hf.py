@@ -7,8 +7,9 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jnpl.internal.errors import InputError, require
+from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder
+from jnpl.internal.importing import require
 from jnpl.outputs.corrections import class_names, correct
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from jnpl.internal.errors import InputError, require
+from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing
+from jnpl.internal.importing import require
 from jnpl.outputs.export.deployed import check, deployed
 
 if TYPE_CHECKING:

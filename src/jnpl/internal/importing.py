@@ -1,0 +1,54 @@
+"""Import what is optional, or what the user names."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from jnpl.internal.errors import InputError, MissingExtraError, one_line
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+
+def require(module: str, extra: str) -> ModuleType:
+    """Import an optional dependency; if it is missing, the error names the extra that installs it.
+
+    >>> require("json", extra="bench").__name__
+    'json'
+    >>> require("no_such_module", extra="bench")
+    Traceback (most recent call last):
+        ...
+    jnpl.internal.errors.MissingExtraError: this needs no_such_module, which is not installed: pip install "jnpl[bench]"
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module.split(".", maxsplit=1)[0]:
+            raise  # the module is installed, but one of its own dependencies is not: keep that message
+        message = f'this needs {error.name}, which is not installed: pip install "jnpl[{extra}]"'
+        raise MissingExtraError(message) from None
+
+
+def import_by_name(place: str, role: str, form: str = "package.module:name") -> object:
+    """Return the object at "package.module:name"; `role` and `form` are the words for it in error messages.
+
+    >>> import_by_name("math:sqrt", "the function")(4.0)
+    2.0
+    >>> import_by_name("math.sqrt", "the function")
+    Traceback (most recent call last):
+        ...
+    jnpl.internal.errors.InputError: the function must be named as package.module:name, got 'math.sqrt'
+    """
+    module_name, _, attribute = place.partition(":")
+    if not module_name or not attribute or module_name.startswith("."):
+        raise InputError(f"{role} must be named as {form}, got {place!r}")
+    try:
+        found: object = importlib.import_module(module_name)
+    except Exception as error:  # importing runs the user's code, which may raise anything
+        raise InputError(f"cannot import {module_name!r} of {role} {place!r}: {one_line(error)}") from error
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            raise InputError(f"{module_name!r} has no {attribute!r}, of {role} {place!r}")
+        found = getattr(found, part)
+    return found
