@@ -36,7 +36,8 @@ from jnpl.findings import Findings as Judged
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import write_text
 from jnpl.internal.importing import require
-from jnpl.recipes.schema import load_recipe, parse_recipe
+from jnpl.recipes.load import load_recipe
+from jnpl.recipes.schema import parse_recipe
 
 RESULTS = Path(__file__).parent / "results" / "owners"
 PAGE = Path(__file__).parents[1] / "docs" / "owners.md"

@@ -17,7 +17,7 @@ from jnpl.cli.commands import find as command
 from jnpl.data.opening import open_source
 from jnpl.findings import Findings
 from jnpl.internal.errors import InputError
-from jnpl.recipes.schema import load_recipe, recipe_names
+from jnpl.recipes.load import load_recipe, parse_changes, recipe_names
 from jnpl.training.run import Every
 from jnpl.training.run_folder import RunFolder
 
@@ -225,7 +225,7 @@ def test_every_shown_setting_can_be_set(run, name):
     shown = [line.strip() for line in out.splitlines()[1:]]
     assert "train.momentum = 0.9" in shown
     changes = [line.replace(" = ", "=", 1).replace("=null", "=none") for line in shown]
-    assert load_recipe(name, changes) == load_recipe(name)
+    assert load_recipe(name, parse_changes(changes)) == load_recipe(name)
 
 
 def test_datasets(run):

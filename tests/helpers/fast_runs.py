@@ -12,7 +12,7 @@ from jnpl import noise
 from jnpl.data.opening import open_source
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.recipes.automatic import choose
-from jnpl.recipes.schema import load_recipe
+from jnpl.recipes.load import load_recipe, parse_changes
 from jnpl.training.progress import Reporter
 from jnpl.training.run import Every, find
 
@@ -26,11 +26,9 @@ def train(
     source: Any, out: Any, *changes: str, seed: int = 0, every: Every = NEVER, report: Any = None, **options: Any
 ) -> Any:
     """One run on the CPU, fitted to the data as `jnpl find` does it."""
-    changes = ("engine.accelerator=cpu", "engine.workers=0", *changes)
-    if source.kind == "vector":
-        given = {change.partition("=")[0] for change in changes}
-        changes = (*choose(source, load_recipe("fast", changes), given).changes, *changes)
-    recipe = load_recipe("fast", changes)
+    given = parse_changes(["engine.accelerator=cpu", "engine.workers=0", *changes])
+    chosen = choose(source, load_recipe("fast", given), given).changes if source.kind == "vector" else {}
+    recipe = load_recipe("fast", {**chosen, **given})
     return find(source, recipe, out, seed=seed, every=every, strict=False, report=report or Reporter(), **options)
 
 

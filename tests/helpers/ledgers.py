@@ -10,7 +10,7 @@ import torch
 
 from jnpl.data.opening import open_source
 from jnpl.findings.ledger import Ledger
-from jnpl.recipes.schema import load_recipe
+from jnpl.recipes.load import load_recipe
 from jnpl.training import run, session
 from jnpl.training.progress import Reporter
 
@@ -29,7 +29,13 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     session.Ledger = Watched  # type: ignore[misc]
     data, out = Path(sys.argv[1]), Path(sys.argv[2])
-    changes = ["train.epochs=3", "train.batch_size=32", "train.lr=0.01", "engine.devices=2", 'engine.accelerator="cpu"']
+    changes = {
+        "train.epochs": 3,
+        "train.batch_size": 32,
+        "train.lr": 0.01,
+        "engine.devices": 2,
+        "engine.accelerator": "cpu",
+    }
     settings = load_recipe("small", changes)
     every = run.Every(epochs=1, seconds=None)
     run.find(open_source(data), settings, out / "run", seed=0, every=every, strict=False, report=Reporter())

@@ -12,7 +12,7 @@ from torch import nn
 from jnpl.data.loading.batches import Batch, Rows, generator_for
 from jnpl.methods.base import Task
 from jnpl.methods.jnpl import JNPL
-from jnpl.recipes.schema import load_recipe, recipe_names
+from jnpl.recipes.load import load_recipe, recipe_names
 
 torch.set_num_threads(1)
 CLASSES = 4
@@ -279,7 +279,7 @@ def test_recipes_of_the_paper_have_neither():
     names = [name for name in recipe_names() if name.startswith("paper-")]
     assert len(names) == 3
     for name in names:
-        recipe = load_recipe(name, ["weights=none"])
+        recipe = load_recipe(name, {"weights": None})
         assert (recipe.method.guard, recipe.method.gamma_rise, recipe.train.average) == (0, None, 0)
         assert (recipe.verdict.score, recipe.method.pl_start) == ("history", 0)
     assert load_recipe("fast").method.guard == 0.3

@@ -19,7 +19,7 @@ from tests.helpers import quick
 from jnpl import noise
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.noise.class_maps import class_map
-from jnpl.recipes.schema import load_recipe
+from jnpl.recipes.load import load_recipe
 from jnpl.training.progress import Reporter
 from jnpl.training.run import Every, find
 

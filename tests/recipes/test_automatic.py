@@ -11,7 +11,7 @@ from jnpl.data.opening import open_source
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.methods.jnpl import even_weights
 from jnpl.recipes.automatic import choose, mlp_rate
-from jnpl.recipes.schema import load_recipe
+from jnpl.recipes.load import load_recipe
 
 FAST = load_recipe("fast")
 
@@ -34,46 +34,46 @@ def folder(root, sides, samples=4):
 def test_small_sets_take_smaller_batches(samples, batch):
     found = choose(vectors(samples), FAST)
     rate = mlp_rate(samples, 2, batch, 30)
-    assert found.changes == [f"train.batch_size={batch}", 'model="mlp"', f"train.lr={rate}"]
+    assert found.changes == {"train.batch_size": batch, "model": "mlp", "train.lr": rate}
     assert rate == pytest.approx({20: 0.067, 150: 0.013}.get(samples, 0.03 * batch / 64))
     assert len(found.lines) == 3
     assert f"30 epochs in batches of {batch}" in found.lines[1]
-    assert ("the set is small" in found.lines[1]) == (batch < 64)
+    assert ("the data set is small" in found.lines[1]) == (batch < 64)
     assert found.lines[0].endswith(f"{samples:,} rows of 7 numbers")
 
 
 def test_what_the_user_says_is_left_alone():
-    recipe = load_recipe("fast", ["train.epochs=3", "model=mlp"])
+    recipe = load_recipe("fast", {"train.epochs": 3, "model": "mlp"})
     found = choose(vectors(500), recipe, {"train.epochs", "model"})
-    assert found.changes == ["train.batch_size=32", "train.lr=0.1"]
+    assert found.changes == {"train.batch_size": 32, "train.lr": 0.1}
     assert found.lines[1].startswith(
-        "training: 3 epochs in batches of 32, 48 steps (small batches: the set is small), at"
+        "training: 3 epochs in batches of 32, 48 steps (small batches: the data set is small), learning"
     )
     own = choose(vectors(500), recipe, {"train.epochs", "model", "train.lr"})
-    assert own.changes == ["train.batch_size=32"]
-    assert own.lines[1] == "training: 3 epochs in batches of 32, 48 steps (small batches: the set is small)"
+    assert own.changes == {"train.batch_size": 32}
+    assert own.lines[1] == "training: 3 epochs in batches of 32, 48 steps (small batches: the data set is small)"
 
 
 def test_the_rate_of_an_mlp_is_for_fast_alone():
-    small = load_recipe("small", ['method.name="ce"'])
-    assert not any(change.startswith("train.lr") for change in choose(vectors(500), small).changes)
+    small = load_recipe("small", {"method.name": "ce"})
+    assert "train.lr" not in choose(vectors(500), small).changes
 
 
 @pytest.mark.parametrize(("sides", "size"), [([33], 32), ([10], 16), ([200], 128), ([20, 64, 64, 64], 48)])
 def test_files_are_decoded_at_the_side_that_most_have(tmp_path, sides, size):
     found = choose(folder(tmp_path / "photos", sides), FAST)
-    assert f"data.size={size}" in found.changes
-    assert 'model="resnet8"' in found.changes
+    assert found.changes["data.size"] == size
+    assert found.changes["model"] == "resnet8"
     assert f"at {size} pixels" in found.lines[0]
 
 
 def test_many_files_are_decoded_smaller(tmp_path, monkeypatch):
-    monkeypatch.setattr("jnpl.recipes.automatic.PATIENCE", 1)
+    monkeypatch.setattr("jnpl.recipes.automatic.TIME_LIMIT", 1)
     source = folder(tmp_path / "photos", [128], samples=50)
-    assert "data.size=16" in choose(source, FAST).changes
+    assert choose(source, FAST).changes["data.size"] == 16
     assert "would take long" in choose(source, FAST).lines[0]
-    assert "data.size=96" in choose(source, FAST, gpu=True).changes  # fifty times as fast
-    assert 'model="resnet18"' in choose(source, FAST, gpu=True).changes
+    assert choose(source, FAST, gpu=True).changes["data.size"] == 96  # fifty times as fast
+    assert choose(source, FAST, gpu=True).changes["model"] == "resnet18"
 
 
 def test_broken_files_are_passed_over(tmp_path):
@@ -81,11 +81,11 @@ def test_broken_files_are_passed_over(tmp_path):
     folder(tmp_path / "photos2", [40])
     for label in ("a", "b"):
         (tmp_path / "photos2" / label / "0.png").write_bytes(b"nothing")
-    assert "data.size=32" in choose(open_source(str(tmp_path / "photos2")), FAST).changes
+    assert choose(open_source(str(tmp_path / "photos2")), FAST).changes["data.size"] == 32
 
 
 def test_uneven_classes_are_told():
-    assert choose(vectors(600), FAST).lines[2] == "classes: 2, of 300 to 300 samples: even"
+    assert choose(vectors(600), FAST).lines[2] == "classes: 2, of 300 to 300 samples: balanced"
     assert "up to 1.25 times" in choose(vectors(1000, (9, 1)), FAST).lines[2]
     assert "up to 3 times" in choose(vectors(1900, (9, 9, 1)), FAST).lines[2]
     some = from_arrays(np.zeros((4, 2)), [0, 0, 1, 1], class_names=["a", "b", "c"])
@@ -98,9 +98,9 @@ def test_what_is_said_of_uneven_classes_is_what_the_method_does():
     told = choose(uneven, FAST).lines[2]
     more = f"{weights[1] / weights[0]:.3g}"
     assert told == (
-        f"classes: 2, of 10 to 1,000 samples: a sample of a smaller class counts for more, up to {more} times"
+        f"classes: 2, of 10 to 1,000 samples: samples of smaller classes have up to {more} times the weight"
     )
     assert weights[1] / weights[0] == 1.25  # at most, of two
-    assert choose(uneven, load_recipe("small")).lines[2].endswith("up to 100 times")
-    ce = choose(uneven, load_recipe("small", ["method.name=ce"])).lines[2]
-    assert ce == "classes: 2, of 10 to 1,000 samples, and every sample counts the same"
+    assert choose(uneven, load_recipe("small")).lines[2].endswith("up to 100 times the weight")
+    ce = choose(uneven, load_recipe("small", {"method.name": "ce"})).lines[2]
+    assert ce == "classes: 2, of 10 to 1,000 samples, every sample with the same weight"

@@ -7,7 +7,8 @@ import math
 import pytest
 
 from jnpl.internal.errors import InputError
-from jnpl.recipes.schema import Engine, Training, Verdict, load_recipe, parse_recipe, recipe_names
+from jnpl.recipes.load import load_default_recipe, load_recipe, parse_changes, recipe_names
+from jnpl.recipes.schema import Engine, Training, Verdict, parse_recipe
 
 CIFAR = {
     "model": "resnet34",
@@ -126,7 +127,7 @@ def test_changes_have_types():
         "engine.devices=auto",
         "engine.precision=32",
     ]
-    recipe = load_recipe("paper-cifar10", changes)
+    recipe = load_recipe("paper-cifar10", parse_changes(changes))
     assert (recipe.train.epochs, recipe.train.lr, recipe.train.momentum) == (10, 1e-3, 0.5)
     assert (recipe.train.milestones, recipe.train.clip_norm) == ((3, 5), 2.0)
     assert (recipe.data.flip, recipe.data.std, recipe.data.size) == (False, "data", 64)
@@ -135,10 +136,13 @@ def test_changes_have_types():
     assert (recipe.verdict.threshold, recipe.model) == ("1/c", "my.module:factory")
     assert recipe.weights == "https://a.b/c.pth#sha256:00"
     assert (recipe.engine.workers, recipe.engine.devices, recipe.engine.precision) == (None, "auto", "32")
-    assert load_recipe("paper-cifar10", ["train.clip_norm=1", "train.clip_norm=None"]).train.clip_norm is None
-    assert load_recipe("paper-cifar10", ["pseudo=none"]).pseudo is None
+    assert (
+        load_recipe("paper-cifar10", parse_changes(["train.clip_norm=1", "train.clip_norm=None"])).train.clip_norm
+        is None
+    )
+    assert load_recipe("paper-cifar10", {"pseudo": None}).pseudo is None
     assert load_recipe("small").pseudo is None
-    assert load_recipe("small", ["pseudo.train.epochs=2", "pseudo.train.lr=1"]).pseudo.train.epochs == 2
+    assert load_recipe("small", {"pseudo.train.epochs": 2, "pseudo.train.lr": 1}).pseudo.train.epochs == 2
 
 
 @pytest.mark.parametrize(
@@ -183,7 +187,7 @@ def test_changes_have_types():
 )
 def test_mistakes_are_told_in_one_line(change, told):
     with pytest.raises(InputError, match=f"^{told}") as error:
-        load_recipe("paper-cifar10", [change])
+        load_recipe("paper-cifar10", parse_changes([change]))
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 400
 
@@ -191,7 +195,7 @@ def test_mistakes_are_told_in_one_line(change, told):
 def test_a_recipe_of_ones_own(tmp_path):
     own = tmp_path / "own.toml"
     own.write_text("[train]\nepochs = 3\nlr = 0.5\n[engine]\nprecision = 32\n", "utf-8")
-    assert load_recipe(str(own), ["train.epochs=4"]).train.epochs == 4
+    assert load_recipe(str(own), {"train.epochs": 4}).train.epochs == 4
     own.write_text("[train\n", "utf-8")
     with pytest.raises(InputError, match=r"the recipe '.*own.toml' is not valid TOML: "):
         load_recipe(str(own))
@@ -216,13 +220,13 @@ def test_settings_are_frozen_and_survive_json():
 
 
 def test_another_method_drops_what_is_not_for_it():
-    recipe = load_recipe("small", ["train.epochs=3", "method.q=0.5", "method.name=gce"])  # in any order
+    recipe = load_recipe("small", {"train.epochs": 3, "method.q": 0.5, "method.name": "gce"})  # in any order
     assert recipe.method.model_dump(include={"name", "q"}) == {"name": "gce", "q": 0.5}
-    assert load_recipe("paper-cifar10", ["method.name=ce"]).pseudo is None
-    assert load_recipe("nlnl-cifar10", ["method.name=ce"]).stages == {}
-    other = load_recipe("fast", ["method.name=pencil", "verdict.threshold=0.4"])
+    assert load_recipe("paper-cifar10", {"method.name": "ce"}).pseudo is None
+    assert load_recipe("nlnl-cifar10", {"method.name": "ce"}).stages == {}
+    other = load_recipe("fast", {"method.name": "pencil", "verdict.threshold": 0.4})
     assert (other.verdict.score, other.verdict.threshold, other.pseudo) == ("history", 0.4, None)
-    same = load_recipe("paper-cifar10", ["method.name=jnpl"])
+    same = load_recipe("paper-cifar10", {"method.name": "jnpl"})
     assert same == load_recipe("paper-cifar10")
 
 
@@ -235,11 +239,11 @@ def test_a_stage_changes_the_plan():
         "stages.selnl.schedule=step",
         "stages.selnl.milestones=[2]",
     ]
-    recipe = load_recipe("small", changes)
+    recipe = load_recipe("small", parse_changes(changes))
     assert [recipe.plan(name).epochs for name in ("nl", "selnl", "selpl")] == [5, 5, 3]
     assert (recipe.plan("nl"), recipe.plan("selpl").lr) == (recipe.train, 0.5)
     assert (recipe.plan("selnl").schedule, recipe.plan("selnl").milestones) == ("step", (2,))
-    steps = load_recipe("paper-cifar10", ["stages.train.schedule=cosine"])
+    steps = load_recipe("paper-cifar10", {"stages.train.schedule": "cosine"})
     assert steps.plan("train").milestones == ()  # they belonged to the other schedule
 
 
@@ -257,4 +261,25 @@ def test_a_stage_changes_the_plan():
 )
 def test_mistakes_in_stages_and_methods(change, told):
     with pytest.raises(InputError, match=f"^{told}"):
-        load_recipe("small", [change])
+        load_recipe("small", parse_changes([change]))
+
+
+def test_changes_are_not_changed():
+    """A table among the changes stays as it is when another change sets one of its values."""
+    changes = {"pseudo": {"mode": "paper"}, "pseudo.soft": False}
+    for _ in range(2):
+        recipe = load_recipe("small", changes)
+        assert (recipe.pseudo.mode, recipe.pseudo.soft) == ("paper", False)
+    assert changes == {"pseudo": {"mode": "paper"}, "pseudo.soft": False}
+
+
+def test_texts_among_typed_changes_stay_texts():
+    """Only `parse_changes` reads none and numbers from text: a folder may be called 12 or none."""
+    recipe = load_recipe("small", {"engine.cache": "12", "weights": "none"})
+    assert (str(recipe.engine.cache), recipe.weights) == ("12", "none")
+
+
+def test_the_default_recipe_depends_on_the_method():
+    assert load_default_recipe(None, None, {}) == load_default_recipe(None, "jnpl", {}) == load_recipe("fast")
+    assert load_default_recipe(None, "gce", {}) == load_recipe("small", {"method.name": "gce"})
+    assert load_default_recipe("paper-cifar10", "ce", {}) == load_recipe("paper-cifar10", {"method.name": "ce"})

@@ -23,7 +23,8 @@ from jnpl.data.opening import open_source
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.internal.errors import InputError
 from jnpl.models.build import build
-from jnpl.recipes.schema import Engine, load_recipe
+from jnpl.recipes.load import load_recipe, parse_changes
+from jnpl.recipes.schema import Engine
 from jnpl.training import checkpoint, session
 from jnpl.training import run as engine
 from jnpl.training.interrupt import Interrupted
@@ -42,7 +43,7 @@ def _one_thread():
 
 
 def go(source, out, *changes, seed=0, every=None, strict=False, recipe="small", **kw):
-    settings = load_recipe(recipe, [*FAST, *changes])
+    settings = load_recipe(recipe, parse_changes([*FAST, *changes]))
     every = every or Every(epochs=1, seconds=None)
     return engine.find(source, settings, out, seed=seed, every=every, strict=strict, report=Reporter(), **kw)
 
@@ -255,7 +256,7 @@ def interrupted(source, out, at, *changes, every=None, number=signal.SIGTERM):
     with pytest.raises(Interrupted) as stop:
         engine.find(
             source,
-            load_recipe("small", [*FAST, *changes]),
+            load_recipe("small", parse_changes([*FAST, *changes])),
             out,
             seed=0,
             strict=False,

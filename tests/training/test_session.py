@@ -16,7 +16,7 @@ from jnpl.data.sources.arrays import from_arrays
 from jnpl.internal.errors import InputError
 from jnpl.methods import registry
 from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput
-from jnpl.recipes.schema import load_recipe
+from jnpl.recipes.load import load_recipe, parse_changes
 from jnpl.training import session
 from jnpl.training.progress import Reporter
 from jnpl.training.run import Every, find
@@ -39,7 +39,7 @@ def vectors(*, validation=False, samples=120):
 
 
 def go(out, *changes, source=None, every=None, classify=True, report=None):
-    recipe = load_recipe("small", [*CHANGES, *changes])
+    recipe = load_recipe("small", parse_changes([*CHANGES, *changes]))
     every = every or Every(epochs=1, seconds=None)
     source = source or vectors()
     return find(source, recipe, out, seed=0, every=every, strict=False, report=report or Reporter(), classify=classify)

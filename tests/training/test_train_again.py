@@ -15,7 +15,7 @@ from jnpl.data.sources.arrays import from_arrays
 from jnpl.findings import Findings
 from jnpl.internal.errors import InputError
 from jnpl.outputs.corrections import correct
-from jnpl.recipes.schema import load_recipe
+from jnpl.recipes.load import load_recipe, parse_changes
 from jnpl.training.progress import Reporter
 from jnpl.training.run import Every, find
 
@@ -24,7 +24,7 @@ SMALL = ("train.epochs=3", "train.batch_size=32", "train.lr=0.05", "engine.accel
 
 
 def run(out, *changes, recipe="fast", every=None, **options):
-    settings = load_recipe(recipe, [*SMALL, *changes])
+    settings = load_recipe(recipe, parse_changes([*SMALL, *changes]))
     return find(
         quick.data("vector"), settings, out, seed=0, every=every or Every(), strict=False, report=Reporter(), **options
     )

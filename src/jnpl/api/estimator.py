@@ -3,7 +3,6 @@
 # ruff: noqa: N803, N806 - X is scikit-learn's name
 from __future__ import annotations
 
-import json
 from copy import deepcopy
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,11 +18,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from torch import nn
 
-from jnpl.api.label_issues import plan
 from jnpl.data.source import InMemory, Source
 from jnpl.data.sources.arrays import as_inputs
 from jnpl.internal.errors import InputError
 from jnpl.methods.registry import METHODS
+from jnpl.recipes.automatic import adapt_recipe
+from jnpl.recipes.load import parse_changes
 from jnpl.training.phases import second_part
 from jnpl.training.progress import Reporter
 from jnpl.training.run import make_fabric
@@ -161,7 +161,7 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         return probs
 
     def _recipe(self, source: Source) -> Recipe:
-        changes = {
+        own = {
             "model": self.module if isinstance(self.module, str) else None,
             "train.epochs": self.epochs,
             "train.batch_size": self.batch_size,
@@ -169,12 +169,8 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             "verdict.threshold": self.threshold,
             "engine.accelerator": self.device,
         }
-        told = [
-            f"{key}={json.dumps(value) if isinstance(value, str) else value}"
-            for key, value in changes.items()
-            if value is not None
-        ]
-        recipe = plan(source, self.recipe, self.method, [*self.settings, *told]).recipe
+        changes = parse_changes(self.settings) | {key: value for key, value in own.items() if value is not None}
+        recipe = adapt_recipe(source, self.recipe, self.method, changes).recipe
         if isinstance(self.module, nn.Module) and METHODS[recipe.method.name].networks == "2":
             raise InputError(f"{recipe.method.name} needs two networks that differ: give a factory as module")
         return recipe

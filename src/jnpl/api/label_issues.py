@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import torch
 
 from jnpl.data.opening import open_source
 from jnpl.data.sources.arrays import as_labels, from_arrays, number_together
@@ -16,8 +15,8 @@ from jnpl.findings.findings import Findings
 from jnpl.findings.posterior import posterior
 from jnpl.internal.errors import InputError
 from jnpl.outputs import data_report as dossier
-from jnpl.recipes.automatic import choose
-from jnpl.recipes.schema import load_recipe
+from jnpl.recipes.automatic import adapt_recipe
+from jnpl.recipes.load import parse_changes
 from jnpl.training.progress import Reporter
 from jnpl.training.run import Every, find
 
@@ -28,34 +27,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from jnpl.data.source import Source
-    from jnpl.recipes.schema import Recipe
-
-DEFAULT, FOR_OTHERS = "fast", "small"  # recipes: fast is made for jnpl alone
-
-
-class Plan(NamedTuple):
-    """A recipe that suits the data, and what was chosen and why, in lines for people."""
-
-    recipe: Recipe
-    choices: list[str]
-
-
-def before_data(recipe: str | None, method: str | None, changes: Sequence[str]) -> Recipe:
-    """The recipe by name, or the default, with changes: what is wrong with it is told before data are read."""
-    name = recipe or (DEFAULT if method in (None, "jnpl") else FOR_OTHERS)
-    return load_recipe(name, [*changes, *([] if method is None else [f'method.name="{method}"'])])
-
-
-def plan(source: Source, recipe: str | None, method: str | None, changes: Sequence[str]) -> Plan:
-    """The recipe by name, with changes; where none is named, the default, fitted to the data (`automatic`)."""
-    settings = before_data(recipe, method, changes)
-    if recipe is not None:
-        if source.kind == "image" and settings.data.size is None and not hasattr(source.inputs, "values"):
-            settings = before_data(recipe, method, [*changes, "data.size=64"])
-        return Plan(settings, [])
-    gpu = settings.engine.accelerator != "cpu" and (torch.cuda.is_available() or torch.backends.mps.is_available())
-    chosen = choose(source, settings, {change.partition("=")[0].strip() for change in changes}, gpu=gpu)
-    return Plan(before_data(recipe, method, [*chosen.changes, *changes]), chosen.lines)
 
 
 def find_label_issues(
@@ -90,15 +61,15 @@ def find_label_issues(
     if isinstance(settings, str):
         raise InputError(f"settings are a list of changes, such as [{settings!r}], not one text")
     source = _source(data, labels, class_names, options)
-    planned = plan(source, recipe, method, settings)
+    adapted = adapt_recipe(source, recipe, method, parse_changes(settings))
     report = Reporter()
     report.quiet(not verbose)
     with TemporaryDirectory(prefix="jnpl-") as place:
         folder = Path(place) / "run" if out is None else Path(out)
         every = Every(seconds=None) if out is None else Every()
-        find(source, planned.recipe, folder, seed=seed, every=every, strict=False, report=report)
+        find(source, adapted.recipe, folder, seed=seed, every=every, strict=False, report=report)
         if out is not None:
-            dossier.write(folder, source, choices=planned.choices, report=False)
+            dossier.write(folder, source, choices=adapted.choices, report=False)
         return Findings.load(folder)
 
 

@@ -1,123 +1,156 @@
-"""What suits a data set: network, resolution and batches, each with its reason, for who names none of them.
+"""Automatic choices: network, resolution, batch size and learning rate that suit a data set.
 
-More epochs do not suit small sets: what is left to learn there are the wrong labels.
+Small data sets do not get more epochs: after the first ones, a network learns mostly their wrong labels.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 
 from jnpl.data.source import UnreadableError
 from jnpl.methods.jnpl import even_weights
+from jnpl.recipes.load import load_default_recipe
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from jnpl.data.source import Source
     from jnpl.recipes.schema import Recipe
 
 SIDES = (16, 24, 32, 48, 64, 96, 128)  # pixels
-PATIENCE = 20 * 60  # seconds of two cores that images may take; smaller ones are trained instead
-SPEED = 800 * 32 * 32  # pixels a second of resnet8 on two cores (benchmarks/step.py)
-GPU = 50  # times that
-MLP_RATE = 0.03  # of fast, for 30 epochs in batches of 64; at 0.1 an MLP learns wrong labels by heart (docs/fast.md)
-_PUSH, _MOST = 2.0, 0.1  # rate times steps that a class takes; a rate
-_LOOKED_AT = 100  # files whose size is read
-
-
-def mlp_rate(samples: int, classes: int, batch: int, epochs: int) -> float:
-    """The rate of `fast` for an MLP: less with smaller batches and more epochs, but enough to learn all classes.
-
-    >>> mlp_rate(1400, 10, 64, 30), mlp_rate(426, 2, 32, 30), mlp_rate(510, 10, 32, 30), mlp_rate(50_000, 10, 64, 30)
-    (0.03, 0.015, 0.042, 0.03)
-    """
-    slow = MLP_RATE * batch / 64 * 30 / epochs
-    enough = _PUSH * classes / (math.ceil(samples / batch) * epochs)
-    return float(f"{min(max(slow, enough), _MOST):.2g}")
+NAMED_RECIPE_SIDE = 64  # pixels of image files for a recipe that the user names and that gives none
+TIME_LIMIT = 20 * 60  # seconds that training on images may take on two cores; above, the images are made smaller
+CPU_SPEED = 800 * 32 * 32  # pixels per second of resnet8 on two cores (benchmarks/step.py)
+GPU_FACTOR = 50  # speed of a GPU relative to two cores
+MLP_RATE = 0.03  # for 30 epochs in batches of 64; at 0.1 an MLP memorises wrong labels (docs/fast.md)
+_MIN_RATE_STEPS, _MAX_RATE = 2.0, 0.1  # smallest (learning rate x steps) per class; largest learning rate
+_SAMPLED_FILES = 100  # image files whose size is read
 
 
 class Choice(NamedTuple):
-    """Changes to a recipe as `jnpl.recipes.schema.load_recipe` takes them, and a line for each, with its reason."""
+    """Changes of a recipe by dotted name, and a line for each choice with its reason."""
 
-    changes: list[str]
+    changes: dict[str, Any]
     lines: list[str]
 
 
+class AdaptedRecipe(NamedTuple):
+    """A recipe that suits the data, and a line for each automatic choice (none if the user named the recipe)."""
+
+    recipe: Recipe
+    choices: list[str]
+
+
+def adapt_recipe(source: Source, name: str | None, method: str | None, changes: Mapping[str, Any]) -> AdaptedRecipe:
+    """Return the recipe for a data set.
+
+    Args:
+        source: the data to train on.
+        name: a recipe's name or .toml file, which is taken as it is; None: the default recipe, adapted to the data.
+        method: the method to use in place of the recipe's own.
+        changes: new values of settings by dotted name; they are never changed automatically.
+
+    Returns:
+        The recipe, and the automatic choices in words.
+    """
+    recipe = load_default_recipe(name, method, changes)
+    if name is not None:
+        if source.kind == "image" and recipe.data.size is None and not hasattr(source.inputs, "values"):
+            recipe = load_default_recipe(name, method, {**changes, "data.size": NAMED_RECIPE_SIDE})
+        return AdaptedRecipe(recipe, [])
+    gpu = recipe.engine.accelerator != "cpu" and (torch.cuda.is_available() or torch.backends.mps.is_available())
+    choice = choose(source, recipe, changes.keys(), gpu=gpu)
+    return AdaptedRecipe(load_default_recipe(name, method, {**choice.changes, **changes}), choice.lines)
+
+
 def choose(source: Source, recipe: Recipe, given: Collection[str] = (), *, gpu: bool = False) -> Choice:
-    """Choose for `source` all but the settings that the user has `given`, whose values the recipe has."""
+    """Choose settings for `source`, except those that the user has `given` and that the recipe already contains."""
     samples = len(source)
     batch = 64 if samples >= 1_000 else 32 if samples >= 200 else 16
     if "train.batch_size" in given:
         batch = recipe.train.batch_size
     steps, epochs = math.ceil(samples / batch), recipe.train.epochs
-    chosen: dict[str, object] = {"train.batch_size": batch}
+    chosen: dict[str, Any] = {"train.batch_size": batch}
     model = "mlp" if source.kind == "vector" else "resnet18" if gpu else "resnet8"
     if "model" in given:
         model = recipe.model
-    chosen["model"] = f'"{model}"'
+    chosen["model"] = model
     if source.kind == "vector":
-        network = f"network: {model}, for {samples:,} rows of {source.inputs.read(_readable(source)).shape[0]} numbers"
+        features = source.inputs.read(_first_readable(source)).shape[0]
+        network = f"network: {model}, for {samples:,} rows of {features} numbers"
     else:
-        side, why = (recipe.data.size, "as you say") if "data.size" in given else _images(source, epochs, gpu=gpu)
+        side, reason = (recipe.data.size, "as given") if "data.size" in given else _image_side(source, epochs, gpu=gpu)
         if side is not None:
             chosen["data.size"] = side
-        network = f"network: {model}, {why}" if side is None else f"network: {model}, at {side} pixels: {why}"
-    plan = f"training: {epochs} epochs in batches of {batch}, {epochs * steps:,} steps"
+        network = f"network: {model}, {reason}" if side is None else f"network: {model}, at {side} pixels: {reason}"
+    training = f"training: {epochs} epochs in batches of {batch}, {epochs * steps:,} steps"
     if batch < recipe.train.batch_size:
-        plan += " (small batches: the set is small)"
+        training += " (small batches: the data set is small)"
     if model == "mlp" and recipe.method.name == "jnpl" and "train.lr" not in given:
         chosen["train.lr"] = rate = mlp_rate(samples, len(source.class_names), batch, epochs)
-        plan += f", at a rate of {rate:g}: at a higher one an MLP learns wrong labels by heart"
-    changes = [f"{name}={value}" for name, value in chosen.items() if name not in given]
-    return Choice(changes, [network, plan, _classes(source, getattr(recipe.method, "class_weight", "none"))])
+        training += f", learning rate {rate:g}: at a higher one an MLP memorises wrong labels"
+    changes = {name: value for name, value in chosen.items() if name not in given}
+    weighting = getattr(recipe.method, "class_weight", "none")
+    return Choice(changes, [network, training, _class_line(source, weighting)])
 
 
-def _images(source: Source, epochs: int, *, gpu: bool) -> tuple[int | None, str]:
-    """Side to decode files at (None: the images are an array as it is), and why."""
+def mlp_rate(samples: int, classes: int, batch: int, epochs: int) -> float:
+    """Return the learning rate of `fast` for an MLP: lower for small batches and many epochs, within limits.
+
+    >>> mlp_rate(1400, 10, 64, 30), mlp_rate(426, 2, 32, 30), mlp_rate(510, 10, 32, 30), mlp_rate(50_000, 10, 64, 30)
+    (0.03, 0.015, 0.042, 0.03)
+    """
+    scaled = MLP_RATE * batch / 64 * 30 / epochs
+    lowest = _MIN_RATE_STEPS * classes / (math.ceil(samples / batch) * epochs)
+    return float(f"{min(max(scaled, lowest), _MAX_RATE):.2g}")
+
+
+def _image_side(source: Source, epochs: int, *, gpu: bool) -> tuple[int | None, str]:
+    """Return the side to decode image files at (None: the images are an array), and the reason."""
     values = getattr(source.inputs, "values", None)
     if values is not None:
         return None, f"images of {values.shape[1]} x {values.shape[2]} pixels as they are"
-    side = _side(source)
-    fitting = [each for each in SIDES if each <= side] or [SIDES[0]]
-    within = (PATIENCE * SPEED * (GPU if gpu else 1) / (len(source) * epochs)) ** 0.5
-    size = max([each for each in fitting if each <= within] or [fitting[0]])
-    if size < fitting[-1]:
+    side = _common_side(source)
+    sides = [each for each in SIDES if each <= side] or [SIDES[0]]
+    affordable = (TIME_LIMIT * CPU_SPEED * (GPU_FACTOR if gpu else 1) / (len(source) * epochs)) ** 0.5
+    size = max([each for each in sides if each <= affordable] or [sides[0]])
+    if size < sides[-1]:
         return size, f"images have {side:.0f}, which would take long on this machine (--size)"
     return size, f"most images have {side:.0f} or more"
 
 
-def _side(source: Source) -> float:
-    """Pixels that three of four images have on their shorter side."""
+def _common_side(source: Source) -> float:
+    """Return the shorter side, in pixels, that three quarters of the images have at least."""
     sides = []
-    for position in np.linspace(0, len(source) - 1, min(_LOOKED_AT, len(source))).astype(int):
+    for position in np.linspace(0, len(source) - 1, min(_SAMPLED_FILES, len(source))).astype(int):
         try:
             sides.append(min(source.inputs.read(int(position)).shape[:2]))
-        except UnreadableError:  # noqa: PERF203 - each may fail alone
+        except UnreadableError:  # noqa: PERF203 - any single file may be unreadable
             continue
     return float(np.quantile(sides, 0.25)) if sides else float(SIDES[-1])
 
 
-def _readable(source: Source) -> int:
+def _first_readable(source: Source) -> int:
     return next(at for at in range(len(source)) if at not in (source.unreadable or {}))
 
 
-def _classes(source: Source, weights: str) -> str:
+def _class_line(source: Source, weighting: str) -> str:
     counts = np.bincount(source.labels, minlength=len(source.class_names))
-    held = counts[counts > 0]
-    ratio = held.max() / held.min()
-    told = f"classes: {len(counts)}, of {held.min():,} to {held.max():,} samples"
-    absent = len(counts) - len(held)
-    if absent:
-        told += f" ({absent} without any)"
+    present = counts[counts > 0]
+    ratio = present.max() / present.min()
+    line = f"classes: {len(counts)}, of {present.min():,} to {present.max():,} samples"
+    empty = len(counts) - len(present)
+    if empty:
+        line += f" ({empty} without any)"
     if ratio < 1.5:
-        return f"{told}: even"
-    if weights == "none":
-        return f"{told}, and every sample counts the same"
-    if weights == "mean":
-        balance = even_weights(torch.from_numpy(source.labels), len(counts))[torch.from_numpy(np.flatnonzero(counts))]
-        ratio = (balance.max() / balance.min()).item()
-    return f"{told}: a sample of a smaller class counts for more, up to {ratio:.3g} times"
+        return f"{line}: balanced"
+    if weighting == "none":
+        return f"{line}, every sample with the same weight"
+    if weighting == "mean":
+        weights = even_weights(torch.from_numpy(source.labels), len(counts))[torch.from_numpy(np.flatnonzero(counts))]
+        ratio = (weights.max() / weights.min()).item()
+    return f"{line}: samples of smaller classes have up to {ratio:.3g} times the weight"

@@ -1,10 +1,9 @@
-"""Settings: frozen, validated once, passed whole. A recipe is a TOML file; overrides are `key=value`."""
+"""The settings of a run as frozen classes, and their validation."""
 
 from __future__ import annotations
 
-import sys
-from importlib import resources
-from pathlib import Path
+import math
+from pathlib import Path  # noqa: TC003 (pydantic reads it)
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
@@ -19,18 +18,13 @@ from pydantic import (
 
 from jnpl.internal.errors import InputError
 from jnpl.internal.settings import MethodSettings, Settings
+from jnpl.methods.registry import METHODS, settings_class
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-
-_METHOD = "jnpl"  # where a recipe names none
+DEFAULT_METHOD = "jnpl"  # of a recipe that names none
 
 
 class Data(Settings):
-    """How samples reach the network."""
+    """Decoding and augmentation of the samples."""
 
     size: int | None = Field(None, ge=1, description="pixels to decode images to; None: as they are")
     crop: int | None = Field(None, ge=1, description="pixels the network sees; None: size")
@@ -43,7 +37,7 @@ class Data(Settings):
 
 
 class Training(Settings):
-    """Optimiser and schedule of one stage."""
+    """Optimiser and learning-rate schedule of one stage."""
 
     epochs: int = Field(ge=1)
     batch_size: int = Field(128, ge=1)
@@ -64,21 +58,21 @@ class Training(Settings):
         0.0,
         ge=0,
         lt=1,
-        description="decay, a step, of a running mean of the weights, which is then the network; 0: none",
+        description="decay per step of a moving average of the weights, which replaces the network; 0: none",
     )
 
     @model_validator(mode="after")
     def _milestones_belong_to_step(self) -> Training:
         if self.schedule != "hold-linear" and bool(self.milestones) != (self.schedule == "step"):
-            told = f"got {list(self.milestones)} with {self.schedule!r}"
-            raise ValueError(f"milestones go with schedule 'step' or 'hold-linear', {told}")
+            got = f"got {list(self.milestones)} with {self.schedule!r}"
+            raise ValueError(f"milestones go with schedule 'step' or 'hold-linear', {got}")
         if self.schedule == "hold-linear" and (self.milestones[1:] or max(self.milestones, default=0) >= self.epochs):
-            told = f"got {list(self.milestones)} of {self.epochs}"
-            raise ValueError(f"schedule 'hold-linear' takes one milestone before the last epoch, {told}")
+            got = f"got {list(self.milestones)} of {self.epochs}"
+            raise ValueError(f"schedule 'hold-linear' takes one milestone before the last epoch, {got}")
         return self
 
     def lr_at(self, epoch: int) -> float:
-        """Learning rate of an epoch counted from 0.
+        """Return the learning rate of an epoch, counted from 0.
 
         >>> Training(epochs=1000, lr=0.01, schedule="step", milestones=(800,)).lr_at(800)
         0.001
@@ -86,10 +80,8 @@ class Training(Settings):
         if self.schedule == "step":
             return float(f"{self.lr * self.decay ** sum(epoch >= at for at in self.milestones):.12g}")
         if self.schedule == "cosine":
-            import math  # noqa: PLC0415 (one caller)
-
             return self.lr * 0.5 * (1 + math.cos(math.pi * epoch / self.epochs))
-        if self.schedule in ("linear", "hold-linear"):  # held until the milestone, 0 after the last epoch
+        if self.schedule in ("linear", "hold-linear"):  # constant until the milestone, 0 after the last epoch
             half = round(self.epochs / 2) if self.schedule == "hold-linear" else 0
             start = self.milestones[0] if self.milestones else half
             return self.lr * min(1.0, (self.epochs - epoch) / (self.epochs - start))
@@ -97,47 +89,48 @@ class Training(Settings):
 
 
 class Verdict(Settings):
-    """From predictions to findings."""
+    """How label quality and label issues follow from the predictions."""
 
     history: int = Field(10, ge=1, description="epochs whose predictions are averaged")
-    keep: Literal["full", "compact"] = Field("full", description="what the ledger stores; compact: 94 bytes a sample")
+    keep: Literal["full", "compact"] = Field("full", description="what the ledger stores; compact: 94 bytes per sample")
     score: Literal["history", "network", "posterior"] = Field(
         "history",
-        description="p_y, a mean over the last epochs of training (or the method's own score); p_y of the network at "
-        "the end; or the mean of both in the light of who is taken for whom (jnpl.findings.posterior)",
+        description="history: p_y averaged over the last epochs of training (or the method's own score); network: p_y "
+        "of the network at the end; posterior: the mean of both, corrected by the estimated confusion between classes "
+        "(jnpl.findings.posterior)",
     )
     threshold: Annotated[float, Field(gt=0, lt=1)] | Literal["auto", "per-class", "1/c"] = 0.5
 
     @field_validator("threshold", mode="before")
     @classmethod
-    def _known(cls, value: object) -> object:
+    def _number_or_rule(cls, value: object) -> object:
         if isinstance(value, str) and value not in ("auto", "per-class", "1/c"):
             try:
                 return float(value)
             except ValueError:
-                raise ValueError(f"it is a number in (0, 1), auto, per-class or 1/c, got {value!r}") from None
+                raise ValueError(f"must be a number in (0, 1), auto, per-class or 1/c, got {value!r}") from None
         return value
 
 
 class Pseudo(Settings):
-    """The second part of `jnpl train`: a fresh network on kept labels and pseudo-labels."""
+    """The second stage of `jnpl train`: a classifier trained on kept labels and pseudo-labels."""
 
     mode: Literal["paper", "nlnl", "predicted"] | None = Field(
         None,
-        description="kept labels and the filter's predictions elsewhere; two steps, as the predecessor's code; the "
-        "filter's predictions everywhere; None: as the method's paper",
+        description="paper: kept labels, and the filter's predictions for the other samples; nlnl: two steps, as in "
+        "the code of NLNL; predicted: the filter's predictions for all samples; None: as in the method's paper",
     )
-    soft: bool = Field(True, description="mean predictions as targets; false: their largest class")
-    warm: bool = Field(False, description="the first step begins with the filter's weights; false: with fresh ones")
+    soft: bool = Field(True, description="mean predictions as soft targets; false: their most probable class")
+    warm: bool = Field(False, description="the first step starts from the filter's weights; false: from new ones")
     class_weight: Literal["none", "nlnl"] | None = Field(
-        None, description="nlnl: largest count / count of the targets; None: as the mode's source"
+        None, description="nlnl: largest count / count of the targets; None: as in the mode's source"
     )
-    stretch: float = Field(1.0, gt=0, description="epochs and milestones in times of [train]'s, where train names none")
-    train: Training | None = Field(None, description="None: the plan of [train]")
+    stretch: float = Field(1.0, gt=0, description="factor of [train]'s epochs and milestones, if train has none")
+    train: Training | None = Field(None, description="None: the settings of [train]")
 
 
 class Engine(Settings):
-    """Where and how fast; none of it is part of the method."""
+    """Devices, precision and memory: nothing here is part of the method."""
 
     accelerator: str = "auto"
     devices: int | Literal["auto"] = 1
@@ -145,22 +138,20 @@ class Engine(Settings):
     precision: Annotated[Literal["32", "bf16-mixed", "16-mixed"], BeforeValidator(str)] = "32"  # TOML's 32 is a number
     channels_last: bool = True
     compile: bool = False
-    workers: int | None = Field(None, ge=0, description="decoding processes; None: one a core")
+    workers: int | None = Field(None, ge=0, description="decoding processes; None: one per core")
     memory_limit: int = Field(4 << 30, ge=0, description="bytes of decoded images to keep in memory")
     cache: Path | None = Field(None, description="folder for decoded images that do not fit in memory")
 
 
-def _of_its_method(given: Any) -> Any:
-    """Plain settings of a method, validated by the class that the method has for them."""
+def _method_settings(given: Any) -> Any:
+    """Validate plain settings of a method by that method's own settings class."""
     if not isinstance(given, dict):
         return given
-    from jnpl.methods.registry import settings_class  # noqa: PLC0415 (imports torch)
-
-    return settings_class(given.get("name", _METHOD)).model_validate(given)
+    return settings_class(given.get("name", DEFAULT_METHOD)).model_validate(given)
 
 
 class Recipe(Settings):
-    """Everything a run is made from, but the data and the seed."""
+    """All settings of a run: everything but the data and the seed."""
 
     description: str = ""
     model: str = Field("auto", description="a name of `jnpl.models.build.MODELS`, package.module:factory, or auto")
@@ -168,26 +159,26 @@ class Recipe(Settings):
     data: Data = Data()
     train: Training
     stages: dict[str, dict[str, Any]] = Field({}, description="what a stage of the method changes in train")
-    method: Annotated[SerializeAsAny[MethodSettings], BeforeValidator(_of_its_method)] = Field(
-        default_factory=lambda: _of_its_method({"name": _METHOD})
+    method: Annotated[SerializeAsAny[MethodSettings], BeforeValidator(_method_settings)] = Field(
+        default_factory=lambda: _method_settings({"name": DEFAULT_METHOD})
     )
     verdict: Verdict = Verdict()
-    pseudo: Pseudo | None = Field(None, description="None: as the method's paper, if it has such a part")
+    pseudo: Pseudo | None = Field(None, description="None: as in the method's paper, if it has this stage")
     engine: Engine = Engine()
 
     def plan(self, stage: str) -> Training:
-        """The plan of one of the method's stages."""
+        """Return the training settings of one of the method's stages."""
         changed = _changed(self.train.model_dump(), self.stages.get(stage, {}))
         return _validated(Training, changed, ("stages", stage))
 
 
 def _changed(plan: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """A plan with changes; a new schedule drops the milestones, which belong to the other one."""
+    """Training settings with changes; a new schedule drops the milestones of the old one."""
     return {**plan, **({"milestones": ()} if "schedule" in changes else {}), **changes}
 
 
 def _stretched(plan: dict[str, Any], times: Any) -> dict[str, Any]:
-    """Epochs and milestones of a plan in times of their own; what is wrong with them is told elsewhere."""
+    """Training settings with epochs and milestones multiplied; wrong types are left to the validation."""
     try:
         epochs, *milestones = (max(round(times * at), 1) for at in (plan["epochs"], *plan.get("milestones", ())))
     except (TypeError, ValueError, LookupError, OverflowError):
@@ -195,41 +186,22 @@ def _stretched(plan: dict[str, Any], times: Any) -> dict[str, Any]:
     return {**plan, "epochs": epochs, "milestones": milestones}
 
 
-def recipe_names() -> list[str]:
-    """Names of the recipes that come with the package."""
-    return sorted(path.name[:-5] for path in resources.files("jnpl.recipes").iterdir() if path.name.endswith(".toml"))
-
-
-def load_recipe(name: str, overrides: list[str] | None = None) -> Recipe:
-    """Read a recipe by name or from a .toml file, with overrides such as "train.epochs=20".
-
-    Another `method.name` than the recipe's drops what that says of its method, its stages, its score and pseudo-labels.
-
-    >>> load_recipe("paper-cifar10", ["train.epochs=20", "train.schedule=constant", "train.milestones=[]"]).train.epochs
-    20
-    """
-    if name.endswith(".toml"):
-        path = Path(name)
-        if not path.is_file():
-            raise InputError(f"no such recipe file: {name!r}")
-        text = path.read_text("utf-8", errors="surrogateescape")  # TOML says what is wrong with it
-    elif name in recipe_names():
-        text = (resources.files("jnpl.recipes") / f"{name}.toml").read_text("utf-8")
-    else:
-        raise InputError(f"no recipe {name!r}; there are {', '.join(recipe_names())}, or a .toml file")
-    try:
-        settings = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"the recipe {name!r} is not valid TOML: {error}") from None
-    for override in sorted(overrides or [], key=lambda text: not text.strip().startswith("method.name")):
-        _override(settings, override)
-    return parse_recipe(settings)
-
-
 def parse_recipe(settings: dict[str, Any]) -> Recipe:
-    """Validate plain settings; an error names the field, the value and what there is."""
-    from jnpl.methods.registry import METHODS  # noqa: PLC0415 (imports torch)
+    """Validate plain settings, as a TOML file has them.
 
+    Args:
+        settings: nested tables, such as {"train": {"epochs": 20, "lr": 0.1}}.
+
+    Returns:
+        The recipe. An InputError names the wrong setting, its value and what would be right.
+
+    >>> parse_recipe({"train": {"epochs": 20, "lr": 0.1}}).train.batch_size
+    128
+    >>> parse_recipe({"train": {"epochs": 0, "lr": 0.1}})
+    Traceback (most recent call last):
+        ...
+    jnpl.internal.errors.InputError: setting train.epochs: Input should be greater than or equal to 1, got 0
+    """
     pseudo, plan = settings.get("pseudo"), settings.get("train")
     if isinstance(pseudo, dict) and isinstance(plan, dict):
         own = pseudo.get("train") or {}
@@ -245,10 +217,11 @@ def parse_recipe(settings: dict[str, Any]) -> Recipe:
     return recipe
 
 
-_Any = TypeVar("_Any", bound=Settings)
+_Group = TypeVar("_Group", bound=Settings)
 
 
-def _validated(kind: type[_Any], settings: dict[str, Any], before: tuple[str, ...]) -> _Any:
+def _validated(kind: type[_Group], settings: dict[str, Any], before: tuple[str, ...]) -> _Group:
+    """Validate one group of settings; `before` is its own place in the recipe, for error messages."""
     try:
         return kind.model_validate(settings)
     except ValidationError as error:
@@ -256,48 +229,20 @@ def _validated(kind: type[_Any], settings: dict[str, Any], before: tuple[str, ..
         group: type[BaseModel] = kind
         place = first["loc"]
         if kind is Recipe and place[:1] == ("method",) and isinstance(settings.get("method"), dict):
-            group, before, place = _method_group(settings["method"]), ("method",), place[1:]
+            group = settings_class(settings["method"].get("name", DEFAULT_METHOD))
+            before, place = ("method",), place[1:]
         found, siblings = _place(place, group)
         path = [*before, *found]
         if first["type"] == "extra_forbidden":
-            there = ", ".join(".".join([*path, name]) for name in siblings)
-            raise InputError(f"no setting {'.'.join([*path, str(first['loc'][-1])])!r}; there are {there}") from None
+            known = ", ".join(".".join([*path, name]) for name in siblings)
+            raise InputError(f"no setting {'.'.join([*path, str(first['loc'][-1])])!r}; there are {known}") from None
         field = ".".join(path) or "recipe"
-        came = "" if first["type"] in ("missing", "value_error") else f", got {first['input']!r}"
-        raise InputError(f"setting {field}: {first['msg'].removeprefix('Value error, ')}{came}") from None
-
-
-def _method_group(settings: dict[str, Any]) -> type[BaseModel]:
-    from jnpl.methods.registry import settings_class  # noqa: PLC0415 (imports torch)
-
-    return settings_class(settings.get("name", _METHOD))
-
-
-def _override(settings: dict[str, Any], text: str) -> None:
-    key, sign, value = text.partition("=")
-    if not sign or not key.strip():
-        raise InputError(f"a setting is changed by key=value, such as train.epochs=20, not {text!r}")
-    try:
-        parsed = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        parsed = None if value.strip().lower() == "none" else value.strip()  # a bare word is a text
-    *path, last = key.strip().split(".")
-    here = settings
-    for part in path:
-        here = here.setdefault(part, {})
-        if not isinstance(here, dict):
-            raise InputError(f"setting {key.strip()!r}: {part!r} is a value, not a group")
-    if key.strip() == "method.name" and parsed != here.get(last, _METHOD):
-        # Another method: what the recipe says of its own, its stages, its score and its second step, is not for it.
-        here.clear()
-        settings["verdict"] = {key: each for key, each in settings.get("verdict", {}).items() if key != "score"}
-        settings.pop("stages", None)
-        settings.pop("pseudo", None)
-    here[last] = parsed
+        got = "" if first["type"] in ("missing", "value_error") else f", got {first['input']!r}"
+        raise InputError(f"setting {field}: {first['msg'].removeprefix('Value error, ')}{got}") from None
 
 
 def _place(place: tuple[int | str, ...], group: Any) -> tuple[list[str], list[str]]:
-    """The settings on the way to a wrong one, without pydantic's own names, and those of the group it ends in."""
+    """Return the path to a wrong setting, without pydantic's own names, and the settings of the group it is in."""
     path: list[str] = []
     for part in map(str, place):
         if group is None or part not in group.model_fields:

@@ -14,7 +14,7 @@ from jnpl.experiments.reproduce.paper import METHODS, SETTINGS, TABLE1, TABLE2, 
 from jnpl.experiments.reproduce.scales import SCALES
 from jnpl.experiments.reproduce.variants import PL_PLUS, recipe_of
 from jnpl.internal.errors import InputError
-from jnpl.recipes.schema import load_recipe
+from jnpl.recipes.load import load_recipe
 
 # Sums of the paper's Tables 1 and 2, made from its text and not from ours: of rows, of columns; "-" is left out.
 ROWS = {
@@ -71,7 +71,7 @@ def test_the_papers_recipes_are_untouched_at_its_scale():
             assert recipe_of(variant, data, "paper") == load_recipe(f"{recipe}-{data}")
     plus, paper = recipe_of("nl-plus", "cifar10", "paper"), load_recipe("paper-cifar10")
     assert plus.method.pl_weight == 0
-    assert plus == load_recipe("paper-cifar10", ["method.pl_weight=0.0"])
+    assert plus == load_recipe("paper-cifar10", {"method.pl_weight": 0.0})
     assert [recipe_of(variant, "cifar10", "paper").method.n for variant in PL_PLUS] == [-1, 0, 1, 2, 3]
     assert paper.method.n == 3
 

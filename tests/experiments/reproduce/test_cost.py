@@ -12,7 +12,7 @@ from jnpl.experiments.reproduce.cell import Cell
 from jnpl.methods.base import Task
 from jnpl.methods.mlnt import MLNT
 from jnpl.models.build import build
-from jnpl.recipes.schema import load_recipe
+from jnpl.recipes.load import load_recipe
 
 
 def counted(run):

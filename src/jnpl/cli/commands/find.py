@@ -167,18 +167,19 @@ def _run(
         "engine.cache": cache,
         "data.size": size,
     }
-    changes = [*(change or []), *(f"{key}={_quoted(value)}" for key, value in overrides.items() if value is not None)]
     if not data.strip():
         raise InputError("DATA is empty; name a folder, a table, an .npz or a data set (jnpl datasets)")
     if holdout is not None and test is not None:
         raise InputError("--holdout and --test exclude each other")
     import torch
 
-    from jnpl.api.label_issues import before_data, plan
+    from jnpl.recipes.automatic import adapt_recipe
+    from jnpl.recipes.load import load_default_recipe, parse_changes
     from jnpl.training.progress import Reporter
     from jnpl.training.run import find as run
 
-    first = before_data(recipe, method, changes)
+    changes = parse_changes(change or ()) | {key: value for key, value in overrides.items() if value is not None}
+    first = load_default_recipe(recipe, method, changes)
     if threads is not None:
         torch.set_num_threads(threads)
     if ":" in first.model or embed is not None:
@@ -202,7 +203,7 @@ def _run(
     }
     source, held_out = _open(data, columns, own, labels, holdout, test, seed)
     say = Reporter()
-    settings, choices = plan(source, recipe, method, changes)
+    settings, choices = adapt_recipe(source, recipe, method, changes)
     say.first = list(choices)
     result = run(
         source,
@@ -256,11 +257,6 @@ def _open(
             columns = {**columns, "feature_columns": None, "encoding": source.encoding}  # which knows the columns
         source = split.with_test(source, open_source(test, **columns))
     return source, aside
-
-
-def _quoted(value: object) -> str:
-    """A value as TOML has it: a path called 12 or none is still a path."""
-    return str(value) if isinstance(value, int) else json.dumps(str(value), ensure_ascii=False)
 
 
 def _every(text: str) -> "Every":

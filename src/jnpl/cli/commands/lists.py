@@ -17,7 +17,7 @@ def recipes(
     as_json: AsJson = False,
 ) -> None:
     """List the recipes, or every setting of one of them (change any with --set key=value)."""
-    from jnpl.recipes.schema import load_recipe, recipe_names
+    from jnpl.recipes.load import load_recipe, recipe_names
 
     shown = {each: load_recipe(each) for each in ([name] if name else recipe_names())}
     if as_json:

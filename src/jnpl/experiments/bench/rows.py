@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jnpl.experiments.bench.cell import CIFAR
 from jnpl.internal.errors import InputError
 from jnpl.recipes.automatic import mlp_rate
-from jnpl.recipes.schema import Recipe, load_recipe, parse_recipe
+from jnpl.recipes.load import load_recipe
+from jnpl.recipes.schema import Recipe, parse_recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,15 +65,15 @@ def _recipe(cell: Cell, method: dict[str, Any], **own: Any) -> Recipe:
 def _changed(cell: Cell, name: str, changes: dict[str, Any]) -> Recipe:
     """A recipe of the package at the cell's size."""
     every = {
-        "model": f'"{cell.net}"',
+        "model": cell.net,
         "train.epochs": cell.epochs,
         "train.batch_size": cell.batch_size,
         "data.val_size": 0,
-        "engine.accelerator": '"cpu"',
+        "engine.accelerator": "cpu",
         "engine.workers": 0,
         **changes,
     }
-    return load_recipe(name, [f"{key}={value}" for key, value in every.items()])
+    return load_recipe(name, every)
 
 
 def _ce(cell: Cell) -> Recipe:
@@ -211,14 +212,14 @@ ABLATIONS = {
             ("no-pl", "without PL+", {"method.pl_weight": 0.0}),
             ("pl-early", "PL+ from the start", {"method.pl_start": 0.0}),
             ("pl-strong", "PL+ with ten times its weight", {"method.pl_weight": 0.1}),
-            ("pl-batch", "PL+ as a mean over the batch", {"method.pl_mean": '"batch"'}),
-            ("full-weights", "class weights without bounds", {"method.class_weight": '"nlnl"'}),
-            ("no-weights", "without class weights", {"method.class_weight": '"none"'}),
-            ("sampled", "one sampled complement", {"method.complements": '"sampled"'}),
+            ("pl-batch", "PL+ as a mean over the batch", {"method.pl_mean": "batch"}),
+            ("full-weights", "class weights without bounds", {"method.class_weight": "nlnl"}),
+            ("no-weights", "without class weights", {"method.class_weight": "none"}),
+            ("sampled", "one sampled complement", {"method.complements": "sampled"}),
             ("no-average", "without averaged weights", {"train.average": 0.0}),
-            ("history", "ranked by p_y, the mean of the last 10 epochs", {"verdict.score": '"history"'}),
-            ("network", "ranked by p_y of the network at the end", {"verdict.score": '"network"'}),
-            ("cosine", "cosine schedule", {"train.schedule": '"cosine"'}),
+            ("history", "ranked by p_y, the mean of the last 10 epochs", {"verdict.score": "history"}),
+            ("network", "ranked by p_y of the network at the end", {"verdict.score": "network"}),
+            ("cosine", "cosine schedule", {"train.schedule": "cosine"}),
             ("batch-128", "batches of 128", {"train.batch_size": 128}),
             ("no-crop", "without crops", {"data.padding": 0}),
             ("no-guard", "without the guard", {"method.guard": 0.0}),
@@ -236,7 +237,7 @@ SECOND_PARTS = {
         (
             "paper-labels",
             "pseudo-labels as the paper: given labels that are kept, predictions for the others",
-            {"pseudo.mode": '"paper"'},
+            {"pseudo.mode": "paper"},
         ),
         ("fresh", "pseudo-labels teach a new network", {"pseudo.warm": False}),
         ("short", "the second part as long as the first", {"pseudo.stretch": 1.0}),

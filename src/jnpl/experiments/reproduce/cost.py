@@ -43,7 +43,7 @@ def _second(recipe: Recipe, *, classify: bool) -> int:
 def passes(recipe: Recipe, stage: int) -> int:
     """What a step of a stage costs, in forward passes of one network; MLNT's warm-up, which costs less, as the rest.
 
-    >>> from jnpl.recipes.schema import load_recipe
+    >>> from jnpl.recipes.load import load_recipe
     >>> [passes(load_recipe("mlnt-clothing1m"), stage) for stage in range(4)]
     [3, 95, 96, 96]
     """

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jnpl.internal.errors import InputError
-from jnpl.recipes.schema import Recipe, load_recipe, parse_recipe
+from jnpl.recipes.load import load_recipe
+from jnpl.recipes.schema import Recipe, parse_recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -123,11 +124,11 @@ def _of_the_package(variant: str, data: str, weights: str | None, setting: tuple
     """A recipe of the package as it is, but for what makes the variant."""
     method, changes = VARIANTS[variant].method, VARIANTS[variant].changes
     if method == "fast":  # it is for any data: the same 45,000 images as the others
-        return load_recipe("fast", ["data.val_size=5000"] if data.startswith("cifar") else [])
-    told = [f"method.{key}={value}" for key, value in changes.items()]
+        return load_recipe("fast", {"data.val_size": 5000} if data.startswith("cifar") else {})
+    own = {f"method.{key}": value for key, value in changes.items()}
     if method == "jocor":
-        told.append(f"method.agreement={_agreement(data, setting)}")
-    recipe = load_recipe(f"{_OTHER_NAMES.get(method, method)}-{data}", told)
+        own["method.agreement"] = _agreement(data, setting)
+    recipe = load_recipe(f"{_OTHER_NAMES.get(method, method)}-{data}", own)
     if recipe.weights == "required":
         if weights is None:
             raise InputError(f"{variant} on {data} begins with ImageNet's weights: --weights FILE (torchvision's keys)")
@@ -199,9 +200,8 @@ def _jnpl(plan: Plan) -> dict[str, Any]:
 
 
 def _fast(plan: Plan) -> dict[str, Any]:
-    changes = {"model": f'"{plan.model}"', "data.padding": plan.padding, "train.epochs": plan.fast_epochs}
-    recipe = load_recipe("fast", [f"{key}={value}" for key, value in changes.items()])
-    return recipe.model_dump(exclude={"engine"})
+    changes = {"model": plan.model, "data.padding": plan.padding, "train.epochs": plan.fast_epochs}
+    return load_recipe("fast", changes).model_dump(exclude={"engine"})
 
 
 _MAKERS: dict[str, Callable[[Plan], dict[str, Any]]] = {
