@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from jnpl import losses, noise
     from jnpl.api import JNPLClassifier, Monitor, find_label_issues, score_labels
-    from jnpl.findings import Findings, Ledger, metrics
+    from jnpl.findings import Findings, metrics
+    from jnpl.findings.ledger import Ledger
     from jnpl.losses import JNPLLoss, complement, functional
     from jnpl.outputs.saved_model import load
 
@@ -43,7 +44,7 @@ _MODULE_OF = {  # public class or function -> the module that defines it
     "Findings": "jnpl.findings",
     "JNPLClassifier": "jnpl.api",
     "JNPLLoss": "jnpl.losses",
-    "Ledger": "jnpl.findings",
+    "Ledger": "jnpl.findings.ledger",
     "Monitor": "jnpl.api",
     "find_label_issues": "jnpl.api",
     "load": "jnpl.outputs.saved_model",

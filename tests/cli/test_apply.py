@@ -10,6 +10,7 @@ import pytest
 from tests.helpers.runs import findings, photos
 
 from jnpl.cli import app as cli
+from jnpl.internal.tables import load_parquet
 
 PATHS = ["cat/0.png", "cat/1.png", "cat/2.png", "dog/0.png", "dog/1.png", "eel/0.png"]
 
@@ -69,7 +70,14 @@ def test_decisions(run, tmp_path):
     (tmp_path / "own.csv").write_text("id,label\ncat/1.png,eel\n")
     code, out, _ = run("apply", "run", "-o", "out.parquet", "--decisions", "own.csv", "--json")
     assert (code, json.loads(out)["changed"]) == (0, 1)
-    assert pd.read_parquet(tmp_path / "out.parquet")["label"].tolist() == ["cat", "eel", "cat", "dog", "dog", "eel"]
+    assert load_parquet(tmp_path / "out.parquet").to_pandas()["label"].tolist() == [
+        "cat",
+        "eel",
+        "cat",
+        "dog",
+        "dog",
+        "eel",
+    ]
 
 
 def test_trees(run, tmp_path):

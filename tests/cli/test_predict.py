@@ -11,6 +11,7 @@ import pytest
 from tests.helpers.runs import CLASSES, findings, image_model, photos, vector_model, write_model
 
 from jnpl.cli import app as cli
+from jnpl.internal.tables import load_parquet
 
 QUICK = ("--workers", "0", "--device", "cpu")
 
@@ -69,7 +70,7 @@ def test_json_with_a_file_does_not(run, arrays, tmp_path):
     assert (code, err) == (0, "")
     assert "predictions" not in json.loads(out)
     assert json.loads(out)["out"] == "out.parquet"
-    assert len(pd.read_parquet(tmp_path / "out.parquet")) == 30
+    assert len(load_parquet(tmp_path / "out.parquet").to_pandas()) == 30
 
 
 def test_words_for_people(run, arrays):

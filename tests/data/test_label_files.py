@@ -8,6 +8,7 @@ import pytest
 
 from jnpl.data import label_files
 from jnpl.internal.errors import InputError
+from jnpl.internal.tables import load_parquet
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ def test_a_table_is_written_back_as_it_was(folder):
     ]
     source = label_files.read_labels(folder / "numbers.parquet")
     label_files.write_table(folder / "out.parquet", source, np.array([0, 0, 2, 1]))
-    assert pd.read_parquet(folder / "out.parquet")["noisy_label"].tolist() == [0, 0, 2, 1]
+    assert load_parquet(folder / "out.parquet").to_pandas()["noisy_label"].tolist() == [0, 0, 2, 1]
     with pytest.raises(InputError, match="'noisy_label' already"):
         label_files.write_table(folder / "x.csv", label_files.read_labels(folder / "out.csv"), np.zeros(4, int))
     with pytest.raises(InputError, match="cannot write"):

@@ -10,7 +10,6 @@ import sys
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -19,6 +18,7 @@ from jnpl.findings import Findings
 from jnpl.findings.ledger import Ledger
 from jnpl.findings.threshold import fit_cut
 from jnpl.internal.errors import InputError
+from jnpl.internal.tables import load_parquet
 
 PROBS = np.array(
     [
@@ -293,7 +293,7 @@ def test_the_csv_runs_no_formula_and_leaves_numbers_alone(tmp_path):
 def test_the_parquet_file_is_what_a_stranger_expects(tmp_path):
     findings = Findings.from_probs(PROBS, LABELS, class_names=["cat", "dog", "emu"], paths=list("abcdef"))
     findings.save(tmp_path)
-    table = pq.read_table(tmp_path / "findings.parquet")
+    table = load_parquet(tmp_path / "findings.parquet")
     assert [(field.name, str(field.type)) for field in table.schema] == [
         ("id", "string"),
         ("path", "string"),
@@ -303,7 +303,7 @@ def test_the_parquet_file_is_what_a_stranger_expects(tmp_path):
         ("is_label_issue", "bool"),
         ("suggested_confidence", "double"),
     ]
-    frame = pd.read_parquet(tmp_path / "findings.parquet")
+    frame = load_parquet(tmp_path / "findings.parquet").to_pandas()
     assert frame["given_label"].tolist() == ["cat", "cat", "dog", "cat", "dog", "emu"]
 
 

@@ -10,12 +10,12 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from tests.helpers import quick
 from tests.helpers.fast_runs import COLLAPSES, RAN_AWAY, train
 
+from jnpl.internal.tables import load_parquet
 from jnpl.training import snapshot
 from jnpl.training.run import Every
 
@@ -111,7 +111,9 @@ def test_two_processes_are_as_one(gamma, pair, tmp_path):
     """Averaged weights, the look at the end, pseudo-labels; gamma by what both processes saw, or by the clock alone."""
     told = train_small(gamma, tmp_path / "one", devices=1)
     other = json.loads((pair / gamma / "run.json").read_text())["results"]
-    one, two = (pd.read_parquet(run / "findings.parquet")["label_quality"] for run in (tmp_path / "one", pair / gamma))
+    one, two = (
+        load_parquet(run / "findings.parquet").to_pandas()["label_quality"] for run in (tmp_path / "one", pair / gamma)
+    )
     np.testing.assert_allclose(two, one, atol=1e-5)
     assert other["test_accuracy"] == told["test_accuracy"]
 
@@ -119,7 +121,9 @@ def test_two_processes_are_as_one(gamma, pair, tmp_path):
 @posix
 def test_two_processes_that_are_killed_go_on(pair):
     """What each had counted of its part of the epoch is not lost, nor counted twice: gamma hangs on it."""
-    one, two = (pd.read_parquet(pair / name / "findings.parquet")["label_quality"] for name in ("agreement", KILLED))
+    one, two = (
+        load_parquet(pair / name / "findings.parquet").to_pandas()["label_quality"] for name in ("agreement", KILLED)
+    )
     np.testing.assert_array_equal(two, one)
 
 

@@ -13,13 +13,13 @@ import sys
 from functools import cache
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from safetensors.torch import load_file
 from tests.helpers import quick
 from tests.helpers.paths import ROOT
 
+from jnpl.internal.tables import load_parquet
 from jnpl.methods.registry import METHODS
 from jnpl.training.progress import Reporter
 from jnpl.training.run import Every, find
@@ -96,7 +96,7 @@ def test_every_method_resumes_exactly(name, tmp_path, monkeypatch):
 def test_every_method_runs_on_images(name, tmp_path):
     """With batch norm, channels last, a last batch of 2, and validation data for those that look at it."""
     told = train(name, tmp_path / "run", model="resnet8", kind="image")
-    quality = pd.read_parquet(tmp_path / "run/findings.parquet")["label_quality"]
+    quality = load_parquet(tmp_path / "run/findings.parquet").to_pandas()["label_quality"]
     assert quality.between(0, 1).all()
     assert quality.nunique() > 1
     lines = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
@@ -151,5 +151,7 @@ def test_a_process_without_a_test_sample_does_not_keep_the_other_waiting(pair):
 def test_two_processes_learn_as_one(name, pair, tmp_path):
     """Also where a tenth of the samples cannot be read, and shares are uneven."""
     train(name, tmp_path / "one", samples=quick.SHARED)
-    one, two = (pd.read_parquet(run / "findings.parquet")["label_quality"] for run in (tmp_path / "one", pair / name))
+    one, two = (
+        load_parquet(run / "findings.parquet").to_pandas()["label_quality"] for run in (tmp_path / "one", pair / name)
+    )
     np.testing.assert_allclose(two, one, atol=2e-3)

@@ -11,12 +11,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from tests.helpers import toy
 from tests.helpers.paths import ROOT
 
 from jnpl import Ledger
+from jnpl.internal.tables import load_parquet
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +41,7 @@ def test_two_processes_agree_with_one(tmp_path: Path) -> None:
     options = ("--set", "model=mlp", "--set", "method.pl_weight=1.0", "--set", "train.lr=0.01")
     one = find(data, tmp_path / "one", *options, "--accelerator", "cpu")
     two = find(data, tmp_path / "two", *options, "--accelerator", "cpu", "--devices", "2")
-    tables = [pd.read_parquet(tmp_path / name / "findings.parquet") for name in ("one", "two")]
+    tables = [load_parquet(tmp_path / name / "findings.parquet").to_pandas() for name in ("one", "two")]
     assert not tables[1]["label_quality"].isna().any()
     np.testing.assert_allclose(tables[1]["label_quality"], tables[0]["label_quality"], atol=1e-4)
     assert (tables[1]["is_label_issue"] == tables[0]["is_label_issue"]).all()

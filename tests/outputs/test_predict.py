@@ -11,6 +11,7 @@ from tests.helpers.runs import CLASSES, image_model, photos, vector_model
 
 from jnpl.data.new_data import NewData, open_new
 from jnpl.internal.errors import InputError
+from jnpl.internal.tables import load_parquet
 from jnpl.outputs.predict import predict
 from jnpl.outputs.saved_model import load
 
@@ -63,7 +64,10 @@ def test_three_forms_say_the_same(vectors, tmp_path):
     model, data, probs = vectors
     for suffix in (".csv", ".parquet", ".json"):
         predict(model, data, out=tmp_path / f"out{suffix}")
-    parquet, listed = pd.read_parquet(tmp_path / "out.parquet"), json.loads((tmp_path / "out.json").read_text("utf-8"))
+    parquet, listed = (
+        load_parquet(tmp_path / "out.parquet").to_pandas(),
+        json.loads((tmp_path / "out.json").read_text("utf-8")),
+    )
     assert parquet["p_dog"].to_numpy() == pytest.approx(probs[:, 1])
     assert parquet["predicted_label"].tolist() == [row["predicted_label"] for row in listed]
     assert [row["probabilities"]["dog"] for row in listed] == pytest.approx(probs[:, 1].tolist(), abs=1e-8)
@@ -74,7 +78,7 @@ def test_three_forms_say_the_same(vectors, tmp_path):
 def test_classes_that_are_numbers(tmp_path):
     model = load(vector_model(tmp_path / "run", classes=[0, 7, 9]))
     predict(model, open_new(np.ones((2, 4)), model.classes, kind="vector"), out=tmp_path / "out.parquet")
-    table = pd.read_parquet(tmp_path / "out.parquet")
+    table = load_parquet(tmp_path / "out.parquet").to_pandas()
     assert list(table.columns)[3:] == ["p_0", "p_7", "p_9"]
     assert set(table["predicted_label"].tolist()) <= {0, 7, 9}
 
@@ -86,7 +90,9 @@ def test_what_cannot_be_read_has_a_reason_and_no_prediction(pictures, tmp_path, 
     told = predict(model, data, out=tmp_path / f"out{suffix}", problem=lambda *each: problems.append(each))
     assert [name for name, _ in problems] == ["dog/1.png", "notes.txt"]
     assert (told["samples"], told["predicted"], told["unreadable"], told["labelled"]) == (10, 8, 2, 8)
-    reader = {".csv": pd.read_csv, ".parquet": pd.read_parquet, ".json": pd.read_json}[suffix]
+    reader = {".csv": pd.read_csv, ".parquet": lambda path: load_parquet(path).to_pandas(), ".json": pd.read_json}[
+        suffix
+    ]
     table = reader(tmp_path / f"out{suffix}").set_index("id")
     assert len(table) == 10
     broken = table.loc[["dog/1.png", "notes.txt"]]

@@ -9,7 +9,6 @@ import sys
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from PIL import Image
@@ -22,6 +21,7 @@ from jnpl.data.loading.augment import CropFlip, Standardize
 from jnpl.data.opening import open_source
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.internal.errors import InputError
+from jnpl.internal.tables import load_parquet
 from jnpl.models.build import build
 from jnpl.recipes.load import load_recipe, parse_changes
 from jnpl.recipes.schema import Engine
@@ -200,7 +200,7 @@ def test_a_broken_file_is_kept_as_unreadable(folder, tmp_path, capsys, limit):
     batches = ("data.size=16", f"engine.memory_limit={limit}", "train.batch_size=4")
     result = go(source, tmp_path / "run", *batches)
     assert (result["samples"], result["unreadable"]) == (12, 1)
-    table = pd.read_parquet(tmp_path / "run" / "findings.parquet")
+    table = load_parquet(tmp_path / "run" / "findings.parquet").to_pandas()
     assert table["id"].tolist() == [f"{name}/{number}.png" for name in ("cat", "dog") for number in range(6)]
     assert (table["path"] == table["id"]).all()
     assert table["unreadable"].tolist() == [name == "dog/3.png" for name in table["id"]]

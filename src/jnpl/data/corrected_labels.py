@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from jnpl.data.split import part
 from jnpl.internal.errors import InputError
-from jnpl.internal.tables import SUFFIXES, suffix_of, unescaped
+from jnpl.internal.tables import SUFFIXES, load_parquet, suffix_of, unescaped
 from jnpl.noise.noisy_labels import NoisyLabels
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def read_label_rows(path: str | os.PathLike[str]) -> Rows:
         if suffix == ".csv":
             frame = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig").map(unescaped)
         elif suffix == ".parquet":
-            frame = pd.read_parquet(path)
+            frame = load_parquet(path).to_pandas()
         else:
             frame = pd.DataFrame(json.loads(Path(path).read_text("utf-8")), dtype=object)
     except FileNotFoundError as error:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing
+from jnpl.internal.tables import load_parquet, save_parquet
 from jnpl.noise.generate import MAP_NAMES
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def write_table(path: Path, source: LabelFile, noisy: npt.NDArray[np.int64]) -> 
         if path.suffix.lower() == ".csv":
             table.to_csv(draft, index=False)
         else:
-            table.to_parquet(draft, index=False)
+            save_parquet(draft, table)
 
 
 def _class_id(label: object, class_names: Sequence[str] | None) -> int:
@@ -149,7 +150,7 @@ def _from_table(path: Path, label_column: str) -> LabelFile:
                 warnings.simplefilter("error", pd.errors.ParserWarning)  # cells beyond the last column
                 table = pd.read_csv(path, dtype=str, keep_default_na=False, index_col=False).fillna("")
         else:
-            table = pd.read_parquet(path)
+            table = load_parquet(path).to_pandas()
     except (OSError, ValueError, pd.errors.ParserWarning) as error:
         raise _unreadable(path, error) from error
     if label_column not in table.columns:

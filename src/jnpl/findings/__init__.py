@@ -1,6 +1,12 @@
-"""Predictions and given labels -> label quality, verdicts, suggested labels, noise rate, metrics."""
+"""Predictions and given labels -> label quality, label issues, suggested labels, noise rate, metrics.
+
+- `findings`: `Findings`, the result for every sample, and its files
+- `ledger`: `Ledger`, the predictions of the last epochs for every sample (needs torch, so it is not imported here)
+- `posterior`: probabilities of the true label, corrected by the estimated confusion between classes
+- `threshold`: the label quality below which a label is an issue
+- `metrics`: how good a ranking and its issues are, where true labels are known
+"""
 
 from jnpl.findings.findings import Findings
-from jnpl.findings.ledger import Ledger
 
-__all__ = ["Findings", "Ledger"]
+__all__ = ["Findings"]

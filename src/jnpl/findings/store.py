@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy as np
 from jnpl.findings._checks import checked_names
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder, replacing, write_text
-from jnpl.internal.tables import escaped
+from jnpl.internal.tables import load_parquet, save_parquet, table_writer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,20 +27,15 @@ _KIND, _VERSION = "jnpl.findings", 1
 def write_files(folder: Path, columns: dict[str, Array], meta: dict[str, Any]) -> None:
     """Write the columns, each (N,), and the plain facts `meta`: three files, each whole or not at all."""
     import pyarrow as pa  # noqa: PLC0415 (light without it)
-    import pyarrow.parquet as pq  # noqa: PLC0415 (light without it)
 
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file, not a folder to save findings in")
     make_folder(folder)
-    plain = {name: _escaped(values) if values.dtype == object else values for name, values in columns.items()}
-    returns = any("\r" in cell for values in plain.values() if values.dtype == object for cell in values)
-    quoting = csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL  # Python before 3.13 leaves "\r" unquoted
-    form: dict[str, Any] = {"index": False, "lineterminator": "\n", "float_format": "%.9g", "quoting": quoting}
     with replacing(folder / "findings.parquet") as draft:
-        pq.write_table(pa.table(columns), draft)
+        save_parquet(draft, pa.table(columns))
         digest = hashlib.sha256(draft.read_bytes()).hexdigest()
-    with replacing(folder / "findings.csv") as draft:
-        frame(plain).to_csv(draft, encoding="utf-8", **form)
+    with table_writer(folder / "findings.csv") as write:
+        write(frame(columns))
     # Last, with the hash: a crash in between leaves a pair that is seen not to belong together.
     facts = {"kind": _KIND, "version": _VERSION, **meta, "parquet_sha256": digest}
     write_text(folder / "findings.json", json.dumps(facts, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
@@ -49,19 +43,20 @@ def write_files(folder: Path, columns: dict[str, Array], meta: dict[str, Any]) -
 
 def read_files(folder: Path) -> dict[str, Any]:
     """Read what `write_files` wrote: every field of Findings, by name."""
-    import pyarrow.parquet as pq  # noqa: PLC0415 (light without it)
+    import pyarrow as pa  # noqa: PLC0415 (light without it)
 
     try:
         meta = json.loads((folder / "findings.json").read_text(encoding="utf-8"))
         if (meta["kind"], meta["version"]) != (_KIND, _VERSION):
             raise InputError(f"kind {meta['kind']!r} and version {meta['version']!r}")
-        content = (folder / "findings.parquet").read_bytes()
+        with pa.OSFile(os.fspath(folder / "findings.parquet")) as file:
+            content = file.read_buffer()  # read once: the table below is the one that was hashed
         if hashlib.sha256(content).hexdigest() != meta["parquet_sha256"]:
             raise InputError("findings.parquet is not the one that findings.json was written with")
-        file = pq.read_table(io.BytesIO(content))
-        columns = {name: file[name].to_numpy() for name in file.column_names}
-        if len(file) != meta["samples"]:
-            raise InputError(f"{len(file)} rows, where findings.json speaks of {meta['samples']}")
+        table = load_parquet(content)
+        columns = {name: table[name].to_numpy() for name in table.column_names}
+        if len(table) != meta["samples"]:
+            raise InputError(f"{len(table)} rows, where findings.json speaks of {meta['samples']}")
         names = None if meta["class_names"] is None else tuple(meta["class_names"])
         number = {name: i for i, name in enumerate(names or range(meta["classes"]))}
         given, suggested = (
@@ -92,7 +87,3 @@ def frame(columns: dict[str, Array]) -> pd.DataFrame:
     import pandas as pd  # noqa: PLC0415 (light without it)
 
     return pd.DataFrame({name: pd.Series(values, dtype=values.dtype) for name, values in columns.items()})
-
-
-def _escaped(values: Array) -> Array:
-    return np.array([escaped(text) for text in values], object)

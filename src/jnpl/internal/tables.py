@@ -1,19 +1,53 @@
-"""What all table files share: the suffixes they may have, and text that a spreadsheet would run as a formula."""
+"""Tables as .csv, .parquet or .json files: the one place where they are written, and where Parquet is read."""
 
 from __future__ import annotations
 
+import csv
+import json
+import os
 import re
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from jnpl.internal.errors import InputError
+from jnpl.internal.files import replacing
 
 if TYPE_CHECKING:
-    import os
+    from collections.abc import Callable, Iterator, Sequence
+
+    import pandas as pd
 
 SUFFIXES = (".csv", ".parquet", ".json")
-# A spreadsheet would run a cell that starts so (OWASP). Apostrophes before it count, so that one can be removed again.
+# A spreadsheet runs a cell that starts like this as a formula (OWASP, "CSV Injection"). Leading apostrophes count too,
+# so that `unescaped` can remove exactly one.
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
+
+
+def load_parquet(source: str | os.PathLike[str] | Any, columns: Sequence[str] | None = None) -> Any:
+    """Read a Parquet file as a `pyarrow.Table`.
+
+    Arrow gets a path or memory of its own, and reads without threads: a worker thread of Arrow that releases a Python
+    file or buffer while the interpreter shuts down aborts the process.
+
+    Args:
+        source: a path, or a `pyarrow.Buffer` that Arrow itself has read (`pyarrow.OSFile(path).read_buffer()`).
+        columns: names of the columns to read; all of them by default.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    place = pa.BufferReader(source) if isinstance(source, pa.Buffer) else os.fspath(source)
+    return pq.read_table(place, columns=columns, use_threads=False, pre_buffer=False)
+
+
+def save_parquet(path: str | os.PathLike[str], table: pd.DataFrame | Any) -> None:
+    """Write a `pyarrow.Table`, or a data frame without its index, as a Parquet file."""
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    content = table if isinstance(table, pa.Table) else pa.Table.from_pandas(table, preserve_index=False)
+    pq.write_table(content, os.fspath(path))
 
 
 def suffix_of(path: str | os.PathLike[str], only: str | None = None) -> str:
@@ -26,6 +60,28 @@ def suffix_of(path: str | os.PathLike[str], only: str | None = None) -> str:
     if suffix not in (SUFFIXES if only is None else (only,)):
         raise InputError(f"the file's name must end in {only or ', '.join(SUFFIXES)}, got {str(path)!r}")
     return suffix
+
+
+@contextmanager
+def table_writer(path: str | os.PathLike[str], suffix: str | None = None) -> Iterator[Callable[[pd.DataFrame], None]]:
+    """Yield a function that writes data frames with the same columns, one after another; memory stays bounded.
+
+    The file appears when the block ends without an error. If several frames are written, texts need pandas' type
+    "string", so that a frame without any text has the same column types as the others. In a .csv, a text that a
+    spreadsheet would run as a formula gets an apostrophe in front. A .json is a list of objects, with null for missing
+    values.
+    """
+    suffix = suffix_of(path, suffix)
+    with replacing(path) as draft:
+        if suffix == ".parquet":
+            with _parquet_writer(draft) as write:
+                yield write
+        else:
+            with (
+                draft.open("w", encoding="utf-8", newline="") as file,
+                _csv_writer(file) if suffix == ".csv" else _json_writer(file) as write,
+            ):
+                yield write
 
 
 def escaped(text: str) -> str:
@@ -44,3 +100,78 @@ def unescaped(text: str) -> str:
     ('=1', "'tis")
     """
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+
+
+def json_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows as objects that JSON can hold, None for missing values, floats with 9 digits."""
+    from pandas import NA  # noqa: PLC0415 - slow to import
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict | str | bool | int):
+            return value
+        if value is None or value is NA or value != value:  # noqa: PLR0124 - nan differs from itself
+            return None
+        return float(f"{value:.9g}") if isinstance(value, float) else value
+
+    columns = [[plain(value) for value in frame[name].tolist()] for name in frame.columns]
+    names = [str(name) for name in frame.columns]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+@contextmanager
+def _csv_writer(file: IO[str]) -> Iterator[Callable[[pd.DataFrame], None]]:
+    from pandas.api.types import is_string_dtype  # noqa: PLC0415 - slow to import
+
+    first = True
+
+    def write(frame: pd.DataFrame) -> None:
+        nonlocal first
+        plain = frame.copy(deep=False)
+        returns = False
+        for name in frame.columns:
+            if is_string_dtype(frame[name]):
+                texts = frame[name].fillna("").tolist()
+                plain[name] = [escaped(text) for text in texts]
+                returns = returns or any("\r" in text for text in texts)
+        quoting = csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL  # Python before 3.13 leaves "\r" unquoted
+        form: dict[str, Any] = {"lineterminator": "\n", "float_format": "%.9g", "quoting": quoting}
+        plain.to_csv(file, index=False, header=first, **form)
+        first = False
+
+    yield write
+
+
+@contextmanager
+def _parquet_writer(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    writer: Any = None
+
+    def write(frame: pd.DataFrame) -> None:
+        nonlocal writer
+        part = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+        if writer is None:
+            writer = pq.ParquetWriter(path, part.schema)
+        writer.write_table(part)
+
+    try:
+        yield write
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+@contextmanager
+def _json_writer(file: IO[str]) -> Iterator[Callable[[pd.DataFrame], None]]:
+    first = True
+
+    def write(frame: pd.DataFrame) -> None:
+        nonlocal first
+        for row in json_rows(frame):
+            file.write(("" if first else ",\n") + json.dumps(row, ensure_ascii=False, allow_nan=False))
+            first = False
+
+    file.write("[\n")
+    yield write
+    file.write("\n]\n")

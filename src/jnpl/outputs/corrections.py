@@ -12,7 +12,7 @@ import pandas as pd
 
 from jnpl.data.corrected_labels import place_labels
 from jnpl.internal.errors import InputError
-from jnpl.outputs.export.rows import writing
+from jnpl.internal.tables import table_writer
 
 if TYPE_CHECKING:
     import os
@@ -67,7 +67,7 @@ class Corrected:
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write `table` as .csv, .parquet or .json."""
-        with writing(path) as write:
+        with table_writer(path) as write:
             write(self.table())
 
 

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from jnpl.internal.tables import suffix_of
-from jnpl.outputs.export.rows import writing
+from jnpl.internal.tables import suffix_of, table_writer
 
 if TYPE_CHECKING:
     import os
@@ -42,7 +41,7 @@ def predict(
     right = known = unreadable = 0
     with ExitStack() as stack:
         nested = out is not None and suffix_of(out) == ".json"
-        write = None if out is None else stack.enter_context(writing(out))
+        write = None if out is None else stack.enter_context(table_writer(out))
         for part in model.parts(source, workers):
             for position, reason in part.problems.items():
                 problem(str(source.ids[position]), reason)

@@ -9,6 +9,7 @@ import pytest
 from tests.helpers.runs import findings
 
 from jnpl.internal.errors import InputError
+from jnpl.internal.tables import load_parquet
 from jnpl.outputs.export.findings import rows, write
 
 PATHS = ["=a.png", "b.png", "c.png", "d.png", "e.png", "f.png"]
@@ -19,7 +20,7 @@ def test_three_forms_hold_the_table(tmp_path):
     for suffix in (".csv", ".parquet", ".json"):
         assert write(found, tmp_path / f"out{suffix}", suffix) == 6
     wanted = found.table
-    parquet = pd.read_parquet(tmp_path / "out.parquet")
+    parquet = load_parquet(tmp_path / "out.parquet").to_pandas()
     table = pd.read_csv(tmp_path / "out.csv")
     listed = pd.DataFrame(json.loads((tmp_path / "out.json").read_text("utf-8")))
     for form in (parquet, table, listed):
@@ -41,7 +42,7 @@ def test_no_issue_is_an_empty_table(tmp_path):
     for suffix in (".csv", ".parquet", ".json"):
         assert write(calm, tmp_path / f"out{suffix}", suffix, issues=True) == 0
     assert list(pd.read_csv(tmp_path / "out.csv").columns) == list(calm.table.columns)
-    assert len(pd.read_parquet(tmp_path / "out.parquet")) == 0
+    assert len(load_parquet(tmp_path / "out.parquet").to_pandas()) == 0
     assert json.loads((tmp_path / "out.json").read_text("utf-8")) == []
 
 

@@ -12,6 +12,7 @@ from PIL import Image
 
 from jnpl.data.source import UnreadableError
 from jnpl.internal.errors import InputError
+from jnpl.internal.tables import load_parquet
 from jnpl.outputs.report import thumbs
 
 
@@ -52,7 +53,7 @@ def test_they_come_back_in_their_order_without_those_that_cannot_be_read(tmp_pat
     pictures = thumbs.load(tmp_path)
     assert list(pictures) == [9, 2, 7]
     assert [np.asarray(opened(data))[0, 0] for data in pictures.values()] == [9, 2, 7]
-    table = pq.read_table(tmp_path / "thumbnails.parquet")
+    table = load_parquet(tmp_path / "thumbnails.parquet")
     assert (table.schema.field("position").type, table.schema.field("image").type) == (pa.int64(), pa.binary())
 
 

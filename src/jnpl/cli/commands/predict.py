@@ -73,7 +73,7 @@ def predict(
 
     from jnpl.data.loading.prepare import default_workers
     from jnpl.data.new_data import TableColumns, open_new
-    from jnpl.outputs.export.rows import records
+    from jnpl.internal.tables import json_rows
     from jnpl.outputs.predict import predict as label
     from jnpl.outputs.saved_model import load
 
@@ -91,7 +91,7 @@ def predict(
 
     def show(frame: "pd.DataFrame") -> None:
         if out is None and (as_json or len(rows) < SHOWN):
-            rows.extend(records(frame))
+            rows.extend(json_rows(frame))
 
     def problem(name: str, reason: str) -> None:
         nonlocal problems

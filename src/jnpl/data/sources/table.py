@@ -22,6 +22,7 @@ from jnpl.data.sources.encoding import ROW_NAMES, Encoding
 from jnpl.data.sources.images import ImageFiles
 from jnpl.data.sources.text_column import embedded, texts_of
 from jnpl.internal.errors import InputError
+from jnpl.internal.tables import load_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -209,7 +210,8 @@ def read(path: Path, as_text: Collection[str | None] = ()) -> pd.DataFrame:
     separator = "\t" if suffix == ".tsv" else ","
     try:
         if suffix == ".parquet":
-            return pd.read_parquet(path)
+            frame: pd.DataFrame = load_parquet(path).to_pandas()
+            return frame
         with path.open(encoding="utf-8-sig", newline="") as file, warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # a row with cells beyond the last column
             columns = list(pd.read_csv(file, sep=separator, nrows=0).columns)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jnpl.internal.tables import table_writer
 from jnpl.outputs.export.findings import rows
-from jnpl.outputs.export.rows import writing
 
 if TYPE_CHECKING:
     import os
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def write(findings: Findings, out: str | os.PathLike[str]) -> int:
     """Write `frame` as a .csv; returns how many rows."""
     table = frame(findings)
-    with writing(out, ".csv") as put:
+    with table_writer(out, ".csv") as put:
         put(table)
     return len(table)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jnpl.outputs.export.rows import writing
+from jnpl.internal.tables import table_writer
 
 if TYPE_CHECKING:
     import os
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def write(findings: Findings, out: str | os.PathLike[str], suffix: str, *, issues: bool = False) -> int:
     """Write the rows of `Findings.table`, or the issues alone, worst first; returns how many."""
     frame = rows(findings, issues=issues)
-    with writing(out, suffix) as put:
+    with table_writer(out, suffix) as put:
         put(frame)
     return len(frame)
 

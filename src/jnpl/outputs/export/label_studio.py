@@ -13,9 +13,9 @@ from xml.sax.saxutils import quoteattr
 
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing, write_text
+from jnpl.internal.tables import json_rows
 from jnpl.outputs.corrections import class_names
 from jnpl.outputs.export.findings import rows
-from jnpl.outputs.export.rows import records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +69,7 @@ def tasks(
     frame = rows(findings, issues=issues)
     if findings.unreadable is not None:
         frame = frame[~findings.unreadable[frame.index.to_numpy()]]
-    for position, row in zip(frame.index.tolist(), records(frame), strict=True):
+    for position, row in zip(frame.index.tolist(), json_rows(frame), strict=True):
         name = "text" if findings.paths is None else "image"
         shown = _address(prefix, row["path"]) if findings.paths is not None else f"sample {row['id']}"
         if findings.paths is None and table is not None:

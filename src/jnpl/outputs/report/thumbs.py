@@ -11,6 +11,7 @@ from PIL import Image
 from jnpl.data.source import UnreadableError
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing
+from jnpl.internal.tables import load_parquet, save_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -29,7 +30,6 @@ def write(folder: Path, positions: Iterable[int], read: Callable[[int], npt.NDAr
     A sample that cannot be read (UnreadableError, OSError) is left out; 500 pictures are enough.
     """
     import pyarrow as pa  # noqa: PLC0415 (light without it)
-    import pyarrow.parquet as pq  # noqa: PLC0415 (light without it)
 
     pictures: dict[int, bytes] = {}
     for position in positions:
@@ -41,7 +41,7 @@ def write(folder: Path, positions: Iterable[int], read: Callable[[int], npt.NDAr
             continue
     columns = {"position": pa.array(list(pictures), pa.int64()), "image": pa.array(pictures.values(), pa.binary())}
     with replacing(folder / FILE) as draft:
-        pq.write_table(pa.table(columns), draft)
+        save_parquet(draft, pa.table(columns))
     return len(pictures)
 
 
@@ -65,13 +65,11 @@ def encoded(pixels: npt.NDArray[Any]) -> bytes:
 
 def load(folder: Path) -> dict[int, bytes]:
     """Position -> picture, worst first; none if the folder has no such file."""
-    import pyarrow.parquet as pq  # noqa: PLC0415 (light without it)
-
     file = folder / FILE
     if not file.is_file():
         return {}
     try:
-        table = pq.read_table(file, columns=["position", "image"])
+        table = load_parquet(file, columns=["position", "image"])
         positions, images = table["position"].to_pylist(), table["image"].to_pylist()
         return {int(position): bytes(image) for position, image in zip(positions, images, strict=True)}
     except (OSError, LookupError, TypeError, ValueError) as error:  # pyarrow's errors are among these

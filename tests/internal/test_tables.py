@@ -1,0 +1,140 @@
+"""Tables in three file formats come back as they were written; only one function reads Parquet."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.helpers.paths import ROOT
+
+from jnpl.internal.errors import InputError
+from jnpl.internal.tables import json_rows, load_parquet, suffix_of, table_writer, unescaped
+
+HARD = ["plain", "=1+1", "'=1", "''-", "'tis", "-x", "@a", "a,b", 'say "hi"', "two\nlines", "car\rriage", "ünï", ""]
+
+
+def frame(texts):
+    number = np.arange(len(texts)) / 3
+    return pd.DataFrame({"id": np.arange(len(texts)), "text": pd.array(texts, dtype="string"), "value": number})
+
+
+def write(path, *frames):
+    with table_writer(path) as put:
+        for each in frames:
+            put(each)
+
+
+def test_csv_comes_back_and_no_cell_is_a_formula(tmp_path):
+    write(tmp_path / "out.csv", frame(HARD[:3]), frame(HARD[3:]))
+    with (tmp_path / "out.csv").open(encoding="utf-8", newline="") as file:
+        header, *lines = csv.reader(file)
+    assert header == ["id", "text", "value"]
+    assert [unescaped(line[1]) for line in lines] == HARD
+    assert not any(line[1].startswith(("=", "+", "-", "@")) for line in lines)
+    assert [float(line[2]) for line in lines[:3]] == pytest.approx([0, 1 / 3, 2 / 3])
+
+
+def test_parquet_comes_back_though_a_part_has_no_text(tmp_path):
+    write(tmp_path / "out.parquet", frame([None, None]), frame(["a", "=b"]))
+    found = load_parquet(tmp_path / "out.parquet").to_pandas()
+    assert found["text"].isna().tolist() == [True, True, False, False]
+    assert found["text"].tolist()[2:] == ["a", "=b"]
+    assert found["id"].tolist() == [0, 1, 0, 1]
+
+
+def test_json_comes_back(tmp_path):
+    nan = pd.DataFrame({"value": [0.1, np.nan], "nested": [{"a": 1.0}, None], "flag": [True, False]})
+    write(tmp_path / "out.json", nan, nan)
+    once = [{"value": 0.1, "nested": {"a": 1.0}, "flag": True}, {"value": None, "nested": None, "flag": False}]
+    assert json.loads((tmp_path / "out.json").read_text("utf-8")) == once * 2
+    write(tmp_path / "none.json", nan.iloc[:0])
+    assert json.loads((tmp_path / "none.json").read_text("utf-8")) == []
+
+
+def test_json_rows_have_plain_numbers():
+    single = pd.DataFrame({"p": np.array([0.25], np.float32), "n": pd.array([None], dtype="Int64")})
+    assert json_rows(single) == [{"p": 0.25, "n": None}]
+    assert json.dumps(json_rows(pd.DataFrame({"p": np.array([0.1], np.float32)}))) == '[{"p": 0.100000001}]'
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".json"])
+def test_a_failure_leaves_what_was_there(tmp_path, suffix):
+    path = tmp_path / f"out{suffix}"
+    path.write_text("before")
+
+    def fail():
+        with table_writer(path) as put:
+            put(frame(HARD))
+            raise RuntimeError("torn")
+
+    with pytest.raises(RuntimeError, match="torn"):
+        fail()
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+    assert path.read_text() == "before"
+
+
+def test_names_of_files(tmp_path):
+    assert suffix_of("a/B.JSON") == ".json"
+    with pytest.raises(InputError, match=r"must end in \.csv, \.parquet, \.json, got 'x\.xlsx'"):
+        suffix_of("x.xlsx")
+    with pytest.raises(InputError, match=r"must end in \.csv, got 'x\.json'"):
+        suffix_of("x.json", ".csv")
+    with pytest.raises(InputError, match="cannot write"), table_writer(tmp_path / "no" / "where.csv"):
+        pass
+
+
+READERS = {"read_parquet", "read_table", "ParquetFile", "ParquetDataset", "read_feather", "open_csv", "read_pandas"}
+HELPER = ROOT / "src/jnpl/internal/tables.py"
+
+
+def arrow_readers(source):
+    """Line numbers where source names a reader of Arrow, or chooses it as the engine of a pandas reader."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute):
+            named = node.attr in READERS
+        elif isinstance(node, ast.ImportFrom):
+            named = any(alias.name in READERS for alias in node.names)
+        else:
+            named = isinstance(node, ast.keyword) and node.arg == "engine" and ast.unparse(node.value) == "'pyarrow'"
+        if named:
+            found.append(node.lineno if hasattr(node, "lineno") else node.value.lineno)
+    return found
+
+
+def test_the_walk_finds_every_way_to_call_a_reader():
+    for line in (
+        "pd.read_parquet(path)",
+        "pq.read_table(io.BytesIO(content))",
+        "from pyarrow.parquet import ParquetFile as File",
+        "readers = {'.parquet': pd.read_parquet}",
+        "pd.read_csv(path, engine='pyarrow')",
+    ):
+        assert arrow_readers(line) == [1], line
+    assert arrow_readers("table = load_parquet(path)\npd.read_csv(path)") == []
+
+
+@pytest.mark.parametrize("folder", ["src", "tests", "benchmarks", "examples", "docs"])
+def test_parquet_is_read_in_one_place(folder):
+    """Arrow's threads and a Python-owned file abort the interpreter at its exit: see `load_parquet`."""
+    found = {
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in (ROOT / folder).rglob("*.py")
+        if path != HELPER
+        for line in arrow_readers(path.read_text("utf-8"))
+    }
+    assert found == set()
+
+
+def test_that_place_reads_without_threads_and_without_reading_ahead():
+    calls = [
+        node
+        for node in ast.walk(ast.parse(HELPER.read_text("utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in READERS
+    ]
+    options = [{option.arg: ast.unparse(option.value) for option in call.keywords} for call in calls]
+    assert [(each["use_threads"], each["pre_buffer"]) for each in options] == [("False", "False")]
