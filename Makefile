@@ -3,7 +3,8 @@
 # .venv is relative, so a checkout path may contain spaces.
 PYTHON ?= python3
 BIN := .venv/bin
-EXTRAS ?= dev
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+EXTRAS := dev,bench,hf,onnx,ray,tensorboard
 
 .PHONY: help demo test lint types unit slow format bench clean
 .DEFAULT_GOAL := help
@@ -13,14 +14,14 @@ help:  ## list the targets
 
 .venv/.installed: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@echo "installing jnpl[$(EXTRAS)] into .venv (once)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$(EXTRAS)]"
+	@echo "installing jnpl into .venv (once)"
+	@$(PIP) -e .
 	@touch $@
 
-# Its tests run here whatever EXTRAS says; `make demo` does without its 240 MB.
-.venv/.ray: .venv/.installed
-	@echo "installing ray into .venv (once)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[ray]"
+# What the tests use beside it; `make demo` does without these 800 MB.
+.venv/.extras: .venv/.installed
+	@echo "installing jnpl[$(EXTRAS)] into .venv (once)"
+	@$(PIP) -e ".[$(EXTRAS)]"
 	@touch $@
 
 demo: .venv/.installed  ## wrong labels found, ranked and pictured in about a minute (ARGS="--seeds 3")
@@ -28,20 +29,20 @@ demo: .venv/.installed  ## wrong labels found, ranked and pictured in about a mi
 
 test: lint types unit  ## lint, types, tests and doctests
 
-lint: .venv/.installed  ## ruff: rules and format
+lint: .venv/.extras  ## ruff: rules and format
 	@$(BIN)/python -m ruff check .
 	@$(BIN)/python -m ruff format --check .
 
-types: .venv/.installed  ## mypy --strict
+types: .venv/.extras  ## mypy --strict
 	@$(BIN)/python -m mypy
 
-unit: .venv/.ray  ## tests and doctests, warnings are errors (ARGS="-k nl_plus")
+unit: .venv/.extras  ## tests and doctests, warnings are errors (ARGS="-k nl_plus")
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow or ray" $(ARGS)
 
-slow: .venv/.installed  ## the tests that `make test` leaves out: minutes of training, compilers, all examples
+slow: .venv/.extras  ## the tests that `make test` leaves out: minutes of training, compilers, all examples
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "slow and not ray" $(ARGS)
 
-format: .venv/.installed  ## let ruff rewrite what it can
+format: .venv/.extras  ## let ruff rewrite what it can
 	@$(BIN)/python -m ruff check --fix .
 	@$(BIN)/python -m ruff format .
 
