@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from sklearn.datasets import make_blobs
 from sklearn.model_selection import cross_val_predict
 
@@ -12,11 +11,6 @@ from jnpl import metrics, noise
 from jnpl.api.estimator import JNPLClassifier
 
 pytest.importorskip("cleanlab", reason="cleanlab is not installed: it comes with the extra `bench`")
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    torch.set_num_threads(1)
 
 
 def quick():

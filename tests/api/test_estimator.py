@@ -37,11 +37,6 @@ INHERENT = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    torch.set_num_threads(1)
-
-
 @parametrize_with_checks([JNPLClassifier(epochs=5)], expected_failed_checks=lambda _: INHERENT)
 def test_the_checks_of_scikit_learn(estimator, check):
     check(estimator)

@@ -15,11 +15,6 @@ from jnpl.internal.errors import InputError
 QUICK = ["train.epochs=3"]
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    torch.set_num_threads(1)
-
-
 @pytest.fixture(scope="module")
 def toy():
     random = np.random.default_rng(0)

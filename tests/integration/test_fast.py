@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-import torch
 from safetensors.torch import load_file
 from sklearn.datasets import load_breast_cancer, load_digits
 from tests.helpers import quick
@@ -34,11 +33,6 @@ CIFAR10 = SHARED_DATA
 real = pytest.mark.skipif(
     not (CIFAR10 / "cifar-10-batches-bin" / "test_batch.bin").is_file(), reason=f"CIFAR-10 is not at {CIFAR10}"
 )
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    torch.set_num_threads(1)
 
 
 class Run(NamedTuple):

@@ -22,11 +22,6 @@ from jnpl.training.run import Every
 posix = pytest.mark.skipif(sys.platform == "win32", reason="processes are launched with POSIX means")
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    torch.set_num_threads(1)
-
-
 SMALL = ("train.epochs=5", "train.batch_size=32", "train.lr=0.05")
 
 

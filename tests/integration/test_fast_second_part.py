@@ -13,11 +13,6 @@ from jnpl.methods.jnpl import ran_away
 from jnpl.outputs.saved_model import SavedModel
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    torch.set_num_threads(1)
-
-
 def uneven(seed):
     """1,000, 700, 300 and 20 of a class: 1:50."""
     x, labels = blobs((1000, 700, 300, 20), seed)

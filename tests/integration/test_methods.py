@@ -14,7 +14,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-import torch
 from safetensors.torch import load_file
 from tests.helpers import quick
 from tests.helpers.paths import ROOT
@@ -31,11 +30,6 @@ CHANCE = 0.4
 # epoch; MetaCleaner's weights compare five samples of one label with each other, which ranks them coarsely.
 AP = dict.fromkeys(METHODS, 0.9) | {"ce": 0.6, "metacleaner": 0.5}
 MARGIN = 0.08  # of the mean accuracy over cross-entropy's, after the last epoch
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    torch.set_num_threads(1)
 
 
 @cache

@@ -16,11 +16,6 @@ SIZE = 10
 LABELS = torch.arange(SIZE) % CLASSES
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    torch.set_num_threads(1)
-
-
 def a_method(epoch=30, **settings):
     method = CoTeaching(
         Task(build=linear, labels=LABELS, num_classes=CLASSES), CoTeaching.Settings(**{"noise_rate": 0.4, **settings})

@@ -15,7 +15,6 @@ from jnpl.internal.errors import InputError
 from jnpl.methods.base import Task
 from jnpl.methods.forward import Forward, estimate_transition, forward_loss, log_transition
 
-torch.set_num_threads(1)
 CLASSES = 3
 LABELS = torch.tensor([0, 1, 2, 0, 1, 2, 0])
 MATRIX = ((0.7, 0.3, 0.0), (0.1, 0.9, 0.0), (0.05, 0.15, 0.8))

@@ -14,7 +14,6 @@ from jnpl.methods.base import Task
 from jnpl.methods.jnpl import JNPL
 from jnpl.recipes.load import load_recipe, recipe_names
 
-torch.set_num_threads(1)
 CLASSES = 4
 LABELS = torch.tensor([0, 0, 0, 0, 1, 1, 2, 2, 3, 0, 1, 2])  # 5, 3, 3, 1 of 12
 

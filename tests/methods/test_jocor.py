@@ -17,11 +17,6 @@ SIZE = 10
 LABELS = torch.arange(SIZE) % CLASSES
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    torch.set_num_threads(1)
-
-
 def build(number):
     return linear(number, scale=2.0)
 

@@ -15,7 +15,6 @@ from jnpl.internal.errors import InputError
 from jnpl.methods.base import Task
 from jnpl.methods.joint_optim import JointOptim
 
-torch.set_num_threads(1)
 CLASSES = 4
 LABELS = torch.tensor([0, 1, 2, 3, 0, 0, 1])
 

@@ -13,7 +13,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from tests.helpers import quick
 
 from jnpl import noise
@@ -22,11 +21,6 @@ from jnpl.noise.class_maps import class_map
 from jnpl.recipes.load import load_recipe
 from jnpl.training.progress import Reporter
 from jnpl.training.run import Every, find
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    torch.set_num_threads(1)
 
 
 def test_pencils_last_stage_divides_its_learning_rate_truly():

@@ -14,8 +14,6 @@ from jnpl.data.loading.batches import Batch, Rows, generator_for
 from jnpl.methods.base import Stage, Task
 from jnpl.methods.limit import LIMIT, predicted_gradient, squared_error
 
-torch.set_num_threads(1)
-
 
 def a_method(build=linear, **settings):
     task = Task(build=build, labels=torch.arange(8) % CLASSES, num_classes=CLASSES)

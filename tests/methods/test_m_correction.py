@@ -17,7 +17,6 @@ from jnpl.methods import beta_mixture
 from jnpl.methods.base import Task
 from jnpl.methods.m_correction import MCorrection, class_balance, mixing_weights
 
-torch.set_num_threads(1)
 SAMPLES = 12
 
 

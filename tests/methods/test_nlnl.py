@@ -15,7 +15,6 @@ from jnpl.internal.errors import InputError
 from jnpl.methods.base import Task
 from jnpl.methods.nlnl import NLNL, nl_clamped
 
-torch.set_num_threads(1)
 CLASSES = 4
 LABELS = torch.tensor([0, 0, 0, 0, 1, 1, 2, 2, 3, 0, 1, 2])
 WEIGHTS = [1.0, 5 / 3, 5 / 3, 5.0]  # 5, 3, 3, 1 samples

@@ -14,7 +14,6 @@ from jnpl.data.loading.batches import Batch, Rows, generator_for
 from jnpl.methods.base import Task
 from jnpl.methods.pencil import PENCIL
 
-torch.set_num_threads(1)
 CLASSES = 4
 LABELS = torch.tensor([0, 1, 2, 3, 0, 0, 1, 2])
 

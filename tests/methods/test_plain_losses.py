@@ -22,11 +22,6 @@ LABELS = torch.tensor([0, 1, 2, 3, 0, 1, 2, 3, 0, 1])
 LOG_ZERO = math.log(1e-4)
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    torch.set_num_threads(1)
-
-
 def a_task(scale=3.0, labels=LABELS):
     def build(number):
         torch.manual_seed(number)

@@ -35,11 +35,6 @@ def a_batch(size=12, scale=1.0):
     return Batch(inputs, LABELS[:size], torch.arange(size), generator_for(0, "step"), Rows(0, size, size))
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    torch.set_num_threads(1)
-
-
 @pytest.mark.parametrize("ramp", [1, 2, 5, 10, 15])
 @pytest.mark.parametrize("rate", [0.0, 0.2, 0.8])
 def test_the_kept_share_is_the_authors_table(rate, ramp):

@@ -9,8 +9,6 @@ from torch import nn
 
 from jnpl.training.average import Average
 
-torch.set_num_threads(1)
-
 
 class Holder(nn.Module):
     """As a method: networks have a dot in the names of their state, the state of samples and counters have none."""

@@ -31,11 +31,6 @@ CPU = torch.device("cpu")
 CLASSES = 3
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    torch.set_num_threads(1)
-
-
 def vectors(samples=50):
     random = np.random.default_rng(0)
     labels = random.integers(0, CLASSES, samples)

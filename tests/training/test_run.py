@@ -37,11 +37,6 @@ TEST = {"test_accuracy", "best_test_accuracy"}
 FAST = ("train.epochs=2", "train.batch_size=64", "train.lr=0.01", "engine.accelerator=cpu", "engine.workers=0")
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    torch.set_num_threads(1)
-
-
 def go(source, out, *changes, seed=0, every=None, strict=False, recipe="small", **kw):
     settings = load_recipe(recipe, parse_changes([*FAST, *changes]))
     every = every or Every(epochs=1, seconds=None)

@@ -24,11 +24,6 @@ from jnpl.training.run import Every, find
 CHANGES = ("train.epochs=2", "train.batch_size=32", "train.lr=0.05", "engine.accelerator=cpu", "engine.workers=0")
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    torch.set_num_threads(1)
-
-
 def vectors(*, validation=False, samples=120):
     random = np.random.default_rng(0)
     labels = random.integers(0, 3, samples)

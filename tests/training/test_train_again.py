@@ -7,7 +7,6 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from tests.helpers import quick
 
 from jnpl.data.corrected_labels import with_labels
@@ -19,7 +18,6 @@ from jnpl.recipes.load import load_recipe, parse_changes
 from jnpl.training.progress import Reporter
 from jnpl.training.run import Every, find
 
-torch.set_num_threads(1)
 SMALL = ("train.epochs=3", "train.batch_size=32", "train.lr=0.05", "engine.accelerator=cpu", "engine.workers=0")
 
 
