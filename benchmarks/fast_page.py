@@ -1,4 +1,9 @@
-"""docs/fast.md and its pictures from the JSON in results/quality: `python benchmarks/fast_page.py`."""
+"""Write docs/fast.md, docs/results/*.md of its suites and their picture from the committed results.
+
+    python benchmarks/fast_page.py
+
+The texts are in docs/templates. benchmarks/README.md gets the table of targets.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from jnpl.experiments.bench import plot, table
-from jnpl.experiments.bench.rows import LONG, SHARE
+from jnpl.experiments.bench.rows import LONG, ROWS, SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,204 +23,284 @@ if TYPE_CHECKING:
     from jnpl.experiments.bench.cell import Cell
     from jnpl.experiments.bench.table import Result
 
-HERE = Path(__file__).parent
-RESULTS, TEMPLATE = HERE / "results" / "quality", HERE / "fast.md.in"
-README, BLOCK = HERE / "README.md", re.compile(r"(<!-- fast: generated -->\n).*?(<!-- end -->)", re.DOTALL)
-PAGE, PICTURE = HERE.parent / "docs/fast.md", HERE.parent / "docs/images/quality-ap-time.png"
+ROOT = Path(__file__).parents[1]
+RESULTS, DOCS = ROOT / "benchmarks/results/quality", ROOT / "docs"
+TEMPLATES, PICTURE = DOCS / "templates", DOCS / "images/quality-ap-time.png"
+README = ROOT / "benchmarks/README.md"
+BLOCK = re.compile(r"(<!-- fast: generated -->\n).*?(<!-- end -->)", re.DOTALL)  # in README
 SUITES = ("decisive", "full", "cost", "noises", "breadth", "ablation")
 FAST, CE, CLEAN, CLEANLAB = "fast", "ce", "ce-clean", "cleanlab"
-ASKED = (CE, "nlnl", CLEANLAB, "jnpl-paper")
-UNTOLD = (*ASKED, "gce")
-RIVALS = (*UNTOLD, "co-teaching")
+BASELINES = (CE, "nlnl", CLEANLAB, "jnpl-paper")  # the target for AP names these
+WITHOUT_RATE = (*BASELINES, "gce")  # need no noise rate
+RIVALS = (*WITHOUT_RATE, "co-teaching")
 HARDEST, SETTINGS, SEEDS = "symm80", 7, 3  # of the decisive suite
-LEEWAY, STEADY, GAP, FOLDED, ONCE = 0.005, 0.01, 0.9, 0.25, 1.3  # what was asked
-NOT_RUN = "not run"
-CLOSED = "symm", 0.4  # where the gap between ce and ce-clean is measured
+LEEWAY, STEADY, GAP, FOLDED, ONCE = 0.005, 0.01, 0.9, 0.25, 1.3  # the targets
+NOT_RUN, INCOMPLETE = "not run", "incomplete"
+GAP_SETTING = "symm", 0.4  # where the gap between ce and ce-clean is measured
 TIMES = ("cpu_seconds", "total_cpu_seconds", "seconds", "total_seconds", "seconds_per_epoch")
+PARTS = {  # rows of the ablation that docs/fast.md shows
+    "fast-filter": "the filter of `fast`",
+    "fast-sampled": "one sampled complement instead of all",
+    "fast-nl": "NL throughout",
+    "fast-nl-plus": "NL+ from the first step",
+    "fast-ce": "cross-entropy instead of NL+ and PL+",
+    "fast-no-pl": "no PL+",
+    "fast-no-weights": "no class weights",
+    "fast-network": "ranked by the network's p_y, not by the posterior",
+    "fast-no-average": "no averaged weights",
+    "fast-no-crop": "no crops",
+    "fast-batch-128": "batches of 128",
+    "fast": "the classifier of `fast`",
+    "fast-short": "classifier with as many epochs as the filter",
+    "fast-light": "classifier with the filter's weight decay",
+    "fast-hard": "hard pseudo-labels",
+    "fast-fresh": "classifier from new weights",
+}
 
 
-def page() -> str:
-    """The text of docs/fast.md."""
-    every = load()
-    parts = {suite: table.markdown(own, 3).strip() if own else "Not run." for suite, own in every.items()}
-    parts["goals"], parts["times"] = goals(every), times(every["decisive"])
-    parts["crops"], parts["per_epoch"] = equal_crops(every["decisive"]), per_epoch(every["full"])
-    parts["long"], parts["ahead"] = long_rivals(every["decisive"]), ahead(every["breadth"])
-    return TEMPLATE.read_text("utf-8").format(**parts)
+def pages() -> dict[Path, str]:
+    """Every page that this script writes: path -> text."""
+    results = load()
+    decisive, full, breadth = results["decisive"], results["full"], results["breadth"]
+    texts = {
+        DOCS / "fast.md": _fill(
+            "fast.md",
+            ap=means_table(decisive, "ap"),
+            accuracy=means_table(decisive, "test_accuracy"),
+            times=times(decisive),
+            targets=_table(["target", "result", "met"], targets(results)),
+            crops=equal_crops(decisive),
+            long=long_rivals(decisive),
+            full=_listed(full, "ap", "AP"),
+            ahead=ahead(breadth),
+            parts=parts_table(results["ablation"]),
+        )
+    }
+    own = {
+        "decisive": {"leads": leads_table(decisive)},
+        "full": {"per_epoch": per_epoch(full)},
+        "breadth": {"ahead": ahead(breadth)},
+        "ablation": {"rows": _row_list(results["ablation"])},
+    }
+    for suite, found in results.items():
+        tables = table.markdown(found).strip() if found else "Not run."
+        source = f"benchmarks/results/quality/{suite}"
+        texts[DOCS / f"results/{suite}.md"] = _fill(
+            f"results/{suite}.md", tables=tables, source=source, **own.get(suite, {})
+        )
+    return texts
 
 
-def block() -> str:
-    """What benchmarks/README.md says of `fast`."""
-    return _lines(["asked", "reached", "met"], verdicts(load())) + "\n"
+def _fill(template: str, **values: str) -> str:
+    return (TEMPLATES / template).read_text("utf-8").format(**values)
+
+
+def readme_block() -> str:
+    """The table of targets in benchmarks/README.md."""
+    return _table(["target", "result", "met"], targets(load())) + "\n"
 
 
 def load() -> dict[str, list[Result]]:
-    """All results, by suite."""
-    every = {suite: table.load(RESULTS / suite) for suite in SUITES}
-    return {**every, "decisive": comparable(every["decisive"])}
+    """Suite -> its results."""
+    found = {suite: table.load(RESULTS / suite) for suite in SUITES}
+    return {**found, "decisive": comparable(found["decisive"])}
 
 
 def comparable(results: Sequence[Result]) -> list[Result]:
-    """Without times that say more of a machine than of a method."""
+    """The results without the times of cells that ran on several machines."""
     return [
         replace(each, facts={name: fact for name, fact in each.facts.items() if name not in TIMES})
-        if _is_scattered(each.cell)
+        if _ran_on_several_machines(each.cell)
         else each
         for each in results
     ]
 
 
-def _is_scattered(cell: Cell) -> bool:
-    """Whether cells of this seed and noise, or of this row, ran on several machines: their times do not compare."""
+def _ran_on_several_machines(cell: Cell) -> bool:
     return cell.seed == 1 or (cell.seed, cell.noise) == (3, "human") or cell.row.endswith("-augmented")
 
 
-def goals(every: Mapping[str, Sequence[Result]]) -> str:
-    """What was asked for beside what was reached, means over the seeds that all rows have."""
-    stands = _stands(every["decisive"])
+def means_table(results: Sequence[Result], figure: str) -> str:
+    """Means over seeds, a row per method and a column per setting; the best of each column is bold."""
+    settings = _by_setting(results)
+    columns = [
+        {row: mean for row in (*RIVALS, FAST) if (mean := _mean(own, row, figure, _seeds(own, row))) is not None}
+        for own in settings
+    ]
+    lines = [
+        [f"`{row}`", *(_marked(column[row], max(column.values())) if row in column else "-" for column in columns)]
+        for row in (*RIVALS, FAST)
+    ]
+    names = [own[0].setting.removeprefix("cifar10-").replace("cifar10n-human", "human") for own in settings]
+    return _table(["", *names], lines)
+
+
+def _marked(value: float, best: float) -> str:
+    return f"**{value:.3f}**" if value == best else f"{value:.3f}"
+
+
+def parts_table(ablation: Sequence[Result]) -> str:
+    """AP and accuracy of variants of `fast` on CIFAR-10."""
+    cifar = [each for each in ablation if each.cell.data == "cifar10"]
+    found: dict[tuple[str, str], Result] = {(each.cell.row, each.cell.noise): each for each in cifar}
+
+    def shown(row: str, noise: str, figure: str) -> str:
+        value = found[row, noise].get(figure) if (row, noise) in found else None
+        return "-" if value is None else f"{value:.3f}"
+
+    columns = (("symm", "ap"), ("asymm", "ap"), ("symm", "test_accuracy"))
+    lines = [[text, *(shown(row, *column) for column in columns)] for row, text in PARTS.items()]
+    return _table(["variant", "AP, symm40", "AP, asymm40", "accuracy, symm40"], lines)
+
+
+def _row_list(results: Sequence[Result]) -> str:
+    names = dict.fromkeys(each.cell.row for each in results)
+    return "\n".join(f"- `{name}`: {ROWS[name].what}" for name in ROWS if name in names)
+
+
+def leads_table(decisive: Sequence[Result]) -> str:
+    """The lead of `fast` in each setting."""
     head = [
         "setting",
-        f"AP over the best of {', '.join(ASKED)}",
+        f"AP over the best of {', '.join(BASELINES)}",
         "AP over the best of all",
         "AP over ce's best epoch",
-        "last epoch under fast's own best",
-        "accuracy over the best rival",
+        "best epoch over the last, `fast`",
+        "accuracy over the best other method",
     ]
-    return f"""### What was asked, and what was reached
-
-{_lines(["asked", "reached", "met"], verdicts(every))}
-
-{_lines(head, [stand.line() for stand in stands])}"""
+    return _table(head, [comparison.line() for comparison in comparisons(decisive)])
 
 
-def verdicts(every: Mapping[str, Sequence[Result]]) -> list[list[str]]:
-    """Asked, reached, and whether that is enough."""
-    decisive = every["decisive"]
-    told = [
-        *_standing(_stands(decisive)),
-        _closed(decisive, CE, CLEAN),
-        _closed(decisive, "ce-augmented", "ce-clean-augmented"),
-        *_spent(every["cost"]),
-        _order(decisive, every["full"]),
-    ]
-    return [verdict.line() for verdict in told]
+class Target(NamedTuple):
+    """A target, the result, and whether it is met."""
 
-
-class Verdict(NamedTuple):
-    """On one thing that was asked."""
-
-    asked: str
-    reached: str
+    target: str
+    result: str
     met: bool
-    partial: str = ""  # what it is judged by, if that is not all
+    missing: str = ""  # what is not run yet
 
     def line(self) -> list[str]:
         """Of a table."""
-        if self.partial:
-            told = self.reached if self.partial == self.reached else f"{self.reached} ({self.partial})"
-            return [self.asked, told, "not yet"]
-        return [self.asked, self.reached, "yes" if self.met else "**no**"]
+        if self.missing:
+            result = self.result if self.missing == self.result else f"{self.result} ({self.missing})"
+            return [self.target, result, INCOMPLETE]
+        return [self.target, self.result, "yes" if self.met else "**no**"]
 
 
-def _standing(stands: Sequence[Stand]) -> list[Verdict]:
-    if not stands:
+def targets(results: Mapping[str, Sequence[Result]]) -> list[list[str]]:
+    """Target, result and "yes" or "no", a line each."""
+    decisive = results["decisive"]
+    found = [
+        *_comparison_targets(comparisons(decisive)),
+        _gap_target(decisive, CE, CLEAN),
+        _gap_target(decisive, "ce-augmented", "ce-clean-augmented"),
+        *_cost_targets(results["cost"]),
+        _order_target(decisive, results["full"]),
+    ]
+    return [each.line() for each in found]
+
+
+def _comparison_targets(found: Sequence[Comparison]) -> list[Target]:
+    if not found:
         return []
-    seeds = min(stand.seeds for stand in stands)
-    whole = len(stands) == SETTINGS and seeds == SEEDS
-    partial = "" if whole else f"{len(stands)} of {SETTINGS} settings, {seeds} of {SEEDS} seeds"
-    ap, accuracy = min(stands, key=lambda stand: stand.ap), min(stands, key=lambda stand: stand.accuracy)
-    below, above = min(stand.oracle for stand in stands), sum(stand.oracle > 0 for stand in stands)
-    lost, worst = max(stands, key=lambda stand: stand.lost), max(stands, key=lambda stand: stand.worst)
-    told = [
-        Verdict(
-            f"AP above {', '.join(ASKED)} in every setting",
-            f"the least lead is {ap.ap} in {ap.setting}",
+    seeds = min(each.seeds for each in found)
+    complete = len(found) == SETTINGS and seeds == SEEDS
+    missing = "" if complete else f"{len(found)} of {SETTINGS} settings, {seeds} of {SEEDS} seeds"
+    ap, accuracy = min(found, key=lambda each: each.ap), min(found, key=lambda each: each.accuracy)
+    worst, above = min(each.oracle for each in found), sum(each.oracle > 0 for each in found)
+    lost, single = max(found, key=lambda each: each.lost), max(found, key=lambda each: each.most_lost)
+    every = [
+        Target(
+            f"AP above {', '.join(BASELINES)} in every setting",
+            f"smallest lead {ap.ap} in {ap.setting}",
             ap.ap.lead > 0,
-            partial,
+            missing,
         ),
-        Verdict(
-            "AP at most 0.005 below ce's best epoch, an oracle, in any, above it in most",
-            f"the worst is {below:+.3f}; above it in {above} of {len(stands)}",
-            below >= -LEEWAY and above > len(stands) / 2,
-            partial,
+        Target(
+            "AP at most 0.005 below the best epoch of ce (an oracle) in any setting, above it in most",
+            f"smallest lead {worst:+.3f}; above it in {above} of {len(found)}",
+            worst >= -LEEWAY and above > len(found) / 2,
+            missing,
         ),
-        Verdict(
-            "AP at the last epoch within 0.01 of the run's own best, mean over seeds",
-            f"{lost.lost:.3f} at most, in {lost.setting}; in a single run {worst.worst:.3f}, in {worst.setting}",
+        Target(
+            "AP of the last epoch within 0.01 of the run's best epoch, mean over seeds",
+            f"at most {lost.lost:.3f} below, in {lost.setting}; in a single run {single.most_lost:.3f}, in "
+            f"{single.setting}",
             lost.lost <= STEADY,
-            partial,
+            missing,
         ),
-        Verdict(
-            "accuracy above every rival in every setting",
-            f"the least lead is {accuracy.accuracy} in {accuracy.setting}",
+        Target(
+            "accuracy above every other method in every setting",
+            f"smallest lead {accuracy.accuracy} in {accuracy.setting}",
             accuracy.accuracy.lead > 0,
-            partial,
+            missing,
         ),
     ]
-    return told + [
-        Verdict(
-            f"{HARDEST}: AP and accuracy above every rival",
-            f"AP {stand.best}, accuracy {stand.accuracy}",
-            min(stand.best.lead, stand.accuracy.lead) > 0,
-            _few(stand.seeds),
+    return every + [
+        Target(
+            f"{HARDEST}: AP and accuracy above every other method",
+            f"AP {each.best}, accuracy {each.accuracy}",
+            min(each.best.lead, each.accuracy.lead) > 0,
+            _missing_seeds(each.seeds),
         )
-        for stand in stands
-        if stand.setting.endswith(HARDEST)
+        for each in found
+        if each.setting.endswith(HARDEST)
     ]
 
 
-def _few(seeds: int) -> str:
+def _missing_seeds(seeds: int) -> str:
     return "" if seeds == SEEDS else f"{seeds} of {SEEDS} seeds"
 
 
 def equal_crops(decisive: Sequence[Result]) -> str:
-    """What is left of the lead where all have the crops of `fast`, or nobody."""
-    own = [each for each in decisive if (each.cell.noise, each.cell.rate) == CLOSED]
+    """The lead of `fast` where all rows have its crops, and where none has crops."""
+    own = _at_gap_setting(decisive)
     here = {each.cell.row for each in own}
-    rows = {CE: "ce-augmented", **{row: f"{row}-augmented" for row in RIVALS if row != CE}}
+    augmented = [f"{row}-augmented" for row in RIVALS]
     lines = []
-    for shown, ours, others in (
-        ("crops for all", FAST, [row for row in rows.values() if row in here]),
-        ("crops for nobody", "fast-flip", [row for row in RIVALS if row in here]),
+    for text, ours, others in (
+        ("crops for all", FAST, [row for row in augmented if row in here]),
+        ("no crops", "fast-flip", [row for row in RIVALS if row in here]),
     ):
         if ours not in here or not others:
             continue
-        stand = _stand(own, ours, others, seeds=_seeds(own, ours, *others))
-        if stand:
-            lines.append([shown, f"{stand.seeds}", str(stand.best), str(stand.accuracy)])
-    head = ["symm40", "seeds", "AP over the best rival", "accuracy over the best rival"]
-    return _lines(head, lines) if lines else "Not run."
+        found = _compare(own, ours, others, seeds=_seeds(own, ours, *others))
+        if found:
+            lines.append([text, f"{found.seeds}", str(found.best), str(found.accuracy)])
+    head = ["symm40", "seeds", "AP over the best other method", "accuracy over the best other method"]
+    return _table(head, lines) if lines else "Not run."
 
 
 def long_rivals(decisive: Sequence[Result]) -> str:
-    """AP and accuracy where rivals have the crops and all epochs of `fast`."""
-    own = [each for each in decisive if (each.cell.noise, each.cell.rate) == CLOSED]
+    """AP and accuracy of the methods that have the crops and all epochs of `fast`."""
+    own = _at_gap_setting(decisive)
     rows = [row for row in LONG if any(each.cell.row == row for each in own)]
     if not rows:
-        return "Not run."
+        return "not run."
     seeds = _seeds(own, FAST, *rows)
-    told = [
+    parts = [
         f"{_mean(own, row, 'ap', seeds):.3f} and {_mean(own, row, 'test_accuracy', seeds):.3f} for `{row}`"
         for row in (*rows, FAST)
     ]
-    return f"AP and accuracy {', '.join(told)} ({len(seeds)} seed{'' if len(seeds) == 1 else 's'})."
+    return f"AP and accuracy {', '.join(parts)} ({len(seeds)} seed{'' if len(seeds) == 1 else 's'})."
 
 
 def ahead(breadth: Sequence[Result]) -> str:
-    """In how many settings with all rows `fast` ranks best, of all and of those that are told nothing."""
-    stands = [stand for own in _by_setting(breadth) if (stand := _stand(own))]
-    alone = [stand for own in _by_setting(breadth) if (stand := _stand(own, rivals=UNTOLD))]
-    if not stands:
-        return ""
-    first, untold = (sum(stand.best.lead > 0 for stand in each) for each in (stands, alone))
+    """In how many settings `fast` ranks best."""
+    groups = _by_setting(breadth)
+    every = [found for own in groups if (found := _compare(own))]
+    without_rate = [found for own in groups if (found := _compare(own, rivals=WITHOUT_RATE))]
+    if not every:
+        return "not run."
+    first, second = (sum(each.best.lead > 0 for each in found) for found in (every, without_rate))
     return (
-        f"In AP `fast` is ahead of all in {first} of {len(stands)} settings, and in {untold} if Co-teaching, which is "
-        "told the rate, is left out."
+        f"`fast` has the best AP in {first} of {len(every)} settings, in {second} if Co-teaching, which needs the "
+        "noise rate, is left out."
     )
 
 
 def times(decisive: Sequence[Result]) -> str:
-    """What `fast` and cleanlab cost in the table, in runs of `ce`."""
+    """What `fast` and cleanlab cost, relative to `ce`."""
     shown = {}
     for row in (FAST, CLEANLAB):
         own = {each.cell.name for each in decisive if each.cell.row == row}
@@ -225,11 +310,14 @@ def times(decisive: Sequence[Result]) -> str:
             return ""
         shown[row] = [statistics.mean(each) for each in known]
     return (
-        f"In the mean over all settings the filter of `fast` took {shown[FAST][0]:.2f} times a run of `ce` and all of "
-        f"it {shown[FAST][1]:.2f} times, cleanlab {shown[CLEANLAB][0]:.2f} and {shown[CLEANLAB][1]:.2f} (CPU seconds, "
-        "two runs at a time on two cores; without seed 1 and the human labels of seed 3, whose runs were on several "
-        "machines)."
+        f"In CPU seconds, on average, the filter of `fast` takes {shown[FAST][0]:.2f} times a run of `ce`, filter and "
+        f"classifier {shown[FAST][1]:.2f} times; `cleanlab` takes {shown[CLEANLAB][0]:.2f} and "
+        f"{shown[CLEANLAB][1]:.2f} times."
     )
+
+
+def _at_gap_setting(results: Sequence[Result]) -> list[Result]:
+    return [each for each in results if (each.cell.noise, each.cell.rate) == GAP_SETTING]
 
 
 def _mean(results: Sequence[Result], row: str, figure: str, seeds: set[int]) -> float | None:
@@ -239,11 +327,12 @@ def _mean(results: Sequence[Result], row: str, figure: str, seeds: set[int]) -> 
 
 
 def _seeds(results: Sequence[Result], *rows: str) -> set[int]:
+    """The seeds that all rows have."""
     return set.intersection(*({each.cell.seed for each in results if each.cell.row == row} for row in rows))
 
 
 class Lead(NamedTuple):
-    """Over which rival, and by how much."""
+    """A difference, and the method it is measured against."""
 
     lead: float
     rival: str
@@ -252,17 +341,17 @@ class Lead(NamedTuple):
         return f"{self.lead:+.3f} ({self.rival})"
 
 
-class Stand(NamedTuple):
-    """Where `fast` stands in a setting."""
+class Comparison(NamedTuple):
+    """`fast` beside the other methods in one setting."""
 
     setting: str
     seeds: int
-    ap: Lead  # over those that were asked for
+    ap: Lead  # over the baselines
     best: Lead  # over all
     oracle: float  # over ce's best epoch
-    lost: float  # since its own best epoch
+    lost: float  # AP of the best epoch less that of the last, mean over seeds
     accuracy: Lead
-    worst: float = 0.0  # lost in a single run
+    most_lost: float = 0.0  # in a single run
 
     def line(self) -> list[str]:
         """Of a table."""
@@ -270,9 +359,9 @@ class Stand(NamedTuple):
         return [name, str(self.ap), str(self.best), f"{self.oracle:+.3f}", f"{self.lost:.3f}", str(self.accuracy)]
 
 
-def _stands(results: Sequence[Result]) -> list[Stand]:
-    """Setting by setting, where there is enough to tell."""
-    return [stand for own in _by_setting(results) if (stand := _stand(own))]
+def comparisons(results: Sequence[Result]) -> list[Comparison]:
+    """One for each setting in which all rows were run."""
+    return [found for own in _by_setting(results) if (found := _compare(own))]
 
 
 def _by_setting(results: Sequence[Result]) -> list[list[Result]]:
@@ -282,12 +371,12 @@ def _by_setting(results: Sequence[Result]) -> list[list[Result]]:
     return list(groups.values())
 
 
-def _stand(
+def _compare(
     own: Sequence[Result], ours: str = FAST, rivals: Sequence[str] = RIVALS, seeds: set[int] | None = None
-) -> Stand | None:
-    """Differences in means over the seeds that all rows have; None if a row is missing.
+) -> Comparison | None:
+    """Differences of means over the seeds that all rows have; None if a row is missing.
 
-    A rival's classifier may be the network that ranked the labels, where that is the better one.
+    The accuracy of another method is that of its final classifier or of the network that ranked, whichever is better.
     """
     seeds = _seeds(own, ours, CE, *rivals) if seeds is None else seeds
     ap, peak, accuracy = (_mean(own, ours, figure, seeds) for figure in ("ap", "ap_peak", "test_accuracy"))
@@ -301,16 +390,16 @@ def _stand(
     classified = {
         row: max(right for right in rights if right is not None) for row, rights in both.items() if any(rights)
     }
-    asked = {row: theirs for row, theirs in ranked.items() if row in ASKED} or ranked
+    baselines = {row: theirs for row, theirs in ranked.items() if row in BASELINES} or ranked
     lost = [
         (each.get("ap_peak") or 0.0) - (each.get("ap") or 0.0)
         for each in own
         if each.cell.row == ours and each.cell.seed in seeds
     ]
-    return Stand(
+    return Comparison(
         own[0].setting,
         len(seeds),
-        _lead(ap, asked),
+        _lead(ap, baselines),
         _lead(ap, ranked),
         ap - oracle,
         peak - ap,
@@ -324,79 +413,78 @@ def _lead(ours: float, rivals: Mapping[str, float]) -> Lead:
     return Lead(ours - rivals[best], best)
 
 
-def _gap(own: Sequence[Result], *rows: str) -> list[float] | None:
-    """Accuracies of rows, over the seeds that all have."""
-    told = [_mean(own, row, "test_accuracy", _seeds(own, *rows)) for row in rows]
-    known = [accuracy for accuracy in told if accuracy is not None]
-    return known if len(known) == len(rows) else None
+def _gap_target(decisive: Sequence[Result], noisy: str, clean: str) -> Target:
+    """How much of the gap between noisy and clean labels the classifier of `fast` closes."""
+    own = _at_gap_setting(decisive)
+    crops = "" if noisy == CE else "crops for all: "
+    target = f"{crops}90 % of the gap in accuracy between `{noisy}` and `{clean}` closed at symm40"
+    seeds = _seeds(own, FAST, noisy, clean)
+    fast, low, high = (_mean(own, row, "test_accuracy", seeds) for row in (FAST, noisy, clean))
+    if fast is None or low is None or high is None:
+        return Target(target, NOT_RUN, False, NOT_RUN)
+    part = (fast - low) / (high - low)
+    result = f"{part:.1%}: {low:.3f} for `{noisy}`, {high:.3f} for `{clean}`, {fast:.3f} for `{FAST}`"
+    return Target(target, result, part >= GAP, _missing_seeds(len(seeds)))
 
 
-def _closed(decisive: Sequence[Result], noisy: str, clean: str) -> Verdict:
-    """Which part of the gap between noisy and clean labels the classifier closes."""
-    own = [each for each in decisive if (each.cell.noise, each.cell.rate) == CLOSED]
-    gap_told = f"of the gap in accuracy between `{noisy}` and `{clean}` closed at symm40"
-    asked = f"90 % {gap_told}" if noisy == CE else f"(not asked: crops for all) 90 % {gap_told}"
-    gap = _gap(own, FAST, noisy, clean)
-    if gap is None:
-        return Verdict(asked, NOT_RUN, False, NOT_RUN)
-    fast, low, high = gap
-    part, seeds = (fast - low) / (high - low), len(_seeds(own, FAST, noisy, clean))
-    reached = f"{part:.1%}: {low:.3f} for `{noisy}`, {high:.3f} for `{clean}`, {fast:.3f} for `{FAST}`"
-    return Verdict(asked, reached, part >= GAP, _few(seeds))
-
-
-def _spent(cost: Sequence[Result]) -> list[Verdict]:
-    """The filter's time beside those of a cross-validation and of cross-entropy."""
+def _cost_targets(cost: Sequence[Result]) -> list[Target]:
+    """The filter's time beside that of a cross-validation and of cross-entropy."""
     quarter = "time of the filter at most a quarter of the cross-validation"
-    once = f"time of the filter at most 1.3 times a run of `{CE}` of as many epochs"
+    once = f"time of the filter at most 1.3 times a run of `{CE}` with as many epochs"
     seeds = _seeds(cost, "fast-filter", CE, CLEANLAB)
     fast, ce, folds = (_mean(cost, row, "cpu_seconds", seeds) for row in ("fast-filter", CE, CLEANLAB))
     if fast is None or ce is None or folds is None:
-        return [Verdict(asked, NOT_RUN, False, NOT_RUN) for asked in (quarter, once)]
+        return [Target(target, NOT_RUN, False, NOT_RUN) for target in (quarter, once)]
     more = fast / SHARE  # with as many epochs as the others
+    missing = _missing_seeds(len(seeds))
     return [
-        Verdict(
+        Target(
             quarter,
-            f"{fast / folds:.3f} (27 epochs, as in the table; with 30 it would be {more / folds:.3f})",
+            f"{fast / folds:.3f} (27 epochs, as in the comparison; with 30 it would be {more / folds:.3f})",
             fast / folds <= FOLDED,
-            _few(len(seeds)),
+            missing,
         ),
-        Verdict(once, f"{more / ce:.2f} (and {fast / ce:.2f} with its 27 epochs)", more / ce <= ONCE, _few(len(seeds))),
+        Target(once, f"{more / ce:.2f} (and {fast / ce:.2f} with its 27 epochs)", more / ce <= ONCE, missing),
     ]
 
 
-def _order(decisive: Sequence[Result], full: Sequence[Result]) -> Verdict:
-    """Whether all images rank the methods as the decisive scale does."""
-    asked = "all 50,000 images: the same order of methods"
+def _order_target(decisive: Sequence[Result], full: Sequence[Result]) -> Target:
+    """Whether all images order the methods as the small scale does."""
+    target = "all 50,000 images: the same order of methods"
     rows = (CE, "nlnl", FAST)
-    small = [each for each in decisive if (each.cell.noise, each.cell.rate) == CLOSED]
     orders = []
-    for own in (small, full):
+    for own in (_at_gap_setting(decisive), full):
         ranked = {row: ap for row in rows if (ap := _mean(own, row, "ap", _seeds(own, *rows))) is not None}
         if len(ranked) < len(rows):
-            return Verdict(asked, NOT_RUN, False, NOT_RUN)
+            return Target(target, NOT_RUN, False, NOT_RUN)
         orders.append(sorted(rows, key=lambda row: -ranked[row]))
-    return Verdict(asked, " > ".join(orders[1]), orders[0] == orders[1])
+    return Target(target, " > ".join(orders[1]), orders[0] == orders[1])
 
 
 def per_epoch(full: Sequence[Result]) -> str:
     """What an epoch of each filter took on all images."""
-    known = {each.cell.row: spent for each in full if (spent := each.get("seconds_per_epoch")) is not None}
-    told = ", ".join(f"{spent:.1f} for `{row}`" for row, spent in known.items())
-    return f"CPU seconds of an epoch of the filter: {told}." if told else ""
+    return _listed(full, "seconds_per_epoch", "CPU seconds of an epoch of the filter:", 1)
 
 
-def _lines(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _listed(results: Sequence[Result], figure: str, name: str, digits: int = 3) -> str:
+    known = {each.cell.row: value for each in results if (value := each.get(figure)) is not None}
+    if not known:
+        return "not run."
+    return f"{name} " + ", ".join(f"{value:.{digits}f} for `{row}`" for row, value in known.items()) + "."
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *rows])
 
 
 def main() -> None:
-    """Write the page and its picture."""
-    PAGE.write_text(page(), "utf-8")
-    README.write_text(BLOCK.sub(lambda match: match[1] + block() + match[2], README.read_text("utf-8")), "utf-8")
+    """Write the pages and the picture."""
+    for path, text in pages().items():
+        path.write_text(text, "utf-8")
+        print(path)
+    README.write_text(BLOCK.sub(lambda match: match[1] + readme_block() + match[2], README.read_text("utf-8")), "utf-8")
     decisive = table.load(RESULTS / "decisive")
-    plot.ap_against_time(PICTURE, [each for each in decisive if not _is_scattered(each.cell)])
-    print(PAGE.read_text("utf-8"))
+    plot.ap_against_time(PICTURE, [each for each in decisive if not _ran_on_several_machines(each.cell)])
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from jnpl.experiments.reproduce.results import Result, Results
 
 HERE = Path(__file__).parent
-RESULTS, TEMPLATE = HERE / "results" / "reproduce" / "small", HERE / "reproduction.md.in"
+RESULTS, TEMPLATE = HERE / "results" / "reproduce" / "small", HERE.parent / "docs/templates/reproduction.md"
 PAGE, IMAGES = HERE.parent / "docs/reproduction.md", HERE.parent / "docs/images"
 SCALE = "small"
 BREADTH = HERE / "results" / "quality" / "breadth"

@@ -366,7 +366,7 @@ def page() -> str:
         [name, *(_spread(own[key]) for key in ("test_accuracy", "best_test_accuracy", "ap")), f"{min(own['ap']):.3f}"]
         for name, own in digits.items()
     ]
-    text = (HERE / "rivals.md.in").read_text("utf-8")
+    text = (PAGE.parent / "templates/rivals.md").read_text("utf-8")
     text = text.replace("{table}", _table([head, *rows]))
     text = text.replace("{digits}", _table([["method", "accuracy", "(best epoch)", "AP", "AP, worst seed"], *small]))
     seeds = sorted({cell["seed"] for cell in cells})

@@ -25,11 +25,14 @@ def quality():
     return script("quality")
 
 
-def test_the_page_of_fast_is_made_from_the_results():
+def test_the_pages_of_fast_are_made_from_the_results():
     """`python benchmarks/fast_page.py`."""
     fast_page = script("fast_page")
-    assert (ROOT / "docs/fast.md").read_text("utf-8") == fast_page.page()
-    assert fast_page.BLOCK.search(fast_page.README.read_text("utf-8"))[0].count(fast_page.block()) == 1
+    pages = fast_page.pages()
+    assert len(pages) == 1 + len(fast_page.SUITES)
+    for path, text in pages.items():
+        assert path.read_text("utf-8") == text, path.name
+    assert fast_page.BLOCK.search(fast_page.README.read_text("utf-8"))[0].count(fast_page.readme_block()) == 1
 
 
 def test_the_figures_of_a_whole_run_are_those_of_its_json():
