@@ -1,8 +1,10 @@
-"""docs/reproduction.md and its pictures from the JSON in results/reproduce/small.
+"""Write docs/reproduction.md, docs/results/reproduction.md and their figures from the committed results.
 
-python benchmarks/reproduction_page.py                                 # after
-jnpl reproduce all --scale small --data-root DIR --out runs/small      # some hours of two cores, resumable
-cp runs/small/results/*.json benchmarks/results/reproduce/small/
+    jnpl reproduce all --scale small --data-root DIR --out runs/small      # some hours on two cores, resumable
+    cp runs/small/results/*.json benchmarks/results/reproduce/small/
+    python benchmarks/reproduction_page.py
+
+The texts are in docs/templates.
 """
 
 from __future__ import annotations
@@ -31,17 +33,16 @@ if TYPE_CHECKING:
 
     from jnpl.experiments.reproduce.results import Result, Results
 
-HERE = Path(__file__).parent
-RESULTS, TEMPLATE = HERE / "results" / "reproduce" / "small", HERE.parent / "docs/templates/reproduction.md"
-PAGE, IMAGES = HERE.parent / "docs/reproduction.md", HERE.parent / "docs/images"
+ROOT = Path(__file__).parents[1]
+RESULTS, BREADTH = ROOT / "benchmarks/results/reproduce/small", ROOT / "benchmarks/results/quality/breadth"
+DOCS, IMAGES = ROOT / "docs", ROOT / "docs/images"
 SCALE = "small"
-BREADTH = HERE / "results" / "quality" / "breadth"
 ELSEWHERE = {"breast-cancer": "breast cancer (2 classes)", "wine": "wine (3)", "digits": "digits (10)"}
-WHY = {"nl": "NL", "nl-plus": "NL+", "nl-plus-late": "NL, then NL+ (not the paper's)"}
+WHY = {"nl": "NL", "nl-plus": "NL+", "nl-plus-late": "NL, then NL+ (not in the paper)"}
 
 
 def results_of(folder: Path = RESULTS) -> Results:
-    """The committed JSON; data sets without any are told to be missing."""
+    """The committed results; data sets without any are listed as missing."""
     scale = SCALES[SCALE]
     found = load(folder, SCALE)
     here = {each.cell.data for each in found.every}
@@ -49,32 +50,66 @@ def results_of(folder: Path = RESULTS) -> Results:
     return load(folder, SCALE, missing)
 
 
+def pages(results: Results) -> dict[Path, str]:
+    """Both pages: path -> text."""
+    texts = {"reproduction.md": page(results), "results/reproduction.md": results_page(results)}
+    return {DOCS / name: text for name, text in texts.items()}
+
+
 def page(results: Results) -> str:
     """The text of docs/reproduction.md."""
-    parts: dict[str, object] = {
+    return _fill(
+        "reproduction.md",
         **paper_hours(),
-        "scale": results.scale.what,
-        "verdicts": verdict_table(results),
-        "time": time_told(results),
-        "first_sided": first_sided(results),
-        "why": why(results),
-        "later": later(results),
-        "elsewhere": elsewhere(),
-        "nl_epochs": SMALL.filter_epochs,
-        "stage_epochs": SMALL.filter_epochs // 3,
-        "classify_epochs": SMALL.classify_epochs,
-    }
+        scale=results.scale.what,
+        verdicts=tables.as_markdown(
+            [
+                ["claim of the paper", "item", "here"],
+                ["---"] * 3,
+                *([each.claim, each.item, f"**{each.status}**"] for each in verdicts(results)),
+            ]
+        ),
+        time=time_spent(results),
+        two_cores=f"{hours(results.every) / 2:.1f}",
+        first_sided=first_sided(results),
+        why=why(results),
+        later=later(results),
+        elsewhere=elsewhere(),
+        nl_epochs=str(SMALL.filter_epochs),
+        stage_epochs=str(SMALL.filter_epochs // 3),
+        classify_epochs=str(SMALL.classify_epochs),
+    )
+
+
+def results_page(results: Results) -> str:
+    """The text of docs/results/reproduction.md: every item with its caption, and the claims with their rules."""
+    items = []
     for item in ITEMS:
-        told = caption(results, item)
-        shown = f"![{told.title}](images/{image(item)})" if item in FIGURES else tables.MARKDOWN[item](results).strip()
+        text = caption(results, item)
+        drawn = item in FIGURES
+        shown = f"![{text.title}](../images/{image(item)})" if drawn else tables.MARKDOWN[item](results).strip()
         run = "" if used(results, item) else "**Not run.** "
-        paragraph = f"{run}**The paper:** {told.claim} **Here:** {told.seen} **{told.agrees}**"
-        parts[item] = f"## {told.title}\n\n{paragraph}\n\n{shown}\n\n{told.scale} `{told.command}`"
-    return TEMPLATE.read_text("utf-8").format(**parts)
+        paragraph = f"{run}**The paper:** {text.claim} **Here:** {text.seen} **{text.agrees}**"
+        items.append(f"## {text.title}\n\n{paragraph}\n\n{shown}\n\n{text.scale} `{text.command}`")
+    rules = [
+        [f"{each.claim} ({each.item})", each.rule, f"**{each.status}**", each.figures] for each in verdicts(results)
+    ]
+    return _fill(
+        "results/reproduction.md",
+        scale=results.scale.what,
+        time=time_spent(results),
+        items="\n\n".join(items),
+        claims=tables.as_markdown([["claim", "rule", "here", "figures"], ["---"] * 4, *rules]),
+        source="benchmarks/results/reproduce/small",
+    )
+
+
+def _fill(template: str, **values: str) -> str:
+    return (DOCS / "templates" / template).read_text("utf-8").format(**values)
 
 
 def why(results: Results) -> str:
-    """NL, NL+, and NL that becomes NL+, by the first seed of each."""
+    """NL, NL+, and NL that changes to NL+: one seed each."""
     head = ["", *(f"symm {percent(rate)}" for _, rate in FIGURE2), "asymm 40, labelled cat"]
     lines = [head, ["---"] * len(head)]
     for variant, name in WHY.items():
@@ -86,28 +121,30 @@ def why(results: Results) -> str:
 
 
 def first_sided(results: Results) -> str:
-    """What Figure 1's rule would have judged of JNPL's first seed alone."""
+    """The figure that Figure 1's rule is about, of JNPL's first seed."""
     found = results.first("jnpl", SYMM60)
     return "(not run)" if found is None else f"{sum(sides(found.stage())) / 2:.1%}"
 
 
 def later(results: Results) -> str:
-    """What PL+ adds to NL that has become NL+."""
+    """Mean accuracy with and without PL+, after NL has changed to NL+."""
     found = results.together(("nl-plus-late", "jnpl-late"), SYMM60)
     if not all(found):
         return "(not run)"
     start = found[1][0].pl_begins()
     without, beside = (statistics.fmean(mean_curve(own)[start:]) for own in found)
-    return f"from epoch {start + 1} on {beside:.1%} with it and {without:.1%} without (symm 60, {len(found[0])} seeds)"
+    return (
+        f"from epoch {start + 1} on is {beside:.1%} with it and {without:.1%} without (symm 60, {len(found[0])} seeds)"
+    )
 
 
 def elsewhere(folder: Path = BREADTH) -> str:
-    """AP of JNPL, as the paper has it with its schedule scaled, and of NLNL on small sets, the mean over seeds."""
+    """AP of the paper's JNPL with a scaled schedule, and of NLNL, on small data sets: means over seeds."""
     known: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for path in sorted(folder.glob("*.json")):
-        told = json.loads(path.read_text("utf-8"))
-        cell = told["cell"]
-        known[cell["row"], cell["data"], f"{cell['noise']} {percent(cell['rate'])}"].append(told["results"]["ap"])
+        result = json.loads(path.read_text("utf-8"))
+        cell = result["cell"]
+        known[cell["row"], cell["data"], f"{cell['noise']} {percent(cell['rate'])}"].append(result["results"]["ap"])
     settings = ("symm 20", "symm 40", "asymm 20", "asymm 40")
     lines = [["AP of JNPL / NLNL", *settings], ["---"] * (1 + len(settings))]
     for data, name in ELSEWHERE.items():
@@ -117,18 +154,18 @@ def elsewhere(folder: Path = BREADTH) -> str:
 
 
 def draw_why(results: Results, out: Path) -> Path:
-    """AP, and p_y of right and wrong labels, after every epoch of the three at 60 %."""
+    """Draw AP and the p_y of right and wrong labels after every epoch, at 60 % symmetric noise."""
     figure = style.new(8.4, 3.4)
     left, right = style.panels(figure, 1, 2)
     for number, (variant, name) in enumerate(WHY.items()):
         found = results.first(variant, SYMM60)
         if found is None:
             continue
-        told, look = found.told["results"], {"color": style.LINES[number], "linewidth": 1.6}
-        epochs = range(1, len(told["ap_curve"]) + 1)
-        left.plot(epochs, told["ap_curve"], label=name, **look)
-        right.plot(epochs, told["right_curve"], label=f"{name}: right", **look)
-        right.plot(epochs, told["wrong_curve"], label="wrong", linestyle="--", **look)
+        curves, line = found.told["results"], {"color": style.LINES[number], "linewidth": 1.6}
+        epochs = range(1, len(curves["ap_curve"]) + 1)
+        left.plot(epochs, curves["ap_curve"], label=name, **line)
+        right.plot(epochs, curves["right_curve"], label=f"{name}: right", **line)
+        right.plot(epochs, curves["wrong_curve"], label="wrong", linestyle="--", **line)
     style.tidy(left, "epoch", "average precision, wrong labels positive", "", "(a)")
     style.tidy(right, "epoch", r"mean $p_y$", "", "(b)")
     for axis in (left, right):
@@ -156,65 +193,57 @@ def _cats(found: Result | None, stage: str | None) -> str:
 
 @cache
 def paper_hours() -> dict[str, str]:
-    """What the paper's scale costs, by estimate."""
+    """Estimated GPU-hours of scale paper."""
     plans = {item: plan(names_of(item), SCALES["paper"], None, ["cifar10", "cifar100"]) for item in GROUPS}
-    told = {f"hours_{item}": f"{gpu_hours(cells):,.0f}" for item, cells in plans.items()}
-    return {**told, "tera": f"{TERA / 1e12:.0f}"}
+    estimates = {f"hours_{item}": f"{gpu_hours(cells):,.0f}" for item, cells in plans.items()}
+    return {**estimates, "tera": f"{TERA / 1e12:.0f}"}
 
 
 def image(item: str) -> str:
-    """Its file in docs/images."""
+    """File name of an item in docs/images."""
     return f"reproduce-{item}.png"
 
 
-def verdict_table(results: Results) -> str:
-    """All claims, a line each."""
-    rows = (
-        f"| {each.claim} ({each.item}) *{each.rule}* | **{each.status}** | {each.figures} |"
-        for each in verdicts(results)
-    )
-    return "\n".join(["| claim | here | figures |", "| --- | --- | --- |", *rows])
-
-
-def time_told(results: Results) -> str:
+def time_spent(results: Results) -> str:
     """What the runs took, each on one thread."""
     if not results.every:
         return "Not run."
-    every = hours(results.every)
+    total = hours(results.every)
     return (
-        f"{len(results.every)} runs of one thread took {every:.1f} CPU hours, {every / 2:.1f} of two cores; for the "
-        f"figures alone it would be {figures_hours(results):.1f} (of NLNL and JNPL the filter only), for Table 1 alone "
-        f"{table_hours(results):.1f}. The start of each process, some seconds, is not in it."
+        f"The {len(results.every)} runs took {total:.1f} CPU hours, each on one thread: {total / 2:.1f} hours on two "
+        f"cores. The figures alone would take {figures_hours(results):.1f} hours on two cores (of NLNL and JNPL only "
+        f"the filter), Table 1 alone {table_hours(results):.1f}. Starting the processes is not included."
     )
 
 
 def hours(of: Sequence[Result]) -> float:
-    """Of the processor, in training."""
+    """CPU hours of training."""
     return sum(each.get("cpu_seconds") or 0.0 for each in of) / 3600
 
 
 def figures_hours(results: Results) -> float:
-    """Of two cores: the runs that figures are drawn from, without the classifiers that some went on to."""
+    """Hours on two cores for the figures, without the classifiers that some of their runs continue to."""
     used = {cell.name for cell in plan(names_of("figures"), results.scale, None, ["cifar10"])}
     own = [each for each in results.every if each.cell.model_copy(update={"classify": False}).name in used]
     return sum(hours([each]) * len(each.curve()) / len(each.told["results"]["curve"]) for each in own) / 2
 
 
 def table_hours(results: Results) -> float:
-    """Of two cores: Table 1."""
+    """Hours on two cores for Table 1."""
     return hours([each for each in results.every if each.cell.classify]) / 2
 
 
 def main() -> None:
-    """Write the page and its pictures."""
+    """Write the pages and the figures."""
     results = results_of()
     for item in FIGURES:
         png, svg = draw.figure(results, item, IMAGES, image(item).removesuffix(".png"))
         svg.unlink()  # the pages show PNG
         print(png)
     print(draw_why(results, IMAGES))
-    PAGE.write_text(page(results), "utf-8")
-    print(PAGE)
+    for path, text in pages(results).items():
+        path.write_text(text, "utf-8")
+        print(path)
 
 
 if __name__ == "__main__":

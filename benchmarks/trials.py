@@ -1,4 +1,4 @@
-"""The short trials by which the schedule of scale `small` was found; docs/reproduction.md has their figures.
+"""The short trials by which the schedule of scale `small` was found; docs/results/trials.md has their figures.
 
     python benchmarks/trials.py --data DIR                 # all of trials.jsonl, hours of one core
     python benchmarks/trials.py --data DIR --only "nl+ lr.02"

@@ -1,4 +1,4 @@
-"""docs/reproduction.md is made from the committed JSON: `python benchmarks/reproduction_page.py`."""
+"""The pages of the reproduction are made from the committed results: `python benchmarks/reproduction_page.py`."""
 
 from __future__ import annotations
 
@@ -25,8 +25,11 @@ def script():
     return module
 
 
-def test_the_committed_page_is_what_the_results_say(script):
-    assert script.PAGE.read_text("utf-8") == script.page(script.results_of())
+def test_the_committed_pages_are_what_the_results_say(script):
+    pages = script.pages(script.results_of())
+    assert len(pages) == 2
+    for path, text in pages.items():
+        assert path.read_text("utf-8") == text, path
 
 
 def pixels(picture):
@@ -75,30 +78,32 @@ def test_no_other_results_could_be_committed(script, made):
 
 
 def test_without_results_the_page_says_so(script, tmp_path):
-    text = script.page(script.results_of(tmp_path))
+    results = script.results_of(tmp_path)
+    text = script.results_page(results)
     assert text.count("**Not run.**") == len(ITEMS)
-    assert "| **not enough data** |" in text
-    assert "**agrees**" not in text
     assert "cifar-100-binary.tar.gz" in text
-    assert not re.search(r"/(home|tmp|work)/", text)  # no path of the machine that made it
+    for shown in (text, script.page(results)):
+        assert "| **not enough data** |" in shown
+        assert "**agrees**" not in shown
+        assert not re.search(r"/(home|tmp|work)/", shown)  # no path of the machine that made it
 
 
 def test_the_page_follows_the_results(script, made):
     made.cell("nlnl", curve=[0.4] * 30)
     made.cell("nl-plus", curve=[0.2] * 30)
-    text = script.page(script.results_of(made.folder))
+    text = script.results_page(script.results_of(made.folder))
     assert "40.0% after NL and SelNL (20 epochs), 20.0% after 20 of NL+" in text
     assert "**Disagrees with the paper: NL+ alone reaches the accuracy of NL followed by SelNL." in text
 
 
-def test_time_is_told_for_the_figures_and_for_the_table(script, made):
+def test_time_of_the_figures_and_of_the_table(script, made):
     made.cell("nlnl", cpu_seconds=3600.0, classify=True)  # no epochs with pseudo-labels here
     made.cell("nl-plus", cpu_seconds=7200.0)
     made.cell("ce", cpu_seconds=14400.0, classify=True)
-    told = script.time_told(script.results_of(made.folder))
-    assert "3 runs of one thread took 7.0 CPU hours, 3.5 of two cores" in told
-    assert "for the figures alone it would be 1.5 " in told
-    assert "for Table 1 alone 2.5." in told
+    text = script.time_spent(script.results_of(made.folder))
+    assert "The 3 runs took 7.0 CPU hours, each on one thread: 3.5 hours on two cores" in text
+    assert "The figures alone would take 1.5 hours" in text
+    assert "Table 1 alone 2.5." in text
 
 
 def test_the_scale_keeps_to_its_time(script):
@@ -113,18 +118,18 @@ def test_elsewhere_is_the_mean_of_the_committed_runs(script, tmp_path):
     runs = (("jnpl-paper", 0.9), ("jnpl-paper", 0.8), ("nlnl", 0.5))
     every = product(script.ELSEWHERE, ("symm", "asymm"), (0.2, 0.4), runs)
     for number, (data, noise, rate, (row, ap)) in enumerate(every):
-        told = {"cell": {"row": row, "data": data, "noise": noise, "rate": rate}, "results": {"ap": ap}}
-        (tmp_path / f"{number}.json").write_text(json.dumps(told))
+        result = {"cell": {"row": row, "data": data, "noise": noise, "rate": rate}, "results": {"ap": ap}}
+        (tmp_path / f"{number}.json").write_text(json.dumps(result))
     assert "| wine (3) | 0.850 / 0.500 | 0.850 / 0.500 | 0.850 / 0.500 | 0.850 / 0.500 |" in script.elsewhere(tmp_path)
 
 
-def test_what_pl_plus_adds_later_is_told_of_common_seeds(script, made):
+def test_what_pl_plus_adds_later_is_measured_on_common_seeds(script, made):
     assert script.later(script.results_of(made.folder)) == "(not run)"
     made.cell("nl-plus-late", curve=[0.9] * 23 + [0.3] * 22)
     made.cell("nl-plus-late", seed=2, curve=[0.9] * 45)
     made.cell("jnpl-late", curve=[0.9] * 23 + [0.4] * 22)
-    told = script.later(script.results_of(made.folder))
-    assert told == "from epoch 24 on 40.0% with it and 30.0% without (symm 60, 1 seeds)"
+    text = script.later(script.results_of(made.folder))
+    assert text == "from epoch 24 on is 40.0% with it and 30.0% without (symm 60, 1 seeds)"
 
 
 def test_why_nl_plus_does_badly_is_a_table_of_what_was_run(script, made, tmp_path):
