@@ -20,7 +20,7 @@ LABELS = torch.tensor([0, 1, 2, 0, 1, 2, 0])
 MATRIX = ((0.7, 0.3, 0.0), (0.1, 0.9, 0.0), (0.05, 0.15, 0.8))
 
 
-class FakeLook:
+class FakeTrainingSet:
     def __init__(self, logits):
         self.values = logits
 
@@ -114,10 +114,10 @@ def test_first_stage_is_cross_entropy_and_the_second_starts_with_the_estimate():
     assert output.loss.item() == pytest.approx(wanted, rel=1e-6)
     assert output.quality is None
     logits = torch.cat([some_probabilities().log(), torch.full((3, CLASSES), float("nan"))])  # unreadable samples
-    look = FakeLook(logits)
+    training_set = FakeTrainingSet(logits)
     method.stage = 1
-    method.begin_stage(look)
-    assert look.network is method.model
+    method.begin_stage(training_set)
+    assert training_set.network is method.model
     np.testing.assert_allclose(method.transition.numpy(), estimate_by_hand(some_probabilities().numpy(), 97), rtol=1e-5)
     assert method(batch).quality is not None
 
@@ -196,6 +196,6 @@ def test_wrong_matrices():
 def test_the_matrix_is_part_of_a_checkpoint():
     method, other = a_method(), a_method()
     method.stage = 1
-    method.begin_stage(FakeLook(some_probabilities().log()))
+    method.begin_stage(FakeTrainingSet(some_probabilities().log()))
     other.load_state_dict(method.state_dict())
     assert other.transition.equal(method.transition)

@@ -19,7 +19,7 @@ CLASSES = 4
 LABELS = torch.tensor([0, 1, 2, 3, 0, 0, 1])
 
 
-class FakeLook:
+class FakeTrainingSet:
     def __init__(self, history):
         self.values = history
 
@@ -49,7 +49,7 @@ def a_history(seed=0):
 
 def begin(method, epoch, epochs, history, stage=0):
     method.stage, method.epoch, method.epochs = stage, epoch, epochs
-    method.begin_epoch(FakeLook(history))
+    method.begin_epoch(FakeTrainingSet(history))
 
 
 def by_hand(logits, soft, alpha, beta, prior):
@@ -101,7 +101,7 @@ def test_labels_change_after_every_epoch_from_the_first_update_on():
     begin(method, 72, 200, a_history(2))
     assert method.soft_labels.equal(a_history(2))
     method.stage, method.epoch, method.epochs = 1, 0, 120
-    method.begin_stage(FakeLook(a_history(3)))  # the end of the last epoch
+    method.begin_stage(FakeTrainingSet(a_history(3)))  # the end of the last epoch
     assert method.soft_labels.equal(a_history(3))
     begin(method, 5, 120, None, stage=1)  # fixed from here on
     assert method.soft_labels.equal(a_history(3))
@@ -133,7 +133,7 @@ def test_second_stage_is_cross_entropy_with_the_last_labels():
     assert [(stage.name, stage.fresh) for stage in JointOptim.stages] == [("labels", False), ("retrain", True)]
     method, history = a_method(), a_history()
     method.stage = 1
-    method.begin_stage(FakeLook(history))
+    method.begin_stage(FakeTrainingSet(history))
     output = method(a_batch())
     assert output.loss.item() == pytest.approx(by_hand(output.logits, history, 0, 0, [0] * 4)[1], rel=1e-5)
     assert output.quality.tolist() == pytest.approx([history[i, y].item() for i, y in enumerate(LABELS.tolist())])

@@ -164,7 +164,7 @@ def test_the_score_is_qs_and_the_logits_the_classifiers():
     assert not output.quality.requires_grad
     assert output.logits.equal(method.model(batch.inputs))
     assert method.classifier is method.model
-    assert method.outputs(batch.inputs)["model"].equal(method.model(batch.inputs))
+    assert method.network_logits(batch.inputs)["model"].equal(method.model(batch.inputs))
 
 
 # --- Stages ----------------------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def test_init_trains_q_alone_with_cross_entropy():
     assert grads(method.model) == [None, None]
     assert method.q.weight.grad.abs().sum() > 0
     assert output.quality.tolist() == pytest.approx([row[y] for row, y in zip(s, batch.labels.tolist(), strict=True)])
-    assert method.outputs(batch.inputs)["model"].equal(method.q(batch.inputs))  # the best q is selected
+    assert method.network_logits(batch.inputs)["model"].equal(method.q(batch.inputs))  # the best q is selected
 
 
 def test_after_init_q_is_kept():
@@ -201,10 +201,10 @@ def test_after_init_q_is_kept():
     method.q.weight.data += 1
     before = {name: value.clone() for name, value in method.state_dict().items()}
     method.stage = 1
-    method.renew(linear)
+    method.reset_networks(linear)
     assert all(value.equal(before[name]) for name, value in method.state_dict().items())
     assert "gradient_norm" in method(batch).scalars
-    assert method.outputs(batch.inputs)["model"].equal(method.model(batch.inputs))
+    assert method.network_logits(batch.inputs)["model"].equal(method.model(batch.inputs))
 
 
 # --- Edges -----------------------------------------------------------------------------------------------------------

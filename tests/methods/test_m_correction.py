@@ -82,7 +82,7 @@ def hard(logits):
     return [1.0 if v == max(logits) else 0.0 for v in logits]
 
 
-class Look:
+class FakeTrainingSet:
     """Evaluation logits made up."""
 
     def __init__(self, logits):
@@ -254,9 +254,9 @@ def two_groups(samples=200, wrong=60):
 
 def test_suspicion_is_the_posterior_of_the_losses():
     method, logits = a_method(samples=200, epoch=3), two_groups()
-    look = Look(logits)
-    method.begin_epoch(look)
-    assert look.asked == [method.model]
+    training_set = FakeTrainingSet(logits)
+    method.begin_epoch(training_set)
+    assert training_set.asked == [method.model]
     losses = [-math.log(softmax(row)[i % CLASSES]) for i, row in enumerate(logits.tolist())]
     wanted = beta_mixture.fit(losses).posterior(losses)
     assert method.suspicion.tolist() == pytest.approx(wanted.tolist(), rel=1e-3)
@@ -267,28 +267,28 @@ def test_suspicion_is_the_posterior_of_the_losses():
 def test_before_the_first_epoch_nothing_is_known():
     labels = torch.arange(8) % CLASSES
     method = MCorrection(Task(build=linear, labels=labels, num_classes=CLASSES), MCorrection.Settings())
-    look = Look(torch.zeros(8, CLASSES))
-    method.begin_epoch(look)
-    assert look.asked == []
+    training_set = FakeTrainingSet(torch.zeros(8, CLASSES))
+    method.begin_epoch(training_set)
+    assert training_set.asked == []
     assert method.suspicion.tolist() == [0.5] * 8
 
 
 def test_unreadable_samples_and_equal_losses_are_neutral():
     method, logits = a_method(samples=200, epoch=1), two_groups()
     logits[[0, 100]] = math.nan
-    method.begin_epoch(Look(logits))
+    method.begin_epoch(FakeTrainingSet(logits))
     assert method.suspicion[[0, 100]].tolist() == [0.5, 0.5]
     assert method.suspicion[1] > 0.9
-    method.begin_epoch(Look(torch.zeros(200, CLASSES)))
+    method.begin_epoch(FakeTrainingSet(torch.zeros(200, CLASSES)))
     assert method.suspicion.tolist() == [0.5] * 200
-    method.begin_epoch(Look(torch.full((200, CLASSES), math.nan)))
+    method.begin_epoch(FakeTrainingSet(torch.full((200, CLASSES), math.nan)))
     assert method.suspicion.tolist() == [0.5] * 200
 
 
 def test_suspicion_of_the_step_uses_the_mixture_of_the_epoch():
-    """As in the authors' code: today's loss in evaluation mode, the curves of the last look."""
+    """As in the authors' code: today's loss in evaluation mode, the curves fitted before the epoch."""
     method = a_method(normed, samples=200, epoch=105, suspicion="batch")
-    method.begin_epoch(Look(two_groups()))
+    method.begin_epoch(FakeTrainingSet(two_groups()))
     batch = a_batch(scale=3.0)
     before = copy.deepcopy(method.model)
     before(batch.inputs)  # the plain pass in training mode comes first
@@ -308,7 +308,7 @@ def test_suspicion_of_the_step_uses_the_mixture_of_the_epoch():
 
 def test_state_survives_a_checkpoint():
     method = a_method(samples=200, epoch=3)
-    method.begin_epoch(Look(two_groups()))
+    method.begin_epoch(FakeTrainingSet(two_groups()))
     other = a_method(lambda number: linear(number + 1), samples=200, epoch=3)
     other.load_state_dict(method.state_dict())
     assert other.suspicion.equal(method.suspicion)

@@ -50,7 +50,7 @@ def a_method(build=linear, stage=1, iteration=0, **settings):
     return method.train()
 
 
-class Look:
+class FakeTrainingSet:
     def __init__(self, logits=None):
         self.given = logits
 
@@ -295,7 +295,7 @@ def test_quality_is_the_teachers_probability_and_the_teacher_is_left_behind():
     assert output.quality.numpy() == pytest.approx(p[np.arange(14), batch.labels.numpy()], rel=1e-5)
     assert not output.quality.requires_grad
     assert method.classifier is method.teacher
-    got = method.eval().outputs(batch.inputs)
+    got = method.eval().network_logits(batch.inputs)
     assert list(got) == ["student", "teacher"]
     assert got["student"].equal(method.model(batch.inputs))
     assert got["teacher"].equal(method.teacher(batch.inputs))
@@ -317,8 +317,8 @@ def test_settings_narrow_the_stages():
 def test_the_first_iteration_freezes_the_network_of_the_ce_stage():
     method = a_method(stage=1)
     method.model.load_state_dict(linear(5).state_dict())
-    method.begin_stage(Look())
-    method.renew(linear)
+    method.begin_stage(FakeTrainingSet())
+    method.reset_networks(linear)
     assert weights_of(method.feature_net) == pytest.approx(weights_of(linear(5)))
     assert weights_of(method.model) == pytest.approx(weights_of(linear(1)))
     assert method.keep.all()
@@ -329,9 +329,9 @@ def test_the_mentor_is_the_last_teacher_and_drops_impossible_labels():
     method.teacher.load_state_dict(linear(5).state_dict())
     logits = torch.randn(SAMPLES, CLASSES, generator=torch.Generator().manual_seed(0)) * 4
     logits[3] = math.nan  # cannot be read
-    look = Look(logits)
-    method.begin_stage(look)
-    assert look.network is method.mentor
+    training_set = FakeTrainingSet(logits)
+    method.begin_stage(training_set)
+    assert training_set.network is method.mentor
     assert weights_of(method.mentor) == pytest.approx(weights_of(linear(5)))
     wanted = []
     for row, label in zip(logits.double().tolist(), method.labels.tolist(), strict=True):
@@ -352,14 +352,14 @@ def test_an_epoch_chosen_in_the_warm_up_has_a_teacher_too():
     method(a_batch())
     method.iteration.fill_(30)
     method.stage = 2
-    method.begin_stage(Look(torch.zeros(SAMPLES, CLASSES)))
+    method.begin_stage(FakeTrainingSet(torch.zeros(SAMPLES, CLASSES)))
     assert weights_of(method.mentor) == pytest.approx(weights_of(method.model))
 
 
 def test_a_mentor_that_drops_everything_is_an_error():
     method = a_method(stage=2, tau=0.5)
     with pytest.raises(InputError, match=r"below 0.5 and drops all samples: --set method.tau=0"):
-        method.begin_stage(Look(torch.zeros(SAMPLES, CLASSES)))
+        method.begin_stage(FakeTrainingSet(torch.zeros(SAMPLES, CLASSES)))
 
 
 def test_teacher_and_mentor_make_the_target_and_dropped_samples_have_no_say():

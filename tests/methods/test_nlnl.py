@@ -20,7 +20,7 @@ LABELS = torch.tensor([0, 0, 0, 0, 1, 1, 2, 2, 3, 0, 1, 2])
 WEIGHTS = [1.0, 5 / 3, 5 / 3, 5.0]  # 5, 3, 3, 1 samples
 
 
-class FakeLook:
+class FakeTrainingSet:
     def __init__(self, quality):
         self.values = quality
 
@@ -51,7 +51,7 @@ def a_batch(size=12, seed=0):
 
 def begin(method, stage, quality):
     method.stage, method.epoch, method.epochs = stage, 3, 10
-    method.begin_epoch(FakeLook(quality))
+    method.begin_epoch(FakeTrainingSet(quality))
 
 
 def by_hand(method, batch, keep, stage, count=1):
@@ -162,7 +162,7 @@ def test_shared_by_processes_it_is_the_same(stage):
         part = Batch(*(tensor[start:stop] for tensor in whole[:3]), generator_for(0, "step"), Rows(start, stop, 12))
         parts.append(part)
     sums = []
-    method.whole = lambda batch: 12
+    method.global_batch_size = lambda batch: 12
     method.sum_over_processes = lambda tensor: sums.append(tensor) or tensor
     for part in parts:
         method(part._replace(generator=generator_for(0, "step")))

@@ -188,7 +188,7 @@ def test_settings_out_of_bounds(method, wrong):
 # --- The truncated GCE -----------------------------------------------------------------------------------------------
 
 
-class FakeLook:
+class FakeTrainingSet:
     def __init__(self, logits):
         self.answer, self.asked = logits, []
 
@@ -213,37 +213,37 @@ def truncated(**settings):
 
 
 def test_pruning_happens_in_its_epochs_alone_and_looks_at_the_current_network():
-    method, look = truncated(), FakeLook(logits_with(P_GIVEN))
+    method, training_set = truncated(), FakeTrainingSet(logits_with(P_GIVEN))
     asked = []
     for method.epoch in range(12):
-        before = len(look.asked)
-        method.begin_epoch(look)
-        asked += [method.epoch] * (len(look.asked) - before)
+        before = len(training_set.asked)
+        method.begin_epoch(training_set)
+        asked += [method.epoch] * (len(training_set.asked) - before)
     assert asked == [4, 7, 10]
-    assert all(network is method.model for network in look.asked)
+    assert all(network is method.model for network in training_set.asked)
 
 
 def test_pruning_in_every_epoch_waits_for_the_first():
-    method, look = (
+    method, training_set = (
         GCE(a_task(), GCE.Settings(truncated=True, prune_from=2, prune_every=1)),
-        FakeLook(logits_with(P_GIVEN)),
+        FakeTrainingSet(logits_with(P_GIVEN)),
     )
     for method.epoch in range(5):
-        method.begin_epoch(look)
+        method.begin_epoch(training_set)
         assert method.keep.all() == (method.epoch < 2)
-    assert len(look.asked) == 3
+    assert len(training_set.asked) == 3
 
 
 def test_all_are_kept_before_the_first_pruning_and_then_those_above_k():
-    method, look = truncated(), FakeLook(logits_with(P_GIVEN))
+    method, training_set = truncated(), FakeTrainingSet(logits_with(P_GIVEN))
     method.epoch = 3
-    method.begin_epoch(look)
+    method.begin_epoch(training_set)
     assert method.keep.all()
     method.epoch = 4
-    method.begin_epoch(look)
+    method.begin_epoch(training_set)
     assert method.keep.tolist() == [p > 0.5 for p in P_GIVEN]
     method.epoch = 7
-    method.begin_epoch(FakeLook(logits_with(P_GIVEN[::-1])))  # a left-out sample can come back
+    method.begin_epoch(FakeTrainingSet(logits_with(P_GIVEN[::-1])))  # a left-out sample can come back
     assert method.keep.tolist() == [p > 0.5 for p in P_GIVEN[::-1]]
 
 
@@ -251,7 +251,7 @@ def test_an_unreadable_sample_is_not_kept():
     method, logits = truncated(), logits_with(P_GIVEN)
     logits[0] = math.nan
     method.epoch = 4
-    method.begin_epoch(FakeLook(logits))
+    method.begin_epoch(FakeTrainingSet(logits))
     assert method.keep.tolist() == [False] + [p > 0.5 for p in P_GIVEN[1:]]
 
 
@@ -287,7 +287,7 @@ def test_a_batch_without_kept_samples_is_an_exact_zero_with_a_graph():
 def test_what_is_kept_survives_a_checkpoint():
     method, other = truncated(), truncated()
     method.epoch = 4
-    method.begin_epoch(FakeLook(logits_with(P_GIVEN)))
+    method.begin_epoch(FakeTrainingSet(logits_with(P_GIVEN)))
     assert set(method.state_dict()) == {"model.weight", "model.bias", "keep"}
     other.load_state_dict(method.state_dict())
     assert other.keep.equal(method.keep)
@@ -295,7 +295,7 @@ def test_what_is_kept_survives_a_checkpoint():
 
 
 def test_plain_gce_neither_looks_nor_keeps():
-    method, look = GCE(a_task(), GCE.Settings(prune_from=0)), FakeLook(None)
-    method.begin_epoch(look)
-    assert not look.asked
+    method, training_set = GCE(a_task(), GCE.Settings(prune_from=0)), FakeTrainingSet(None)
+    method.begin_epoch(training_set)
+    assert not training_set.asked
     assert set(method.state_dict()) == {"model.weight", "model.bias"}

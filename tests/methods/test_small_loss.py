@@ -127,7 +127,7 @@ def test_settings(method):
 def test_two_networks_with_weights_of_their_own_both_tested(method):
     made = method(a_task(), method.Settings(noise_rate=0.2)).eval()
     inputs = torch.randn(2, 3)
-    outputs = made.outputs(inputs)
+    outputs = made.network_logits(inputs)
     assert list(outputs) == ["network_1", "network_2"]
     assert outputs["network_1"].equal(made.model(inputs))
     assert outputs["network_2"].equal(made.second(inputs))
@@ -139,7 +139,7 @@ def test_two_networks_with_weights_of_their_own_both_tested(method):
 def test_renewing_gives_both_networks_different_numbers(method):
     made, asked = method(a_task(), method.Settings(noise_rate=0.2)), []
     for made.stage in range(3):
-        made.renew(lambda number: (asked.append(number), build(number))[1])
+        made.reset_networks(lambda number: (asked.append(number), build(number))[1])
         assert not made.model[0].weight.equal(made.second[0].weight)
     assert asked == [0, 1, 2, 3, 4, 5]
     assert made.second[0].weight.equal(build(5)[0].weight)

@@ -59,11 +59,11 @@ class Staged(Method):
         self.register_buffer("state", torch.zeros(len(task.labels)))
         self.first = [build.clone() for build in task.build(2).parameters()]
 
-    def begin_stage(self, look):
+    def begin_stage(self, training_set):
         weight = next(self.model.parameters()).detach().clone()
-        self.seen.append(("stage", self.stage, weight, look.history().clone(), look.logits(self.model)))
+        self.seen.append(("stage", self.stage, weight, training_set.history().clone(), training_set.logits(self.model)))
 
-    def begin_epoch(self, look):
+    def begin_epoch(self, training_set):
         self.seen.append(("epoch", self.stage, self.epoch, self.epochs, next(self.model.parameters()).detach().clone()))
 
     def step(self, batch):

@@ -189,7 +189,7 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
                 RunFolder(Path(folder)),
                 seed,
                 Every(epochs=None, seconds=None),
-                make_fabric(recipe.engine, idle=method.idle),
+                make_fabric(recipe.engine, has_unused_parameters=method.has_unused_parameters),
                 report,
                 strict=True,
                 second=second_part(recipe, method) if self.pseudo_label else None,

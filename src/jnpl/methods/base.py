@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jnpl.data.loading.batches import Batch
 
 
-__all__ = ["Look", "Method", "MethodSettings", "Stage", "StepOutput", "Task"]
+__all__ = ["Method", "MethodSettings", "Stage", "StepOutput", "Task", "TrainingSetView"]
 
 
 class StepOutput(NamedTuple):
@@ -59,7 +59,7 @@ class Task:
     weights: Tensor | None = None  # (N,) how much each sample's loss counts, 1 on average; None: all alike
 
 
-class Look(Protocol):
+class TrainingSetView(Protocol):
     """What a method may look at between epochs and stages. Samples that cannot be read have rows of nan."""
 
     def logits(self, network: nn.Module) -> Tensor:
@@ -85,15 +85,15 @@ class Method(nn.Module, ABC):
     # What `jnpl methods` and the docs say:
     paper: ClassVar[str]
     networks: ClassVar[str] = "1"
-    pseudo: ClassVar[Literal["paper", "nlnl"] | None] = None  # how `jnpl train` goes on after it; None: not at all
+    pseudo_mode: ClassVar[Literal["paper", "nlnl"] | None] = None  # how `jnpl train` goes on; None: not at all
     needs: ClassVar[str] = "nothing"
     score: ClassVar[str] = "probability of the given label, mean of the last 10 epochs"
 
-    compiles: ClassVar[bool] = True  # its networks may be compiled
-    looks_back: ClassVar[bool] = False  # asks for whole predictions of past epochs
-    idle: ClassVar[bool] = False  # a step may leave parameters without a gradient
-    weighs: ClassVar[bool] = False  # heeds the weights of samples
-    counts: ClassVar[tuple[str, ...]] = ()  # buffers that every process counts for itself
+    supports_compile: ClassVar[bool] = True  # its networks may be compiled
+    needs_full_history: ClassVar[bool] = False  # asks for whole predictions of past epochs
+    has_unused_parameters: ClassVar[bool] = False  # a step may leave parameters without a gradient
+    supports_sample_weights: ClassVar[bool] = False  # heeds the weights of samples
+    per_process_buffers: ClassVar[tuple[str, ...]] = ()  # buffers that every process counts for itself
 
     stages: tuple[Stage, ...] = (Stage("train"),)
     group_size: int | None = None  # batches of so many samples with one given label after another, if not None
@@ -110,19 +110,19 @@ class Method(nn.Module, ABC):
 
     @abstractmethod
     def step(self, batch: Batch) -> StepOutput:
-        """Look at one batch."""
+        """Compute the loss of one batch."""
 
     def forward(self, batch: Batch) -> StepOutput:
         """The step, where wrappers for several processes expect it."""
         return self.step(batch)
 
-    def begin_stage(self, look: Look) -> None:
+    def begin_stage(self, training_set: TrainingSetView) -> None:
         """Called at the start of every stage but the first, before a fresh one renews the networks."""
 
-    def begin_epoch(self, look: Look) -> None:
+    def begin_epoch(self, training_set: TrainingSetView) -> None:
         """Called at the start of every epoch."""
 
-    def renew(self, build: Callable[[int], nn.Module]) -> None:
+    def reset_networks(self, build: Callable[[int], nn.Module]) -> None:
         """Give the networks the first weights of network `self.stage`."""
         self.model.load_state_dict(build(self.stage).state_dict())
 
@@ -140,11 +140,11 @@ class Method(nn.Module, ABC):
         """The network that a run leaves behind."""
         return self.model
 
-    def outputs(self, inputs: Tensor) -> dict[str, Tensor]:
+    def network_logits(self, inputs: Tensor) -> dict[str, Tensor]:
         """Logits (B, C) of each network worth testing, by name; test accuracy is the mean of theirs."""
         return {"model": self.predict(inputs)}
 
-    def whole(self, batch: Batch) -> int:
+    def global_batch_size(self, batch: Batch) -> int:
         """Samples of the batch over all processes; `batch.rows`, for draws, also counts those that cannot be read."""
         if batch.rows.stop - batch.rows.start == batch.rows.total:
             return len(batch.labels)

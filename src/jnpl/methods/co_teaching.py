@@ -30,7 +30,7 @@ class CoTeaching(SmallLoss):
         super().__init__(task, settings)
 
     def step(self, batch: Batch) -> StepOutput:
-        """Look at one batch."""
+        """Compute the loss of one batch."""
         first, second = self.model(batch.inputs), self.second(batch.inputs)
         losses_1, losses_2 = JF.pl(first, batch.labels), JF.pl(second, batch.labels)
         chosen_1, chosen_2 = self.choose(batch, losses_1), self.choose(batch, losses_2)

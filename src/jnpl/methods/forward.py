@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 
 from jnpl.internal.errors import InputError
 from jnpl.losses import functional as JF
-from jnpl.methods.base import Look, Method, MethodSettings, Stage, StepOutput, Task
+from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task, TrainingSetView
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -106,14 +106,14 @@ class Forward(Method):
             self.stages = (Stage("ce", select=True), Stage("forward", fresh=True))
         self.register_buffer("transition", matrix)
 
-    def begin_stage(self, look: Look) -> None:
+    def begin_stage(self, training_set: TrainingSetView) -> None:
         """Estimate the matrix with the network of the first stage, before it is renewed."""
-        logits = look.logits(self.model).float()
+        logits = training_set.logits(self.model).float()
         readable = ~logits.isnan().any(1)
         self.transition.copy_(estimate_transition(logits[readable].softmax(1), self.percentile))
 
     def step(self, batch: Batch) -> StepOutput:
-        """Look at one batch."""
+        """Compute the loss of one batch."""
         logits = self.model(batch.inputs)
         if self.stages[self.stage].name == "ce":
             return StepOutput(JF.pl(logits, batch.labels).mean(), logits, {})

@@ -8,7 +8,7 @@ import torch
 from pydantic import Field
 
 from jnpl.losses import functional as JF
-from jnpl.methods.base import Look, Method, MethodSettings, StepOutput, Task
+from jnpl.methods.base import Method, MethodSettings, StepOutput, Task, TrainingSetView
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -46,17 +46,17 @@ class GCE(Method):
             self.register_buffer("keep", torch.ones(len(task.labels), dtype=torch.bool))
             self.register_buffer("given", task.labels, persistent=False)  # belongs to the data, not to a checkpoint
 
-    def begin_epoch(self, look: Look) -> None:
+    def begin_epoch(self, training_set: TrainingSetView) -> None:
         """Decide which samples the truncated loss learns from (the paper's Algorithm 1)."""
         since = self.epoch - self.prune_from
         if not self.truncated or since < 0 or since % self.prune_every:
             return
         # Departure: public code prunes with the model that did best on test data. The network as it is sees no test.
-        losses = JF.gce(look.logits(self.model), self.given, self.q)
+        losses = JF.gce(training_set.logits(self.model), self.given, self.q)
         self.keep.copy_(losses < self.limit)  # false for nan: a sample that cannot be read teaches nothing
 
     def step(self, batch: Batch) -> StepOutput:
-        """Look at one batch."""
+        """Compute the loss of one batch."""
         logits = self.model(batch.inputs)
         losses = JF.gce(logits, batch.labels, self.q)
         if not self.truncated:

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from jnpl.losses import functional
 from jnpl.losses.modules import JNPLLoss, class_weights
-from jnpl.methods.base import Look, Method, MethodSettings, StepOutput, Task
+from jnpl.methods.base import Method, MethodSettings, StepOutput, Task, TrainingSetView
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -88,9 +88,9 @@ class JNPL(Method):
     """
 
     paper = "Kim et al., CVPR 2021"
-    pseudo = "paper"
-    weighs = True
-    counts = ("predicted", "given", "agreed")
+    pseudo_mode = "paper"
+    supports_sample_weights = True
+    per_process_buffers = ("predicted", "given", "agreed")
     weights: Tensor | None
     predicted: Tensor
     given: Tensor
@@ -173,7 +173,7 @@ class JNPL(Method):
             pl_target=settings.pl_target,
         )
 
-    def begin_epoch(self, look: Look) -> None:  # noqa: ARG002 (what the last epoch predicted was counted on the way)
+    def begin_epoch(self, training_set: TrainingSetView) -> None:  # noqa: ARG002 (counts are kept by step)
         """Hold back what can run away, if the last epoch's predictions say that it has."""
         predicted, given, agreed = (self.sum_over_processes(each.clone()) for each in self._counted())
         for each in self._counted():
@@ -225,7 +225,7 @@ class JNPL(Method):
         return 0.0 if self._begun(self.epoch) else self.ce_weight * max(1 - _ENOUGH * self.agreement.item(), 0.0)
 
     def step(self, batch: Batch) -> StepOutput:
-        """Look at one batch."""
+        """Compute the loss of one batch."""
         logits = self.model(batch.inputs)
         self.loss.negative.gamma = 0.0 if self.held else self._gamma()
         weights = None if self.weights is None else self.weights[batch.index]

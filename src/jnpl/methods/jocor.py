@@ -53,7 +53,7 @@ class JoCoR(SmallLoss):
         self.agreement = settings.agreement
 
     def step(self, batch: Batch) -> StepOutput:
-        """Look at one batch."""
+        """Compute the loss of one batch."""
         first, second = self.model(batch.inputs), self.second(batch.inputs)
         losses = joint_loss(first, second, batch.labels, self.agreement)
         loss = self.mean_of(batch, losses, self.choose(batch, losses))

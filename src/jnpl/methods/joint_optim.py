@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from jnpl.internal.errors import InputError
 from jnpl.losses import functional as JF
-from jnpl.methods.base import Look, Method, MethodSettings, Stage, StepOutput, Task
+from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task, TrainingSetView
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -44,7 +44,7 @@ class JointOptim(Method):
     networks = "1, then 1 fresh"
     needs = "class prior"
     score = "soft label of the given class at the end of the first stage"
-    looks_back = True
+    needs_full_history = True
     stages = (Stage("labels"), Stage("retrain", fresh=True))
 
     class Settings(MethodSettings):
@@ -69,7 +69,7 @@ class JointOptim(Method):
         self.register_buffer("soft_labels", given)
         self.register_buffer("prior", prior)
 
-    def begin_epoch(self, look: Look) -> None:
+    def begin_epoch(self, training_set: TrainingSetView) -> None:
         """Update the labels as the end of the epoch before would: the history is the same."""
         if self.stage > 0:
             return
@@ -79,14 +79,14 @@ class JointOptim(Method):
                 f"--set method.update_from={int(_UPDATE_FROM * self.epochs)}"
             )
         if self.epoch > self._first_update():
-            self._update(look)
+            self._update(training_set)
 
-    def begin_stage(self, look: Look) -> None:
+    def begin_stage(self, training_set: TrainingSetView) -> None:
         """The last update, after the first stage's last epoch."""
-        self._update(look)
+        self._update(training_set)
 
     def step(self, batch: Batch) -> StepOutput:
-        """Look at one batch."""
+        """Compute the loss of one batch."""
         logits = self.model(batch.inputs)
         log_p = logits.float().log_softmax(1)
         soft = self.soft_labels[batch.index].to(log_p.device)
@@ -107,7 +107,7 @@ class JointOptim(Method):
         """The epoch of the first stage after which labels are first updated."""
         return int(_UPDATE_FROM * self.epochs) if self.update_from is None else self.update_from
 
-    def _update(self, look: Look) -> None:
+    def _update(self, training_set: TrainingSetView) -> None:
         """Soft labels are the mean predictions of the last epochs; samples that cannot be read keep theirs."""
-        history = look.history().to(self.soft_labels)
+        history = training_set.history().to(self.soft_labels)
         self.soft_labels.copy_(torch.where(history.isnan().any(1, keepdim=True), self.soft_labels, history))

@@ -37,10 +37,10 @@ class LIMIT(Method):
 
     paper = "Harutyunyan et al., ICML 2020"
     networks = "2 (classifier and q)"
-    idle = True  # while q is initialised, the classifier waits
+    has_unused_parameters = True  # while q is initialised, the classifier waits
     needs = "nothing, but beta is chosen on validation data (noisy will do)"
     score = "probability of the given label by q, mean of the last 10 epochs"
-    # "train" is fresh for its optimiser: see `renew`.
+    # "train" is fresh for its optimiser: see `reset_networks`.
     stages: tuple[Stage, ...] = (Stage("init", select=True), Stage("train", fresh=True, select=True))
 
     class Settings(MethodSettings):
@@ -67,7 +67,7 @@ class LIMIT(Method):
         return self.settings.init_q and self.stage == 0
 
     def step(self, batch: Batch) -> StepOutput:
-        """Look at one batch."""
+        """Compute the loss of one batch."""
         q_logits = self.q(batch.inputs).float()
         quality = q_logits.detach().softmax(1).gather(1, batch.labels.unsqueeze(1)).squeeze(1)
         if self.in_init:
@@ -80,16 +80,16 @@ class LIMIT(Method):
         # with SGD the steps are B times too large.
         path = (gradient.detach() * logits).sum(1).mean()
         if self.settings.gradient == "sum":
-            path = path * self.whole(batch)
+            path = path * self.global_batch_size(batch)
         error = squared_error if self.settings.kind == "G" else JF.mae
         q_loss = error(q_logits, batch.labels).mean()
         norm = (gradient**2).sum(1).mean()
         loss = path + q_loss + self.settings.beta * norm
         return StepOutput(loss, logits, {"q_loss": q_loss, "gradient_norm": norm.detach()}, quality)
 
-    def renew(self, build: Callable[[int], nn.Module]) -> None:
+    def reset_networks(self, build: Callable[[int], nn.Module]) -> None:
         """Keep the networks: q is what the first stage was for, and nothing has touched the classifier yet."""
 
-    def outputs(self, inputs: Tensor) -> dict[str, Tensor]:
+    def network_logits(self, inputs: Tensor) -> dict[str, Tensor]:
         """Logits (B, C) of the classifier, or of q while it is trained alone: there the best q is selected."""
         return {"model": self.q(inputs) if self.in_init else self.predict(inputs)}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from jnpl.data.loading.batches import Batch
-    from jnpl.methods.base import Look
+    from jnpl.methods.base import TrainingSetView
 
 
 def class_balance(log_probs: Tensor) -> Tensor:
@@ -79,14 +79,14 @@ class MCorrection(Method):
         self.register_buffer("table", torch.full((beta_mixture.POINTS,), beta_mixture.NEUTRAL))  # its posterior
         self.register_buffer("labels", task.labels.clone(), persistent=False)  # here for its device
 
-    def begin_epoch(self, look: Look) -> None:
+    def begin_epoch(self, training_set: TrainingSetView) -> None:
         """Fit the mixture to all losses, and keep what it says of each sample.
 
         Departure: the authors' losses are of augmented images. Nothing is known before the first epoch, as there.
         """
         if self.epoch == 0:
             return
-        logits = look.logits(self.model)
+        logits = training_set.logits(self.model)
         losses = _losses(logits, self.labels)
         mixture = beta_mixture.fit(losses)
         self.suspicion.copy_(torch.from_numpy(mixture.posterior(losses)).float())
@@ -94,7 +94,7 @@ class MCorrection(Method):
         self.table.copy_(torch.from_numpy(mixture.table).float())
 
     def step(self, batch: Batch) -> StepOutput:
-        """Look at one batch."""
+        """Compute the loss of one batch."""
         settings, since = self.settings, self.epoch - self.bootstrap_from()
         dynamic = settings.variant == "MD-DYR-SH" and since >= 0  # samples are mixed by their suspicion
         bootstrap = since >= (settings.dynamic_epochs if dynamic else 0)
@@ -175,7 +175,7 @@ class MCorrection(Method):
 
     def _balance(self, log_probs: Tensor, batch: Batch) -> Tensor:
         """`class_balance` of the whole batch, also where processes share it: (B, C) -> ()."""
-        own, total = len(log_probs), self.whole(batch)
+        own, total = len(log_probs), self.global_batch_size(batch)
         if own == total:
             return class_balance(log_probs)
         # The mean is everyone's; its gradient is a mean over the own samples, as the loop weighs the processes.

@@ -27,7 +27,7 @@ class MetaCleaner(Method):
     """
 
     paper = "Zhang et al., CVPR 2019 (reconstruction)"
-    compiles = False  # features are read by a hook
+    supports_compile = False  # features are read by a hook
     networks = "1 (with a scoring head)"
     score = "K a / (1 + K a) of the weight a in a subset of K, 0.5 is neutral; mean of the last 10 epochs"
 
@@ -56,7 +56,7 @@ class MetaCleaner(Method):
             )
 
     def step(self, batch: Batch) -> StepOutput:
-        """Look at one batch."""
+        """Compute the loss of one batch."""
         logits, features = with_features(self.model, batch.inputs)
         features = features.to(torch.promote_types(features.dtype, torch.float32))  # half precision is too coarse
         subsets = subsets_of(batch.labels, self.settings.subset_size)

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from jnpl.internal.errors import InputError
 from jnpl.losses import functional as JF
 from jnpl.losses._checks import check_logits
-from jnpl.methods.base import Look, Method, MethodSettings, Stage, StepOutput, Task
+from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task, TrainingSetView
 from jnpl.models.penultimate import head_of, with_features
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class MLNT(Method):
     """
 
     paper = "Li et al., CVPR 2019"
-    compiles = False  # the second derivative is not there for compiled networks
+    supports_compile = False  # the second derivative is not there for compiled networks
     networks = "1 (with an EMA teacher, a frozen feature network and a frozen mentor)"
     needs = "clean validation"
     score = "the teacher's probability of the given label, mean of the last 10 epochs"
@@ -96,13 +96,13 @@ class MLNT(Method):
             self.mentor.eval()
         return self
 
-    def begin_stage(self, look: Look) -> None:
+    def begin_stage(self, training_set: TrainingSetView) -> None:
         """Freeze what the last stage left: the feature network, later the mentor, and what that one drops."""
         if self.stage == 1:
             self.feature_net.load_state_dict(self.model.state_dict())
         elif self.mentor is not None:
             self.mentor.load_state_dict(self.classifier.state_dict())
-            of_given = _at(check_logits(look.logits(self.mentor)).softmax(1), self.labels)
+            of_given = _at(check_logits(training_set.logits(self.mentor)).softmax(1), self.labels)
             keep = of_given >= self.settings.tau  # nan, a sample that cannot be read, is not
             if not keep.any():
                 told = f"the mentor gives every label a probability below {self.settings.tau}"
@@ -115,12 +115,12 @@ class MLNT(Method):
         """The teacher; before the first step of an iteration, and in the first stage, the student."""
         return self.teacher if int(self.iteration) > 0 else self.model
 
-    def outputs(self, inputs: Tensor) -> dict[str, Tensor]:
+    def network_logits(self, inputs: Tensor) -> dict[str, Tensor]:
         """Logits (B, C) of both."""
         return {"student": self.model(inputs), "teacher": self.predict(inputs)}
 
     def step(self, batch: Batch) -> StepOutput:
-        """Look at one batch."""
+        """Compute the loss of one batch."""
         logits = self.model(batch.inputs)
         kept = self.keep[batch.index.to(self.keep.device)]
         # Dropped samples stay in the batch (the loop gives batches), so a mean is one over those that the whole batch

@@ -11,7 +11,7 @@ from jnpl.internal.errors import InputError
 from jnpl.losses import complement
 from jnpl.losses import functional as JF
 from jnpl.losses.modules import class_weights
-from jnpl.methods.base import Look, Method, MethodSettings, Stage, StepOutput, Task
+from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task, TrainingSetView
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -43,7 +43,7 @@ class NLNL(Method):
     """
 
     paper = "Kim et al., ICCV 2019"
-    pseudo = "nlnl"
+    pseudo_mode = "nlnl"
     stages = (Stage("nl"), Stage("selnl"), Stage("selpl"))
 
     class Settings(MethodSettings):
@@ -80,16 +80,16 @@ class NLNL(Method):
         self.register_buffer("class_weight", weights)
         self.register_buffer("keep", torch.ones(len(task.labels), dtype=torch.bool))
 
-    def begin_epoch(self, look: Look) -> None:
+    def begin_epoch(self, training_set: TrainingSetView) -> None:
         """Select the samples. The released code asks before each batch; nothing changes within an epoch."""
         if self.stage == _NL:
             self.keep.fill_(True)
         else:
             threshold = 1 / self.num_classes if self.stage == _SELNL else self.cut
-            self.keep.copy_(look.quality() >= threshold)  # at the threshold: kept; nan, an unreadable sample: not
+            self.keep.copy_(training_set.quality() >= threshold)  # nan, an unreadable sample, is not kept
 
     def step(self, batch: Batch) -> StepOutput:
-        """Look at one batch."""
+        """Compute the loss of one batch."""
         logits = self.model(batch.inputs)
         weight = self.class_weight[batch.labels]
         keep = self.keep[batch.index].to(weight.device)
@@ -102,7 +102,8 @@ class NLNL(Method):
         # The mean is over the whole batch, also where processes share it. Weights are >= 1 for every class there is.
         divisor = self.sum_over_processes(torch.where(keep, parts, 0.0).sum()).clamp_min(1)
         own = len(batch.labels)
-        return StepOutput(total / divisor * (self.whole(batch) / own), logits, {"selected": keep.sum() / own})
+        loss = total / divisor * (self.global_batch_size(batch) / own)
+        return StepOutput(loss, logits, {"selected": keep.sum() / own})
 
     def _negative(self, logits: Tensor, batch: Batch) -> Tensor:
         """NL, the sum over a sample's complements: (B, C) -> (B,)."""

@@ -69,7 +69,7 @@ class PENCIL(Method):
         self.register_buffer("y_tilde", _START * F.one_hot(task.labels.long(), task.num_classes).float())
 
     def step(self, batch: Batch) -> StepOutput:
-        """Look at one batch."""
+        """Compute the loss of one batch."""
         logits = self.model(batch.inputs)
         if self.stage == _CE:
             return StepOutput(JF.pl(logits, batch.labels).mean(), logits, {})
@@ -101,7 +101,7 @@ class PENCIL(Method):
         # The graph stays for the loop's backward pass; what that leaves in `rows.grad` is thrown away with the rows.
         (gradient,) = torch.autograd.grad(loss, rows, retain_graph=True)
         # lambda is tied to a mean over the whole batch, also where processes share it.
-        share = len(batch.labels) / self.whole(batch)
+        share = len(batch.labels) / self.global_batch_size(batch)
         learnt = rows.detach() - self.label_lr() * share * gradient
         index, everyone = self.gather_over_processes(batch, learnt)
         self.y_tilde[index.to(self.y_tilde.device)] = everyone.to(self.y_tilde)

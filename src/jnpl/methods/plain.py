@@ -21,6 +21,6 @@ class PlainLoss(Method):
         """(B, C), (B,) -> (B,)."""
 
     def step(self, batch: Batch) -> StepOutput:
-        """Look at one batch."""
+        """Compute the loss of one batch."""
         logits = self.model(batch.inputs)
         return StepOutput(self.losses(logits, batch.labels).mean(), logits, {})

@@ -33,7 +33,7 @@ class PseudoLabel(Method):
     """
 
     paper = "the second part of JNPL and NLNL"
-    weighs = True
+    supports_sample_weights = True
     targets: Tensor
     weights: Tensor
 
@@ -46,7 +46,7 @@ class PseudoLabel(Method):
         self.register_buffer("weights", weights if task.weights is None else weights * task.weights)
 
     def step(self, batch: Batch) -> StepOutput:
-        """Look at one batch."""
+        """Compute the loss of one batch."""
         logits = self.model(batch.inputs)
         targets, weights = self.targets[batch.index], self.weights[batch.index]
         losses = weights * JF.soft_pl(logits.float(), targets)

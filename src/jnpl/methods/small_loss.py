@@ -100,12 +100,12 @@ class SmallLoss(Method):
         self.second = task.build(1)
         self.noise_rate, self.ramp_epochs = rate, settings.ramp_epochs
 
-    def renew(self, build: Callable[[int], nn.Module]) -> None:
+    def reset_networks(self, build: Callable[[int], nn.Module]) -> None:
         """Give both networks first weights, each its own."""
         self.model.load_state_dict(build(2 * self.stage).state_dict())
         self.second.load_state_dict(build(2 * self.stage + 1).state_dict())
 
-    def outputs(self, inputs: Tensor) -> dict[str, Tensor]:
+    def network_logits(self, inputs: Tensor) -> dict[str, Tensor]:
         """Logits of both networks: (B, ...) -> (B, C) each."""
         return {"network_1": self.model(inputs), "network_2": self.second(inputs)}
 
@@ -123,10 +123,10 @@ class SmallLoss(Method):
 
     def mean_of(self, batch: Batch, losses: Tensor, chosen: Tensor) -> Tensor:
         """Mean over the chosen of the whole batch: (B,), (B,) -> (). A process's part is weighed by its samples."""
-        total = self.whole(batch)
+        total = self.global_batch_size(batch)
         return torch.where(chosen, losses, 0.0).sum() / self.count(total) * (total / len(losses))
 
     def kept(self, batch: Batch) -> Tensor:
         """The share of the batch that is kept, for the log: -> ()."""
-        total = self.whole(batch)
+        total = self.global_batch_size(batch)
         return torch.tensor(self.count(total) / total)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class TrainingSet:
-    """The training set in evaluation mode, and what the ledger says of it: a `jnpl.methods.base.Look`."""
+    """The training set in evaluation mode, and what the ledger says of it: a `jnpl.methods.base.TrainingSetView`."""
 
     def __init__(self, feed: Feed, ledger: Ledger, fabric: Fabric) -> None:
         self.feed, self.ledger, self.fabric = feed, ledger, fabric

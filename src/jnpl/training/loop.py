@@ -168,7 +168,7 @@ def accuracy(method: Method, feed: Feed, fabric: Fabric) -> dict[str, float]:
     right: dict[str, int] = {}
     seen = 0
     for inputs, labels, _ in feed.evaluation():
-        for name, logits in method.outputs(inputs).items():
+        for name, logits in method.network_logits(inputs).items():
             right[name] = right.get(name, 0) + int((logits.argmax(1) == labels).sum())
         seen += len(labels)
     told: list[Any] = [(right, seen)]

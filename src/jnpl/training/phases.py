@@ -39,10 +39,10 @@ class Second(NamedTuple):
 
 def second_part(recipe: Recipe, method: type[Method]) -> Second | None:
     """As the recipe says, and where it is silent as the method's paper; None if neither has such a part."""
-    if recipe.pseudo is None and method.pseudo is None:
+    if recipe.pseudo is None and method.pseudo_mode is None:
         return None
     said = recipe.pseudo or Pseudo()
-    mode = said.mode or method.pseudo or "paper"
+    mode = said.mode or method.pseudo_mode or "paper"
     weight = said.class_weight or ("nlnl" if mode == "nlnl" else "none")
     return Second(mode, said.soft, weight == "nlnl", said.warm, said.train or recipe.train)
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["Every", "find", "make_fabric"]
 
 
-def make_fabric(engine: Engine, *, idle: bool = False) -> Fabric:
-    """Device, precision and processes; started if there are several. `idle`: not every step uses all parameters."""
+def make_fabric(engine: Engine, *, has_unused_parameters: bool = False) -> Fabric:
+    """Device, precision and processes; started if there are several."""
     from lightning_fabric import Fabric  # noqa: PLC0415 (slow to import)
 
     asked = f"accelerator={engine.accelerator!r}, devices={engine.devices!r}, precision={engine.precision!r}"
@@ -46,7 +46,7 @@ def make_fabric(engine: Engine, *, idle: bool = False) -> Fabric:
             devices=engine.devices,
             num_nodes=engine.num_nodes,
             precision="32-true" if engine.precision == "32" else engine.precision,
-            strategy="auto" if engine.devices == 1 and engine.num_nodes == 1 else _strategy(idle),
+            strategy="auto" if engine.devices == 1 and engine.num_nodes == 1 else _strategy(has_unused_parameters),
         )
     except (ValueError, RuntimeError, TypeError, ImportError) as error:
         raise InputError(f"cannot train with {asked}: {error}") from None
@@ -67,11 +67,11 @@ def _leave_the_group() -> None:
         torch.distributed.destroy_process_group()
 
 
-def _strategy(idle: bool) -> Any:
+def _strategy(has_unused_parameters: bool) -> Any:
     from lightning_fabric.strategies.ddp import DDPStrategy  # noqa: PLC0415 (slow to import)
 
     # Batch norm's statistics are shared before they are used; the state of samples would be far too much every step.
-    return DDPStrategy(broadcast_buffers=False, find_unused_parameters=idle)
+    return DDPStrategy(broadcast_buffers=False, find_unused_parameters=has_unused_parameters)
 
 
 def find(
@@ -94,7 +94,7 @@ def find(
     """
     if tensorboard:
         require("tensorboard", "tensorboard")  # PyTorch's writer is there without it, but does not import
-    fabric = make_fabric(recipe.engine, idle=METHODS[recipe.method.name].idle)
+    fabric = make_fabric(recipe.engine, has_unused_parameters=METHODS[recipe.method.name].has_unused_parameters)
     if not fabric.is_global_zero:
         report.quiet(True)
     folder = RunFolder(out)

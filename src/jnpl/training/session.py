@@ -245,7 +245,7 @@ class Session(Watcher):
         self._aim()
         self.method.begin_stage(self._look())
         if self.phase.fresh:
-            self.method.renew(self._network)
+            self.method.reset_networks(self._network)
             self._empty_books()
         self.learner.replan(self.phase.plan, fresh=self.phase.fresh)
 
@@ -299,7 +299,7 @@ class Session(Watcher):
         if len(self.phases) > 1:
             line = {"epoch": self.progress.total, "stage": phase.name, **line}
         named = self.method.named_buffers()
-        share((buffer for name, buffer in named if name not in self.method.counts), self.fabric)
+        share((buffer for name, buffer in named if name not in self.method.per_process_buffers), self.fabric)
         if self.learner.average is not None:
             share(self.learner.average.values.values(), self.fabric)
         line |= self._tested()
@@ -371,14 +371,14 @@ class Session(Watcher):
 def _refuse(recipe: Recipe, second: Second | None, *, weighted: bool) -> None:
     """What cannot work together is told before any data are read."""
     name, method = recipe.method.name, registry.METHODS[recipe.method.name]
-    whole = second is not None or method.looks_back
+    whole = second is not None or method.needs_full_history
     if whole and recipe.verdict.keep == "compact":
         who = "pseudo-labels need" if second is not None else f"{name} needs"
         raise InputError(f"{who} whole predictions of past epochs: verdict.keep = full, got compact")
-    if weighted and not method.weighs:
-        able = ", ".join(each for each, kind in registry.METHODS.items() if kind.weighs)
+    if weighted and not method.supports_sample_weights:
+        able = ", ".join(each for each, kind in registry.METHODS.items() if kind.supports_sample_weights)
         raise InputError(f"{name} does not heed weights of samples; {able} does")
-    if recipe.engine.compile and not method.compiles:
+    if recipe.engine.compile and not method.supports_compile:
         raise InputError(f"{name} does not work with compiled networks: set engine.compile = false")
     if recipe.weights == "required":
         raise InputError("this recipe starts from pretrained weights: name a file with torchvision's keys by --weights")

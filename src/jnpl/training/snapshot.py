@@ -70,7 +70,7 @@ def load(session: Session) -> bool:
         session.progress.sums = checkpoint.part("sums", state.tensors)
         session.progress.samples = facts["samples"]
     else:
-        for name in session.method.counts:
+        for name in session.method.per_process_buffers:
             session.method.get_buffer(name).zero_()
     if session.learner.average is not None:
         session.learner.average.load(checkpoint.part("average", state.tensors), facts["averaged"])
@@ -84,7 +84,7 @@ def load(session: Session) -> bool:
 
 def _counts(session: Session) -> dict[str, torch.Tensor]:
     """What each process counts of its own part of an epoch."""
-    return {name: session.method.get_buffer(name).clone() for name in session.method.counts}
+    return {name: session.method.get_buffer(name).clone() for name in session.method.per_process_buffers}
 
 
 def summed(session: Session, progress: Progress) -> tuple[dict[str, torch.Tensor], int]:
