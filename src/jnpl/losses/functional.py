@@ -1,11 +1,15 @@
-"""Every loss term, stateless: (B, C) logits in, (B,) losses out.
+"""Every loss term as a stateless function: logits (B, C) in, losses (B,) out, not reduced.
 
 First the paper (*Joint Negative and Positive Learning for Noisy Labels*, CVPR 2021), equation by equation; then the
-losses it is compared with. Notation: f = logits, p = softmax(f), y = the given label, y-bar = a complementary label,
-y-hat = argmax p, C = the number of classes. "Constant" means that no gradient flows through it.
+losses it is compared with. Notation:
 
-Logits are finite; float16 and bfloat16 are computed, and their losses returned, in float32. Losses are not reduced, but
-the negative ones can take the mean over the batch themselves (`reduction="mean"`): one node less in a small graph.
+    f       logits (B, C)                   C       number of classes
+    p       softmax(f)                      y       given label
+    y-bar   complementary label             y-hat   predicted label, argmax of p
+
+"Constant" means that no gradient flows through the factor. Logits must be finite; float16 and bfloat16 are computed,
+and their losses returned, in float32. The negative losses can take the mean over the batch themselves
+(`reduction="mean"`): one node less in a small graph.
 """
 
 from __future__ import annotations
@@ -16,8 +20,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from jnpl.losses import _negative, _positive
-from jnpl.losses._checks import check_complements, check_gamma, check_labels, check_logits, check_n
+from jnpl.losses import _negative
+from jnpl.losses.argument_checks import check_complements, check_gamma, check_labels, check_logits, check_n
 
 __all__ = [
     "focal",
@@ -51,29 +55,53 @@ Reduction = Literal["none", "mean"]
 def pl(logits: Tensor, labels: Tensor) -> Tensor:
     """Positive learning, -log p_y (Eq. 1): (B, C), (B,) -> (B,).
 
-    >>> pl(torch.zeros(1, 10), torch.tensor([3]))
-    tensor([2.3026])
+    Args:
+        logits: network output, (B, C).
+        labels: given labels, (B,).
+
+    Returns:
+        Cross-entropy of each sample, (B,).
+
+    Example:
+        >>> pl(torch.zeros(1, 10), torch.tensor([3]))  # log 10
+        tensor([2.3026])
     """
     logits = check_logits(logits)
     return F.cross_entropy(logits, check_labels(labels, logits), reduction="none")
 
 
 def log_one_minus_softmax(logits: Tensor) -> Tensor:
-    """log(1 - p), exact to the dtype's precision for any logits, with bounded gradients: (B, C) -> (B, C).
+    """log(1 - p), exact to the precision of the dtype, with bounded gradients: (B, C) -> (B, C).
 
-    >>> log_one_minus_softmax(torch.tensor([[1000.0, 0.0]]))  # log(1 - p) taken literally gives -inf for the first
-    tensor([[-1000.,    -0.]])
+    Args:
+        logits: network output, (B, C).
+
+    Returns:
+        log(1 - p_k) of every class, (B, C).
+
+    Example:
+        >>> log_one_minus_softmax(torch.tensor([[1000.0, 0.0]]))  # taken literally, the first would be -inf
+        tensor([[-1000.,    -0.]])
     """
-    return _negative.log_keep(check_logits(logits))
+    return _negative.log_one_minus_softmax(check_logits(logits))
 
 
 def nl(logits: Tensor, complements: Tensor, *, reduction: Reduction = "none") -> Tensor:
-    """Negative learning, -log(1 - p_ybar), summed over K complements (Eq. 2): (B, C), (B,) or (B, K) -> (B,).
+    """Negative learning, -log(1 - p_ybar), summed over complements (Eq. 2): (B, C), (B,) or (B, K) -> (B,).
 
-    Its gradient is Eq. 3: p_ybar on the logit of y-bar, -p_ybar p_i / (1 - p_ybar) on the others.
+    The gradient is Eq. 3: p_ybar on the logit of y-bar, -p_ybar p_i / (1 - p_ybar) on the others.
 
-    >>> nl(torch.zeros(1, 10), torch.tensor([3]))  # -log(9/10)
-    tensor([0.1054])
+    Args:
+        logits: network output, (B, C).
+        complements: complementary labels, (B,) or (B, K).
+        reduction: "none", or "mean" over the batch.
+
+    Returns:
+        Losses (B,), or a scalar with "mean".
+
+    Example:
+        >>> nl(torch.zeros(1, 10), torch.tensor([3]))  # -log(9/10)
+        tensor([0.1054])
     """
     return nl_plus(logits, complements, gamma=0.0, reduction=reduction)
 
@@ -81,37 +109,66 @@ def nl(logits: Tensor, complements: Tensor, *, reduction: Reduction = "none") ->
 def nl_plus(logits: Tensor, complements: Tensor, gamma: float = 1.0, *, reduction: Reduction = "none") -> Tensor:
     """NL+, -(1 - p_ybar)^gamma log(1 - p_ybar), the weight constant (Eq. 5): (B, C), (B,) or (B, K) -> (B,).
 
-    gamma = 1 is the paper, gamma = 0 is NL, in between a bridge. With gamma = 1 the gradient is Eq. 6: p_ybar (1 -
-    p_ybar) on the logit of y-bar and -p_ybar p_i on the others, which is the gradient of p_ybar itself. K complements
-    are summed, each with its own weight, and one that stands twice counts twice.
+    With gamma = 1 the gradient is Eq. 6: p_ybar (1 - p_ybar) on the logit of y-bar and -p_ybar p_i on the others, which
+    is the gradient of p_ybar itself.
 
-    >>> nl_plus(torch.zeros(1, 10), torch.tensor([[3, 4]]))  # 2 * -(9/10) log(9/10)
-    tensor([0.1896])
+    Args:
+        logits: network output, (B, C).
+        complements: complementary labels, (B,) or (B, K). The K losses are summed, each with its own weight; a label
+            that occurs twice counts twice.
+        gamma: exponent of the constant weight. 1 is the paper's NL+, 0 is NL.
+        reduction: "none", or "mean" over the batch.
+
+    Returns:
+        Losses (B,), or a scalar with "mean".
+
+    Example:
+        >>> nl_plus(torch.zeros(1, 10), torch.tensor([[3, 4]]))  # 2 * -(9/10) log(9/10)
+        tensor([0.1896])
     """
     logits = check_logits(logits)
     complements = check_complements(complements, logits)
     ones = logits.new_ones(1, 1).expand(complements.shape)  # no (B, K) memory
-    counts = torch.zeros_like(logits).scatter_add(1, complements, ones)  # n_k: how often class k is a complement
+    counts = torch.zeros_like(logits).scatter_add(1, complements, ones)  # (B, C): how often class k is a complement
     return _negative.negative(logits, counts, check_gamma(gamma), mean=_is_mean(reduction))
 
 
 def nl_exhaustive(logits: Tensor, labels: Tensor, *, reduction: Reduction = "none") -> Tensor:
-    """NL over all C - 1 complements of the label at once, O(B * C): (B, C), (B,) -> (B,), or () with "mean".
+    """NL (Eq. 2) summed over all C - 1 complements of the label, in O(B C): (B, C), (B,) -> (B,).
 
-    >>> nl_exhaustive(torch.zeros(1, 10), torch.tensor([3]))  # 9 * -log(9/10)
-    tensor([0.9482])
+    Args:
+        logits: network output, (B, C).
+        labels: given labels, (B,).
+        reduction: "none", or "mean" over the batch.
+
+    Returns:
+        Losses (B,), or a scalar with "mean".
+
+    Example:
+        >>> nl_exhaustive(torch.zeros(1, 10), torch.tensor([3]))  # 9 * -log(9/10)
+        tensor([0.9482])
     """
     return nl_plus_exhaustive(logits, labels, gamma=0.0, reduction=reduction)
 
 
 def nl_plus_exhaustive(logits: Tensor, labels: Tensor, gamma: float = 1.0, *, reduction: Reduction = "none") -> Tensor:
-    """NL+ over all C - 1 complements of the label at once, O(B * C): (B, C), (B,) -> (B,), or () with "mean".
+    """NL+ (Eq. 5) summed over all C - 1 complements of the label, in O(B C): (B, C), (B,) -> (B,).
 
-    C - 1 times the expectation of `nl_plus` with one sampled complement, without its variance. With gamma = 1 the
-    gradient collapses to p_y (p_i - [i = y]), the gradient of 1 - p_y: in expectation, NL+ descends like half of `mae`.
+    This is C - 1 times the expectation of `nl_plus` with one sampled complement, without its variance. With gamma = 1
+    the gradient is p_y (p_i - [i = y]), the gradient of 1 - p_y: half of that of `mae`.
 
-    >>> nl_plus_exhaustive(torch.zeros(1, 10), torch.tensor([3]))  # 9 * -(9/10) log(9/10)
-    tensor([0.8534])
+    Args:
+        logits: network output, (B, C).
+        labels: given labels, (B,).
+        gamma: exponent of the constant weight. 1 is the paper's NL+, 0 is NL.
+        reduction: "none", or "mean" over the batch.
+
+    Returns:
+        Losses (B,), or a scalar with "mean".
+
+    Example:
+        >>> nl_plus_exhaustive(torch.zeros(1, 10), torch.tensor([3]))  # 9 * -(9/10) log(9/10)
+        tensor([0.8534])
     """
     logits = check_logits(logits)
     labels = check_labels(labels, logits)
@@ -121,23 +178,38 @@ def nl_plus_exhaustive(logits: Tensor, labels: Tensor, gamma: float = 1.0, *, re
 def pl_plus(logits: Tensor, targets: Tensor, n: int = 3) -> Tensor:
     """PL+, -prod_{i=0..n} (1 + p_t^(2^i)) log p_t, the product constant (Eq. 7): (B, C), (B,) -> (B,).
 
-    The targets are y-hat in Algorithm 1. The gradient on the target's logit is -(1 - p_t^(2^(n+1))) (Eq. 8): flat
-    where cross-entropy fades. n = -1, the empty product, is cross-entropy.
+    The gradient on the target's logit is -(1 - p_t^(2^(n+1))) (Eq. 8): nearly constant until p_t is close to 1.
 
-    >>> pl_plus(torch.zeros(1, 2), torch.tensor([0]), n=1)  # (1 + 1/2) (1 + 1/4) log 2
-    tensor([1.2997])
+    Args:
+        logits: network output, (B, C).
+        targets: class t of each sample, (B,); y-hat in Algorithm 1.
+        n: the paper's N. -1, the empty product, is cross-entropy.
+
+    Returns:
+        Losses (B,).
+
+    Example:
+        >>> pl_plus(torch.zeros(1, 2), torch.tensor([0]), n=1)  # (1 + 1/2) (1 + 1/4) log 2
+        tensor([1.2997])
     """
     logits = check_logits(logits)
-    return _positive.pl_plus(logits, check_labels(targets, logits), check_n(n))
+    return _pl_plus(logits, check_labels(targets, logits), check_n(n))
 
 
 def pl_plus_candidates(logits: Tensor) -> Tensor:
-    """Algorithm 1's test: every class but y-hat has p < 1/C: (B, C) -> (B,) bool.
+    """Whether every class but y-hat has p < 1/C (Algorithm 1): (B, C) -> (B,) bool.
 
-    That is: the second largest probability is below 1/C. On a tie for the first place it is not.
+    This is the same as: the second largest probability is below 1/C. A tie for the largest is no candidate.
 
-    >>> pl_plus_candidates(torch.tensor([[5.0, 0.0, 0.0], [5.0, 5.0, 0.0]]))
-    tensor([ True, False])
+    Args:
+        logits: network output, (B, C).
+
+    Returns:
+        True for the candidates of PL+, (B,).
+
+    Example:
+        >>> pl_plus_candidates(torch.tensor([[5.0, 0.0, 0.0], [5.0, 5.0, 0.0]]))
+        tensor([ True, False])
     """
     logits = check_logits(logits)
     second = logits.detach().softmax(1).topk(2, dim=1).values[:, 1]
@@ -145,12 +217,18 @@ def pl_plus_candidates(logits: Tensor) -> Tensor:
 
 
 def pl_plus_select(logits: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
-    """Algorithm 1's selection: candidates enter with probability p_yhat: (B, C), (B,) -> (B,) bool, (B,) y-hat.
+    """Select candidates with probability p_yhat (Algorithm 1): (B, C), (B,) -> (B,) bool, (B,) y-hat.
 
-    `uniforms` are draws from U(0, 1), for instance `torch.rand(B, generator=g)`: randomness stays outside.
+    Args:
+        logits: network output, (B, C).
+        uniforms: draws from U(0, 1), (B,), for instance `torch.rand(B, generator=g)`.
 
-    >>> pl_plus_select(torch.tensor([[5.0, 0.0, 0.0], [0.0, 0.0, 0.0]]), torch.tensor([0.5, 0.5]))
-    (tensor([ True, False]), tensor([0, 0]))
+    Returns:
+        Which samples PL+ learns from, (B,), and y-hat of every sample, (B,).
+
+    Example:
+        >>> pl_plus_select(torch.tensor([[5.0, 0.0, 0.0], [0.0, 0.0, 0.0]]), torch.tensor([0.5, 0.5]))
+        (tensor([ True, False]), tensor([0, 0]))
     """
     logits = check_logits(logits)
     if uniforms.shape != logits.shape[:1] or not uniforms.is_floating_point():
@@ -161,10 +239,18 @@ def pl_plus_select(logits: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def soft_pl(logits: Tensor, targets: Tensor) -> Tensor:
-    """Positive learning of soft labels, -sum_k t_k log p_k: (B, C), (B, C) -> (B,).
+    """Cross-entropy with soft labels, -sum_k t_k log p_k: (B, C), (B, C) -> (B,).
 
-    >>> soft_pl(torch.zeros(1, 2), torch.tensor([[0.3, 0.7]]))
-    tensor([0.6931])
+    Args:
+        logits: network output, (B, C).
+        targets: weight of each class, (B, C), usually rows that sum to 1.
+
+    Returns:
+        Losses (B,).
+
+    Example:
+        >>> soft_pl(torch.zeros(1, 2), torch.tensor([[0.3, 0.7]]))
+        tensor([0.6931])
     """
     logits = check_logits(logits)
     if targets.shape != logits.shape:
@@ -176,19 +262,40 @@ def soft_pl(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 def mae(logits: Tensor, labels: Tensor) -> Tensor:
-    """Mean absolute error, sum_k |p_k - [k = y]| = 2 (1 - p_y): (B, C), (B,) -> (B,). Some code has half of it.
+    """Mean absolute error, sum_k |p_k - [k = y]| = 2 (1 - p_y): (B, C), (B,) -> (B,).
 
-    >>> mae(torch.zeros(1, 10), torch.tensor([3]))
-    tensor([1.8000])
+    Ghosh et al., AAAI 2017. Some implementations return half of it.
+
+    Args:
+        logits: network output, (B, C).
+        labels: given labels, (B,).
+
+    Returns:
+        Losses (B,).
+
+    Example:
+        >>> mae(torch.zeros(1, 10), torch.tensor([3]))
+        tensor([1.8000])
     """
     return -2 * torch.expm1(-pl(logits, labels))
 
 
 def gce(logits: Tensor, labels: Tensor, q: float = 0.7) -> Tensor:
-    """Generalized cross-entropy, (1 - p_y^q) / q; q -> 0 is CE, q = 1 is MAE / 2: (B, C), (B,) -> (B,).
+    """Generalized cross-entropy, (1 - p_y^q) / q: (B, C), (B,) -> (B,).
 
-    >>> gce(torch.zeros(1, 10), torch.tensor([3]), q=1.0)
-    tensor([0.9000])
+    Zhang and Sabuncu, NeurIPS 2018.
+
+    Args:
+        logits: network output, (B, C).
+        labels: given labels, (B,).
+        q: in (0, 1]. Towards 0 the loss is cross-entropy, at 1 it is half of `mae`.
+
+    Returns:
+        Losses (B,).
+
+    Example:
+        >>> gce(torch.zeros(1, 10), torch.tensor([3]), q=1.0)
+        tensor([0.9000])
     """
     if not 0 < q <= 1:
         raise ValueError(f"q must lie in (0, 1], got {q}")
@@ -196,83 +303,181 @@ def gce(logits: Tensor, labels: Tensor, q: float = 0.7) -> Tensor:
 
 
 def gce_truncated(logits: Tensor, labels: Tensor, q: float = 0.7, k: float = 0.5) -> Tensor:
-    """GCE held at its value for p_y = k where p_y <= k, so that such samples do not learn: (B, C), (B,) -> (B,).
+    """GCE, constant and without gradient where p_y <= k: (B, C), (B,) -> (B,).
 
-    >>> gce_truncated(torch.zeros(1, 10), torch.tensor([3]), q=1.0, k=0.5)
-    tensor([0.5000])
+    Args:
+        logits: network output, (B, C).
+        labels: given labels, (B,).
+        q: exponent of `gce`.
+        k: probability, in (0, 1), at or below which the loss is that of p_y = k.
+
+    Returns:
+        Losses (B,).
+
+    Example:
+        >>> gce_truncated(torch.zeros(1, 10), torch.tensor([3]), q=1.0, k=0.5)
+        tensor([0.5000])
     """
     if not 0 < k < 1:
         raise ValueError(f"k must lie in (0, 1), got {k}")
     loss, limit = gce(logits, labels, q), (1 - k**q) / q
-    return torch.where(loss < limit, loss, limit)  # a clamp would still let p_y = k learn
+    return torch.where(loss < limit, loss, limit)  # a clamp would pass the gradient at p_y = k
 
 
 def rce(logits: Tensor, labels: Tensor, log_zero: float = -9.210340371976182) -> Tensor:
-    """Reverse cross-entropy, -log_zero (1 - p_y), with log 0 read as log 1e-4 = -9.21: (B, C), (B,) -> (B,).
+    """Reverse cross-entropy, -log_zero (1 - p_y): (B, C), (B,) -> (B,).
 
-    >>> rce(torch.zeros(1, 10), torch.tensor([3]))
-    tensor([8.2893])
+    Wang et al., ICCV 2019.
+
+    Args:
+        logits: network output, (B, C).
+        labels: given labels, (B,).
+        log_zero: value used for log 0; the default is log 1e-4.
+
+    Returns:
+        Losses (B,).
+
+    Example:
+        >>> rce(torch.zeros(1, 10), torch.tensor([3]))
+        tensor([8.2893])
     """
     return log_zero * torch.expm1(-pl(logits, labels))
 
 
 def sce(logits: Tensor, labels: Tensor, alpha: float = 0.1, beta: float = 1.0) -> Tensor:
-    """Symmetric cross-entropy, alpha CE + beta RCE (CIFAR-10: 0.1, 1; CIFAR-100: 6, 0.1): (B, C), (B,) -> (B,).
+    """Symmetric cross-entropy, alpha CE + beta RCE: (B, C), (B,) -> (B,).
 
-    Departure: the authors' code clips p at 1e-7, here and in APL's losses below; nothing needs it where logs are exact.
+    Wang et al., ICCV 2019. Departure, here and in the APL losses below: the authors' code clips p at 1e-7, which exact
+    logarithms do not need.
 
-    >>> sce(torch.zeros(1, 10), torch.tensor([3]))
-    tensor([8.5196])
+    Args:
+        logits: network output, (B, C).
+        labels: given labels, (B,).
+        alpha: weight of cross-entropy (CIFAR-10: 0.1, CIFAR-100: 6).
+        beta: weight of reverse cross-entropy (CIFAR-10: 1, CIFAR-100: 0.1).
+
+    Returns:
+        Losses (B,).
+
+    Example:
+        >>> sce(torch.zeros(1, 10), torch.tensor([3]))
+        tensor([8.5196])
     """
     return alpha * pl(logits, labels) + beta * rce(logits, labels)
 
 
 def focal(logits: Tensor, labels: Tensor, gamma: float = 0.5) -> Tensor:
-    """Focal loss, -(1 - p_y)^gamma log p_y, the factor constant as APL's code has it: (B, C), (B,) -> (B,).
+    """Focal loss, -(1 - p_y)^gamma log p_y, the factor constant as in APL's code: (B, C), (B,) -> (B,).
 
-    >>> focal(torch.zeros(1, 10), torch.tensor([3]), gamma=1.0)  # 9/10 log 10
-    tensor([2.0723])
+    Args:
+        logits: network output, (B, C).
+        labels: given labels, (B,).
+        gamma: exponent of the factor; 0 is cross-entropy.
+
+    Returns:
+        Losses (B,).
+
+    Example:
+        >>> focal(torch.zeros(1, 10), torch.tensor([3]), gamma=1.0)  # 9/10 log 10
+        tensor([2.0723])
     """
     logits = check_logits(logits)
-    return _pick(_focal_terms(logits, gamma), check_labels(labels, logits))
+    return _gather_labels(_focal_terms(logits, gamma), check_labels(labels, logits))
 
 
 def nce(logits: Tensor, labels: Tensor) -> Tensor:
     """Normalized cross-entropy, log p_y / sum_k log p_k: (B, C), (B,) -> (B,).
 
-    >>> nce(torch.zeros(1, 10), torch.tensor([3]))
-    tensor([0.1000])
+    Ma et al., ICML 2020 (APL).
+
+    Args:
+        logits: network output, (B, C).
+        labels: given labels, (B,).
+
+    Returns:
+        Losses (B,).
+
+    Example:
+        >>> nce(torch.zeros(1, 10), torch.tensor([3]))
+        tensor([0.1000])
     """
     return nfl(logits, labels, gamma=0.0)
 
 
 def nfl(logits: Tensor, labels: Tensor, gamma: float = 0.5) -> Tensor:
-    """Normalized focal loss, the focal terms' share of their sum; gamma = 0 is NCE: (B, C), (B,) -> (B,).
+    """Normalized focal loss, `focal` of y divided by its sum over all classes: (B, C), (B,) -> (B,).
 
-    >>> nfl(torch.zeros(1, 10), torch.tensor([3]))
-    tensor([0.1000])
+    Ma et al., ICML 2020 (APL).
+
+    Args:
+        logits: network output, (B, C).
+        labels: given labels, (B,).
+        gamma: exponent of the focal factor; 0 is `nce`.
+
+    Returns:
+        Losses (B,).
+
+    Example:
+        >>> nfl(torch.zeros(1, 10), torch.tensor([3]))
+        tensor([0.1000])
     """
     logits = check_logits(logits)
     terms = _focal_terms(logits, gamma)
-    return _pick(terms, check_labels(labels, logits)) / terms.sum(1)
+    return _gather_labels(terms, check_labels(labels, logits)) / terms.sum(1)
 
 
 def nce_rce(logits: Tensor, labels: Tensor, alpha: float = 1.0, beta: float = 1.0) -> Tensor:
-    """APL's alpha NCE + beta RCE (CIFAR-10: 1, 1; CIFAR-100: 10, 0.1): (B, C), (B,) -> (B,).
+    """APL's alpha NCE + beta RCE: (B, C), (B,) -> (B,).
 
-    >>> nce_rce(torch.zeros(1, 10), torch.tensor([3]))
-    tensor([8.3893])
+    Ma et al., ICML 2020.
+
+    Args:
+        logits: network output, (B, C).
+        labels: given labels, (B,).
+        alpha: weight of `nce` (CIFAR-10: 1, CIFAR-100: 10).
+        beta: weight of `rce` (CIFAR-10: 1, CIFAR-100: 0.1).
+
+    Returns:
+        Losses (B,).
+
+    Example:
+        >>> nce_rce(torch.zeros(1, 10), torch.tensor([3]))
+        tensor([8.3893])
     """
     return alpha * nce(logits, labels) + beta * rce(logits, labels)
 
 
 def nfl_rce(logits: Tensor, labels: Tensor, alpha: float = 1.0, beta: float = 1.0, gamma: float = 0.5) -> Tensor:
-    """APL's alpha NFL + beta RCE (CIFAR-10: 1, 1; CIFAR-100: 10, 0.1): (B, C), (B,) -> (B,).
+    """APL's alpha NFL + beta RCE: (B, C), (B,) -> (B,).
 
-    >>> nfl_rce(torch.zeros(1, 10), torch.tensor([3]))
-    tensor([8.3893])
+    Ma et al., ICML 2020.
+
+    Args:
+        logits: network output, (B, C).
+        labels: given labels, (B,).
+        alpha: weight of `nfl` (CIFAR-10: 1, CIFAR-100: 10).
+        beta: weight of `rce` (CIFAR-10: 1, CIFAR-100: 0.1).
+        gamma: exponent of the focal factor.
+
+    Returns:
+        Losses (B,).
+
+    Example:
+        >>> nfl_rce(torch.zeros(1, 10), torch.tensor([3]))
+        tensor([8.3893])
     """
     return alpha * nfl(logits, labels, gamma) + beta * rce(logits, labels)
+
+
+def _pl_plus(logits: Tensor, targets: Tensor, n: int) -> Tensor:
+    """`pl_plus` without checks, for targets that come from an argmax: a check would make a GPU wait."""
+    loss = F.cross_entropy(logits, targets, reduction="none")  # -log p_t
+    power = (-loss.detach()).exp()  # p_t^(2^i), constant
+    weight = torch.ones_like(power)
+    for _ in range(n + 1):
+        weight = weight * (1 + power)
+        power = power * power
+    return weight * loss
 
 
 def _focal_terms(logits: Tensor, gamma: float) -> Tensor:
@@ -280,10 +485,10 @@ def _focal_terms(logits: Tensor, gamma: float) -> Tensor:
     log_p = logits.log_softmax(1)
     if check_gamma(gamma) == 0:
         return -log_p
-    return -(gamma * _negative.log_keep(logits.detach())).exp() * log_p
+    return -(gamma * _negative.log_one_minus_softmax(logits.detach())).exp() * log_p
 
 
-def _pick(values: Tensor, labels: Tensor) -> Tensor:
+def _gather_labels(values: Tensor, labels: Tensor) -> Tensor:
     return values.gather(1, labels.unsqueeze(1)).squeeze(1)
 
 

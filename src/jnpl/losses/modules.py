@@ -1,4 +1,4 @@
-"""nn.Module shells around `functional`: parameters and reduction, no mathematics of their own."""
+"""Losses as `nn.Module`s: parameters, random draws and the mean over the batch; the terms are in `functional`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from jnpl.losses import complement
 from jnpl.losses import functional as JF
-from jnpl.losses._checks import check_gamma, check_given, check_logits, check_n
-from jnpl.losses._positive import pl_plus
+from jnpl.losses.argument_checks import check_gamma, check_given_labels, check_logits, check_n
+from jnpl.losses.functional import _pl_plus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,47 +32,54 @@ __all__ = [
 ]
 
 Complements = Literal["sampled", "exhaustive"]
-_MOST_COMPLEMENTS = 12_000  # up to 1,039 classes; beyond, all classes at once cost a fraction of that
+_MOST_COMPLEMENTS = 12_000  # up to 1,039 classes; beyond, the exhaustive form costs far less
 
 
 class Draws(NamedTuple):
-    """The random numbers of one JNPL step, drawn outside the graph."""
+    """The random numbers of one JNPL step, drawn outside the graph (for `torch.compile`)."""
 
     complements: Tensor | None  # (B, K), or None if all C - 1 are used
     uniforms: Tensor  # (B,) for the Bernoulli selection of Algorithm 1
 
 
 class JNPLTerms(NamedTuple):
-    """The parts of one JNPL step, all scalars: NL+ over the batch, PL+ *summed* over the selected, and their number."""
+    """The terms of one JNPL step, all scalars."""
 
-    nl_plus: Tensor
-    pl_plus_sum: Tensor
-    selected: Tensor
+    nl_plus: Tensor  # mean over the batch
+    pl_plus_sum: Tensor  # sum over the selected samples
+    selected: Tensor  # their number, or the sum of their weights
 
     @property
     def pl_plus(self) -> Tensor:
-        """PL+ over the selected; exactly 0 if there are none (with weights of samples their sum may be below 1)."""
+        """Mean of PL+ over the selected samples; exactly 0 if there are none."""
         return self.pl_plus_sum / self.selected.where(self.selected > 0, 1)
 
 
 def class_weights(labels: Tensor, num_classes: int, weights: Tensor | None = None) -> Tensor:
-    """NLNL's weights, largest count / own count of the *given* labels, 0 for an absent class: (N,) -> (C,).
+    """Return NLNL's class weights, largest count / own count of the given labels: (N,) -> (C,).
 
-    Where samples count differently, `weights` (N,) are added up in place of ones.
+    Args:
+        labels: given labels of the training set, (N,).
+        num_classes: C.
+        weights: sample weights (N,), added up in place of counts.
 
-    >>> class_weights(torch.tensor([0, 0, 0, 0, 1, 1]), num_classes=3)
-    tensor([1., 2., 0.])
-    >>> class_weights(torch.tensor([0, 0, 1]), num_classes=2, weights=torch.tensor([0.5, 0.5, 4.0]))
-    tensor([4., 1.])
+    Returns:
+        One weight per class, (C,); 0 for a class that does not occur.
+
+    Example:
+        >>> class_weights(torch.tensor([0, 0, 0, 0, 1, 1]), num_classes=3)
+        tensor([1., 2., 0.])
+        >>> class_weights(torch.tensor([0, 0, 1]), num_classes=2, weights=torch.tensor([0.5, 0.5, 4.0]))
+        tensor([4., 1.])
     """
-    given = check_given(labels, num_classes)
+    given = check_given_labels(labels, num_classes)
     counts = torch.bincount(given, weights, minlength=num_classes).float()
-    least = 1.0 if weights is None else torch.finfo(counts.dtype).tiny  # against 0 / 0 alone
+    least = 1.0 if weights is None else torch.finfo(counts.dtype).tiny  # only against 0 / 0
     return torch.where(counts > 0, counts.max() / counts.clamp_min(least), 0.0)
 
 
 class _Negative(nn.Module):
-    """NL+ over a batch: summed over the complements, weighted by the given label's class, averaged over samples."""
+    """NL+ summed over complements, multiplied by the weight of the given class, averaged over the batch."""
 
     class_weight: Tensor | None
 
@@ -100,8 +107,8 @@ class _Negative(nn.Module):
         self.num_complements = num_complements or complement.default_count(num_classes)
         if complements == "sampled" and num_complements is None and self.num_complements > _MOST_COMPLEMENTS:
             raise ValueError(
-                f"for {num_classes} classes the paper's rule asks for {self.num_complements:,} complements a sample; "
-                f'use complements="exhaustive", or say how many with num_complements'
+                f"for {num_classes} classes the paper's rule gives {self.num_complements:,} complements per sample; "
+                f'use complements="exhaustive", or set num_complements'
             )
         self.gamma = check_gamma(gamma)
         self.register_buffer("class_weight", _as_weight(class_weight, labels, num_classes))
@@ -109,7 +116,7 @@ class _Negative(nn.Module):
     def draw(
         self, labels: Tensor, generator: torch.Generator | None = None, rows: tuple[int, int, int] | None = None
     ) -> Tensor | None:
-        """Complements for a batch, (B,) -> (B, K), or None if all are used."""
+        """Draw the complements of a batch: (B,) -> (B, K), or None if all are used."""
         if self.complements == "exhaustive":
             return None
         return complement.sample(labels, self.num_classes, self.num_complements, generator, rows)
@@ -133,15 +140,20 @@ class _Negative(nn.Module):
 
 
 class NLPlusLoss(nn.Module):
-    """NL+ (Eq. 5) as a criterion: `criterion(logits, labels, generator=g)` -> scalar.
+    """NL+ (Eq. 5), the mean over the batch: `criterion(logits, labels, generator=g)`, (B, C), (B,) -> ().
 
-    `complements="sampled"` draws `num_complements` per sample (None: the paper's 1, or 110 for 100 classes);
-    `"exhaustive"` uses all C - 1. `gamma` is the exponent of the constant weight (1: NL+, 0: NL). `class_weight` is
-    "none", "nlnl" (needs `labels`, all given labels of the training set) or one number per class; it multiplies a
-    sample's loss and does not enter the denominator, as in the predecessor's code.
+    Args:
+        num_classes: C.
+        complements: "sampled" draws complementary labels, "exhaustive" uses all C - 1.
+        num_complements: how many to draw per sample. None: the paper's 1, or 110 for 100 classes.
+        gamma: exponent of the constant weight. 1 is NL+, 0 is NL.
+        class_weight: "none", "nlnl" (see `class_weights`; needs `labels`) or one number per class. It multiplies a
+            sample's loss and does not enter the denominator, as in NLNL's code.
+        labels: given labels of the whole training set, for `class_weight="nlnl"`.
 
-    >>> NLPlusLoss(10, complements="exhaustive")(torch.zeros(2, 10), torch.tensor([3, 4]))
-    tensor(0.8534)
+    Example:
+        >>> NLPlusLoss(10, complements="exhaustive")(torch.zeros(2, 10), torch.tensor([3, 4]))
+        tensor(0.8534)
     """
 
     def __init__(
@@ -163,7 +175,12 @@ class NLPlusLoss(nn.Module):
 
 
 class NLLoss(NLPlusLoss):
-    """NL (Eq. 2) as a criterion: NL+ with weight 1."""
+    """NL (Eq. 2), the mean over the batch: `NLPlusLoss` with gamma = 0.
+
+    Example:
+        >>> NLLoss(10, complements="exhaustive")(torch.zeros(2, 10), torch.tensor([3, 4]))
+        tensor(0.9482)
+    """
 
     def __init__(
         self,
@@ -177,10 +194,14 @@ class NLLoss(NLPlusLoss):
 
 
 class PLPlusLoss(nn.Module):
-    """PL+ with Algorithm 1's selection as a criterion on logits alone: the mean over the selected, 0 if there are none.
+    """PL+ (Eq. 7), the mean over the samples selected by Algorithm 1, 0 if there are none: (B, C) -> ().
 
-    >>> PLPlusLoss()(torch.zeros(4, 10), generator=torch.Generator().manual_seed(0))  # uniform p: no candidates
-    tensor(0.)
+    Args:
+        n: the paper's N.
+
+    Example:
+        >>> PLPlusLoss()(torch.zeros(4, 10), generator=torch.Generator().manual_seed(0))  # uniform p: no candidates
+        tensor(0.)
     """
 
     def __init__(self, n: int = 3) -> None:
@@ -197,36 +218,47 @@ class PLPlusLoss(nn.Module):
     def total(
         self, logits: Tensor, uniforms: Tensor, labels: Tensor | None = None, weights: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Sum of PL+ over the selected samples, and how many they are: (B, C), (B,) -> (), ().
+        """Return the sum of PL+ over the selected samples, and their number: (B, C), (B,) -> (), ().
 
-        With `labels` (B,) only samples enter whose y-hat is the given label: the paper's first rule. With `weights`
-        (B,) a sample counts so often, in the sum and in the number.
+        Args:
+            logits: network output, (B, C).
+            uniforms: draws from U(0, 1) for Algorithm 1, (B,).
+            labels: if given, (B,), only samples whose y-hat is the given label are selected (the paper's first rule).
+            weights: sample weights (B,), in the sum and in the number.
         """
         selected, y_hat = JF.pl_plus_select(logits, uniforms)
         if labels is not None:
             selected = selected & (y_hat == labels)
-        # A masked sum: an empty selection is an exact zero with zero gradients.
-        losses = torch.where(selected, pl_plus(check_logits(logits), y_hat, self.n), 0.0)
+        # A masked sum: an empty selection gives exactly 0, with zero gradients.
+        losses = torch.where(selected, _pl_plus(check_logits(logits), y_hat, self.n), 0.0)
         if weights is None:
             return losses.sum(), selected.sum()
         return (weights * losses).sum(), (weights * selected).sum()
 
 
 class JNPLLoss(nn.Module):
-    """JNPL = NL+ + pl_weight * PL+ (Eq. 4): `criterion(logits, labels, generator=g)` -> scalar.
+    """JNPL = NL+ + pl_weight * PL+ (Eq. 4): `criterion(logits, labels, generator=g)`, (B, C), (B,) -> ().
 
-    It drops into any training loop. The defaults are the paper's: one sampled complement (110 for 100 classes),
-    pl_weight 0.01, n 3. `complements`, `num_complements`, `gamma`, `class_weight` and `labels` are those of
-    `NLPlusLoss`. PL+ is averaged over the samples that Algorithm 1 selects, NL+ over all of them; class weights act
-    on NL+ alone, because the mean over the selected has no given label to weigh by. With `pl_target` "given" PL+ takes
-    only samples that the network is sure to be of their given class: an ablation.
-
-    >>> criterion = JNPLLoss(num_classes=10)
-    >>> logits = torch.randn(8, 10, generator=torch.Generator().manual_seed(0), requires_grad=True)
-    >>> criterion(logits, torch.arange(8), generator=torch.Generator().manual_seed(0)).backward()
-
+    NL+ is a mean over the batch, PL+ a mean over the samples that Algorithm 1 selects. The defaults are the paper's.
     Under `torch.compile(fullgraph=True)` draw outside the graph:
     `criterion(logits, labels, draws=criterion.draw(labels, generator))`.
+
+    Args:
+        num_classes: C.
+        pl_weight: the paper's lambda.
+        n: the paper's N.
+        complements: "sampled" draws complementary labels, "exhaustive" uses all C - 1.
+        num_complements: how many to draw per sample. None: the paper's 1, or 110 for 100 classes.
+        gamma: exponent of NL+'s constant weight. 1 is NL+, 0 is NL.
+        class_weight: "none", "nlnl" (needs `labels`) or one number per class. It multiplies NL+ only: PL+ does not
+            use the given label.
+        labels: given labels of the whole training set, for `class_weight="nlnl"`.
+        pl_target: "given" restricts PL+ to samples whose y-hat is the given label (an ablation).
+
+    Example:
+        >>> criterion = JNPLLoss(num_classes=10)
+        >>> logits = torch.randn(8, 10, generator=torch.Generator().manual_seed(0), requires_grad=True)
+        >>> criterion(logits, torch.arange(8), generator=torch.Generator().manual_seed(0)).backward()
     """
 
     def __init__(
@@ -254,17 +286,24 @@ class JNPLLoss(nn.Module):
     def draw(
         self, labels: Tensor, generator: torch.Generator | None = None, rows: tuple[int, int, int] | None = None
     ) -> Draws:
-        """The random numbers of one step: complements first, then the uniforms of Algorithm 1.
+        """Draw the random numbers of one step: complements first, then the uniforms of Algorithm 1.
 
-        `rows` = (start, stop, total): which rows of a batch shared by several processes these are.
+        Args:
+            labels: given labels, (B,).
+            generator: source of randomness.
+            rows: (start, stop, total), the rows of a batch shared by several processes that `labels` are.
         """
         complements = self.negative.draw(labels, generator, rows)
         return Draws(complements, _uniforms(labels, generator, rows))
 
     def terms(self, logits: Tensor, labels: Tensor, draws: Draws, weights: Tensor | None = None) -> JNPLTerms:
-        """NL+ over the batch, PL+ over the selected, and their number: (B, C), (B,) -> (), (), ().
+        """Return NL+, the sum of PL+ over the selected samples, and their number: (B, C), (B,) -> (), (), ().
 
-        `weights` (B,), about 1 on average, say how much each sample counts.
+        Args:
+            logits: network output, (B, C).
+            labels: given labels, (B,).
+            draws: random numbers from `draw`.
+            weights: sample weights (B,), 1 on average.
         """
         nl_plus = self.negative(logits, labels, draws.complements, weights)
         given = labels if self.pl_target == "given" else None
@@ -283,7 +322,7 @@ class JNPLLoss(nn.Module):
 
 
 class MAELoss(nn.Module):
-    """Mean over the batch of `functional.mae`."""
+    """The mean over the batch of `functional.mae`."""
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """(B, C), (B,) -> ()."""
@@ -291,7 +330,7 @@ class MAELoss(nn.Module):
 
 
 class GCELoss(nn.Module):
-    """Mean over the batch of `functional.gce`, or of `gce_truncated` if `k` is given."""
+    """The mean over the batch of `functional.gce`, or of `gce_truncated` if `k` is given."""
 
     def __init__(self, q: float = 0.7, k: float | None = None) -> None:
         super().__init__()
@@ -305,7 +344,7 @@ class GCELoss(nn.Module):
 
 
 class SCELoss(nn.Module):
-    """Mean over the batch of `functional.sce`."""
+    """The mean over the batch of `functional.sce`."""
 
     def __init__(self, alpha: float = 0.1, beta: float = 1.0) -> None:
         super().__init__()
@@ -317,7 +356,7 @@ class SCELoss(nn.Module):
 
 
 class FocalLoss(nn.Module):
-    """Mean over the batch of `functional.focal`."""
+    """The mean over the batch of `functional.focal`."""
 
     def __init__(self, gamma: float = 0.5) -> None:
         super().__init__()
@@ -329,7 +368,7 @@ class FocalLoss(nn.Module):
 
 
 class NCERCELoss(nn.Module):
-    """Mean over the batch of `functional.nce_rce`."""
+    """The mean over the batch of `functional.nce_rce`."""
 
     def __init__(self, alpha: float = 1.0, beta: float = 1.0) -> None:
         super().__init__()
@@ -341,7 +380,7 @@ class NCERCELoss(nn.Module):
 
 
 class NFLRCELoss(nn.Module):
-    """Mean over the batch of `functional.nfl_rce`."""
+    """The mean over the batch of `functional.nfl_rce`."""
 
     def __init__(self, alpha: float = 1.0, beta: float = 1.0, gamma: float = 0.5) -> None:
         super().__init__()

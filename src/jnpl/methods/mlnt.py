@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from jnpl.internal.errors import InputError
 from jnpl.losses import functional as JF
-from jnpl.losses._checks import check_logits
+from jnpl.losses.argument_checks import check_logits
 from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task, TrainingSetView
 from jnpl.models.penultimate import head_of, with_features
 

@@ -1,4 +1,4 @@
-"""What every loss asks of its arguments: a ValueError that names what came and what would be right."""
+"""Checks of the arguments of the losses: a ValueError names the value received and what would be right."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def check_n(n: int) -> int:
     return n
 
 
-def check_given(labels: Tensor, num_classes: int) -> Tensor:
-    """Return (B,) labels as int64 after checking them against a number of classes."""
+def check_given_labels(labels: Tensor, num_classes: int) -> Tensor:
+    """Return (B,) given labels as int64 after checking them against a number of classes."""
     if num_classes < 2:
         raise ValueError(f"num_classes must be at least 2, got {num_classes}")
     _check_integers(labels, "labels")
@@ -81,15 +81,15 @@ def _check_range(labels: Tensor, logits: Tensor, name: str) -> Tensor:
 
 
 def _in_range(labels: Tensor, num_classes: int, name: str) -> Tensor:
-    if not transformed():  # values cannot be looked at while a graph is being traced
-        low, high = torch.stack(torch.aminmax(labels)).tolist()  # one look, for a GPU has to wait for it
+    if not is_transformed():  # values cannot be read while a graph is being traced
+        low, high = torch.stack(torch.aminmax(labels)).tolist()  # one transfer: a GPU has to wait for it
         if low < 0 or high >= num_classes:
             wrong = low if low < 0 else high
             raise ValueError(f"{name} must lie in 0..{num_classes - 1} (C = {num_classes}), got {wrong}")
     return labels.long()
 
 
-def transformed() -> bool:
-    """Tell whether torch.compile, vmap or torch.func.grad is looking on: then only plain torch ops will do."""
+def is_transformed() -> bool:
+    """Whether torch.compile, vmap or torch.func.grad is active, so that only plain torch operations work."""
     # The functorch test is the one torch.autograd.Function.apply itself makes.
     return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
