@@ -1,6 +1,6 @@
 """All methods on scikit-learn's digits with 40 % symmetric noise: does each do what it is for?
 
-    python benchmarks/digits.py [--seeds 3] [--methods NAME ...]     # results/digits.json, about 4 minutes
+    python benchmarks/digits.py [--seeds 3] [--methods NAME ...]     # results/digits.jsonl, about 4 minutes
 
 1,400 images of 8 x 8 as vectors, an MLP, 40 % of the labels wrong: cross-entropy memorises them within 60 epochs.
 tests/integration/test_methods.py holds every method to these settings.
@@ -9,7 +9,6 @@ tests/integration/test_methods.py holds every method to these settings.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import tempfile
 from dataclasses import replace
@@ -20,12 +19,13 @@ import torch
 
 from jnpl import noise
 from jnpl.data.opening import open_source
+from jnpl.experiments import results
 from jnpl.methods.registry import METHODS
 from jnpl.recipes.schema import Recipe, parse_recipe
 from jnpl.training.progress import Reporter
 from jnpl.training.run import Every, find
 
-RESULTS = Path(__file__).parent / "results" / "digits.json"
+RESULTS = Path(__file__).parent / "results" / "digits.jsonl"
 RATE = 0.4
 
 PLAN = {"epochs": 60, "lr": 0.05, "schedule": "cosine"}
@@ -88,6 +88,13 @@ def run(name: str, seed: int, folder: Path) -> dict[str, Any]:
     return told
 
 
+def _line(name: str, seed: int, told: dict[str, float]) -> dict[str, Any]:
+    """Of the file of results."""
+    settings = recipe_of(name).model_dump(mode="json", exclude={"engine"})
+    facts = {"method": name, "seed": seed, "rate": RATE, "versions": {"torch": torch.__version__}}
+    return {"name": f"{name}-{seed}", **facts, "settings": settings, "results": told}
+
+
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -95,21 +102,19 @@ def main() -> None:
     rows = [*METHODS, *VARIANTS]
     parser.add_argument("--methods", nargs="*", choices=rows, default=rows)
     args = parser.parse_args()
-    results: dict[str, dict[str, list[float]]] = {}
+    lines: list[dict[str, Any]] = []
     print("| method | accuracy | worst seed | best epoch | AP | worst seed |\n|---|---|---|---|---|---|")
     for name in args.methods:
         with tempfile.TemporaryDirectory() as work:
             runs = [run(name, seed, Path(work) / str(seed)) for seed in range(args.seeds)]
         keys = ("test_accuracy", "best_test_accuracy", "ap")
-        own = results[name] = {key: [told[key] for told in runs] for key in keys}
+        own = {key: [told[key] for told in runs] for key in keys}
+        lines += [_line(name, seed, {key: told[key] for key in keys}) for seed, told in enumerate(runs)]
         mean = {key: statistics.mean(own[key]) for key in keys}
         worst = f"{mean['test_accuracy']:.3f} | {min(own['test_accuracy']):.3f} | {mean['best_test_accuracy']:.3f}"
         print(f"| {name} | {worst} | {mean['ap']:.3f} | {min(own['ap']):.3f} |", flush=True)
     if set(args.methods) == set(rows):
-        RESULTS.parent.mkdir(parents=True, exist_ok=True)
-        facts = {"rate": RATE, "seeds": args.seeds, "torch": torch.__version__, "results": results}
-        settings = {name: recipe_of(name).model_dump(mode="json", exclude={"engine"}) for name in rows}
-        RESULTS.write_text(json.dumps({**facts, "settings": settings}, indent=1) + "\n", "utf-8")
+        results.add(RESULTS, *lines)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jnpl.experiments.bench.table import Result
 
 ROOT = Path(__file__).parents[1]
-RESULTS, DOCS = ROOT / "benchmarks/results/quality", ROOT / "docs"
+RESULTS, DOCS = ROOT / "benchmarks/results", ROOT / "docs"
 TEMPLATES, PICTURE = DOCS / "templates", DOCS / "images/quality-ap-time.png"
 README = ROOT / "benchmarks/README.md"
 BLOCK = re.compile(r"(<!-- fast: generated -->\n).*?(<!-- end -->)", re.DOTALL)  # in README
@@ -102,7 +102,7 @@ def readme_block() -> str:
 
 def load() -> dict[str, list[Result]]:
     """Suite -> its results."""
-    found = {suite: table.load(RESULTS / suite) for suite in SUITES}
+    found = {suite: table.load(RESULTS / f"quality-{suite}.jsonl") for suite in SUITES}
     return {**found, "decisive": comparable(found["decisive"])}
 
 
@@ -483,7 +483,7 @@ def main() -> None:
         path.write_text(text, "utf-8")
         print(path)
     README.write_text(BLOCK.sub(lambda match: match[1] + readme_block() + match[2], README.read_text("utf-8")), "utf-8")
-    decisive = table.load(RESULTS / "decisive")
+    decisive = table.load(RESULTS / "quality-decisive.jsonl")
     plot.ap_against_time(PICTURE, [each for each in decisive if not _ran_on_several_machines(each.cell)])
 
 

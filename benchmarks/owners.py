@@ -3,7 +3,7 @@
     python benchmarks/owners.py folder --data DIR    # 10,000 files, 40 % wrong: find, train, cross-entropy; other forms
     python benchmarks/owners.py human --data DIR     # CIFAR-10N, beside cleanlab with the same network
     python benchmarks/owners.py tables               # wine, breast cancer, digits, beside cross-validated cross-entropy
-    python benchmarks/owners.py page                 # docs/owners.md from the JSON
+    python benchmarks/owners.py page                 # docs/owners.md from the results
 
 DIR holds CIFAR-10's binary version and CIFAR-10N's labels. `--images`, `--epochs` and `--out` make a small try of it.
 """
@@ -30,6 +30,7 @@ from sklearn import datasets
 from jnpl import Findings, find_label_issues, metrics, noise
 from jnpl.data.opening import open_source
 from jnpl.data.sources.arrays import from_arrays
+from jnpl.experiments import results
 from jnpl.experiments.bench.crossval import held_out_probabilities
 from jnpl.experiments.bench.data import subset, values_of
 from jnpl.findings import Findings as Judged
@@ -39,9 +40,10 @@ from jnpl.internal.importing import require
 from jnpl.recipes.load import load_recipe
 from jnpl.recipes.schema import parse_recipe
 
-RESULTS = Path(__file__).parent / "results" / "owners"
+RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parents[1] / "docs" / "owners.md"
 SEED, RATE, TESTED, FEW = 0, 0.4, 2_000, 2  # FEW: epochs in which four forms of one set must find the same
+FILE = "owners.jsonl"
 TABLES = ("wine", "breast_cancer", "digits")
 TABLE_SEEDS = range(5)
 
@@ -215,20 +217,19 @@ def main() -> int:
         told = {"folder": folder, "human": human, "tables": tables}[args.part](args)
     except InputError as error:
         parser.error(str(error))
-    args.out.mkdir(parents=True, exist_ok=True)
-    write_text(args.out / f"{args.part}.json", json.dumps(told, indent=1) + "\n")
+    results.add(args.out / FILE, {"name": args.part, "results": told})
     print(json.dumps(told, indent=1))
     return 0
 
 
 INTRODUCTION = """\
 Measured with the program as it comes, one thread of a machine of two cores. `python benchmarks/owners.py page` writes
-this page from the JSON in `benchmarks/results/owners`."""
+this page from `benchmarks/results/owners.jsonl`."""
 
 
-def page(results: Path) -> str:
+def page(folder: Path) -> str:
     """docs/owners.md."""
-    found = {part: _load(results / f"{part}.json") for part in ("folder", "human", "tables")}
+    found = results.read(folder / FILE)
     parts = [
         "# What to expect of `jnpl find`",
         INTRODUCTION,
@@ -238,14 +239,10 @@ def page(results: Path) -> str:
         ("human", "Labels by people", _human_lines),
         ("tables", "Tables of numbers", _table_lines),
     ):
-        told, data = found[part], "" if part == "tables" else " --data DIR"
-        text = "Not run." if told is None else "\n".join(lines(told))
+        data = "" if part == "tables" else " --data DIR"
+        text = "\n".join(lines(found[part]["results"])) if part in found else "Not run."
         parts += [f"## {title}", text, f"    python benchmarks/owners.py {part}{data}"]
     return "\n\n".join(parts) + "\n"
-
-
-def _load(path: Path) -> dict[str, Any] | None:
-    return json.loads(path.read_text("utf-8")) if path.is_file() else None
 
 
 def _row(*cells: str) -> str:

@@ -1,10 +1,10 @@
 """How well methods find wrong labels, what their classifiers are worth, and what they cost: the tables of the docs.
 
-    python benchmarks/quality.py --suite decisive --data DIR    # fill results/quality/decisive, go on after a kill
-    python benchmarks/quality.py --suite decisive --table       # tables and plots from the JSON alone
+    python benchmarks/quality.py --suite decisive --data DIR    # fill results/quality-decisive.jsonl, resumable
+    python benchmarks/quality.py --suite decisive --table       # print tables from that file alone
     python benchmarks/quality.py --suite decisive --data DIR --epochs 1 --images 300 --out DIR    # does it run?
 
-A cell is a row (a method with its settings), data, a noise and a seed; its JSON holds every setting. One thread a cell.
+A cell is a row (a method with its settings), data, a noise and a seed; its line holds every setting. One thread a cell.
 Seed 0 was used to choose settings: the tables are of seeds 1, 2, 3.
 """
 
@@ -22,7 +22,7 @@ from jnpl.experiments.bench.rows import ABLATIONS, CROPS, LONG, ROWS, SECOND_PAR
 from jnpl.internal.errors import InputError
 from jnpl.training.interrupt import Interrupted
 
-RESULTS = Path(__file__).parent / "results" / "quality"
+RESULTS = Path(__file__).parent / "results"
 SEEDS = (1, 2, 3)
 
 Noises = list[tuple[str, float]]
@@ -178,6 +178,11 @@ SUITES = {
 }
 
 
+def results_of(suite: str, folder: Path | None = None) -> Path:
+    """The file of results of a suite."""
+    return (folder or RESULTS) / f"quality-{suite}.jsonl"
+
+
 def main() -> int:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -187,10 +192,14 @@ def main() -> int:
     parser.add_argument("--rows", nargs="+", choices=list(ROWS), metavar="ROW", help="only these, such as ce fast")
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
     parser.add_argument("--work", type=Path, default=Path("runs/quality"), help="logs, and run folders while they run")
-    parser.add_argument("--out", type=Path, help="where the JSON goes; default: results/quality/SUITE")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="folder for results, tables and plots; default: results/, and no plots",
+    )
     parser.add_argument("--epochs", type=int, help="for a try; needs --out")
     parser.add_argument("--images", type=int, help="for a try; needs --out")
-    parser.add_argument("--table", action="store_true", help="only tables and plots from the JSON")
+    parser.add_argument("--table", action="store_true", help="only tables and plots from the results")
     args = parser.parse_args()
     changes = {name: value for name in ("epochs", "images") if (value := getattr(args, name)) is not None}
     if min(changes.values(), default=1) < 1:
@@ -199,12 +208,12 @@ def main() -> int:
         parser.error("a suite that is shrunk is not the suite: say --out DIR")
     if not args.table and (args.data is None or not (args.data / "cifar-10-batches-bin").is_dir()):
         parser.error(f"--data takes the folder that cifar-10-batches-bin lies in, got {args.data}")
-    results = args.out or RESULTS / args.suite
+    results = results_of(args.suite, args.out)
     failed: dict[str, str] = {}
     try:
         if not args.table:
             failed = _fill(args, results, changes)
-        print(table.write(results, results))
+        print(table.markdown(table.load(results)) if args.out is None else table.write(results, args.out))
     except InputError as error:
         parser.error(str(error))
     except Interrupted as stop:

@@ -1,7 +1,7 @@
 """Write docs/reproduction.md, docs/results/reproduction.md and their figures from the committed results.
 
     jnpl reproduce all --scale small --data-root DIR --out runs/small      # some hours on two cores, resumable
-    cp runs/small/results/*.json benchmarks/results/reproduce/small/
+    cp runs/small/results.jsonl benchmarks/results/reproduce-small.jsonl
     python benchmarks/reproduction_page.py
 
 The texts are in docs/templates.
@@ -9,7 +9,6 @@ The texts are in docs/templates.
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections import defaultdict
 from functools import cache
@@ -27,6 +26,7 @@ from jnpl.experiments.reproduce.paper import percent
 from jnpl.experiments.reproduce.results import load, mean_curve
 from jnpl.experiments.reproduce.scales import SCALES
 from jnpl.experiments.reproduce.variants import SMALL
+from jnpl.experiments.results import read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
     from jnpl.experiments.reproduce.results import Result, Results
 
 ROOT = Path(__file__).parents[1]
-RESULTS, BREADTH = ROOT / "benchmarks/results/reproduce/small", ROOT / "benchmarks/results/quality/breadth"
+RESULTS, BREADTH = ROOT / "benchmarks/results/reproduce-small.jsonl", ROOT / "benchmarks/results/quality-breadth.jsonl"
 DOCS, IMAGES = ROOT / "docs", ROOT / "docs/images"
 SCALE = "small"
 ELSEWHERE = {"breast-cancer": "breast cancer (2 classes)", "wine": "wine (3)", "digits": "digits (10)"}
 WHY = {"nl": "NL", "nl-plus": "NL+", "nl-plus-late": "NL, then NL+ (not in the paper)"}
 
 
-def results_of(folder: Path = RESULTS) -> Results:
+def results_of(path: Path = RESULTS) -> Results:
     """The committed results; data sets without any are listed as missing."""
     scale = SCALES[SCALE]
-    found = load(folder, SCALE)
+    found = load(path, SCALE)
     here = {each.cell.data for each in found.every}
     missing = {name: how_to_get(name, scale) for name in ("cifar100", "clothing1m") if name not in here}
-    return load(folder, SCALE, missing)
+    return load(path, SCALE, missing)
 
 
 def pages(results: Results) -> dict[Path, str]:
@@ -138,11 +138,10 @@ def later(results: Results) -> str:
     )
 
 
-def elsewhere(folder: Path = BREADTH) -> str:
+def elsewhere(path: Path = BREADTH) -> str:
     """AP of the paper's JNPL with a scaled schedule, and of NLNL, on small data sets: means over seeds."""
     known: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-    for path in sorted(folder.glob("*.json")):
-        result = json.loads(path.read_text("utf-8"))
+    for result in read(path).values():
         cell = result["cell"]
         known[cell["row"], cell["data"], f"{cell['noise']} {percent(cell['rate'])}"].append(result["results"]["ap"])
     settings = ("symm 20", "symm 40", "asymm 20", "asymm 40")

@@ -1,11 +1,11 @@
 """All methods on 10,000 real CIFAR-10 images with 40 % wrong labels: last-epoch accuracy, filter AP, cost of an epoch.
 
-    python benchmarks/rivals.py --data DIR            # fill results/rivals, go on after a kill, write docs/rivals.md
-    python benchmarks/rivals.py --data DIR --cost     # seconds of an epoch, side by side, in results/rivals-cost.json
-    python benchmarks/rivals.py --table               # docs/rivals.md from the JSON alone
+    python benchmarks/rivals.py --data DIR            # fill results/rivals.jsonl, resumable; write docs/rivals.md
+    python benchmarks/rivals.py --data DIR --cost     # seconds of an epoch, side by side, in results/rivals-cost.jsonl
+    python benchmarks/rivals.py --table               # docs/rivals.md from the results alone
 
 Scale, the same for all: the first 10,000 training images at 16 pixels (2 x 2 means), resnet8, the first 5,000 test
-images, batches of 128, one thread a cell. A cell is a method, a noise and a seed; its JSON holds every setting.
+images, batches of 128, one thread a cell. A cell is a method, a noise and a seed; its line holds every setting.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ import torch
 from jnpl import __version__, noise
 from jnpl.data.source import InMemory, Source
 from jnpl.data.sources import cifar
+from jnpl.experiments import results
 from jnpl.findings.ledger import Ledger
 from jnpl.methods import registry
 from jnpl.methods.base import Task
@@ -43,8 +45,8 @@ if TYPE_CHECKING:
     from jnpl.methods.base import Method
 
 HERE = Path(__file__).parent
-RESULTS, COST, PAGE = HERE / "results" / "rivals", HERE / "results" / "rivals-cost.json", HERE.parent / "docs/rivals.md"
-DIGITS = HERE / "results" / "digits.json"
+RESULTS, COST, PAGE = HERE / "results/rivals.jsonl", HERE / "results/rivals-cost.jsonl", HERE.parent / "docs/rivals.md"
+DIGITS = HERE / "results/digits.jsonl"
 NOISES = ("symm", "asymm")
 RATE, IMAGES, TEST = 0.4, 10_000, 5_000
 
@@ -162,7 +164,7 @@ def _smaller(source: Source, count: int) -> Source:
 
 
 def run_cell(root: Path, name: str, kind: str, seed: int, work: Path) -> None:
-    """Train one cell, where a killed one stopped, and write its JSON."""
+    """Train one cell, where a killed one stopped, and write its line."""
     torch.set_num_threads(1)
     recipe, folder = recipe_of(name), work / f"{name}-{kind}-{seed}"
     told = find(
@@ -182,6 +184,7 @@ def run_cell(root: Path, name: str, kind: str, seed: int, work: Path) -> None:
     told = {key: value for key, value in told.items() if key != "run"} | {"last_10_accuracy": statistics.mean(late)}
     settings = recipe.model_dump(mode="json", exclude={"engine", "description"})
     facts = {
+        "name": f"{name}-{kind}-{seed}",
         "method": name,
         "noise": kind,
         "rate": RATE,
@@ -194,21 +197,18 @@ def run_cell(root: Path, name: str, kind: str, seed: int, work: Path) -> None:
         "settings": settings,
         "results": told,
     }
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    draft = RESULTS / f".{name}-{kind}-{seed}.tmp"
-    draft.write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
-    draft.rename(RESULTS / f"{name}-{kind}-{seed}.json")
+    results.add(RESULTS, facts)
 
 
 def run_all(args: argparse.Namespace) -> None:
-    """All cells that have no JSON yet, `--jobs` at a time; one that fails is told and does not stop the others."""
+    """All cells that have no line yet, `--jobs` at a time; one that fails is told and does not stop the others."""
     names = sorted(args.methods or SETTINGS, key=lambda name: name not in METHODS)  # variants come last
     cells = [
         (name, kind, seed)
         for seed in range(args.seeds)
         for name in names
         for kind in NOISES
-        if not (RESULTS / f"{name}-{kind}-{seed}.json").exists()
+        if not results.contains(RESULTS, f"{name}-{kind}-{seed}")
     ]
     args.work.mkdir(parents=True, exist_ok=True)
     running: dict[subprocess.Popen[bytes], str] = {}
@@ -279,11 +279,10 @@ def cost(root: Path, rounds: int, names: list[str]) -> None:
             if number:
                 pairs[name].append((own, ce))
     ratios = {name: statistics.median(own / ce for own, ce in pairs[name]) for name in names}
-    told = json.loads(COST.read_text("utf-8")) if COST.exists() else {"ratios": {}, "seconds": {}}
-    facts = {"torch": torch.__version__, "commit": _commit(), "images": 2560, "pixels": 16, "rounds": rounds}
-    every = {key: {**told[key], **new} for key, new in (("ratios", ratios), ("seconds", pairs))}
-    COST.parent.mkdir(parents=True, exist_ok=True)
-    COST.write_text(json.dumps({**facts, **every}) + "\n", "utf-8")
+    facts: dict[str, Any] = {"images": 2560, "pixels": 16, "rounds": rounds}
+    facts |= {"versions": {"torch": torch.__version__}, "commit": _commit()}
+    measured = {name: {"ratio": ratio, "seconds": pairs[name]} for name, ratio in ratios.items()}
+    results.add(COST, *({"name": name, **facts, "results": each} for name, each in measured.items()))
     for name, ratio in ratios.items():
         asked = f"  (asked: {ASKED[name]}, {'met' if ratio <= ASKED[name] else 'missed'})" if name in ASKED else ""
         print(f"{name:16} {ratio:6.2f} x CE{asked}")
@@ -338,9 +337,9 @@ def _epoch(source: Source, name: str) -> Any:
 
 
 def page() -> str:
-    """docs/rivals.md from the JSON files."""
-    cells = [json.loads(path.read_text("utf-8")) for path in sorted(RESULTS.glob("*.json"))]
-    ratios = json.loads(COST.read_text("utf-8"))["ratios"] if COST.exists() else {}
+    """docs/rivals.md from the results."""
+    cells = list(results.read(RESULTS).values())
+    ratios = {name: line["results"]["ratio"] for name, line in results.read(COST).items()}
     rows = []
     for name in SETTINGS:
         texts = []
@@ -361,7 +360,10 @@ def page() -> str:
         "epochs",
         "epoch / CE's",
     ]
-    digits = json.loads(DIGITS.read_text("utf-8"))["results"]
+    digits: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for line in results.read(DIGITS).values():
+        for key, value in line["results"].items():
+            digits[line["method"]][key].append(value)
     small = [
         [name, *(_spread(own[key]) for key in ("test_accuracy", "best_test_accuracy", "ap")), f"{min(own['ap']):.3f}"]
         for name, own in digits.items()

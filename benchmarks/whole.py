@@ -1,6 +1,6 @@
 """Where the time of one `jnpl find` goes, and how soon it begins: 10,000 images in memory, recipe fast.
 
-    python benchmarks/whole.py [--data DIR] [--images 10000] [--pixels 16] [--epochs 30]     # results/whole.json
+    python benchmarks/whole.py [--data DIR] [--images 10000] [--pixels 16] [--epochs 30]     # results/whole.jsonl
 
 Parts are timed from inside one command, after its imports, one thread. `network` is the network's own arithmetic:
 forward, backward (that of the loss is in it), the optimiser's step and the look at the end. Everything else is asked to
@@ -12,7 +12,6 @@ written down.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import statistics
@@ -34,6 +33,7 @@ from jnpl.data.downsample import downsample
 from jnpl.data.loading.augment import CropFlip
 from jnpl.data.loading.feed import Feed
 from jnpl.data.sources import cifar
+from jnpl.experiments import results
 from jnpl.findings import Findings
 from jnpl.internal import provenance
 from jnpl.internal.errors import InputError
@@ -52,7 +52,7 @@ from jnpl.training.session import Session
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-RESULTS, README = Path(__file__).parent / "results" / "whole.json", Path(__file__).parent / "README.md"
+RESULTS, README = Path(__file__).parent / "results" / "whole.jsonl", Path(__file__).parent / "README.md"
 BLOCK = re.compile(r"(<!-- whole: generated -->\n).*?(<!-- end -->)", re.DOTALL)
 MOST, START = 0.05, 3.0  # asked: a part's share, seconds to the first batch
 FIRST_BATCH = """
@@ -242,7 +242,7 @@ def main() -> None:
         "limits": limits,
     }
     if whole and args.data is not None:  # else it is a try
-        RESULTS.write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+        results.add(RESULTS, {"name": "find", "results": facts})
         text = BLOCK.sub(lambda match: match[1] + block(facts) + match[2], README.read_text("utf-8"))
         README.write_text(text, "utf-8")
     print(block(facts))

@@ -19,7 +19,7 @@ def test_a_figure_end_to_end_and_not_twice(capsys, tmp_path):
     assert err.count(": done in ") == 2
     assert told.startswith("scale tiny is to try the program: what follows says nothing of the paper\n")
     assert told.splitlines()[-1] == f"to look at: {out / 'index.html'}"
-    assert len(list((out / "results").glob("*.json"))) == 2
+    assert len((out / "results.jsonl").read_text("utf-8").splitlines()) == 2
     for name in ("fig1.png", "fig1.svg", "index.html", "reproduce.json"):
         assert (out / name).stat().st_size > 1000
     code, told, err = jnpl(capsys, *args, "--json")
@@ -45,7 +45,7 @@ def test_a_figure_end_to_end_and_not_twice(capsys, tmp_path):
             "there is no item 'fig7'; there are fig1, fig2, fig3, fig4, fig5, fig6, table1, table2, figures, all",
         ),
         (["fig1", "--scale", "huge"], "there is no scale 'huge'; there are paper, small, tiny"),
-        (["fig1", "--scale", "tiny", "--only-draw"], "there is no JSON of scale tiny in"),
+        (["fig1", "--scale", "tiny", "--only-draw"], "there is no result of scale tiny in"),
         (["fig1", "--engine", "cloud"], "cloud"),
         (["fig1", "--seeds", "0"], "--seeds"),
         (["table2", "--scale", "tiny"], "table2 cannot be made at scale tiny: Clothing1M is not part of scale tiny"),

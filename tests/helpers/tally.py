@@ -1,4 +1,4 @@
-"""A cell that only counts, for tests of the grid: `python -m tests.helpers.tally CELL.json --results DIR` resumes."""
+"""A cell that only counts, for tests of the grid: `python -m tests.helpers.tally CELL.json` resumes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jnpl.internal.settings import Settings
 
 
 class Tally(Settings):
-    """Counts to `steps`, a line in `count` each; then writes its JSON, or fails."""
+    """Counts to `steps`, a line in `count` each; then writes its result, or fails."""
 
     name: str
     steps: int = 1
@@ -26,7 +26,6 @@ def main() -> int:
     """Run one."""
     parser = argparse.ArgumentParser()
     parser.add_argument("cell", type=Path)
-    parser.add_argument("--results", type=Path, required=True)
     parser.add_argument("--data-root", type=Path)
     args = parser.parse_args()
     cell = Tally.model_validate_json(args.cell.read_text("utf-8"))
@@ -43,7 +42,7 @@ def main() -> int:
     if cell.fails:
         print("a long story", cell.fails, sep="\n", file=sys.stderr)
         return 2
-    (args.results / f"{cell.name}.json").write_text(json.dumps({"cell": cell.name, "steps": done}))
+    (args.cell.parent / "result.json").write_text(json.dumps({"results": {"steps": done}}))
     return 0
 
 

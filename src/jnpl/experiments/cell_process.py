@@ -1,4 +1,4 @@
-"""A cell of a grid as a process of its own: `python -m MODULE CELL.json --results DIR [--data-root DIR]`."""
+"""A cell of a grid as a process of its own: `python -m MODULE CELL.json [--data-root DIR]`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 
+from jnpl.experiments.bench.job import RESULT
 from jnpl.internal import provenance
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder, write_text
@@ -23,42 +24,38 @@ if TYPE_CHECKING:
     from jnpl.recipes.schema import Recipe
 
 
-class Told(NamedTuple):
-    """The name of a cell, and the JSON that its results are."""
-
-    name: str
-    text: str
-
-
 def run_as_process(
     module: str,
     description: str | None,
-    run: Callable[[str, Path, Path | None], Told],
+    run: Callable[[str, Path, Path | None], dict[str, Any]],
     args: Sequence[str] | None = None,
 ) -> int:
-    """Run one cell, write its JSON whole, then drop what it trained in.
+    """Run one cell, write result.json beside its file, then remove the folder that it trained in.
 
     `run` takes the cell's JSON, the folder to train in and the data root. Exit code 0 done, 2 wrong input, 128 + signal
     interrupted.
     """
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description=description)
     parser.add_argument("cell", type=Path, help="JSON of a cell")
-    parser.add_argument("--results", type=Path, required=True, help="where {name}.json goes")
     parser.add_argument("--data-root", type=Path)
     given = parser.parse_args(args)
-    if hasattr(os, "nice"):
-        os.nice(5)
     work = given.cell.parent / "run"
     try:
-        told = run(given.cell.read_text("utf-8"), work, given.data_root)
+        result = run(given.cell.read_text("utf-8"), work, given.data_root)
     except InputError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2
     except Interrupted as stop:
         return stop.code
-    write_text(given.results / f"{told.name}.json", told.text)
+    write_text(given.cell.parent / RESULT, json.dumps(result, separators=(",", ":")) + "\n")
     shutil.rmtree(work, ignore_errors=True)
     return 0
+
+
+def lower_priority() -> None:
+    """Let others on this machine go first. Only for a process that runs nothing but a cell."""
+    if hasattr(os, "nice"):
+        os.nice(5)
 
 
 def open_work(work: Path, same: dict[str, Any]) -> list[str]:

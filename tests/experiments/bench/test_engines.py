@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from jnpl.experiments.bench import locks
+from jnpl.experiments import locks, results
 from jnpl.experiments.bench.engines import Local, make_engine
 from jnpl.experiments.bench.job import End, Job
 from jnpl.experiments.bench.leash import main as leash
@@ -38,7 +38,7 @@ posix = pytest.mark.skipif(not locks.THERE, reason="there are no such locks and 
 
 @pytest.fixture
 def job(tmp_path):
-    return Job("a", "{}", tmp_path, tmp_path / "work", "m", None, "g")
+    return Job("a", "{}", tmp_path / "results.jsonl", tmp_path / "work", "m", None, "g")
 
 
 @pytest.mark.parametrize(
@@ -105,10 +105,15 @@ def test_what_an_exit_code_means(job):
     assert job.ended(1, 1.0) == End("a", "failed", "ValueError: no", 1.0)
     assert job.ended(-9, 1.0) == End("a", "killed", "its process was ended by signal 9")
     assert job.ended(143, 1.0) == End("a", "killed", "its process was ended by signal 15")
-    (job.results / "a.json").write_text("{}")
+    job.result.write_text('{"results": {}}')
     job.lock.touch()
     assert job.ended(-9, 1.0) == End("a", "done", seconds=1.0)  # its last breath was enough
+    job.collect()
+    job.collect()
+    assert job.is_done()
+    assert not job.result.exists()
     assert not job.lock.exists()
+    assert results.read(job.results) == {"a": {"name": "a", "results": {}}}
 
 
 def test_lives_are_those_of_a_call(job):

@@ -13,11 +13,13 @@ import time
 import pytest
 from tests.helpers.tally import Tally
 
-from jnpl.experiments.bench import locks, status
+from jnpl.experiments import locks
+from jnpl.experiments.bench import status
 from jnpl.experiments.bench.cell import Cell
 from jnpl.experiments.bench.engines import Local
 from jnpl.experiments.bench.grid import run_cells
 from jnpl.experiments.bench.job import LIVES, End, Job
+from jnpl.experiments.results import read as results_of
 
 IRIS = {"data": "iris", "noise": "symm", "rate": 0.4, "epochs": 2, "batch_size": 32, "seed": 1}
 DONE = Cell(row="ce", **{**IRIS, "data": "digits", "images": 300})
@@ -43,7 +45,7 @@ posix = pytest.mark.skipif(not locks.THERE, reason="there are no such locks and 
 
 @pytest.fixture
 def folders(tmp_path):
-    return tmp_path / "results", tmp_path / "work"
+    return tmp_path / "results.jsonl", tmp_path / "work"
 
 
 def in_a_process(cell, folders, kind):
@@ -55,8 +57,8 @@ def is_far(notes):
     return any(int(file.stem) >= 5 for file in notes.glob("0*.json"))
 
 
-def read(folder, cell):
-    return json.loads((folder / f"{cell.name}.json").read_text())
+def read(results, cell):
+    return results_of(results)[cell.name]
 
 
 @pytest.fixture(scope="module")
@@ -72,15 +74,15 @@ def test_done_cells_are_not_run_again_and_a_failure_does_not_end_the_grid(folder
     assert any(f"{BROKEN.name}: FAILED, InputError: cnn9 needs images" in line for line in said)
     assert {name: (work / name / "failed").read_text().strip() for name in failed} == failed
     assert any(line.startswith(f"{DONE.name}: done in ") and "left" in line for line in said)
-    (file,) = results.glob("*.json")
-    assert file.name == f"{DONE.name}.json"
-    assert json.loads(file.read_text())["results"]["filter_epochs"] == 2
+    assert list(results_of(results)) == [DONE.name]
+    assert read(results, DONE)["results"]["filter_epochs"] == 2
+    assert not (work / DONE.name / "result.json").exists()
     assert not (work / DONE.name / "run").exists()
-    assert not (results / f".{DONE.name}.lock").exists()
-    written = file.stat().st_mtime_ns
+    assert not (results.parent / f".{DONE.name}.lock").exists()
+    written = results.stat().st_mtime_ns
     assert run_cells([DONE], results, work, 2, None, said.append) == {}
     assert said[-1] == "1 cells, 1 done before"
-    assert file.stat().st_mtime_ns == written
+    assert results.stat().st_mtime_ns == written
 
 
 @posix
@@ -95,8 +97,8 @@ def test_a_stopped_grid_stops_its_children_which_save_themselves(folders, tally,
         assert process.wait(30) == 128 + number
     finally:
         process.kill()
-    assert not (results / "slow.json").exists()
-    assert not locks.is_held(results / ".slow.lock")  # the child is gone
+    assert not results.exists()
+    assert not locks.is_held(results.parent / ".slow.lock")  # the child is gone
     told = status.read(work)
     assert (told.waiting, told.begun, told.at_work) == (["slow"], ["slow"], False)
 
@@ -149,7 +151,7 @@ def test_a_cell_that_is_killed_again_and_again_is_given_up(folders, tally):
     failed = run_cells(cells, results, work, 1, None, said.append, module=tally)
     assert failed == {"hopeless": "its process was ended by signal 9"}
     assert (work / "hopeless" / "lives").stat().st_size == LIVES
-    assert json.loads((results / "twice.json").read_text())["steps"] == 5
+    assert results_of(results)["twice"]["results"]["steps"] == 5
     assert (work / "twice" / "lives").stat().st_size == 3
     cells[0] = Tally(name="hopeless", steps=100)  # a call of its own has lives of its own
     assert run_cells(cells, results, work, 1, None, said.append, module=tally) == {}
@@ -209,7 +211,7 @@ def test_a_process_that_cannot_be_started_does_not_end_the_grid(folders, tally, 
     monkeypatch.setattr(Job, "start", start)
     failed = run_cells([Tally(name="first"), Tally(name="second")], results, work, 1, None, said.append, module=tally)
     assert failed == {"first": "it could not be started: [Errno 11] Resource temporarily unavailable"}
-    assert (results / "second.json").is_file()
+    assert list(results_of(results)) == ["second"]
     assert (work / "first" / "failed").read_text().strip() == failed["first"]
 
 
@@ -226,14 +228,13 @@ def test_a_cell_whose_grid_is_killed_is_not_run_twice(folders, tally, wait):
     told = status.read(work)
     assert (list(told.running), told.at_work) == (["slow"], False)  # the child goes on by itself
     assert run_cells([cell], results, work, 1, None, said.append, module=tally) == {}
-    assert json.loads((results / "slow.json").read_text())["steps"] == 60
+    assert results_of(results)["slow"]["results"]["steps"] == 60
     assert (work / "slow" / "lives").stat().st_size == 1
 
 
 @posix
 def test_a_cell_in_other_hands_is_waited_for(folders, tally):
     results, work = folders
-    results.mkdir()
     one, other = Local(), Local()
     job = Job("slow", Tally(name="slow", steps=3, pause=0.3).model_dump_json(), results, work / "slow", tally, None, "")
     assert one.start(job)
@@ -243,6 +244,9 @@ def test_a_cell_in_other_hands_is_waited_for(folders, tally):
         one.ended()
         time.sleep(0.02)
     assert not other.start(job)  # done meanwhile
+    job.collect()
+    assert list(results_of(results)) == ["slow"]
+    assert not other.start(job)
     assert not job.lock.exists()
 
 

@@ -13,12 +13,14 @@ import threading
 import pytest
 from tests.helpers.tally import Tally
 
-from jnpl.experiments.bench import locks, status
+from jnpl.experiments import locks
+from jnpl.experiments.bench import status
 from jnpl.experiments.bench.cell import Cell
 from jnpl.experiments.bench.engines import make_engine
 from jnpl.experiments.bench.grid import run_cells
 from jnpl.experiments.bench.job import LIVES, Job
 from jnpl.experiments.bench.ray_engine import RayEngine, attend
+from jnpl.experiments.results import read
 from jnpl.internal.errors import InputError
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: it comes with the extra `ray`")
@@ -39,7 +41,7 @@ folder = Path(sys.argv[1])
 cell = Tally(name="slow", steps=10_000, pause=0.05)
 try:
     engine = make_engine("ray", sys.argv[2])
-    run_cells([cell], folder / "results", folder / "work", 1, None, module="tests.helpers.tally", engine=engine)
+    run_cells([cell], folder / "results.jsonl", folder / "work", 1, None, module="tests.helpers.tally", engine=engine)
 except Interrupted as stop:
     sys.exit(stop.code)
 """
@@ -85,7 +87,7 @@ class Killer(threading.Thread):
 
 
 def test_a_worker_and_a_process_killed_in_the_middle_lose_nothing(tmp_path, address, alone, figures, wait):
-    results, work, said = tmp_path / "results", tmp_path / "work", []
+    results, work, said = tmp_path / "results.jsonl", tmp_path / "work", []
     killers = [Killer(work / CELLS[0].name, ["keeper"], wait), Killer(work / CELLS[1].name, ["pid"], wait)]
     for killer in killers:
         killer.start()
@@ -97,7 +99,7 @@ def test_a_worker_and_a_process_killed_in_the_middle_lose_nothing(tmp_path, addr
     assert json.loads((work / BROKEN.name / "life.json").read_text())["life"] == 1  # its own fault: once is enough
     assert not ray.is_initialized()
     for cell, killer in zip(CELLS, killers, strict=True):
-        told = json.loads((results / f"{cell.name}.json").read_text())
+        told = read(results)[cell.name]
         assert figures(told) == alone(cell)
         assert sum(line.startswith(f"{cell.name}: done in ") for line in said) == 1
         life = json.loads((work / cell.name / "life.json").read_text())
@@ -113,13 +115,13 @@ def test_a_worker_and_a_process_killed_in_the_middle_lose_nothing(tmp_path, addr
 def test_shares_of_a_gpu_are_kept(tmp_path, address):
     """Four halves of two GPUs, which Ray believes in: a cell sees the one that it has a share of."""
     (tmp_path / "shown.py").write_text(
-        "import os, sys\nfrom pathlib import Path\n"
+        "import json, os, sys\nfrom pathlib import Path\n"
         "if __name__ == '__main__':\n"
         "    told = os.environ.get('CUDA_VISIBLE_DEVICES'), os.environ.get('JNPL_BENCH_ACCELERATOR')\n"
-        "    Path(sys.argv[3], Path(sys.argv[1]).parent.name + '.json').write_text(repr(told))\n"
+        "    Path(sys.argv[1]).with_name('result.json').write_text(json.dumps({'results': {'told': told}}))\n"
     )
-    for gpus, told in ((0.5, "('0', 'auto')"), (None, "('', None)")):
-        results = tmp_path / f"results-{gpus}"
+    for gpus, told in ((0.5, ["0", "auto"]), (None, ["", None])):
+        results = tmp_path / f"results-{gpus}.jsonl"
         engine = RayEngine(address, cpus=0.5, gpus=gpus or 0.0)
         ray.init(address=address, log_to_driver=False, runtime_env={"env_vars": {"PYTHONPATH": str(tmp_path)}})
         try:
@@ -128,12 +130,12 @@ def test_shares_of_a_gpu_are_kept(tmp_path, address):
             assert ray.is_initialized()  # who connected parts
         finally:
             ray.shutdown()
-        assert {file.read_text() for file in results.glob("*.json")} == {told}
+        assert [line["results"]["told"] for line in read(results).values()] == [told, told]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_stopped_or_killed_grid_stops_its_cells(tmp_path, address, wait, number):
-    folder, lock = tmp_path / "work" / "slow", tmp_path / "results" / ".slow.lock"
+    folder, lock = tmp_path / "work" / "slow", tmp_path / ".slow.lock"
     command = [sys.executable, "-c", SCRIPT, str(tmp_path), address]
     process = subprocess.Popen(command)
     try:
@@ -151,12 +153,12 @@ def test_a_stopped_or_killed_grid_stops_its_cells(tmp_path, address, wait, numbe
 
 
 def test_a_cell_that_always_takes_its_worker_along_is_given_up(tmp_path):
-    job = Job("a", "{}", tmp_path, tmp_path / "a", "tally", None, "g")
+    job = Job("a", "{}", tmp_path / "results.jsonl", tmp_path / "a", "tally", None, "g")
     job.folder.mkdir()
     (job.folder / "life.json").write_text(json.dumps({"grid": "g", "life": LIVES, "began": 0.0}))
     end = attend(job, 0.0)
     assert (end.state, end.why) == ("killed", f"its process or its worker was killed {LIVES} times")
-    (tmp_path / "a.json").write_text("{}")
+    job.result.write_text("{}")
     assert attend(job, 0.0).state == "done"
 
 
@@ -171,18 +173,21 @@ def test_a_cell_that_always_takes_its_worker_along_is_given_up(tmp_path):
 )
 def test_a_cluster_that_is_not_there_is_one_line(tmp_path, there, told):
     with pytest.raises(InputError, match=told):
-        run_cells([Tally(name="a")], tmp_path, tmp_path / "work", 1, None, engine=make_engine("ray", there))
+        run_cells([Tally(name="a")], tmp_path / "r.jsonl", tmp_path / "work", 1, None, engine=make_engine("ray", there))
 
 
 def test_a_cluster_of_our_own_lives_as_long_as_the_grid(tmp_path, tally):
     before = signal.getsignal(signal.SIGTERM)
     engine = RayEngine(cpus=1.0, gpus=99.0)
     with pytest.raises(InputError, match=r"a cell needs 99 GPU, the Ray cluster has \d+: name a cluster that has them"):
-        run_cells([Tally(name="a")], tmp_path, tmp_path / "work", 1, None, engine=engine)
+        run_cells([Tally(name="a")], tmp_path / "r.jsonl", tmp_path / "work", 1, None, engine=engine)
     assert not ray.is_initialized()
     cell, said = Tally(name="a", steps=5, dies=1), []
-    assert run_cells([cell], tmp_path, tmp_path / "work", 1, None, said.append, tally, make_engine("ray")) == {}
-    assert json.loads((tmp_path / "a.json").read_text())["steps"] == 5
+    assert (
+        run_cells([cell], tmp_path / "r.jsonl", tmp_path / "work", 1, None, said.append, tally, make_engine("ray"))
+        == {}
+    )
+    assert read(tmp_path / "r.jsonl")["a"]["results"]["steps"] == 5
     assert any("signal 9; it is run again" in line for line in said)
     assert not ray.is_initialized()
     assert signal.getsignal(signal.SIGTERM) == before

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 
 import pytest
 from tests.helpers.tally import Tally
 
-from jnpl.experiments.bench import locks, status
+from jnpl.experiments import locks, results
+from jnpl.experiments.bench import status
 from jnpl.experiments.bench.grid import run_cells
 from jnpl.internal.errors import InputError
 
@@ -19,29 +19,28 @@ posix = pytest.mark.skipif(not locks.THERE, reason="there are no such locks on W
 @pytest.fixture
 def grid(tmp_path):
     """A folder with a grid of seven cells whose processes are imagined."""
-    results, work = tmp_path / "results", tmp_path / "work"
-    results.mkdir()
+    work = tmp_path / "work"
     names = ["done-1", "done-2", "running", "failed", "begun", "new-1", "new-2"]
     for name in names[:5]:
         (work / name).mkdir(parents=True)
         life = {"grid": "g", "life": 1, "began": time.time() - 100, "host": "h", "pid": 1, "keeper": 1}
         (work / name / "life.json").write_text(json.dumps(life))
     for name, took in (("done-1", 20), ("done-2", 40)):
-        file = results / f"{name}.json"
-        file.write_text("{}")
-        os.utime(file, (time.time() - 100 + took,) * 2)
+        results.add(tmp_path / results.FILE, {"name": name, "results": {}})
+        file = work / name / "life.json"
+        file.write_text(json.dumps({**json.loads(file.read_text()), "ended": time.time() - 100 + took}))
     (work / "running" / "log").write_text("going on\nepoch 6/45  loss 1\nepoch 7/45  loss 1\nthe epoch 9/45 to come\n")
     (work / "failed" / "failed").write_text("ValueError: no such thing\n")
     facts = {
-        "format": "jnpl grid 1",
+        "format": "jnpl grid 2",
         "began": 0.0,
         "engine": "local",
         "jobs": 2,
-        "results": "../results",
+        "results": "../results.jsonl",
         "cells": names,
     }
     (work / "grid.json").write_text(json.dumps(facts))
-    with locks.take(results / ".running.lock"):
+    with locks.take(tmp_path / ".running.lock"):
         yield tmp_path
 
 
@@ -76,24 +75,24 @@ def test_a_living_grid_is_seen_and_a_second_one_adds_its_cells(grid, tally):
         assert status.read(grid).at_work
         assert "no grid" not in status.read(grid).text()
         cells = [Tally(name="new-2"), Tally(name="other")]
-        assert run_cells(cells, grid / "results", grid / "work", 1, None, lambda _: None, module=tally) == {}
+        assert run_cells(cells, grid / results.FILE, grid / "work", 1, None, lambda _: None, module=tally) == {}
         told = status.read(grid)
         assert told.facts()["cells"] == 8
         assert told.done == ["done-1", "done-2", "new-2", "other"]
-    run_cells(cells, grid / "results", grid / "work", 1, None, lambda _: None, module=tally)
+    run_cells(cells, grid / results.FILE, grid / "work", 1, None, lambda _: None, module=tally)
     assert status.read(grid).done == ["new-2", "other"]  # alone, the newest call is the grid
 
 
 @posix
 def test_a_grid_is_seen_while_it_runs(tmp_path, tally):
     cells = [Tally(name="quick"), Tally(name="broken", fails="it cannot be"), Tally(name="last", steps=3, pause=0.1)]
-    seen, results, work = [], tmp_path / "results", tmp_path / "work"
+    seen, file, work = [], tmp_path / results.FILE, tmp_path / "work"
 
     def say(line):
         if ": " in line:
             seen.append((line, status.read(tmp_path)))
 
-    assert run_cells(cells, results, work, 1, None, say, module=tally) == {"broken": "it cannot be"}
+    assert run_cells(cells, file, work, 1, None, say, module=tally) == {"broken": "it cannot be"}
     assert [line.split(":")[0] for line, _ in seen] == ["quick", "broken", "last"]
     (_, first), (_, second), (_, third) = seen
     assert first.at_work
@@ -102,16 +101,16 @@ def test_a_grid_is_seen_while_it_runs(tmp_path, tally):
     assert second.seconds_left is not None
     assert (third.done, third.seconds_left) == (["quick", "last"], 0.0)
     assert not status.read(tmp_path).at_work
-    run_cells([Tally(name="broken"), Tally(name="more")], results, work, None, None, say, module=tally)
+    run_cells([Tally(name="broken"), Tally(name="more")], file, work, None, None, say, module=tally)
     assert json.loads((work / "grid.json").read_text())["jobs"] == 2  # what None stands for here
-    run_cells([Tally(name="broken")], results, work, 1, None, say, module=tally)
+    run_cells([Tally(name="broken")], file, work, 1, None, say, module=tally)
     assert status.read(tmp_path).failed == {}
 
 
 def test_where_there_is_no_grid_one_line_says_so(tmp_path):
     with pytest.raises(InputError, match=r"there is no grid in .* \(no work/grid.json\)"):
         status.read(tmp_path)
-    strange = '{"format": "jnpl grid 1", "cells": 5, "results": "r", "engine": "local", "jobs": 1}'
+    strange = '{"format": "jnpl grid 2", "cells": 5, "results": "r", "engine": "local", "jobs": 1}'
     for text in ("{", "[]", '{"format": "jnpl grid 9"}', strange):
         (tmp_path / "grid.json").write_text(text)
         with pytest.raises(InputError, match=r"grid\.json' (cannot be read|is not of a grid)"):
@@ -120,8 +119,7 @@ def test_where_there_is_no_grid_one_line_says_so(tmp_path):
 
 @posix
 def test_before_any_cell_is_done_those_in_hand_are_judged_by(grid):
-    for name in ("done-1", "done-2"):
-        (grid / "results" / f"{name}.json").unlink()
+    (grid / results.FILE).unlink()
     told = status.read(grid)
     assert told.epochs == {"running": (7, 45)}
     each = 100 * 45 / 7
@@ -129,7 +127,7 @@ def test_before_any_cell_is_done_those_in_hand_are_judged_by(grid):
 
 
 def test_nothing_to_judge_by_is_no_estimate(tmp_path):
-    facts = {"format": "jnpl grid 1", "began": 0.0, "engine": "ray", "jobs": None, "results": "r", "cells": ["a", "b"]}
+    facts = {"format": "jnpl grid 2", "began": 0.0, "engine": "ray", "jobs": None, "results": "r", "cells": ["a", "b"]}
     (tmp_path / "grid.json").write_text(json.dumps(facts))
     told = status.read(tmp_path)
     assert (told.seconds_left, told.waiting) == (None, ["a", "b"])
@@ -138,6 +136,6 @@ def test_nothing_to_judge_by_is_no_estimate(tmp_path):
 
 def test_many_waiting_cells_are_counted(tmp_path):
     names = [f"cell-{number}" for number in range(12)]
-    facts = {"format": "jnpl grid 1", "began": 0.0, "engine": "local", "jobs": 2, "results": "r", "cells": names}
+    facts = {"format": "jnpl grid 2", "began": 0.0, "engine": "local", "jobs": 2, "results": "r", "cells": names}
     (tmp_path / "grid.json").write_text(json.dumps(facts))
     assert "waiting  and 7 more" in status.read(tmp_path).text()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 
 import pytest
 from tests.helpers.paths import ROOT
 
 from jnpl.experiments.bench.cell import Cell
 from jnpl.experiments.bench.rows import recipe_of
+from jnpl.experiments.results import read
 from jnpl.recipes.schema import parse_recipe
 
 
@@ -38,7 +38,7 @@ def test_the_pages_of_fast_are_made_from_the_results():
 def test_the_figures_of_a_whole_run_are_those_of_its_json():
     """`python benchmarks/whole.py`."""
     whole = script("whole")
-    facts = json.loads(whole.RESULTS.read_text("utf-8"))
+    facts = read(whole.RESULTS)["find"]["results"]
     assert whole.BLOCK.search(whole.README.read_text("utf-8"))[0].count(whole.block(facts)) == 1
 
 
@@ -85,16 +85,15 @@ def test_all_cells_have_a_name_of_their_own_and_a_recipe(quality):
 @pytest.mark.parametrize("suite", ["decisive", "full", "cost", "noises", "breadth", "ablation"])
 def test_committed_figures_are_of_the_recipes_of_today(quality, suite):
     """A cell's name stands for its own settings; that the recipe of its row is still the same shows here."""
-    files = sorted((quality.RESULTS / suite).glob("*.json"))
-    assert {path.stem for path in files} == {cell.name for cell in quality.SUITES[suite](quality.SEEDS)}
-    for path in files:
-        told = json.loads(path.read_text("utf-8"))
+    lines = read(quality.results_of(suite))
+    assert set(lines) == {cell.name for cell in quality.SUITES[suite](quality.SEEDS)}
+    for name, told in lines.items():
         cell = Cell.model_validate(told["cell"])
         then, now = (
             recipe.model_dump(exclude={"engine"}) for recipe in (parse_recipe(told["settings"]), recipe_of(cell))
         )
-        assert path.stem == cell.name
-        assert then == now, path.name
+        assert name == cell.name
+        assert then == now, name
 
 
 def test_the_other_suites(quality):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from jnpl.experiments.bench import table
 from jnpl.experiments.bench.cell import Cell
+from jnpl.experiments.results import add
 from jnpl.internal.errors import InputError
 
 WINE = {"data": "wine", "noise": "symm", "rate": 0.4, "epochs": 3}
@@ -28,7 +27,7 @@ def put(folder, row, seed, *, aps=None, cpu=1.0, accuracy=0.5, setting=WINE, **m
         "total_cpu_seconds": 2 * cpu,
         **more,
     }
-    (folder / f"{cell.name}.json").write_text(json.dumps({"cell": cell.model_dump(), "results": results}))
+    add(folder / "r.jsonl", {"name": cell.name, "cell": cell.model_dump(mode="json"), "results": results})
 
 
 def section(text, title):
@@ -43,7 +42,7 @@ def test_means_and_spreads_over_seeds(tmp_path):
     put(tmp_path, "nlnl", 1, aps=[0.5, 0.5, 0.9], cpu=3.0, accuracy=None)
     put(tmp_path, "nlnl", 2, aps=[0.5, 0.5, 0.7], cpu=8.0, accuracy=0.75)
     put(tmp_path, "ce", 1, setting={**WINE, "noise": "asymm"}, aps=[0.1, 0.2, 0.3], cpu=1.0)
-    text = table.markdown(table.load(tmp_path))
+    text = table.markdown(table.load(tmp_path / "r.jsonl"))
     ap = section(text, "AP of the ranking")
     assert ap["row"] == ["symm40", "asymm40"]
     assert ap["ce"] == ["0.700 ± 0.141", "0.300"]  # 0.6, 0.8: mean 0.7, deviation sqrt(0.02)
@@ -60,14 +59,14 @@ def test_means_and_spreads_over_seeds(tmp_path):
 def test_columns_that_would_have_one_name_say_what_differs(tmp_path):
     put(tmp_path, "ce", 1)
     put(tmp_path, "ce", 1, setting={**WINE, "epochs": 9})
-    names = {each.setting for each in table.load(tmp_path)}
+    names = {each.setting for each in table.load(tmp_path / "r.jsonl")}
     assert names == {"wine-symm40 (epochs 3)", "wine-symm40 (epochs 9)"}
 
 
 def test_a_summary_for_programs(tmp_path):
     put(tmp_path, "ce", 1, aps=[0.1, 0.5, 0.5], cpu=2.0)
     put(tmp_path, "gce", 1, aps=[0.1, 0.5, 0.75], cpu=3.0)
-    one, other = table.summary(table.load(tmp_path))
+    one, other = table.summary(table.load(tmp_path / "r.jsonl"))
     assert (one["row"], one["ap"], one["cost"], one["seeds"]) == ("ce", 0.5, 1.0, [1])
     assert (other["row"], other["ap"], other["cost"]) == ("gce", 0.75, 1.5)
 
@@ -78,7 +77,7 @@ def test_files_are_written(tmp_path):
     put(tmp_path, "ce-clean", 1, aps=[float("nan")] * 3, ap=None, ap_peak=None, ap_curve=[None] * 3)
     out = tmp_path / "out"
     out.mkdir()
-    text = table.write(tmp_path, out)
+    text = table.write(tmp_path / "r.jsonl", out)
     assert (out / "table.md").read_text("utf-8") == text
     assert (out / "ap-time.png").read_bytes()[:4] == b"\x89PNG"
     assert "ce-clean" not in section(text, "AP of the ranking")
@@ -86,8 +85,12 @@ def test_files_are_written(tmp_path):
 
 
 def test_other_files_are_told(tmp_path):
-    with pytest.raises(InputError, match="no JSON of a cell"):
-        table.write(tmp_path, tmp_path)
-    (tmp_path / "x.json").write_text("[]")
-    with pytest.raises(InputError, match=r"x.json' is not the JSON of a cell"):
-        table.load(tmp_path)
+    file = tmp_path / "r.jsonl"
+    with pytest.raises(InputError, match="there is no result of a cell in"):
+        table.write(file, tmp_path)
+    file.write_text("[]\n")
+    with pytest.raises(InputError, match=r"line 1 of .*r.jsonl' is not the result of a cell"):
+        table.load(file)
+    file.write_text('{"name": "x", "cell": {}, "results": {}}\n')
+    with pytest.raises(InputError, match=r"'x' in .*r.jsonl' is not the result of a cell of jnpl bench"):
+        table.load(file)

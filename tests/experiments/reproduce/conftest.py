@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
 from jnpl.experiments.reproduce.cell import Cell
 from jnpl.experiments.reproduce.results import load
-from jnpl.experiments.reproduce.run import as_json
 from jnpl.experiments.reproduce.stages import BINS
+from jnpl.experiments.results import add, read
 
 
 def group(ap=0.8, ap_clean=0.7, auc=0.75, right=0.7, wrong=0.2, points=30):
@@ -30,14 +28,11 @@ def group(ap=0.8, ap_clean=0.7, auc=0.75, right=0.7, wrong=0.2, points=30):
 
 @pytest.fixture
 def made(tmp_path):
-    """Write the JSON of cells to a folder; `made.results()` loads them."""
+    """Write the results of cells to a file; `made.results()` loads them."""
 
     class Made:
-        folder = tmp_path / "results"
+        file = tmp_path / "results.jsonl"
         facts = staticmethod(group)
-
-        def __init__(self):
-            self.folder.mkdir()
 
         def cell(
             self,
@@ -99,12 +94,11 @@ def made(tmp_path):
                 "results": results,
                 "stages": each,
             }
-            text = as_json(told)
-            assert json.loads(text) == told
-            (self.folder / f"{told['name']}.json").write_text(text)
+            add(self.file, told)
+            assert read(self.file)[told["name"]] == told
             return cell
 
         def results(self, scale="small", missing=None):
-            return load(self.folder, scale, missing)
+            return load(self.file, scale, missing)
 
     return Made()

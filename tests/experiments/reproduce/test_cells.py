@@ -81,10 +81,10 @@ def test_at_other_scales_nl_and_nl_plus_are_treated_alike(scale):
     data = SCALES[scale].stands_for["cifar10"]
     nlnl, jnpl, plus = (recipe_of(variant, data, scale) for variant in ("nlnl", "jnpl", "nl-plus"))
     stages = [nlnl.plan(name) for name in ("nl", "selnl", "selpl")]
-    assert {each.lr for each in stages} == {jnpl.training.loop.lr, plus.train.lr}
-    assert sum(each.epochs for each in stages) == jnpl.training.loop.epochs == plus.train.epochs
+    assert {each.lr for each in stages} == {jnpl.train.lr, plus.train.lr}
+    assert sum(each.epochs for each in stages) == jnpl.train.epochs == plus.train.epochs
     fall = sum(each.epochs for each in stages[:2]) + stages[2].milestones[0]
-    assert fall == jnpl.training.loop.milestones[0] == round(0.8 * jnpl.training.loop.epochs)
+    assert fall == jnpl.train.milestones[0] == round(0.8 * jnpl.train.epochs)
     for recipe in (jnpl, plus):
         assert recipe.method.complements == nlnl.method.complements == "exhaustive"
         assert recipe.method.class_weight == nlnl.method.class_weight

@@ -67,7 +67,7 @@ def test_a_gpu_of_this_machine_is_enough_for_its_own_processes(capsys, tmp_path,
 def test_runs_that_are_done_are_not_refused_nor_counted(capsys, tmp_path, monkeypatch, trained, made, classify):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     (tmp_path / "out").mkdir()
-    (tmp_path / "out/results").symlink_to(made.folder)
+    (tmp_path / "out/results.jsonl").symlink_to(made.file)
     made.cell("nlnl", scale="paper", classify=classify)
     code, _, err = reproduce(capsys, tmp_path, "fig1", "--scale", "paper")
     assert (code, trained) == (2, [])
@@ -102,7 +102,7 @@ def test_weights_that_are_not_there_are_named(capsys, tmp_path, trained, item):
 
 def test_another_scale_does_not_draw_over_what_is_there(capsys, tmp_path, trained, made):
     (tmp_path / "out").mkdir()
-    (tmp_path / "out/results").symlink_to(made.folder)
+    (tmp_path / "out/results.jsonl").symlink_to(made.file)
     made.cell("nlnl")
     assert reproduce(capsys, tmp_path, "fig1", "--only-draw")[0] == 0
     before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir() if path.is_file()}
@@ -136,7 +136,7 @@ def test_a_file_is_no_folder(capsys, tmp_path, trained):
 
 def test_what_is_not_there_is_told_before_and_after(capsys, tmp_path, trained, made):
     (tmp_path / "out").mkdir()
-    (tmp_path / "out/results").symlink_to(made.folder)
+    (tmp_path / "out/results.jsonl").symlink_to(made.file)
     made.cell("nlnl")
     code, out, err = reproduce(capsys, tmp_path, "fig5")
     assert (code, len(trained)) == (0, 1)
@@ -153,7 +153,7 @@ def test_gpu_hours_say_what_is_left_out(capsys, tmp_path, monkeypatch, trained):
 
 def test_broken_images_of_cifar_100_are_not_taken_for_missing_ones(capsys, tmp_path, monkeypatch, made):
     (tmp_path / "out").mkdir()
-    (tmp_path / "out/results").symlink_to(made.folder)
+    (tmp_path / "out/results.jsonl").symlink_to(made.file)
     for noise, rate in SETTINGS:  # so that CIFAR-10 has nothing left to do
         for variant in ("nlnl", "jnpl"):
             made.cell(variant, noise, rate)
@@ -164,13 +164,16 @@ def test_broken_images_of_cifar_100_are_not_taken_for_missing_ones(capsys, tmp_p
     assert "cifar-100-binary" in err
 
 
-@pytest.mark.parametrize("text", ["{}", "[]", "not JSON", '{"format": "coco"}', '{"cell": {}, "stages": []}'])
+STRANGE = '{"name": "a", "cell": {}, "results": {}, "stages": []}'
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "not JSON", '{"format": "coco"}', STRANGE])
 def test_a_file_of_others_is_told_before_anything_is_trained(capsys, tmp_path, trained, text):
-    (folder := tmp_path / "out/results").mkdir(parents=True)
-    (folder / "annotations.json").write_text(text)
+    (file := tmp_path / "out/results.jsonl").parent.mkdir()
+    file.write_text(text + "\n")
     code, out, err = reproduce(capsys, tmp_path, "fig1", "--scale", "tiny")
     assert (code, out, trained) == (2, "", [])
-    assert "annotations.json' is not the JSON of a run: move it away" in err
+    assert "results.jsonl' is not the result of a" in err
     assert err.count("\n") == 1
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["results"]
-    assert (folder / "annotations.json").read_text() == text
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["results.jsonl"]
+    assert file.read_text() == text + "\n"

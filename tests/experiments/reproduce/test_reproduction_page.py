@@ -15,6 +15,7 @@ from tests.helpers.paths import ROOT
 from jnpl.experiments.reproduce import draw
 from jnpl.experiments.reproduce.items import FIGURES, ITEMS, names_of, plan
 from jnpl.experiments.reproduce.scales import SCALES
+from jnpl.experiments.results import add, read
 
 
 @pytest.fixture(scope="module")
@@ -48,12 +49,11 @@ def test_the_committed_picture_is_what_the_results_say(script, tmp_path, item):
     assert np.array_equal(pixels(script.IMAGES / script.image(item)), pixels(fresh))
 
 
-def strange(script, folder):
+def strange(script, file):
     """What should not be committed: JSON of other scales, of other settings than today's, or too large."""
-    known = {each.cell.name: each for each in script.results_of(folder).every if each.is_current}
-    return [
-        path.name for path in sorted(folder.glob("*.json")) if path.stem not in known or path.stat().st_size >= 60_000
-    ]
+    known = {each.cell.name: each for each in script.results_of(file).every if each.is_current}
+    lines = read(file).items()
+    return sorted(name for name, line in lines if name not in known or len(json.dumps(line)) >= 60_000)
 
 
 def test_committed_results_are_small_and_current(script):
@@ -63,22 +63,22 @@ def test_committed_results_are_small_and_current(script):
 def test_the_committed_results_are_whole(script):
     """All figures and the half of Table 1 that is CIFAR-10, with the seeds that the scale has for each."""
     wanted = plan(names_of("all"), SCALES[script.SCALE], None, ["cifar10"])
-    assert {path.stem for path in script.RESULTS.glob("*.json")} == {cell.name for cell in wanted}
+    assert set(read(script.RESULTS)) == {cell.name for cell in wanted}
 
 
 def test_no_other_results_could_be_committed(script, made):
     made.cell("nlnl")
     made.cell("jnpl", classify=True)
-    assert strange(script, made.folder) == []
+    assert strange(script, made.file) == []
     tiny = made.cell("ce", scale="tiny")
     made.cell("jnpl", seed=2, name="jnpl-of-another-version")
     large = made.cell("nl-plus", curve=[0.1] * 16_000)
-    wrong = [f"{name}.json" for name in (tiny.name, "jnpl-of-another-version", large.name)]
-    assert strange(script, made.folder) == sorted(wrong)
+    wrong = [tiny.name, "jnpl-of-another-version", large.name]
+    assert strange(script, made.file) == sorted(wrong)
 
 
 def test_without_results_the_page_says_so(script, tmp_path):
-    results = script.results_of(tmp_path)
+    results = script.results_of(tmp_path / "none.jsonl")
     text = script.results_page(results)
     assert text.count("**Not run.**") == len(ITEMS)
     assert "cifar-100-binary.tar.gz" in text
@@ -91,7 +91,7 @@ def test_without_results_the_page_says_so(script, tmp_path):
 def test_the_page_follows_the_results(script, made):
     made.cell("nlnl", curve=[0.4] * 30)
     made.cell("nl-plus", curve=[0.2] * 30)
-    text = script.results_page(script.results_of(made.folder))
+    text = script.results_page(script.results_of(made.file))
     assert "40.0% after NL and SelNL (20 epochs), 20.0% after 20 of NL+" in text
     assert "**Disagrees with the paper: NL+ alone reaches the accuracy of NL followed by SelNL." in text
 
@@ -100,7 +100,7 @@ def test_time_of_the_figures_and_of_the_table(script, made):
     made.cell("nlnl", cpu_seconds=3600.0, classify=True)  # no epochs with pseudo-labels here
     made.cell("nl-plus", cpu_seconds=7200.0)
     made.cell("ce", cpu_seconds=14400.0, classify=True)
-    text = script.time_spent(script.results_of(made.folder))
+    text = script.time_spent(script.results_of(made.file))
     assert "The 3 runs took 7.0 CPU hours, each on one thread: 3.5 hours on two cores" in text
     assert "The figures alone would take 1.5 hours" in text
     assert "Table 1 alone 2.5." in text
@@ -119,25 +119,27 @@ def test_elsewhere_is_the_mean_of_the_committed_runs(script, tmp_path):
     every = product(script.ELSEWHERE, ("symm", "asymm"), (0.2, 0.4), runs)
     for number, (data, noise, rate, (row, ap)) in enumerate(every):
         result = {"cell": {"row": row, "data": data, "noise": noise, "rate": rate}, "results": {"ap": ap}}
-        (tmp_path / f"{number}.json").write_text(json.dumps(result))
-    assert "| wine (3) | 0.850 / 0.500 | 0.850 / 0.500 | 0.850 / 0.500 | 0.850 / 0.500 |" in script.elsewhere(tmp_path)
+        add(tmp_path / "r.jsonl", {"name": str(number), **result})
+    assert "| wine (3) | 0.850 / 0.500 | 0.850 / 0.500 | 0.850 / 0.500 | 0.850 / 0.500 |" in script.elsewhere(
+        tmp_path / "r.jsonl"
+    )
 
 
 def test_what_pl_plus_adds_later_is_measured_on_common_seeds(script, made):
-    assert script.later(script.results_of(made.folder)) == "(not run)"
+    assert script.later(script.results_of(made.file)) == "(not run)"
     made.cell("nl-plus-late", curve=[0.9] * 23 + [0.3] * 22)
     made.cell("nl-plus-late", seed=2, curve=[0.9] * 45)
     made.cell("jnpl-late", curve=[0.9] * 23 + [0.4] * 22)
-    text = script.later(script.results_of(made.folder))
+    text = script.later(script.results_of(made.file))
     assert text == "from epoch 24 on is 40.0% with it and 30.0% without (symm 60, 1 seeds)"
 
 
 def test_why_nl_plus_does_badly_is_a_table_of_what_was_run(script, made, tmp_path):
-    assert script.why(script.results_of(tmp_path)).count("not run") == 3 * 4
+    assert script.why(script.results_of(tmp_path / "none.jsonl")).count("not run") == 3 * 4
     made.cell("nl", rate=0.2, accuracy=0.41, stages={"train": made.facts(ap=0.5, right=0.6, wrong=0.1)})
     made.cell("nl-plus-late", rate=0.6, accuracy=0.3, stages={"train": made.facts(ap=0.75, right=0.7, wrong=0.2)})
     made.cell("nl-plus", "asymm", 0.4)
-    lines = script.why(script.results_of(made.folder)).splitlines()
+    lines = script.why(script.results_of(made.file)).splitlines()
     assert lines[0] == "|  | symm 20 | symm 40 | symm 60 | asymm 40, labelled cat |"
     assert lines[2] == "| NL | AP 0.500, accuracy 0.410, p_y 0.60 / 0.10 | not run | not run | not run |"
     assert lines[3] == "| NL+ | not run | not run | not run | AUC 0.75, p_y 0.70 / 0.20 |"

@@ -141,10 +141,9 @@ def test_runs_of_other_settings_do_not_mix_with_todays(made):
     ],
 )
 def test_strange_json_is_named(made, change):
-    file = made.folder / f"{made.cell('jnpl').name}.json"
-    told = json.loads(file.read_text())
+    made.cell("jnpl")
+    told = json.loads(made.file.read_text())
     change(told)
-    file.unlink()
-    (made.folder / "strange.json").write_text(json.dumps(told))
-    with pytest.raises(InputError, match=r"strange\.json' is not the JSON of a run: move it away"):
+    made.file.write_text(json.dumps(told) + "\n")
+    with pytest.raises(InputError, match=r"results\.jsonl' is not the result of a"):
         made.results()

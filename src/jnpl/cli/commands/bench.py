@@ -68,8 +68,8 @@ def bench(
 ) -> None:
     """Compare methods on data whose true labels are known: how well wrong labels are found, accuracy, cost.
 
-    Writes a JSON file for each method, noise and seed, table.md and ap-time.png. Killed at any moment, the same
-    command goes on with what is left. The row cleanlab needs jnpl[bench], --engine ray needs jnpl[ray].
+    Writes results.jsonl with a line for each method, noise and seed, table.md and ap-time.png. Killed at any moment,
+    the same command goes on with what is left. The row cleanlab needs jnpl[bench], --engine ray needs jnpl[ray].
     """
     if context.invoked_subcommand is not None:
         _refuse_options(context)
@@ -107,10 +107,11 @@ def bench(
 
     from jnpl.experiments.bench import table
     from jnpl.experiments.bench.grid import run_cells
+    from jnpl.experiments.results import FILE
 
     failed = run_cells(
         cells,
-        out / "results",
+        out / FILE,
         out / "work",
         jobs,
         data_root,
@@ -119,9 +120,9 @@ def bench(
     )
     text = ""
     if len(failed) < len(cells):
-        text = table.write(out / "results", out)
+        text = table.write(out / FILE, out)
     if as_json:
-        told = table.summary(table.load(out / "results"))
+        told = table.summary(table.load(out / FILE))
         typer.echo(json.dumps({"out": str(out), "cells": len(cells), "failed": failed, "rows": told}))
     else:
         typer.echo(text)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jnpl.cli.commands.bench import Address, EngineName, Gpus, Jobs
+from jnpl.experiments.results import FILE, contains
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,14 +45,14 @@ def reproduce(
     weights: Annotated[
         str | None, typer.Option(help="table2: ImageNet weights of a ResNet-50, with torchvision's keys.")
     ] = None,
-    only_draw: Annotated[bool, typer.Option("--only-draw", help="Train nothing: draw from the JSON there is.")] = False,
+    only_draw: Annotated[bool, typer.Option("--only-draw", help="Train nothing: draw the results there are.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Train at scale paper without a GPU all the same.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")] = False,
 ) -> None:
     """Make the paper's figures and tables again, and say which of its claims they bear out.
 
-    Writes PNG and SVG, tables as Markdown, CSV and LaTeX, index.html and reproduce.json to the folder, and a JSON for
-    each run to results/ in it. Killed at any moment, the same command goes on with what is left.
+    Writes PNG and SVG, tables as Markdown, CSV and LaTeX, index.html and reproduce.json to the folder, and a
+    line for each run to results.jsonl in it. Killed at any moment, the same command goes on with what is left.
     """
     from jnpl.experiments.reproduce.items import names_of, plan
     from jnpl.experiments.reproduce.results import load
@@ -78,17 +79,17 @@ def reproduce(
         wanted = plan(names, SCALES[scale], seeds, parts, weights)
         if not wanted:
             raise InputError(f"{item} cannot be made at scale {scale}: {'; '.join(without.values())}")
-        cells = _left(wanted, out / "results")
-        to_do = [cell for cell in cells if not (out / "results" / f"{cell.name}.json").is_file()]
+        cells = _left(wanted, out / FILE)
+        to_do = [cell for cell in cells if not contains(out / FILE, cell.name)]
         if scale == "paper" and not yes and not (engine == "ray" and gpus):
             _ask_for_gpus(to_do, engine, without)
         _check(to_do, data_root)
         _tell_missing(without, "jnpl: ", err=True)
         failed = _train(cells, out, jobs, data_root, where)
-    results = load(out / "results", scale, absent, seeds)
+    results = load(out / FILE, scale, absent, seeds)
     if only_draw and not results.every:
         raise InputError(
-            f"there is no JSON of scale {scale} in {str(out / 'results')!r}: train first, without --only-draw"
+            f"there is no result of scale {scale} in {str(out / FILE)!r}: train first, without --only-draw"
         )
     written = draw(results, names, out)
     _tell(results, names, out, [str(path) for path in written], failed, as_json)
@@ -105,7 +106,7 @@ def _check_paths(out: Path, scale: str, data_root: Path | None) -> None:
     from jnpl.experiments.reproduce.results import load
 
     check_folder(out, scale)
-    load(out / "results", scale)
+    load(out / FILE, scale)
     if data_root is not None and not data_root.exists():
         raise InputError(f"there is no {str(data_root)!r}: --data-root is where the data sets lie")
 
@@ -127,7 +128,7 @@ def _weights(weights: str, names: tuple[str, ...]) -> str:
 def _left(cells: "list[Cell]", results: Path) -> "list[Cell]":
     """Without those whose twin that went on to a classifier is done."""
     whole = (cell.model_copy(update={"classify": True}) for cell in cells)
-    done = [(results / f"{twin.name}.json").is_file() for twin in whole]
+    done = [contains(results, twin.name) for twin in whole]
     return [cell for cell, there in zip(cells, done, strict=True) if cell.classify or not there]
 
 
@@ -169,7 +170,7 @@ def _train(
 
     return run_cells(
         cells,
-        out / "results",
+        out / FILE,
         out / "work",
         jobs,
         data_root,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Protocol
 
-from jnpl.experiments.bench import locks
+from jnpl.experiments import locks
 from jnpl.experiments.bench.job import End, stop
 from jnpl.internal.errors import InputError
 from jnpl.internal.importing import require

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from jnpl.experiments.bench import locks
+from jnpl.experiments import locks
 from jnpl.experiments.bench.engines import JOBS, Engine, Local
 from jnpl.experiments.bench.job import LIVES, End, Job
 from jnpl.internal.files import make_folder, write_text
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-FORMAT = "jnpl grid 1"
+FORMAT = "jnpl grid 2"
 _PAUSE = 0.1
 
 
@@ -31,7 +31,7 @@ class Named(Protocol):
 
     @property
     def name(self) -> str:
-        """Its results lie in {name}.json."""
+        """The name of its line in the file of results."""
 
     def model_dump_json(self, *, indent: int | None = None) -> str:
         """The settings."""
@@ -58,9 +58,11 @@ class Grid:
             if self.engine.is_full():
                 return
             try:
-                # Another grid may have done it meanwhile.
-                if job.is_done() or self.engine.start(job):
-                    self.waiting.remove(job)
+                if job.is_done():  # by another grid, meanwhile
+                    job.collect()
+                elif not self.engine.start(job):
+                    continue
+                self.waiting.remove(job)
             except OSError as error:  # no process, or no file for its log, can be made
                 self.waiting.remove(job)
                 self._failed(job, End(job.name, "failed", f"it could not be started: {error}"))
@@ -70,7 +72,7 @@ class Grid:
         for end in self.engine.ended():
             job = self._jobs[end.name]
             if end.state == "done":
-                self._done(end)
+                self._done(job, end)
             elif end.state == "busy":
                 self.waiting.append(job)
             elif end.state == "killed" and self._may_live(job):
@@ -84,7 +86,12 @@ class Grid:
         self._kills[job.name] += 1
         return max(job.lives(), self._kills[job.name]) < LIVES
 
-    def _done(self, end: End) -> None:
+    def _done(self, job: Job, end: End) -> None:
+        try:
+            job.collect()
+        except OSError as error:  # a full disk, say: the same command collects it later
+            self._failed(job, End(job.name, "failed", f"its result could not be stored: {error}"))
+            return
         self.finished += 1
         left = len(self.waiting) + self.engine.busy
         rest = (time.monotonic() - self.began) / self.finished * left
@@ -108,19 +115,22 @@ def run_cells(
     module: str = "jnpl.experiments.bench.run",
     engine: Engine | None = None,
 ) -> dict[str, str]:
-    """Run all cells that have no JSON in `results`, in order, `jobs` at a time; returns those that failed, and why.
+    """Run all cells that have no line in the file `results`, in order; returns those that failed, and why.
 
-    `python -m MODULE CELL.json --results DIR [--data-root DIR]` runs one; `engine` says where, by default here. A cell
-    that another grid has in hand is waited for; one whose process is killed is run again. SIGINT and SIGTERM stop the
-    cells in hand, which save themselves, and raise `Interrupted`.
+    `python -m MODULE CELL.json [--data-root DIR]` runs one, `jobs` at a time; `engine` says where, by default here. A
+    cell that another grid has in hand is waited for; one whose process is killed is run again. SIGINT and SIGTERM stop
+    the cells in hand, which save themselves, and raise `Interrupted`.
     """
-    make_folder(results)
+    make_folder(results.parent)
     make_folder(work)
     engine, call = engine or Local(), uuid.uuid4().hex
     every = [
         Job(cell.name, cell.model_dump_json(indent=1), results, work / cell.name, module, data_root, call)
         for cell in cells
     ]
+    for job in every:
+        if job.result.is_file():  # the grid before was killed before it could store it
+            job.collect()
     waiting = [job for job in every if not job.is_done()]
     say(f"{len(cells)} cells, {len(cells) - len(waiting)} done before")
     at_a_time = jobs or (JOBS if engine.name == Local.name else None)  # Ray knows by itself

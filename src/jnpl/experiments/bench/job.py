@@ -12,13 +12,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 
-from jnpl.experiments.bench import locks
+from jnpl.experiments import locks, results
 from jnpl.internal.files import make_folder, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+RESULT = "result.json"
 LIVES = 4  # a cell whose process is killed is run again so often, less one, by one call
 PATIENCE = 20.0  # seconds that a process has to save itself and leave: on a busy machine it takes five
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -39,32 +40,45 @@ class Job:
 
     name: str
     cell: str  # its JSON
-    results: Path
-    folder: Path  # its own: cell.json, log, life.json, failed, and what it keeps while it runs
-    module: str  # `python -m MODULE CELL.json --results DIR [--data-root DIR]` runs it
+    results: Path  # the file of results that its line goes to
+    folder: Path  # its own: cell.json, result.json, log, life.json, failed, and what it keeps while it runs
+    module: str  # `python -m MODULE CELL.json [--data-root DIR]` runs it and writes result.json beside CELL.json
     data_root: Path | None
     grid: str  # the call it belongs to, which counts its lives
 
     @property
     def lock(self) -> Path:
         """Held by the cell's process as long as it lives."""
-        return self.results / f".{self.name}.lock"
+        return self.results.parent / f".{self.name}.lock"
 
     @property
     def log(self) -> Path:
         """What its process printed."""
         return self.folder / "log"
 
+    @property
+    def result(self) -> Path:
+        """What its process writes when it is done."""
+        return self.folder / RESULT
+
     def is_done(self) -> bool:
-        """Whether its JSON is there."""
-        return (self.results / f"{self.name}.json").is_file()
+        """Whether its result is there."""
+        return self.result.is_file() or results.contains(self.results, self.name)
+
+    def collect(self) -> None:
+        """Move the result that its process wrote to the file of results."""
+        with suppress(FileNotFoundError):  # another grid has collected it
+            results.add(self.results, {"name": self.name, **json.loads(self.result.read_text("utf-8"))})
+            write_text(self.folder / "life.json", json.dumps({**self.life(), "ended": time.time()}) + "\n")
+            self.result.unlink()
+        self.let_go()
 
     def let_go(self) -> None:
-        """Drop the lock of a cell that is done: who still waits for the old one finds the JSON."""
+        """Drop the lock of a cell that is done: who still waits for the old one finds the result."""
         self.lock.unlink(missing_ok=True)
 
     def life(self) -> dict[str, Any]:
-        """What is known of its newest process: grid, life (counted from 1), began, host, pid, keeper."""
+        """What is known of its newest process: grid, life (counted from 1), began, host, pid, keeper, ended."""
         with suppress(OSError, ValueError):
             told = json.loads((self.folder / "life.json").read_text("utf-8"))
             if isinstance(told, dict):
@@ -84,7 +98,7 @@ class Job:
         (self.folder / "failed").unlink(missing_ok=True)
         write_text(self.folder / "cell.json", self.cell + "\n")
         head = ["jnpl.experiments.bench.leash", self.module] if leash else [self.module]
-        command = [sys.executable, "-m", *head, str(self.folder / "cell.json"), "--results", str(self.results)]
+        command = [sys.executable, "-m", *head, str(self.folder / "cell.json")]
         if self.data_root is not None:
             command += ["--data-root", str(self.data_root)]
         # The child inherits the lock and holds it as long as it lives, whatever happens to us. In a session of its
@@ -116,7 +130,6 @@ class Job:
     def ended(self, code: int, seconds: float) -> End:
         """What the exit code of its process means; a negative one is a signal's, as is one above 128."""
         if self.is_done():
-            self.let_go()
             return End(self.name, "done", seconds=seconds)
         if code < 0 or code > 128:
             return End(self.name, "killed", f"its process was ended by signal {-code if code < 0 else code - 128}")

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jnpl.experiments.bench import locks
+from jnpl.experiments import locks
 from jnpl.experiments.bench.job import LIVES, PATIENCE, End, stop
 from jnpl.internal.errors import InputError
 from jnpl.internal.importing import require

@@ -1,4 +1,4 @@
-"""One cell: `python -m jnpl.experiments.bench.run CELL.json --results DIR [--data-root DIR]`; writes its JSON."""
+"""One cell: `python -m jnpl.experiments.bench.run CELL.json [--data-root DIR]`; writes result.json."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jnpl.experiments.bench import crossval, data
 from jnpl.experiments.bench.cell import Cell
 from jnpl.experiments.bench.observer import Observer
 from jnpl.experiments.bench.rows import ROWS, recipe_of
-from jnpl.experiments.cell_process import Told, device, open_work, placed, run_as_process
+from jnpl.experiments.cell_process import device, lower_priority, open_work, placed, run_as_process
 from jnpl.findings import metrics
 from jnpl.findings.findings import Findings
 from jnpl.internal import provenance
@@ -157,13 +157,13 @@ def _epochs(folder: Path) -> int | None:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Exit code 0 done, 2 wrong input, 128 + signal interrupted."""
-    return run_as_process("jnpl.experiments.bench.run", __doc__, _told, args)
+    return run_as_process("jnpl.experiments.bench.run", __doc__, _result, args)
 
 
-def _told(text: str, work: Path, root: Path | None) -> Told:
-    cell = Cell.model_validate_json(text)
-    return Told(cell.name, json.dumps(run_cell(cell, work, root), indent=1) + "\n")
+def _result(text: str, work: Path, root: Path | None) -> dict[str, Any]:
+    return run_cell(Cell.model_validate_json(text), work, root)
 
 
 if __name__ == "__main__":
+    lower_priority()
     sys.exit(main())

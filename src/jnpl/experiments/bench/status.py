@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jnpl.experiments.bench import locks
+from jnpl.experiments import locks
 from jnpl.experiments.bench.grid import FORMAT
 from jnpl.experiments.bench.job import Job
 from jnpl.internal.errors import InputError
@@ -72,14 +72,17 @@ class Status:
 
 
 def read(folder: Path) -> Status:
-    """The status of the grid in `folder` (its output, with results/ and work/, or its work folder itself)."""
+    """The status of the grid in `folder` (its output, with work/ in it, or its work folder itself)."""
     work, facts = _grid(folder)
     results = (work / facts["results"]).resolve()
     done, failed, running, epochs, waiting = [], {}, {}, {}, []
     began: dict[str, float] = {}
+    ended: dict[str, float] = {}
     for name in facts["cells"]:
         job = Job(name, "", results, work / name, "", None, "")
-        began.update({name: float(told)} if (told := job.life().get("began")) is not None else {})
+        life = job.life()
+        began.update({name: float(life["began"])} if "began" in life else {})
+        ended.update({name: float(life["ended"])} if "ended" in life else {})
         # The order matters: a cell that ends while we look is rather done than lost.
         if locks.is_held(job.lock) and not job.is_done():
             running[name] = max(time.time() - began.get(name, time.time()), 0.0)
@@ -90,7 +93,7 @@ def read(folder: Path) -> Status:
             failed[name] = {"error": (job.folder / "failed").read_text("utf-8").strip(), "log": str(job.log)}
         else:
             waiting.append(name)
-    took = [_took(results / f"{name}.json", began[name]) for name in done if name in began]
+    took = [max(ended[name] - began[name], 0.0) for name in done if name in began and name in ended]
     if not took:  # by what those in hand have done of theirs
         took = [running[name] * whole / seen for name, (seen, whole) in epochs.items()]
     at_a_time = facts["jobs"] or max(len(running), 1)
@@ -132,11 +135,6 @@ def _epochs(log: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return (int(told[-1][0]), int(told[-1][1])) if told else None
-
-
-def _took(result: Path, began: float) -> float:
-    """Seconds from the start of a cell to its JSON."""
-    return max(result.stat().st_mtime - began, 0.0)
 
 
 def _left(took: list[float], elapsed: list[float], waiting: int, at_a_time: int) -> float | None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
 from jnpl.experiments.bench.cell import Cell
 from jnpl.experiments.bench.rows import ROWS
+from jnpl.experiments.results import read
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import write_text
 
@@ -48,15 +46,14 @@ class Result:
         return None if value is None else float(value)
 
 
-def load(folder: Path) -> list[Result]:
-    """All cells of a folder, in the order of rows, settings and seeds."""
+def load(path: Path) -> list[Result]:
+    """All cells of a file of results, in the order of rows, settings and seeds."""
     found: list[tuple[Cell, dict[str, Any]]] = []
-    for path in sorted(folder.glob("*.json")):
+    for name, line in read(path).items():
         try:
-            told = json.loads(path.read_text("utf-8"))
-            found.append((Cell.model_validate(told["cell"]), told["results"]))
-        except (OSError, ValueError, LookupError, TypeError, ValidationError) as error:  # noqa: PERF203 (it ends the loop)
-            raise InputError(f"{str(path)!r} is not the JSON of a cell: {type(error).__name__}") from error
+            found.append((Cell.model_validate(line["cell"]), line["results"]))
+        except (ValueError, LookupError, TypeError) as error:  # noqa: PERF203 (it ends the loop)
+            raise InputError(f"{name!r} in {str(path)!r} is not the result of a cell of jnpl bench") from error
     names = _names([cell for cell, _ in found])
     order = {row: number for number, row in enumerate(ROWS)}
     results = [Result(cell, names[_group(cell)], facts) for cell, facts in found]
@@ -217,13 +214,13 @@ def summary(results: Sequence[Result]) -> list[dict[str, Any]]:
     return told
 
 
-def write(results_folder: Path, out: Path) -> str:
+def write(path: Path, out: Path) -> str:
     """Write table.md and ap-time.png to `out`; returns the tables."""
     from jnpl.experiments.bench.plot import ap_against_time  # noqa: PLC0415 (slow to import)
 
-    results = load(results_folder)
+    results = load(path)
     if not results:
-        raise InputError(f"there is no JSON of a cell in {str(results_folder)!r}")
+        raise InputError(f"there is no result of a cell in {str(path)!r}")
     text = markdown(results)
     write_text(out / "table.md", text)
     ap_against_time(out / "ap-time.png", results)

@@ -12,6 +12,7 @@ from jnpl.experiments.reproduce.claims import verdicts
 from jnpl.experiments.reproduce.figures.confidence import figure1, figure2, figure6
 from jnpl.experiments.reproduce.figures.learning import figure3, figure4, figure5
 from jnpl.experiments.reproduce.items import ITEMS
+from jnpl.experiments.results import FILE
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder, write_text
 
@@ -48,7 +49,7 @@ def check_folder(out: Path, scale: str) -> None:
         names = [page.FILE, *(f"{item}.{kind}" for item in FIGURES for kind in style.FORMATS)]
         names += [f"{item}.{kind}" for item, kinds in TABLES.items() for kind in kinds]
         lost = [name for name in names if (out / name).exists()]
-        if lost and not (out / "results").is_dir():
+        if lost and not (out / FILE).is_file():
             raise InputError(f"{str(out / lost[0])!r} is not of jnpl reproduce: give another folder by --out")
         return
     try:

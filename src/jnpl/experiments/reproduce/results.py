@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
 from jnpl.experiments.reproduce.cell import Cell
 from jnpl.experiments.reproduce.scales import SCALES, Scale
+from jnpl.experiments.results import read
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
@@ -142,18 +140,17 @@ def _readable(result: Result) -> None:
     _ = result.classes
 
 
-def load(folder: Path, scale: str, missing: dict[str, str] | None = None, seeds: int | None = None) -> Results:
-    """All cells of a scale in a folder, which may be empty or not there."""
+def load(path: Path, scale: str, missing: dict[str, str] | None = None, seeds: int | None = None) -> Results:
+    """All cells of a scale in a file of results, which need not exist."""
     found = []
-    for path in sorted(folder.glob("*.json")):
+    for name, line in sorted(read(path).items()):
         try:
-            told = json.loads(path.read_text("utf-8"))
-            cell = Cell.model_validate(told["cell"])
-            result = Result(cell, told, told["name"] == cell.name)
+            cell = Cell.model_validate(line["cell"])
+            result = Result(cell, line, name == cell.name)
             _readable(result)
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, ValidationError) as error:
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise InputError(
-                f"{str(path)!r} is not the JSON of a run: move it away, or begin in another folder"
+                f"{name!r} in {str(path)!r} is not the result of a run: move the file away, or begin in another folder"
             ) from error
         if result.cell.scale == scale:
             found.append(result)

@@ -1,4 +1,4 @@
-"""One cell: `python -m jnpl.experiments.reproduce.run CELL.json --results DIR [--data-root DIR]`; writes its JSON."""
+"""One cell: `python -m jnpl.experiments.reproduce.run CELL.json [--data-root DIR]`; writes result.json."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jnpl.experiments.cell_process import Told, device, open_work, placed, run_as_process
+from jnpl.experiments.cell_process import device, lower_priority, open_work, placed, run_as_process
 from jnpl.experiments.reproduce import data
 from jnpl.experiments.reproduce.cell import Cell
 from jnpl.experiments.reproduce.paper import CAT
@@ -138,31 +138,15 @@ def _data_facts(source: Source, few: Source) -> dict[str, Any]:
     }
 
 
-def as_json(facts: dict[str, Any]) -> str:
-    """One line for each entry and each stage: short, and still to be read."""
-    parts = []
-    for key, value in facts.items():
-        if key == "stages":
-            each = ",\n".join(f"  {json.dumps(name)}: {_short(stage)}" for name, stage in value.items())
-            parts.append(f' "stages": {{\n{each}\n }}')
-        else:
-            parts.append(f" {json.dumps(key)}: {_short(value)}")
-    return "{\n" + ",\n".join(parts) + "\n}\n"
-
-
-def _short(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"))
-
-
 def main(args: Sequence[str] | None = None) -> int:
     """Exit code 0 done, 2 wrong input, 128 + signal interrupted."""
-    return run_as_process("jnpl.experiments.reproduce.run", __doc__, _told, args)
+    return run_as_process("jnpl.experiments.reproduce.run", __doc__, _result, args)
 
 
-def _told(text: str, work: Path, root: Path | None) -> Told:
-    cell = Cell.model_validate_json(text)
-    return Told(cell.name, as_json(run_cell(cell, work, root)))
+def _result(text: str, work: Path, root: Path | None) -> dict[str, Any]:
+    return run_cell(Cell.model_validate_json(text), work, root)
 
 
 if __name__ == "__main__":
+    lower_priority()
     sys.exit(main())

@@ -1,0 +1,79 @@
+"""Files of results: JSON Lines, one line per cell, one file per suite or output folder."""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from jnpl.experiments import locks
+from jnpl.internal.errors import InputError
+from jnpl.internal.files import make_folder, write_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+FILE = "results.jsonl"  # its name in the output folder of `jnpl bench` and `jnpl reproduce`
+
+
+def _to_stderr(line: str) -> None:
+    print(f"jnpl: {line}", file=sys.stderr)
+
+
+def read(path: Path, note: Callable[[str], None] = _to_stderr) -> dict[str, dict[str, Any]]:
+    """Read a file of results.
+
+    Args:
+        path: the file; one that does not exist holds nothing.
+        note: called with a message if the last line is incomplete; that line is left out.
+
+    Returns:
+        Cell name -> its line, in the order of the file. If two lines have one name, the later counts.
+
+    Raises:
+        InputError: a line is not a JSON object with a `name` and an object `results`.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    try:
+        lines = path.read_text("utf-8").split("\n") if path.exists() else [""]
+    except (OSError, ValueError) as error:
+        raise InputError(f"{str(path)!r} cannot be read as a file of results: {error}") from error
+    if lines[-1]:
+        note(f"the last line of {str(path)!r} is incomplete and is left out")
+    for number, line in enumerate(lines[:-1], 1):
+        try:
+            result = json.loads(line)
+        except ValueError:
+            result = None
+        if not (isinstance(result, dict) and isinstance(result.get("results"), dict) and "name" in result):
+            raise InputError(f"line {number} of {str(path)!r} is not the result of a cell")
+        found[str(result["name"])] = result
+    return found
+
+
+def contains(path: Path, name: str) -> bool:
+    """Whether the file has a line for the cell of this name. Files that have not changed are not read again."""
+    try:
+        now = path.stat()
+    except OSError:
+        return False
+    return name in _names(path, now.st_mtime_ns, now.st_size, now.st_ino)
+
+
+@lru_cache(maxsize=16)
+def _names(path: Path, *_version: int) -> frozenset[str]:
+    return frozenset(read(path))
+
+
+def add(path: Path, *results: dict[str, Any]) -> None:
+    """Add the lines of cells, replacing older ones of the same names.
+
+    The file is replaced as a whole, under a lock: several grids can write to it, and a kill leaves the old file.
+    """
+    make_folder(path.parent)
+    with locks.alone(path.with_name(f".{path.name}.lock")):
+        lines = {**read(path), **{result["name"]: result for result in results}}
+        text = (json.dumps(line, separators=(",", ":"), ensure_ascii=False) for line in lines.values())
+        write_text(path, "".join(f"{line}\n" for line in text))
