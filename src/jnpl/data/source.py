@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jnpl.internal.errors import InputError
+from jnpl.noise.class_maps import transition_matrix
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -155,12 +156,8 @@ class Source:
         """
         if self.true_labels is None:
             return None, None
-        classes = len(self.class_names)
-        pairs = np.bincount(self.true_labels * classes + self.labels, minlength=classes * classes)
-        counts = pairs.reshape(classes, classes).astype(np.float32)
-        empty = counts.sum(axis=1) == 0
-        counts[empty, empty] = 1
-        return float((self.labels != self.true_labels).mean()), counts / counts.sum(axis=1, keepdims=True)
+        matrix = transition_matrix(self.true_labels, self.labels, len(self.class_names))
+        return float((self.labels != self.true_labels).mean()), matrix.astype(np.float32)
 
     def fingerprint(self) -> str:
         """SHA-256 of ids, labels, class names, inputs, weights and test data: a run resumes only on the same data."""

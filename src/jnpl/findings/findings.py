@@ -1,11 +1,13 @@
-"""Findings: which labels are wrong, what they should be, and how sure that is. No torch in here, only arrays.
+"""Findings: which labels look wrong, what they should be, how sure that is, and the files that hold this. No torch.
 
-The quality of a label is the mean probability the network gave it (p_y of NLNL and the paper), in 0..1: LOWER is
-worse. A label is an issue if its quality lies strictly below the threshold (NLNL keeps `>=`).
+The quality of a label is the mean probability that the network gave it (p_y in NLNL and in the paper), in 0..1: LOWER
+is worse. A label is an issue if its quality lies strictly below the threshold (NLNL keeps `>=`).
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -15,56 +17,60 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from jnpl.findings._checks import (
-    Array,
-    Labels,
-    Mask,
-    checked_ids,
-    checked_labels,
-    checked_mask,
-    checked_names,
-    checked_texts,
-)
-from jnpl.findings.store import frame, read_files, write_files
 from jnpl.findings.threshold import resolve_threshold
 from jnpl.internal.errors import InputError
+from jnpl.internal.files import make_folder, replacing, write_text
+from jnpl.internal.tables import load_parquet, save_parquet, table_writer
+from jnpl.noise.class_maps import transition_matrix
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import pandas as pd
 
     from jnpl.findings.ledger import Ledger
 
+Array: TypeAlias = npt.NDArray[Any]
 Floats: TypeAlias = npt.NDArray[np.float64]
+Labels: TypeAlias = npt.NDArray[np.int64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
 Names: TypeAlias = "Sequence[str] | Sequence[int] | Array"
 Paths: TypeAlias = "Sequence[str | os.PathLike[str]]"
 
+_KIND, _VERSION = "jnpl.findings", 1  # written to findings.json
 _MAX_MATRIX, _MAX_WRITTEN = 5000, 200  # classes up to which the C x C matrix is built, and written as JSON
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Findings:
-    """The verdict on every label, in the order of the data; made by `from_ledger`, `from_probs` or `load`.
+    """The label quality and the suggested label of every sample, in the order of the data.
 
-    `suggested_labels` is the class with the largest mean probability, for every sample (cleanlab's
-    `predicted_label`). It is the given label where no other is likelier, even for an issue: that label is in
-    doubt, but there is nothing better to offer. Samples that were never predicted or could not be read have a
-    quality of nan, are no issues and keep their label.
+    Made by `from_ledger`, `from_probs` or `load`. Samples that were never predicted or could not be read have a quality
+    of nan, are no issues and keep their label.
 
-    `threshold` is a number in (0, 1), by default NLNL's 0.5; "1/c", chance level; "auto", where the qualities of right
-    and wrong labels part (see `threshold`), 0.5 if they do not; or "per-class", the same for each given class alone,
-    where classes are uneven. `threshold_info` says what was chosen and why.
+    Args:
+        given_labels: (N,) class numbers.
+        suggested_labels: (N,) class with the largest mean probability (cleanlab's `predicted_label`). It is the given
+            label where no other is likelier, even for an issue: that label is in doubt, but there is no better one.
+        label_quality: (N,) mean probability of the given label, LOWER is worse.
+        suggested_confidence: (N,) mean probability of the suggested label.
+        num_classes: C.
+        class_names: C texts or C whole numbers, or None.
+        ids: (N,) whole numbers or texts.
+        paths: (N,) paths of files, or None.
+        unreadable: (N,) true where a sample could not be read, or None.
+        threshold_info: the threshold, its rule and the reason for it; see `from_probs`.
 
-    >>> probs = [[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]]
-    >>> findings = Findings.from_probs(probs, [0, 0, 1], class_names=["cat", "dog"])
-    >>> findings.table[["given_label", "suggested_label", "label_quality", "is_label_issue"]]
-      given_label suggested_label  label_quality  is_label_issue
-    0         cat             cat            0.9           False
-    1         cat             dog            0.2            True
-    2         dog             dog            0.7           False
-    >>> round(findings.noise_rate, 2), findings.transition_matrix.tolist()
-    (0.33, [[1.0, 0.0], [0.5, 0.5]])
+    Example:
+        >>> probs = [[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]]
+        >>> findings = Findings.from_probs(probs, [0, 0, 1], class_names=["cat", "dog"])
+        >>> findings.table[["given_label", "suggested_label", "label_quality", "is_label_issue"]]
+          given_label suggested_label  label_quality  is_label_issue
+        0         cat             cat            0.9           False
+        1         cat             dog            0.2            True
+        2         dog             dog            0.7           False
+        >>> round(findings.noise_rate, 2), findings.transition_matrix.tolist()
+        (0.33, [[1.0, 0.0], [0.5, 0.5]])
     """
 
     given_labels: Labels
@@ -91,18 +97,39 @@ class Findings:
         unreadable: npt.ArrayLike | None = None,
         quality: npt.ArrayLike | None = None,
     ) -> Findings:
-        """Judge (N,) given labels by what the ledger recorded, or by another `quality` (N,) in 0..1."""
-        given = checked_labels(labels, ledger.num_samples, ledger.num_classes)
+        """Make findings of the predictions in a ledger.
+
+        Args:
+            ledger: the recorded predictions of N samples.
+            labels: (N,) given labels.
+            class_names: names of the classes.
+            ids: (N,) names of the samples; by default their paths, else their positions.
+            paths: (N,) paths of the samples, where they are files.
+            threshold: as in `from_probs`.
+            unreadable: (N,) true where a sample could not be read.
+            quality: (N,) label quality in 0..1 to use in place of the ledger's.
+
+        Returns:
+            Findings of N samples.
+
+        Example:
+            >>> from jnpl import Ledger
+            >>> ledger = Ledger(num_samples=2, num_classes=2)
+            >>> ledger.record(index=[0, 1], probs=[[0.9, 0.1], [0.8, 0.2]], epoch=0)
+            >>> Findings.from_ledger(ledger, labels=[0, 1]).is_label_issue.tolist()
+            [False, True]
+        """
+        given = _checked_labels(labels, ledger.num_samples, ledger.num_classes)
         if not ledger.seen.any():
             raise InputError("the ledger has recorded nothing yet: record predictions before judging labels")
         suggested, confidence = ledger.top()
         rest = (class_names, ids, paths, threshold, unreadable)
         own = ledger.quality(given)
-        better = _better(suggested, confidence, given, own)
+        better = _likelier(suggested, confidence, given, own)
         scores = own if quality is None else np.asarray(quality)
         if scores.shape != given.shape or not (np.isnan(scores) | ((scores >= 0) & (scores <= 1))).all():
             raise InputError(f"quality must be {len(given)} numbers in 0..1, not {scores.dtype} of {scores.shape}")
-        return cls._judge(given, better, scores, confidence, ledger.num_classes, *rest)
+        return cls._create(given, better, scores, confidence, ledger.num_classes, *rest)
 
     @classmethod
     def from_probs(
@@ -116,12 +143,32 @@ class Findings:
         threshold: float | str = 0.5,
         unreadable: npt.ArrayLike | None = None,
     ) -> Findings:
-        """Judge (N,) given labels by (N, C) probabilities from anywhere."""
+        """Make findings of probabilities from anywhere.
+
+        Args:
+            mean_probs: (N, C) probabilities of the classes.
+            labels: (N,) given labels.
+            class_names: names of the classes.
+            ids: (N,) names of the samples; by default their paths, else their positions.
+            paths: (N,) paths of the samples, where they are files.
+            threshold: a number in (0, 1), by default NLNL's 0.5; "1/c", chance level; "auto", between the qualities of
+                right and wrong labels (`jnpl.findings.threshold`), or 0.5 if there are no two groups; "per-class",
+                "auto" for each given class alone, for classes of uneven quality.
+            unreadable: (N,) true where a sample could not be read; its probabilities are ignored.
+
+        Returns:
+            Findings of N samples.
+
+        Example:
+            >>> findings = Findings.from_probs([[0.9, 0.1], [0.6, 0.4]], labels=[0, 1], threshold=0.3)
+            >>> findings.label_quality.tolist(), findings.is_label_issue.tolist()
+            ([0.9, 0.4], [False, False])
+        """
         probs = np.asarray(mean_probs)
         if probs.ndim != 2 or probs.shape[1] < 2 or probs.dtype.kind not in "fiu":
             raise InputError(f"probabilities must be numbers of shape (N, C), not {probs.dtype} of {probs.shape}")
-        given = checked_labels(labels, len(probs), probs.shape[1])
-        skip = np.zeros(len(given), bool) if unreadable is None else checked_mask(unreadable, len(given))
+        given = _checked_labels(labels, len(probs), probs.shape[1])
+        skip = np.zeros(len(given), bool) if unreadable is None else _checked_mask(unreadable, len(given))
         with np.errstate(invalid="ignore"):  # inf - inf
             total = probs.sum(axis=1, dtype=np.float64)
             good = (probs.min(axis=1) >= -1e-6) & (np.abs(total - 1) <= 1e-3)
@@ -132,11 +179,11 @@ class Findings:
         each, best = np.arange(len(given)), probs.argmax(axis=1)
         rest = (class_names, ids, paths, threshold, unreadable)
         quality, confidence = probs[each, given], probs[each, best]
-        better = _better(best, confidence, given, quality)
-        return cls._judge(given, better, quality, confidence, probs.shape[1], *rest)
+        better = _likelier(best, confidence, given, quality)
+        return cls._create(given, better, quality, confidence, probs.shape[1], *rest)
 
     @classmethod
-    def _judge(
+    def _create(
         cls,
         given: Labels,
         suggested: Array,
@@ -149,22 +196,22 @@ class Findings:
         threshold: float | str,
         unreadable: npt.ArrayLike | None,
     ) -> Findings:
-        mask = None if unreadable is None else checked_mask(unreadable, len(given))
+        mask = None if unreadable is None else _checked_mask(unreadable, len(given))
         known = ~np.isnan(quality) if mask is None else ~np.isnan(quality) & ~mask
         quality, confidence = (
             np.where(known, np.clip(p, 0, 1), np.nan).astype(np.float64) for p in (quality, confidence)
         )
-        where = None if paths is None else checked_texts("paths", [os.fsdecode(path) for path in paths], len(given))
-        position = np.arange(len(given)) if where is None else where
+        files = None if paths is None else _checked_texts("paths", [os.fsdecode(path) for path in paths], len(given))
+        default_ids = np.arange(len(given)) if files is None else files
         return cls(
             given_labels=given,
             suggested_labels=np.where(known, suggested, given),
             label_quality=quality,
             suggested_confidence=confidence,
             num_classes=num_classes,
-            class_names=checked_names(class_names, num_classes),
-            ids=position if ids is None else checked_ids(ids, len(given)),
-            paths=where,
+            class_names=_checked_names(class_names, num_classes),
+            ids=default_ids if ids is None else _checked_ids(ids, len(given)),
+            paths=files,
             unreadable=mask,
             threshold_info=resolve_threshold(threshold, quality, given, num_classes),
         )
@@ -198,43 +245,39 @@ class Findings:
 
     @property
     def noise_interval(self) -> tuple[float, float]:
-        """Shares of labels of a quality below 1/4 and below 3/4."""
+        """Shares of labels with a quality below 1/4 and below 3/4; the noise rate lies between them."""
         scored = self.label_quality[~np.isnan(self.label_quality)]
         low, high = ((scored < bound).sum() / max(len(scored), 1) for bound in (0.25, 0.75))
         return float(min(low, self.noise_rate)), float(max(high, self.noise_rate))
 
     @property
     def transition_matrix(self) -> Floats:
-        """(C, C) estimate of P(given = j | true = i), taking the suggestion of issues for the truth.
+        """(C, C) estimate of P(given = j | true = i), with the suggested label of an issue as its true label.
 
-        Rows sum to 1; that of a class nobody belongs to is the identity's.
+        Rows sum to 1; that of a class without samples is the identity's.
         """
         size = self.num_classes
         if size > _MAX_MATRIX:
             raise InputError(f"a matrix of {size} x {size} classes is too large (at most {_MAX_MATRIX})")
         scored = ~np.isnan(self.label_quality)
         true = np.where(self.is_label_issue, self.suggested_labels, self.given_labels)[scored]
-        counts = np.bincount(true * size + self.given_labels[scored], minlength=size * size).reshape(size, size)
-        matrix: Floats = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-        empty = np.flatnonzero(counts.sum(axis=1) == 0)
-        matrix[empty, empty] = 1
-        return matrix
+        return transition_matrix(true, self.given_labels[scored], size)
 
     @cached_property
     def table(self) -> pd.DataFrame:
         """One row per sample, in the order of the data; labels are class names where there are any."""
-        return frame(self._columns())
+        return _frame(self._columns())
 
     def worst(self, k: int) -> pd.DataFrame:
-        """The `k` rows of `table` with the lowest quality, worst first, ties in the order of the data."""
+        """Return the `k` rows of `table` with the lowest quality, worst first, ties in the order of the data."""
         if k < 0:
             raise InputError(f"k must be a whole number of at least 0, not {k!r}")
         order = np.argsort(self.label_quality, kind="stable")  # nan last
         order = order[: min(k, np.count_nonzero(~np.isnan(self.label_quality)))]
-        return frame(self._columns(order)).set_index(order)
+        return _frame(self._columns(order)).set_index(order)
 
     def class_summary(self) -> pd.DataFrame:
-        """Per class: samples that carry it, issues, their share, and the label most often suggested instead."""
+        """Return, per class: samples with this label, issues, their share, the label most often suggested instead."""
         issue, size = self.is_label_issue, self.num_classes
         count = np.bincount(self.given_labels, minlength=size)
         issues = np.bincount(self.given_labels[issue], minlength=size)
@@ -247,10 +290,10 @@ class Findings:
         names = self._names(np.arange(size))
         instead = np.array([names[i] if i >= 0 else None for i in most.tolist()], object)
         columns = {"class": names, "count": count, "issues": issues, "issue_rate": issues / np.maximum(scored, 1)}
-        return frame({**columns, "most_common_suggested": instead})
+        return _frame({**columns, "most_common_suggested": instead})
 
     def summary(self) -> dict[str, Any]:
-        """The findings in a few plain numbers; `relabelled` counts the issues with another label suggested."""
+        """Return the findings in a few numbers; `relabelled` counts the issues with another label suggested."""
         issue = self.is_label_issue
         return {
             "samples": len(self.given_labels),
@@ -281,26 +324,97 @@ class Findings:
         return {name: values for name, values in columns.items() if values is not None}
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write findings.parquet, findings.csv and findings.json; the same findings give the same bytes.
+        """Write findings.parquet (for programs), findings.csv (for people) and findings.json (settings and counts).
 
-        In the CSV a text that a spreadsheet would take for a formula starts with an apostrophe (OWASP).
+        The same findings give the same bytes. Each file is written whole or not at all. In the CSV, a text that a
+        spreadsheet would run as a formula gets an apostrophe in front (OWASP).
+
+        Args:
+            folder: made if it is not there.
+
+        Example:
+            >>> import tempfile
+            >>> findings = Findings.from_probs([[0.9, 0.1], [0.6, 0.4]], labels=[0, 1])
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     findings.save(folder)
+            ...     Findings.load(folder) == findings
+            True
         """
-        meta = {
+        import pyarrow as pa  # noqa: PLC0415 - slow to import
+
+        target = Path(folder)
+        if target.exists() and not target.is_dir():
+            raise InputError(f"{target} is a file, not a folder to save findings in")
+        make_folder(target)
+        columns = self._columns()
+        with replacing(target / "findings.parquet") as draft:
+            save_parquet(draft, pa.table(columns))
+            digest = hashlib.sha256(draft.read_bytes()).hexdigest()
+        with table_writer(target / "findings.csv") as write:
+            write(_frame(columns))
+        content = {
+            "kind": _KIND,
+            "version": _VERSION,
             **self.summary(),
             "class_names": None if self.class_names is None else list(self.class_names),
             "threshold": self.threshold_info,
             "transition_matrix": self.transition_matrix.tolist() if self.num_classes <= _MAX_WRITTEN else None,
+            "parquet_sha256": digest,  # written last: after a crash in between, `load` sees that the files do not match
         }
-        write_files(Path(folder), self._columns(), meta)
+        write_text(target / "findings.json", json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Findings:
-        """Read what `save` wrote: equal findings, from the Parquet and the JSON file."""
-        return cls(**read_files(Path(folder)))
+        """Read what `save` wrote.
+
+        Args:
+            folder: holds findings.parquet and findings.json, as `save` or `jnpl find DATA -o RUN` wrote them.
+
+        Returns:
+            Findings equal to those that were saved. Anything else in the folder is an InputError.
+        """
+        import pyarrow as pa  # noqa: PLC0415 - slow to import
+
+        run = Path(folder)
+        try:
+            content = json.loads((run / "findings.json").read_text(encoding="utf-8"))
+            if (content["kind"], content["version"]) != (_KIND, _VERSION):
+                raise InputError(f"kind {content['kind']!r} and version {content['version']!r}")
+            with pa.OSFile(os.fspath(run / "findings.parquet")) as file:
+                raw = file.read_buffer()  # read once: the table below is the one that was hashed
+            if hashlib.sha256(raw).hexdigest() != content["parquet_sha256"]:
+                raise InputError("findings.parquet is not the one that findings.json was written with")
+            table = load_parquet(raw)
+            columns = {name: table[name].to_numpy() for name in table.column_names}
+            if len(table) != content["samples"]:
+                raise InputError(f"{len(table)} rows, where findings.json speaks of {content['samples']}")
+            names = None if content["class_names"] is None else tuple(content["class_names"])
+            number = {name: i for i, name in enumerate(names or range(content["classes"]))}
+            given, suggested = (
+                np.array([number[label] for label in columns[name].tolist()], np.int64)
+                for name in ("given_label", "suggested_label")
+            )
+            return cls(
+                given_labels=given,
+                suggested_labels=suggested,
+                label_quality=columns["label_quality"].astype(np.float64),
+                suggested_confidence=columns["suggested_confidence"].astype(np.float64),
+                num_classes=int(content["classes"]),
+                class_names=_checked_names(names, int(content["classes"])),
+                ids=columns["id"],
+                paths=columns.get("path"),
+                unreadable=columns.get("unreadable"),
+                threshold_info=dict(content["threshold"]),
+            )
+        except (OSError, LookupError, TypeError, ValueError) as error:  # pyarrow's errors are among these
+            reason = f"no entry {error}" if isinstance(error, KeyError) else str(error)
+            if isinstance(error, FileNotFoundError):
+                reason = "name the folder of a finished run, as `jnpl find DATA -o RUN` writes it"
+            raise InputError(f"{run} holds no findings that can be read: {reason}") from error
 
 
-def _better(suggested: Array, confidence: Array, given: Labels, quality: Array) -> Labels:
-    """(N,) the suggestion where it is likelier than the given label, which stays elsewhere."""
+def _likelier(suggested: Array, confidence: Array, given: Labels, quality: Array) -> Labels:
+    """(N,) the suggested label where it is likelier than the given one, else the given label."""
     better: Labels = np.where(np.clip(confidence, 0, 1) > np.clip(quality, 0, 1), suggested, given)
     return better
 
@@ -309,3 +423,69 @@ def _same(a: object, b: object) -> bool:
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
     return type(a) is type(b) and a == b
+
+
+def _frame(columns: dict[str, Array]) -> pd.DataFrame:
+    """A data frame whose texts have dtype object under every version of pandas."""
+    import pandas as pd  # noqa: PLC0415 - slow to import
+
+    return pd.DataFrame({name: pd.Series(values, dtype=values.dtype) for name, values in columns.items()})
+
+
+def _checked_labels(labels: npt.ArrayLike, num_samples: int, num_classes: int) -> Labels:
+    """(N,) labels in 0..C-1, N >= 1, as int64."""
+    given = np.asarray(labels)
+    if given.shape != (num_samples,) or given.dtype.kind not in "iu":
+        raise InputError(f"labels must be {num_samples} whole numbers, not {given.dtype} of shape {given.shape}")
+    if not num_samples:
+        raise InputError("there are no samples to judge")
+    if given.min() < 0 or given.max() >= num_classes:
+        raise InputError(f"labels must lie in 0..{num_classes - 1}, not {given.min()}..{given.max()}")
+    return given.astype(np.int64)
+
+
+def _checked_mask(mask: npt.ArrayLike, num_samples: int) -> Mask:
+    array = np.asarray(mask)
+    if array.shape != (num_samples,) or array.dtype != bool:
+        raise InputError(f"unreadable must be {num_samples} booleans, not {array.dtype} of shape {array.shape}")
+    return array.copy()
+
+
+def _checked_names(names: Iterable[object] | None, num_classes: int) -> tuple[str, ...] | tuple[int, ...] | None:
+    """C different names, all texts or all whole numbers."""
+    if names is None:
+        return None
+    plain = [name.item() if isinstance(name, np.generic) else name for name in names]
+    if len(plain) != num_classes:
+        raise InputError(f"class_names must name {num_classes} classes, not {len(plain)}")
+    if len(set(plain)) < num_classes:
+        raise InputError(f"class_names must differ: {max(plain, key=plain.count)!r} comes twice")
+    whole = tuple(name for name in plain if type(name) is int)
+    texts = tuple(_unicode(name) for name in plain if isinstance(name, str))
+    if num_classes not in {len(whole), len(texts)}:
+        raise InputError(f"class_names must be all texts or all whole numbers, not {plain[:5]}")
+    return texts or whole
+
+
+def _checked_ids(ids: npt.ArrayLike, num_samples: int) -> Array:
+    """(N,) ids, whole numbers or texts."""
+    array = np.asarray(ids)
+    if array.dtype.kind not in "iu":
+        return _checked_texts("ids", [str(name) for name in array.tolist()], num_samples)
+    if array.shape != (num_samples,):
+        raise InputError(f"ids must be {num_samples}, one per sample, not {array.size}")
+    return array.astype(np.int64)
+
+
+def _checked_texts(what: str, texts: list[str], length: int) -> Array:
+    """(N,) texts of dtype object, all of them valid Unicode."""
+    if len(texts) != length:
+        raise InputError(f"{what} must be {length}, one per sample, not {len(texts)}")
+    array = np.empty(length, object)
+    array[:] = [_unicode(text) for text in texts]
+    return array
+
+
+def _unicode(text: str) -> str:
+    """Write bytes that are no Unicode, as in file names of old systems, as backslash escapes: Parquet needs Unicode."""
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -99,6 +99,22 @@ def _named_map(name: str, num_classes: int) -> dict[int, int]:
     return next_in_group([0] * size)  # cifar100-next, pairflip
 
 
+def transition_matrix(true_labels: IntArray, given_labels: IntArray, num_classes: int) -> FloatArray:
+    """Return how often each true class was given each label, as shares: (N,), (N,) -> (C, C), rows sum to 1.
+
+    The row of a class without samples is that of the identity.
+
+    >>> transition_matrix(np.array([0, 0, 0, 0]), np.array([0, 0, 0, 1]), num_classes=2).tolist()
+    [[0.75, 0.25], [0.0, 1.0]]
+    """
+    size = num_classes
+    counts = np.bincount(true_labels * size + given_labels, minlength=size * size).reshape(size, size)
+    matrix: FloatArray = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    empty = np.flatnonzero(counts.sum(axis=1) == 0)
+    matrix[empty, empty] = 1
+    return matrix
+
+
 def stochastic_matrix(matrix: npt.ArrayLike) -> FloatArray:
     """Return a checked transition matrix, rows of which sum to 1: (C, C) -> (C, C).
 

@@ -16,6 +16,7 @@ import numpy as np
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing
 from jnpl.noise._checks import labels_and_size
+from jnpl.noise.class_maps import transition_matrix
 
 if TYPE_CHECKING:
     import os
@@ -78,10 +79,7 @@ class NoisyLabels:
     @property
     def matrix(self) -> FloatArray:
         """Realised P(noisy = j | clean = i): (C, C); a class without samples has the identity row."""
-        size = self.num_classes
-        pairs = np.bincount(self.clean_labels * size + self.labels, minlength=size * size).reshape(size, size)
-        total = pairs.sum(1, keepdims=True)
-        return np.where(total > 0, pairs / np.maximum(total, 1), np.eye(size))
+        return transition_matrix(self.clean_labels, self.labels, self.num_classes)
 
     @property
     def sha256(self) -> str:
