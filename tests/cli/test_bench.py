@@ -98,5 +98,5 @@ def test_help_is_quick_and_names_the_options(capsys):
         "status",
     ):
         assert option in out
-    probe = "import sys, jnpl.cli.commands.bench; sys.exit('torch' in sys.modules)"
+    probe = "import sys, jnpl.cli.bench; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", probe], check=False).returncode == 0

@@ -13,7 +13,7 @@ from PIL import Image
 
 from jnpl import noise
 from jnpl.cli import app as cli
-from jnpl.cli.commands import find as command
+from jnpl.cli import find as command
 from jnpl.data.opening import open_source
 from jnpl.findings import Findings
 from jnpl.internal.errors import InputError

@@ -90,5 +90,5 @@ def test_help_is_quick_and_names_the_options(capsys):
         "--engine",
     ):
         assert option in out
-    probe = "import sys, jnpl.cli.commands.reproduce; sys.exit('torch' in sys.modules or 'matplotlib' in sys.modules)"
+    probe = "import sys, jnpl.cli.reproduce; sys.exit('torch' in sys.modules or 'matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", probe], check=False).returncode == 0

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jnpl import Findings
-from jnpl.cli.commands import summary
+from jnpl.cli import summary
 
 NAMES = ["cat", "dog", "eel"]
 # Quality of each label, given and suggested class: cat for dog twice, dog for eel once, a cat that nothing else is.

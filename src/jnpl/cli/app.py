@@ -7,16 +7,16 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from jnpl._version import __version__
-from jnpl.cli.commands.apply import apply
-from jnpl.cli.commands.bench import app as bench
-from jnpl.cli.commands.corrupt import corrupt
-from jnpl.cli.commands.demo import demo
-from jnpl.cli.commands.export import export
-from jnpl.cli.commands.find import find, train
-from jnpl.cli.commands.lists import datasets, methods, recipes
-from jnpl.cli.commands.predict import predict
-from jnpl.cli.commands.report import report
-from jnpl.cli.commands.reproduce import reproduce
+from jnpl.cli.apply import apply
+from jnpl.cli.bench import app as bench
+from jnpl.cli.corrupt import corrupt
+from jnpl.cli.demo import demo
+from jnpl.cli.export import export
+from jnpl.cli.find import find, train
+from jnpl.cli.lists import datasets, methods, recipes
+from jnpl.cli.predict import predict
+from jnpl.cli.report import report
+from jnpl.cli.reproduce import reproduce
 from jnpl.internal.errors import InputError
 from jnpl.training.interrupt import Interrupted
 

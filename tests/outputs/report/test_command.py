@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from jnpl.cli import app as cli
-from jnpl.cli.commands.report import report
+from jnpl.cli.report import report
 from jnpl.internal.errors import InputError
 
 

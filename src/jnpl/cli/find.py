@@ -218,7 +218,7 @@ def _run(
     )
     if result is None:
         return  # not the first of several processes
-    from jnpl.cli.commands.summary import facts, show
+    from jnpl.cli.summary import facts, show
     from jnpl.outputs import data_report as dossier
 
     command = ["jnpl", *sys.argv[1:]]

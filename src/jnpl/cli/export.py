@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jnpl.cli.commands.predict import find_own_modules
+from jnpl.cli.predict import find_own_modules
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jnpl.cli.commands.bench import Address, EngineName, Gpus, Jobs
+from jnpl.cli.bench import Address, EngineName, Gpus, Jobs
 from jnpl.experiments.results import FILE, contains
 from jnpl.internal.errors import InputError
 

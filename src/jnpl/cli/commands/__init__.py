@@ -1,1 +1,0 @@
-"""The commands of `jnpl`, thin: each reads its arguments, calls the package and prints."""
