@@ -1,6 +1,6 @@
-"""jnpl: find the wrong labels in a data set and train a classifier they do not fool.
+"""jnpl: find the wrong labels in a data set and train a classifier that is robust to them.
 
-Names are loaded on first use, so that `import jnpl` and `jnpl --help` do not wait for torch.
+Names are loaded on first use: `import jnpl` and `jnpl --help` do not import torch.
 """
 
 from __future__ import annotations
@@ -17,10 +17,14 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from jnpl import losses, noise
-    from jnpl.api import JNPLClassifier, Monitor, find_label_issues, score_labels
-    from jnpl.findings import Findings, metrics
+    from jnpl.api.estimator import JNPLClassifier
+    from jnpl.api.label_issues import find_label_issues, score_labels
+    from jnpl.api.monitor import Monitor
+    from jnpl.findings import metrics
+    from jnpl.findings.findings import Findings
     from jnpl.findings.ledger import Ledger
-    from jnpl.losses import JNPLLoss, complement, functional
+    from jnpl.losses import complement, functional
+    from jnpl.losses.modules import JNPLLoss
     from jnpl.outputs.saved_model import load
 
 __all__ = [
@@ -40,30 +44,28 @@ __all__ = [
     "score_labels",
 ]
 
-_MODULE_OF = {  # public class or function -> the module that defines it
-    "Findings": "jnpl.findings",
-    "JNPLClassifier": "jnpl.api",
-    "JNPLLoss": "jnpl.losses",
+_DEFINED_IN = {  # public class or function -> module
+    "Findings": "jnpl.findings.findings",
+    "JNPLClassifier": "jnpl.api.estimator",
+    "JNPLLoss": "jnpl.losses.modules",
     "Ledger": "jnpl.findings.ledger",
-    "Monitor": "jnpl.api",
-    "find_label_issues": "jnpl.api",
+    "Monitor": "jnpl.api.monitor",
+    "find_label_issues": "jnpl.api.label_issues",
     "load": "jnpl.outputs.saved_model",
-    "score_labels": "jnpl.api",
+    "score_labels": "jnpl.api.label_issues",
 }
-_PUBLIC_MODULES = {  # public module -> where it lives
-    "complement": "jnpl.losses.complement",
-    "functional": "jnpl.losses.functional",
-    "losses": "jnpl.losses",
-    "metrics": "jnpl.findings.metrics",
-    "noise": "jnpl.noise",
+_ALIASES = {  # public module -> the module it stands for
+    "jnpl.complement": "jnpl.losses.complement",
+    "jnpl.functional": "jnpl.losses.functional",
+    "jnpl.metrics": "jnpl.findings.metrics",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULE_OF:
-        return getattr(importlib.import_module(_MODULE_OF[name]), name)
-    if name in _PUBLIC_MODULES:
-        return importlib.import_module(_PUBLIC_MODULES[name])
+    if name in _DEFINED_IN:
+        return getattr(importlib.import_module(_DEFINED_IN[name]), name)
+    if name in __all__:
+        return importlib.import_module(f"jnpl.{name}")
     raise AttributeError(f"module 'jnpl' has no attribute {name!r}; it exports {', '.join(__all__)}")
 
 
@@ -71,22 +73,14 @@ def __dir__() -> list[str]:
     return __all__
 
 
-class _PublicModules(MetaPathFinder, Loader):
-    """Lets `import jnpl.functional` give the very module `jnpl.losses.functional`, not a copy of it."""
+class _AliasImporter(MetaPathFinder, Loader):
+    """Makes `import jnpl.functional` import `jnpl.losses.functional`: one module under two names."""
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:  # noqa: ARG002
-        package, _, name = fullname.rpartition(".")
-        home = _PUBLIC_MODULES.get(name) if package == "jnpl" else None
-        return None if home in (None, fullname) else ModuleSpec(fullname, self)
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        module = importlib.import_module(_PUBLIC_MODULES[spec.name.rpartition(".")[2]])
-        spec.loader_state = module.__spec__  # the import system is about to overwrite it
-        return module
+        return ModuleSpec(fullname, self) if fullname in _ALIASES else None
 
     def exec_module(self, module: ModuleType) -> None:
-        if module.__spec__ is not None:
-            module.__spec__ = module.__spec__.loader_state
+        sys.modules[module.__name__] = importlib.import_module(_ALIASES[module.__name__])
 
 
-sys.meta_path.append(_PublicModules())
+sys.meta_path.append(_AliasImporter())

@@ -161,7 +161,7 @@ def test_held_out_samples_keep_their_labels(run, tmp_path):
     assert table["changed"].tolist() == [False, True, True] + [False] * 6
     code, out, _ = run("apply", "run", "-o", "out.csv")
     assert "2 of 9 labels changed, 0 samples left out" in out
-    assert "3 of the samples were held out: the run has not judged these" in out
+    assert "3 of the samples were held out: the run has no findings for them" in out
     (tmp_path / "own.csv").write_text("id,label\neel/1.png,cat\n")
     assert run("apply", "run", "-o", "own.json", "--decisions", "own.csv")[0] == 0
     assert [row["label"] for row in json.loads((tmp_path / "own.json").read_text())][6:] == ["dog", "cat", "eel"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
+from dataclasses import fields
 
 import numpy as np
 import pandas as pd
@@ -11,7 +13,9 @@ import pytest
 from tests.helpers.runs import findings, image_model, photos, vector_model
 
 from jnpl.cli import app as cli
+from jnpl.outputs.export.registry import OPTIONS, TARGETS, ExportRequest, targets_with
 
+SUFFIXES = {"cleanlab": "csv", "label-studio": "json", "torchscript": "pt"}  # of targets not named by theirs
 PATHS = ["cat/0.png", "cat/1.png", "cat/2.png", "dog/0.png", "dog/1.png", "eel/0.png"]
 
 
@@ -129,7 +133,7 @@ def test_words_for_people(run):
 @pytest.mark.parametrize(
     ("args", "line"),
     [
-        (("--to", "xlsx", "-o", "out.xlsx"), "--to is one of csv, parquet, json, label-studio, cleanlab, hf, torch"),
+        (("--to", "xlsx", "-o", "out.xlsx"), f"--to is one of {', '.join(TARGETS)}, got 'xlsx'"),
         (("--to", "csv", "-o", "out.json"), "must end in .csv, got 'out.json'"),
         (("--to", "cleanlab", "-o", "out.json"), "must end in .csv, got 'out.json'"),
         (("--to", "cleanlab", "-o", "out.csv", "--issues"), "--issues is for csv, parquet, json, label-studio, not"),
@@ -148,6 +152,23 @@ def test_mistakes(run, tmp_path, args, line):
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
+def test_the_targets():
+    pinned = ["csv", "parquet", "json", "label-studio", "cleanlab", "hf", "torchscript", "onnx"]
+    assert [name for name in TARGETS if name in pinned] == pinned
+    assert {field.name for field in fields(ExportRequest)} >= set(OPTIONS)
+    for target in TARGETS.values():
+        assert set(target.options) <= set(OPTIONS)
+        assert callable(importlib.import_module(f"jnpl.outputs.export.{target.module}").export)
+
+
+def test_help_names_the_targets_and_the_options_of_each(run):
+    code, out, _ = run("export", "--help")
+    words = " ".join(out.replace("-\n", "-").split()).replace("- ", "-")
+    assert code == 0
+    assert all(name in words and target.description in words for name, target in TARGETS.items())
+    assert all(f"({targets_with(option)})" in words for option in OPTIONS)
+
+
 def test_no_run(run):
     for form, line in (("csv", "holds no findings"), ("torchscript", "holds no model")):
         code, _, err = run("export", "nowhere", "--to", form, "-o", "out.csv")
@@ -161,19 +182,9 @@ def test_an_extra_that_is_missing_is_named(run, monkeypatch):
     assert 'this needs onnx, which is not installed: pip install "jnpl[onnx]"' in err
 
 
-FORMS = [
-    ("csv", "out.csv"),
-    ("parquet", "out.parquet"),
-    ("json", "out.json"),
-    ("cleanlab", "out.csv"),
-    ("label-studio", "out.json"),
-    ("torchscript", "out.pt"),
-    ("onnx", "out.onnx"),
-]
-
-
-@pytest.mark.parametrize(("form", "name"), FORMS)
-def test_what_is_there_stays(run, tmp_path, form, name):
+@pytest.mark.parametrize("form", [form for form, target in TARGETS.items() if not target.folder])
+def test_what_is_there_stays(run, tmp_path, form):
+    name = f"out.{SUFFIXES.get(form, form)}"
     (tmp_path / name).write_text("mine")
     code, out, err = run("export", "vectors", "--to", form, "-o", name)
     assert (code, out) == (2, "")

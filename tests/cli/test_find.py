@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import FrozenInstanceError, fields
+from inspect import signature
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -95,10 +98,22 @@ def test_json_is_one_object_and_all_else_goes_to_stderr(run, toy):
     assert "nothing to do" in err
 
 
+def test_find_and_train_have_the_same_options(run):
+    """`FindOptions` declares them, and the help of both commands shows them."""
+    assert list(signature(command.find).parameters) == [field.name for field in fields(command.FindOptions)]
+    assert signature(command.find) == signature(command.train)
+    helps = [run(name, "--help")[1] for name in ("find", "train")]
+    assert [text[text.index("Arguments:") :] for text in helps] == [helps[0][helps[0].index("Arguments:") :]] * 2
+    assert "--checkpoint-every" in helps[0]
+    assert "pseudo-" in helps[1]  # each has its own description
+    with pytest.raises(FrozenInstanceError):
+        command.FindOptions(data="digits", out=Path("run")).seed = 1
+
+
 def test_words_for_people(run, toy):
     code, out, err = run("find", toy, "-o", "run", *FAST, "--checkpoint-every", "1")
     assert code == 0, err
-    for part in ("of 60 labels look wrong", "in 3 classes; 1", "test accuracy", "AP 0.", "the worst suspects"):
+    for part in ("of 60 labels look wrong", "in 3 classes; 1", "test accuracy", "AP 0.", "worst label issues"):
         assert part in out
     assert "findings.csv" in out
 
@@ -196,13 +211,13 @@ def test_options_are_texts_where_settings_are(run, toy):
     ],
 )
 def test_how_often(text, every):
-    assert command._every(text) == every
+    assert command._checkpoint_interval(text) == every
 
 
 @pytest.mark.parametrize("text", ["", "0", "0s", "-1", "1.5m", "1h", "m", "five", "1 m", "10ms"])
 def test_how_often_not(text):
     with pytest.raises(InputError, match=r"--checkpoint-every takes epochs \(5\), minutes"):
-        command._every(text)
+        command._checkpoint_interval(text)
 
 
 def test_recipes(run, refused):

@@ -63,12 +63,12 @@ def test_the_headline_and_the_interval(said):
 
 
 def test_pairs_that_are_confused_the_most_frequent_first(said):
-    assert "most often given: cat for dog (2), dog for eel (1)" in said(findings())
+    assert "most frequent (given -> suggested): cat -> dog (2), dog -> eel (1)" in said(findings())
     assert summary.confused(findings()) == [("cat", "dog", 2), ("dog", "eel", 1)]
     right = [(0.9, label, label) for label in (0, 1, 2)]
     told = said(findings(right), issues=0, noise_rate=0.0)
-    assert "most often given" not in told
-    assert "the worst suspects" not in told
+    assert "most frequent (given" not in told
+    assert "worst label issues" not in told
 
 
 @pytest.mark.parametrize("top", [0, 1, 3, 20])
@@ -76,7 +76,7 @@ def test_the_worst_suspects_are_as_many_as_asked(said, top):
     told = said(findings(), top=top)
     shown = [number for number in (2, 0, 1, 3) if f"[b]{number}[/b].png" in told]
     assert shown == [2, 0, 1, 3][:top]
-    assert ("the worst suspects" in told) == (top > 0)
+    assert ("worst label issues" in told) == (top > 0)
     if top:
         assert "[b]2[/b].png dog eel 0.05 0.950" in told
 
@@ -97,21 +97,21 @@ def test_suspects_are_below_the_threshold_of_their_class(said, tmp_path):
 
 def test_notes_and_what_could_not_be_read(said):
     told = said(findings(), notes=["the guard acted", "[i]twice[/i]"], unreadable=1200)
-    assert "the guard acted [i]twice[/i] 1,200 samples could not be read and took no part" in told
+    assert "the guard acted [i]twice[/i] 1,200 samples could not be read and were left out" in told
     assert "could not be read" not in said(findings())
 
 
 def test_more_than_half_is_doubted(said):
     told = said(findings(), noise_rate=0.51)
-    assert "more than half: the network has hardly learnt yet (more epochs?), or the threshold is too high" in told
+    assert "more than half: the network may need more epochs, or the threshold is too high" in told
     told = said(findings(threshold="per-class"), noise_rate=0.51)
     assert "or the thresholds are too high" in told
 
 
 def test_accuracies(said):
     told = said(findings(), ap=0.98765, test_accuracy=0.9, best_test_accuracy=0.95)
-    assert "AP 0.988: true labels are known" in told
-    assert "test accuracy 0.900 after the last epoch (best epoch 0.950, an oracle)" in told
+    assert "AP 0.988 of finding the wrong labels (true labels are known)" in told
+    assert "test accuracy 0.900 after the last epoch (best epoch 0.950, chosen on the test data)" in told
     told = said(
         findings(),
         test_accuracy=0.9,
@@ -121,16 +121,19 @@ def test_accuracies(said):
         test_accuracy_b=1.0,
         filter_test_accuracy=0.7,
     )
-    assert "0.900 of the epoch that validation data chose (last epoch 0.850; best epoch 0.950, an oracle)" in told
-    assert "the mean of a 0.800, b 1.000" in told
-    assert "test accuracy of the filter, before pseudo-labels: 0.700" in told
+    assert (
+        "0.900 of the epoch chosen on the validation data (last epoch 0.850; best epoch 0.950, chosen on the test data)"
+        in told
+    )
+    assert "mean of a 0.800, b 1.000" in told
+    assert "test accuracy before training on pseudo-labels: 0.700" in told
 
 
 @pytest.mark.parametrize(("cats", "told"), [(4_000, True), (3_001, True), (3_000, False)])
 def test_uneven_classes(said, cats, told):
     rows = [(0.9, 0, 0)] * cats + [(0.9, 1, 1)] * 1_000  # nobody is an eel: that class is no small one
     words = said(findings(rows), issues=0)
-    line = f"uneven classes: cat has {cats:,} labels, dog 1,000; --threshold per-class gives each class a"
+    line = f"uneven classes: cat has {cats:,} labels, dog 1,000; --threshold per-class gives each class its own"
     assert (line in words) == told
     assert ("uneven classes" in words) == told
 
@@ -138,25 +141,25 @@ def test_uneven_classes(said, cats, told):
 def test_uneven_classes_with_thresholds_of_their_own(said):
     rows = [(0.9, 0, 0)] * 8 + [(0.9, 1, 1)] * 2 + [(0.9, 2, 2)]
     words = said(findings(rows, threshold="per-class", unreadable=np.arange(11) == 8), issues=0)
-    assert "uneven classes: cat has 8 labels, dog 1; each class has a threshold of its own" in words
+    assert "uneven classes: cat has 8 labels, dog 1; each class has its own threshold" in words
     assert "--threshold" not in words
 
 
 def test_where_the_rest_is(said, tmp_path):
     told = said(findings())
-    assert f"every label with its quality: {tmp_path / 'findings.csv'}" in told
-    assert "to look at" not in told
+    assert f"all labels with their quality: {tmp_path / 'findings.csv'}" in told
+    assert "report:" not in told
     (tmp_path / "report.html").touch()
-    assert f"to look at: {tmp_path / 'report.html'}" in said(findings())
+    assert f"report: {tmp_path / 'report.html'}" in said(findings())
 
 
 def test_what_the_data_themselves_tell(said, tmp_path):
     facts = {"held_out": [{"id": 1, "label": "cat"}] * 30, "conflicting_samples": 2}
     (tmp_path / "data.json").write_text(json.dumps(facts))
     told = said(findings(), test_accuracy=0.8, best_test_accuracy=0.8)
-    assert "tested on 30 samples kept aside, whose labels may be wrong as the others" in told
-    assert "2 samples have the content of another one with another label" in told
+    assert "tested on 30 held-out samples, whose labels may also be wrong" in told
+    assert "2 samples have the same content as a sample with another label" in told
     (tmp_path / "data.json").write_text(json.dumps({**facts, "true_labels": True, "conflicting_samples": 0}))
     told = said(findings(), test_accuracy=0.8, best_test_accuracy=0.8)
-    assert "kept aside" not in told
+    assert "held-out" not in told
     assert "another label" not in told

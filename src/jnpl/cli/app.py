@@ -1,7 +1,7 @@
-"""The command line: thin commands around the package. Heavy imports wait until a command needs them."""
+"""The program `jnpl`: its commands, and the exit codes for errors."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -20,19 +20,41 @@ from jnpl.cli.reproduce import reproduce
 from jnpl.internal.errors import InputError
 from jnpl.training.interrupt import Interrupted
 
+# In the order of `jnpl --help`. A new command is a module of cli/ and a line here.
+COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
+    "demo": demo,
+    "find": find,
+    "train": train,
+    "predict": predict,
+    "report": report,
+    "apply": apply,
+    "export": export,
+    "corrupt": corrupt,
+    "reproduce": reproduce,
+    "methods": methods,
+    "recipes": recipes,
+    "datasets": datasets,
+    "bench": bench,
+}
+
 app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help: quick, and readable in a pipe
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+for _name, _command in COMMANDS.items():
+    if isinstance(_command, typer.Typer):
+        app.add_typer(_command, name=_name)
+    else:
+        app.command(_name)(_command)
 
-# Depending on its version, typer raises click's usage errors or those of its own copy: this is their base.
+# Depending on its version, typer raises click's usage errors or those of its own copy: this is their base class.
 _UsageError: Any = typer.BadParameter.__bases__[0]
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
-    """Run `jnpl`: exit code 0 done, 2 wrong input (one line), 130 interrupted, 1 our fault (traceback)."""
+    """Run `jnpl`. Exit codes: 0 done, 2 wrong input (one line), 130 interrupted, 1 a bug of ours (traceback)."""
     try:
         code = app(args=args, prog_name="jnpl", standalone_mode=False)
     except InputError as error:
@@ -44,13 +66,13 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         sys.exit(stop.code)
     except (KeyboardInterrupt, typer.Abort):
         code = 130
-    if code == 130:  # typer too makes this of an interrupt
+    if code == 130:  # typer also returns this code for an interrupt
         typer.echo("jnpl: interrupted", err=True)
     sys.exit(code or 0)
 
 
 def _fail(message: str) -> NoReturn:
-    typer.echo(f"jnpl: {' '.join(message.split())}", err=True)  # one line, whatever the message quotes
+    typer.echo(f"jnpl: {' '.join(message.split())}", err=True)  # one line, also if the message quotes several
     sys.exit(2)
 
 
@@ -68,24 +90,6 @@ def _root(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
     ] = False,
 ) -> None:
-    """Find the wrong labels in a data set and train a classifier they do not fool."""
+    """Find the wrong labels in a data set and train a classifier that is robust to them."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
-
-
-for _command in (
-    demo,
-    find,
-    train,
-    predict,
-    report,
-    apply,
-    export,
-    corrupt,
-    reproduce,
-    methods,
-    recipes,
-    datasets,
-):
-    app.command()(_command)
-app.add_typer(bench, name="bench")

@@ -1,13 +1,13 @@
 """`jnpl corrupt`."""
 
 # ruff: noqa: PLC0415 - imports inside commands keep `jnpl --help` quick
-# No `from __future__ import annotations`: typer reads the annotations of the commands at run time.
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from jnpl.cli.options import AsJson, DataRoot
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 
 
 def corrupt(
-    labels: Annotated[Path, typer.Argument(help="Clean labels: .npy, .npz, .csv, .parquet, .txt, or a name.")],
+    labels: Annotated[
+        Path, typer.Argument(help="Clean labels: .npy, .npz, .csv, .parquet, .txt, or a named data set.")
+    ],
     *,
     kind: Annotated[str, typer.Option(help="symm, asymm, pairflip, matrix or instance.")] = "symm",
     rate: Annotated[
-        float | None, typer.Option(help="Share of each (source) class to change, 0 to 1; not for matrix.")
+        float | None, typer.Option(help="Share of the labels of each source class to change, 0 to 1; not for matrix.")
     ] = None,
     mapping: Annotated[
         str | None,
@@ -31,39 +33,37 @@ def corrupt(
     ] = None,
     matrix: Annotated[
         Path | None,
-        typer.Option(help="For matrix: .npy or .csv; row is the clean class, column the noisy one."),
+        typer.Option(help="For matrix: .npy or .csv; rows are clean classes, columns noisy ones."),
     ] = None,
     features: Annotated[
-        Path | None, typer.Option(help="For instance: .npy, or .npz with x. Default: x beside the labels.")
+        Path | None, typer.Option(help="For instance: .npy, or .npz with x. Default: x of the labels' own .npz.")
     ] = None,
     num_classes: Annotated[int | None, typer.Option(help="Number of classes. Default: from the labels.")] = None,
     count: Annotated[
         str | None, typer.Option(help="exact (per class) or bernoulli. Default: exact; for matrix bernoulli.")
     ] = None,
-    inclusive: Annotated[bool, typer.Option("--inclusive", help="For symm: draw the true class too.")] = False,
+    inclusive: Annotated[bool, typer.Option("--inclusive", help="For symm: also draw the true class.")] = False,
     seed: Annotated[int, typer.Option(help="The same seed gives the same labels everywhere.")] = 0,
-    key: Annotated[str | None, typer.Option(help="The labels in an .npz. Default: y or labels.")] = None,
+    key: Annotated[str | None, typer.Option(help="Name of the labels in an .npz. Default: y or labels.")] = None,
     label_column: Annotated[str, typer.Option(help="The label column of a table.")] = "label",
-    data_root: Annotated[
-        Path | None, typer.Option(help="Where named data sets lie. Default: JNPL_DATA, or a cache folder.")
-    ] = None,
+    data_root: DataRoot = None,
     val_size: Annotated[
-        int, typer.Option(min=0, help="CIFAR: training images left out, as data.val_size of the recipe to be run.")
+        int, typer.Option(min=0, help="CIFAR: training images left out; use the recipe's data.val_size.")
     ] = 0,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Default: <labels>.<kind><rate>.npz beside the labels."),
+        typer.Option("--out", "-o", help="The .npz to write. Default: <labels>.<kind><rate>.npz beside the labels."),
     ] = None,
     table: Annotated[
         Path | None, typer.Option(help="Also write the input table with a column noisy_label added.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Put wrong labels into a label file; keep how, and a hash. `jnpl find` and `jnpl train` take it with --labels.
+    """Add label noise to clean labels. jnpl find and jnpl train take the result with --labels.
 
-    The rate is within source classes: asymm 0.4 on CIFAR-10 changes 20 % of all labels, because only five of
-    its ten classes are sources.
+    The file also holds the clean labels, the kind of noise, the seed and a hash. The rate is per source class: asymm
+    0.4 on CIFAR-10 changes 20 % of all labels, because only five of its ten classes are sources.
     """
     from jnpl.data import label_files
     from jnpl.noise import generate as noise
@@ -82,7 +82,7 @@ def corrupt(
         matrix=None if matrix is None else label_files.read_matrix(matrix),
         features=None if features is None else label_files.read_features(features),
         seed=seed,
-        count=cast("noise.Count | None", count),  # checked there
+        count=cast("noise.Count | None", count),  # checked by noise.corrupt
         inclusive=inclusive,
         class_names=source.class_names if source.holds_names else None,
     )
@@ -108,7 +108,7 @@ def corrupt(
 
 
 def _named(name: str, root: Path | None, val_size: int) -> "LabelFile | None":
-    """The labels of a data set that has a name, if this is one."""
+    """Return the true labels of a named data set, or None if there is none of this name."""
     from jnpl.data.label_files import LabelFile
     from jnpl.data.opening import DATASETS, open_source
 
@@ -148,11 +148,11 @@ def _summarise(result: "NoisyLabels", out: Path, table: Path | None) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    asked = "" if result.rate is None else f", asked for {result.rate:g} of each source class"
+    per_class = "" if result.rate is None else f", {result.rate:g} of each source class requested"
     lines = {
         "changed": f"{int(result.is_noisy.sum()):,} of {result.labels.size:,} labels",
         "noise": f"{result.kind}, {result.num_classes} classes, seed {result.seed}, {result.count}",
-        "rate": f"{result.rate_realised:.4f} of all labels{asked}",
+        "rate": f"{result.rate_realised:.4f} of all labels{per_class}",
         "sha256": result.sha256,
         "written": str(out) if table is None else f"{out}, {table}",
     }

@@ -1,26 +1,25 @@
 """`jnpl demo`."""
 
 # ruff: noqa: PLC0415 - imports inside commands keep `jnpl --help` quick
-# No `from __future__ import annotations`: typer reads the annotations of the commands at run time.
 import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from jnpl.cli.options import AsJson
+
 
 def demo(
     *,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="The run folder; what the demo wrote there is replaced.")
-    ] = Path("jnpl-demo"),
-    seed: Annotated[
-        int, typer.Option(min=0, help="The first seed: split, noise, weights and draws follow from it.")
-    ] = 0,
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds to average over.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")] = False,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The run folder. An earlier demo in it is replaced.")] = Path(
+        "jnpl-demo"
+    ),
+    seed: Annotated[int, typer.Option(min=0, help="The first seed, of split, noise, weights and sampling.")] = 0,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds to average over.")] = 1,
+    as_json: AsJson = False,
 ) -> None:
-    """Find 40 % wrong labels among handwritten digits: the whole story in about a minute, without a download."""
+    """Find 40 % wrong labels among handwritten digits, in about a minute and without a download."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 

@@ -1,22 +1,21 @@
-"""`jnpl methods`, `jnpl recipes` and `jnpl datasets`: what there is."""
+"""`jnpl methods`, `jnpl recipes` and `jnpl datasets`."""
 
 # ruff: noqa: PLC0415 - imports inside commands keep `jnpl --help` quick
-# No `from __future__ import annotations`: typer reads the annotations of the commands at run time.
 import json
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
+from jnpl.cli.options import AsJson
 
 
 def recipes(
-    name: Annotated[str | None, typer.Argument(help="Show every setting of this recipe.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Print all settings of this recipe.")] = None,
     *,
     as_json: AsJson = False,
 ) -> None:
-    """List the recipes, or every setting of one of them (change any with --set key=value)."""
+    """List the recipes, or all settings of one recipe (change any with --set key=value)."""
     from jnpl.recipes.load import load_recipe, recipe_names
 
     shown = {each: load_recipe(each) for each in ([name] if name else recipe_names())}
@@ -31,7 +30,7 @@ def recipes(
 
 
 def methods(*, as_json: AsJson = False) -> None:
-    """List the methods: what each needs to know in advance, and how it scores labels."""
+    """List the methods: what each needs in advance, and how it scores labels."""
     from jnpl.methods.registry import table
 
     rows = table()
@@ -44,7 +43,7 @@ def methods(*, as_json: AsJson = False) -> None:
 
 
 def datasets(*, as_json: AsJson = False) -> None:
-    """List the data sets that have a name."""
+    """List the named data sets."""
     from jnpl.data.opening import DATASETS
 
     if as_json:

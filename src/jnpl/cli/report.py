@@ -1,27 +1,29 @@
 """`jnpl report`."""
 
 # ruff: noqa: PLC0415 - imports inside commands keep `jnpl --help` quick
-# No `from __future__ import annotations`: typer reads the annotations of the commands at run time.
 import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from jnpl.cli.options import AsJson, RunFolder
+
 
 def report(
-    run: Annotated[Path, typer.Argument(help="A run folder, as jnpl find and jnpl train write it.")],
+    run: RunFolder,
     *,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The page to write. Default: report.html in the run folder.")
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the page of -o, if it is there; the run's own always is.")
+        bool,
+        typer.Option("--overwrite", help="Replace the page of -o if it exists. The run's own is always replaced."),
     ] = False,
     show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Write what a run found as one HTML page to read, print or send: it opens offline and needs no other file."""
+    """Write the findings of a run as one HTML page, which needs no network and no other file."""
     from jnpl.outputs.report import page
 
     if out is not None and not _is_own(out, run, page.FILE):
@@ -41,5 +43,5 @@ def report(
 
 
 def _is_own(out: Path, run: Path, name: str) -> bool:
-    """Whether `out` is the run's own page, which a report may always replace."""
+    """Return whether `out` is the run's own page, which may always be replaced."""
     return out.name == name and out.parent.exists() and run.exists() and out.parent.samefile(run)

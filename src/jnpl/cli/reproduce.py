@@ -1,7 +1,6 @@
 """`jnpl reproduce`."""
 
 # ruff: noqa: PLC0415 - imports inside commands keep `jnpl --help` quick
-# No `from __future__ import annotations`: typer reads the annotations of the commands at run time.
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from jnpl.findings.findings import Findings
 from jnpl.internal.tables import table_writer
 from jnpl.outputs.export.findings import rows
 
@@ -12,7 +13,12 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from jnpl.findings.findings import Findings
+    from jnpl.outputs.export.registry import ExportRequest
+
+
+def export(request: ExportRequest) -> dict[str, Any]:
+    """Write the table of a run's findings with cleanlab's columns."""
+    return {"rows": write(Findings.load(request.run), request.out)}
 
 
 def write(findings: Findings, out: str | os.PathLike[str]) -> int:

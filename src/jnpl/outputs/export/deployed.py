@@ -10,15 +10,19 @@ import torch
 from torch import Tensor, nn
 
 from jnpl.data.loading.augment import CropFlip, Standardize
+from jnpl.data.new_data import open_new
 from jnpl.data.source import Source
+from jnpl.findings.findings import Findings
 from jnpl.internal.errors import InputError
+from jnpl.outputs.image_folder import data_root
+from jnpl.outputs.saved_model import SavedModel, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from jnpl.findings.findings import Findings
-    from jnpl.outputs.saved_model import Floats, SavedModel
+    from jnpl.outputs.export.registry import ExportRequest
+    from jnpl.outputs.saved_model import Floats
 
 CHECKED = 16  # samples that an exported model is tried on
 TOLERANCE = 1e-4  # largest difference between probabilities of two runtimes
@@ -102,3 +106,28 @@ def check(model: SavedModel, samples: Tensor, run: Callable[[Tensor], Floats], w
             raise InputError(f"the exported {what} differs from the network by {off:.2g}: it cannot be exported")
         worst = max(worst, off)
     return worst
+
+
+def export_model(request: ExportRequest, write: Callable[[SavedModel, Path, Tensor], float]) -> dict[str, Any]:
+    """Write the model of a run by `write` (model, path, samples -> largest difference); return facts about the file."""
+    model = load(request.run)
+    try:
+        samples, origin = samples_of(model, _source(model, request))
+    except InputError:
+        if request.data is not None or request.root is not None:
+            raise
+        samples, origin = samples_of(model, None)
+    difference = write(model, request.out, samples)
+    kind = "uint8" if len(model.sample_shape) == 3 else "float32"
+    shape = f"{kind} ({', '.join(map(str, ('batch', *model.sample_shape)))})"
+    return {"input": shape, "checked_on": origin, "largest_difference": difference}
+
+
+def _source(model: SavedModel, request: ExportRequest) -> Source | None:
+    """Return the data to check a model on: --data, or else the images of the run; InputError if they are missing."""
+    if request.data is not None:
+        return open_new(request.data, model.classes, kind=model.kind, encoding=model.encoding).source
+    if model.kind == "vector":
+        return None
+    findings = Findings.load(request.run)
+    return None if findings.paths is None else images_of(model, findings, data_root(request.run, request.root))

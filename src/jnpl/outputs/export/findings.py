@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jnpl.findings.findings import Findings
 from jnpl.internal.tables import table_writer
 
 if TYPE_CHECKING:
@@ -13,7 +14,13 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from jnpl.findings.findings import Findings
+    from jnpl.outputs.export.registry import ExportRequest
+
+
+def export(request: ExportRequest) -> dict[str, Any]:
+    """Write the table of a run's findings."""
+    findings = Findings.load(request.run)
+    return {"rows": write(findings, request.out, f".{request.target}", issues=request.issues)}
 
 
 def write(findings: Findings, out: str | os.PathLike[str], suffix: str, *, issues: bool = False) -> int:

@@ -7,17 +7,27 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jnpl.findings.findings import Findings
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder
 from jnpl.internal.importing import require
 from jnpl.outputs.corrections import class_names, correct
+from jnpl.outputs.image_folder import data_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jnpl.findings.findings import Findings
+    from jnpl.outputs.export.registry import ExportRequest
+
 
 _INFO = {"state.json", "dataset_info.json"}  # beside its .arrow files
+
+
+def export(request: ExportRequest) -> dict[str, int]:
+    """Write a run's data set with corrected labels."""
+    findings = Findings.load(request.run)
+    root = None if findings.paths is None else data_root(request.run, request.root)
+    return write(findings, request.out, root, overwrite=request.overwrite)
 
 
 def write(findings: Findings, out: Path, root: Path | None, *, overwrite: bool = False) -> dict[str, int]:

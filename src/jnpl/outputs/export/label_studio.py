@@ -11,22 +11,34 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
+from jnpl.data.sources.table import read
+from jnpl.findings.findings import Findings
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing, write_text
 from jnpl.internal.tables import json_rows
 from jnpl.outputs.corrections import class_names
 from jnpl.outputs.export.findings import rows
+from jnpl.outputs.export.targets import refuse_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pandas as pd
 
-    from jnpl.findings.findings import Findings
+    from jnpl.outputs.export.registry import ExportRequest
+
 
 LOCAL_FILES = "/data/local-files/?d="  # how Label Studio reaches files below its LOCAL_FILES_DOCUMENT_ROOT
 MODEL_VERSION = "jnpl"
 _FACTS = ("given_label", "label_quality", "is_label_issue")  # beside the sample, to sort and filter by
+
+
+def export(request: ExportRequest) -> dict[str, Any]:
+    """Write a run's samples as tasks, and the labelling interface beside them."""
+    refuse_target(config_of(request.out), request.run, overwrite=request.overwrite)
+    findings = Findings.load(request.run)
+    table = None if request.data is None else read(Path(request.data))
+    return write(findings, request.out, image_prefix=request.image_prefix, table=table, issues=request.issues)
 
 
 def write(

@@ -14,7 +14,7 @@ import torch
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing
 from jnpl.internal.importing import require
-from jnpl.outputs.export.deployed import check, deployed
+from jnpl.outputs.export.deployed import check, deployed, export_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,9 +22,15 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from jnpl.outputs.export.registry import ExportRequest
     from jnpl.outputs.saved_model import Floats, SavedModel
 
 INPUT, OUTPUT = "samples", "probabilities"
+
+
+def export(request: ExportRequest) -> dict[str, Any]:
+    """Write a run's model."""
+    return export_model(request, write)
 
 
 def write(model: SavedModel, out: Path, samples: Tensor) -> float:

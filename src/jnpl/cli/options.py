@@ -1,0 +1,68 @@
+"""Options that several commands share, and commands whose options are the fields of one class.
+
+The modules of commands have no `from __future__ import annotations`: typer reads annotations at run time. They import
+the rest of the package inside their functions, to keep `jnpl --help` quick.
+"""
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+# Input
+RunFolder = Annotated[Path, typer.Argument(help="The run folder of jnpl find or jnpl train.")]
+DataRoot = Annotated[
+    Path | None, typer.Option(help="Folder of the named data sets. Default: JNPL_DATA, or a cache folder.")
+]
+
+# Columns of a table
+ImageColumn = Annotated[str | None, typer.Option(help="A table's column of image paths.")]
+EmbeddingColumn = Annotated[str | None, typer.Option(help="A table's column of embeddings.")]
+TextColumn = Annotated[str | None, typer.Option(help="A table's column of texts, with --embed.")]
+EmbedFunction = Annotated[
+    str | None,
+    typer.Option(help="Function that embeds texts, as MODULE:FUNCTION: a list of n texts -> (n, F) numbers."),
+]
+ImageRoot = Annotated[
+    Path | None, typer.Option(help="Folder that a table's image paths start from. Default: the table's folder.")
+]
+
+# Output
+AsJson = Annotated[bool, typer.Option("--json", help="Print exactly one JSON object to standard output.")]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace the file of -o if it exists; files of a run are never replaced.")
+]
+
+# Processes
+Workers = Annotated[int | None, typer.Option(min=0, help="Processes that decode images. Default: one per core.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads per process.")]
+
+# Where the cells of a grid run
+EngineName = Annotated[str, typer.Option("--engine", help="Where cells run: local (processes on this machine) or ray.")]
+Address = Annotated[
+    str | None, typer.Option(help="Ray: address of the cluster, such as HOST:6379. Default: start one on this machine.")
+]
+Gpus = Annotated[float | None, typer.Option(help="Ray: GPUs per cell; 0.25 runs four cells on each GPU.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(min=1, help="Cells that run at a time, with one thread each. Default: 2; with Ray, all that fit."),
+]
+
+_Options = TypeVar("_Options")
+
+
+def takes(options: type[_Options]) -> Callable[[Callable[[_Options], None]], Callable[..., None]]:
+    """Turn a function of one frozen dataclass into a command: every field of the class is an argument or option."""
+
+    def decorate(function: Callable[[_Options], None]) -> Callable[..., None]:
+        def command(**values: Any) -> None:
+            function(options(**values))
+
+        command.__name__, command.__doc__ = function.__name__, function.__doc__
+        command.__module__, command.__annotations__ = function.__module__, {}
+        command.__signature__ = inspect.signature(options).replace(return_annotation=None)  # type: ignore[attr-defined]
+        return command
+
+    return decorate
