@@ -22,8 +22,8 @@ from jnpl.data.opening import open_source
 from jnpl.experiments import results
 from jnpl.methods.registry import METHODS
 from jnpl.recipes.schema import Recipe, parse_recipe
-from jnpl.training.progress import Reporter
-from jnpl.training.run import Every, find
+from jnpl.training.reporting import Reporter
+from jnpl.training.run import CheckpointInterval, find
 
 RESULTS = Path(__file__).parent / "results" / "digits.jsonl"
 RATE = 0.4
@@ -80,12 +80,19 @@ def run(name: str, seed: int, folder: Path) -> dict[str, Any]:
     torch.set_num_threads(1)
     source = open_source("digits")
     source = replace(source, labels=noise.symmetric(source.labels, RATE, 10, seed=seed))
-    told = find(
-        source, recipe_of(name), folder, seed=seed, every=Every(), strict=False, report=Reporter(), classify=True
+    result = find(
+        source,
+        recipe_of(name),
+        folder,
+        seed=seed,
+        every=CheckpointInterval(),
+        strict=False,
+        report=Reporter(),
+        classify=True,
     )
-    if told is None:
+    if result is None:
         raise RuntimeError("one process tells its results")
-    return told
+    return result.results
 
 
 def _line(name: str, seed: int, told: dict[str, float]) -> dict[str, Any]:

@@ -37,9 +37,11 @@ from jnpl.recipes.schema import Recipe, parse_recipe
 from jnpl.training.evaluation import TrainingSet
 from jnpl.training.feeds import make_feeds
 from jnpl.training.learner import Learner
-from jnpl.training.loop import Books, Progress, Watcher, train
-from jnpl.training.progress import Reporter
-from jnpl.training.run import Every, find, make_fabric
+from jnpl.training.loop import LoopCallback, Position, train
+from jnpl.training.processes import make_fabric
+from jnpl.training.records import SampleRecords
+from jnpl.training.reporting import Reporter
+from jnpl.training.run import CheckpointInterval, find
 
 if TYPE_CHECKING:
     from jnpl.methods.base import Method
@@ -167,21 +169,23 @@ def run_cell(root: Path, name: str, kind: str, seed: int, work: Path) -> None:
     """Train one cell, where a killed one stopped, and write its line."""
     torch.set_num_threads(1)
     recipe, folder = recipe_of(name), work / f"{name}-{kind}-{seed}"
-    told = find(
+    result = find(
         data_of(root, kind, seed),
         recipe,
         folder,
         seed=seed,
-        every=Every(seconds=60),
+        every=CheckpointInterval(seconds=60),
         strict=False,
         report=Reporter(),
         classify=True,
     )
-    if told is None:
+    if result is None:
         return
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text("utf-8").splitlines()]
     late = [line["test_accuracy"] for line in lines[-10:]]
-    told = {key: value for key, value in told.items() if key != "run"} | {"last_10_accuracy": statistics.mean(late)}
+    told = {key: value for key, value in result.results.items() if key != "run"} | {
+        "last_10_accuracy": statistics.mean(late)
+    }
     settings = recipe.model_dump(mode="json", exclude={"engine", "description"})
     facts = {
         "name": f"{name}-{kind}-{seed}",
@@ -237,7 +241,7 @@ def run_all(args: argparse.Namespace) -> None:
             print(f"{cell}: {'done' if process.returncode == 0 else f'FAILED, see {args.work / cell}.log'}", flush=True)
 
 
-class Timed(Watcher):
+class Timed(LoopCallback):
     """Lets the method look around before an epoch, as a run does."""
 
     def __init__(self, method: Method, look: TrainingSet) -> None:
@@ -304,7 +308,7 @@ def _epoch(source: Source, name: str) -> Any:
     method.stage = min(1, len(method.stages) - 1)
     plan = recipe.plan(method.stages[method.stage].name)
     learner = Learner(method, plan, fabric)
-    books = Books.make(Ledger(len(source), 10))
+    books = SampleRecords.make(Ledger(len(source), 10))
     feed = replace(feeds.train, group_size=method.group_size)
     look = TrainingSet(feed, books.ledger, fabric)
     # Half-way through its stage a method does what it is for.
@@ -327,7 +331,7 @@ def _epoch(source: Source, name: str) -> Any:
             books,
             one,
             fabric,
-            Progress(epoch=state["epoch"]),
+            Position(epoch=state["epoch"]),
             Timed(method, look),
         )
         state["epoch"] += 1

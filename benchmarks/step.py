@@ -30,7 +30,8 @@ from jnpl.methods.base import Task
 from jnpl.models.build import build
 from jnpl.recipes.schema import Training
 from jnpl.training.learner import make_optimizer
-from jnpl.training.loop import Books, Progress, Watcher, train
+from jnpl.training.loop import LoopCallback, Position, train
+from jnpl.training.records import SampleRecords
 
 
 def main() -> None:
@@ -81,7 +82,7 @@ class Rival:
         self.method = registry.make(task, registry.settings_class("ce" if self.limit else name).model_validate({}))
         self.setup, self.optimizer = fabric.setup(self.method, make_optimizer(self.method, plan))
         self.batch = next(iter(feed.epoch(0)))
-        self.books = Books.make(Ledger(len(feed.labels), 10))
+        self.books = SampleRecords.make(Ledger(len(feed.labels), 10))
         self.epoch = 0
 
     def seconds(self) -> float:
@@ -97,8 +98,8 @@ class Rival:
                 optimizer.zero_grad(set_to_none=True)
         else:
             plan = self.plan.model_copy(update={"epochs": self.epoch + 1})
-            at = Progress(epoch=self.epoch)
-            train(self.setup, self.optimizer, self.feed, self.books, plan, self.fabric, at, Watcher())
+            at = Position(epoch=self.epoch)
+            train(self.setup, self.optimizer, self.feed, self.books, plan, self.fabric, at, LoopCallback())
             self.epoch += 1
         return time.perf_counter() - start
 

@@ -26,11 +26,11 @@ from jnpl.data.opening import open_source
 from jnpl.experiments.bench import data
 from jnpl.experiments.bench.cell import Cell
 from jnpl.recipes.schema import parse_recipe
-from jnpl.training.progress import Reporter
-from jnpl.training.run import Every, find
+from jnpl.training.reporting import Reporter
+from jnpl.training.run import CheckpointInterval, find
 
 if TYPE_CHECKING:
-    from jnpl.training.session import Session
+    from jnpl.training.epoch_view import EpochView
 
 TRIALS = Path(__file__).with_name("trials.jsonl")
 EVERY = 5  # epochs between two lines
@@ -60,16 +60,16 @@ def trial(name: str, recipe: dict[str, Any], kind: str, rate: float, root: Path,
     source = replace(source, labels=labels, test=page.test)
     wrong = source.labels != data.true_labels(source)
 
-    def see(session: Session) -> None:
-        epoch, line, ledger = session.progress.total + 1, session.lines[-1], session.books.ledger
-        if epoch % EVERY and session.progress.epoch + 1 < session.phase.plan.epochs and epoch > 2:
+    def see(view: EpochView) -> None:
+        epoch, line, ledger = view.epoch + 1, view.line, view.ledger
+        if epoch % EVERY and view.phase_epoch + 1 < view.phase.plan.epochs and epoch > 2:
             return
         newest = ledger.newest().argmax(1)
         top = np.bincount(newest, minlength=10).max() / len(newest)
         quality = ledger.quality(source.labels)
         ap, learnt = metrics.average_precision(quality, wrong), quality[wrong].mean()
         told = f"AP {ap:.3f}, accuracy {line['test_accuracy']:.3f}, p_y of wrong labels {learnt:.2f}, largest {top:.2f}"
-        print(f"{name}, {kind} {rate:g}, {session.phase.name} epoch {epoch}: {told}", flush=True)
+        print(f"{name}, {kind} {rate:g}, {view.phase.name} epoch {epoch}: {told}", flush=True)
         if top > 0.9 and epoch >= 2:
             raise CollapsedError
 
@@ -88,7 +88,7 @@ def trial(name: str, recipe: dict[str, Any], kind: str, rate: float, root: Path,
                 parse_recipe(settings),
                 Path(place) / "run",
                 seed=0,
-                every=Every(seconds=None),
+                every=CheckpointInterval(seconds=None),
                 strict=True,
                 report=report,
                 observe=see,

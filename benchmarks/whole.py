@@ -41,11 +41,10 @@ from jnpl.losses import JNPLLoss
 from jnpl.methods.jnpl import JNPL
 from jnpl.models.resnet import ResNet
 from jnpl.outputs import data_report as dossier
-from jnpl.training import checkpoint, feeds, loop
+from jnpl.training import checkpoint, feeds, loop, records, scoring
 from jnpl.training import run as engine
-from jnpl.training import scoring as verdict
-from jnpl.training.average import Average
 from jnpl.training.evaluation import TrainingSet
+from jnpl.training.learner import AveragedWeights
 from jnpl.training.run_folder import RunFolder
 from jnpl.training.session import Session
 
@@ -57,12 +56,12 @@ BLOCK = re.compile(r"(<!-- whole: generated -->\n).*?(<!-- end -->)", re.DOTALL)
 MOST, START = 0.05, 3.0  # asked: a part's share, seconds to the first batch
 FIRST_BATCH = """
 import os, time
-from jnpl.training.loop import Books
+from jnpl.training.records import SampleRecords
 from jnpl.cli.app import main
 def seen(self, batch, output, epoch, fabric):
     print("first", time.time() - float(os.environ["BEGAN"]), flush=True)
     os._exit(0)
-Books.record = seen
+SampleRecords.record = seen
 main()
 """
 
@@ -136,12 +135,12 @@ def shares(data: Path, epochs: int, out: Path) -> dict[str, float]:
     clock.along(Feed, "epoch", "batches")
     clock.around(engine, "make_fabric", "starting Fabric")
     clock.around(JNPL, "step", "the method beside its loss")
-    clock.around(loop.Progress, "add", "sums for the log")
+    clock.around(loop.Position, "add", "sums for the log")
     clock.around(Session, "after_step", "after a step")
-    clock.around(verdict, "final_probs", "posterior")
+    clock.around(scoring, "final_probs", "posterior")
     clock.around(JNPLLoss, "terms", "loss")
-    clock.around(Average, "update", "mean of the weights")
-    clock.around(loop.Books, "record", "ledger")
+    clock.around(AveragedWeights, "update", "mean of the weights")
+    clock.around(records.SampleRecords, "record", "ledger")
     clock.around(TrainingSet, "probabilities", "look at the end")
     clock.around(Findings, "save", "findings")
     clock.around(checkpoint, "save", "checkpoints")

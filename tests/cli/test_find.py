@@ -21,7 +21,7 @@ from jnpl.data.opening import open_source
 from jnpl.findings import Findings
 from jnpl.internal.errors import InputError
 from jnpl.recipes.load import load_recipe, parse_changes, recipe_names
-from jnpl.training.run import Every
+from jnpl.training.run import CheckpointInterval
 from jnpl.training.run_folder import RunFolder
 
 FAST = ("--set", "train.epochs=1", "--accelerator", "cpu", "--threads", "1", "--workers", "0")
@@ -204,10 +204,10 @@ def test_options_are_texts_where_settings_are(run, toy):
 @pytest.mark.parametrize(
     ("text", "every"),
     [
-        ("5", Every(epochs=5, seconds=None)),
-        ("10m", Every(seconds=600.0)),
-        ("30s", Every(seconds=30.0)),
-        (" 1m ", Every(seconds=60.0)),
+        ("5", CheckpointInterval(epochs=5, seconds=None)),
+        ("10m", CheckpointInterval(seconds=600.0)),
+        ("30s", CheckpointInterval(seconds=30.0)),
+        (" 1m ", CheckpointInterval(seconds=60.0)),
     ],
 )
 def test_how_often(text, every):

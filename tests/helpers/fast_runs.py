@@ -13,23 +13,30 @@ from jnpl.data.opening import open_source
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.recipes.automatic import choose
 from jnpl.recipes.load import load_recipe, parse_changes
-from jnpl.training.progress import Reporter
-from jnpl.training.run import Every, find
+from jnpl.training.reporting import Reporter
+from jnpl.training.run import CheckpointInterval, find
 
-NEVER = Every(epochs=None, seconds=None)
+NEVER = CheckpointInterval(epochs=None, seconds=None)
 RAN_AWAY = "the guard held back NL+ and PL+"
 # PL+ at a hundred times its weight beside NL+, both from the first step: without a guard it collapses.
 COLLAPSES = ("train.lr=0.1", "method.pl_start=0", "method.pl_weight=1.0", "method.gamma_rise=none")
 
 
 def train(
-    source: Any, out: Any, *changes: str, seed: int = 0, every: Every = NEVER, report: Any = None, **options: Any
+    source: Any,
+    out: Any,
+    *changes: str,
+    seed: int = 0,
+    every: CheckpointInterval = NEVER,
+    report: Any = None,
+    **options: Any,
 ) -> Any:
     """One run on the CPU, fitted to the data as `jnpl find` does it."""
     given = parse_changes(["engine.accelerator=cpu", "engine.workers=0", *changes])
     chosen = choose(source, load_recipe("fast", given), given).changes if source.kind == "vector" else {}
     recipe = load_recipe("fast", {**chosen, **given})
-    return find(source, recipe, out, seed=seed, every=every, strict=False, report=report or Reporter(), **options)
+    result = find(source, recipe, out, seed=seed, every=every, strict=False, report=report or Reporter(), **options)
+    return None if result is None else result.results
 
 
 def digits(rate, seed=0):

@@ -12,7 +12,7 @@ from jnpl.data.opening import open_source
 from jnpl.findings.ledger import Ledger
 from jnpl.recipes.load import load_recipe
 from jnpl.training import run, session
-from jnpl.training.progress import Reporter
+from jnpl.training.reporting import Reporter
 
 kept: list[Ledger] = []
 
@@ -37,6 +37,6 @@ if __name__ == "__main__":
         "engine.accelerator": "cpu",
     }
     settings = load_recipe("small", changes)
-    every = run.Every(epochs=1, seconds=None)
+    every = run.CheckpointInterval(epochs=1, seconds=None)
     run.find(open_source(data), settings, out / "run", seed=0, every=every, strict=False, report=Reporter())
     kept[0].save(out / f"ledger-{os.environ['RANK']}.safetensors")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import signal
 import sys
 from contextlib import suppress
 from dataclasses import replace
@@ -21,14 +22,14 @@ from jnpl.methods.registry import METHODS
 from jnpl.recipes.schema import Recipe, parse_recipe
 from jnpl.training import session
 from jnpl.training.interrupt import Interrupted
-from jnpl.training.progress import Reporter
-from jnpl.training.run import Every, find
+from jnpl.training.reporting import Reporter
+from jnpl.training.run import CheckpointInterval, find
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jnpl.data.source import Source
-    from jnpl.training.loop import Progress
+    from jnpl.training.loop import Position
 
 SHARED = 141  # samples for two processes: a last batch of 13, so that they and one process take the same steps
 OWN: dict[str, dict[str, Any]] = {
@@ -71,34 +72,28 @@ def data(kind: str = "vector", samples: int = 130) -> Source:
 
 
 class Stop(Reporter):
-    """Wishes the session of its run to stop after so many steps."""
+    """Sends the process a signal to stop after so many steps."""
 
     def __init__(self, steps: int) -> None:
         super().__init__()
         self.left = steps
 
-    def step(self, progress: Progress, lr: float) -> None:
+    def step(self, position: Position, lr: float) -> None:
         """After every update of the weights."""
         self.left -= 1
         if self.left == 0:
-            self.session.wish.signal = 15
-        super().step(progress, lr)
+            signal.raise_signal(signal.SIGTERM)
+        super().step(position, lr)
 
 
-def stopped_and_resumed(monkeypatch: Any, run: Callable[[Reporter], Any], steps: int) -> tuple[Any, int]:
-    """What a run tells that is stopped every `steps` steps until it is done, and how often that was."""
-    real, stops, told = session.Session.__init__, 0, None
-
-    def init(self: session.Session, *args: Any, **kwargs: Any) -> None:
-        real(self, *args, **kwargs)
-        self.report.session = self  # type: ignore[attr-defined]
-
-    monkeypatch.setattr(session.Session, "__init__", init)
-    while told is None:
+def stopped_and_resumed(run: Callable[[Reporter], Any], steps: int) -> tuple[Any, int]:
+    """Return the result of a run that is stopped every `steps` steps until it is done, and how often that was."""
+    stops, result = 0, None
+    while result is None:
         with suppress(Interrupted):
-            told = run(Stop(steps))
-        stops += told is None
-    return told, stops
+            result = run(Stop(steps))
+        stops += result is None
+    return result, stops
 
 
 def main(out: Path) -> None:
@@ -120,26 +115,27 @@ def main(out: Path) -> None:
             recipe_of(name, devices=2),
             out / name,
             seed=0,
-            every=Every(epochs=None, seconds=None),
+            every=CheckpointInterval(epochs=None, seconds=None),
             strict=False,
             report=Reporter(),
             classify=True,
         )
-        results[name] = told
+        results[name] = None if told is None else told.results
         # Batch norm's running statistics are each process's own; an MLP has none.
-        state = {key: value.clone().contiguous() for key, value in made[-1].method.state_dict().items()}
+        state = {key: value.clone().contiguous() for key, value in made[-1]._method.state_dict().items()}
         save_file(state, out / f"{name}-{rank}.safetensors")
     one = data(samples=SHARED)
     alone = replace(one, test=from_arrays(one.inputs.values[:1], one.labels[:1], class_names=list(range(4))))
-    results["alone"] = find(
+    told = find(
         alone,
         recipe_of("co-teaching", devices=2),
         out / "alone",
         seed=0,
-        every=Every(epochs=None, seconds=None),
+        every=CheckpointInterval(epochs=None, seconds=None),
         strict=False,
         report=Reporter(),
     )
+    results["alone"] = None if told is None else told.results
     if rank == "0":
         (out / "results.json").write_text(json.dumps(results))
 

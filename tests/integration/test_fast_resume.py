@@ -16,8 +16,8 @@ from tests.helpers import quick
 from tests.helpers.fast_runs import COLLAPSES, RAN_AWAY, train
 
 from jnpl.internal.tables import load_parquet
-from jnpl.training import snapshot
-from jnpl.training.run import Every
+from jnpl.training.run import CheckpointInterval
+from jnpl.training.session import Session
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="processes are launched with POSIX means")
 
@@ -46,11 +46,10 @@ def peace(tmp_path_factory):
 
 @pytest.mark.parametrize("kind", ["vector", "image"])
 def test_stopped_in_the_filter_and_in_the_pseudo_part(kind, peace, tmp_path, monkeypatch, capsys):
-    """Every 7 steps of epochs of 5: in the middle, at the end and at the start of epochs of both parts."""
+    """CheckpointInterval 7 steps of epochs of 5: in the middle, at the end and at the start of epochs of both parts."""
     calm, changes, wanted = peace(kind)
     assert wanted["notes"][0].startswith(RAN_AWAY)
     told, stops = quick.stopped_and_resumed(
-        monkeypatch,
         lambda report: train(quick.data(kind), tmp_path / "war", *changes, classify=True, report=report),
         7,
     )
@@ -70,11 +69,11 @@ def test_killed_after_an_epoch(at, peace, tmp_path):
     """The checkpoint stands between two epochs, or between the two parts."""
     calm, changes, wanted = peace("image")
 
-    def kill(session):
-        if session.progress.total == at:
+    def kill(view):
+        if view.epoch == at:
             raise KilledError
 
-    again = {"every": Every(epochs=1, seconds=None), "classify": True}
+    again = {"every": CheckpointInterval(epochs=1, seconds=None), "classify": True}
     with pytest.raises(KilledError):
         train(quick.data("image"), tmp_path / "war", *changes, **again, observe=kill)
     told = train(quick.data("image"), tmp_path / "war", *changes, **again)
@@ -127,18 +126,18 @@ KILLED = "killed"
 
 def killed_on_its_way(out):
     """Stopped after two epochs when all processes have saved themselves, and run again."""
-    save = snapshot.save
+    save = Session._save
 
-    def last(session, progress):
-        save(session, progress)
-        if progress.epoch == 2:
+    def last(session, position):
+        save(session, position)
+        if position.epoch == 2:
             raise KilledError
 
-    again = {"devices": 2, "every": Every(epochs=1, seconds=None)}
-    snapshot.save = last
+    again = {"devices": 2, "every": CheckpointInterval(epochs=1, seconds=None)}
+    Session._save = last
     with suppress(KilledError):
         train_small("agreement", out, **again)
-    snapshot.save = save
+    Session._save = save
     if not (out / "checkpoint").is_dir():
         raise AssertionError("it was not killed")
     train_small("agreement", out, **again)

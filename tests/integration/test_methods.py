@@ -20,8 +20,8 @@ from tests.helpers.paths import ROOT
 
 from jnpl.internal.tables import load_parquet
 from jnpl.methods.registry import METHODS
-from jnpl.training.progress import Reporter
-from jnpl.training.run import Every, find
+from jnpl.training.reporting import Reporter
+from jnpl.training.run import CheckpointInterval, find
 
 DIGITS = ROOT / "benchmarks" / "digits.py"
 SEEDS = 3
@@ -68,18 +68,18 @@ def train(name, out, report=None, model="mlp", kind="vector", samples=130):
         quick.recipe_of(name, model),
         out,
         seed=0,
-        every=Every(epochs=None, seconds=None),
+        every=CheckpointInterval(epochs=None, seconds=None),
         strict=False,
         report=report or Reporter(),
         classify=True,
-    )
+    ).results
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_resumes_exactly(name, tmp_path, monkeypatch):
     """Stopped every 7 steps, in the middle of epochs of 4 or 5 and of all stages: the same bits."""
     wanted = train(name, tmp_path / "peace")
-    told, stops = quick.stopped_and_resumed(monkeypatch, lambda report: train(name, tmp_path / "war", report), 7)
+    told, stops = quick.stopped_and_resumed(lambda report: train(name, tmp_path / "war", report), 7)
     assert stops >= 1
     for file in ("model.safetensors", "findings.parquet"):
         assert (tmp_path / "war" / file).read_bytes() == (tmp_path / "peace" / file).read_bytes(), file

@@ -19,8 +19,8 @@ from jnpl import noise
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.noise.class_maps import class_map
 from jnpl.recipes.load import load_recipe
-from jnpl.training.progress import Reporter
-from jnpl.training.run import Every, find
+from jnpl.training.reporting import Reporter
+from jnpl.training.run import CheckpointInterval, find
 
 
 def test_pencils_last_stage_divides_its_learning_rate_truly():
@@ -67,11 +67,11 @@ def run(name, out, source):
         quick.recipe_of(name),
         out,
         seed=0,
-        every=Every(epochs=None, seconds=None),
+        every=CheckpointInterval(epochs=None, seconds=None),
         strict=False,
         report=Reporter(),
         classify=True,
-    )
+    ).results
 
 
 @pytest.mark.parametrize("name", ["gce", "forward", "mlnt", "limit", "joint-optim", "co-teaching", "nlnl"])

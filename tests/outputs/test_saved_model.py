@@ -19,8 +19,8 @@ from jnpl.data.sources.folder import load as load_folder
 from jnpl.internal.errors import InputError
 from jnpl.outputs.saved_model import SavedModel, load
 from jnpl.recipes.schema import parse_recipe
-from jnpl.training.progress import Reporter
-from jnpl.training.run import Every, find
+from jnpl.training.reporting import Reporter
+from jnpl.training.run import CheckpointInterval, find
 
 
 def vectors(count=10, features=4):
@@ -210,7 +210,9 @@ def test_after_a_real_run(tmp_path, change):
             "engine": {"accelerator": "cpu", "workers": 0},
         }
     )
-    told = find(source, recipe, tmp_path, seed=0, every=Every(seconds=None), strict=True, report=Reporter())
+    told = find(
+        source, recipe, tmp_path, seed=0, every=CheckpointInterval(seconds=None), strict=True, report=Reporter()
+    ).results
     found = load(tmp_path).predict(x[:30])
     assert (found == np.array(CLASSES)[labels[:30]]).mean() == pytest.approx(told["test_accuracy"])
 

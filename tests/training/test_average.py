@@ -7,7 +7,7 @@ import torch
 from tests.helpers import nets
 from torch import nn
 
-from jnpl.training.average import Average
+from jnpl.training.learner import AveragedWeights
 
 
 class Holder(nn.Module):
@@ -40,7 +40,7 @@ def state_of(holder):
 def test_the_mean_in_plain_arithmetic(decay):
     """The decay rises as 1/10, 2/11, 3/12, ... to its value: 0.5 is reached in the ninth step, 0.99 is not."""
     holder = Holder(nets.linear())
-    average = Average(holder, decay)
+    average = AveragedWeights(holder, decay)
     mean = holder.model.bias.tolist()
     decays = []
     for step in range(14):
@@ -57,7 +57,7 @@ def test_the_mean_in_plain_arithmetic(decay):
 
 def test_the_first_weights_are_soon_forgotten():
     holder = Holder(nets.linear())
-    average = Average(holder, 0.99)
+    average = AveragedWeights(holder, 0.99)
     with torch.no_grad():
         holder.model.weight.fill_(1000.0)
         average.values["model.weight"].fill_(0.0)
@@ -68,7 +68,7 @@ def test_the_first_weights_are_soon_forgotten():
 
 def test_batch_norm_is_averaged_and_counters_and_state_of_samples_are_not():
     holder = Holder(nets.normed())
-    average = Average(holder, 0.9)
+    average = AveragedWeights(holder, 0.9)
     wanted = {name: value.clone() for name, value in average.values.items()}
     for step in range(3):
         walk(holder, step)
@@ -91,7 +91,7 @@ def test_batch_norm_is_averaged_and_counters_and_state_of_samples_are_not():
 @pytest.mark.parametrize("fails", [False, True])
 def test_in_place_puts_everything_back(fails):
     holder = Holder(nets.normed())
-    average = Average(holder, 0.9)
+    average = AveragedWeights(holder, 0.9)
     for step in range(3):
         walk(holder, step)
         average.update()
@@ -121,7 +121,7 @@ def test_in_place_puts_everything_back(fails):
 
 def test_it_sees_weights_that_are_loaded():
     holder, other = Holder(nets.linear()), Holder(nets.linear(1))
-    average = Average(holder, 0.5)
+    average = AveragedWeights(holder, 0.5)
     holder.load_state_dict(other.state_dict())
     average.update()
     torch.testing.assert_close(
@@ -131,12 +131,12 @@ def test_it_sees_weights_that_are_loaded():
 
 def test_it_goes_on_from_a_checkpoint_as_if_nothing_had_happened():
     holder = Holder(nets.normed())
-    average = Average(holder, 0.9)
+    average = AveragedWeights(holder, 0.9)
     for step in range(3):
         walk(holder, step)
         average.update()
     again = Holder(nets.normed(5))
-    resumed = Average(again, 0.9)
+    resumed = AveragedWeights(again, 0.9)
     again.load_state_dict(holder.state_dict())
     resumed.load({name: value.clone() for name, value in average.values.items()}, average.steps)
     for step in range(3, 6):
@@ -150,7 +150,7 @@ def test_it_goes_on_from_a_checkpoint_as_if_nothing_had_happened():
 
 def test_no_gradient_is_recorded():
     holder = Holder(nets.linear())
-    average = Average(holder, 0.9)
+    average = AveragedWeights(holder, 0.9)
     average.update()
     with average.in_place():
         pass

@@ -24,8 +24,10 @@ from jnpl.methods.ce import CE
 from jnpl.methods.jnpl import JNPL
 from jnpl.models.build import build
 from jnpl.recipes.schema import Training
+from jnpl.training.evaluation import accuracy
 from jnpl.training.learner import make_optimizer
-from jnpl.training.loop import Books, Progress, Watcher, accuracy, train
+from jnpl.training.loop import LoopCallback, Position, train
+from jnpl.training.records import SampleRecords
 
 CPU = torch.device("cpu")
 CLASSES = 3
@@ -64,14 +66,14 @@ def run(method, feed, plan, *, progress=None, after_step=lambda: None, after_epo
     fabric = Fabric(accelerator="cpu", devices=1, **kw)
     optimizer = optimizer or make_optimizer(method, plan)
     setup, wrapped = fabric.setup(method, optimizer)
-    books = Books.make(Ledger(len(feed.labels), CLASSES, history=4))
-    progress = progress or Progress()
+    books = SampleRecords.make(Ledger(len(feed.labels), CLASSES, history=4))
+    progress = progress or Position()
     train(setup, wrapped, feed, books, plan, fabric, progress, watching(after_step, after_epoch))
     return SimpleNamespace(ledger=books.ledger, progress=progress, optimizer=optimizer)
 
 
 def watching(after_step, after_epoch):
-    watcher = Watcher()
+    watcher = LoopCallback()
     watcher.after_step, watcher.after_epoch = after_step, after_epoch
     return watcher
 
@@ -152,7 +154,7 @@ class Stranger(Method):
 def test_any_method_trains_and_reports():
     source, lines = vectors(), []
     method = Stranger(a_network(source))
-    progress = Progress()
+    progress = Position()
     plan = Training(epochs=3, lr=0.05, batch_size=16)
     run(method, a_feed(source), plan, progress=progress, after_epoch=lambda: lines.append(progress.means()))
     assert method.sizes == [16, 16, 16, 2] * 3
@@ -164,13 +166,13 @@ def test_any_method_trains_and_reports():
 
 
 def test_what_is_reported_is_a_mean_over_samples():
-    progress = Progress()
+    progress = Position()
     for size, loss in ((3, 1.0), (1, 5.0)):
         batch = SimpleNamespace(labels=torch.zeros(size))
         progress.add(batch, StepOutput(torch.tensor(loss), torch.zeros(size, 2), {"x": torch.tensor(loss * 2)}))
     assert progress.means() == {"loss": 2.0, "x": 4.0}
     assert (progress.step, progress.samples) == (2, 4)
-    assert Progress().means() == {}
+    assert Position().means() == {}
 
 
 @pytest.mark.parametrize("samples", [64, 48, 56, 50, 20, 70], ids=lambda samples: f"{samples} samples")
@@ -193,7 +195,7 @@ def test_accumulated_halves_are_a_whole(samples):
 def test_after_step_is_where_nothing_is_pending():
     """A checkpoint is only made there: no gradient waits to be added up, so none can be lost."""
     source = vectors(70)  # batches of 16: five, the last of 6
-    method, seen, progress = a_ce(a_network(source)), [], Progress()
+    method, seen, progress = a_ce(a_network(source)), [], Position()
 
     def after_step():
         assert all(weight.grad is None for weight in method.parameters())
@@ -214,9 +216,9 @@ def test_from_any_step_on(stop):
     class Stop(Exception):  # noqa: N818
         pass
 
-    method, progress, left = a_ce(a_network(source)), Progress(), [stop]
+    method, progress, left = a_ce(a_network(source)), Position(), [stop]
     optimizer = make_optimizer(method, plan)
-    books = Books.make(Ledger(70, CLASSES, history=4))
+    books = SampleRecords.make(Ledger(70, CLASSES, history=4))
     fabric = Fabric(accelerator="cpu", devices=1)
     setup, wrapped = fabric.setup(method, optimizer)
 
@@ -229,7 +231,7 @@ def test_from_any_step_on(stop):
     stopping = watching(after_step, lambda: epochs.append("a"))
     with pytest.raises(Stop):
         train(setup, wrapped, a_feed(source), books, plan, fabric, progress, stopping)
-    again = Progress(epoch=progress.epoch, step=progress.step, sums=progress.sums, samples=progress.samples)
+    again = Position(epoch=progress.epoch, step=progress.step, sums=progress.sums, samples=progress.samples)
     calm = watching(lambda: None, lambda: epochs.append("b"))
     train(setup, wrapped, a_feed(source), books, plan, fabric, again, calm)
     same_weights(through, method)
@@ -290,7 +292,7 @@ def test_a_diverging_network_is_told_in_one_line(clip):
     source = vectors()
     method = a_ce(a_network(source))
     plan = Training(epochs=9, lr=1e30, batch_size=16, clip_norm=clip)
-    progress = Progress()
+    progress = Position()
     with pytest.raises(InputError, match=r"the loss is (nan|inf) in epoch \d, step \d: try a smaller train.lr"):
         run(method, a_feed(source), plan, progress=progress)
 
@@ -310,7 +312,7 @@ def test_a_gradient_that_is_not_finite_is_told_too():
 
 def test_bf16_mixed_runs():
     for source in (vectors(), images(20)):
-        lines, progress = [], Progress()
+        lines, progress = [], Position()
         method = registry.make(task_of(a_network(source), source), JNPL.Settings())
         told = run(
             method,

@@ -28,8 +28,9 @@ from jnpl.recipes.schema import Engine
 from jnpl.training import checkpoint, session
 from jnpl.training import run as engine
 from jnpl.training.interrupt import Interrupted
-from jnpl.training.progress import Reporter
-from jnpl.training.run import Every, make_fabric
+from jnpl.training.processes import make_fabric
+from jnpl.training.reporting import Reporter
+from jnpl.training.run import CheckpointInterval
 
 PINNED = {"run", "samples", "classes", "issues", "noise_rate", "epochs", "seconds", "noise_interval"}
 TRUTH = {"ap", "ap_clean", "relabel_accuracy"}
@@ -39,8 +40,8 @@ FAST = ("train.epochs=2", "train.batch_size=64", "train.lr=0.01", "engine.accele
 
 def go(source, out, *changes, seed=0, every=None, strict=False, recipe="small", **kw):
     settings = load_recipe(recipe, parse_changes([*FAST, *changes]))
-    every = every or Every(epochs=1, seconds=None)
-    return engine.find(source, settings, out, seed=seed, every=every, strict=strict, report=Reporter(), **kw)
+    every = every or CheckpointInterval(epochs=1, seconds=None)
+    return engine.find(source, settings, out, seed=seed, every=every, strict=strict, report=Reporter(), **kw).results
 
 
 def images(samples=40, side=8, *, noisy=True, test=True):
@@ -256,7 +257,7 @@ def interrupted(source, out, at, *changes, every=None, number=signal.SIGTERM):
             seed=0,
             strict=False,
             report=report,
-            every=every or Every(epochs=100, seconds=None),
+            every=every or CheckpointInterval(epochs=100, seconds=None),
         )
     return stop.value
 
@@ -306,16 +307,16 @@ def test_saves_by_the_clock_and_by_epochs(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "save", save)
     sums = {"loss", "nl_plus", "pl_plus", "selected"}
     changes = ("train.batch_size=8", "train.accumulate=2", "train.epochs=2")
-    go(source, tmp_path / "clock", *changes, every=Every(seconds=0.0))
+    go(source, tmp_path / "clock", *changes, every=CheckpointInterval(seconds=0.0))
     end = [(2, 0, set())]  # for `jnpl train`, which may come later
     assert saved == [(epoch, step, sums) for epoch in range(2) for step in (2, 4, 5)] + end
     saved.clear()
-    go(source, tmp_path / "end", *changes, every=Every(seconds=1e9))
+    go(source, tmp_path / "end", *changes, every=CheckpointInterval(seconds=1e9))
     assert saved == end
     saved.clear()
-    go(source, tmp_path / "never", *changes, every=Every(seconds=None))
+    go(source, tmp_path / "never", *changes, every=CheckpointInterval(seconds=None))
     assert saved == []
-    go(source, tmp_path / "epochs", *changes, "train.epochs=5", every=Every(epochs=2, seconds=None))
+    go(source, tmp_path / "epochs", *changes, "train.epochs=5", every=CheckpointInterval(epochs=2, seconds=None))
     assert saved == [(2, 0, set()), (4, 0, set()), (5, 0, set())]
 
 
@@ -323,7 +324,7 @@ def test_torn_checkpoints_only(tmp_path, capsys):
     """With nothing whole left, the run starts again and ends the same."""
     source = images()
     go(source, tmp_path / "peace")
-    interrupted(source, tmp_path / "run", 2, every=Every(seconds=0.0))
+    interrupted(source, tmp_path / "run", 2, every=CheckpointInterval(seconds=0.0))
     for file in (tmp_path / "run" / "checkpoint").rglob("state.json"):
         file.write_text("{")
     go(source, tmp_path / "run")

@@ -18,8 +18,8 @@ from jnpl.methods import registry
 from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput
 from jnpl.recipes.load import load_recipe, parse_changes
 from jnpl.training import session
-from jnpl.training.progress import Reporter
-from jnpl.training.run import Every, find
+from jnpl.training.reporting import Reporter
+from jnpl.training.run import CheckpointInterval, find
 
 CHANGES = ("train.epochs=2", "train.batch_size=32", "train.lr=0.05", "engine.accelerator=cpu", "engine.workers=0")
 
@@ -35,9 +35,11 @@ def vectors(*, validation=False, samples=120):
 
 def go(out, *changes, source=None, every=None, classify=True, report=None):
     recipe = load_recipe("small", parse_changes([*CHANGES, *changes]))
-    every = every or Every(epochs=1, seconds=None)
+    every = every or CheckpointInterval(epochs=1, seconds=None)
     source = source or vectors()
-    return find(source, recipe, out, seed=0, every=every, strict=False, report=report or Reporter(), classify=classify)
+    return find(
+        source, recipe, out, seed=0, every=every, strict=False, report=report or Reporter(), classify=classify
+    ).results
 
 
 def lines_of(run):
@@ -125,10 +127,10 @@ def test_every_stage_resumes_exactly(staged, tmp_path, monkeypatch, name, steps)
     """Stopped again and again, inside and at the ends of stages and of the steps with pseudo-labels."""
     source = vectors()
     extra = ("method.name=nlnl", "method.complements=exhaustive") if name == "nlnl" else (f"method.name={name}",)
-    never = Every(epochs=None, seconds=None)
+    never = CheckpointInterval(epochs=None, seconds=None)
     wanted = go(tmp_path / "peace", *extra, source=source, every=never)
     told, stops = quick.stopped_and_resumed(
-        monkeypatch, lambda report: go(tmp_path / "war", *extra, source=source, every=never, report=report), steps
+        lambda report: go(tmp_path / "war", *extra, source=source, every=never, report=report), steps
     )
     assert stops >= 2
     ignored = ("run", "seconds")

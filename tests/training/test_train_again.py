@@ -15,8 +15,8 @@ from jnpl.findings import Findings
 from jnpl.internal.errors import InputError
 from jnpl.outputs.corrections import correct
 from jnpl.recipes.load import load_recipe, parse_changes
-from jnpl.training.progress import Reporter
-from jnpl.training.run import Every, find
+from jnpl.training.reporting import Reporter
+from jnpl.training.run import CheckpointInterval, find
 
 SMALL = ("train.epochs=3", "train.batch_size=32", "train.lr=0.05", "engine.accelerator=cpu", "engine.workers=0")
 
@@ -24,8 +24,15 @@ SMALL = ("train.epochs=3", "train.batch_size=32", "train.lr=0.05", "engine.accel
 def run(out, *changes, recipe="fast", every=None, **options):
     settings = load_recipe(recipe, parse_changes([*SMALL, *changes]))
     return find(
-        quick.data("vector"), settings, out, seed=0, every=every or Every(), strict=False, report=Reporter(), **options
-    )
+        quick.data("vector"),
+        settings,
+        out,
+        seed=0,
+        every=every or CheckpointInterval(),
+        strict=False,
+        report=Reporter(),
+        **options,
+    ).results
 
 
 def test_a_finished_find_goes_on_to_train_as_if_at_once(tmp_path):
@@ -46,7 +53,7 @@ def test_the_second_part_is_free_until_it_has_begun(tmp_path):
 
 
 def test_a_find_that_never_saves_has_nothing_to_go_on_from(tmp_path):
-    run(tmp_path / "run", every=Every(seconds=None))
+    run(tmp_path / "run", every=CheckpointInterval(seconds=None))
     with pytest.raises(InputError, match=r"holds a run with no second part \(jnpl find\); name another folder"):
         run(tmp_path / "run", classify=True)
 

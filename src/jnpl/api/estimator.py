@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -20,21 +18,21 @@ from torch import nn
 
 from jnpl.data.source import InMemory, Source
 from jnpl.data.sources.arrays import as_inputs
+from jnpl.internal.devices import available_device
 from jnpl.internal.errors import InputError
 from jnpl.methods.registry import METHODS
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.recipes.load import parse_changes
-from jnpl.training.phases import second_part
-from jnpl.training.progress import Reporter
-from jnpl.training.run import make_fabric
-from jnpl.training.run_folder import RunFolder
-from jnpl.training.session import Every, Session
+from jnpl.training.evaluation import probabilities
+from jnpl.training.reporting import Reporter
+from jnpl.training.run import find
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jnpl.models.build import Factory
     from jnpl.recipes.schema import Recipe
+    from jnpl.training.results import RunResult, TrainedModel
 
 Array: TypeAlias = npt.NDArray[Any]
 Floats: TypeAlias = npt.NDArray[np.float32]
@@ -126,16 +124,16 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             kept,
             weights=None if weights is None or len(np.unique(weights[kept])) == 1 else weights[kept],
         )
-        session = self._train(source, self._recipe(source))
+        result, model = self._train(source, self._recipe(source))
         self.classes_ = classes
-        self.findings_ = session.judge()
+        self.findings_ = result.findings
         self.label_quality_ = np.full(len(X), np.nan)
         self.label_quality_[kept] = self.findings_.label_quality
-        self.history_ = session.lines
-        self.n_iter_ = len(session.lines)
+        self.history_ = result.history
+        self.n_iter_ = len(result.history)
         self.input_shape_ = inputs.shape[1:]
-        self.transform_ = session.feeds.transform
-        self.module_ = deepcopy(session.method.classifier).cpu().eval()  # its own: pickles without the session
+        self.transform_ = model.transform
+        self.module_ = deepcopy(model.network).cpu().eval()
         return self
 
     def predict(self, X: Any) -> Array:
@@ -150,15 +148,10 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         inputs = as_inputs(_validated(self, X, reset=False, allow_nd=True), "X")
         if inputs.shape[1:] != self.input_shape_:
             raise InputError(f"X has samples of shape {inputs.shape[1:]}, but was fitted with {self.input_shape_}")
-        device = _device(self.device)
+        device = available_device(self.device)  # a model fitted on a GPU may predict on a machine without
         module = self.module_ if device.type == "cpu" else deepcopy(self.module_).to(device)
-        with torch.inference_mode():
-            found = [
-                module(self.transform_.evaluate(torch.tensor(inputs[start : start + _BATCH], device=device)))
-                for start in range(0, len(inputs), _BATCH)
-            ]
-            probs: Floats = torch.cat(found).float().softmax(1).cpu().numpy()
-        return probs
+        batches = (torch.tensor(inputs[start : start + _BATCH]) for start in range(0, len(inputs), _BATCH))
+        return np.concatenate(list(probabilities(module, self.transform_, batches)))
 
     def _recipe(self, source: Source) -> Recipe:
         own = {
@@ -175,29 +168,24 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             raise InputError(f"{recipe.method.name} needs two networks that differ: give a factory as module")
         return recipe
 
-    def _train(self, source: Source, recipe: Recipe) -> Session:
-        """One run of the engine; its folder is gone afterwards."""
-        method = METHODS[recipe.method.name]
+    def _train(self, source: Source, recipe: Recipe) -> tuple[RunResult, TrainedModel]:
         report = Reporter()
         report.quiet(not self.verbose)
         given, draws = self.random_state, check_random_state(self.random_state)
         seed = int(given if isinstance(given, int | np.integer) else draws.randint(np.iinfo(np.int32).max))
-        with _ONE_AT_A_TIME, TemporaryDirectory(prefix="jnpl-") as folder:
-            session = Session(
+        with _ONE_AT_A_TIME:
+            result = find(
                 source,
                 recipe,
-                RunFolder(Path(folder)),
-                seed,
-                Every(epochs=None, seconds=None),
-                make_fabric(recipe.engine, has_unused_parameters=method.has_unused_parameters),
-                report,
+                seed=seed,
                 strict=True,
-                second=second_part(recipe, method) if self.pseudo_label else None,
+                report=report,
+                classify=self.pseudo_label,
                 network=self._network(),
             )
-            session.train()
-            session.judge()  # writes to the folder: the first time must be here
-        return session
+        if result is None or result.model is None:
+            raise RuntimeError("a run in memory returned no model")
+        return result, result.model
 
     def _network(self) -> Factory | None:
         given = self.module
@@ -246,12 +234,3 @@ def _class_names(classes: Array) -> tuple[str, ...] | tuple[int, ...]:
     if classes.dtype.kind in "iuf":
         return tuple(int(name) for name in plain)
     return tuple(str(name) for name in plain)
-
-
-def _device(name: str) -> torch.device:
-    """Where to predict: a model fitted on a GPU may be asked on a machine without."""
-    if name in ("auto", "gpu", "cuda") and torch.cuda.is_available():
-        return torch.device("cuda")
-    if name in ("auto", "gpu", "mps") and torch.backends.mps.is_available():
-        return torch.device("mps")
-    return torch.device("cpu")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -17,8 +16,8 @@ from jnpl.internal.errors import InputError
 from jnpl.outputs import data_report as dossier
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.recipes.load import parse_changes
-from jnpl.training.progress import Reporter
-from jnpl.training.run import Every, find
+from jnpl.training.reporting import Reporter
+from jnpl.training.run import find
 
 if TYPE_CHECKING:
     import os
@@ -64,13 +63,15 @@ def find_label_issues(
     adapted = adapt_recipe(source, recipe, method, parse_changes(settings))
     report = Reporter()
     report.quiet(not verbose)
-    with TemporaryDirectory(prefix="jnpl-") as place:
-        folder = Path(place) / "run" if out is None else Path(out)
-        every = Every(seconds=None) if out is None else Every()
-        find(source, adapted.recipe, folder, seed=seed, every=every, strict=False, report=report)
-        if out is not None:
-            dossier.write(folder, source, choices=adapted.choices, report=False)
-        return Findings.load(folder)
+    folder = None if out is None else Path(out)
+    result = find(source, adapted.recipe, folder, seed=seed, report=report)
+    if folder is not None and result is not None:
+        dossier.write(folder, source, choices=adapted.choices, report=False)
+    if folder is not None:
+        return Findings.load(folder)  # also in those of several processes that have no result
+    if result is None:
+        raise RuntimeError("a run in memory returned no result")
+    return result.findings
 
 
 def _source(data: Any, labels: Any, class_names: Sequence[str] | None, options: dict[str, Any]) -> Source:

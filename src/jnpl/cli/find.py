@@ -15,7 +15,7 @@ from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
     from jnpl.data.source import Source
-    from jnpl.training.run import Every
+    from jnpl.training.run import CheckpointInterval
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +152,7 @@ def _run(given: FindOptions, *, classify: bool) -> None:
 
     from jnpl.recipes.automatic import adapt_recipe
     from jnpl.recipes.load import load_default_recipe
-    from jnpl.training.progress import Reporter
+    from jnpl.training.reporting import Reporter
     from jnpl.training.run import find as run
 
     changes = given.changes()
@@ -184,9 +184,9 @@ def _run(given: FindOptions, *, classify: bool) -> None:
     command = ["jnpl", *sys.argv[1:]]
     data_report.write(given.out, source, command=command, choices=choices, held_out=held_out, report=given.report)
     if given.as_json:
-        typer.echo(json.dumps(result | facts(given.out, given.top)))
+        typer.echo(json.dumps(result.results | facts(given.out, given.top)))
     else:
-        show(result, given.out, given.top)
+        show(result.results, given.out, given.top)
 
 
 def _open(given: FindOptions, val_size: int) -> "tuple[Source, list[dict[str, Any]]]":
@@ -220,13 +220,13 @@ def _open(given: FindOptions, val_size: int) -> "tuple[Source, list[dict[str, An
     return source, held_out
 
 
-def _checkpoint_interval(text: str) -> "Every":
+def _checkpoint_interval(text: str) -> "CheckpointInterval":
     match = re.fullmatch(r"(\d+)([ms]?)", text.strip())
     if not match or int(match[1]) == 0:
         raise InputError(f"--checkpoint-every takes epochs (5), minutes (10m) or seconds (30s), got {text!r}")
-    from jnpl.training.run import Every
+    from jnpl.training.run import CheckpointInterval
 
     amount = int(match[1])
     if not match[2]:
-        return Every(epochs=amount, seconds=None)
-    return Every(seconds=amount * (60.0 if match[2] == "m" else 1.0))
+        return CheckpointInterval(epochs=amount, seconds=None)
+    return CheckpointInterval(seconds=amount * (60.0 if match[2] == "m" else 1.0))

@@ -10,10 +10,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from jnpl.experiments.bench.job import RESULT
 from jnpl.internal import provenance
+from jnpl.internal.devices import available_device
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder, write_text
 from jnpl.training.interrupt import Interrupted
@@ -80,6 +79,4 @@ def placed(recipe: Recipe) -> Recipe:
 
 def device(recipe: Recipe) -> str:
     """Where it trains: times of different devices do not compare."""
-    if recipe.engine.accelerator == "cpu":
-        return "cpu"
-    return "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    return available_device(recipe.engine.accelerator).type

@@ -36,8 +36,10 @@ from jnpl.models.mlp import mlp
 from jnpl.noise import generate as noise
 from jnpl.outputs.report import pictures
 from jnpl.recipes.schema import Training
+from jnpl.training.evaluation import accuracy
 from jnpl.training.learner import make_optimizer
-from jnpl.training.loop import Books, Progress, Watcher, accuracy, train
+from jnpl.training.loop import LoopCallback, Position, train
+from jnpl.training.records import SampleRecords
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,10 +122,10 @@ def run_method(name: str, data: Digits, settings: Settings, seed: int, log: Call
             (InMemory(data.test), data.test_labels),
         )
     ]
-    books = Books.make(Ledger(len(data.train), 10, history=settings.history))
-    progress, curve = Progress(), list[float]()
+    books = SampleRecords.make(Ledger(len(data.train), 10, history=settings.history))
+    progress, curve = Position(), list[float]()
 
-    class Curve(Watcher):
+    class Curve(LoopCallback):
         def after_epoch(self) -> None:
             curve.append(accuracy(method, feeds[1], fabric)["model"])
             log({"seed": seed, "method": name, "epoch": progress.epoch, **progress.means(), "test_accuracy": curve[-1]})

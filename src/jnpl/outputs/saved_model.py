@@ -16,8 +16,10 @@ from safetensors.torch import load_file
 from jnpl.data.loading.augment import CropFlip, Standardize, Transform
 from jnpl.data.loading.prepare import Prepared, prepare
 from jnpl.data.source import Source
+from jnpl.internal.devices import checked_device
 from jnpl.internal.errors import InputError
 from jnpl.models.build import build
+from jnpl.training.evaluation import probabilities
 
 if TYPE_CHECKING:
     import os
@@ -58,7 +60,7 @@ class SavedModel:
     @classmethod
     def load(cls, folder: str | os.PathLike[str], device: str | torch.device = "cpu") -> SavedModel:
         """Read model.json and model.safetensors of a finished run; `device` is one of PyTorch's, or "auto"."""
-        run, place = Path(folder), _device(device)
+        run, place = Path(folder), checked_device(device)
         try:
             facts = json.loads((run / "model.json").read_text("utf-8"))
             shape, classes = tuple(facts["input_shape"]), tuple(facts["classes"])
@@ -142,7 +144,7 @@ class SavedModel:
 
     def forward(self, samples: Tensor) -> Floats:
         """Probabilities (B, C) of raw samples: uint8 (B, H, W, C) or float32 (B, F) as `sample_shape` says."""
-        return _softmax(self.network.eval(), self.transform, self._matched(samples))
+        return next(probabilities(self.network, self.transform, [self._matched(samples)]))
 
     def _matched(self, samples: Tensor) -> Tensor:
         return _with_channels(samples, self.sample_shape[2]) if self.kind == "image" else samples
@@ -168,25 +170,6 @@ def load(run: str | os.PathLike[str], device: str | torch.device = "cpu") -> Sav
     return SavedModel.load(run, device)
 
 
-def probabilities(network: nn.Module, transform: Transform, source: Source) -> Floats:
-    """(N, C) of a network in evaluation mode, which is put back as it was; the samples are an array."""
-    training = [module for module in network.modules() if module.training]
-    network.eval()
-    prepared = prepare(source, None, memory_limit=0)
-    batches = list(torch.split(torch.arange(len(source)), _BATCH))
-    found = [_softmax(network, transform, samples) for _, samples in prepared.fetch(batches)]
-    for module in training:
-        module.training = True
-    return np.concatenate(found)
-
-
-@torch.inference_mode()
-def _softmax(network: nn.Module, transform: Transform, samples: Tensor) -> Floats:
-    device = next(network.parameters()).device
-    probs: Floats = network(transform.evaluate(samples.to(device))).float().softmax(1).cpu().numpy()
-    return probs
-
-
 def _with_channels(images: Tensor, channels: int) -> Tensor:
     """uint8 (B, H, W, 1 or 3) -> uint8 (B, H, W, channels)."""
     if images.shape[3] == channels:
@@ -198,7 +181,7 @@ def _with_channels(images: Tensor, channels: int) -> Tensor:
 
 
 def _transform(facts: dict[str, Any]) -> Transform:
-    """As `Feeds.transform_facts` told it."""
+    """Return the transform that `Feeds.describe_transform` described."""
     kinds: dict[str, Any] = {kind.__name__: kind for kind in (CropFlip, Standardize)}
     own = {name: tuple(value) if isinstance(value, list) else value for name, value in facts.items() if name != "kind"}
     transform: Transform = kinds[facts["kind"]](**own)
@@ -219,17 +202,3 @@ def _unfinished(run: Path) -> bool:
         return bool(json.loads((run / "run.json").read_text("utf-8"))["status"] != "finished")
     except (OSError, ValueError, LookupError, TypeError):
         return False
-
-
-def _device(name: str | torch.device) -> torch.device:
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
-    try:
-        place = torch.device(name)
-        torch.empty(1, device=place)  # asks the driver: a name alone proves nothing
-    except (RuntimeError, AssertionError, ValueError) as error:
-        reason = " ".join(str(error).split())[:120]
-        raise InputError(
-            f"device must be auto, cpu, cuda, cuda:1 or mps, and be there; got {str(name)!r}: {reason}"
-        ) from error
-    return place

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from jnpl.data.source import UnreadableError
+from jnpl.internal.devices import available_device
 from jnpl.methods.jnpl import even_weights
 from jnpl.recipes.load import load_default_recipe
 
@@ -62,7 +63,7 @@ def adapt_recipe(source: Source, name: str | None, method: str | None, changes: 
         if source.kind == "image" and recipe.data.size is None and not hasattr(source.inputs, "values"):
             recipe = load_default_recipe(name, method, {**changes, "data.size": NAMED_RECIPE_SIDE})
         return AdaptedRecipe(recipe, [])
-    gpu = recipe.engine.accelerator != "cpu" and (torch.cuda.is_available() or torch.backends.mps.is_available())
+    gpu = available_device(recipe.engine.accelerator).type != "cpu"
     choice = choose(source, recipe, changes.keys(), gpu=gpu)
     return AdaptedRecipe(load_default_recipe(name, method, {**choice.changes, **changes}), choice.lines)
 

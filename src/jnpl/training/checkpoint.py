@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import shutil
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -30,8 +31,16 @@ _FORMAT = "jnpl checkpoint 1"
 _KEEP = 2
 
 
+@dataclass(frozen=True)
+class CheckpointInterval:
+    """How often a run saves itself: in epochs, or in seconds."""
+
+    epochs: int | None = None
+    seconds: float | None = 60.0
+
+
 class State(NamedTuple):
-    """Tensors by name, and facts that JSON can hold."""
+    """Tensors by name, and all other values as JSON can hold them."""
 
     tensors: dict[str, Tensor]
     facts: dict[str, Any]
@@ -101,7 +110,7 @@ def pack_optimizer(optimizer: torch.optim.Optimizer) -> State:
 
 
 def unpack_optimizer(optimizer: torch.optim.Optimizer, saved: State) -> None:
-    """Continue from `pack_optimizer`."""
+    """Load what `pack_optimizer` returned."""
     slots: dict[int, dict[str, Any]] = {int(number): dict(values) for number, values in saved.facts["plain"].items()}
     for key, tensor in saved.tensors.items():
         number, name = key.split(".", maxsplit=1)

@@ -1,51 +1,104 @@
-"""What a method sees of the training set between epochs and stages."""
+"""Networks in evaluation mode: the one loop that makes predictions, and what is computed from them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from jnpl.data.loading.prepare import prepare
+from jnpl.training.processes import gather_objects, share_buffers
 
-    import numpy as np
-    import numpy.typing as npt
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
     from lightning_fabric import Fabric
     from torch import Tensor, nn
 
+    from jnpl.data.loading.augment import Transform
     from jnpl.data.loading.feed import Feed
+    from jnpl.data.source import Source
     from jnpl.findings.ledger import Ledger
+    from jnpl.methods.base import Method
+
+Floats: TypeAlias = npt.NDArray[np.float32]
+
+_BATCH = 128  # samples of a source that are predicted together
+
+
+def evaluate(
+    network: nn.Module, batches: Iterable[tuple[Any, ...]], forward: Callable[[Tensor], Any] | None = None
+) -> Iterator[tuple[Any, ...]]:
+    """Yield (output, ...) for every batch (inputs, ...), in evaluation mode and without gradients.
+
+    The output is that of `forward`, by default of the network itself. Afterwards every module is in the mode it was in.
+    """
+    training = [module for module in network.modules() if module.training]
+    network.eval()
+    try:
+        for inputs, *others in batches:
+            with torch.no_grad():
+                output = (forward or network)(inputs)
+            yield output, *others
+    finally:
+        for module in training:
+            module.training = True
+
+
+def probabilities(network: nn.Module, transform: Transform, batches: Iterable[Tensor]) -> Iterator[Floats]:
+    """Yield (B, C) for every batch of raw samples, which pass through the transform's evaluation form."""
+    device = next(network.parameters()).device
+    inputs = ((transform.evaluate(samples.to(device)),) for samples in batches)
+    for (logits,) in evaluate(network, inputs):
+        probs: Floats = logits.float().softmax(1).cpu().numpy()
+        yield probs
+
+
+def source_probabilities(network: nn.Module, transform: Transform, source: Source) -> Floats:
+    """Return (N, C) for a source that is an array."""
+    fetched = prepare(source, None, memory_limit=0).fetch(list(torch.split(torch.arange(len(source)), _BATCH)))
+    return np.concatenate(list(probabilities(network, transform, (samples for _, samples in fetched))))
+
+
+def accuracy(method: Method, feed: Feed, fabric: Fabric) -> dict[str, float]:
+    """Return the share of a feed's labels that each of the method's networks predicts, over all processes."""
+    right: dict[str, int] = {}
+    seen = 0
+    for outputs, labels, _ in evaluate(method, feed.evaluation(), method.network_logits):
+        for name, logits in outputs.items():
+            right[name] = right.get(name, 0) + int((logits.argmax(1) == labels).sum())
+        seen += len(labels)
+    counts = gather_objects((right, seen), fabric)  # by name: a process may have had no sample at all
+    samples = sum(each for _, each in counts)
+    names = dict.fromkeys(name for each, _ in counts for name in each)
+    return {name: sum(each.get(name, 0) for each, _ in counts) / samples for name in names}
 
 
 class TrainingSet:
-    """The training set in evaluation mode, and what the ledger says of it: a `jnpl.methods.base.TrainingSetView`."""
+    """Predictions of the training set, new and recorded ones: a `methods.base.TrainingSetView`."""
 
     def __init__(self, feed: Feed, ledger: Ledger, fabric: Fabric) -> None:
         self.feed, self.ledger, self.fabric = feed, ledger, fabric
 
-    def probabilities(self, network: nn.Module) -> npt.NDArray[np.float32]:
-        """(N, C) as `logits`, the mean over an image and its mirror image if the training flips them."""
+    def probabilities(self, network: nn.Module) -> Floats:
+        """Return (N, C) as `logits`, averaged over an image and its mirror image if the training flips images."""
         probs = self.logits(network).softmax(1)
         if self.feed.transform.flip:
             probs = (probs + self.logits(network, flipped=True).softmax(1)) / 2
-        told: npt.NDArray[np.float32] = probs.cpu().numpy()
-        return told
+        values: Floats = probs.cpu().numpy()
+        return values
 
     @torch.no_grad()
     def logits(self, network: nn.Module, *, flipped: bool = False) -> Tensor:
-        """(N, C) of the training set, not augmented, in evaluation mode; nan where a sample cannot be read."""
+        """Return (N, C) of the training set, not augmented; nan where a sample cannot be read."""
         share_buffers(network, self.fabric)
-        training = [module for module in network.modules() if module.training]
-        network.eval()
-        shape = (self.ledger.num_samples, self.ledger.num_classes)
-        found = torch.zeros(shape, device=self.fabric.device)
-        seen = torch.zeros(shape[0], device=self.fabric.device)
-        for inputs, _, index in self.feed.evaluation(flipped=flipped):
+        found = torch.zeros(self.ledger.num_samples, self.ledger.num_classes, device=self.fabric.device)
+        seen = torch.zeros(self.ledger.num_samples, device=self.fabric.device)
+        for logits, _, index in evaluate(network, self.feed.evaluation(flipped=flipped)):
             at = index.to(found.device)
-            found[at], seen[at] = network(inputs).float(), 1.0
-        for module in training:
-            module.training = True
+            found[at], seen[at] = logits.float(), 1.0
         if self.fabric.world_size > 1:  # each has its own part, and zeros elsewhere
             found = torch.as_tensor(self.fabric.all_reduce(found, reduce_op="sum"))
             seen = torch.as_tensor(self.fabric.all_reduce(seen, reduce_op="sum"))
@@ -53,24 +106,12 @@ class TrainingSet:
         return found
 
     def history(self) -> Tensor:
-        """(N, C) mean prediction of the last epochs during training; nan where never seen."""
+        """Return the mean prediction (N, C) of the last epochs during training; nan where never seen."""
         return self._tensor(self.ledger.mean_probs())
 
     def quality(self) -> Tensor:
-        """(N,) mean probability of the given label in the last epochs; nan where never seen."""
+        """Return the mean probability (N,) of the given label in the last epochs; nan where never seen."""
         return self._tensor(self.ledger.quality(self.feed.labels))
 
     def _tensor(self, values: npt.ArrayLike) -> Tensor:
         return torch.as_tensor(values, dtype=torch.float32, device=self.fabric.device)
-
-
-def share_buffers(module: nn.Module, fabric: Fabric) -> None:
-    """Batch norm's statistics differ between processes: the first one's are the model's."""
-    share(module.buffers(), fabric)
-
-
-def share(tensors: Iterable[Tensor], fabric: Fabric) -> None:
-    """Give all processes what the first one has."""
-    if fabric.world_size > 1:
-        for tensor in tensors:
-            torch.distributed.broadcast(tensor, 0)

@@ -1,4 +1,4 @@
-"""Source and settings -> the feeds of a run: what it trains on, and what it is tested and validated on."""
+"""Source and recipe -> the feeds of a run: training, test and validation data as batches."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 class Feeds(NamedTuple):
-    """Data on their way to the network."""
+    """Training and test data as batches; `make` prepares other data in the same way."""
 
     train: Feed
     test: Feed | None
-    validation: Callable[[], Feed | None]  # read only when a method looks at them
+    make: Callable[[Source], Feed]
     transform: Transform
-    shape: tuple[int, ...]  # of what the network sees
+    shape: tuple[int, ...]  # of the network's input
 
-    def transform_facts(self) -> dict[str, Any]:
-        """What model.json says of the transform."""
+    def describe_transform(self) -> dict[str, Any]:
+        """Return what model.json says of the transform."""
         return {"kind": type(self.transform).__name__, **vars(self.transform)}
 
 
@@ -45,7 +45,7 @@ def make_feeds(
     *,
     strict: bool,
 ) -> Feeds:
-    """Read, decode or map the data; `note` is told what is left out."""
+    """Read, decode or map the data; `note` is called with a line for every sample that is left out."""
     engine = recipe.engine
     here = max(fabric.world_size // engine.num_nodes, 1)  # processes on this machine share its cores
     workers = max(default_workers() // here, 1) if engine.workers is None else engine.workers
@@ -58,18 +58,16 @@ def make_feeds(
     transform, shape = _transform(prepared, recipe)
     place = (fabric.device, fabric.global_rank, fabric.world_size)
 
-    def feed(data: Prepared, of: Source) -> Feed:
+    def make(of: Source, data: Prepared | None = None) -> Feed:
+        data = bring(of, recipe.data.size) if data is None else data
         return Feed(data, of.labels, transform, recipe.train.batch_size, seed, *place)
 
-    def other(of: Source | None) -> Feed | None:
-        return None if of is None else feed(bring(of, recipe.data.size), of)
-
-    validation = partial(other, source.validation)
-    return Feeds(feed(prepared, source), other(source.test), validation, transform, shape)
+    test = None if source.test is None else make(source.test)
+    return Feeds(make(source, prepared), test, make, transform, shape)
 
 
 def _transform(prepared: Prepared, recipe: Recipe) -> tuple[Transform, tuple[int, ...]]:
-    """What the network sees, from the training data's own statistics, and the shape of it."""
+    """Return the transform, from the training data's own statistics, and the shape of its output."""
     values = _statistics_sample(prepared)
     if values.ndim == 2:
         deviation = values.std(0, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM as a wish to stop at the next step, with everything saved."""
+"""SIGINT and SIGTERM as a request to stop after the next step, with everything saved."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ if TYPE_CHECKING:
 
 
 class Interrupted(Exception):  # noqa: N818 (nothing went wrong)
-    """The run was asked to stop and has saved itself; `code` is the exit code the shell expects (128 + signal)."""
+    """A signal stopped the run, which is saved; `code` is the exit code the shell expects (128 + signal)."""
 
     def __init__(self, message: str, number: int) -> None:
         super().__init__(message)
         self.code = 128 + number
 
 
-class Wish:
-    """Whether somebody asked to stop, and how."""
+class StopRequest:
+    """The signal that asks the run to stop; 0 while there is none."""
 
     def __init__(self) -> None:
         self.signal = 0
 
     def note(self, number: int, _frame: Any) -> None:
-        """Remember the signal; a second one is not waited for."""
+        """Remember the signal; a second one stops at once."""
         if self.signal:
             raise KeyboardInterrupt
         self.signal = number
 
 
 @contextmanager
-def watch() -> Iterator[Wish]:
-    """Listen while the block runs; outside the main thread, where nobody may listen, do nothing."""
-    wish = Wish()
+def watch() -> Iterator[StopRequest]:
+    """Handle both signals while the block runs; outside the main thread, where Python forbids it, do nothing."""
+    request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
-        yield wish
+        yield request
         return
-    before = {number: signal.signal(number, wish.note) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, request.note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield wish
+        yield request
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -1,30 +1,32 @@
-"""A method in the hands of the engine: on its device, in its processes, with its optimiser."""
+"""A method with all that trains it: device, processes, optimiser, averaged weights, the best weights so far."""
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.optim.swa_utils import get_ema_multi_avg_fn
 
-from jnpl.training.average import Average
-from jnpl.training.loop import gather
+from jnpl.training.processes import gather
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterator, Mapping
 
     from lightning_fabric import Fabric
+    from torch import Tensor, nn
 
     from jnpl.methods.base import Method
     from jnpl.recipes.schema import Training
 
 
 class Learner:
-    """`method` as it is, `wrapped` as the loop calls it, optimiser and, if there is one, mean weights of the plan."""
+    """The bare `method`, `wrapped` as the loop calls it, its optimiser and, if the plan has them, averaged weights."""
 
     def __init__(self, method: Method, plan: Training, fabric: Fabric) -> None:
         self.method, self.fabric = method, fabric
         self.wrapped: Any = fabric.setup_module(method)
+        self.average: AveragedWeights | None = None
         self._take(plan)
         if fabric.world_size > 1:
             method.sum_over_processes = lambda tensor: torch.as_tensor(fabric.all_reduce(tensor, reduce_op="sum"))
@@ -32,12 +34,12 @@ class Learner:
 
     @property
     def optimizer(self) -> torch.optim.Optimizer:
-        """The optimiser itself."""
+        """The optimiser without Fabric's wrapper."""
         bare: torch.optim.Optimizer = self.wrapped_optimizer.optimizer
         return bare
 
     def replan(self, plan: Training, *, fresh: bool) -> None:
-        """An optimiser for the next plan; unless it is fresh, momentum and the like go on if it is of the same kind."""
+        """Make the optimiser of the next plan; unless `fresh`, it keeps the state of an old one of the same kind."""
         old = self.optimizer
         self._take(plan)
         new = self.optimizer
@@ -45,16 +47,87 @@ class Learner:
             new.load_state_dict({"state": old.state_dict()["state"], "param_groups": new.state_dict()["param_groups"]})
 
     def evaluated(self) -> AbstractContextManager[None]:
-        """Meanwhile the networks have the weights that they are tested with."""
+        """Inside this context the networks have the weights that they are tested with."""
         return nullcontext() if self.average is None else self.average.in_place()
+
+    def finish_average(self) -> None:
+        """Give the networks the averaged weights for good, if there are any."""
+        if self.average is not None:
+            self.average.keep()
+            self.average = None
 
     def _take(self, plan: Training) -> None:
         self.wrapped_optimizer: Any = self.fabric.setup_optimizers(make_optimizer(self.method, plan))
-        self.average = Average(self.method, plan.average) if plan.average else None
+        self.average = AveragedWeights(self.method, plan.average) if plan.average else None
 
 
-def make_optimizer(method: torch.nn.Module, plan: Training) -> torch.optim.Optimizer:
-    """SGD, Adam or AdamW over all parameters."""
+class AveragedWeights:
+    """An exponential moving average of the networks' weights, batch norm's statistics included.
+
+    w' <- w' + (1 - d) (w - w') after every step (Polyak & Juditsky 1992 in its exponential form), with d rising to its
+    value as (1 + t) / (10 + t), so that the first, random weights are soon forgotten. Per-sample state and counters
+    (names without a dot) are not part of it.
+
+    The arithmetic is `torch.optim.swa_utils`'. Its `AveragedModel` would copy the whole method, per-sample state and
+    functions bound to the processes included, and would average or copy that state too.
+    """
+
+    def __init__(self, method: nn.Module, decay: float) -> None:
+        self.decay, self.steps = decay, 0
+        self._current = {
+            name: value for name, value in method.state_dict().items() if "." in name and value.is_floating_point()
+        }  # references: they see every step
+        self.values = {name: value.clone() for name, value in self._current.items()}
+
+    def update(self) -> None:
+        """Add the weights after a step."""
+        decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
+        self.steps += 1
+        average = get_ema_multi_avg_fn(decay)  # type: ignore[no-untyped-call]
+        average(list(self.values.values()), list(self._current.values()), self.steps)
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Inside this context the networks have the averaged weights."""
+        held = {name: value.clone() for name, value in self._current.items()}
+        try:
+            self._put(self.values)
+            yield
+        finally:
+            self._put(held)
+
+    def keep(self) -> None:
+        """Give the networks the averaged weights for good."""
+        self._put(self.values)
+
+    def load(self, values: Mapping[str, Tensor], steps: int) -> None:
+        """Continue from a checkpoint."""
+        for name, value in self.values.items():
+            value.copy_(values[name])
+        self.steps = steps
+
+    @torch.no_grad()
+    def _put(self, values: Mapping[str, Tensor]) -> None:
+        for name, value in self._current.items():
+            value.copy_(values[name])
+
+
+class BestWeights:
+    """The networks' weights with the highest validation accuracy in a phase."""
+
+    def __init__(self, weights: dict[str, Tensor] | None = None, accuracy: float = -1.0) -> None:
+        self.weights, self.accuracy = weights or {}, accuracy
+
+    def offer(self, method: Method, accuracy: float) -> None:
+        """Keep a copy of the method's present weights if they are better than any before."""
+        if accuracy > self.accuracy:
+            # No dot in a name: per-sample state or a counter, not of a network.
+            self.weights = {name: value.clone() for name, value in method.state_dict().items() if "." in name}
+            self.accuracy = accuracy
+
+
+def make_optimizer(method: nn.Module, plan: Training) -> torch.optim.Optimizer:
+    """Return SGD, Adam or AdamW over all parameters."""
     if plan.optimizer == "sgd":
         return torch.optim.SGD(method.parameters(), plan.lr, momentum=plan.momentum, weight_decay=plan.weight_decay)
     kind = torch.optim.Adam if plan.optimizer == "adam" else torch.optim.AdamW

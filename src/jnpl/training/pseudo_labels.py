@@ -1,4 +1,4 @@
-"""Pseudo-labels: what a fresh network is taught after the filter has spoken.
+"""Pseudo-labels: the targets that a fresh network is trained on after the method has found the wrong labels.
 
 The paper's text names one step: labels that the filter keeps stay, the others become its mean prediction. The
 predecessor's code takes two: a first network learns from the kept samples alone, its mean predictions teach a second.
@@ -6,17 +6,46 @@ predecessor's code takes two: a first network learns from the kept samples alone
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from jnpl.internal.errors import LearningError
 from jnpl.methods.pseudo_label import Targets
+from jnpl.recipes.schema import Pseudo
+
+if TYPE_CHECKING:
+    from jnpl.methods.base import Method
+    from jnpl.recipes.schema import Recipe, Training
 
 Labels: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float32]
 Mask: TypeAlias = npt.NDArray[np.bool_]
+
+
+class PseudoLabelSettings(NamedTuple):
+    """How a classifier is trained on pseudo-labels after the method."""
+
+    mode: Literal["paper", "nlnl", "predicted"]
+    soft: bool
+    by_class: bool
+    warm: bool
+    plan: Training
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the settings as run.json has them."""
+        return {**self._asdict(), "plan": self.plan.model_dump(mode="json")}
+
+
+def pseudo_label_settings(recipe: Recipe, method: type[Method]) -> PseudoLabelSettings | None:
+    """Return the recipe's settings, with the method's defaults; None if neither trains on pseudo-labels."""
+    if recipe.pseudo is None and method.pseudo_mode is None:
+        return None
+    given = recipe.pseudo or Pseudo()
+    mode = given.mode or method.pseudo_mode or "paper"
+    weight = given.class_weight or ("nlnl" if mode == "nlnl" else "none")
+    return PseudoLabelSettings(mode, given.soft, weight == "nlnl", given.warm, given.train or recipe.train)
 
 
 def targets(
@@ -29,10 +58,10 @@ def targets(
     soft: bool = True,
     by_class: bool = False,
 ) -> Targets:
-    """Targets of a step with pseudo-labels: (N,), (N,), (N, C) -> (N, C).
+    """Return the targets of a step with pseudo-labels: (N,), (N,), (N, C) -> (N, C).
 
     `mean_probs` are those of the filter, or in the second step (step 1) of mode "nlnl" of the first step's network.
-    Mode "predicted" teaches them to all samples: with the filter's posterior each sample is taught what is known of it.
+    In mode "predicted" they are the targets of all samples.
     """
     if mode == "paper":
         probs = corrected(labels, is_label_issue, mean_probs, soft=soft)
@@ -40,12 +69,12 @@ def targets(
         probs = kept(labels, is_label_issue, mean_probs.shape[1])
     else:
         probs = predicted(mean_probs, soft=soft)
-    probs[np.isnan(mean_probs).any(axis=1)] = np.nan  # never seen, or not to be read: not taught, not counted
+    probs[np.isnan(mean_probs).any(axis=1)] = np.nan  # never seen or unreadable: not trained on
     return Targets(probs, sample_weights(probs, by_class=by_class), mode == "nlnl" and step == 0)
 
 
 def corrected(labels: Labels, is_label_issue: Mask, mean_probs: Floats, *, soft: bool = True) -> Floats:
-    """Targets of the paper's one step: (N,), (N,), (N, C) -> (N, C).
+    """Return the targets of the paper's one step: (N,), (N,), (N, C) -> (N, C).
 
     A kept sample has its given label, an issue the mean prediction of the filter (soft) or its largest class.
     Rows of issues that were never predicted are nan.
@@ -60,14 +89,14 @@ def corrected(labels: Labels, is_label_issue: Mask, mean_probs: Floats, *, soft:
 
 
 def kept(labels: Labels, is_label_issue: Mask, num_classes: int) -> Floats:
-    """Targets of the predecessor's first step: the given labels of kept samples; rows of issues are nan."""
+    """Return the targets of the predecessor's first step: the given labels of kept samples; rows of issues are nan."""
     probs = one_hot(labels, num_classes)
     probs[is_label_issue] = np.nan
     return probs
 
 
 def predicted(mean_probs: Floats, *, soft: bool = True) -> Floats:
-    """Targets of the predecessor's second step: mean predictions (N, C) of all samples, or their largest class."""
+    """Return the targets of the predecessor's second step: (N, C) mean predictions, or one-hot their largest class."""
     if soft:
         return mean_probs.astype(np.float32)
     probs = one_hot(mean_probs.argmax(1), mean_probs.shape[1])
@@ -86,15 +115,15 @@ def sample_weights(probs: Floats, *, by_class: bool) -> Floats:
     >>> sample_weights(np.array([[1, 0], [1, 0], [0.3, 0.7], [np.nan, np.nan]], np.float32), by_class=True)
     array([1., 1., 2., 0.], dtype=float32)
     """
-    taught = ~np.asarray(np.isnan(probs).any(axis=1))
-    if not taught.any():
+    used = ~np.asarray(np.isnan(probs).any(axis=1))
+    if not used.any():
         raise LearningError(
             "no label was kept, so nothing can be taught (the findings are written): train longer, or lower "
             "verdict.threshold, in a new folder"
         )
-    weights = np.where(taught, np.float32(1), np.float32(0))
+    weights = np.where(used, np.float32(1), np.float32(0))
     if by_class:
-        largest = np.where(taught, np.nan_to_num(probs).argmax(1), 0)
-        counts = np.bincount(largest[taught], minlength=probs.shape[1])
-        weights[taught] = (counts.max() / np.maximum(counts, 1))[largest[taught]]
+        largest = np.where(used, np.nan_to_num(probs).argmax(1), 0)
+        counts = np.bincount(largest[used], minlength=probs.shape[1])
+        weights[used] = (counts.max() / np.maximum(counts, 1))[largest[used]]
     return weights

@@ -1,4 +1,4 @@
-"""The run folder: what stands where, and whose it is."""
+"""The run folder: its files, and which run it belongs to."""
 
 from __future__ import annotations
 
@@ -133,22 +133,28 @@ class RunFolder:
             os.fsync(file.fileno())  # the checkpoint after it is synced too
 
     def cut_log(self, epochs: int, stages: list[str] | None = None) -> list[dict[str, Any]]:
-        """Drop the lines from epoch `epochs` on, and a torn last one: they will be written again.
+        """Drop the lines from epoch `epochs` on, which will be written again, and return those before.
 
-        `stages` are named, one an epoch, in lines of a run that had but one when they were written.
+        `stages`, one an epoch, are added to lines of a run that had but one stage when they were written.
         """
+        kept = [
+            line if stages is None or "stage" in line else {"epoch": 0, "stage": stages[line["epoch"]], **line}
+            for line in self.read_log()
+            if line["epoch"] < epochs
+        ]
+        write_text(self.path / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in kept))
+        return kept
+
+    def read_log(self) -> list[dict[str, Any]]:
+        """Return the lines of metrics.jsonl, up to a torn one."""
         file = self.path / "metrics.jsonl"
-        kept: list[dict[str, Any]] = []
+        lines: list[dict[str, Any]] = []
         for text in file.read_text("utf-8").splitlines() if file.is_file() else []:
             try:
-                line = json.loads(text)
-            except ValueError:
+                lines.append(json.loads(text))
+            except ValueError:  # noqa: PERF203 - the lines after a torn one do not count
                 break
-            if line["epoch"] < epochs:
-                named = {} if stages is None or "stage" in line else {"epoch": 0, "stage": stages[line["epoch"]]}
-                kept.append({**named, **line})
-        write_text(file, "".join(json.dumps(line) + "\n" for line in kept))
-        return kept
+        return lines
 
 
 def _difference(key: str, theirs: Any, ours: Any) -> str:

@@ -1,9 +1,9 @@
-"""All that lives while a run trains: data, networks, ledger, and where it stands."""
+"""A run while it trains: phase after phase, with its records, its log and its checkpoints."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,15 +17,20 @@ from jnpl.methods import registry
 from jnpl.methods.base import Task
 from jnpl.methods.pseudo_label import PseudoLabel, Targets
 from jnpl.models.build import build
-from jnpl.training import pseudo_labels as pseudo
-from jnpl.training import scoring as verdict
-from jnpl.training import snapshot
-from jnpl.training.evaluation import TrainingSet, share
+from jnpl.training import checkpoint, pseudo_labels, scoring
+from jnpl.training.checkpoint import CheckpointInterval, State
+from jnpl.training.epoch_log import EpochLog
+from jnpl.training.epoch_view import EpochView
+from jnpl.training.evaluation import TrainingSet, accuracy, source_probabilities
 from jnpl.training.feeds import make_feeds
-from jnpl.training.interrupt import Interrupted, Wish
-from jnpl.training.learner import Learner
-from jnpl.training.loop import Books, Progress, Watcher, accuracy, train
-from jnpl.training.phases import Phase, make_phases, second_part
+from jnpl.training.interrupt import Interrupted, StopRequest
+from jnpl.training.learner import BestWeights, Learner
+from jnpl.training.loop import LoopCallback, Position, train
+from jnpl.training.phases import Phase, make_phases
+from jnpl.training.processes import gather_objects, share
+from jnpl.training.pseudo_labels import PseudoLabelSettings, pseudo_label_settings
+from jnpl.training.records import SampleRecords
+from jnpl.training.results import RunResult, TrainedModel, accuracies, summarise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,50 +44,50 @@ if TYPE_CHECKING:
     from jnpl.methods.base import Method
     from jnpl.models.build import Factory
     from jnpl.recipes.schema import Recipe
-    from jnpl.training.phases import Second
-    from jnpl.training.progress import Reporter
+    from jnpl.training.reporting import Reporter
     from jnpl.training.run_folder import RunFolder
 
 
 @dataclass(frozen=True)
-class Every:
-    """How often a run saves itself: in epochs, or in seconds."""
+class RunSettings:
+    """What a run trains on, and how.
 
-    epochs: int | None = None
-    seconds: float | None = 60.0
-
-
-class Session(Watcher):
-    """All that lives while a run trains; `second` says how pseudo-labels follow, if they do.
-
-    `network`, a module or a factory as `jnpl.models.build` takes it, stands in for the recipe's model.
+    `pseudo_labels` says how a classifier is trained on pseudo-labels after the method, if one is. `network`, a module
+    or a factory as `jnpl.models.build` takes it, replaces the recipe's model. `strict` refuses unreadable samples.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        recipe: Recipe,
-        folder: RunFolder,
-        seed: int,
-        every: Every,
-        fabric: Fabric,
-        report: Reporter,
-        *,
-        strict: bool,
-        second: Second | None = None,
-        network: nn.Module | Factory | None = None,
-    ) -> None:
-        self.source, self.recipe, self.folder, self.seed, self.every = source, recipe, folder, seed, every
-        self.fabric, self.report, self.wish, self.second = fabric, report, Wish(), second
-        _refuse(recipe, second, weighted=source.weights is not None)
-        self.feeds = make_feeds(source, recipe, fabric, seed, report.note, strict=strict)
-        self.prepared = self.feeds.train.prepared
-        self.model_name = recipe.model if recipe.model != "auto" else ("resnet8" if source.kind == "image" else "mlp")
-        if network is not None:
-            self.model_name = getattr(network, "__name__", type(network).__name__)
-        self.network = self.model_name if network is None else network
+    source: Source
+    recipe: Recipe
+    seed: int = 0
+    strict: bool = False
+    every: CheckpointInterval = field(default_factory=CheckpointInterval)
+    pseudo_labels: PseudoLabelSettings | None = None
+    network: nn.Module | Factory | None = None
+    observe: Callable[[EpochView], None] | None = None
+
+
+@dataclass
+class _FilterOutcome:
+    """What the method's own phases, before any pseudo-labels, found."""
+
+    findings: Findings | None = None
+    final_probs: npt.NDArray[np.float64] | None = None  # (N, C) of the trained network, if labels are judged by them
+    notes: list[str] = field(default_factory=list)  # of the method, for the user
+
+
+class Session(LoopCallback):
+    """A run while it trains. It owns its state: others use `state_dict`, observers an `EpochView`, callers `result`.
+
+    With `folder` None the run is in memory: it writes no file and saves no checkpoint.
+    """
+
+    def __init__(self, settings: RunSettings, folder: RunFolder | None, fabric: Fabric, report: Reporter) -> None:
+        source, recipe = settings.source, settings.recipe
+        self._settings, self._folder, self._fabric, self._report = settings, folder, fabric, report
+        _check_combinations(recipe, settings.pseudo_labels, weighted=source.weights is not None)
+        self._feeds = make_feeds(source, recipe, fabric, settings.seed, report.note, strict=settings.strict)
         rate, matrix = source.realised_noise()
-        self.task = Task(
+        self._task = Task(
             self._network,
             torch.from_numpy(source.labels),
             len(source.class_names),
@@ -90,291 +95,441 @@ class Session(Watcher):
             None if matrix is None else torch.from_numpy(matrix),
             None if source.weights is None else torch.from_numpy(source.weights / source.weights.mean()),
         )
-        method = registry.make(self.task, recipe.method)
-        self.phases = make_phases(recipe, method, second)
-        selects = any(phase.select for phase in self.phases)
-        self.validation = self.feeds.validation() if selects else None
-        self.progress = Progress()
+        method = registry.make(self._task, recipe.method)
+        self._phases = make_phases(recipe, method, settings.pseudo_labels)
+        selects = any(phase.select for phase in self._phases)
+        self._validation: Feed | None = None
+        if selects and source.validation is not None:
+            self._validation = self._feeds.make(source.validation)
+        self._position = Position()
         self._install(method)
-        self.kept: dict[str, torch.Tensor] = {}  # the weights that did best on validation data in this phase
-        self.kept_accuracy = -1.0
-        self.chosen: dict[str, float] = {}  # test accuracy of those weights
-        self.findings: Findings | None = None
-        self.final_probs: npt.NDArray[np.float64] | None = None  # what the filter says at its end, if that is the score
-        self.seconds = 0.0
-        self.lines: list[dict[str, Any]] = []
-        self.notes: list[str] = []  # of the filter, for the user
-        self.board: Any = None
-        self.observe: Callable[[Session], None] | None = None
-        self._clock = self._saved_at = time.monotonic()
+        self._best = BestWeights()  # of this phase
+        self._chosen_accuracy: dict[str, float] = {}  # test accuracy of the best weights of the phase before
+        self._outcome = _FilterOutcome()
+        self._log = EpochLog(folder if fabric.is_global_zero else None, report)
+        self._stop_request = StopRequest()
+        self._seconds_before = 0.0  # of the run, before a resume
+        self._started = self._saved_at = time.monotonic()
         size = sum(weight.numel() for weight in method.model.parameters())
-        data = f"{source.name}: {len(source):,} samples, {self.task.num_classes} classes"
-        report.note(f"{data}; {self.model_name}, {size:,} weights, on {fabric.device}")
-        if selects and self.validation is None:
-            told = "has no validation data to choose by: it goes on with the last epoch's weights"
-            report.note(f"{recipe.method.name} {told}")
+        data = f"{source.name}: {len(source):,} samples, {self._task.num_classes} classes"
+        report.note(f"{data}; {self._model_name}, {size:,} weights, on {fabric.device}")
+        if selects and self._validation is None:
+            report.note(
+                f"{recipe.method.name} has no validation data to choose by: it goes on with the last epoch's weights"
+            )
+
+    # Networks and phases
+
+    @property
+    def _model_name(self) -> str:
+        settings = self._settings
+        if settings.network is not None:
+            return str(getattr(settings.network, "__name__", type(settings.network).__name__))
+        if settings.recipe.model != "auto":
+            return settings.recipe.model
+        return "resnet8" if settings.source.kind == "image" else "mlp"
 
     def _network(self, number: int) -> nn.Module:
-        """Network `number` of this run, with first weights of its own."""
-        recipe, classes = self.recipe, len(self.source.class_names)
-        seed = self.seed if number == 0 else generator_for(self.seed, "network", number).initial_seed()
-        shape = self.feeds.shape
-        model = build(self.network, num_classes=classes, input_shape=shape, seed=seed, weights=recipe.weights)
+        """Return network `number` of this run, with first weights of its own."""
+        recipe, seed, shape = self._settings.recipe, self._settings.seed, self._feeds.shape
+        model = build(
+            self._model_name if self._settings.network is None else self._settings.network,
+            num_classes=len(self._settings.source.class_names),
+            input_shape=shape,
+            seed=seed if number == 0 else generator_for(seed, "network", number).initial_seed(),
+            weights=recipe.weights,
+        )
         if recipe.engine.channels_last and len(shape) == 3:
             model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         if recipe.engine.compile:
             model.compile()
         return model
 
+    @property
+    def _phase(self) -> Phase:
+        return self._phases[self._position.phase]
+
+    @property
+    def _method(self) -> Method:
+        return self._learner.method
+
     def _install(self, method: Method) -> None:
-        """Put the method of this phase in place, with an optimiser and empty books."""
-        self.learner = Learner(method, self.phase.plan, self.fabric)
-        self._aim()
-        self._empty_books()
+        """Train this method from now on, with a new optimiser and empty records."""
+        self._learner = Learner(method, self._phase.plan, self._fabric)
+        self._set_phase()
+        self._clear_records()
 
-    @property
-    def method(self) -> Method:
-        """Who learns."""
-        return self.learner.method
+    def _clear_records(self) -> None:
+        source, kept = self._settings.source, self._settings.recipe.verdict
+        labels = source.labels if kept.keep == "compact" else None
+        ledger = Ledger(len(source), self._task.num_classes, kept.history, kept.keep, labels)
+        self._records = SampleRecords.make(ledger)
 
-    def _empty_books(self) -> None:
-        kept = self.recipe.verdict
-        labels = self.source.labels if kept.keep == "compact" else None
-        self.books = Books.make(Ledger(len(self.source), self.task.num_classes, kept.history, kept.keep, labels))
+    def _set_phase(self) -> None:
+        """Set method and feed to the present phase."""
+        plan, method = self._phase.plan, self._method
+        method.stage, method.epoch, method.epochs = self._phase.number, 0, plan.epochs
+        self._feed = replace(self._feeds.train, batch_size=plan.batch_size, group_size=method.group_size)
 
-    def _aim(self) -> None:
-        """Tell method and feed which phase it is."""
-        plan, method = self.phase.plan, self.method
-        method.stage, method.epoch, method.epochs = self.phase.number, 0, plan.epochs
-        self.feed = replace(self.feeds.train, batch_size=plan.batch_size, group_size=method.group_size)
-
-    @property
-    def phase(self) -> Phase:
-        """Where the run stands."""
-        return self.phases[self.progress.phase]
-
-    def resume(self) -> None:
-        """Go on from the newest whole checkpoint, if there is one."""
-        if snapshot.load(self):
-            self.report.note(f"going on from {self._where()}")
-        self.fabric.barrier()
-        if self.fabric.is_global_zero:
-            names = [phase.name for phase in self.phases for _ in range(phase.plan.epochs)]
-            self.lines = self.folder.cut_log(self.progress.total, names if len(self.phases) > 1 else None)
-
-    def go_to(self, progress: Progress) -> None:
-        """Stand where a checkpoint stands, with networks that are still to be loaded."""
-        self.progress = progress
-        if self.phase.pseudo:
-            self.findings = Findings.load(self.folder.path)
-            blank = np.zeros((len(self.source), self.task.num_classes), np.float32)
-            self._install(self._pseudo_method(Targets(blank, blank[:, 0], self._first_of_two())))
-        else:
-            self._aim()
-            self.learner.replan(self.phase.plan, fresh=True)
-        self.method.epoch = progress.epoch
-
-    def _where(self) -> str:
-        stage = f" ({self.phase.name})" if len(self.phases) > 1 else ""
-        return f"epoch {self.progress.total}, step {self.progress.step}{stage}"
-
-    def train(self) -> None:
-        """Run the loop from where it stands, phase after phase."""
-        total = sum(phase.plan.epochs for phase in self.phases)
-        # The loop seeds the global generators for dropout: others find them as they were.
-        gpus = [self.fabric.device] if self.fabric.device.type == "cuda" else []
-        while True:
-            with self.report.training(total, self.feed.steps(), self.progress), torch.random.fork_rng(gpus):
-                train(
-                    self.learner.wrapped,
-                    self.learner.wrapped_optimizer,
-                    self.feed,
-                    self.books,
-                    self.phase.plan,
-                    self.fabric,
-                    self.progress,
-                    self,
-                )
-            last = self.progress.phase + 1 == len(self.phases)
-            if last and self._may_go_on():
-                snapshot.save(self, self.progress)
-            if self.learner.average is not None:
-                self.learner.average.keep()
-                self.learner.average = None  # it is the network now
-            if self.kept:
-                self.method.load_state_dict(self.kept, strict=False)
-                self.kept, self.kept_accuracy = {}, -1.0
-                self.chosen = self._tested()
-            if not self.phase.pseudo and (last or self.phases[self.progress.phase + 1].pseudo):
-                # All processes take part; later the first one judges alone.
-                self.final_probs = verdict.final_probs(self.recipe.verdict, self.method, self._look())
-                self.notes = self.method.notes()
-            if last:
-                return
-            self.progress = Progress(self.progress.phase + 1, self.progress.total)
-            self._enter()
-
-    def _may_go_on(self) -> bool:
-        """Whether `jnpl train` may come to the folder of this `jnpl find` later, and teach what it found."""
-        saves = self.every.epochs is not None or self.every.seconds is not None
-        teaches = second_part(self.recipe, registry.METHODS[self.recipe.method.name]) is not None
-        return saves and teaches and self.second is None and self.recipe.verdict.keep == "full"
-
-    def _enter(self) -> None:
+    def _start_phase(self) -> None:
         """Begin a phase that is not the first."""
-        if self.second is not None and self.phase.pseudo:
-            issues = self.judge().is_label_issue
-            final = self.final_probs if self.phase.number == 0 else None
-            mean = self.books.ledger.mean_probs() if final is None else final.astype(np.float32)
-            mean[list(self.prepared.unreadable)] = np.nan
-            taught = self._pseudo_method(
-                pseudo.targets(
-                    self.source.labels,
-                    issues,
-                    mean,
-                    mode=self.second.mode,
-                    step=self.phase.number,
-                    soft=self.second.soft,
-                    by_class=self.second.by_class,
-                )
-            )
-            if self.second.warm and self.phase.number == 0:
-                taught.model.load_state_dict(self.method.classifier.state_dict())
-            self._install(taught)
+        pseudo = self._settings.pseudo_labels
+        if pseudo is not None and self._phase.pseudo:
+            classifier = self._pseudo_method(self._targets(pseudo))
+            if pseudo.warm and self._phase.number == 0:
+                classifier.model.load_state_dict(self._method.classifier.state_dict())
+            self._install(classifier)
             return
-        self._aim()
-        self.method.begin_stage(self._look())
-        if self.phase.fresh:
-            self.method.reset_networks(self._network)
-            self._empty_books()
-        self.learner.replan(self.phase.plan, fresh=self.phase.fresh)
+        self._set_phase()
+        self._method.begin_stage(self._training_set())
+        if self._phase.fresh:
+            self._method.reset_networks(self._network)
+            self._clear_records()
+        self._learner.replan(self._phase.plan, fresh=self._phase.fresh)
 
-    def _first_of_two(self) -> bool:
-        return self.second is not None and self.second.mode == "nlnl" and self.phase.number == 0
+    def _targets(self, pseudo: PseudoLabelSettings) -> Targets:
+        """Return the targets of this phase, from what the phase before predicted."""
+        issues = self._judge().is_label_issue
+        final = self._outcome.final_probs if self._phase.number == 0 else None
+        mean = self._records.ledger.mean_probs() if final is None else final.astype(np.float32)
+        mean[list(self._unreadable)] = np.nan
+        return pseudo_labels.targets(
+            self._settings.source.labels,
+            issues,
+            mean,
+            mode=pseudo.mode,
+            step=self._phase.number,
+            soft=pseudo.soft,
+            by_class=pseudo.by_class,
+        )
 
     def _pseudo_method(self, targets: Targets) -> Method:
-        number = len(self.phases) + self.phase.number  # no stage of the method has begun with this network
-        return PseudoLabel(self.task, targets, number)
+        number = len(self._phases) + self._phase.number  # no stage of the method has begun with this network
+        return PseudoLabel(self._task, targets, number)
 
-    def judge(self) -> Findings:
-        """The findings of the filter, written once it is done."""
-        if self.findings is None:
-            self.findings = verdict.judge(
-                self.source, self.books, self.recipe.verdict, self.prepared.unreadable, self.final_probs
-            )
-            if self.fabric.is_global_zero:
-                self.findings.save(self.folder.path)
-        return self.findings
+    def train(self, stop_request: StopRequest | None = None, *, tensorboard: bool = False) -> None:
+        """Run the loop from the present position, phase after phase, until the end or a request to stop."""
+        self._stop_request = stop_request or self._stop_request
+        with self._log.tensorboard(tensorboard, self._position.total):
+            while True:
+                self._train_phase()
+                last = self._position.phase + 1 == len(self._phases)
+                self._end_phase(last)
+                if last:
+                    return
+                self._position = Position(self._position.phase + 1, self._position.total)
+                self._start_phase()
 
-    def _look(self) -> TrainingSet:
-        return TrainingSet(self.feed, self.books.ledger, self.fabric)
+    def _train_phase(self) -> None:
+        learner, device, total = self._learner, self._fabric.device, sum(phase.plan.epochs for phase in self._phases)
+        # The loop seeds the global generators for dropout: others find them as they were.
+        gpus = [device] if device.type == "cuda" else []
+        with self._report.training(total, self._feed.steps(), self._position), torch.random.fork_rng(gpus):
+            plan, records = self._phase.plan, self._records
+            wrapped = (learner.wrapped, learner.wrapped_optimizer)
+            train(*wrapped, self._feed, records, plan, self._fabric, self._position, self)
+
+    def _end_phase(self, last: bool) -> None:
+        """Save, take the weights that the phase ends with, and predict the training set after the method's own."""
+        if last and self._may_train_later():
+            self._save(self._position)
+        self._learner.finish_average()
+        if self._best.weights:
+            self._method.load_state_dict(self._best.weights, strict=False)
+            self._best = BestWeights()
+            self._chosen_accuracy = self._test()
+        if not self._phase.pseudo and (last or self._phases[self._position.phase + 1].pseudo):
+            # All processes take part; later the first one judges alone.
+            verdict = self._settings.recipe.verdict
+            self._outcome.final_probs = scoring.final_probs(verdict, self._method, self._training_set())
+            self._outcome.notes = self._method.notes()
+
+    def _may_train_later(self) -> bool:
+        """Return whether `jnpl train` may continue in the folder of this `jnpl find`."""
+        recipe, every = self._settings.recipe, self._settings.every
+        saves = every.epochs is not None or every.seconds is not None
+        has_pseudo_labels = pseudo_label_settings(recipe, registry.METHODS[recipe.method.name]) is not None
+        return saves and has_pseudo_labels and self._settings.pseudo_labels is None and recipe.verdict.keep == "full"
+
+    # Steps and epochs: called by the loop
 
     def before_epoch(self) -> None:
-        """The method may look around."""
-        self.method.epoch = self.progress.epoch
-        self.method.begin_epoch(self._look())
+        """Let the method prepare for the epoch."""
+        self._method.epoch = self._position.epoch
+        self._method.begin_epoch(self._training_set())
 
     def after_step(self) -> None:
-        """Average, tell, save, stop."""
-        if self.learner.average is not None:
-            self.learner.average.update()
-        self.report.step(self.progress, self.learner.optimizer.param_groups[0]["lr"])
-        signal = self.wish.signal
-        due = self.every.seconds is not None and time.monotonic() - self._saved_at >= self.every.seconds
-        if self.fabric.world_size > 1:  # all processes save and stop together, or they wait for each other for ever
-            wishes = torch.tensor([float(signal), float(due)], device=self.fabric.device)
-            told = torch.as_tensor(self.fabric.all_reduce(wishes, reduce_op="max")).tolist()
-            signal, due = int(told[0]), bool(told[1])
+        """Average the weights, show progress, save if it is time, stop if that is requested."""
+        if self._learner.average is not None:
+            self._learner.average.update()
+        self._report.step(self._position, self._learner.optimizer.param_groups[0]["lr"])
+        signal, seconds = self._stop_request.signal, self._settings.every.seconds
+        due = seconds is not None and time.monotonic() - self._saved_at >= seconds
+        if self._fabric.world_size > 1:  # all processes save and stop together, or they wait for each other for ever
+            requests = torch.tensor([float(signal), float(due)], device=self._fabric.device)
+            largest = torch.as_tensor(self._fabric.all_reduce(requests, reduce_op="max")).tolist()
+            signal, due = int(largest[0]), bool(largest[1])
         if signal or due:
-            snapshot.save(self, self.progress)
+            self._save(self._position)
             self._saved_at = time.monotonic()
         if signal:
             raise Interrupted(f"stopped at {self._where()}, all saved; the same command goes on from there", signal)
 
     def after_epoch(self) -> None:
-        """Test, log, save, show."""
-        epoch, phase = self.progress.epoch, self.phase
+        """Test, log, save, and call the observer."""
+        epoch, phase, total = self._position.epoch, self._phase, self._position.total
         self._share_unreadable()
-        line: dict[str, Any] = {"epoch": self.progress.total, "lr": phase.plan.lr_at(epoch), **self._means()}
-        if len(self.phases) > 1:
-            line = {"epoch": self.progress.total, "stage": phase.name, **line}
-        named = self.method.named_buffers()
-        share((buffer for name, buffer in named if name not in self.method.per_process_buffers), self.fabric)
-        if self.learner.average is not None:
-            share(self.learner.average.values.values(), self.fabric)
-        line |= self._tested()
-        if phase.select and self.validation is not None:
-            line["validation_accuracy"] = self._select(self.validation)
-        self.lines.append(line)
-        if self.fabric.is_global_zero:
-            self.folder.log(line)
-        if self.board is not None:
-            for name, value in line.items():
-                if not isinstance(value, str):
-                    self.board.add_scalar(name, value, self.progress.total)
-        self.report.epoch(line)
-        if self.every.epochs is not None and (self.progress.total + 1) % self.every.epochs == 0:
-            snapshot.save(self, self.progress.next_epoch())
-        if self.observe is not None and self.fabric.is_global_zero:
-            self.observe(self)
+        line: dict[str, Any] = {"epoch": total, "lr": phase.plan.lr_at(epoch), **self._means()}
+        if len(self._phases) > 1:
+            line = {"epoch": total, "stage": phase.name, **line}
+        named = self._method.named_buffers()
+        share((buffer for name, buffer in named if name not in self._method.per_process_buffers), self._fabric)
+        if self._learner.average is not None:
+            share(self._learner.average.values.values(), self._fabric)
+        line |= self._test()
+        if phase.select and self._validation is not None:
+            line["validation_accuracy"] = self._validate(self._validation)
+        self._log.add(line)
+        interval = self._settings.every.epochs
+        if interval is not None and (total + 1) % interval == 0:
+            self._save(self._position.next_epoch())
+        if self._settings.observe is not None and self._fabric.is_global_zero:
+            self._settings.observe(self._view())
 
-    def _tested(self) -> dict[str, float]:
-        """Test accuracy: that of the network, or the mean of several, and each."""
-        if self.feeds.test is None:
+    def _view(self) -> EpochView:
+        return EpochView(
+            phase=self._phase,
+            phases=tuple(self._phases),
+            epoch=self._position.total,
+            phase_epoch=self._position.epoch,
+            line=self._log.lines[-1],
+            ledger=self._records.ledger,
+            test=self._feeds.test,
+            seconds=self._seconds(),
+            label_quality=self._label_quality,
+            probabilities=self._probabilities,
+            feed=self._feeds.make,
+            evaluate=self._evaluate,
+            save=lambda: self._save(self._position.next_epoch()),
+        )
+
+    def _training_set(self) -> TrainingSet:
+        return TrainingSet(self._feed, self._records.ledger, self._fabric)
+
+    def _evaluate(self, feed: Feed) -> dict[str, float]:
+        with self._learner.evaluated():
+            return accuracy(self._method, feed, self._fabric)
+
+    def _test(self) -> dict[str, float]:
+        """Return the test accuracy: of the network, or the mean of several and each of them."""
+        if self._feeds.test is None:
             return {}
-        with self.learner.evaluated():
-            each = accuracy(self.method, self.feeds.test, self.fabric)
+        each = self._evaluate(self._feeds.test)
         mean = {"test_accuracy": sum(each.values()) / len(each)}
         return mean | ({f"test_accuracy_{name}": value for name, value in each.items()} if len(each) > 1 else {})
 
-    def _select(self, validation: Feed) -> float:
-        """Keep the networks' weights if they do better on validation data than any before in this phase."""
-        with self.learner.evaluated():
-            each = accuracy(self.method, validation, self.fabric)
+    def _validate(self, validation: Feed) -> float:
+        """Return the validation accuracy, and keep the weights if it is the best of this phase."""
+        with self._learner.evaluated():
+            each = accuracy(self._method, validation, self._fabric)
             mean = sum(each.values()) / len(each)
-            if mean > self.kept_accuracy:
-                # No dot in a name: state of samples or a counter, not of a network.
-                state = self.method.state_dict()
-                self.kept = {name: value.clone() for name, value in state.items() if "." in name}
-                self.kept_accuracy = mean
+            self._best.offer(self._method, mean)
         return mean
 
+    def _label_quality(self) -> npt.NDArray[np.floating[Any]]:
+        labels = self._settings.source.labels
+        with self._learner.evaluated():
+            probs = scoring.final_probs(self._settings.recipe.verdict, self._method, self._training_set())
+        if probs is not None:
+            return probs[np.arange(len(labels)), labels]
+        own = self._records.quality()
+        return self._records.ledger.quality(labels) if own is None else own
+
+    def _probabilities(self, source: Source) -> npt.NDArray[np.float32]:
+        with self._learner.evaluated():
+            return source_probabilities(self._method.classifier, self._feeds.transform, source)
+
+    @property
+    def _unreadable(self) -> dict[int, str]:
+        """Position -> reason, of the samples known to be unreadable."""
+        return self._feeds.train.prepared.unreadable
+
     def _share_unreadable(self) -> None:
-        """Processes that stream a set learn of broken samples each for itself: tell the others."""
-        if self.fabric.world_size == 1 or self.prepared.values is not None:
-            return
-        told: list[dict[int, str]] = [{} for _ in range(self.fabric.world_size)]
-        torch.distributed.all_gather_object(told, self.prepared.unreadable)
-        for each in told:
-            self.prepared.unreadable.update(each)
+        """Processes that stream a set find unreadable samples each for itself: tell the others."""
+        if self._fabric.world_size > 1 and self._feeds.train.prepared.values is None:
+            for found in gather_objects(self._unreadable, self._fabric):
+                self._unreadable.update(found)
 
     def _means(self) -> dict[str, float]:
-        sums, samples = snapshot.summed(self, self.progress)
+        sums, samples = self._sums(self._position)
         return {name: value.item() / max(samples, 1) for name, value in sums.items()}
 
-    def elapsed(self) -> float:
-        """Seconds of training, those before a resume included."""
-        return self.seconds + time.monotonic() - self._clock
+    def _sums(self, position: Position) -> tuple[dict[str, torch.Tensor], int]:
+        """Return what the method reported this epoch, and of how many samples, over all processes."""
+        if self._fabric.world_size == 1:
+            return position.sums, position.samples
+        own = {name: value.item() for name, value in position.sums.items()}
+        every = gather_objects((own, position.samples), self._fabric)
+        names = sorted({name for sums, _ in every for name in sums})
+        total = {name: torch.tensor(sum(sums.get(name, 0.0) for sums, _ in every)) for name in names}
+        return total, sum(samples for _, samples in every)
 
-    def model_facts(self) -> dict[str, Any]:
-        """What model.json says of the network."""
-        shape, transform = list(self.feeds.shape), self.feeds.transform_facts()
-        return {
-            "model": self.model_name,
-            "input_shape": shape,
-            "sample_shape": list(self.prepared.shape),
-            "transform": transform,
-            "encoding": self.source.encoding,
+    def _seconds(self) -> float:
+        """Return the seconds of the run so far, those before a resume included."""
+        return self._seconds_before + time.monotonic() - self._started
+
+    def _where(self) -> str:
+        stage = f" ({self._phase.name})" if len(self._phases) > 1 else ""
+        return f"epoch {self._position.total}, step {self._position.step}{stage}"
+
+    # Checkpoints
+
+    def resume(self) -> None:
+        """Continue from the newest whole checkpoint in the folder, if there is one."""
+        if self._folder is None:
+            return
+        state, torn = checkpoint.load(self._folder.checkpoints)
+        for line in torn:
+            self._report.note(line)
+        if state is not None:
+            self.load_state_dict(state)
+            self._report.note(f"going on from {self._where()}")
+        self._fabric.barrier()
+        names = [phase.name for phase in self._phases for _ in range(phase.plan.epochs)]
+        self._log.resume(self._position.total, names if len(self._phases) > 1 else None)
+
+    def _save(self, position: Position) -> None:
+        """Write a checkpoint that stands at `position`: all processes take part, the first one writes."""
+        if self._folder is None:
+            return
+        state = self.state_dict(position)
+        if self._fabric.is_global_zero:
+            checkpoint.save(self._folder.checkpoints, state)
+
+    def state_dict(self, position: Position | None = None) -> State:
+        """Return all that a resume needs, at `position` (by default the present one); all processes must call it.
+
+        Findings are not part of it: once made, they are in the run folder.
+        """
+        position = self._position if position is None else position
+        sums, samples = self._sums(position)
+        method, average = self._method, self._learner.average
+        counts = {
+            name: method.sum_over_processes(method.get_buffer(name).clone()) for name in method.per_process_buffers
         }
+        optimizer = checkpoint.pack_optimizer(self._learner.optimizer)
+        records = self._records.state_dict()
+        tensors = {
+            **checkpoint.prefixed("method", {**method.state_dict(), **counts}),
+            **checkpoint.prefixed("optimizer", optimizer.tensors),
+            **checkpoint.prefixed("sums", sums),
+            **checkpoint.prefixed("kept", self._best.weights),
+            **checkpoint.prefixed("average", average.values if average else {}),
+        }
+        for name, ledger in records.items():
+            tensors |= checkpoint.prefixed(name, ledger.pop("arrays"))
+        facts = {
+            "phase": position.phase,
+            "before": position.before,
+            "epoch": position.epoch,
+            "step": position.step,
+            "samples": samples,
+            "processes": self._fabric.world_size,
+            "optimizer": optimizer.facts,
+            "books": records,
+            "kept_accuracy": self._best.accuracy,
+            "averaged": average.steps if average else 0,
+            "notes": self._outcome.notes,
+            "unreadable": {str(at): why for at, why in self._unreadable.items()},
+            "precision": self._fabric.strategy.precision.state_dict(),  # the gradient scaler of 16-mixed
+            "seconds": self._seconds(),
+        }
+        return State(tensors, facts)
+
+    def load_state_dict(self, state: State) -> None:
+        """Continue from `state_dict()` of a run with the same settings."""
+        tensors, facts = state
+        _check_processes(facts, self._fabric.world_size)
+        self._go_to(Position(facts["phase"], facts["before"], facts["epoch"], facts["step"]))
+        method, learner = self._method, self._learner
+        method.load_state_dict(checkpoint.part("method", tensors))
+        saved = State(checkpoint.part("optimizer", tensors), facts["optimizer"])
+        checkpoint.unpack_optimizer(learner.optimizer, saved)
+        ledgers = facts["books"].items()
+        self._records.load_state_dict(
+            {name: {**own, "arrays": checkpoint.part(name, tensors)} for name, own in ledgers}
+        )
+        if self._fabric.is_global_zero:  # they were added up over all processes
+            self._position.sums, self._position.samples = checkpoint.part("sums", tensors), facts["samples"]
+        else:
+            for name in method.per_process_buffers:
+                method.get_buffer(name).zero_()
+        if learner.average is not None:
+            learner.average.load(checkpoint.part("average", tensors), facts["averaged"])
+        self._best = BestWeights(checkpoint.part("kept", tensors), facts["kept_accuracy"])
+        self._unreadable.update({int(at): why for at, why in facts["unreadable"].items()})
+        if facts["precision"]:
+            self._fabric.strategy.precision.load_state_dict(facts["precision"])
+        self._seconds_before, self._outcome.notes = facts["seconds"], facts["notes"]
+
+    def _go_to(self, position: Position) -> None:
+        """Set up the phase of a checkpoint, with networks whose weights are loaded afterwards."""
+        self._position = position
+        pseudo = self._settings.pseudo_labels
+        if self._phase.pseudo and self._folder is not None:
+            self._outcome.findings = Findings.load(self._folder.path)
+            blank = np.zeros((len(self._settings.source), self._task.num_classes), np.float32)
+            first_of_two = pseudo is not None and pseudo.mode == "nlnl" and self._phase.number == 0
+            self._install(self._pseudo_method(Targets(blank, blank[:, 0], first_of_two)))
+        else:
+            self._set_phase()
+            self._learner.replan(self._phase.plan, fresh=True)
+        self._method.epoch = position.epoch
+
+    # The end
+
+    def _judge(self) -> Findings:
+        """Return the findings of the method; the first call makes them and writes them to the folder."""
+        if self._outcome.findings is None:
+            source, verdict = self._settings.source, self._settings.recipe.verdict
+            probs = self._outcome.final_probs
+            self._outcome.findings = scoring.judge(source, self._records, verdict, self._unreadable, probs)
+            if self._folder is not None and self._fabric.is_global_zero:
+                self._outcome.findings.save(self._folder.path)
+        return self._outcome.findings
+
+    def result(self) -> RunResult:
+        """Return findings, history, classifier and results of a run that is trained."""
+        source, findings, lines = self._settings.source, self._judge(), self._log.lines
+        results = summarise(
+            source,
+            findings,
+            run=None if self._folder is None else self._folder.path,
+            epochs=sum(phase.plan.epochs for phase in self._phases),
+            seconds=self._seconds(),
+            notes=self._outcome.notes,
+            unreadable=len(self._unreadable),
+        )
+        if self._feeds.test is not None:
+            results |= accuracies(lines, self._phases, self._chosen_accuracy)
+        description = {
+            "model": self._model_name,
+            "input_shape": list(self._feeds.shape),
+            "sample_shape": list(self._feeds.train.prepared.shape),
+            "transform": self._feeds.describe_transform(),
+            "encoding": source.encoding,
+            "classes": list(source.class_names),
+        }
+        model = TrainedModel(self._method.classifier, self._feeds.transform, description)
+        return RunResult(results, findings, lines, model)
 
 
-def _refuse(recipe: Recipe, second: Second | None, *, weighted: bool) -> None:
-    """What cannot work together is told before any data are read."""
+def _check_combinations(recipe: Recipe, pseudo: PseudoLabelSettings | None, *, weighted: bool) -> None:
+    """Refuse settings that do not work together, before any data are read."""
     name, method = recipe.method.name, registry.METHODS[recipe.method.name]
-    whole = second is not None or method.needs_full_history
-    if whole and recipe.verdict.keep == "compact":
-        who = "pseudo-labels need" if second is not None else f"{name} needs"
-        raise InputError(f"{who} whole predictions of past epochs: verdict.keep = full, got compact")
+    if (pseudo is not None or method.needs_full_history) and recipe.verdict.keep == "compact":
+        subject = "pseudo-labels need" if pseudo is not None else f"{name} needs"
+        raise InputError(f"{subject} whole predictions of past epochs: verdict.keep = full, got compact")
     if weighted and not method.supports_sample_weights:
         able = ", ".join(each for each, kind in registry.METHODS.items() if kind.supports_sample_weights)
         raise InputError(f"{name} does not heed weights of samples; {able} does")
@@ -382,3 +537,10 @@ def _refuse(recipe: Recipe, second: Second | None, *, weighted: bool) -> None:
         raise InputError(f"{name} does not work with compiled networks: set engine.compile = false")
     if recipe.weights == "required":
         raise InputError("this recipe starts from pretrained weights: name a file with torchvision's keys by --weights")
+
+
+def _check_processes(facts: dict[str, Any], processes: int) -> None:
+    """In the middle of an epoch the last batch must not change: its size may depend on the number of processes."""
+    if facts["step"] and facts["processes"] != processes:
+        saved = f"{facts['processes']} process{'' if facts['processes'] == 1 else 'es'}"
+        raise InputError(f"the run was saved in the middle of an epoch by {saved}; go on with as many (--devices)")

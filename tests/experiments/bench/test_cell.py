@@ -13,7 +13,8 @@ from jnpl.experiments.bench import data, rows
 from jnpl.experiments.bench.cell import Cell
 from jnpl.internal.errors import InputError
 from jnpl.methods.registry import METHODS
-from jnpl.training.phases import make_phases, second_part
+from jnpl.training.phases import make_phases
+from jnpl.training.pseudo_labels import pseudo_label_settings
 
 IRIS = {"row": "ce", "data": "iris", "noise": "symm", "rate": 0.4, "epochs": 2, "seed": 1}
 CIFAR = {**IRIS, "data": "cifar10", "pixels": 16, "images": 40, "test_images": 20, "net": "resnet8"}
@@ -96,7 +97,7 @@ def test_the_stages_of_nlnl_sum_to_the_epochs_of_the_others(epochs):
     class Bare:
         stages = METHODS["nlnl"].stages
 
-    phases = make_phases(recipe, Bare, second_part(recipe, METHODS["nlnl"]))
+    phases = make_phases(recipe, Bare, pseudo_label_settings(recipe, METHODS["nlnl"]))
     filters = [phase.plan for phase in phases if not phase.pseudo]
     assert sum(plan.epochs for plan in filters) == epochs
     assert [plan.lr for plan in filters] == [0.1, 0.05, 0.02]
@@ -106,7 +107,7 @@ def test_the_stages_of_nlnl_sum_to_the_epochs_of_the_others(epochs):
 def test_the_paper_scaled():
     recipe = rows.recipe_of(Cell(**{**IRIS, "row": "jnpl-paper", "epochs": 30, "batch_size": 32}))
     assert (recipe.train.lr, recipe.train.milestones) == (0.01, (24,))
-    second = second_part(recipe, METHODS["jnpl"])
+    second = pseudo_label_settings(recipe, METHODS["jnpl"])
     assert (second.plan.epochs, second.plan.lr, second.plan.milestones) == (30, 0.1, (12, 18))
     assert second.plan.batch_size == 32
     told = recipe.method.model_dump()

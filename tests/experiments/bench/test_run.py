@@ -20,10 +20,10 @@ from jnpl.experiments.bench.run import run_cell
 from jnpl.findings.ledger import Ledger
 from jnpl.internal.errors import InputError, LearningError, MissingExtraError
 from jnpl.outputs.saved_model import SavedModel
-from jnpl.training import snapshot
 from jnpl.training.interrupt import Interrupted
-from jnpl.training.progress import Reporter
-from jnpl.training.run import Every, find
+from jnpl.training.reporting import Reporter
+from jnpl.training.run import CheckpointInterval, find
+from jnpl.training.session import Session
 
 IRIS = {"row": "ce", "data": "iris", "noise": "symm", "rate": 0.4, "epochs": 12, "batch_size": 32, "seed": 1}
 
@@ -42,18 +42,18 @@ def _threads():
 def test_the_curve_is_the_ap_of_the_mean_of_ten_epochs(tmp_path):
     cell = Cell(**IRIS)
     source = data.load(cell, None)
-    observer, seen = Observer(source, source.test, margins=True), []
+    observer, seen = Observer(source, source.test, "history", margins=True), []
 
-    def observe(session):
-        observer(session)
-        seen.append(session.books.ledger.newest())
+    def observe(view):
+        observer(view)
+        seen.append(view.ledger.newest())
 
     find(
         replace(source, test=None),
         rows.recipe_of(cell),
         tmp_path / "run",
         seed=1,
-        every=Every(seconds=None),
+        every=CheckpointInterval(seconds=None),
         strict=True,
         report=Reporter(),
         observe=observe,
@@ -76,8 +76,14 @@ def test_a_saved_model_says_what_the_run_said(tmp_path):
     cell = Cell(**{**IRIS, "epochs": 3})
     source = data.load(cell, None)
     told = find(
-        source, rows.recipe_of(cell), tmp_path, seed=1, every=Every(seconds=None), strict=True, report=Reporter()
-    )
+        source,
+        rows.recipe_of(cell),
+        tmp_path,
+        seed=1,
+        every=CheckpointInterval(seconds=None),
+        strict=True,
+        report=Reporter(),
+    ).results
     model = SavedModel.load(tmp_path)
     probs = model.probabilities(source.test)
     assert probs.shape == (len(source.test), 3)
@@ -122,23 +128,23 @@ def test_a_cell_notes_settings_and_results(tmp_path):
 )
 def test_a_killed_cell_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch, row, epochs, kills, figures):
     cell = Cell(**{**IRIS, "row": row, "epochs": epochs, "rate": 0.2})
-    save, notes, seen, total = snapshot.save, tmp_path / "run" / "notes", [], []
-    monkeypatch.setattr(snapshot, "save", lambda _session, progress: total.append(progress.total))
+    save, notes, seen, total = Session._save, tmp_path / "run" / "notes", [], []
+    monkeypatch.setattr(Session, "_save", lambda _session, position: total.append(position.total))
     whole = run_cell(cell, tmp_path / "whole", None)
     for epoch, when in kills:
 
-        def until(session, progress, *, epoch=epoch, when=when):
-            if progress.total != epoch or when == "after":
-                save(session, progress)
-            if progress.total == epoch:
+        def until(session, position, *, epoch=epoch, when=when):
+            if position.total != epoch or when == "after":
+                save(session, position)
+            if position.total == epoch:
                 raise Killed
 
-        monkeypatch.setattr(snapshot, "save", until)
+        monkeypatch.setattr(Session, "_save", until)
         with pytest.raises(Killed):
             run_cell(cell, tmp_path / "run", None)
         seen.append(json.loads((notes / f"{epoch:06d}.json").read_text()))
     trained = []
-    monkeypatch.setattr(snapshot, "save", lambda session, progress: trained.append(progress.total))
+    monkeypatch.setattr(Session, "_save", lambda session, position: trained.append(position.total))
     told = run_cell(cell, tmp_path / "run", None)
     assert figures(told) == figures(whole)
     last, when = kills[-1]
@@ -173,15 +179,15 @@ def test_a_cell_that_is_asked_to_stop_keeps_its_steps_and_their_time(tmp_path, m
 
 
 def test_a_checkpoint_is_not_in_the_time(tmp_path, monkeypatch):
-    save = snapshot.save
+    save = Session._save
 
-    def slow(session, progress):
-        save(session, progress)
-        while Seconds.now().cpu - began[0] < 0.5 * progress.total:
+    def slow(session, position):
+        save(session, position)
+        while Seconds.now().cpu - began[0] < 0.5 * position.total:
             pass
 
     began = [Seconds.now().cpu]
-    monkeypatch.setattr(snapshot, "save", slow)
+    monkeypatch.setattr(Session, "_save", slow)
     told = run_cell(Cell(**{**IRIS, "row": "gce", "epochs": 4}), tmp_path / "run", None)["results"]
     assert Seconds.now().cpu - began[0] > 2
     assert told["total_cpu_seconds"] < 1
@@ -189,14 +195,14 @@ def test_a_checkpoint_is_not_in_the_time(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("change", ["version", "notes"])
 def test_what_another_version_left_is_begun_anew(tmp_path, monkeypatch, change, figures):
-    cell, save, trained = Cell(**{**IRIS, "row": "gce", "epochs": 3}), snapshot.save, []
+    cell, save, trained = Cell(**{**IRIS, "row": "gce", "epochs": 3}), Session._save, []
     whole = run_cell(cell, tmp_path / "run", None)
 
-    def note(session, progress):
-        trained.append(progress.total)
-        save(session, progress)
+    def note(session, position):
+        trained.append(position.total)
+        save(session, position)
 
-    monkeypatch.setattr(snapshot, "save", note)
+    monkeypatch.setattr(Session, "_save", note)
     assert figures(run_cell(cell, tmp_path / "run", None)) == figures(whole)
     assert trained == []  # it was finished
     if change == "version":

@@ -28,11 +28,11 @@ from jnpl.methods.pseudo_label import PseudoLabel
 from jnpl.methods.registry import METHODS
 from jnpl.noise.class_maps import CIFAR100_SUPERCLASS
 from jnpl.recipes.schema import parse_recipe
-from jnpl.training.run import Every
+from jnpl.training.run import CheckpointInterval
 
 TINY = {"data": "digits", "noise": "symm", "rate": 0.6, "seed": 1, "scale": "tiny"}
 LONG = 30  # epochs, so that a process cannot end before it is stopped
-ALWAYS = Every(epochs=None, seconds=0.0)  # a checkpoint every step
+ALWAYS = CheckpointInterval(epochs=None, seconds=0.0)  # a checkpoint every step
 
 
 @pytest.fixture(autouse=True)
@@ -128,9 +128,9 @@ def test_a_run_that_is_killed_after_a_stage_goes_on_with_its_facts(tmp_path, mon
     whole = run.run_cell(cell, tmp_path / "whole", None)
     look = Stages.__call__
 
-    def killed(self, session):
-        look(self, session)
-        if session.phase.name == "selnl" and session.progress.epoch == 1:
+    def killed(self, view):
+        look(self, view)
+        if view.phase.name == "selnl" and view.phase_epoch == 1:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -146,10 +146,10 @@ def test_notes_of_epochs_against_plain_arithmetic(tmp_path, monkeypatch):
     cell, seen = Cell(variant="jnpl", **TINY, classify=True), []
     look = Stages.__call__
 
-    def watched(self, session):
-        look(self, session)
-        if not session.phase.pseudo:
-            seen.append((session.books.ledger.quality(self.source.labels), session.lines[-1]["selected"]))
+    def watched(self, view):
+        look(self, view)
+        if not view.phase.pseudo:
+            seen.append((view.ledger.quality(self.source.labels), view.line["selected"]))
 
     monkeypatch.setattr(Stages, "__call__", watched)
     told = run.run_cell(cell, tmp_path / "work", None)
@@ -191,9 +191,9 @@ def test_an_epoch_that_is_run_again_replaces_its_note(tmp_path, monkeypatch):
     whole = run.run_cell(cell, tmp_path / "whole", None)
     look, looks = Stages.__call__, []
 
-    def killed(self, session):
-        look(self, session)
-        looks.append(session.progress.total)
+    def killed(self, view):
+        look(self, view)
+        looks.append(view.epoch)
         if len(looks) == 5:
             raise KeyboardInterrupt
 
@@ -236,9 +236,9 @@ def test_a_killed_cell_begins_anew_where_it_is_not_the_same(tmp_path, monkeypatc
     cell, work, looks = Cell(variant="nlnl", **TINY), tmp_path / "work", []
     look = Stages.__call__
 
-    def watched(self, session):
-        looks.append(session.progress.total)
-        look(self, session)
+    def watched(self, view):
+        looks.append(view.epoch)
+        look(self, view)
         if len(looks) == 6:  # in the second stage
             raise KeyboardInterrupt
 

@@ -15,8 +15,8 @@ from jnpl.findings import metrics
 from jnpl.internal.files import make_folder, replacing
 from jnpl.internal.importing import require
 from jnpl.outputs.saved_model import SavedModel
-from jnpl.training.progress import Reporter
-from jnpl.training.run import Every, find
+from jnpl.training.reporting import Reporter
+from jnpl.training.run import CheckpointInterval, find
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,4 +102,4 @@ def _keep(file: Path, probs: Floats, watch: Stopwatch) -> None:
 def train(source: Source, recipe: Recipe, folder: Path, seed: int) -> None:
     """One run from its first epoch, without checkpoints."""
     shutil.rmtree(folder, ignore_errors=True)
-    find(source, recipe, folder, seed=seed, every=Every(seconds=None), strict=True, report=Reporter())
+    find(source, recipe, folder, seed=seed, every=CheckpointInterval(seconds=None), strict=True, report=Reporter())

@@ -16,7 +16,7 @@ from jnpl.experiments.bench.engines import JOBS, Engine, Local
 from jnpl.experiments.bench.job import LIVES, End, Job
 from jnpl.internal.files import make_folder, write_text
 from jnpl.training.interrupt import Interrupted, watch
-from jnpl.training.progress import in_words
+from jnpl.training.reporting import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,17 +12,12 @@ import numpy.typing as npt
 from jnpl.experiments.bench.data import true_labels
 from jnpl.findings import metrics
 from jnpl.internal.files import make_folder, write_text
-from jnpl.outputs.saved_model import probabilities
-from jnpl.training import snapshot
-from jnpl.training.evaluation import TrainingSet
-from jnpl.training.loop import accuracy
-from jnpl.training.scoring import final_probs
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from jnpl.data.source import Source
-    from jnpl.training.session import Session
+    from jnpl.training.epoch_view import EpochView
 
 _KEPT = 3  # epochs whose notes are kept: a kill may leave them one before the two checkpoints there are
 _EVERY = 3  # epochs between two points of a curve whose score takes passes over the data of its own
@@ -68,14 +63,16 @@ class Stopwatch:
 
 
 class Observer:
-    """Looks at a session at the end of each epoch; what it takes itself is left out of its watch.
+    """Looks at a run at the end of each epoch; what it takes itself is left out of its watch.
 
     With a folder for `notes` it writes down what it knows, and only then saves a checkpoint: whatever epoch a killed
     run goes on from, there are notes of it, and saving is not in the time.
     """
 
-    def __init__(self, source: Source, test: Source, *, margins: bool = False, notes: Path | None = None) -> None:
-        self.source, self.test, self.notes = source, test, notes
+    def __init__(
+        self, source: Source, test: Source, score: str, *, margins: bool = False, notes: Path | None = None
+    ) -> None:
+        self.source, self.test, self.score, self.notes = source, test, score, notes
         self.wrong = source.labels != true_labels(source)
         self.watch = Stopwatch()
         self.epochs = 0  # of the run that are done
@@ -89,15 +86,15 @@ class Observer:
         self.margins = np.zeros(len(source)) if margins else None  # sums over epochs
         self._one_test: Seconds | None = None
 
-    def __call__(self, session: Session) -> None:
+    def __call__(self, view: EpochView) -> None:
         """Note an epoch of the filter (pseudo-labels change no verdict), and save."""
         began = Seconds.now()
-        self.epochs = session.progress.total + 1
-        if not session.phase.pseudo:
-            self._note(session, began)
+        self.epochs = view.epoch + 1
+        if not view.phase.pseudo:
+            self._note(view, began)
         if self.notes is not None:
             self.save(self.watch.read() - (Seconds.now() - began))
-            snapshot.save(session, session.progress.next_epoch())
+            view.save()
         self.watch.leave_out(Seconds.now() - began)
 
     def save(self, seconds: Seconds | None = None) -> None:
@@ -127,46 +124,33 @@ class Observer:
         self.watch.go_on_from(Seconds(*facts["seconds"]))
         return True
 
-    def _note(self, session: Session, began: Seconds) -> None:
+    def _note(self, view: EpochView, began: Seconds) -> None:
         """Add a point to the curves."""
-        if session.feeds.test is not None:
-            self._leave_out_test(session)
-            self.test_curve.append(float(session.lines[-1]["test_accuracy"]))
-        filters = [phase for phase in session.phases if not phase.pseudo]
+        if view.test is not None:
+            self._leave_out_test(view)
+            self.test_curve.append(float(view.line["test_accuracy"]))
+        filters = [phase for phase in view.phases if not phase.pseudo]
         self.filtered = self.epochs == sum(phase.plan.epochs for phase in filters)
-        if session.recipe.verdict.score != "history" and not self.filtered and self.epochs % _EVERY:
+        if self.score != "history" and not self.filtered and self.epochs % _EVERY:
             return
         elapsed = self.watch.read() - (Seconds.now() - began)
         start = Seconds.now()
-        quality = self._quality(session)
+        quality = view.label_quality()
         elapsed = elapsed.plus(Seconds.now() - start)  # who stopped here would pay for the score once
         self.ap_curve.append(metrics.average_precision(quality, self.wrong))
         self.curve_epochs.append(self.epochs)
         self.curve_seconds.append(elapsed.cpu)
         self.filter_seconds = elapsed
         if self.margins is not None:
-            self.margins += margin(session.books.ledger.newest(), self.source.labels)
-        if self.filtered and len(filters) < len(session.phases):
-            with session.learner.evaluated():
-                told = probabilities(session.method.classifier, session.feeds.transform, self.test).argmax(1)
-            self.filter_accuracy = metrics.accuracy(told, self.test.labels)
+            self.margins += margin(view.ledger.newest(), self.source.labels)
+        if self.filtered and len(filters) < len(view.phases):
+            self.filter_accuracy = metrics.accuracy(view.probabilities(self.test).argmax(1), self.test.labels)
 
-    def _quality(self, session: Session) -> npt.NDArray[np.floating[Any]]:
-        """(N,) what the engine would judge by if this epoch were the last."""
-        books = session.books
-        with session.learner.evaluated():
-            look = TrainingSet(session.feed, books.ledger, session.fabric)
-            probs = final_probs(session.recipe.verdict, session.method, look)
-        if probs is not None:
-            return probs[np.arange(len(self.source)), self.source.labels]
-        own = books.quality()
-        return books.ledger.quality(self.source.labels) if own is None else own
-
-    def _leave_out_test(self, session: Session) -> None:
+    def _leave_out_test(self, view: EpochView) -> None:
         """The run has just tested itself: how long that takes is measured once, by doing it again."""
-        if self._one_test is None and session.feeds.test is not None:
+        if self._one_test is None and view.test is not None:
             start = Seconds.now()
-            accuracy(session.method, session.feeds.test, session.fabric)
+            view.evaluate(view.test)
             self._one_test = Seconds.now() - start
         if self._one_test is not None:
             self.watch.leave_out(self._one_test)

@@ -26,8 +26,8 @@ from jnpl.internal.errors import InputError, LearningError
 from jnpl.outputs.saved_model import SavedModel
 from jnpl.training import checkpoint
 from jnpl.training.interrupt import Interrupted
-from jnpl.training.progress import Reporter
-from jnpl.training.run import Every, find
+from jnpl.training.reporting import Reporter
+from jnpl.training.run import CheckpointInterval, find
 from jnpl.training.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _run(cell: Cell, recipe: Recipe, source: Source, test: Source, work: Path) -
     """A row that is one run: results, and its folder, unless no classifier came of it."""
     curve = cell.row == "ce"  # its best epoch is what an oracle would stop at; the others train without a test set
     few = data.subset(test, np.arange(min(CURVE_TEST, len(test)))) if curve else None
-    observer, folder = Observer(source, test, margins=curve, notes=work / "notes"), work / "train"
+    observer, folder = Observer(source, test, recipe.verdict.score, margins=curve, notes=work / "notes"), work / "train"
     if not observer.resume(_epochs(folder)):
         for left in (folder, work / "notes"):
             shutil.rmtree(left, ignore_errors=True)
@@ -101,7 +101,7 @@ def _run(cell: Cell, recipe: Recipe, source: Source, test: Source, work: Path) -
             recipe,
             folder,
             seed=cell.seed,
-            every=Every(seconds=None),
+            every=CheckpointInterval(seconds=None),
             strict=True,
             report=Reporter(),
             classify=ROWS[cell.row].classify,
@@ -132,8 +132,8 @@ def _run(cell: Cell, recipe: Recipe, source: Source, test: Source, work: Path) -
         "seconds_per_epoch": seconds.cpu / observer.curve_epochs[-1],
         "filter_epochs": observer.curve_epochs[-1],
     }
-    if found and "notes" in found:  # what the method did on its own, such as a guard
-        told["notes"] = found["notes"]
+    if found is not None and "notes" in found.results:  # what the method did on its own, such as a guard
+        told["notes"] = found.results["notes"]
     if curve:
         told["best_test_accuracy"], told["test_curve"] = max(observer.test_curve), observer.test_curve
     if observer.margins is not None:

@@ -12,7 +12,7 @@ from jnpl.experiments import locks
 from jnpl.experiments.bench.grid import FORMAT
 from jnpl.experiments.bench.job import Job
 from jnpl.internal.errors import InputError
-from jnpl.training.progress import in_words
+from jnpl.training.reporting import in_words
 
 if TYPE_CHECKING:
     from pathlib import Path

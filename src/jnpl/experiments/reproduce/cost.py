@@ -11,7 +11,7 @@ import torch
 from jnpl.methods.mlnt import MLNT
 from jnpl.methods.registry import METHODS
 from jnpl.models.build import build
-from jnpl.training.phases import second_part
+from jnpl.training.pseudo_labels import pseudo_label_settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +36,7 @@ def _stages(recipe: Recipe) -> list[str]:
 
 def _second(recipe: Recipe, *, classify: bool) -> int:
     """Epochs with pseudo-labels."""
-    second = second_part(recipe, METHODS[recipe.method.name]) if classify else None
+    second = pseudo_label_settings(recipe, METHODS[recipe.method.name]) if classify else None
     return 0 if second is None else second.plan.epochs * (2 if second.mode == "nlnl" else 1)
 
 

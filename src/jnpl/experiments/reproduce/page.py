@@ -13,7 +13,7 @@ from jnpl._version import __version__
 from jnpl.experiments.reproduce import tables
 from jnpl.experiments.reproduce.captions import Caption, caption, used
 from jnpl.experiments.reproduce.claims import verdicts
-from jnpl.training.progress import in_words
+from jnpl.training.reporting import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,9 +22,9 @@ from jnpl.findings.findings import Findings
 from jnpl.internal import provenance
 from jnpl.internal.errors import InputError, LearningError
 from jnpl.methods.registry import METHODS
-from jnpl.training.phases import second_part
-from jnpl.training.progress import Reporter
-from jnpl.training.run import Every, find
+from jnpl.training.pseudo_labels import pseudo_label_settings
+from jnpl.training.reporting import Reporter
+from jnpl.training.run import CheckpointInterval, find
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +36,7 @@ _SECONDS = {"paper": 300.0}  # between checkpoints: those of a million images ar
 _PSEUDO = "pseudo"
 
 
-def run_cell(cell: Cell, work: Path, root: Path | None, every: Every | None = None) -> dict[str, Any]:
+def run_cell(cell: Cell, work: Path, root: Path | None, every: CheckpointInterval | None = None) -> dict[str, Any]:
     """Train a cell in `work`, from where a killed life of the same cell stood, and return what its JSON says."""
     source, recipe = data.load(cell, root), placed(cell.recipe())
     if source.test is None:
@@ -46,9 +46,9 @@ def run_cell(cell: Cell, work: Path, root: Path | None, every: Every | None = No
     few = data.first(source.test, cell.size.curve_images)
     cat = CAT if cell.data in ("cifar10", "digits") else None
     stages = Stages(work / "stages.json", source, source.test, cell.seed, cat=cat)
-    stumbled, told = None, None
+    stumbled, result = None, None
     try:
-        told = find(
+        result = find(
             replace(source, test=few),
             recipe,
             work / "train",
@@ -63,6 +63,7 @@ def run_cell(cell: Cell, work: Path, root: Path | None, every: Every | None = No
         if not _filtered(cell, stages.read()):
             raise
         stumbled = str(error)
+    told = None if result is None else result.results
     results = {**_results(work / "train", source, stages, told), "second_part": stumbled}
     facts: dict[str, Any] = provenance.plain(
         {
@@ -83,15 +84,15 @@ def run_cell(cell: Cell, work: Path, root: Path | None, every: Every | None = No
     return facts
 
 
-def _by_clock(cell: Cell) -> Every:
+def _by_clock(cell: Cell) -> CheckpointInterval:
     """Not by epochs: see `Stages`."""
-    return Every(epochs=None, seconds=_SECONDS.get(cell.scale, 20.0))
+    return CheckpointInterval(epochs=None, seconds=_SECONDS.get(cell.scale, 20.0))
 
 
 def _filtered(cell: Cell, stages: dict[str, Any]) -> bool:
     """Whether a second part was to come, and all stages before it are done."""
     method = METHODS[cell.recipe().method.name]
-    comes = cell.classify and second_part(cell.recipe(), method) is not None
+    comes = cell.classify and pseudo_label_settings(cell.recipe(), method) is not None
     return comes and {stage.name for stage in method.stages} <= set(stages)
 
 

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from jnpl.data.loading.prepare import prepare
 from jnpl.findings import metrics
 from jnpl.internal.files import write_text
-from jnpl.training.loop import accuracy
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from jnpl.data.loading.feed import Feed
     from jnpl.data.source import Labels, Source
-    from jnpl.training.session import Session
+    from jnpl.training.epoch_view import EpochView
 
 Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -35,7 +32,7 @@ class Stages:
 
     Beside it epochs.json has figures for every epoch, by its number: an epoch that is run again replaces its own.
 
-    The run must save itself by the clock (`Every(epochs=None)`): then what it goes on from lies before its last look.
+    The run must save itself by the clock, not by epochs: then it resumes before the epoch observed last.
     """
 
     def __init__(self, path: Path, source: Source, test: Source, seed: int, *, cat: int | None) -> None:
@@ -52,39 +49,34 @@ class Stages:
         """Epoch from 0 -> its figures; CPU seconds are since the epoch before, or since this life began."""
         return dict(json.loads(self.notes_path.read_text("utf-8"))) if self.notes_path.is_file() else {}
 
-    def __call__(self, session: Session) -> None:
+    def __call__(self, view: EpochView) -> None:
         """Note the epoch, and the end of a stage."""
-        phase = session.phase
+        phase = view.phase
         now = time.process_time()
         noted: dict[str, float | None] = {"cpu_seconds": round(now - self._cpu, 3)}
         self._cpu = now
         if not phase.pseudo:
-            noted |= sides(session.books.ledger.quality(self.source.labels), self.source)
-            selected = session.lines[-1].get("selected")
+            noted |= sides(view.ledger.quality(self.source.labels), self.source)
+            selected = view.line.get("selected")
             noted["selected"] = None if selected is None else round(float(selected), 4)
-        write_text(self.notes_path, json.dumps({**self.notes(), str(session.progress.total): noted}) + "\n")
-        if session.progress.epoch + 1 < phase.plan.epochs:
+        write_text(self.notes_path, json.dumps({**self.notes(), str(view.epoch): noted}) + "\n")
+        if view.phase_epoch + 1 < phase.plan.epochs:
             return
         told: dict[str, Any] = {
-            "epoch": session.progress.total + 1,
-            "seconds": round(session.elapsed(), 1),
-            "test_accuracy": self._accuracy(session),
+            "epoch": view.epoch + 1,
+            "seconds": round(view.seconds, 1),
+            "test_accuracy": self._accuracy(view),
         }
         if not phase.pseudo:  # pseudo-labels change no verdict
-            told |= facts(session.books.ledger.mean_probs(), self.source, self.seed, self.cat)
+            told |= facts(view.ledger.mean_probs(), self.source, self.seed, self.cat)
         write_text(self.path, json.dumps({**self.read(), phase.name: told}) + "\n")
 
-    def _accuracy(self, session: Session) -> float:
+    def _accuracy(self, view: EpochView) -> float:
         """On the whole test set, the mean over networks."""
-        feed = session.feeds.test
-        if feed is None or len(feed.labels) == len(self.test):
-            return float(session.lines[-1].get("test_accuracy", np.nan))
-        if self._whole is None:
-            engine = session.recipe.engine
-            values = prepare(self.test, session.recipe.data.size, memory_limit=engine.memory_limit, workers=0)
-            self._whole = replace(feed, prepared=values, labels=self.test.labels)
-        with session.learner.evaluated():
-            each = accuracy(session.method, self._whole, session.fabric)
+        if view.test is None or len(view.test.labels) == len(self.test):
+            return float(view.line.get("test_accuracy", np.nan))
+        self._whole = self._whole or view.feed(self.test)
+        each = view.evaluate(self._whole)
         return sum(each.values()) / len(each)
 
 

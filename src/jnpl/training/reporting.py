@@ -1,4 +1,4 @@
-"""How a run speaks: a progress bar on a terminal, plain lines elsewhere; always on stderr."""
+"""What a run prints: a progress bar on a terminal, plain lines elsewhere; always on stderr."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
     from rich.progress import TaskID
 
-    from jnpl.training.loop import Progress
+    from jnpl.training.loop import Position
 
 
 _WIDE = 120  # columns
 
 
 class Reporter:
-    """Tells people how far a run is; only the first of several processes speaks."""
+    """Prints how far a run is; of several processes only the first prints."""
 
     def __init__(self) -> None:
         self.console = Console(stderr=True, highlight=False)
@@ -31,29 +31,29 @@ class Reporter:
         self._epochs = self._steps = 0
         self._since, self._seen = time.monotonic(), 0
         self._refresh = 0.0
-        self.first: list[str] = []  # lines to say before any other: an error before that stays alone
+        self.first: list[str] = []  # printed before the first note: an error before that stays alone
 
     def quiet(self, wanted: bool) -> None:
-        """Say nothing more."""
+        """Print nothing from now on, or print again."""
         self.console.quiet = wanted
 
     def note(self, text: str) -> None:
-        """A line worth knowing."""
+        """Print a line."""
         lines, self.first = [*self.first, text], []
         for line in lines:
             self.console.print(f"jnpl: {line}", soft_wrap=True, markup=False)
 
     @contextmanager
-    def training(self, epochs: int, steps: int, progress: Progress) -> Iterator[None]:
-        """While the loop runs."""
+    def training(self, epochs: int, steps: int, position: Position) -> Iterator[None]:
+        """Show progress while the block runs the loop."""
         self._epochs, self._steps = epochs, steps
-        self._since, self._seen = time.monotonic(), progress.samples  # before a resume: not this process's speed
+        self._since, self._seen = time.monotonic(), position.samples  # before a resume: not this process's speed
         if not self.console.is_terminal:
             yield
             return
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with Bar(*columns, console=self.console, transient=True) as bar:
-            done = progress.total * steps + progress.step
+            done = position.total * steps + position.step
             self._task = bar.add_task("training", total=epochs * steps, completed=done)
             self._bar = bar
             try:
@@ -61,30 +61,32 @@ class Reporter:
             finally:
                 self._bar = None
 
-    def step(self, progress: Progress, lr: float) -> None:
-        """After every update of the weights."""
+    def step(self, position: Position, lr: float) -> None:
+        """Update the bar after a step."""
         if self._bar is None or self._task is None or time.monotonic() - self._refresh < 0.2:
             return
         self._refresh = time.monotonic()
-        means = progress.means()
+        means = position.means()
         if self.console.width < _WIDE:  # the bar and the time left matter more than the terms
             means = {"loss": means["loss"]}
         terms = "  ".join(f"{name} {value:.3g}" for name, value in means.items())
-        speed = (progress.samples - self._seen) / max(time.monotonic() - self._since, 1e-9)
-        text = f"epoch {progress.total + 1}/{self._epochs}  {terms}  lr {lr:.2g}  {speed:,.0f}/s"
-        self._bar.update(self._task, completed=progress.total * self._steps + progress.step, description=text)
+        speed = (position.samples - self._seen) / max(time.monotonic() - self._since, 1e-9)
+        text = f"epoch {position.total + 1}/{self._epochs}  {terms}  lr {lr:.2g}  {speed:,.0f}/s"
+        self._bar.update(self._task, completed=position.total * self._steps + position.step, description=text)
 
     def epoch(self, line: dict[str, Any]) -> None:
-        """After every epoch."""
+        """Print the line of an epoch, unless a bar is shown."""
         self._since, self._seen = time.monotonic(), 0
         if self._bar is None:
-            told = {name: f" {value:.4g}" if isinstance(value, float) else f" {value}" for name, value in line.items()}
-            shown = "  ".join(f"{name}{value}" for name, value in told.items() if name != "epoch")
+            values = {
+                name: f" {value:.4g}" if isinstance(value, float) else f" {value}" for name, value in line.items()
+            }
+            shown = "  ".join(f"{name}{value}" for name, value in values.items() if name != "epoch")
             self.console.print(f"epoch {line['epoch'] + 1}/{self._epochs}  {shown}", soft_wrap=True, markup=False)
 
 
 def in_words(seconds: float) -> str:
-    """A time in words.
+    """Return a time in words.
 
     >>> in_words(40), in_words(720), in_words(12_600)
     ('40 s', '12 min', '3.5 h')

@@ -9,8 +9,8 @@ import pytest
 import torch
 from rich.console import Console
 
-from jnpl.training.loop import Progress
-from jnpl.training.progress import Reporter
+from jnpl.training.loop import Position
+from jnpl.training.reporting import Reporter
 
 LINE = {"epoch": 0, "lr": 0.1, "loss": 1.23456, "test_accuracy": 0.5}
 
@@ -34,9 +34,9 @@ def test_it_speaks_on_stderr(capsys):
 
 
 def test_a_line_an_epoch(report):
-    progress = Progress(sums={"loss": torch.tensor(2.0)}, samples=2, step=1)
-    with report.training(3, 5, progress):
-        report.step(progress, 0.1)
+    position = Position(sums={"loss": torch.tensor(2.0)}, samples=2, step=1)
+    with report.training(3, 5, position):
+        report.step(position, 0.1)
         report.epoch(LINE)
         report.epoch({**LINE, "epoch": 1})
     assert told(report).splitlines() == [
@@ -47,7 +47,7 @@ def test_a_line_an_epoch(report):
 
 def test_silence(report):
     report.quiet(True)
-    with report.training(3, 5, Progress()):
+    with report.training(3, 5, Position()):
         report.note("hello")
         report.epoch(LINE)
     assert told(report) == ""
@@ -55,14 +55,14 @@ def test_silence(report):
 
 def test_a_bar_on_a_terminal_from_where_the_run_stands(report):
     report.console = Console(file=io.StringIO(), force_terminal=True, width=200)
-    progress = Progress(epoch=1, step=2, sums={"loss": torch.tensor(8.0)}, samples=1_000_000)
-    with report.training(4, 5, progress):
+    position = Position(epoch=1, step=2, sums={"loss": torch.tensor(8.0)}, samples=1_000_000)
+    with report.training(4, 5, position):
         bar, task = report._bar, report._bar.tasks[0]
         assert (task.completed, task.total) == (7, 20)
-        progress.step += 1
-        progress.samples += 10
+        position.step += 1
+        position.samples += 10
         time.sleep(0.01)
-        report.step(progress, 0.25)
+        report.step(position, 0.25)
         assert task.completed == 8
         assert "epoch 2/4" in task.description
         assert "lr 0.25" in task.description
@@ -76,7 +76,7 @@ def test_a_bar_on_a_terminal_from_where_the_run_stands(report):
 
 def test_the_bar_goes_when_a_run_is_interrupted(report):
     report.console = Console(file=io.StringIO(), force_terminal=True, width=200, highlight=False)
-    with pytest.raises(ZeroDivisionError), report.training(4, 5, Progress()):
+    with pytest.raises(ZeroDivisionError), report.training(4, 5, Position()):
         _ = 1 / 0
     assert report._bar is None
     report.epoch(LINE)

@@ -1,0 +1,33 @@
+"""Which device a name means on this machine: `auto`, `cpu`, `gpu`, `cuda`, `mps`, or one of PyTorch's."""
+
+from __future__ import annotations
+
+import torch
+
+from jnpl.internal.errors import InputError
+
+
+def available_device(name: str = "auto") -> torch.device:
+    """Return the GPU that `name` allows ("auto" and "gpu" allow any) if this machine has it, else the CPU.
+
+    >>> available_device("cpu")
+    device(type='cpu')
+    """
+    if name in ("auto", "gpu", "cuda") and torch.cuda.is_available():
+        return torch.device("cuda")
+    if name in ("auto", "gpu", "mps") and torch.backends.mps.is_available():
+        return torch.device("mps")
+    return torch.device("cpu")
+
+
+def checked_device(name: str | torch.device) -> torch.device:
+    """Return the device of PyTorch with this name, or the best one for "auto"; one that is missing is an InputError."""
+    try:
+        device = available_device() if name == "auto" else torch.device(name)
+        torch.empty(1, device=device)  # asks the driver: a name alone proves nothing
+    except (RuntimeError, AssertionError, ValueError) as error:
+        reason = " ".join(str(error).split())[:120]
+        raise InputError(
+            f"device must be auto, cpu, cuda, cuda:1 or mps, and be there; got {str(name)!r}: {reason}"
+        ) from error
+    return device

@@ -1,0 +1,126 @@
+"""The device and the processes of a run, and how the processes exchange numbers, tensors and decisions."""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import os
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from jnpl.internal.devices import available_device
+from jnpl.internal.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from lightning_fabric import Fabric
+    from torch import Tensor, nn
+
+    from jnpl.data.loading.batches import Batch
+    from jnpl.recipes.schema import Engine
+
+
+def make_fabric(engine: Engine, *, has_unused_parameters: bool = False) -> Fabric:
+    """Return Fabric for these engine settings, with all its processes started.
+
+    `has_unused_parameters` says that a step may leave parameters without a gradient.
+    """
+    from lightning_fabric import Fabric  # noqa: PLC0415 (slow to import)
+
+    asked = f"accelerator={engine.accelerator!r}, devices={engine.devices!r}, precision={engine.precision!r}"
+    if engine.precision == "16-mixed" and available_device(engine.accelerator).type == "cpu":
+        # Fabric would take bf16-mixed, with a warning.
+        raise InputError(f"cannot train with {asked}: 16-mixed needs a GPU; a CPU has 32 and bf16-mixed")
+    try:
+        fabric = Fabric(
+            accelerator=engine.accelerator,
+            devices=engine.devices,
+            num_nodes=engine.num_nodes,
+            precision="32-true" if engine.precision == "32" else engine.precision,
+            strategy="auto" if engine.devices == 1 and engine.num_nodes == 1 else _strategy(has_unused_parameters),
+        )
+    except (ValueError, RuntimeError, TypeError, ImportError) as error:
+        raise InputError(f"cannot train with {asked}: {error}") from None
+    cores = os.cpu_count() or 1
+    if fabric.device.type == "cpu" and isinstance(engine.devices, int) and engine.devices > cores:
+        raise InputError(f"cannot train with {asked}: there are {cores} cores, and no GPU is used")
+    fabric.launch()
+    if fabric.world_size > 1:
+        atexit.unregister(_leave_the_group)
+        atexit.register(_leave_the_group)
+    return fabric
+
+
+def _leave_the_group() -> None:
+    """Left to the end of the interpreter, a thread of gloo may let go of a tensor in it, and the process aborts."""
+    if torch.distributed.is_initialized():
+        gc.collect()  # wrapped networks hold the group too
+        torch.distributed.destroy_process_group()
+
+
+def _strategy(has_unused_parameters: bool) -> Any:
+    from lightning_fabric.strategies.ddp import DDPStrategy  # noqa: PLC0415 (slow to import)
+
+    # Batch norm's statistics are shared before they are used; per-sample state would be far too much every step.
+    return DDPStrategy(broadcast_buffers=False, find_unused_parameters=has_unused_parameters)
+
+
+def total(number: int, fabric: Fabric) -> float:
+    """Return the sum of a number over all processes."""
+    if fabric.world_size == 1:
+        return float(number)
+    summed = fabric.all_reduce(torch.tensor(float(number), device=fabric.device), reduce_op="sum")
+    return float(torch.as_tensor(summed))
+
+
+def gather(batch: Batch, values: Tensor, fabric: Fabric) -> tuple[Tensor, Tensor]:
+    """Return positions (B,) and values (B, K) of the whole batch, from all processes that share it."""
+    if fabric.world_size == 1:
+        return batch.index, values
+    most = -(-batch.rows.total // fabric.world_size)  # all processes must send as much
+    index = torch.full((most,), -1, device=values.device)
+    index[: len(batch.index)] = batch.index.to(values.device)
+    padded = values.new_zeros(most, values.shape[1])
+    padded[: len(values)] = values
+    positions = torch.as_tensor(fabric.all_gather(index)).reshape(-1)
+    rows = torch.as_tensor(fabric.all_gather(padded)).reshape(-1, values.shape[1])
+    return positions[positions >= 0], rows[positions >= 0]
+
+
+def gather_objects(value: Any, fabric: Fabric) -> list[Any]:
+    """Return the value that each process has, in the order of the processes."""
+    if fabric.world_size == 1:
+        return [value]
+    values: list[Any] = [None] * fabric.world_size
+    torch.distributed.all_gather_object(values, value)
+    return values
+
+
+def share(tensors: Iterable[Tensor], fabric: Fabric) -> None:
+    """Overwrite tensors, in place, with those of the first process."""
+    if fabric.world_size > 1:
+        for tensor in tensors:
+            torch.distributed.broadcast(tensor, 0)
+
+
+def share_buffers(module: nn.Module, fabric: Fabric) -> None:
+    """Overwrite buffers with those of the first process: batch norm's statistics differ between processes."""
+    share(module.buffers(), fabric)
+
+
+def agree(fabric: Fabric, call: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:
+    """Call a function in the first process and return its result in all; after an InputError all processes stop."""
+    result, refusal = None, None
+    if fabric.is_global_zero:
+        try:
+            result = call()
+        except InputError as error:
+            refusal = error
+    refused = bool(fabric.broadcast(refusal is not None))
+    if refusal is not None:
+        raise refusal
+    if refused:
+        raise SystemExit(2)  # the first process alone says why
+    return fabric.broadcast(result)

@@ -1,0 +1,57 @@
+"""What is recorded of every sample while a run trains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from jnpl.findings.ledger import Ledger
+from jnpl.training.processes import gather
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    import numpy.typing as npt
+    from lightning_fabric import Fabric
+
+    from jnpl.data.loading.batches import Batch
+    from jnpl.methods.base import StepOutput
+
+
+@dataclass
+class SampleRecords:
+    """Predictions of every sample, and the label quality of methods that compute one of their own."""
+
+    ledger: Ledger
+    scores: Ledger  # of two classes, wrong and right
+
+    @classmethod
+    def make(cls, ledger: Ledger) -> SampleRecords:
+        """Return records with this ledger and no scores."""
+        return cls(ledger, Ledger(ledger.num_samples, 2, ledger.history))
+
+    def record(self, batch: Batch, output: StepOutput, epoch: int, fabric: Fabric) -> None:
+        """Record a batch, from all processes that share it."""
+        # The prediction of the augmented view, before the update, is what NLNL and the paper average.
+        self.ledger.record(*gather(batch, output.logits.detach().float().softmax(1), fabric), epoch)
+        if output.quality is not None:
+            index, quality = gather(batch, output.quality.detach().float()[:, None], fabric)
+            self.scores.record(index, torch.cat([1 - quality, quality], 1), epoch)
+
+    def quality(self) -> npt.NDArray[np.float32] | None:
+        """Return the method's own label quality (N,), or None if it has none."""
+        if not self.scores.seen.any():
+            return None
+        return self.scores.quality(torch.ones(self.scores.num_samples, dtype=torch.long))
+
+    def state_dict(self) -> dict[str, dict[str, Any]]:
+        """Return the state of each ledger that holds something, by name."""
+        return {name: ledger.state_dict() for name, ledger in vars(self).items() if ledger.seen.any()}
+
+    def load_state_dict(self, state: Mapping[str, Mapping[str, Any]]) -> None:
+        """Continue from `state_dict()`."""
+        for name, ledger in state.items():
+            getattr(self, name).load_state_dict(ledger)

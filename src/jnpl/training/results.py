@@ -1,0 +1,110 @@
+"""What a finished run returns, prints with --json and leaves as model files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from safetensors.torch import save_file
+
+from jnpl.findings import metrics
+from jnpl.internal.files import replacing, write_text
+from jnpl.training.phases import same_network
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from torch import nn
+
+    from jnpl.data.loading.augment import Transform
+    from jnpl.data.source import Source
+    from jnpl.findings.findings import Findings
+    from jnpl.training.phases import Phase
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """The classifier of a run, what its inputs pass through, and what model.json says of both."""
+
+    network: nn.Module
+    transform: Transform
+    description: dict[str, Any]
+
+    def write(self, folder: Path, results: dict[str, Any]) -> None:
+        """Write model.safetensors and model.json."""
+        state = self.network.state_dict()  # a clone each: safetensors refuses tensors that share memory
+        weights = {name: value.detach().cpu().clone().contiguous() for name, value in state.items()}
+        with replacing(folder / "model.safetensors") as draft:
+            mode = draft.stat().st_mode  # safetensors makes its files readable by their owner alone
+            save_file(weights, draft)
+            draft.chmod(mode)
+        write_text(folder / "model.json", json.dumps({**self.description, "results": results}, indent=1) + "\n")
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a run returns.
+
+    Attributes:
+        results: what `jnpl find --json` prints.
+        findings: the findings on all given labels.
+        history: what was logged, a line an epoch.
+        model: the classifier; None for a run folder that was finished before, where it is in files.
+    """
+
+    results: dict[str, Any]
+    findings: Findings
+    history: list[dict[str, Any]]
+    model: TrainedModel | None = None
+
+
+def summarise(
+    source: Source,
+    findings: Findings,
+    *,
+    run: Path | None,
+    epochs: int,
+    seconds: float,
+    notes: list[str],
+    unreadable: int,
+) -> dict[str, Any]:
+    """Return what `--json` prints, without the accuracies."""
+    results: dict[str, Any] = {
+        "run": None if run is None else str(run),
+        "samples": len(source),
+        "classes": len(source.class_names),
+        "issues": int(findings.is_label_issue.sum()),
+        "noise_rate": findings.noise_rate,
+        "epochs": epochs,
+        "seconds": seconds,
+        "noise_interval": list(findings.noise_interval),
+    }
+    if notes:
+        results["notes"] = notes
+    if unreadable:
+        results["unreadable"] = unreadable
+    if source.true_labels is not None and (source.true_labels != source.labels).any():
+        scores = metrics.evaluate(findings, source.true_labels)
+        known = {name: scores[name] for name in ("ap", "ap_clean", "relabel_accuracy")}
+        # With all labels wrong AP is nan, which is no JSON.
+        results |= {name: value for name, value in known.items() if not np.isnan(value)}
+    return results
+
+
+def accuracies(lines: list[dict[str, Any]], phases: list[Phase], chosen: dict[str, float]) -> dict[str, float]:
+    """Return the test accuracy of the network that is left, of each where there are several, and of the best epoch.
+
+    It is the last epoch's, unless validation data chose other weights: then it is `chosen`, that of those weights, and
+    `last_test_accuracy` is the last epoch's.
+    """
+    last = {name: value for name, value in lines[-1].items() if name.startswith("test_accuracy")}
+    if phases[-1].select and chosen:
+        last = {**chosen, "last_test_accuracy": last["test_accuracy"]}
+    start = sum(phase.plan.epochs for phase in phases[: same_network(phases, len(phases) - 1)])
+    last["best_test_accuracy"] = max(line["test_accuracy"] for line in lines[start:])
+    if phases[-1].pseudo:
+        filtered = [line for line in lines if not str(line["stage"]).startswith("pseudo")]
+        last["filter_test_accuracy"] = filtered[-1]["test_accuracy"]
+    return last
