@@ -1,7 +1,12 @@
-"""Fill the generated parts of docs/methods from the registry: `python docs/generate.py` (`--check`: only look)."""
+"""Write the generated parts of docs/: `python docs/generate.py` (`--check`: only report what is out of date).
+
+docs/methods: the list of methods, and the settings on each method's page, from the registry. docs/architecture.md: the
+table of rooms, from the docstrings in the rooms' `__init__.py`, in the order of tests/test_house.py.
+"""
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from pathlib import Path
@@ -10,8 +15,11 @@ from pydantic_core import PydanticUndefined
 
 from jnpl.methods.registry import METHODS, table
 
-PAGES = Path(__file__).parent / "methods"
-BLOCK = re.compile(r"(<!-- settings: generated -->\n).*?(<!-- end -->)", re.DOTALL)
+DOCS = Path(__file__).parent
+PAGES = DOCS / "methods"
+PACKAGE = DOCS.parent / "src/jnpl"
+ARCHITECTURE = DOCS / "architecture.md"
+BLOCK = re.compile(r"(<!-- (?:settings|rooms): generated -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 SKELETON = """# {name}
@@ -29,7 +37,7 @@ SKELETON = """# {name}
 
 
 def index() -> str:
-    """docs/methods/README.md: all methods, as `jnpl methods` lists them."""
+    """Return docs/methods/README.md: all methods, as `jnpl methods` lists them."""
     rows = [
         f"| [`{row['name']}`]({row['name']}.md) | {row['paper']} | {row['networks']} | {', '.join(row['stages'])} "
         f"| {row['needs']} | {row['score'].replace('|', '&#124;')} |"
@@ -38,21 +46,21 @@ def index() -> str:
     head = "| method | paper | networks | stages | needs in advance | label quality |\n|---|---|---|---|---|---|"
     return f"""# Methods
 
-All run under one loop, on vectors and images, on one or several processes, and resume exactly; all give a classifier
-and a quality for every label. `jnpl methods` prints this table, and this page is generated from the same registry
-(`python docs/generate.py`). [How they compare on real CIFAR-10](../rivals.md).
+All methods use the same training loop, on vectors and images, in one or several processes, and resume exactly. Each
+gives a classifier and a quality for every label. `jnpl methods` prints this table; this page is generated from the same
+registry (`python docs/generate.py`). [How they compare on real CIFAR-10](../rivals.md).
 
 {head}
 {chr(10).join(rows)}
 
-Label quality lies in 0..1, lower is worse. `jnpl train DATA -o RUN --method NAME` trains one, `--set
+Label quality lies in 0..1, lower is worse. `jnpl train DATA -o RUN --method NAME` trains a method, `--set
 method.KEY=VALUE` changes its settings, `--set stages.STAGE.KEY=VALUE` the plan of one of its stages; a stage without
-a plan of its own has that of `[train]`. Recipes with the papers' settings: `jnpl recipes`.
+its own plan uses `[train]`. Recipes with the papers' settings: `jnpl recipes`.
 """
 
 
 def settings(name: str) -> str:
-    """The settings of a method as a table."""
+    """Return the settings of a method as a table."""
     fields = {key: field for key, field in METHODS[name].Settings.model_fields.items() if key != "name"}
     if not fields:
         return "None of its own.\n"
@@ -63,26 +71,60 @@ def settings(name: str) -> str:
     return "\n".join(["| setting | default | |", "|---|---|---|", *rows]) + "\n"
 
 
+def room_names() -> tuple[str, ...]:
+    """Return the rooms in import order, as tests/test_house.py lists them."""
+    tree = ast.parse((DOCS.parent / "tests/test_house.py").read_text("utf-8"))
+    found = next(
+        node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["ROOMS"]
+    )
+    names: tuple[str, ...] = ast.literal_eval(found)
+    return names
+
+
+def rooms() -> str:
+    """Return one row per room: its first docstring line, its modules, and those of the packages in it."""
+    rows = []
+    for name in room_names():
+        docstring = ast.get_docstring(ast.parse((PACKAGE / name / "__init__.py").read_text("utf-8"))) or ""
+        parts = [f"`{module}`" for module in modules(PACKAGE / name)]
+        parts += [
+            f"`{package.relative_to(PACKAGE / name).as_posix()}/` ({', '.join(modules(package))})"
+            for package in sorted(path.parent for path in (PACKAGE / name).rglob("*/__init__.py"))
+        ]
+        rows.append(f"| `{name}/` | {docstring.splitlines()[0] if docstring else ''} | {', '.join(parts)} |")
+    return "\n".join(["| room | what it offers | modules |", "|---|---|---|", *rows]) + "\n"
+
+
+def modules(package: Path) -> list[str]:
+    """Return the names of the modules directly in a package."""
+    return sorted(path.stem for path in package.glob("*.py") if path.stem != "__init__")
+
+
 def pages() -> dict[Path, str]:
-    """Every page as it should be."""
-    made = {PAGES / "README.md": index()}
+    """Return every generated page as it should be."""
+    made = {PAGES / "README.md": index(), ARCHITECTURE: _filled(ARCHITECTURE, rooms())}
     for name in METHODS:
-        path = PAGES / f"{name}.md"
-        text = path.read_text("utf-8") if path.exists() else SKELETON.format(name=name)
-        if not BLOCK.search(text):
-            raise SystemExit(f"{path} has no place for its settings")
-        made[path] = BLOCK.sub(lambda match, name=name: match[1] + settings(name) + match[2], text)
+        made[PAGES / f"{name}.md"] = _filled(PAGES / f"{name}.md", settings(name), SKELETON.format(name=name))
     return made
 
 
+def _filled(path: Path, generated: str, skeleton: str = "") -> str:
+    text = path.read_text("utf-8") if path.exists() else skeleton
+    if not BLOCK.search(text):
+        raise SystemExit(f"{path} has no block for its generated part: {BLOCK.pattern}")
+    return BLOCK.sub(lambda match: match[1] + generated + match[2], text)
+
+
 def main() -> None:
-    """Write what differs, or tell it."""
-    differing = [path for path, text in pages().items() if not path.exists() or path.read_text("utf-8") != text]
+    """Write the pages that differ, or with --check report them."""
+    differing = {path: text for path, text in pages().items() if not path.exists() or path.read_text("utf-8") != text}
     if "--check" in sys.argv[1:]:
         if differing:
             raise SystemExit(f"not up to date: {', '.join(map(str, differing))}; run python docs/generate.py")
         return
-    for path, text in pages().items():
+    for path, text in differing.items():
         path.write_text(text, "utf-8")
 
 

@@ -359,7 +359,7 @@ def test_any_input(case, constant):
 @pytest.mark.parametrize("function", LABELLED, ids=named)
 def test_wrong_logits(function):
     labels = torch.zeros(3, dtype=torch.long)
-    for bad, told in (
+    for bad, message in (
         (torch.zeros(3), r"shape \(B, C\), got \(3,\)"),
         (torch.zeros(3, 2, 2), r"shape \(B, C\), got \(3, 2, 2\)"),
         (torch.zeros(3, 2, dtype=torch.long), "floating point, got torch.int64"),
@@ -367,7 +367,7 @@ def test_wrong_logits(function):
         (torch.zeros(3, 1), "at least 2 classes, got 1"),
         ([[0.0, 1.0]], r"torch.Tensor of shape \(B, C\), got list"),
     ):
-        with pytest.raises(ValueError, match="logits must .*" + told):
+        with pytest.raises(ValueError, match="logits must .*" + message):
             function(bad, labels)
 
 
@@ -375,7 +375,7 @@ def test_wrong_logits(function):
 def test_wrong_labels(function):
     logits = torch.zeros(3, 4)
     name = "complements" if function in (JF.nl, JF.nl_plus) else "labels"
-    for bad, told in (
+    for bad, message in (
         (torch.zeros(3), "integer class indices .*got torch.float32"),
         (torch.zeros(3, dtype=torch.bool), "integer class indices .*got torch.bool"),
         (torch.tensor([0, 1, -1]), r"lie in 0\.\.3 .*got -1"),
@@ -387,17 +387,17 @@ def test_wrong_labels(function):
         (torch.zeros(3, dtype=torch.long, device="meta"), "be on cpu, where the logits are, got meta"),
         ([0, 1, 2], "torch.Tensor of class indices, got list"),
     ):
-        with pytest.raises(ValueError, match=f"{name} must .*{told}"):
+        with pytest.raises(ValueError, match=f"{name} must .*{message}"):
             function(logits, bad)
 
 
 def test_wrong_complements():
-    for bad, told in (
+    for bad, message in (
         (torch.zeros(3, 0, dtype=torch.long), r"\(3,\) or \(3, K\) with K >= 1, got \(3, 0\)"),
         (torch.zeros(2, 5, dtype=torch.long), r"\(3,\) or \(3, K\) with K >= 1, got \(2, 5\)"),
         (torch.tensor([[0, 1], [2, 3], [1, 4]]), r"lie in 0\.\.3 .*got 4"),
     ):
-        with pytest.raises(ValueError, match="complements must .*" + told):
+        with pytest.raises(ValueError, match="complements must .*" + message):
             JF.nl_plus(torch.zeros(3, 4), bad)
 
 
@@ -438,8 +438,8 @@ def test_wrong_reduction(function):
 
 def test_wrong_uniforms():
     for bad in (torch.zeros(2), torch.zeros(3, 1), torch.zeros(3, dtype=torch.long)):
-        told = rf"floating point tensor of shape \(3,\), got {bad.dtype}"
-        with pytest.raises(ValueError, match="uniforms must be a " + told):
+        message = rf"floating point tensor of shape \(3,\), got {bad.dtype}"
+        with pytest.raises(ValueError, match="uniforms must be a " + message):
             JF.pl_plus_select(torch.zeros(3, 4), bad)
 
 

@@ -139,20 +139,20 @@ def test_beyond_ten_classes_cross_entropy_helps_until_half_is_known(classes, sha
     assert first.loss.item() == pytest.approx(nl + share * math.log(classes), rel=1e-5)
     for agreement, left in ((0.25, 0.5), (0.5, 0.0), (1.0, 0.0)):
         method.agreement.fill_(agreement)
-        told = method(batch)
-        wanted = told.scalars["nl_plus"].item() + left * share * math.log(classes)
-        assert told.loss.item() == pytest.approx(wanted, rel=1e-5)
+        output = method(batch)
+        wanted = output.scalars["nl_plus"].item() + left * share * math.log(classes)
+        assert output.loss.item() == pytest.approx(wanted, rel=1e-5)
     method.agreement.fill_(0.1)  # as high as it gets with nine labels of ten wrong
     method.epoch = 5
-    told = method(batch)
-    assert told.loss.equal(told.scalars["nl_plus"])
+    output = method(batch)
+    assert output.loss.equal(output.scalars["nl_plus"])
 
 
 def test_without_it_many_classes_are_nl_alone():
     method, labels = many(40)
     batch = Batch(torch.zeros(40, 40), labels, labels, generator_for(0, "step"), Rows(0, 40, 40))
-    told = method(batch)
-    assert told.loss.equal(told.scalars["nl_plus"])
+    output = method(batch)
+    assert output.loss.equal(output.scalars["nl_plus"])
 
 
 def test_other_rises_do_not_look_at_agreement():
@@ -176,8 +176,8 @@ def test_constant_predictions_are_followed_by_an_epoch_of_nl_alone_and_half_of_p
     held = method(a_batch(RIGHT))
     assert method.held
     assert held.loss.item() == pytest.approx(terms_by_hand(a_batch(RIGHT), 0.0), rel=1e-4)  # NL, and no PL+
-    told = "the guard held back NL+ and PL+: 1 of the epochs followed on ones that left classes out"
-    assert method.notes() == [f"{told}, and PL+ counted 0.5 of its weight in the end"]
+    message = "the guard held back NL+ and PL+ in 1 epochs, after epochs that lost classes"
+    assert method.notes() == [f"{message}; PL+ ended with 0.5 of its weight"]
     method.epoch = 2
     method.begin_epoch(None)  # balanced again: PL+ comes back, at half its weight
     assert not method.held
@@ -188,7 +188,7 @@ def test_constant_predictions_are_followed_by_an_epoch_of_nl_alone_and_half_of_p
     method.begin_epoch(None)
     assert method.held
     assert method.pl_scale == 0.25
-    assert method.notes()[0].startswith("the guard held back NL+ and PL+: 2 of the epochs")
+    assert method.notes()[0].startswith("the guard held back NL+ and PL+ in 2 epochs")
 
 
 def test_before_pl_plus_begins_only_nl_plus_is_held_back():
@@ -196,8 +196,8 @@ def test_before_pl_plus_begins_only_nl_plus_is_held_back():
     an_epoch(method, a_batch([1] * 12))
     assert method.held
     assert method.pl_scale == 1
-    told = "the guard held back NL+ and PL+: 1 of the epochs followed on ones that left classes out"
-    assert method.notes() == [f"{told} (usual while a network knows little)"]
+    message = "the guard held back NL+ and PL+ in 1 epochs, after epochs that lost classes"
+    assert method.notes() == [f"{message} (usual early in training)"]
 
 
 def test_what_is_nl_already_is_not_held_back():
@@ -318,7 +318,7 @@ def test_a_class_of_few_may_be_predicted_by_nobody(few, acts):
 
 @pytest.mark.parametrize(("epoch", "scale"), [(4, 1.0), (5, 1.0), (6, 0.5)])
 def test_pl_plus_is_halved_only_for_what_it_may_have_done(epoch, scale):
-    """It begins in epoch 5 of 10: what went wrong in epoch 4 is told at the start of 5."""
+    """It begins in epoch 5 of 10: what went wrong in epoch 4 is handled at the start of 5."""
     method = a_method(guard=0.3, pl_start=0.5)
     method.predicted.copy_(torch.tensor([12.0, 0, 0, 0]))
     method.given.copy_(torch.tensor([5.0, 3, 3, 1]))

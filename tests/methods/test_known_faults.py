@@ -99,7 +99,7 @@ def test_every_test_sample_counts(samples, tmp_path):
 def test_test_accuracy_is_of_test_data_and_not_of_validation_data(tmp_path):
     """MLNT's baseline script reports the accuracy on its validation set as that on the test set."""
     source = quick.data()
-    told = run("limit", tmp_path / "one", source)
+    results = run("limit", tmp_path / "one", source)
     wrong = replace(source.validation, labels=(source.validation.labels + 1) % 4)
     other = run("limit", tmp_path / "two", replace(source, validation=wrong))
-    assert told["last_test_accuracy"] == other["last_test_accuracy"]
+    assert results["last_test_accuracy"] == other["last_test_accuracy"]

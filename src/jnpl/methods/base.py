@@ -1,4 +1,4 @@
-"""What the training loop and a method say to each other."""
+"""The contract between the training loop and a method."""
 
 from __future__ import annotations
 
@@ -23,80 +23,76 @@ __all__ = ["Method", "MethodSettings", "Stage", "StepOutput", "Task", "TrainingS
 
 
 class StepOutput(NamedTuple):
-    """A scalar loss to descend, the logits (B, C) for the ledger, and numbers worth a line in the log.
+    """The result of one step.
 
-    `quality` (B,), in 0..1 and LOWER for worse labels, is for methods whose score is not the probability of the given
-    label; like that one it is averaged over the last epochs.
+    `quality`, in 0..1 and LOWER for worse labels, is for methods whose label quality is not the probability of the
+    given label; like that one it is averaged over the last epochs.
     """
 
-    loss: Tensor
-    logits: Tensor
-    scalars: Mapping[str, Tensor]
-    quality: Tensor | None = None
+    loss: Tensor  # (), to be minimised
+    logits: Tensor  # (B, C), recorded in the ledger
+    scalars: Mapping[str, Tensor]  # logged by name
+    quality: Tensor | None = None  # (B,)
 
 
 class Stage(NamedTuple):
-    """A part of a training with a plan of its own: `[stages.NAME]` in a recipe, `[train]` where that is silent.
-
-    The optimiser goes on with its momentum, unless a stage is `fresh`: then networks and optimiser begin anew. With
-    `select` the stage ends with the weights that did best on validation data, where there are any.
-    """
+    """One part of a method's training, with its own plan: `[stages.NAME]` of a recipe, or `[train]` without it."""
 
     name: str
-    fresh: bool = False
-    select: bool = False
+    fresh: bool = False  # start with new networks, optimiser and ledger; otherwise all three continue
+    select: bool = False  # end with the weights that did best on validation data, if there is any
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a method is made for. `noise_rate` and `transition` (C, C) are oracles, where true labels are known."""
+    """What a method is built from. `noise_rate` and `transition` are known only where true labels are."""
 
-    build: Callable[[int], nn.Module]  # number -> a network with first weights of its own; 0 is the run's
+    build: Callable[[int], nn.Module]  # number -> a network with its own initial weights; 0 is the run's network
     labels: Tensor  # (N,) given labels of the training set
     num_classes: int
-    noise_rate: float | None = None
-    transition: Tensor | None = None  # P(given = j | true = i), row by row
-    weights: Tensor | None = None  # (N,) how much each sample's loss counts, 1 on average; None: all alike
+    noise_rate: float | None = None  # share of wrong labels
+    transition: Tensor | None = None  # (C, C), P(given = j | true = i) in row i
+    weights: Tensor | None = None  # (N,) sample weights, 1 on average; None: all equal
 
 
 class TrainingSetView(Protocol):
-    """What a method may look at between epochs and stages. Samples that cannot be read have rows of nan."""
+    """The training set as a method sees it between epochs and stages. Samples that cannot be read have rows of nan."""
 
     def logits(self, network: nn.Module) -> Tensor:
-        """(N, C) of the training set, not augmented, in evaluation mode."""
+        """Logits of all samples, not augmented, in evaluation mode: (N, C)."""
 
     def history(self) -> Tensor:
-        """(N, C) mean of the last epochs' predictions during training."""
+        """Mean predictions of the last epochs, recorded during training: (N, C)."""
 
     def quality(self) -> Tensor:
-        """(N,) the same for the given label alone."""
+        """Label quality, averaged over the last epochs: (N,)."""
 
 
 class Method(nn.Module, ABC):
-    """Networks and what one batch teaches them. Optimiser, device and data belong to the loop.
+    """The networks of a method, and the loss of one batch. Optimiser, device and data belong to the loop.
 
-    The loss is a mean over the batch's own samples. `sum_over_processes` adds up a tensor over all processes that
-    share a batch, `gather_over_processes` brings rows of a batch together, for the rare term that is not (they are
-    identities for one process). What changes and is not a parameter is a buffer, per-sample state too: checkpoints
-    hold it. `stage`, `epoch` and `epochs` (of the stage) say where the training stands.
+    The loss is a mean over the samples of this process. For a term that is not, `sum_over_processes` adds up a tensor
+    over all processes that share a batch, and `gather_over_processes` collects rows of the batch (with one process
+    both return their input). State that is not a parameter, per-sample state included, is a buffer: checkpoints hold
+    it. `stage`, `epoch` and `epochs` (of the stage) are the position of the training.
     """
 
     Settings: ClassVar[type[MethodSettings]] = MethodSettings
-    # What `jnpl methods` and the docs say:
+    # Shown by `jnpl methods` and in the docs:
     paper: ClassVar[str]
     networks: ClassVar[str] = "1"
-    pseudo_mode: ClassVar[Literal["paper", "nlnl"] | None] = None  # how `jnpl train` goes on; None: not at all
     needs: ClassVar[str] = "nothing"
     score: ClassVar[str] = "probability of the given label, mean of the last 10 epochs"
 
+    pseudo_mode: ClassVar[Literal["paper", "nlnl"] | None] = None  # pseudo-labels in `jnpl train`; None: none
     supports_compile: ClassVar[bool] = True  # its networks may be compiled
-    needs_full_history: ClassVar[bool] = False  # asks for whole predictions of past epochs
+    supports_sample_weights: ClassVar[bool] = False  # uses `Task.weights`
+    needs_full_history: ClassVar[bool] = False  # calls `TrainingSetView.history`
     has_unused_parameters: ClassVar[bool] = False  # a step may leave parameters without a gradient
-    supports_sample_weights: ClassVar[bool] = False  # heeds the weights of samples
-    per_process_buffers: ClassVar[tuple[str, ...]] = ()  # buffers that every process counts for itself
+    per_process_buffers: ClassVar[tuple[str, ...]] = ()  # buffers with a different value in every process
 
     stages: tuple[Stage, ...] = (Stage("train"),)
-    group_size: int | None = None  # batches of so many samples with one given label after another, if not None
+    group_size: int | None = None  # batches are made of groups of so many samples with the same given label
 
     def __init__(self, task: Task) -> None:
         super().__init__()
@@ -113,45 +109,45 @@ class Method(nn.Module, ABC):
         """Compute the loss of one batch."""
 
     def forward(self, batch: Batch) -> StepOutput:
-        """The step, where wrappers for several processes expect it."""
+        """Call `step`: wrappers for several processes expect it here."""
         return self.step(batch)
 
     def begin_stage(self, training_set: TrainingSetView) -> None:
-        """Called at the start of every stage but the first, before a fresh one renews the networks."""
+        """Prepare a stage. Called for every stage but the first, before the networks are reset."""
 
     def begin_epoch(self, training_set: TrainingSetView) -> None:
-        """Called at the start of every epoch."""
+        """Prepare an epoch."""
 
     def reset_networks(self, build: Callable[[int], nn.Module]) -> None:
-        """Give the networks the first weights of network `self.stage`."""
+        """Load new initial weights at the start of a fresh stage: those of network number `self.stage`."""
         self.model.load_state_dict(build(self.stage).state_dict())
 
     def notes(self) -> list[str]:
-        """What a user should know of how the training went, a line each."""
+        """Return remarks on the training for the user, one line each."""
         return []
 
     def predict(self, inputs: Tensor) -> Tensor:
-        """Logits for new inputs: (B, ...) -> (B, C)."""
+        """Return logits for new inputs: (B, ...) -> (B, C)."""
         logits: Tensor = self.classifier(inputs)
         return logits
 
     @property
     def classifier(self) -> nn.Module:
-        """The network that a run leaves behind."""
+        """The network that a run saves."""
         return self.model
 
     def network_logits(self, inputs: Tensor) -> dict[str, Tensor]:
-        """Logits (B, C) of each network worth testing, by name; test accuracy is the mean of theirs."""
+        """Return logits (B, C) of each network to test, by name; test accuracy is the mean over networks."""
         return {"model": self.predict(inputs)}
 
     def global_batch_size(self, batch: Batch) -> int:
-        """Samples of the batch over all processes; `batch.rows`, for draws, also counts those that cannot be read."""
+        """Return the number of samples in the batch over all processes, without those that cannot be read."""
         if batch.rows.stop - batch.rows.start == batch.rows.total:
             return len(batch.labels)
         return int(self.sum_over_processes(torch.tensor(float(len(batch.labels)), device=batch.labels.device)))
 
     def uniforms(self, batch: Batch, columns: int) -> Tensor:
-        """(B, columns) draws in [0, 1), the same for a sample however many processes share the batch."""
+        """Draw from U(0, 1), the same numbers for a sample however many processes share the batch: (B, columns)."""
         drawn = torch.rand(batch.rows.total, columns, generator=batch.generator)
         start = batch.rows.start
         return drawn[start : start + len(batch.labels)].to(batch.labels.device)

@@ -1,8 +1,8 @@
-"""How likely is a loss to be one of the high ones: two Beta curves fitted to losses (Arazo et al., ICML 2019).
+"""A mixture of two Beta distributions fitted to losses (Arazo et al., ICML 2019).
 
 Correct labels are learnt first, so early in training the losses of wrong labels form a second, higher group. EM by
-weighted moments finds both groups on losses scaled to 0..1; the posterior of the higher one is read from a table, as in
-the authors' code. What departs from that code is marked.
+weighted moments fits both components to losses scaled to 0..1; the posterior of the high one is read from a table, as
+in the authors' code. Departures from that code are marked.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ import numpy.typing as npt
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 POINTS = 100  # of the table
-NEUTRAL = 0.5  # the suspicion where nothing is known
+NEUTRAL = 0.5  # posterior of an unknown loss
 ITERATIONS = 10
-_OUTLIERS = (5.0, 95.0)  # percentiles that bound the losses to fit
+_OUTLIERS = (5.0, 95.0)  # percentiles; losses outside are not fitted
 _EDGE = 1e-3  # scaled losses stay this far from 0 and 1, where a Beta may be infinite (the code's "10e-4")
-_TINY = 1e-12  # least density: far from both curves there is no 0 / 0
-_CLIP = 1e-4  # a suspicion is never nearer than this to 0 or 1
+_TINY = 1e-12  # smallest density, against 0 / 0 far from both components
+_CLIP = 1e-4  # a posterior is never nearer than this to 0 or 1
 # Guards; the authors' code has none, and divides by zero.
 _MIN_LOSSES = 10
 _MIN_RANGE = 1e-4  # of the losses: narrower than this they count as equal
-_MIN_VARIANCE = 1e-6  # of the scaled losses of one curve
-_MIN_WEIGHT = 1e-6  # a curve with a smaller share of the losses keeps its shape
+_MIN_VARIANCE = 1e-6  # of the scaled losses of one component
+_MIN_WEIGHT = 1e-6  # a component with a smaller share of the losses keeps its shape
 
 
 @dataclass(frozen=True)
 class BetaMixture:
-    """Two Beta curves, that of low losses first: shapes (2,), (2,), weights (2,), the scale, and the table (100,)."""
+    """Two Beta components, low losses first: shapes (2,), (2,), weights (2,), the scale, and the table (100,)."""
 
     alpha: Floats = field(default_factory=lambda: np.array([1.0, 2.0]))
     beta: Floats = field(default_factory=lambda: np.array([2.0, 1.0]))
@@ -44,17 +44,19 @@ class BetaMixture:
 
     @property
     def means(self) -> Floats:
-        """Of the two curves, on the scaled losses: (2,)."""
+        """Means of the two components on the scaled losses: (2,)."""
         means: Floats = self.alpha / (self.alpha + self.beta)
         return means
 
     def posterior(self, losses: npt.ArrayLike) -> Floats:
-        """(N,) losses -> (N,) how likely each is of the high curve, in [1e-4, 1 - 1e-4]; nan -> 0.5."""
+        """Return P(high component) of each loss, in [1e-4, 1 - 1e-4], 0.5 for nan: (N,) -> (N,)."""
         return look_up(losses, self.low, self.high, self.table)
 
 
 def fit(losses: npt.ArrayLike) -> BetaMixture:
-    """(N,) losses (what is not finite is left out) -> the mixture; not `fitted`, and 0.5 for all, if they are no use.
+    """Fit the mixture to losses (N,); values that are not finite are ignored.
+
+    With fewer than 10 losses, or all alike, the mixture is not `fitted` and its posterior is 0.5 everywhere.
 
     >>> rng = np.random.default_rng(0)
     >>> mixture = fit(np.concatenate([rng.beta(2, 18, 700), 4 + rng.beta(8, 4, 300)]))  # 30 % high losses
@@ -78,7 +80,7 @@ def fit(losses: npt.ArrayLike) -> BetaMixture:
 
 
 def look_up(losses: npt.ArrayLike, low: float, high: float, table: npt.NDArray[np.floating]) -> Floats:
-    """(N,) losses, their scale, a table (100,) -> (N,) its entries; nan -> 0.5."""
+    """Return the table's posterior of each loss, 0.5 for nan: (N,), scale, (100,) -> (N,)."""
     scaled = scale(np.asarray(losses, np.float64), low, high)
     unknown = np.isnan(scaled)
     at = np.minimum((np.where(unknown, 0.0, scaled) * len(table)).astype(np.int64), len(table) - 1)
@@ -86,17 +88,16 @@ def look_up(losses: npt.ArrayLike, low: float, high: float, table: npt.NDArray[n
 
 
 def scale(losses: Floats, low: float, high: float) -> Floats:
-    """(N,) losses -> (N,) from `low`..`high` to 0..1, held in [1e-3, 1 - 1e-3].
+    """Scale losses from `low`..`high` to 0..1, clipped to [1e-3, 1 - 1e-3]: (N,) -> (N,).
 
-    Departure: the authors' code moves values <= 0 to 1e-3 and leaves those between 0 and 1e-3, which thereby come to
-    lie below smaller ones.
+    Departure: the authors' code moves values <= 0 to 1e-3 and keeps those between 0 and 1e-3, out of order.
     """
     scaled: Floats = np.clip((losses - low) / (high - low + 1e-6), _EDGE, 1 - _EDGE)
     return scaled
 
 
 def moments(x: Floats, members: Floats) -> tuple[float, float]:
-    """(N,) in 0..1, (N,) memberships -> alpha and beta of the curve with their weighted mean and variance."""
+    """Return alpha and beta of the Beta with the weighted mean and variance of x: (N,), (N,) -> (), ()."""
     total = members.sum()
     mean = float((members * x).sum() / total)
     variance = max(float((members * (x - mean) ** 2).sum() / total), _MIN_VARIANCE)
@@ -105,7 +106,7 @@ def moments(x: Floats, members: Floats) -> tuple[float, float]:
 
 
 def densities(x: Floats, alpha: Floats, beta: Floats, weight: Floats) -> Floats:
-    """(N,) in (0, 1) -> (2, N) weighted density of each curve."""
+    """Return the weighted density of each component at x in (0, 1): (N,) -> (2, N)."""
     log_x, log_rest = np.log(x), np.log1p(-x)
     rows = [
         np.log(w) + (a - 1) * log_x + (b - 1) * log_rest - (math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b))
@@ -116,7 +117,7 @@ def densities(x: Floats, alpha: Floats, beta: Floats, weight: Floats) -> Floats:
 
 
 def _em(x: Floats) -> tuple[Floats, Floats, Floats]:
-    """(N,) scaled losses -> alpha, beta, weight of two curves, each (2,), the low one first."""
+    """Fit alpha, beta and weight, each (2,), the low component first, to scaled losses (N,)."""
     start = BetaMixture()
     alpha, beta, weight = start.alpha, start.beta, start.weight
     for _ in range(ITERATIONS):
@@ -127,19 +128,19 @@ def _em(x: Floats) -> tuple[Floats, Floats, Floats]:
                 alpha[curve], beta[curve] = moments(x, members[curve])
         weight = np.maximum(members.mean(axis=1), _MIN_WEIGHT)
         weight /= weight.sum()
-    # Departure: should the curves have changed places, the high one is still the suspicious one.
+    # Departure: the component with the higher mean is the second one, also if EM has swapped them.
     order = np.argsort(alpha / (alpha + beta), kind="stable")
     return alpha[order], beta[order], weight[order]
 
 
 def _table(alpha: Floats, beta: Floats, weight: Floats) -> Floats:
-    """Posterior of the high curve on an even grid from 0 to 1, never falling to the right of its maximum: (100,)."""
+    """Posterior of the high component on an even grid from 0 to 1, constant to the right of its maximum: (100,)."""
     grid = np.linspace(_TINY, 1 - _TINY, POINTS)
     density = densities(grid, alpha, beta, weight)
     table: Floats = density[1] / (density.sum(axis=0) + _TINY)
-    # Departure: a wide high curve can rise above a narrow low one at the left end, too. There the authors' table has
-    # its maximum, and everything to the right of it, that is everything, becomes suspicious. A loss below the centre
-    # of the low curve is no more suspicious than the centre.
+    # Departure: a wide high component can exceed a narrow low one at the left end too. The authors' table then has its
+    # maximum there, and all losses become suspicious. Here the posterior left of the low component's mean is at most
+    # the posterior at that mean.
     centre = int(alpha[0] / (alpha[0] + beta[0]) * (POINTS - 1))
     table[:centre] = np.minimum(table[:centre], table[centre])
     table[table.argmax() :] = table.max()

@@ -1,4 +1,4 @@
-"""Cross-entropy: trust every label."""
+"""Cross-entropy with the given labels."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 class CE(PlainLoss):
-    """Positive learning with the given labels (Eq. 1), the mean over the batch."""
+    """The mean of -log p_y over the batch (positive learning, Eq. 1)."""
 
     paper = "the baseline of all"
 
     class Settings(MethodSettings):
-        """None."""
+        """No settings of its own."""
 
         name: str = "ce"
 
@@ -26,5 +26,5 @@ class CE(PlainLoss):
         super().__init__(task)
 
     def losses(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """(B, C), (B,) -> (B,)."""
+        """Return the loss of each sample: (B, C), (B,) -> (B,)."""
         return JF.pl(logits, labels)

@@ -1,4 +1,4 @@
-"""Co-teaching: two networks, each taught by the samples that the other finds easy."""
+"""Co-teaching: two networks, each trained on the samples with small loss under the other."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 
 class CoTeaching(SmallLoss):
-    """Cross-entropy over the small-loss samples of the other network.
+    """Cross-entropy of each network over the small-loss samples of the other.
 
-    The networks share no parameters, so that one optimiser over the sum of both losses does what two would do.
+    The networks share no parameters, so one optimiser over the sum of both losses is the same as two.
     """
 
     paper = "Han et al., NeurIPS 2018"
     score = "exp(-mean cross-entropy of the two networks), mean of the last 10 epochs"
 
     class Settings(SmallLossSettings):
-        """Of the selection."""
+        """Settings of the selection."""
 
         name: str = "co-teaching"
 
@@ -34,7 +34,7 @@ class CoTeaching(SmallLoss):
         first, second = self.model(batch.inputs), self.second(batch.inputs)
         losses_1, losses_2 = JF.pl(first, batch.labels), JF.pl(second, batch.labels)
         chosen_1, chosen_2 = self.choose(batch, losses_1), self.choose(batch, losses_2)
-        # The plain mean: the authors' code divides it by the number of samples once more, which Adam does not notice.
+        # The plain mean: the authors' code divides by the number of samples once more, which does not matter to Adam.
         loss_1 = self.mean_of(batch, losses_1, chosen_2)
         loss_2 = self.mean_of(batch, losses_2, chosen_1)
         kept = self.kept(batch).to(loss_1)

@@ -1,4 +1,4 @@
-"""Forward correction: fit the given labels through the noise, so that the network itself learns the true ones."""
+"""Forward correction: the loss passes predictions through the transition matrix of the noise."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Matrix = tuple[tuple[float, ...], ...]
 
 
 def estimate_transition(probabilities: Tensor, percentile: float) -> Tensor:
-    """P(given = j | true = i) from predictions of given labels: (N, C) -> (C, C), rows sum to 1.
+    """Estimate P(given = j | true = i) from predictions of the given labels: (N, C) -> (C, C), rows sum to 1.
 
-    Row i is the prediction for the surest sample of class i, after those at or above the percentile of p_i have been
-    discarded as outliers (100: none are). `probabilities` stay as they are. The released code zeroes a class's outliers
-    in the matrix itself, so that later rows read zeros where probabilities were.
+    Row i is the prediction for the sample with the largest p_i, after samples at or above the percentile of p_i have
+    been discarded as outliers (100: none). Departure: the released code sets the outliers of a class to zero in
+    `probabilities` itself, so that later rows read zeros.
 
     >>> estimate_transition(torch.tensor([[0.9, 0.1], [0.3, 0.7], [0.6, 0.4]]), percentile=100)
     tensor([[0.9000, 0.1000],
@@ -34,12 +34,12 @@ def estimate_transition(probabilities: Tensor, percentile: float) -> Tensor:
     rank = math.ceil(percentile * (len(probabilities) - 1) / 100)  # numpy's percentile with method="higher"
     rows = []
     for column in probabilities.t():
-        surest = column
+        anchor_scores = column
         if percentile < 100:
             usual = column < column.sort().values[rank]
-            if bool(usual.any()):  # none is where all are alike: then any sample is as good
-                surest = torch.where(usual, column, -1.0)
-        rows.append(probabilities[surest.argmax()])
+            if bool(usual.any()):  # false where all are equal
+                anchor_scores = torch.where(usual, column, -1.0)
+        rows.append(probabilities[anchor_scores.argmax()])
     estimated = torch.stack(rows)
     return estimated / estimated.sum(1, keepdim=True)
 
@@ -47,22 +47,22 @@ def estimate_transition(probabilities: Tensor, percentile: float) -> Tensor:
 def log_transition(transition: Tensor) -> Tensor:
     """log T for `forward_loss`, with -inf for zeros: (C, C) -> (C, C).
 
-    A label that T says is never given, but is, would make the loss infinite. Its column is a small constant instead:
-    the loss is finite and has no gradient, for T tells nothing about such a sample.
+    A given label whose column of T is zero would make the loss infinite. Its column is a small constant instead: the
+    loss is finite and has no gradient.
     """
     never = (transition == 0).all(0)
     return torch.where(never, torch.finfo(transition.dtype).tiny, transition).log()
 
 
 def forward_loss(logits: Tensor, labels: Tensor, log_t: Tensor) -> Tensor:
-    """-log sum_i p_i T_iy, the cross-entropy of p T (not of T p): (B, C), (B,), (C, C) -> (B,)."""
+    """-log sum_i p_i T_iy, the cross-entropy of p T: (B, C), (B,), (C, C) -> (B,)."""
     return -(logits.float().log_softmax(1) + log_t.t()[labels]).logsumexp(1)
 
 
 class Forward(Method):
-    """Cross-entropy to see the noise, then a fresh network with the loss that sees through it.
+    """Cross-entropy to estimate the transition matrix, then a fresh network with the corrected loss.
 
-    A matrix that is known already needs no first stage.
+    With a known matrix there is no first stage.
     """
 
     paper = "Patrini et al., CVPR 2017"
@@ -72,13 +72,16 @@ class Forward(Method):
     stages: tuple[Stage, ...] = (Stage("ce"), Stage("forward", fresh=True))
 
     class Settings(MethodSettings):
-        """Where the transition matrix comes from."""
+        """Settings of the transition matrix."""
 
         name: str = "forward"
         matrix: Literal["estimate", "oracle"] | Matrix = Field(
-            "estimate", description="from anchor points, from true labels, or rows of P(given = j | true = i)"
+            "estimate",
+            description="estimate: from anchor points; oracle: from true labels; or rows of P(given = j | true = i)",
         )
-        percentile: float = Field(97.0, gt=0, le=100, description="anchors are sought below it; 100: no discarding")
+        percentile: float = Field(
+            97.0, gt=0, le=100, description="samples at or above this percentile are no anchor points; 100: all may be"
+        )
         select: bool = Field(False, description="estimate with the epoch that does best on validation data")
 
         @field_validator("matrix")
@@ -93,7 +96,7 @@ class Forward(Method):
                     raise ValueError(f"each row must hold numbers >= 0 that sum to 1, got {list(row)} in row {number}")
             return matrix
 
-    transition: Tensor  # (C, C), the identity until it is known
+    transition: Tensor  # (C, C), the identity until it is estimated
 
     def __init__(self, task: Task, settings: Settings) -> None:
         super().__init__(task)
@@ -107,7 +110,7 @@ class Forward(Method):
         self.register_buffer("transition", matrix)
 
     def begin_stage(self, training_set: TrainingSetView) -> None:
-        """Estimate the matrix with the network of the first stage, before it is renewed."""
+        """Estimate the matrix with the network of the first stage."""
         logits = training_set.logits(self.model).float()
         readable = ~logits.isnan().any(1)
         self.transition.copy_(estimate_transition(logits[readable].softmax(1), self.percentile))
@@ -120,13 +123,13 @@ class Forward(Method):
         log_t = log_transition(self.transition)
         losses = forward_loss(logits, batch.labels, log_t)
         log_p_y = logits.detach().float().log_softmax(1).gather(1, batch.labels.unsqueeze(1)).squeeze(1)
-        # p_y T_yy / sum_i p_i T_iy; rounding may pass 1
+        # p_y T_yy / sum_i p_i T_iy; clamped against rounding
         quality = (log_p_y + log_t.diagonal()[batch.labels] + losses.detach()).exp().clamp(0, 1)
         return StepOutput(losses.mean(), logits, {}, quality)
 
 
 def _known(matrix: str | Matrix, task: Task) -> Tensor:
-    """The oracle's matrix, or the one that the settings give: -> (C, C), rows sum to 1."""
+    """The matrix from true labels or from the settings: (C, C), rows sum to 1."""
     if isinstance(matrix, str):
         if task.transition is None:
             raise InputError(
@@ -141,5 +144,5 @@ def _known(matrix: str | Matrix, task: Task) -> Tensor:
             f"setting method.matrix: for {task.num_classes} classes it has {task.num_classes} rows, got {len(known)}"
         )
     sums = known.sum(1, keepdim=True)
-    # A class without true samples has a row of zeros in the oracle's counts: its labels are taken to be right.
+    # A class without true samples has a row of zeros: its row is that of the identity.
     return torch.where(sums > 0, known / sums.clamp_min(torch.finfo(known.dtype).tiny), torch.eye(len(known)))

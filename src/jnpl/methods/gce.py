@@ -1,4 +1,4 @@
-"""Generalized cross-entropy: between CE, which learns everything, and MAE, which learns slowly."""
+"""Generalized cross-entropy: a loss between cross-entropy and mean absolute error."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class GCE(Method):
-    """L_q = (1 - p_y^q) / q, the mean over the batch; truncated, samples with p_y <= k are left out now and then anew.
+    """The mean of L_q = (1 - p_y^q) / q over the batch; truncated, samples with p_y <= k are pruned periodically.
 
-    `keep` (N,) says which samples the truncated loss learns from: all of them before the first pruning.
+    `keep` (N,) marks the samples that the truncated loss uses: all of them before the first pruning.
     """
 
     paper = "Zhang and Sabuncu, NeurIPS 2018"
@@ -28,14 +28,14 @@ class GCE(Method):
     given: Tensor
 
     class Settings(MethodSettings):
-        """Of the loss, and of the truncated loss's pruning."""
+        """Settings of the loss and of the pruning."""
 
         name: str = "gce"
         q: float = Field(0.7, gt=0, le=1, description="towards 0: cross-entropy; 1: half of mae")
-        truncated: bool = Field(False, description="leave out samples whose given label has probability k or less")
+        truncated: bool = Field(False, description="prune samples whose given label has probability k or less")
         k: float = Field(0.5, gt=0, lt=1, description="truncated: that probability")
-        prune_from: int = Field(40, ge=0, description="truncated: first epoch of leaving out, counted from 0")
-        prune_every: int = Field(10, ge=1, description="truncated: epochs until it is decided anew")
+        prune_from: int = Field(40, ge=0, description="truncated: first epoch with pruning, counted from 0")
+        prune_every: int = Field(10, ge=1, description="truncated: epochs between two prunings")
 
     def __init__(self, task: Task, settings: Settings) -> None:
         super().__init__(task)
@@ -47,13 +47,13 @@ class GCE(Method):
             self.register_buffer("given", task.labels, persistent=False)  # belongs to the data, not to a checkpoint
 
     def begin_epoch(self, training_set: TrainingSetView) -> None:
-        """Decide which samples the truncated loss learns from (the paper's Algorithm 1)."""
+        """Prune samples for the truncated loss (the paper's Algorithm 1)."""
         since = self.epoch - self.prune_from
         if not self.truncated or since < 0 or since % self.prune_every:
             return
-        # Departure: public code prunes with the model that did best on test data. The network as it is sees no test.
+        # Departure: the public code prunes with the model that did best on test data; this is the current network.
         losses = JF.gce(training_set.logits(self.model), self.given, self.q)
-        self.keep.copy_(losses < self.limit)  # false for nan: a sample that cannot be read teaches nothing
+        self.keep.copy_(losses < self.limit)  # false for nan, a sample that cannot be read
 
     def step(self, batch: Batch) -> StepOutput:
         """Compute the loss of one batch."""
@@ -62,6 +62,6 @@ class GCE(Method):
         if not self.truncated:
             return StepOutput(losses.mean(), logits, {})
         keep = self.keep[batch.index.to(self.keep.device)]
-        # Over the whole batch, not over the kept: a batch with few of them takes a small step.
+        # The mean is over the whole batch, not over the kept samples: a batch with few of them takes a small step.
         loss = torch.where(keep, losses - self.limit, 0.0).mean()
         return StepOutput(loss, logits, {"kept": keep.float().mean()})

@@ -1,4 +1,4 @@
-"""JNPL: NL+ pushes away what a sample is not, PL+ pulls in what the network is sure of (Eq. 4)."""
+"""JNPL: NL+ with complementary labels and PL+ with confident predictions, in one stage (Eq. 4)."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from jnpl.data.loading.batches import Batch
 
 
-_TEN = 10  # classes: with more, NL hardly moves a new network (its push on the given logit is p_y, 1 / C)
-_HEAVIEST = 10.0  # a class weight beyond this, at a high rate, makes steps that nothing comes back from
-_FULL, _FULL_OF_TWO = 2.5, 1.25  # up to here a class weight is what it should be, beyond its square root
-_ENOUGH = 2.0  # half of the way from a constant to perfect agreement makes NL into NL+
-_LOST, _FEW = 0.1, 50  # a class predicted for less than this part of those who are given it, if they are not too few
-_MANY = 0.05  # of the classes: so many may be lost before it is a collapse (of less than twenty none)
+_CE_CLASSES = 10  # with more classes NL starts slowly: its gradient on the given logit is p_y, 1 / C at the start
+_MAX_CLASS_WEIGHT = 10.0  # larger class weights diverge at a high learning rate
+_FULL_WEIGHT, _FULL_WEIGHT_BINARY = 2.5, 1.25  # beyond this a class weight is damped
+_AGREEMENT_SCALE = 2.0  # gamma is reached at an agreement of 1 / 2
+_LOST_SHARE, _LOST_COUNT = 0.1, 50  # lost: predicted for less than this share of at least so many given labels
+_LOST_CLASSES = 0.05  # share of the classes that may be lost before it counts as a collapse
 
 
 def even_weights(labels: Tensor, num_classes: int, weights: Tensor | None = None) -> Tensor:
-    """`class_weights` within bounds, 1 on average over the samples: (N,) -> (C,).
+    """Return `class_weights`, damped and scaled to 1 on average over the samples: (N,) -> (C,).
 
-    Where noise makes the given classes uneven, weights make up for it. Where the classes themselves are uneven, noise
-    fills the small ones with others' samples, which weights by count would let outvote the rest: beyond 2.5 a weight is
-    its square root. With two classes every mistake is between the same two, and 1.25 is the most.
+    Weights compensate for noise that makes the given classes uneven. Where the classes themselves are uneven, noise
+    fills the small ones with samples of others, and weights by count would amplify those: beyond 2.5 a weight is
+    replaced by its square root. With two classes the largest weight is 1.25.
 
     >>> even_weights(torch.tensor([0, 0, 0, 0, 1, 1]), num_classes=3)
     tensor([0.7500, 1.5000, 0.0000])
@@ -40,15 +40,17 @@ def even_weights(labels: Tensor, num_classes: int, weights: Tensor | None = None
     """
     balance = class_weights(labels, num_classes, weights)
     if num_classes == 2:
-        balance = balance.clamp_max(_FULL_OF_TWO)
+        balance = balance.clamp_max(_FULL_WEIGHT_BINARY)
     else:
-        balance = torch.minimum(balance, balance.sqrt().clamp_min(_FULL))
+        balance = torch.minimum(balance, balance.sqrt().clamp_min(_FULL_WEIGHT))
     own = balance[labels]
-    return (balance / (own if weights is None else weights * own).mean()).clamp_max(_HEAVIEST)
+    return (balance / (own if weights is None else weights * own).mean()).clamp_max(_MAX_CLASS_WEIGHT)
 
 
 def agreement(given: Tensor, agreed: Tensor) -> Tensor:
-    """How often the given label was predicted, the mean over classes, 0 for a constant, 1 for all: (C,), (C,) -> ().
+    """Return the mean recall of the given labels over classes, scaled so that chance is 0: (C,), (C,) -> ().
+
+    `given` counts the given labels of each class, `agreed` how often they were predicted.
 
     >>> agreement(torch.tensor([4.0, 4.0]), torch.tensor([4.0, 2.0]))
     tensor(0.5000)
@@ -56,15 +58,15 @@ def agreement(given: Tensor, agreed: Tensor) -> Tensor:
     here = given > 0
     if not here.any():
         return given.sum()
-    recall, chance = (agreed[here] / given[here]).mean(), 1 / here.sum()  # what a constant prediction reaches
+    recall, chance = (agreed[here] / given[here]).mean(), 1 / here.sum()  # recall of a constant prediction
     return ((recall - chance) / (1 - chance).clamp_min(1e-6)).clamp(0, 1)
 
 
 def ran_away(predicted: Tensor, given: Tensor, most: float) -> bool:
-    """Whether predictions are spread over the classes all too differently from the given labels: (C,), (C,) counts.
+    """Whether the distribution of predictions has collapsed: counts (C,), (C,) -> bool.
 
-    Further apart than `most` (total variation), or with a class that is hardly predicted (of many: more than one in
-    twenty).
+    True if it is further than `most` (total variation) from that of the given labels, or if more than one class in
+    twenty is hardly predicted.
 
     >>> ran_away(torch.tensor([90.0, 110.0]), torch.tensor([100.0, 100.0]), 0.3)
     False
@@ -74,17 +76,17 @@ def ran_away(predicted: Tensor, given: Tensor, most: float) -> bool:
     if not predicted.any():
         return False
     apart = 0.5 * (predicted - given).abs().sum() / predicted.sum()
-    lost = ((predicted < _LOST * given) & (given >= _FEW)).sum() > _MANY * len(given)
+    lost = ((predicted < _LOST_SHARE * given) & (given >= _LOST_COUNT)).sum() > _LOST_CLASSES * len(given)
     return bool(lost | (apart > most))
 
 
 class JNPL(Method):
     """One network, one stage, two losses.
 
-    NL+ makes "all is class k" a state that a network does not leave: where it is sure, the weight (1 - p) takes the
-    push away; and PL+ can drive it there. Single classes can be lost in the same way. NL leads out. With `guard`, an
-    epoch whose predictions have run away is followed by one with gamma 0 and without PL+, and PL+ comes back at half
-    its weight. That is a departure, and off unless asked for.
+    A network that predicts one class for all samples does not recover under NL+: where it is confident, the weight
+    (1 - p) removes the gradient. PL+ can lead there, and single classes can be lost in the same way. NL recovers. With
+    `guard` (a departure, off by default) an epoch with collapsed predictions is followed by one with gamma 0 and
+    without PL+, and the weight of PL+ is halved.
     """
 
     paper = "Kim et al., CVPR 2021"
@@ -101,48 +103,50 @@ class JNPL(Method):
     guarded: Tensor
 
     class Settings(MethodSettings):
-        """Of the two losses."""
+        """Settings of the two losses."""
 
         name: str = "jnpl"
         pl_weight: float = Field(0.01, ge=0, description="the paper's lambda; 0: NL+ alone")
         n: int = Field(3, ge=-1, description="the paper's N; -1: plain cross-entropy")
-        complements: Literal["sampled", "exhaustive"] = Field("sampled", description="drawn anew each step, or all")
+        complements: Literal["sampled", "exhaustive"] = Field(
+            "sampled", description="sampled: drawn anew in each step; exhaustive: all C - 1"
+        )
         num_complements: int | None = Field(None, ge=1, description="None: the paper's 1, or 110 for 100 classes")
         gamma: float = Field(1.0, ge=0, description="exponent of NL+'s weight; 0: NL")
         gamma_rise: tuple[float, float] | Literal["agreement"] | None = Field(
             None,
-            description="shares of the epochs between which gamma rises from 0; agreement: as the last epoch "
-            "predicted the given labels; None: constant, as the paper",
+            description="gamma rises from 0 between these two shares of the epochs; agreement: with the recall of "
+            "the given labels in the last epoch; None: constant, as in the paper",
         )
         pl_start: float = Field(0.0, ge=0, lt=1, description="share of the epochs before PL+ begins; 0 is the paper's")
         ce_start: bool = Field(
             False,
-            description="beyond ten classes, cross-entropy beside NL+ until the network predicts half of the labels or "
-            "PL+ begins",
+            description="with more than ten classes, add cross-entropy until the network predicts half of the given "
+            "labels or PL+ begins",
         )
         class_weight: Literal["none", "nlnl", "mean"] = Field(
             "none",
-            description="nlnl: largest count / count of given labels; mean: so, but 1 on average, and less where "
+            description="nlnl: largest count / count of given labels; mean: the same, 1 on average, and damped where "
             "classes are very uneven",
         )
         pl_target: Literal["predicted", "given"] = Field("predicted", description="given: PL+ only where y-hat is y")
-        pl_mean: Literal["selected", "batch"] = Field("selected", description="PL+ is a mean over these")
+        pl_mean: Literal["selected", "batch"] = Field("selected", description="samples that PL+ is averaged over")
         guard: float = Field(
             0.0,
             ge=0,
             lt=1,
-            description="how far predictions of an epoch may be from the given labels, as shares of the classes (total "
-            "variation), before NL takes over, as it does when a class is lost; 0: any, and no guard",
+            description="use NL after an epoch whose predictions are further than this from the given labels (total "
+            "variation of the class shares) or lose a class; 0: off",
         )
 
         @model_validator(mode="after")
-        def _a_number_belongs_to_sampled(self) -> JNPL.Settings:
+        def _check_num_complements(self) -> JNPL.Settings:
             if self.num_complements is not None and self.complements == "exhaustive":
                 raise ValueError(f"num_complements goes with complements 'sampled', got {self.num_complements}")
             return self
 
         @model_validator(mode="after")
-        def _gamma_rises(self) -> JNPL.Settings:
+        def _check_gamma_rise(self) -> JNPL.Settings:
             if isinstance(self.gamma_rise, tuple) and not 0 <= self.gamma_rise[0] < self.gamma_rise[1] <= 1:
                 raise ValueError(f"gamma_rise takes two shares, 0 <= start < end <= 1, got {list(self.gamma_rise)}")
             return self
@@ -151,14 +155,14 @@ class JNPL(Method):
         super().__init__(task)
         self.pl_mean, self.pl_start, self.guard = settings.pl_mean, settings.pl_start, settings.guard
         self.gamma, self.gamma_rise = settings.gamma, settings.gamma_rise
-        self.ce_weight = max(1 - _TEN / task.num_classes, 0.0) if settings.ce_start else 0.0
+        self.ce_weight = max(1 - _CE_CLASSES / task.num_classes, 0.0) if settings.ce_start else 0.0
         self.register_buffer("weights", task.weights, persistent=False)
-        self.register_buffer("predicted", torch.zeros(task.num_classes))  # how often, this epoch
-        self.register_buffer("given", torch.zeros(task.num_classes))  # how often, of those that could be read
-        self.register_buffer("agreed", torch.zeros(task.num_classes))  # how often it was the given label, this epoch
-        self.register_buffer("agreement", torch.tensor(0.0))  # of the last epoch: 0 for a constant, 1 for all
-        self.register_buffer("held", torch.tensor(False))  # NL alone, this epoch
-        self.register_buffer("guarded", torch.tensor(0))  # epochs that were so
+        self.register_buffer("predicted", torch.zeros(task.num_classes))  # predictions of this epoch
+        self.register_buffer("given", torch.zeros(task.num_classes))  # given labels of this epoch
+        self.register_buffer("agreed", torch.zeros(task.num_classes))  # predictions that are the given label
+        self.register_buffer("agreement", torch.tensor(0.0))  # of the last epoch, see `agreement`
+        self.register_buffer("held", torch.tensor(False))  # the guard acts in this epoch: NL alone
+        self.register_buffer("guarded", torch.tensor(0))  # number of such epochs
         self.register_buffer("pl_scale", torch.tensor(1.0))
         weigh = even_weights if settings.class_weight == "mean" else class_weights
         balance = weigh(task.labels, task.num_classes, task.weights)
@@ -174,55 +178,56 @@ class JNPL(Method):
         )
 
     def begin_epoch(self, training_set: TrainingSetView) -> None:  # noqa: ARG002 (counts are kept by step)
-        """Hold back what can run away, if the last epoch's predictions say that it has."""
-        predicted, given, agreed = (self.sum_over_processes(each.clone()) for each in self._counted())
-        for each in self._counted():
+        """Let the guard act if the predictions of the last epoch have collapsed."""
+        predicted, given, agreed = (self.sum_over_processes(each.clone()) for each in self._epoch_counts())
+        for each in self._epoch_counts():
             each.zero_()
         self.agreement.copy_(agreement(given, agreed))
         at_risk = self._gamma() > 0 or self._pl_weight() > 0
         self.held.fill_(bool(self.guard) and at_risk and ran_away(predicted, given, self.guard))
         if self.held:
             self.guarded += 1
-            if self._begun(self.epoch - 1):
+            if self._pl_has_begun(self.epoch - 1):
                 self.pl_scale /= 2
 
-    def _counted(self) -> tuple[Tensor, Tensor, Tensor]:
+    def _epoch_counts(self) -> tuple[Tensor, Tensor, Tensor]:
         return self.predicted, self.given, self.agreed
 
     def notes(self) -> list[str]:
-        """Whether the guard acted."""
+        """Return how often the guard acted."""
         if not self.guarded:
             return []
-        told = (
-            f"the guard held back NL+ and PL+: {int(self.guarded)} of the epochs followed on ones that left classes out"
-        )
+        message = f"the guard held back NL+ and PL+ in {int(self.guarded)} epochs, after epochs that lost classes"
         if self.pl_scale == 1:
-            return [f"{told} (usual while a network knows little)"]
-        return [f"{told}, and PL+ counted {self.pl_scale:g} of its weight in the end"]
+            return [f"{message} (usual early in training)"]
+        return [f"{message}; PL+ ended with {self.pl_scale:g} of its weight"]
 
     def _gamma(self) -> float:
-        """NL+'s exponent in this epoch, were it not held back."""
+        """The exponent of NL+ in this epoch, without the guard."""
         if self.gamma_rise is None:
             return self.gamma
-        # Departures: from random weights NL+ hardly moves on hard data, NL does.
+        # Departures: from random weights NL+ learns very slowly on hard data, NL does not.
         if self.gamma_rise == "agreement":
-            if len(self.given) == 2:  # with two classes NL is cross-entropy, and NL+ moves well
+            if len(self.given) == 2:  # with two classes NL is cross-entropy, and NL+ learns fast
                 return self.gamma
-            return self.gamma * min(_ENOUGH * self.agreement.item(), 1.0)
+            return self.gamma * min(_AGREEMENT_SCALE * self.agreement.item(), 1.0)
         start, end = self.gamma_rise
         return self.gamma * min(max((self.epoch / self.epochs - start) / (end - start), 0.0), 1.0)
 
     def _pl_weight(self) -> float:
-        """PL+'s weight in this epoch, were it not held back."""
-        return self.loss.pl_weight * self.pl_scale.item() if self._begun(self.epoch) else 0.0
+        """The weight of PL+ in this epoch, without the guard."""
+        return self.loss.pl_weight * self.pl_scale.item() if self._pl_has_begun(self.epoch) else 0.0
 
-    def _begun(self, epoch: int) -> bool:
-        """Whether it is PL+'s turn."""
+    def _pl_has_begun(self, epoch: int) -> bool:
         return epoch >= self.pl_start * self.epochs
 
     def _ce_weight(self) -> float:
-        """Departure: cross-entropy's weight in this epoch; with many wrong labels agreement alone would not end it."""
-        return 0.0 if self._begun(self.epoch) else self.ce_weight * max(1 - _ENOUGH * self.agreement.item(), 0.0)
+        """Departure: the weight of cross-entropy in this epoch. It ends with the start of PL+ at the latest."""
+        return (
+            0.0
+            if self._pl_has_begun(self.epoch)
+            else self.ce_weight * max(1 - _AGREEMENT_SCALE * self.agreement.item(), 0.0)
+        )
 
     def step(self, batch: Batch) -> StepOutput:
         """Compute the loss of one batch."""
@@ -242,10 +247,10 @@ class JNPL(Method):
         if self.pl_mean == "batch":
             pl_plus = terms.pl_plus_sum / own
         else:
-            # PL+ is a mean over the selected of the whole batch (Algorithm 1), also where processes share it.
+            # PL+ is a mean over the selected samples of the whole batch (Algorithm 1), over all processes.
             counts = torch.stack([terms.selected, torch.full_like(terms.selected, own)]).float()
             counts = self.sum_over_processes(counts)
-            selected = counts[0].where(counts[0] > 0, 1.0)  # a sum of weights may be below 1
+            selected = counts[0].where(counts[0] > 0, 1.0)  # a sum of weights can be below 1
             pl_plus = terms.pl_plus_sum / selected * (counts[1] / own)
         pl_weight = 0.0 if self.held else self._pl_weight()
         loss = terms.nl_plus + pl_weight * pl_plus
@@ -255,7 +260,7 @@ class JNPL(Method):
         return StepOutput(loss, logits, {"nl_plus": terms.nl_plus, "pl_plus": pl_plus, "selected": share})
 
     def _cross_entropy(self, logits: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
-        """Weighted as NL+ is."""
+        """Cross-entropy, weighted like NL+: (B, C), (B,), (B,) -> ()."""
         losses = functional.pl(logits, labels)
         if (balance := self.loss.negative.class_weight) is not None:
             losses = balance[labels] * losses

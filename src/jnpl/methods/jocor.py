@@ -1,4 +1,4 @@
-"""JoCoR: two networks, one loss that wants them to agree, and the samples on which it is small."""
+"""JoCoR: two networks with a joint loss that rewards agreement, trained on the samples of small loss."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 def symmetric_kl(first: Tensor, second: Tensor) -> Tensor:
     """KL(p || q) + KL(q || p) = sum_k (p_k - q_k) (log p_k - log q_k): (B, C), (B, C) -> (B,).
 
-    The gradient flows through all four places, as in the authors' code.
+    The gradient flows through both p and q, as in the authors' code.
 
     >>> symmetric_kl(torch.zeros(1, 2), torch.tensor([[0.0, 1.0]]))
     tensor([0.2311])
     """
-    dtype = torch.promote_types(first.dtype, torch.float32)  # half precision is too coarse for logs
+    dtype = torch.promote_types(first.dtype, torch.float32)  # float16 is too coarse for logarithms
     log_p, log_q = first.log_softmax(1, dtype=dtype), second.log_softmax(1, dtype=dtype)
     return ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(1)
 
@@ -37,13 +37,13 @@ def joint_loss(first: Tensor, second: Tensor, labels: Tensor, agreement: float) 
 
 
 class JoCoR(SmallLoss):
-    """The joint loss over the samples on which it is small; both networks learn from the same ones."""
+    """The joint loss over the samples where it is small; both networks use the same samples."""
 
     paper = "Wei et al., CVPR 2020"
     score = "exp(-joint loss of the two networks), mean of the last 10 epochs"
 
     class Settings(SmallLossSettings):
-        """Of the joint loss and of the selection."""
+        """Settings of the joint loss and of the selection."""
 
         name: str = "jocor"
         agreement: float = Field(0.9, ge=0, le=1, description="the paper's lambda: weight of the networks' agreement")

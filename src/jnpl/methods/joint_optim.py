@@ -1,4 +1,4 @@
-"""Joint-Optim: a high learning rate keeps the network from memorising, so its predictions may become the labels."""
+"""Joint-Optim: predictions of a network trained at a high learning rate replace the labels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from jnpl.data.loading.batches import Batch
 
-_UPDATE_FROM = 0.35  # of the stage: the paper's 70 of 200 epochs
+_UPDATE_FROM = 0.35  # share of the stage: the paper's 70 of 200 epochs
 
 
 def entropy(log_p: Tensor) -> Tensor:
@@ -27,18 +27,18 @@ def entropy(log_p: Tensor) -> Tensor:
 
 
 def log_mean(log_p: Tensor, whole: Tensor) -> Tensor:
-    """log of the mean prediction of a whole batch, with the gradient of the own rows: (B, C), (W, C) -> (C,).
+    """log of the mean prediction of the whole batch, with the gradient of the own rows: (B, C), (W, C) -> (C,).
 
-    `whole` is `log_p` of all processes that share the batch, without gradient; for one process it is `log_p` again.
-    The loop weighs a process's gradient by B / W, which the last factor undoes.
+    `whole` is `log_p` of all processes that share the batch, without gradient; with one process it is `log_p`. The
+    loop multiplies the gradient of a process by B / W, which the last factor undoes.
     """
-    everyone, own = whole.logsumexp(0), log_p.logsumexp(0)
-    share = (own - everyone).exp().detach()
-    return everyone - math.log(len(whole)) + share * (own - own.detach()) * (len(whole) / len(log_p))
+    log_total, own = whole.logsumexp(0), log_p.logsumexp(0)
+    share = (own - log_total).exp().detach()
+    return log_total - math.log(len(whole)) + share * (own - own.detach()) * (len(whole) / len(log_p))
 
 
 class JointOptim(Method):
-    """Soft labels that follow the network, then a fresh network that learns them."""
+    """Soft labels updated from the network's predictions, then a fresh network trained on them."""
 
     paper = "Tanaka et al., CVPR 2018"
     networks = "1, then 1 fresh"
@@ -48,15 +48,17 @@ class JointOptim(Method):
     stages = (Stage("labels"), Stage("retrain", fresh=True))
 
     class Settings(MethodSettings):
-        """Of the first stage; the second is cross-entropy."""
+        """Settings of the first stage; the second is cross-entropy."""
 
         name: str = "joint-optim"
-        alpha: float = Field(1.0, ge=0, description="weight of the prior; 0: all labels may become one class")
+        alpha: float = Field(1.0, ge=0, description="weight of the class prior; with 0 all labels can become one class")
         beta: float = Field(0.5, ge=0, description="weight of the entropy")
         update_from: int | None = Field(
             None, ge=0, description="epoch after which labels are first updated; None: 0.35 of the stage (70 of 200)"
         )
-        prior: Literal["uniform", "given"] = Field("uniform", description="class prior: equal, or as labels are given")
+        prior: Literal["uniform", "given"] = Field(
+            "uniform", description="class prior: uniform, or the shares of the given labels"
+        )
 
     soft_labels: Tensor  # (N, C)
     prior: Tensor  # (C,)
@@ -70,7 +72,7 @@ class JointOptim(Method):
         self.register_buffer("prior", prior)
 
     def begin_epoch(self, training_set: TrainingSetView) -> None:
-        """Update the labels as the end of the epoch before would: the history is the same."""
+        """Update the soft labels from the history up to the epoch before."""
         if self.stage > 0:
             return
         if self._first_update() >= self.epochs:
@@ -82,7 +84,7 @@ class JointOptim(Method):
             self._update(training_set)
 
     def begin_stage(self, training_set: TrainingSetView) -> None:
-        """The last update, after the first stage's last epoch."""
+        """Update the soft labels after the last epoch of the first stage."""
         self._update(training_set)
 
     def step(self, batch: Batch) -> StepOutput:
@@ -94,20 +96,20 @@ class JointOptim(Method):
         quality = soft.gather(1, batch.labels.unsqueeze(1)).squeeze(1).clamp(0, 1)
         if self.stage > 0:
             return StepOutput(fit, logits, {}, quality)
-        # The mean prediction is over the whole batch, also where processes share it.
+        # The mean prediction is over the whole batch, over all processes.
         _, whole = self.gather_over_processes(batch, log_p.detach())
         prior = -(self.prior * log_mean(log_p, whole)).sum()  # KL(prior || mean p) up to a constant
         unsure = entropy(log_p).mean()
         loss = fit + self.alpha * prior + self.beta * unsure
         scalars = {"fit": fit, "prior": prior, "entropy": unsure}
-        # Given labels say nothing about themselves: until the first update the score is p_y, which s_y is a mean of.
+        # Before the first update the soft labels are the given ones: label quality is then p_y.
         return StepOutput(loss, logits, scalars, quality if self.epoch > self._first_update() else None)
 
     def _first_update(self) -> int:
-        """The epoch of the first stage after which labels are first updated."""
+        """The epoch of the first stage after which labels are updated for the first time."""
         return int(_UPDATE_FROM * self.epochs) if self.update_from is None else self.update_from
 
     def _update(self, training_set: TrainingSetView) -> None:
-        """Soft labels are the mean predictions of the last epochs; samples that cannot be read keep theirs."""
+        """Set the soft labels to the mean predictions of the last epochs; samples that cannot be read keep theirs."""
         history = training_set.history().to(self.soft_labels)
         self.soft_labels.copy_(torch.where(history.isnan().any(1, keepdim=True), self.soft_labels, history))

@@ -1,4 +1,4 @@
-"""LIMIT: a classifier that never sees a label learns from gradients that a second network predicts."""
+"""LIMIT: a classifier trained on gradients that a second network predicts, without access to the labels."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def predicted_gradient(logits: Tensor, q_logits: Tensor) -> Tensor:
-    """What q takes the gradient on the classifier's logits to be, p - softmax(q), p constant: (B, C), (B, C) -> (B, C).
+    """q's prediction of the gradient on the classifier's logits, p - softmax(q), p constant: (B, C), (B, C) -> (B, C).
 
-    The true one is p - e_y; q's guess at e_y knows y through q's weights alone.
+    The true gradient is p - e_y; softmax(q) is the estimate of e_y.
     """
     return logits.detach().softmax(1) - q_logits.softmax(1)
 
@@ -33,26 +33,26 @@ def squared_error(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 class LIMIT(Method):
-    """A classifier, and a network q that stands between it and the labels."""
+    """A classifier, and a network q that predicts its gradients."""
 
     paper = "Harutyunyan et al., ICML 2020"
     networks = "2 (classifier and q)"
-    has_unused_parameters = True  # while q is initialised, the classifier waits
+    has_unused_parameters = True  # the stage "init" trains q alone
     needs = "nothing, but beta is chosen on validation data (noisy will do)"
     score = "probability of the given label by q, mean of the last 10 epochs"
-    # "train" is fresh for its optimiser: see `reset_networks`.
+    # "train" is fresh for the optimiser only: see `reset_networks`.
     stages: tuple[Stage, ...] = (Stage("init", select=True), Stage("train", fresh=True, select=True))
 
     class Settings(MethodSettings):
-        """Of q, and of what it teaches."""
+        """Settings of q and of the predicted gradients."""
 
         name: str = "limit"
         kind: Literal["G", "L"] = Field("G", description="q's error is squared (Gaussian) or absolute (Laplace)")
         beta: float = Field(0.0, ge=0, description="weight of the squared norm of the predicted gradients")
         gradient: Literal["mean", "sum"] = Field(
-            "mean", description="the classifier's gradient is a mean over the batch, or the authors' sum"
+            "mean", description="mean: the classifier's gradient is a mean over the batch; sum: as in the authors' code"
         )
-        init_q: bool = Field(False, description="a first stage trains q with cross-entropy (the paper's + init.)")
+        init_q: bool = Field(False, description="train q with cross-entropy in a first stage (the paper's + init.)")
 
     def __init__(self, task: Task, settings: Settings) -> None:
         super().__init__(task)
@@ -63,7 +63,7 @@ class LIMIT(Method):
 
     @property
     def in_init(self) -> bool:
-        """Is q being trained alone?"""
+        """Whether q is being trained alone."""
         return self.settings.init_q and self.stage == 0
 
     def step(self, batch: Batch) -> StepOutput:
@@ -75,9 +75,9 @@ class LIMIT(Method):
 
         logits = self.model(batch.inputs).float()
         gradient = predicted_gradient(logits, q_logits)
-        # Its derivative on the logits is the detached gradient itself: nothing else reaches the classifier, and nothing
-        # reaches q. Its value says nothing. The authors' sum ignores the 1/B of a mean: with Adam that is hardly seen,
-        # with SGD the steps are B times too large.
+        # The derivative on the logits is the detached gradient itself; no gradient reaches q here, and the value has no
+        # meaning. The authors' sum omits the 1/B of a mean: with Adam this hardly matters, with SGD the steps are B
+        # times too large.
         path = (gradient.detach() * logits).sum(1).mean()
         if self.settings.gradient == "sum":
             path = path * self.global_batch_size(batch)
@@ -88,8 +88,8 @@ class LIMIT(Method):
         return StepOutput(loss, logits, {"q_loss": q_loss, "gradient_norm": norm.detach()}, quality)
 
     def reset_networks(self, build: Callable[[int], nn.Module]) -> None:
-        """Keep the networks: q is what the first stage was for, and nothing has touched the classifier yet."""
+        """Keep the networks: q has been trained in the first stage, and the classifier not yet."""
 
     def network_logits(self, inputs: Tensor) -> dict[str, Tensor]:
-        """Logits (B, C) of the classifier, or of q while it is trained alone: there the best q is selected."""
+        """Return logits (B, C) of the classifier, or of q while q is trained alone (to select the best q)."""
         return {"model": self.q(inputs) if self.in_init else self.predict(inputs)}

@@ -1,4 +1,4 @@
-"""M-correction: two Beta curves say which losses are suspicious; mixup and the network's own word take over there."""
+"""M-correction: mixup with targets corrected by a Beta mixture of the losses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def class_balance(log_probs: Tensor) -> Tensor:
     """KL from the uniform prior to the batch's mean prediction, sum_k 1/C log((1/C) / mean_b p_bk): (B, C) -> ().
 
-    Through logarithms alone: a class that nobody predicts costs much, not infinitely much.
+    Computed with logarithms: the loss is finite for a class that is never predicted.
 
     >>> class_balance(torch.zeros(4, 10).log_softmax(1)).abs() < 1e-6
     tensor(True)
@@ -36,13 +36,13 @@ def class_balance(log_probs: Tensor) -> Tensor:
 
 
 def mixing_weights(suspicion: Tensor, partner: Tensor) -> Tensor:
-    """Share of a sample in its mixture with its partner, (1 - B_a) / (2 - B_a - B_b): (B,), (B,) -> (B,)."""
+    """Mixup weight of a sample with its partner, (1 - B_a) / (2 - B_a - B_b): (B,), (B,) -> (B,)."""
     trust = 1 - suspicion
     return trust / (trust + trust[partner])
 
 
 class MCorrection(Method):
-    """Mixup, then mixup with targets (1 - B) y + B z: the given label y, the prediction z, and the suspicion B of y."""
+    """Mixup, then mixup with targets (1 - B) y + B z: given label y, prediction z, P(y is wrong) B (the suspicion)."""
 
     paper = "Arazo et al., ICML 2019"
     score = "posterior of the low-loss curve, 1 - B, mean of the last 10 epochs"
@@ -53,22 +53,30 @@ class MCorrection(Method):
     labels: Tensor
 
     class Settings(MethodSettings):
-        """Of the mixture and the bootstrapping."""
+        """Settings of mixup and of the bootstrapping."""
 
         name: str = "m-correction"
         variant: Literal["M-DYR-H", "MD-DYR-SH"] = Field(
-            "M-DYR-H", description="mixup with hard targets, or mixup by suspicion with targets from soft to hard"
+            "M-DYR-H",
+            description="M-DYR-H: mixup with hard targets; MD-DYR-SH: mixup by suspicion, targets from soft to hard",
         )
-        mixup_alpha: float = Field(32.0, gt=0, description="a batch is mixed by one draw of Beta(alpha, alpha)")
+        mixup_alpha: float = Field(
+            32.0, gt=0, description="the mixup weight of a batch is drawn from Beta(alpha, alpha)"
+        )
         bootstrap_from: int | None = Field(
-            None, ge=0, description="first epoch, from 0, in which suspicion counts; None: 0.35 of them, as 105 of 300"
+            None,
+            ge=0,
+            description="first epoch of bootstrapping, counted from 0; None: 0.35 of all epochs (105 of 300)",
         )
-        dynamic_epochs: int = Field(5, ge=0, description="MD-DYR-SH: first so many with the given labels alone")
-        temperature_epochs: int = Field(89, ge=1, description="MD-DYR-SH: epochs of the fall of the temperature from 1")
-        temperature_end: float = Field(0.001, gt=0, le=1, description="MD-DYR-SH: where the temperature stays")
-        reg_weight: float = Field(1.0, ge=0, description="weight of the class balance while bootstrapping")
+        dynamic_epochs: int = Field(
+            5, ge=0, description="MD-DYR-SH: epochs of dynamic mixup with the given labels, before bootstrapping"
+        )
+        temperature_epochs: int = Field(89, ge=1, description="MD-DYR-SH: epochs in which the temperature falls from 1")
+        temperature_end: float = Field(0.001, gt=0, le=1, description="MD-DYR-SH: final temperature")
+        reg_weight: float = Field(1.0, ge=0, description="weight of the class balance term while bootstrapping")
         suspicion: Literal["epoch", "batch"] = Field(
-            "epoch", description="from a look at all samples before the epoch, or anew in each step (one more pass)"
+            "epoch",
+            description="epoch: from all samples before the epoch; batch: anew in each step (one more forward pass)",
         )
 
     def __init__(self, task: Task, settings: Settings) -> None:
@@ -77,12 +85,12 @@ class MCorrection(Method):
         self.register_buffer("suspicion", torch.full((len(task.labels),), beta_mixture.NEUTRAL))  # B_i
         self.register_buffer("bounds", torch.tensor([0.0, 1.0]))  # the mixture's scale
         self.register_buffer("table", torch.full((beta_mixture.POINTS,), beta_mixture.NEUTRAL))  # its posterior
-        self.register_buffer("labels", task.labels.clone(), persistent=False)  # here for its device
+        self.register_buffer("labels", task.labels.clone(), persistent=False)  # a buffer, to be on the device
 
     def begin_epoch(self, training_set: TrainingSetView) -> None:
-        """Fit the mixture to all losses, and keep what it says of each sample.
+        """Fit the mixture to the losses of all samples, and store their suspicion.
 
-        Departure: the authors' losses are of augmented images. Nothing is known before the first epoch, as there.
+        Departure: the authors use losses of augmented images. In the first epoch the suspicion is 0.5, as there.
         """
         if self.epoch == 0:
             return
@@ -96,7 +104,7 @@ class MCorrection(Method):
     def step(self, batch: Batch) -> StepOutput:
         """Compute the loss of one batch."""
         settings, since = self.settings, self.epoch - self.bootstrap_from()
-        dynamic = settings.variant == "MD-DYR-SH" and since >= 0  # samples are mixed by their suspicion
+        dynamic = settings.variant == "MD-DYR-SH" and since >= 0  # mixup weights depend on the suspicion
         bootstrap = since >= (settings.dynamic_epochs if dynamic else 0)
         delta, partner = self._draw(batch)
 
@@ -109,8 +117,8 @@ class MCorrection(Method):
         targets = F.one_hot(batch.labels, self.num_classes).float()
         scalars = {"suspicion": suspicion.mean()}
         if bootstrap:
-            targets = torch.lerp(targets, self._own_word(plain, since), suspicion.unsqueeze(1))
-        # Dynamic mixup weighs the two losses by a draw of its own, then by halves; the inputs' shares stay out of it.
+            targets = torch.lerp(targets, self._predicted_targets(plain, since), suspicion.unsqueeze(1))
+        # Dynamic mixup weights the two losses by delta, and by 1/2 while bootstrapping, not by the inputs' shares.
         half = 0.5 if dynamic and bootstrap else delta
         loss = -((half * targets + (1 - half) * targets[partner]) * log_probs).sum(1).mean()
         if bootstrap:
@@ -119,40 +127,40 @@ class MCorrection(Method):
         return StepOutput(loss, plain, scalars, 1 - suspicion)
 
     def bootstrap_from(self) -> int:
-        """First epoch, from 0, in which suspicion counts."""
-        told = self.settings.bootstrap_from
-        return round(0.35 * self.epochs) if told is None else told
+        """Return the first epoch of bootstrapping, counted from 0."""
+        epoch = self.settings.bootstrap_from
+        return round(0.35 * self.epochs) if epoch is None else epoch
 
     def temperature(self, since: int) -> float:
-        """Of the soft targets of MD-DYR-SH in an epoch counted from `bootstrap_from`: from 1 to its end, in a line."""
+        """Return the temperature of MD-DYR-SH, linear in the epochs since `bootstrap_from`."""
         settings = self.settings
         last = settings.temperature_epochs - 1
         done = min(max(since - settings.dynamic_epochs, 0), last)
         return 1 - (1 - settings.temperature_end) * done / max(last, 1)
 
-    def _own_word(self, plain: Tensor, since: int) -> Tensor:
-        """What the network itself says, hard or softened: (B, C) logits -> (B, C)."""
+    def _predicted_targets(self, plain: Tensor, since: int) -> Tensor:
+        """The predictions as targets, hard or softened: (B, C) logits -> (B, C)."""
         if self.settings.variant == "M-DYR-H":
             return F.one_hot(plain.argmax(1), self.num_classes).float()
         return (plain.float() / self.temperature(since)).softmax(1)
 
     def _draw(self, batch: Batch) -> tuple[float, Tensor]:
-        """One delta for the batch, whoever shares it, and a partner from this process's own rows for each row."""
+        """Draw delta, the same in all processes, and a partner for each row from this process's rows: (), (B,)."""
         alpha = self.settings.mixup_alpha
-        seed = int(torch.randint(2**62, (), generator=batch.generator))  # torch's Beta takes no generator, numpy's does
+        seed = int(torch.randint(2**62, (), generator=batch.generator))  # torch's Beta takes no generator
         delta = float(np.random.default_rng(seed).beta(alpha, alpha))
         return delta, torch.randperm(len(batch.labels), generator=batch.generator).to(batch.labels.device)
 
     @torch.no_grad()
     def _plain(self, inputs: Tensor, *, moving: bool) -> Tensor:
-        """Logits of the samples unmixed, for targets and ledger, without a gradient: (B, ...) -> (B, C).
+        """Logits of the unmixed samples, for targets and ledger, without gradient: (B, ...) -> (B, C).
 
-        While bootstrapping they move the batch norm's averages, as in the authors' code. Before that the authors see
-        mixed samples only; this pass, for the ledger alone, is on a copy of the averages and moves nothing.
+        While bootstrapping this pass updates the running statistics of batch norm (`moving`), as in the authors' code.
+        Before that the authors' code has no such pass; it is made on a copy of the statistics, for the ledger only.
         """
         buffers = {} if moving else {name: value.clone() for name, value in self.model.named_buffers()}
         logits: Tensor = functional_call(self.model, buffers, (inputs,))
-        torch.clear_autocast_cache()  # older torch: casts made here have no gradient
+        torch.clear_autocast_cache()  # older torch would reuse casts without gradient
         return logits
 
     @torch.no_grad()
@@ -165,7 +173,7 @@ class MCorrection(Method):
         return logits
 
     def _suspicion(self, batch: Batch) -> Tensor:
-        """B of the batch's samples: (B,)."""
+        """P(the given label is wrong) of each sample: (B,)."""
         if self.settings.suspicion == "epoch":
             return self.suspicion[batch.index.to(self.suspicion.device)]
         losses = _losses(self._evaluated(batch.inputs), batch.labels)
@@ -174,15 +182,15 @@ class MCorrection(Method):
         return torch.from_numpy(found).float().to(self.suspicion.device)
 
     def _balance(self, log_probs: Tensor, batch: Batch) -> Tensor:
-        """`class_balance` of the whole batch, also where processes share it: (B, C) -> ()."""
+        """`class_balance` of the whole batch, over all processes: (B, C) -> ()."""
         own, total = len(log_probs), self.global_batch_size(batch)
         if own == total:
             return class_balance(log_probs)
-        # The mean is everyone's; its gradient is a mean over the own samples, as the loop weighs the processes.
+        # The value is that of the whole batch; the gradient is a mean over the own samples, as the loop expects.
         sums = self.sum_over_processes(log_probs.detach().exp().sum(0)).clamp_min(torch.finfo(log_probs.dtype).tiny)
-        everyone = sums.log() - math.log(total)
-        share = (log_probs.exp().mean(0) / everyone.exp()).mean()
-        return share.detach() - share - (everyone + math.log(self.num_classes)).mean()
+        log_mean = sums.log() - math.log(total)
+        share = (log_probs.exp().mean(0) / log_mean.exp()).mean()
+        return share.detach() - share - (log_mean + math.log(self.num_classes)).mean()
 
 
 def _losses(logits: Tensor, labels: Tensor) -> npt.NDArray[np.float64]:

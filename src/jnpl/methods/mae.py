@@ -1,4 +1,4 @@
-"""Mean absolute error: a wrong label pulls no harder than a right one, and a hopeless sample hardly at all."""
+"""Mean absolute error: its gradient is bounded, so that wrong labels have little influence."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 class MAE(PlainLoss):
-    """sum_k |p_k - [k = y]| = 2 (1 - p_y), the mean over the batch. Some code has half of it, and half the pull."""
+    """The mean of sum_k |p_k - [k = y]| = 2 (1 - p_y) over the batch."""
 
     paper = "Ghosh et al., AAAI 2017"
 
     class Settings(MethodSettings):
-        """None."""
+        """No settings of its own."""
 
         name: str = "mae"
 
@@ -26,5 +26,5 @@ class MAE(PlainLoss):
         super().__init__(task)
 
     def losses(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """(B, C), (B,) -> (B,)."""
+        """Return the loss of each sample: (B, C), (B,) -> (B,)."""
         return JF.mae(logits, labels)

@@ -1,4 +1,4 @@
-"""MetaCleaner, reconstructed: samples with one label weigh each other, and their weighted mean is what learns."""
+"""MetaCleaner (reconstruction): weighted mean features of samples that share a given label."""
 
 from __future__ import annotations
 
@@ -20,36 +20,38 @@ if TYPE_CHECKING:
 
 
 class MetaCleaner(Method):
-    """A network and a scorer that weighs the features of K samples with the same given label.
+    """A network, and a scorer that weights the features of K samples with the same given label.
 
-    This is a reconstruction: no public code exists, and the scorer's form, K and the plan of training are choices of
-    ours. After training the scorer is left out: the classifier is the network alone.
+    No public code exists: the form of the scorer, K and the training plan are our choices. The saved classifier is the
+    network without the scorer.
     """
 
     paper = "Zhang et al., CVPR 2019 (reconstruction)"
-    supports_compile = False  # features are read by a hook
+    supports_compile = False  # features are read with a hook
     networks = "1 (with a scoring head)"
     score = "K a / (1 + K a) of the weight a in a subset of K, 0.5 is neutral; mean of the last 10 epochs"
 
     class Settings(MethodSettings):
-        """Of the subsets and their scorer."""
+        """Settings of the subsets and their scorer."""
 
         name: str = "metacleaner"
         subset_size: int = Field(5, ge=1, description="K samples of one given label; 1: cross-entropy")
         scorer: Literal["relative", "joint"] = Field(
-            "relative", description="from a sample and the mean of the others, or from all K side by side"
+            "relative", description="relative: from a sample and the mean of the others; joint: from all K features"
         )
         hidden: int = Field(128, ge=1, description="units of the scorer's hidden layer")
-        naive_weight: float = Field(0.0, ge=0, description="of plain cross-entropy beside it; an extension of ours")
+        naive_weight: float = Field(0.0, ge=0, description="weight of an additional cross-entropy (our extension)")
 
     def __init__(self, task: Task, settings: Settings) -> None:
         super().__init__(task)
         self.settings = settings
-        # Batches in which K neighbours share a label; singles need no such order.
+        # Batches of groups of K samples with the same label.
         self.group_size = settings.subset_size if settings.subset_size > 1 else None
         width, size = head_of(self.model).in_features, settings.subset_size
         columns = (2 * width, 1) if settings.scorer == "relative" else (size * width, size)
-        with torch.random.fork_rng(devices=[]):  # the scorer's first weights hang on the network's, thus on the seed
+        with torch.random.fork_rng(
+            devices=[]
+        ):  # the scorer's initial weights depend on the network's, thus on the seed
             torch.default_generator.manual_seed(_seed(head_of(self.model).weight))
             self.scorer = nn.Sequential(
                 nn.Linear(columns[0], settings.hidden), nn.ReLU(), nn.Linear(settings.hidden, columns[1])
@@ -58,18 +60,18 @@ class MetaCleaner(Method):
     def step(self, batch: Batch) -> StepOutput:
         """Compute the loss of one batch."""
         logits, features = with_features(self.model, batch.inputs)
-        features = features.to(torch.promote_types(features.dtype, torch.float32))  # half precision is too coarse
+        features = features.to(torch.promote_types(features.dtype, torch.float32))  # float16 is too coarse
         subsets = subsets_of(batch.labels, self.settings.subset_size)
         if self.settings.scorer == "relative":
             scores = self.scorer(torch.cat([features, mean_of_others(features, subsets)], 1)).squeeze(1)
         else:
             scores = self.scorer(side_by_side(features, subsets, self.settings.subset_size))[subsets.of, subsets.place]
         alpha = softmax_in_subsets(scores.to(features.dtype), subsets)
-        # The clean feature that each subset hallucinates, (G, D):
-        nothing = torch.zeros_like(features[: len(subsets.size)])
-        clean = nothing.index_add(0, subsets.of, alpha.unsqueeze(1) * features)
+        # The weighted mean feature of each subset, (G, D):
+        zeros = torch.zeros_like(features[: len(subsets.size)])
+        clean = zeros.index_add(0, subsets.of, alpha.unsqueeze(1) * features)
         losses = JF.pl(head_of(self.model)(clean), batch.labels[subsets.first])
-        # The mean over subsets is one over those of the whole batch, also where processes share it.
+        # A mean over the subsets of the whole batch, over all processes.
         groups, own = len(subsets.size), len(batch.labels)
         counts = self.sum_over_processes(alpha.new_tensor([groups, own]))
         cleaned = losses.sum() * (counts[1] / (counts[0] * own))
@@ -83,18 +85,18 @@ class MetaCleaner(Method):
 
 
 class Subsets(NamedTuple):
-    """Neighbours in a batch that share a given label, G of them with at most K members each."""
+    """G subsets of at most K consecutive samples with the same given label."""
 
-    of: Tensor  # (B,) number of a sample's subset
-    place: Tensor  # (B,) its place in there
+    of: Tensor  # (B,) subset of each sample
+    place: Tensor  # (B,) its place in the subset
     first: Tensor  # (G,) row of the first member
     size: Tensor  # (G,) number of members
 
 
 def subsets_of(labels: Tensor, most: int) -> Subsets:
-    """Runs of equal labels, cut into pieces of at most `most`: (B,) -> Subsets.
+    """Cut runs of equal labels into subsets of at most `most` samples: (B,) -> Subsets.
 
-    A sample that could not be read or a class smaller than K makes a shorter piece; one label in each is all we need.
+    A sample that could not be read, or a class smaller than K, makes a shorter subset.
 
     >>> subsets_of(torch.tensor([7, 7, 7, 2, 7]), most=2).of
     tensor([0, 0, 1, 2, 3])
@@ -102,14 +104,14 @@ def subsets_of(labels: Tensor, most: int) -> Subsets:
     rows = torch.arange(len(labels), device=labels.device)
     starts = torch.ones_like(labels, dtype=torch.bool)
     starts[1:] = labels[1:] != labels[:-1]
-    begin = torch.where(starts, rows, 0).cummax(0).values  # row where the run of each begins
+    begin = torch.where(starts, rows, 0).cummax(0).values  # row where the run of each sample begins
     place = (rows - begin) % most
     of = (place == 0).cumsum(0) - 1
     return Subsets(of, place, (place == 0).nonzero().squeeze(1), of.bincount())
 
 
 def mean_of_others(features: Tensor, subsets: Subsets) -> Tensor:
-    """The mean of a subset's other features, for each of its members; zero for one alone: (B, D) -> (B, D)."""
+    """The mean feature of the other samples of the subset, zero if there are none: (B, D) -> (B, D)."""
     of = subsets.of
     total = features.new_zeros(len(subsets.size), features.shape[1]).index_add(0, of, features)
     others = (subsets.size[of] - 1).unsqueeze(1)
@@ -117,13 +119,13 @@ def mean_of_others(features: Tensor, subsets: Subsets) -> Tensor:
 
 
 def side_by_side(features: Tensor, subsets: Subsets, most: int) -> Tensor:
-    """The features of each subset in a row; a short one begins again with its first: (B, D) -> (G, most * D)."""
+    """The concatenated features of each subset, repeated from the first if it is short: (B, D) -> (G, most * D)."""
     places = torch.arange(most, device=features.device) % subsets.size.unsqueeze(1)  # (G, most)
     return features[subsets.first.unsqueeze(1) + places].flatten(1)
 
 
 def softmax_in_subsets(scores: Tensor, subsets: Subsets) -> Tensor:
-    """Weights that sum to 1 in each subset: (B,) -> (B,).
+    """Softmax within each subset: (B,) -> (B,).
 
     >>> softmax_in_subsets(torch.tensor([1e4, 0.0, 3.0]), subsets_of(torch.tensor([5, 5, 8]), most=5))
     tensor([1., 0., 1.])
@@ -134,7 +136,7 @@ def softmax_in_subsets(scores: Tensor, subsets: Subsets) -> Tensor:
 
 
 def _largest(values: Tensor, subsets: Subsets) -> Tensor:
-    """(B,) -> (G,)."""
+    """Largest value of each subset: (B,) -> (G,)."""
     empty = values.new_empty(len(subsets.size))
     return empty.scatter_reduce(0, subsets.of, values, "amax", include_self=False)
 

@@ -1,4 +1,4 @@
-"""MLNT: learn weights that one step on made-up wrong labels does not lead astray."""
+"""MLNT: meta-learning of weights that a gradient step on synthetic noisy labels hardly changes."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 class MLNT(Method):
     """A student, its moving average (the teacher), and the frozen networks of earlier stages.
 
-    Stage `ce` trains the network whose features say which samples are neighbours. Each iteration after it trains a
-    fresh student; from the second on, the network that the one before left is the mentor, who gives a part of the
-    target and drops the samples whose given label it finds impossible.
+    Stage `ce` trains the network whose features define nearest neighbours. Each later iteration trains a fresh student;
+    from the second on, the network of the iteration before is the mentor: it provides a part of the target, and samples
+    whose given label it finds very unlikely are dropped.
     """
 
     paper = "Li et al., CVPR 2019"
-    supports_compile = False  # the second derivative is not there for compiled networks
+    supports_compile = False  # compiled networks have no second derivative
     networks = "1 (with an EMA teacher, a frozen feature network and a frozen mentor)"
     needs = "clean validation"
     score = "the teacher's probability of the given label, mean of the last 10 epochs"
@@ -48,28 +48,38 @@ class MLNT(Method):
     iteration: Tensor  # ()
 
     class Settings(MethodSettings):
-        """Of the meta term, its teacher and its mentor; steps are batches, counted anew in each iteration."""
+        """Settings of the meta term, teacher and mentor; steps are batches, counted from 0 in each iteration."""
 
         name: str = "mlnt"
         iterations: int = Field(3, ge=1, le=3, description="trainings after the one with cross-entropy")
         label_sets: int = Field(10, ge=1, description="the paper's M: synthetic label sets a step")
-        neighbours: int = Field(10, ge=1, description="a new label is that of one of so many nearest neighbours")
-        perturb_ratio: float = Field(0.5, ge=0, le=1, description="share of a batch that gets a new label in each set")
-        inner_lr: float = Field(0.02, gt=0, description="of the inner step; the paper's alpha (CIFAR: 0.2)")
+        neighbours: int = Field(
+            10, ge=1, description="a synthetic label is that of one of this many nearest neighbours"
+        )
+        perturb_ratio: float = Field(0.5, ge=0, le=1, description="share of a batch with a synthetic label in each set")
+        inner_lr: float = Field(
+            0.02, gt=0, description="learning rate of the inner step; the paper's alpha (CIFAR: 0.2)"
+        )
         second_order: bool = Field(True, description="differentiate through the inner step's gradient (the code does)")
         kl: Literal["element", "batch"] = Field(
-            "element", description="the KL is a mean over samples and classes (the code: C times smaller), or samples"
+            "element",
+            description="element: mean of the KL over samples and classes (the authors' code); batch: over samples",
         )
-        meta_weight: float = Field(1.0, ge=0, description="of the meta term after its ramp (CIFAR: 0.4)")
-        warm_up_steps: int = Field(500, ge=0, description="steps of cross-entropy alone, the teacher a copy")
+        meta_weight: float = Field(1.0, ge=0, description="weight of the meta term after its ramp (CIFAR: 0.4)")
+        warm_up_steps: int = Field(500, ge=0, description="steps of cross-entropy alone; the teacher is a copy")
         ramp_steps: int = Field(2000, ge=0, description="step at which the meta term has its full weight")
-        ema_decay_early: float = Field(0.99, ge=0, lt=1, description="of the teacher, before ramp_steps")
-        ema_decay: float = Field(0.999, ge=0, lt=1, description="of the teacher, after it")
-        tau: float = Field(0.01, ge=0, lt=1, description="a mentor's probability of y below it drops the sample")
+        ema_decay_early: float = Field(0.99, ge=0, lt=1, description="decay of the teacher's average before ramp_steps")
+        ema_decay: float = Field(0.999, ge=0, lt=1, description="decay of the teacher's average from ramp_steps on")
+        tau: float = Field(
+            0.01,
+            ge=0,
+            lt=1,
+            description="samples whose given label has a lower probability under the mentor are dropped",
+        )
         teacher_share: float = Field(0.5, ge=0, le=1, description="lambda after its ramp; the mentor has the rest")
 
         @model_validator(mode="after")
-        def _the_ramp_follows_the_warm_up(self) -> MLNT.Settings:
+        def _check_ramp_steps(self) -> MLNT.Settings:
             if self.ramp_steps < self.warm_up_steps:
                 raise ValueError(
                     f"ramp_steps must be at least warm_up_steps {self.warm_up_steps}, got {self.ramp_steps}"
@@ -78,18 +88,18 @@ class MLNT(Method):
 
     def __init__(self, task: Task, settings: Settings) -> None:
         super().__init__(task)
-        head_of(self.model)  # a network without features is refused now, not hours later
+        head_of(self.model)  # refuse a network without features at once
         self.settings = settings
         self.stages = MLNT.stages[: 1 + settings.iterations]
-        self.teacher = _still_copy(self.model)
-        self.feature_net = _still_copy(self.model).eval()
-        self.mentor = _still_copy(self.model).eval() if settings.iterations > 1 else None
+        self.teacher = _frozen_copy(self.model)
+        self.feature_net = _frozen_copy(self.model).eval()
+        self.mentor = _frozen_copy(self.model).eval() if settings.iterations > 1 else None
         self.register_buffer("keep", torch.ones(len(task.labels), dtype=torch.bool))
-        self.register_buffer("labels", task.labels, persistent=False)  # known without a checkpoint
+        self.register_buffer("labels", task.labels, persistent=False)  # part of the data, not of a checkpoint
         self.register_buffer("iteration", torch.zeros((), dtype=torch.long))
 
     def train(self, mode: bool = True) -> MLNT:
-        """Training or evaluation mode, but the frozen networks stay in evaluation mode."""
+        """Set training or evaluation mode; the frozen networks stay in evaluation mode."""
         super().train(mode)
         self.feature_net.eval()
         if self.mentor is not None:
@@ -97,16 +107,18 @@ class MLNT(Method):
         return self
 
     def begin_stage(self, training_set: TrainingSetView) -> None:
-        """Freeze what the last stage left: the feature network, later the mentor, and what that one drops."""
+        """Freeze the feature network (second stage) or the mentor (later stages), and drop samples by the mentor."""
         if self.stage == 1:
             self.feature_net.load_state_dict(self.model.state_dict())
         elif self.mentor is not None:
             self.mentor.load_state_dict(self.classifier.state_dict())
-            of_given = _at(check_logits(training_set.logits(self.mentor)).softmax(1), self.labels)
-            keep = of_given >= self.settings.tau  # nan, a sample that cannot be read, is not
+            of_given = _gather(check_logits(training_set.logits(self.mentor)).softmax(1), self.labels)
+            keep = of_given >= self.settings.tau  # false for nan, a sample that cannot be read
             if not keep.any():
-                told = f"the mentor gives every label a probability below {self.settings.tau}"
-                raise InputError(f"mlnt: {told} and drops all samples: --set method.tau=0 keeps them")
+                raise InputError(
+                    f"mlnt: the mentor gives every label a probability below {self.settings.tau} and drops all "
+                    "samples: --set method.tau=0 keeps them"
+                )
             self.keep.copy_(keep)
         self.iteration.zero_()
 
@@ -116,34 +128,33 @@ class MLNT(Method):
         return self.teacher if int(self.iteration) > 0 else self.model
 
     def network_logits(self, inputs: Tensor) -> dict[str, Tensor]:
-        """Logits (B, C) of both."""
+        """Return logits (B, C) of student and teacher."""
         return {"student": self.model(inputs), "teacher": self.predict(inputs)}
 
     def step(self, batch: Batch) -> StepOutput:
         """Compute the loss of one batch."""
         logits = self.model(batch.inputs)
         kept = self.keep[batch.index.to(self.keep.device)]
-        # Dropped samples stay in the batch (the loop gives batches), so a mean is one over those that the whole batch
-        # keeps, also where processes share it.
+        # Dropped samples stay in the batch, so means are over the kept samples of the whole batch, over all processes.
         own = len(batch.labels)
         counts = self.sum_over_processes(torch.stack([kept.sum(), kept.new_full((), own, dtype=torch.long)]).float())
         weights = kept * (counts[1] / (counts[0].clamp_min(1) * own))  # (B,)
         ce = (JF.pl(logits, batch.labels) * weights).sum()
-        judge, meta, full = logits, ce.new_zeros(()), 0.0
+        teacher_logits, meta, full = logits, ce.new_zeros(()), 0.0  # the student's, while there is no teacher
         if self.stage > 0:
             ramp = self._ramp(int(self.iteration))
-            self._follow(int(self.iteration))
+            self._update_teacher(int(self.iteration))
             if ramp is not None:
                 with torch.no_grad():
-                    judge = self.teacher(batch.inputs)
-                target = self._target(batch.inputs, judge, ramp)
+                    teacher_logits = self.teacher(batch.inputs)
+                target = self._target(batch.inputs, teacher_logits, ramp)
                 divergence = self._after_inner_steps(batch, logits, kept, target)
                 meta, full = (divergence * weights).sum(), self.settings.meta_weight * ramp
             self.iteration += 1
-        # Departure: the paper takes a meta step, then one with cross-entropy; its code, as here, adds both gradients.
+        # Departure: the paper takes a meta step, then one with cross-entropy; its code, like this, adds both gradients.
         loss = ce + full * meta
         scalars = {"ce": ce, "meta": meta, "meta_weight": ce.new_tensor(full), "kept": kept.float().mean()}
-        quality = _at(check_logits(judge.detach()).softmax(1), batch.labels)
+        quality = _gather(check_logits(teacher_logits.detach()).softmax(1), batch.labels)
         return StepOutput(loss, logits, scalars, quality)
 
     def _ramp(self, step: int) -> float | None:
@@ -154,24 +165,23 @@ class MLNT(Method):
         return 1.0 if step >= end else math.exp(-5 * (1 - (step - start) / (end - start)) ** 2)
 
     @torch.no_grad()
-    def _follow(self, step: int) -> None:
-        """Let the teacher follow the student, before the optimiser's step.
+    def _update_teacher(self, step: int) -> None:
+        """Update the teacher, before the optimiser's step.
 
-        Up to the end of the warm-up it is a copy, so that an epoch chosen there has a teacher too. The average is over
-        parameters alone: batch norm begins with the student's statistics and goes on with those of the teacher's own
-        passes, in training mode.
+        Up to the end of the warm-up it is a copy of the student. Only parameters are averaged: batch norm starts with
+        the student's statistics and continues with those of the teacher's own forward passes, in training mode.
         """
         if step <= self.settings.warm_up_steps:
             self.teacher.load_state_dict(self.model.state_dict())
             return
         decay = self.settings.ema_decay if step >= self.settings.ramp_steps else self.settings.ema_decay_early
-        for slow, quick in zip(self.teacher.parameters(), self.model.parameters(), strict=True):
-            slow.lerp_(quick, 1 - decay)
+        for average, current in zip(self.teacher.parameters(), self.model.parameters(), strict=True):
+            average.lerp_(current, 1 - decay)
 
     @torch.no_grad()
-    def _target(self, inputs: Tensor, of_teacher: Tensor, ramp: float) -> Tensor:
+    def _target(self, inputs: Tensor, teacher_logits: Tensor, ramp: float) -> Tensor:
         """lambda p_teacher + (1 - lambda) p_mentor; in the first iteration p_teacher: (B, ...), (B, C) -> (B, C)."""
-        target = check_logits(of_teacher).softmax(1)
+        target = check_logits(teacher_logits).softmax(1)
         if self.mentor is None or self.stage < 2:
             return target
         share = self.settings.teacher_share * ramp
@@ -181,7 +191,7 @@ class MLNT(Method):
     def _after_inner_steps(self, batch: Batch, logits: Tensor, kept: Tensor, target: Tensor) -> Tensor:
         """KL(target | p after a step on synthetic labels), mean over the label sets: (B, C), (B,), (B, C) -> (B,).
 
-        Only the sum of all that is backpropagated, by the loop. The inner gradients are of this process's own samples.
+        The loop backpropagates the sum. The inner gradients are those of this process's samples.
         """
         with torch.no_grad():
             _, features = with_features(self.feature_net, batch.inputs)
@@ -189,17 +199,17 @@ class MLNT(Method):
             uniforms = self.uniforms(batch, 2 * self.settings.label_sets)
             label_sets = synthetic_labels(batch.labels, near, kept, uniforms, self.settings.perturb_ratio)
         parameters = {name: value for name, value in self.model.named_parameters() if value.requires_grad}
-        # Copies, or every inner pass would move batch norm's running statistics (in the authors' code it does).
+        # Copies: in the authors' code every inner pass updates batch norm's running statistics.
         buffers = {name: value.detach().clone() for name, value in self.model.named_buffers()}
         mean = kept / kept.sum().clamp_min(1)
         log_p = check_logits(logits).log_softmax(1)
         total = log_p.new_zeros(len(log_p))
         for labels in label_sets:
             gradients = torch.autograd.grad(
-                -(_at(log_p, labels) * mean).sum(),
+                -(_gather(log_p, labels) * mean).sum(),
                 list(parameters.values()),
                 retain_graph=True,
-                # The authors' code means to cut the graph here, but rebinds a loop variable and keeps it.
+                # The authors' code intends to cut the graph here, but only rebinds a loop variable.
                 create_graph=self.settings.second_order,
                 materialize_grads=True,
             )
@@ -214,10 +224,10 @@ class MLNT(Method):
 
 
 def nearest(features: Tensor, kept: Tensor, count: int) -> Tensor:
-    """The nearest kept other samples of each, nearest first: (B, D), (B,) bool -> (B, min(count, B - 1)).
+    """Indices of the nearest other kept samples, nearest first: (B, D), (B,) bool -> (B, min(count, B - 1)).
 
-    Where fewer are kept, the last columns mean nothing. Departure: the authors skip the nearest of all as the sample
-    itself, which it need not be where a batch holds two of the same; here the sample is left out by its place.
+    If fewer samples are kept, the last columns are meaningless. Departure: the authors skip the nearest sample as the
+    sample itself, which is wrong for duplicates in a batch; here the sample is excluded by its position.
     """
     distances = torch.cdist(features, features, compute_mode="donot_use_mm_for_euclid_dist")
     distances.masked_fill_(~kept, math.inf).fill_diagonal_(math.inf)
@@ -225,9 +235,10 @@ def nearest(features: Tensor, kept: Tensor, count: int) -> Tensor:
 
 
 def synthetic_labels(labels: Tensor, near: Tensor, kept: Tensor, uniforms: Tensor, ratio: float) -> Tensor:
-    """M label sets, each with new labels for a random share of the kept: (B,), (B, K), (B,), (B, 2M) -> (M, B).
+    """M label sets, each with new labels for a random share of the kept samples: (B,), (B, K), (B,), (B, 2M) -> (M, B).
 
-    A new label is that of one of the first K kept neighbours; the first M draws of a row say whether, the others which.
+    A new label is that of one of the first K kept neighbours; the first M draws of a row decide whether the label
+    changes, the others which neighbour is used.
     """
     sets = uniforms.shape[1] // 2
     if near.shape[1] == 0:
@@ -240,10 +251,10 @@ def synthetic_labels(labels: Tensor, near: Tensor, kept: Tensor, uniforms: Tenso
     return torch.where(chosen & (choices > 0), drawn, labels.unsqueeze(1)).T
 
 
-def _at(values: Tensor, labels: Tensor) -> Tensor:
+def _gather(values: Tensor, labels: Tensor) -> Tensor:
     """The value of each row's label: (B, C), (B,) -> (B,)."""
     return values.gather(1, labels.unsqueeze(1)).squeeze(1)
 
 
-def _still_copy(network: nn.Module) -> nn.Module:
+def _frozen_copy(network: nn.Module) -> nn.Module:
     return copy.deepcopy(network).requires_grad_(requires_grad=False)

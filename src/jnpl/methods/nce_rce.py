@@ -1,4 +1,4 @@
-"""NCE+RCE of APL: an active loss, normalised, and a passive one."""
+"""NCE+RCE: an active and a passive loss of APL."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class NCERCE(PlainLoss):
-    """alpha NCE + beta RCE with the given labels, the mean over the batch."""
+    """The mean of alpha NCE + beta RCE over the batch."""
 
     paper = "Ma et al., ICML 2020"
 
@@ -31,5 +31,5 @@ class NCERCE(PlainLoss):
         self.alpha, self.beta = settings.alpha, settings.beta
 
     def losses(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """(B, C), (B,) -> (B,)."""
+        """Return the loss of each sample: (B, C), (B,) -> (B,)."""
         return JF.nce_rce(logits, labels, self.alpha, self.beta)

@@ -1,4 +1,4 @@
-"""NFL+RCE of APL: an active loss, normalised, and a passive one."""
+"""NFL+RCE: an active and a passive loss of APL."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class NFLRCE(PlainLoss):
-    """alpha NFL + beta RCE with the given labels, the mean over the batch."""
+    """The mean of alpha NFL + beta RCE over the batch."""
 
     paper = "Ma et al., ICML 2020"
 
@@ -32,5 +32,5 @@ class NFLRCE(PlainLoss):
         self.alpha, self.beta, self.gamma = settings.alpha, settings.beta, settings.gamma
 
     def losses(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """(B, C), (B,) -> (B,)."""
+        """Return the loss of each sample: (B, C), (B,) -> (B,)."""
         return JF.nfl_rce(logits, labels, self.alpha, self.beta, self.gamma)

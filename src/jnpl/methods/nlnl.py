@@ -1,4 +1,4 @@
-"""NLNL: negative learning, then of the samples that look right, then positive learning of the sure ones."""
+"""NLNL: negative learning of all samples, then of probably clean ones, then positive learning of confident ones."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from jnpl.data.loading.batches import Batch
 
 _NL, _SELNL, _SELPL = range(3)
-_FLOOR = 1e-5  # of 1 - p, in the released code
-_MOST_COMPLEMENTS = 12_000  # up to 1,039 classes; beyond, all classes at once cost a fraction of that
+_FLOOR = 1e-5  # smallest 1 - p in the released code
+_MOST_COMPLEMENTS = 12_000  # up to 1,039 classes; beyond, the exhaustive form costs far less
 
 
 def nl_clamped(logits: Tensor, complements: Tensor) -> Tensor:
     """NL as the released code has it, -log max(1 - p_ybar, 1e-5), summed: (B, C), (B, K) -> (B,).
 
-    At most 11.51 a complement, and no gradient where p_ybar > 0.99999: the surest mistakes are never unlearnt.
+    At most 11.51 per complement, and no gradient where p_ybar > 0.99999.
 
     >>> nl_clamped(torch.tensor([[1000.0, 0.0]]), torch.tensor([[0]]))
     tensor([11.5129])
@@ -36,10 +36,9 @@ def nl_clamped(logits: Tensor, complements: Tensor) -> Tensor:
 
 
 class NLNL(Method):
-    """One network through three stages: NL of all samples, SelNL and SelPL of those that its own history vouches for.
+    """One network, three stages: NL of all samples, then SelNL and SelPL of samples selected by label quality.
 
-    The pseudo-labelling that follows, two fresh networks one after the other, is a second training and not part of
-    the method: the engine does it for any method with `pseudo.mode = "nlnl"`.
+    The pseudo-labelling that follows is not part of the method: `pseudo.mode = "nlnl"` does it for any method.
     """
 
     paper = "Kim et al., ICCV 2019"
@@ -47,22 +46,24 @@ class NLNL(Method):
     stages = (Stage("nl"), Stage("selnl"), Stage("selpl"))
 
     class Settings(MethodSettings):
-        """Of the three stages."""
+        """Settings of the three stages."""
 
         name: str = "nlnl"
-        cut: float = Field(0.5, gt=0, lt=1, description="SelPL learns samples of at least this label quality")
-        complements: Literal["sampled", "exhaustive"] = Field("sampled", description="drawn anew each step, or all")
+        cut: float = Field(0.5, gt=0, lt=1, description="SelPL uses samples of at least this label quality")
+        complements: Literal["sampled", "exhaustive"] = Field(
+            "sampled", description="sampled: drawn anew in each step; exhaustive: all C - 1"
+        )
         num_complements: int | None = Field(None, ge=1, description="None: the paper's 1, or 110 for 100 classes")
         class_weight: Literal["nlnl", "none"] = Field("nlnl", description="nlnl: largest count / count of given labels")
         clamp: Literal["none", "nlnl"] = Field("none", description="none: exact log(1 - p); nlnl: 1 - p at least 1e-5")
 
         @model_validator(mode="after")
-        def _a_number_belongs_to_sampled(self) -> NLNL.Settings:
+        def _check_num_complements(self) -> NLNL.Settings:
             if self.num_complements is not None and self.complements == "exhaustive":
                 raise ValueError(f"num_complements goes with complements 'sampled', got {self.num_complements}")
             return self
 
-    keep: Tensor  # (N,) bool: samples that this epoch learns from
+    keep: Tensor  # (N,) bool: samples used in this epoch
     class_weight: Tensor  # (C,)
 
     def __init__(self, task: Task, settings: Settings) -> None:
@@ -73,15 +74,15 @@ class NLNL(Method):
         self.num_complements = settings.num_complements or complement.default_count(classes)
         if not self.exhaustive and settings.num_complements is None and self.num_complements > _MOST_COMPLEMENTS:
             raise InputError(
-                f"for {classes} classes the rule of NLNL asks for {self.num_complements:,} complements a sample: "
-                "--set method.complements=exhaustive, or say how many with --set method.num_complements=1000"
+                f"for {classes} classes the rule of NLNL gives {self.num_complements:,} complements per sample: "
+                "--set method.complements=exhaustive, or choose a number with --set method.num_complements=1000"
             )
         weights = class_weights(task.labels, classes) if settings.class_weight == "nlnl" else torch.ones(classes)
         self.register_buffer("class_weight", weights)
         self.register_buffer("keep", torch.ones(len(task.labels), dtype=torch.bool))
 
     def begin_epoch(self, training_set: TrainingSetView) -> None:
-        """Select the samples. The released code asks before each batch; nothing changes within an epoch."""
+        """Select samples. The released code does so before each batch; nothing changes within an epoch."""
         if self.stage == _NL:
             self.keep.fill_(True)
         else:
@@ -94,19 +95,19 @@ class NLNL(Method):
         weight = self.class_weight[batch.labels]
         keep = self.keep[batch.index].to(weight.device)
         if self.stage == _SELPL:
-            losses, parts = JF.pl(logits, batch.labels), weight  # a weighted mean, as nn.CrossEntropyLoss(weight) takes
+            losses, parts = JF.pl(logits, batch.labels), weight  # a weighted mean, as in nn.CrossEntropyLoss(weight)
         else:
-            losses, parts = self._negative(logits, batch), torch.ones_like(weight)  # a mean over samples, not weights
-        # Masked sums: the released code has 0 / 0 where a batch has no sample left, this has 0 and zero gradients.
+            losses, parts = self._negative(logits, batch), torch.ones_like(weight)  # a mean over samples
+        # Masked sums: without selected samples the released code computes 0 / 0; this gives 0 and zero gradients.
         total = torch.where(keep, weight * losses, 0.0).sum()
-        # The mean is over the whole batch, also where processes share it. Weights are >= 1 for every class there is.
+        # The mean is over the whole batch, over all processes. Weights of classes that occur are >= 1.
         divisor = self.sum_over_processes(torch.where(keep, parts, 0.0).sum()).clamp_min(1)
         own = len(batch.labels)
         loss = total / divisor * (self.global_batch_size(batch) / own)
         return StepOutput(loss, logits, {"selected": keep.sum() / own})
 
     def _negative(self, logits: Tensor, batch: Batch) -> Tensor:
-        """NL, the sum over a sample's complements: (B, C) -> (B,)."""
+        """NL, summed over complements: (B, C) -> (B,)."""
         if self.exhaustive and self.clamp == "none":
             return JF.nl_exhaustive(logits, batch.labels)
         if self.exhaustive:

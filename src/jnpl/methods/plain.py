@@ -1,4 +1,4 @@
-"""Methods that are a loss of the given labels and nothing else."""
+"""Base class of methods that are a loss on the given labels and nothing else."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class PlainLoss(Method):
 
     @abstractmethod
     def losses(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """(B, C), (B,) -> (B,)."""
+        """Return the loss of each sample: (B, C), (B,) -> (B,)."""
 
     def step(self, batch: Batch) -> StepOutput:
         """Compute the loss of one batch."""

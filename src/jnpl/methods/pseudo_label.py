@@ -1,4 +1,4 @@
-"""The second part of `jnpl train`: a fresh network learns given labels and pseudo-labels."""
+"""Training of a fresh network on kept labels and pseudo-labels, the second part of `jnpl train`."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ class Targets(NamedTuple):
 
 
 class PseudoLabel(Method):
-    """Cross-entropy with targets (N, C) and weights (N,); samples of weight 0 pass through, and teach nothing.
+    """Cross-entropy with soft targets (N, C) and sample weights (N,).
 
-    They still shape batch norm's statistics and their predictions are recorded, as in the predecessor's code. The sum
-    is divided by the batch's samples, or by their weights (`weighted_mean`: the predecessor's first step).
+    Samples of weight 0 still pass through the network, so that they contribute to batch norm's statistics and their
+    predictions are recorded, as in NLNL's code. The sum is divided by the number of samples in the batch, or by the sum
+    of their weights (`weighted_mean`: NLNL's first step).
     """
 
     paper = "the second part of JNPL and NLNL"
@@ -39,7 +40,7 @@ class PseudoLabel(Method):
 
     def __init__(self, task: Task, targets: Targets, number: int) -> None:
         super().__init__(task)
-        self.model.load_state_dict(task.build(number).state_dict())  # fresh: not the weights the filter began with
+        self.model.load_state_dict(task.build(number).state_dict())  # other initial weights than those of the filter
         self.weighted_mean = targets.weighted_mean
         self.register_buffer("targets", torch.nan_to_num(torch.from_numpy(targets.probs)))
         weights = torch.from_numpy(targets.weights)
@@ -52,7 +53,7 @@ class PseudoLabel(Method):
         losses = weights * JF.soft_pl(logits.float(), targets)
         if not self.weighted_mean:
             return StepOutput(losses.mean(), logits, {})
-        # A weighted mean over the whole batch, also where processes share it; 0, not nan, where all weigh nothing.
+        # A weighted mean over the whole batch, over all processes; 0, not nan, where all weights are 0.
         own = len(batch.labels)
         sums = self.sum_over_processes(torch.stack([weights.sum(), weights.new_tensor(own)]))
         scale = torch.where(sums[0] > 0, sums[1] / sums[0], 0.0)

@@ -1,4 +1,4 @@
-"""Methods by name. A new one is a line here, a file beside it, and a test."""
+"""Methods by name."""
 
 from __future__ import annotations
 
@@ -48,21 +48,21 @@ METHODS: dict[str, type[Method]] = {
 
 
 def settings_class(name: Any) -> type[MethodSettings]:
-    """The settings of a method by its name."""
+    """Return the settings class of the method `name`."""
     if name not in METHODS:
         raise InputError(f"setting method.name: there are {', '.join(METHODS)}, got {name!r}")
     return METHODS[name].Settings
 
 
 def make(task: Task, settings: MethodSettings) -> Method:
-    """The method that the settings name, with its networks."""
-    maker: Any = METHODS[settings.name]  # each takes its own settings
+    """Build the method that the settings name, with its networks."""
+    maker: Any = METHODS[settings.name]  # every method takes its own settings class
     method: Method = maker(task, settings)
     return method
 
 
 def table() -> list[dict[str, Any]]:
-    """What `jnpl methods` and the docs say of each method."""
+    """Return the facts about each method that `jnpl methods` prints, one row per method."""
     return [
         {
             "name": name,

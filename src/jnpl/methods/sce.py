@@ -1,4 +1,4 @@
-"""Symmetric cross-entropy: cross-entropy, and a reverse one that forgives."""
+"""Symmetric cross-entropy: cross-entropy and reverse cross-entropy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class SCE(PlainLoss):
-    """alpha CE + beta RCE with the given labels, the mean over the batch."""
+    """The mean of alpha CE + beta RCE over the batch."""
 
     paper = "Wang et al., ICCV 2019"
 
@@ -31,5 +31,5 @@ class SCE(PlainLoss):
         self.alpha, self.beta = settings.alpha, settings.beta
 
     def losses(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """(B, C), (B,) -> (B,)."""
+        """Return the loss of each sample: (B, C), (B,) -> (B,)."""
         return JF.sce(logits, labels, self.alpha, self.beta)

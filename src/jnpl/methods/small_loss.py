@@ -1,4 +1,4 @@
-"""What Co-teaching and JoCoR share: two networks that learn from the samples of small loss, and how many those are."""
+"""Selection of small-loss samples for two networks: the common part of Co-teaching and JoCoR."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 
 class SmallLossSettings(MethodSettings):
-    """How many samples of a batch count as small."""
+    """Settings of the number of samples to keep."""
 
     noise_rate: Annotated[float, Field(ge=0, lt=1)] | Literal["oracle"] | None = Field(
-        None, description='share of wrong labels, must be given; "oracle": the true share, where true labels are known'
+        None, description='share of wrong labels, required; "oracle": the true share, where true labels are known'
     )
     ramp_epochs: int = Field(10, ge=1, description="epochs in which the kept share falls to 1 - noise_rate (T_k)")
 
 
 def resolve_rate(task: Task, settings: SmallLossSettings) -> float:
-    """The noise rate that the settings ask for.
+    """Return the noise rate of the settings.
 
     "oracle" is the realised share of wrong labels. (JoCoR's code halves the nominal rate of asymmetric noise on every
-    data set, which is right for CIFAR-10's five source classes and wrong for CIFAR-100.)
+    data set, which is right for CIFAR-10 with five source classes and wrong for CIFAR-100.)
     """
     name, rate = settings.name, settings.noise_rate
     if rate is None:
@@ -50,7 +50,7 @@ def resolve_rate(task: Task, settings: SmallLossSettings) -> float:
 
 
 def keep_share(noise_rate: float, epoch: int, ramp_epochs: int) -> float:
-    """R(t) = 1 - rate * min(t / (T_k - 1), 1), epochs counted from 0.
+    """Return the share of samples to keep, R(t) = 1 - rate * min(t / (T_k - 1), 1), epochs counted from 0.
 
     >>> [round(keep_share(0.2, epoch, ramp_epochs=5), 2) for epoch in range(6)]
     [1.0, 0.95, 0.9, 0.85, 0.8, 0.8]
@@ -59,10 +59,10 @@ def keep_share(noise_rate: float, epoch: int, ramp_epochs: int) -> float:
 
 
 def keep_count(share: float, total: int) -> int:
-    """How many samples of a batch are kept: the share of them rounded down, but at least 1.
+    """Return the number of samples to keep: share * total rounded down, at least 1.
 
-    Authors' code truncates the product as it comes, and (1 - 0.9) * 10 comes as 0.9999999999999998. A millionth is
-    added first: what is whole in exact arithmetic stays whole, also with a rate that went through float32.
+    The authors' code truncates the floating-point product, and (1 - 0.9) * 10 is 0.9999999999999998. Here 1e-6 is added
+    first, so that whole numbers stay whole, also with a rate in float32.
 
     >>> keep_count(0.8, 128), keep_count(1 - 0.9, 10), keep_count(0.2, 3)
     (102, 1, 1)
@@ -71,7 +71,7 @@ def keep_count(share: float, total: int) -> int:
 
 
 def smallest(losses: Tensor, count: int) -> Tensor:
-    """Which are the `count` smallest, the first ones on a tie: (B,) -> (B,) bool.
+    """Mark the `count` smallest losses, the first ones on a tie: (B,) -> (B,) bool.
 
     >>> smallest(torch.tensor([3.0, 1.0, 2.0, 1.0]), 2)
     tensor([False,  True, False,  True])
@@ -82,14 +82,14 @@ def smallest(losses: Tensor, count: int) -> Tensor:
 
 
 def log_mean_prediction(first: Tensor, second: Tensor) -> Tensor:
-    """log of the mean of two probability vectors, a constant: (B, C), (B, C) -> (B, C)."""
-    dtype = torch.promote_types(first.dtype, torch.float32)  # half precision is too coarse for logs
+    """log of the mean prediction of two networks, without gradient: (B, C), (B, C) -> (B, C)."""
+    dtype = torch.promote_types(first.dtype, torch.float32)  # float16 is too coarse for logarithms
     log_p, log_q = (logits.detach().log_softmax(1, dtype=dtype) for logits in (first, second))
     return torch.logaddexp(log_p, log_q) - math.log(2)
 
 
 class SmallLoss(Method):
-    """Two networks of one architecture, `model` and `second`; the first is the one a run leaves behind."""
+    """Two networks of one architecture, `model` and `second`; a run saves the first."""
 
     networks = "2"
     needs = "noise rate"
@@ -101,32 +101,32 @@ class SmallLoss(Method):
         self.noise_rate, self.ramp_epochs = rate, settings.ramp_epochs
 
     def reset_networks(self, build: Callable[[int], nn.Module]) -> None:
-        """Give both networks first weights, each its own."""
+        """Load new initial weights into both networks, different ones."""
         self.model.load_state_dict(build(2 * self.stage).state_dict())
         self.second.load_state_dict(build(2 * self.stage + 1).state_dict())
 
     def network_logits(self, inputs: Tensor) -> dict[str, Tensor]:
-        """Logits of both networks: (B, ...) -> (B, C) each."""
+        """Return logits of both networks: (B, ...) -> (B, C) each."""
         return {"network_1": self.model(inputs), "network_2": self.second(inputs)}
 
     def count(self, total: int) -> int:
-        """How many samples of a whole batch of `total` are kept in this epoch."""
+        """Return how many of `total` samples of a batch are kept in this epoch."""
         return keep_count(keep_share(self.noise_rate, self.epoch, self.ramp_epochs), total)
 
     def choose(self, batch: Batch, losses: Tensor) -> Tensor:
-        """Samples of small loss: (B,) -> (B,) bool. Those of the whole batch, also where processes share it."""
-        index, everyone = self.gather_over_processes(batch, losses.detach().unsqueeze(1))  # (W,), (W, 1)
-        chosen = smallest(everyone.squeeze(1), self.count(len(everyone)))
-        # A process's own rows stand together; where depends on what the processes before it could read.
+        """Select the small-loss samples of the whole batch, over all processes: (B,) -> (B,) bool."""
+        index, all_losses = self.gather_over_processes(batch, losses.detach().unsqueeze(1))  # (W,), (W, 1)
+        chosen = smallest(all_losses.squeeze(1), self.count(len(all_losses)))
+        # The rows of a process are consecutive; where they start depends on the samples that others could read.
         start = int((index == batch.index[0].to(index.device)).nonzero()[0])
         return chosen[start : start + len(losses)]
 
     def mean_of(self, batch: Batch, losses: Tensor, chosen: Tensor) -> Tensor:
-        """Mean over the chosen of the whole batch: (B,), (B,) -> (). A process's part is weighed by its samples."""
+        """Mean over the chosen samples of the whole batch, scaled by this process's share: (B,), (B,) -> ()."""
         total = self.global_batch_size(batch)
         return torch.where(chosen, losses, 0.0).sum() / self.count(total) * (total / len(losses))
 
     def kept(self, batch: Batch) -> Tensor:
-        """The share of the batch that is kept, for the log: -> ()."""
+        """Return the share of the batch that is kept, for the log: ()."""
         total = self.global_batch_size(batch)
         return torch.tensor(self.count(total) / total)
