@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 import jnpl
 
@@ -34,6 +33,7 @@ def module_name(path):
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+HEAVY = ("pandas", "pyarrow", "sklearn", "matplotlib")
 MODULES = {module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
 
 
@@ -76,6 +76,7 @@ def imports(source, package="jnpl", *, types=False):
     return visitor.found
 
 
+@cache
 def imports_of(module, *, types=False):
     path = MODULES[module]
     package = module if path.stem == "__init__" else module.rpartition(".")[0]
@@ -99,6 +100,12 @@ def upward(module):
 
 # Upward imports that are still to be mended; nothing is added here.
 OPEN: dict[str, list[str]] = {}
+
+
+def importers(imported, libraries):
+    """The modules that import one of the libraries: {module: imported names}."""
+    found = {module: {name for name in names if name.split(".")[0] in libraries} for module, names in imported.items()}
+    return {module: names for module, names in found.items() if names}
 
 
 def test_the_house_has_these_rooms_and_nothing_else():
@@ -137,16 +144,18 @@ def f():
     assert ("jnpl.losses._negative", False) in imports_of("jnpl.losses.functional")
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if room_of(name) in ROOMS])
-def test_a_room_imports_only_rooms_above_it(module):
-    assert set(upward(module)) <= set(OPEN.get(module, []))
+def test_a_room_imports_only_rooms_above_it():
+    found = {module: upward(module) for module in MODULES if room_of(module) in ROOMS}
+    assert len(found) > 100
+    assert {module: names for module, names in found.items() if set(names) - set(OPEN.get(module, []))} == {}
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if room_of(name) in ("losses", "noise", "methods")])
-def test_mathematics_stands_on_torch_and_numpy_alone(module):
+def test_mathematics_stands_on_torch_and_numpy_alone():
     """pandas and pyarrow only inside the functions that read and write files."""
-    heavy = {"pandas", "pyarrow", "sklearn", "matplotlib"}
-    assert [name for name, nested in imports_of(module) if name.split(".")[0] in heavy and not nested] == []
+    rooms = ("losses", "noise", "methods")
+    outer = {module: {name for name, nested in imports_of(module) if not nested} for module in MODULES}
+    found = importers({module: outer[module] for module in MODULES if room_of(module) in rooms}, HEAVY)
+    assert found == {}
 
 
 def test_the_loop_knows_no_method_by_name():
@@ -154,6 +163,8 @@ def test_the_loop_knows_no_method_by_name():
     assert [name for name in methods if name != "jnpl.methods.base"] == []
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if name.startswith("jnpl.outputs.report")])
-def test_the_report_does_without_torch(module):
-    assert [name for name, _ in imports_of(module) if name.split(".")[0] in ("torch", "torchvision")] == []
+def test_the_report_does_without_torch():
+    names = {module: {name for name, _ in imports_of(module)} for module in MODULES}
+    report = {module: names[module] for module in MODULES if module.startswith("jnpl.outputs.report")}
+    assert report
+    assert importers(report, ("torch", "torchvision")) == {}
