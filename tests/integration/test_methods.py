@@ -112,7 +112,7 @@ def pair(tmp_path_factory):
     """All methods on two processes, started once by torchrun."""
     out = tmp_path_factory.mktemp("pair")
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", quick.__file__]
-    done = subprocess.run([*launch, str(out)], capture_output=True, text=True, check=False, timeout=600)
+    done = subprocess.run([*launch, str(out)], capture_output=True, text=True, check=False, timeout=1800)
     assert done.returncode == 0, done.stderr[-4000:]
     return out
 

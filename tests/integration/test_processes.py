@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are l
 
 
 def find(data: Path, out: Path, *options: str) -> dict[str, Any]:
-    done = subprocess.run(toy.command(data, out, *options), capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(toy.command(data, out, *options), capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == 0, done.stderr
     result: dict[str, Any] = json.loads(done.stdout)  # one object: only the first process prints
     return result
@@ -59,7 +59,7 @@ def test_all_processes_end_with_the_same_ledger(tmp_path: Path) -> None:
     data = toy.write(tmp_path / "toy.npz", samples=97)  # the last batch is a single sample: it joins the one before
     script = ROOT / "tests/helpers/ledgers.py"
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
-    done = subprocess.run([*launch, str(data), str(tmp_path)], capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run([*launch, str(data), str(tmp_path)], capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == 0, done.stderr
     ledgers = [Ledger.load(tmp_path / f"ledger-{rank}.safetensors") for rank in range(2)]
     assert (ledgers[0].seen == 3).all()
@@ -72,7 +72,7 @@ def test_a_refusal_ends_all_processes(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("mine")
     command = toy.command(data, tmp_path / "mine", "--accelerator", "cpu", "--devices", "2")
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == 2
     assert done.stderr.count("holds something else than a run") == 1
     assert "Traceback" not in done.stderr

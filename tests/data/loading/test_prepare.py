@@ -438,7 +438,7 @@ def test_two_builders_at_once(damaged, tmp_path):
     for builder in builders:
         builder.stdin.write("\n")
         builder.stdin.flush()
-    told = [builder.communicate(timeout=60)[0] for builder in builders]
+    told = [builder.communicate(timeout=1800)[0] for builder in builders]
     assert [builder.returncode for builder in builders] == [0, 0]
     assert told == [f"{hashlib.sha256(values.tobytes()).hexdigest()} {list(BROKEN)}\n"] * 2
     assert len(list(cache.iterdir())) == 1
@@ -473,7 +473,7 @@ def test_a_reader_that_is_left_early_ends_its_workers(whole):
     import multiprocessing
 
     for child in multiprocessing.active_children():
-        child.join(10)
+        child.join(600)
         assert not child.is_alive()
 
 

@@ -21,10 +21,10 @@ def tally():
 
 @pytest.fixture
 def wait():
-    """Wait until something is so; three minutes at most."""
+    """Wait until something is so; half an hour at most."""
 
     def until(asked, process=None):
-        limit = time.monotonic() + 180
+        limit = time.monotonic() + 1800
         while not asked():
             assert time.monotonic() < limit
             assert process is None or process.poll() is None

@@ -94,7 +94,7 @@ def test_a_stopped_grid_stops_its_children_which_save_themselves(folders, tally,
     try:
         wait((work / "slow" / "count").exists, process)
         process.send_signal(number)
-        assert process.wait(30) == 128 + number
+        assert process.wait(600) == 128 + number
     finally:
         process.kill()
     assert not results.exists()
@@ -111,7 +111,7 @@ def test_a_cell_whose_grid_is_stopped_goes_on_from_its_checkpoint(folders, wait,
     try:
         wait(lambda: is_far(notes), process)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 128 + signal.SIGTERM
+        assert process.wait(600) == 128 + signal.SIGTERM
     finally:
         process.kill()
     before = json.loads(max(notes.iterdir()).read_text())

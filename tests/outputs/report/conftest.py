@@ -168,7 +168,7 @@ def visit(chromium):
 
     def open_page(file, *, width=1280, height=900, theme="light", **options):
         context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=theme, **options)
-        context.set_default_timeout(120_000)  # milliseconds: tests share the machine
+        context.set_default_timeout(600_000)  # milliseconds: tests share the machine
         contexts.append(context)
         page = context.new_page()
         page.on("console", lambda message: faults.append(f"console: {message.type} {message.text}"))

@@ -27,6 +27,16 @@ if TYPE_CHECKING:
     from jnpl.experiments.bench.job import Job
 
 _PAUSE = 0.1
+_ATTEMPTS = 5
+# For clusters that we start; a user's own settings stand. By default Ray runs workers at nice 15 and kills one that has
+# not registered after 60 seconds: where other processes keep the cores busy, that is every one ("Failed to startup
+# worker after retrying 5 times"). Cells lower their own priority.
+CLUSTER_SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent home
+    "RAY_worker_niceness": "0",
+    "RAY_worker_register_timeout_seconds": "600",
+    "RAY_agent_register_timeout_ms": "600000",
+}
 _STORE = 80 * 2**20  # bytes: the least that Ray takes; what passes through it is a name and an error
 
 
@@ -104,7 +114,8 @@ class RayEngine:
 
     def _connect(self) -> None:
         """Ray's handler of SIGTERM gives way to ours."""
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster of ours sends nothing home
+        for name, value in CLUSTER_SETTINGS.items():
+            os.environ.setdefault(name, value)
         asked: dict[str, Any] = {"address": self.address}
         _knock(self.address)
         if self.address is None:
@@ -114,7 +125,7 @@ class RayEngine:
         main = threading.current_thread() is threading.main_thread()
         before = signal.getsignal(signal.SIGTERM) if main else None
         try:
-            self._ray.init(**asked, log_to_driver=False, logging_level="ERROR")
+            self._init({**asked, "log_to_driver": False, "logging_level": "ERROR"})
         except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
             reason = " ".join(str(error).split())[:200]
             where = "cannot start Ray here" if self.address is None else f"there is no Ray cluster at {self.address!r}"
@@ -122,6 +133,23 @@ class RayEngine:
         finally:
             if main:
                 signal.signal(signal.SIGTERM, before)
+
+    def _init(self, asked: dict[str, Any]) -> None:
+        """Call `ray.init`, again if a node of ours does not come up.
+
+        Its agents have 15 seconds to start, and no setting gives them more (ray-project/ray#65983).
+        """
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                self._ray.init(**asked)
+            except Exception as error:  # noqa: PERF203 - Ray raises no class of its own
+                if "timed out during startup" not in str(error):
+                    raise
+                self._ray.shutdown()
+                if attempt == _ATTEMPTS:
+                    raise TimeoutError(str(error)) from error
+            else:
+                return
 
     def is_full(self) -> bool:
         """Ray queues what it has no room for."""
