@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import subprocess
 import sys
@@ -109,6 +110,25 @@ def test_lazy_names_are_the_real_ones():
     assert set(dir(jnpl)) == set(jnpl.__all__)
     with pytest.raises(AttributeError, match=r"module 'jnpl' has no attribute 'JNPL'; it exports .*JNPLLoss"):
         _ = jnpl.JNPL
+
+
+@pytest.mark.parametrize(
+    ("alias", "home"),
+    [("functional", "losses.functional"), ("complement", "losses.complement"), ("metrics", "findings.metrics")],
+)
+def test_a_public_module_is_one_module_under_two_names(alias, home):
+    """Whichever is imported first, and however."""
+    code = f"""
+import importlib, jnpl
+import jnpl.{alias} as first
+from jnpl import {alias} as second
+home = importlib.import_module("jnpl.{home}")
+assert first is second is home is jnpl.{alias}
+assert home.__name__ == home.__spec__.name == "jnpl.{home}"
+"""
+    run("-c", code)
+    importlib.import_module(f"jnpl.{home}")  # here the home is imported first
+    assert importlib.import_module(f"jnpl.{alias}") is importlib.import_module(f"jnpl.{home}")
 
 
 def test_importing_the_package_is_light():

@@ -5,5 +5,6 @@
 - `importing`: optional dependencies, and functions or classes named as "package.module:name"
 - `checks`: checks of numbers that several rooms need
 - `settings`: the base classes of all settings
+- `tables`: table files (.csv, .parquet, .json), written and read in one place
 - `provenance`: versions and commit, stored beside results
 """

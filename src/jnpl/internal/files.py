@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all: a draft beside the target takes its place when it is complete."""
+"""Atomic writes: a temporary file beside the target replaces it when it is complete."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield an empty draft beside `path`; it takes the place of `path` if the block ends well, else it goes.
+    """Yield an empty temporary file; it replaces `path` if the block succeeds, and is deleted otherwise.
 
-    What the system says against the path (no permission, no space, a directory) is an InputError.
+    If `path` cannot be written (no permission, no space, a directory), the error is an InputError.
 
     >>> with replacing("no/such/folder/labels.txt") as draft:
     ...     size = draft.write_text("0\\n1\\n")
@@ -28,25 +28,25 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(path)
     draft = target.parent / f".{target.name}.{os.getpid()}.tmp"
     try:
-        draft.touch()  # a path that is no good is told before the work
+        draft.touch()  # a path that cannot be written fails before the work is done
         yield draft
-        with draft.open("rb+") as file:  # Windows flushes only what is open for writing
+        with draft.open("rb+") as file:  # Windows flushes only files that are open for writing
             os.fsync(file.fileno())
         draft.replace(target)
     except OSError as error:
         elsewhere = error.filename is not None and str(error.filename) not in (str(draft), str(target))
         if elsewhere or isinstance(error, InputError):
-            raise  # the block stumbled over another file: that message is the useful one
+            raise  # the error is about another file: keep its message
         reason = " ".join(str(error.strerror or error).split())
         raise UnwritableError(f"cannot write {os.fspath(path)!r}: {reason}") from error
     finally:
-        with suppress(OSError):  # gone already, or never made: what went wrong before is the news
+        with suppress(OSError):  # already moved, or never created; an earlier error is more useful than this one
             draft.unlink()
     sync_folder(target.parent)
 
 
 def make_folder(path: str | os.PathLike[str]) -> Path:
-    """Make a folder, and those above it, unless it is there."""
+    """Create a folder and its parents, unless it exists; return its path."""
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -55,13 +55,13 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write UTF-8 text whole or not at all, with the line ends it has."""
+    """Write UTF-8 text atomically, with its line ends unchanged."""
     with replacing(path) as draft:
         draft.write_text(text, encoding="utf-8", newline="\n")
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the new name last through a power cut, where a folder can be flushed (not on Windows)."""
+    """Flush a folder, so that a renamed file survives a power cut (not possible on Windows)."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""Where a figure comes from, as its JSON tells: versions and commit."""
+"""Versions and commit that a result was computed with, stored beside it."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from jnpl import __version__
 
 
 def versions() -> dict[str, str]:
-    """Of all that the figures may hang on, as far as it is installed."""
+    """Return the versions of Python, jnpl and the installed libraries that results depend on."""
     found = {"jnpl": __version__, "python": platform.python_version()}
     for name in ("torch", "numpy", "scikit-learn", "cleanlab"):
         try:
             found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:  # noqa: PERF203 - each may be missing alone
+        except metadata.PackageNotFoundError:  # noqa: PERF203 - any of them may be missing
             continue
     return found
 
 
 def commit() -> str:
-    """Of the working copy that the package is in, if it is in one."""
-    top = Path(__file__).parents[2]
+    """Return `git describe` of the working copy that contains the package, or "unknown"."""
+    top = Path(__file__).parents[3]
     if not (top / ".git").exists():
         return "unknown"
     command = ["git", "-C", str(top), "describe", "--always", "--dirty"]
@@ -36,7 +36,7 @@ def commit() -> str:
 
 
 def plain(facts: Any) -> Any:
-    """As JSON has it: nan, where a figure does not exist, is null."""
+    """Return nested dicts and lists with None in place of nan, which JSON does not have."""
     if isinstance(facts, dict):
         return {key: plain(value) for key, value in facts.items()}
     if isinstance(facts, list):

@@ -1,4 +1,4 @@
-"""What all settings have in common: frozen, and nothing unknown in them."""
+"""The base classes of all settings."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Settings(BaseModel):
-    """Validated once, never changed; an unknown name, an infinity or a nan is refused."""
+    """Frozen settings, validated once: an unknown name, an infinity or a nan is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False)
 
 
 class MethodSettings(Settings):
-    """The settings of a method; each adds its own beside the name."""
+    """The settings of a method; every method has a subclass with its own."""
 
     name: str
