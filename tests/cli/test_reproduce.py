@@ -17,8 +17,8 @@ def test_a_figure_end_to_end_and_not_twice(capsys, tmp_path):
     code, told, err = jnpl(capsys, *args)
     assert code == 0
     assert err.count(": done in ") == 2
-    assert told.startswith("scale tiny is to try the program: what follows says nothing of the paper\n")
-    assert told.splitlines()[-1] == f"to look at: {out / 'index.html'}"
+    assert told.startswith("scale tiny only tests the program: these results say nothing about the paper\n")
+    assert told.splitlines()[-1] == f"report: {out / 'index.html'}"
     assert len((out / "results.jsonl").read_text("utf-8").splitlines()) == 2
     for name in ("fig1.png", "fig1.svg", "index.html", "reproduce.json"):
         assert (out / name).stat().st_size > 1000

@@ -7,24 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jnpl.cli.options import Address, AsJson, DataRoot, EngineName, Gpus, Jobs
 from jnpl.internal.errors import InputError
 from jnpl.internal.importing import require
 
 if TYPE_CHECKING:
     from jnpl.experiments.bench.cell import Cell
 
-_IMAGES = 5_000  # of CIFAR: what two cores train in minutes
-
-# Options of every command that runs a grid; `jnpl.experiments.bench.engines.make_engine` takes them.
-EngineName = Annotated[str, typer.Option("--engine", help="Where cells run: local (processes here) or ray.")]
-Address = Annotated[
-    str | None, typer.Option(help="Ray: the cluster's address, such as HOST:6379. Default: one is started here.")
-]
-Gpus = Annotated[float | None, typer.Option(help="Ray: GPUs a cell, such as 0.25 for four at a time on each.")]
-Jobs = Annotated[
-    int | None,
-    typer.Option(min=1, help="Cells at a time, of one thread each. Default: 2; on Ray all there is room for."),
-]
+_IMAGES = 5_000  # of CIFAR: two cores train on them in minutes
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -35,40 +25,41 @@ def bench(
     *,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="The folder for results (required); an unfinished grid there goes on."),
+        typer.Option("--out", "-o", help="Folder for the results (required). An unfinished grid in it is resumed."),
     ] = None,
     rows: Annotated[
-        str | None, typer.Option(help="Methods to compare, such as ce,fast,cleanlab. Default: all there are.")
+        str | None, typer.Option(help="Methods to compare, such as ce,fast,cleanlab. Default: all.")
     ] = None,
     data: Annotated[str, typer.Option(help="cifar10, cifar10n, digits, wine, breast-cancer or iris.")] = "cifar10",
     noise: Annotated[
         list[str] | None,
-        typer.Option(help="symm:0.4, asymm:0.2, instance:0.3 or none (repeat it). Default: symm:0.4; cifar10n: human."),
+        typer.Option(
+            help="symm:0.4, asymm:0.2, instance:0.3 or none (may be repeated). Default: symm:0.4; cifar10n: human."
+        ),
     ] = None,
     images: Annotated[
-        int | None, typer.Option(min=1, help="Training samples. Default: 5,000 of CIFAR, all of the others.")
+        int | None,
+        typer.Option(min=1, help="Number of training samples. Default: 5,000 for CIFAR, all for other data."),
     ] = None,
-    pixels: Annotated[int | None, typer.Option(help="CIFAR at 16 or 32 pixels. Default: 16.")] = None,
+    pixels: Annotated[int | None, typer.Option(help="CIFAR: side of the images, 16 or 32 pixels. Default: 16.")] = None,
     net: Annotated[
-        str, typer.Option(help="A network, such as resnet8. Default: auto, resnet8 for images, mlp for vectors.")
+        str, typer.Option(help="The network. Default: auto (resnet8 for images, mlp for vectors).")
     ] = "auto",
-    epochs: Annotated[int, typer.Option(min=1, help="Epochs of every method.")] = 30,
-    batch_size: Annotated[int, typer.Option(min=2, help="Samples a step.")] = 64,
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs for every method.")] = 30,
+    batch_size: Annotated[int, typer.Option(min=2, help="Samples per step.")] = 64,
     padding: Annotated[int, typer.Option(min=0, help="CIFAR: padding before a random crop; 0: flip only.")] = 0,
-    seeds: Annotated[int, typer.Option(min=1, help="So many, from 1: noise and training follow from each.")] = 3,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, from 1 on, of noise and training.")] = 3,
     jobs: Jobs = None,
     engine: EngineName = "local",
     address: Address = None,
     gpus: Gpus = None,
-    data_root: Annotated[
-        Path | None, typer.Option(help="Where named data sets lie. Default: JNPL_DATA, or a cache folder.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")] = False,
+    data_root: DataRoot = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Compare methods on data whose true labels are known: how well wrong labels are found, accuracy, cost.
+    """Compare methods on data with known true labels: wrong labels found, test accuracy, time.
 
-    Writes results.jsonl with a line for each method, noise and seed, table.md and ap-time.png. Killed at any moment,
-    the same command goes on with what is left. The row cleanlab needs jnpl[bench], --engine ray needs jnpl[ray].
+    Writes results.jsonl with a line for each method, noise and seed, table.md and ap-time.png. Stopped at any moment,
+    a grid is resumed by the same command. The row cleanlab needs jnpl[bench], --engine ray needs jnpl[ray].
     """
     if context.invoked_subcommand is not None:
         _refuse_options(context)
@@ -131,11 +122,11 @@ def bench(
 
 @app.command()
 def status(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The --out of a jnpl bench or jnpl reproduce.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The --out folder of jnpl bench or jnpl reproduce.")],
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Show how far a grid is: cells done, running, waiting and failed (with the error), and the time left."""
+    """Show the state of a grid: cells done, running, waiting and failed (with the error), and the time left."""
     from jnpl.experiments.bench.status import read
 
     told = read(folder)
@@ -143,7 +134,7 @@ def status(
 
 
 def _refuse_options(context: typer.Context) -> None:
-    """`jnpl bench --rows ce status DIR` would quietly forget the rows."""
+    """Refuse options before a subcommand, which would ignore them: `jnpl bench --rows ce status DIR`."""
     for name in context.params:
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
@@ -153,7 +144,7 @@ def _refuse_options(context: typer.Context) -> None:
 
 
 def _noise(text: str) -> tuple[str, float]:
-    """A kind and its rate: symm:0.4."""
+    """Parse a kind of noise and its rate, such as symm:0.4."""
     kind, sign, rate = text.strip().partition(":")
     try:
         return kind, float(rate) if sign else 0.0
@@ -171,12 +162,12 @@ def _cell(settings: dict[str, Any]) -> "Cell":
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
-        came = f", got {first['input']!r}" if field else ""
-        raise InputError(f"{field}{': ' if field else ''}{first['msg'].removeprefix('Value error, ')}{came}") from None
+        got = f", got {first['input']!r}" if field else ""
+        raise InputError(f"{field}{': ' if field else ''}{first['msg'].removeprefix('Value error, ')}{got}") from None
 
 
 def _check(cells: "list[Cell]", data_root: Path | None) -> None:
-    """Say what is wrong before anything is trained; data that are not there yet are fetched once, not by each cell."""
+    """Report wrong settings before anything is trained, and download missing data once for all cells."""
     from jnpl.experiments.bench import data
     from jnpl.experiments.bench.rows import recipe_of
     from jnpl.models.build import MODELS

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jnpl.cli.bench import Address, EngineName, Gpus, Jobs
+from jnpl.cli.options import Address, AsJson, DataRoot, EngineName, Gpus, Jobs
 from jnpl.experiments.results import FILE, contains
 from jnpl.internal.errors import InputError
 
@@ -23,35 +23,34 @@ def reproduce(
     ],
     *,
     scale: Annotated[
-        str, typer.Option(help="paper: as the paper, for GPUs; small: part of CIFAR-10, for two cores; tiny: to try.")
+        str,
+        typer.Option(help="paper: as in the paper, for GPUs; small: part of CIFAR-10, for two cores; tiny: a test."),
     ] = "small",
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="The folder for all of it; what is done there stays done.")
+        Path, typer.Option("--out", "-o", help="Folder for all results. Finished runs in it are kept.")
     ] = Path("jnpl-reproduce"),
-    data_root: Annotated[
-        Path | None, typer.Option(help="Where named data sets lie. Default: JNPL_DATA, or a cache folder.")
-    ] = None,
+    data_root: DataRoot = None,
     jobs: Jobs = None,
     engine: EngineName = "local",
     address: Address = None,
     gpus: Gpus = None,
     seeds: Annotated[
         int | None,
-        typer.Option(
-            min=1, help="So many of every run. Default: 1, or more in fig3, fig4 and table1 as the scale has it."
-        ),
+        typer.Option(min=1, help="Seeds per run. Default: 1; at some scales more for fig3, fig4 and table1."),
     ] = None,
     weights: Annotated[
         str | None, typer.Option(help="table2: ImageNet weights of a ResNet-50, with torchvision's keys.")
     ] = None,
-    only_draw: Annotated[bool, typer.Option("--only-draw", help="Train nothing: draw the results there are.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Train at scale paper without a GPU all the same.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")] = False,
+    only_draw: Annotated[
+        bool, typer.Option("--only-draw", help="Train nothing, and draw the results that exist.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Train at scale paper even without a GPU.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Make the paper's figures and tables again, and say which of its claims they bear out.
+    """Reproduce the paper's figures and tables, and check its claims against them.
 
     Writes PNG and SVG, tables as Markdown, CSV and LaTeX, index.html and reproduce.json to the folder, and a
-    line for each run to results.jsonl in it. Killed at any moment, the same command goes on with what is left.
+    line for each run to results.jsonl in it. The same command resumes it after a stop at any moment.
     """
     from jnpl.experiments.reproduce.items import names_of, plan
     from jnpl.experiments.reproduce.results import load
@@ -94,20 +93,20 @@ def reproduce(
     _tell(results, names, out, [str(path) for path in written], failed, as_json)
     if not as_json:
         _tell_missing(without)
-        typer.echo(f"to look at: {out / 'index.html'}")
+        typer.echo(f"report: {out / 'index.html'}")
     if failed:
         raise typer.Exit(1)
 
 
 def _check_paths(out: Path, scale: str, data_root: Path | None) -> None:
-    """Say what is in the way before anything is trained."""
+    """Report wrong paths before anything is trained."""
     from jnpl.experiments.reproduce.draw import check_folder
     from jnpl.experiments.reproduce.results import load
 
     check_folder(out, scale)
     load(out / FILE, scale)
     if data_root is not None and not data_root.exists():
-        raise InputError(f"there is no {str(data_root)!r}: --data-root is where the data sets lie")
+        raise InputError(f"there is no {str(data_root)!r}: --data-root is the folder of the data sets")
 
 
 def _tell_missing(without: dict[str, str], before: str = "", *, err: bool = False) -> None:
@@ -116,23 +115,23 @@ def _tell_missing(without: dict[str, str], before: str = "", *, err: bool = Fals
 
 
 def _weights(weights: str, names: tuple[str, ...]) -> str:
-    """The whole path of a file of weights that is needed, and is there."""
+    """Return the absolute path of the weights; they must exist, and table2 must be among the items."""
     if "table2" not in names:
-        raise InputError("--weights are for table2 (Clothing1M): no other item begins with any")
+        raise InputError("--weights are for table2 (Clothing1M): no other item starts from pretrained weights")
     if not Path(weights).is_file():
         raise InputError(f"there is no file {weights!r}: --weights is a file of ImageNet weights of a ResNet-50")
     return str(Path(weights).resolve())
 
 
 def _left(cells: "list[Cell]", results: Path) -> "list[Cell]":
-    """Without those whose twin that went on to a classifier is done."""
+    """Return the cells without those that are part of a finished cell that also trained a classifier."""
     whole = (cell.model_copy(update={"classify": True}) for cell in cells)
     done = [contains(results, twin.name) for twin in whole]
     return [cell for cell, there in zip(cells, done, strict=True) if cell.classify or not there]
 
 
 def _ask_for_gpus(cells: "list[Cell]", engine: str, without: dict[str, str]) -> None:
-    """Refuse to begin what takes GPUs where there is none."""
+    """Refuse to train at scale paper without a GPU."""
     import torch
 
     if not cells or (engine == "local" and torch.cuda.is_available()):
@@ -147,12 +146,12 @@ def _ask_for_gpus(cells: "list[Cell]", engine: str, without: dict[str, str]) -> 
     raise InputError(
         f"scale paper trains {many} of full length{less}, about {gpu_hours(cells):,.0f} GPU-hours (their "
         f"operations, at {TERA / 1e12:.0f} TFLOP/s sustained), and {where}: --scale small is for two cores, --yes "
-        "begins all the same"
+        "trains anyway"
     )
 
 
 def _check(cells: "list[Cell]", data_root: Path | None) -> None:
-    """Say what is wrong before anything is trained; data that are not there yet are fetched once, not by each cell."""
+    """Report wrong settings before anything is trained, and download missing data once for all cells."""
     from jnpl.experiments.reproduce import data
 
     for cell in cells:
@@ -164,7 +163,7 @@ def _check(cells: "list[Cell]", data_root: Path | None) -> None:
 def _train(
     cells: "list[Cell]", out: Path, jobs: int | None, data_root: Path | None, engine: "Engine"
 ) -> dict[str, str]:
-    """Run what has no JSON yet; returns what failed, and why."""
+    """Run the cells without a result; return the error of each cell that failed."""
     from jnpl.experiments.bench.grid import run_cells
 
     return run_cells(
@@ -192,6 +191,6 @@ def _tell(
         typer.echo(json.dumps({"out": str(out), "files": written, "failed": failed, "verdicts": told}))
         return
     if own and results.scale.name == "tiny":
-        typer.echo("scale tiny is to try the program: what follows says nothing of the paper")
+        typer.echo("scale tiny only tests the program: these results say nothing about the paper")
     for each in own:
         typer.echo(f"{each.status}: {each.claim} {each.figures}")
