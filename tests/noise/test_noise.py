@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import math
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from jnpl import noise
 from jnpl.internal.errors import InputError
 from jnpl.noise import class_maps as maps
+from jnpl.noise import generate, instance
 
 CIFAR10_NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 
@@ -214,13 +216,13 @@ class TestInstanceDependent:
 
     def test_flip_rates_vary_around_the_rate(self):
         uniforms = (np.arange(10000) + 0.5) / 10000
-        rates = maps.flip_rates(0.4, uniforms)
+        rates = instance.flip_rates(0.4, uniforms)
         assert rates.mean() == pytest.approx(0.4, abs=1e-4)
         assert rates.std() == pytest.approx(0.1, abs=2e-3)
         assert 0 <= rates.min() < 0.1
         assert 0.7 < rates.max() <= 1
         for rate in (0.0, 1e-9, 0.05, 0.97, 1.0):
-            rates = maps.flip_rates(rate, uniforms)
+            rates = instance.flip_rates(rate, uniforms)
             assert rates.mean() == pytest.approx(rate, abs=1e-4)
             assert 0 <= rates.min() <= rates.max() <= 1
 
@@ -266,7 +268,7 @@ class TestInstanceDependent:
 
     def test_tables_are_far_from_every_rounding_edge(self):
         """A libm would have to be off by a thousand units in the last place to change one entry."""
-        for table in (maps.quantiles_65536(), maps.odds_2_30()):
+        for table in (instance.quantiles_65536(), instance.odds_2_30()):
             edge = min(abs(value - math.floor(value) - 0.5) for value in table)
             assert edge > 1000 * 2.0**-53 * max(abs(value) for value in table)
 
@@ -550,7 +552,7 @@ def test_any_labels_rate_and_seed(labels_and_classes, rate, seed, count):
 @given(st.lists(st.integers(0, 1000), min_size=2, max_size=12).filter(any), st.integers(0, 5000))
 def test_whole_numbers_add_up_and_are_near_their_shares(weights, total):
     shares = np.array(weights) / sum(weights)
-    parts = maps.whole_numbers(shares, total)
+    parts = generate.whole_numbers(shares, total)
     assert parts.sum() == total
     assert np.abs(parts - shares * total).max() < 1 + 1e-5
     assert (parts[shares == 0] == 0).all()
@@ -575,4 +577,17 @@ def test_tensors_and_other_integers_are_welcome():
 
 def test_noise_does_not_import_torch():
     code = "import sys, jnpl.noise; sys.exit(any(m in sys.modules for m in ('torch', 'pandas', 'sklearn')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("kind", list(noise.KINDS))
+def test_the_table_of_kinds_fits_the_functions(kind):
+    entry = noise.KINDS[kind]
+    parameters = inspect.signature(getattr(noise, entry.function)).parameters
+    assert {"labels", "num_classes", "seed", *entry.arguments} == set(parameters)
+    assert "count" not in entry.options or parameters["count"].default == entry.count
+
+
+def test_the_table_of_kinds_does_not_import_numpy():
+    code = "import sys, jnpl.noise.kinds, jnpl.noise.class_maps; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -9,10 +9,12 @@ import typer
 
 from jnpl.cli.options import AsJson, DataRoot
 from jnpl.internal.errors import InputError
+from jnpl.noise.class_maps import MAP_NAMES
+from jnpl.noise.kinds import KINDS, kinds_that_take
 
 if TYPE_CHECKING:
     from jnpl.data.label_files import LabelFile
-    from jnpl.noise.generate import NoisyLabels
+    from jnpl.noise.noisy_labels import NoisyLabels
 
 
 def corrupt(
@@ -20,29 +22,34 @@ def corrupt(
         Path, typer.Argument(help="Clean labels: .npy, .npz, .csv, .parquet, .txt, or a named data set.")
     ],
     *,
-    kind: Annotated[str, typer.Option(help="symm, asymm, pairflip, matrix or instance.")] = "symm",
+    kind: Annotated[str, typer.Option(help=f"{', '.join([*KINDS][:-1])} or {[*KINDS][-1]}.")] = "symm",
     rate: Annotated[
         float | None, typer.Option(help="Share of the labels of each source class to change, 0 to 1; not for matrix.")
     ] = None,
     mapping: Annotated[
         str | None,
         typer.Option(
-            help="For asymm: cifar10, cifar100, cifar100-blocks, cifar100-next, pairflip, "
+            help=f"For {kinds_that_take('mapping')}: {', '.join(MAP_NAMES)}, "
             'a JSON object {"source": "target"} or a .json file.'
         ),
     ] = None,
     matrix: Annotated[
         Path | None,
-        typer.Option(help="For matrix: .npy or .csv; rows are clean classes, columns noisy ones."),
+        typer.Option(help=f"For {kinds_that_take('matrix')}: .npy or .csv; rows are clean classes, columns noisy ones."),
     ] = None,
     features: Annotated[
-        Path | None, typer.Option(help="For instance: .npy, or .npz with x. Default: x of the labels' own .npz.")
+        Path | None,
+        typer.Option(
+            help=f"For {kinds_that_take('features')}: .npy, or .npz with x. Default: x of the labels' own .npz."
+        ),
     ] = None,
     num_classes: Annotated[int | None, typer.Option(help="Number of classes. Default: from the labels.")] = None,
     count: Annotated[
         str | None, typer.Option(help="exact (per class) or bernoulli. Default: exact; for matrix bernoulli.")
     ] = None,
-    inclusive: Annotated[bool, typer.Option("--inclusive", help="For symm: also draw the true class.")] = False,
+    inclusive: Annotated[
+        bool, typer.Option("--inclusive", help=f"For {kinds_that_take('inclusive')}: also draw the true class.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="The same seed gives the same labels everywhere.")] = 0,
     key: Annotated[str | None, typer.Option(help="Name of the labels in an .npz. Default: y or labels.")] = None,
     label_column: Annotated[str, typer.Option(help="The label column of a table.")] = "label",
@@ -71,7 +78,7 @@ def corrupt(
     source = _named(str(labels), data_root, val_size)
     if source is None:
         source = label_files.read_labels(labels, key=key, label_column=label_column)
-    if kind == "instance" and features is None and labels.suffix.lower() == ".npz":
+    if kind in KINDS and "features" in KINDS[kind].needs and features is None and labels.suffix.lower() == ".npz":
         features = labels
     result = noise.corrupt(
         source.labels,

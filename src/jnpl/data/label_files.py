@@ -18,7 +18,7 @@ import numpy.typing as npt
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing
 from jnpl.internal.tables import load_parquet, save_parquet
-from jnpl.noise.generate import MAP_NAMES
+from jnpl.noise.class_maps import MAP_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jnpl.internal.errors import InputError
-from jnpl.noise.class_maps import transition_matrix
+from jnpl.noise.noisy_labels import transition_matrix
 
 if TYPE_CHECKING:
     import pandas as pd

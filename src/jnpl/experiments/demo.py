@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from jnpl.methods.base import Method
+    from jnpl.noise.noisy_labels import NoisyLabels
 
 _FORMAT = "jnpl demo 1"
 METHODS = ("ce", "jnpl")
@@ -78,7 +79,7 @@ class Digits:
     test: npt.NDArray[np.float32]
     true_labels: npt.NDArray[np.int64]
     test_labels: npt.NDArray[np.int64]
-    noisy: noise.NoisyLabels
+    noisy: NoisyLabels
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from jnpl.findings.threshold import resolve_threshold
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder, replacing, write_text
 from jnpl.internal.tables import load_parquet, save_parquet, table_writer
-from jnpl.noise.class_maps import transition_matrix
+from jnpl.noise.noisy_labels import transition_matrix
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -11,56 +11,24 @@ only five of the ten classes are sources.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+import math
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 
 from jnpl.internal.checks import checked_seed
 from jnpl.internal.errors import InputError
-from jnpl.noise._checks import as_array, checked_rate, is_exact, labels_and_size, needed
-from jnpl.noise.class_maps import (
-    CLASSES_OF_MAP,
-    MAP_NAMES,
-    BoolArray,
-    ClassMap,
-    FloatArray,
-    IntArray,
-    class_map,
-    feature_parts,
-    flip_rates,
-    instance_targets,
-    stochastic_matrix,
-    whole_numbers,
-)
-from jnpl.noise.noisy_labels import NoisyLabels
+from jnpl.noise.class_maps import ClassMap, class_map, classes_of_map
+from jnpl.noise.instance import feature_parts, flip_rates, instance_targets
+from jnpl.noise.kinds import ALIASES, KINDS
+from jnpl.noise.noisy_labels import BoolArray, FloatArray, IntArray, NoisyLabels, as_array, labels_and_size
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
-__all__ = [
-    "KINDS",
-    "MAP_NAMES",
-    "NoisyLabels",
-    "asymmetric",
-    "corrupt",
-    "instance_dependent",
-    "pair_flip",
-    "symmetric",
-    "transition",
-]
-
 Count: TypeAlias = Literal["exact", "bernoulli"]
-
-_TAKES = {  # what each kind of noise is made from; anything else that is given is a mistake worth telling
-    "symm": ("rate", "count", "inclusive"),
-    "asymm": ("rate", "count", "mapping"),
-    "pairflip": ("rate", "count"),
-    "matrix": ("matrix", "count"),
-    "instance": ("rate", "features"),
-}
-KINDS = tuple(_TAKES)
 
 
 def symmetric(
@@ -74,18 +42,28 @@ def symmetric(
 ) -> IntArray:
     """Replace a share `rate` of the labels by a uniform draw over the other classes: (N,) -> (N,).
 
-    `count="exact"` changes exactly floor(n * rate) of the n samples of every class, as NLNL's generator does
-    (a product within 1e-6 below a whole number counts as that number: 0.29 * 100 is 29, not 28); "bernoulli"
-    decides for each sample on its own. `inclusive=True` lets the draw return the true class, as some papers
-    do: the share that really changes is then rate * (C - 1) / C.
+    Args:
+        labels: clean labels (N,), whole numbers 0..num_classes-1.
+        rate: share of the labels of every class to change, 0 to 1.
+        num_classes: number of classes C.
+        seed: the same seed gives the same labels on every platform.
+        count: "exact" changes exactly floor(n * rate) of the n samples of every class, as NLNL's generator does
+            (a product within 1e-6 below a whole number counts as that number: 0.29 * 100 is 29, not 28);
+            "bernoulli" decides for each sample on its own.
+        inclusive: whether the draw may return the true class, as in some papers. The share that really changes is
+            then rate * (C - 1) / C.
 
+    Returns:
+        Noisy labels (N,), int64.
+
+    Example:
     >>> noisy = symmetric([0] * 10 + [1] * 10, 0.4, num_classes=3)
     >>> int((noisy[:10] != 0).sum()), int((noisy[10:] != 1).sum())
     (4, 4)
     """
     clean, size = labels_and_size(labels, num_classes)
     pick, draw = _uniforms(np.random.PCG64(checked_seed(seed)), clean.size, 2)
-    flip = _chosen(clean, size, checked_rate(rate), pick, count)
+    flip = _chosen(clean, size, _checked_rate(rate), pick, count)
     if inclusive:
         return np.where(flip, np.floor(draw * size).astype(np.int64), clean)
     other = np.floor(draw * (size - 1)).astype(np.int64)
@@ -103,25 +81,35 @@ def asymmetric(
 ) -> IntArray:
     """Move a share `rate` of each source class to its target class: (N,) -> (N,).
 
-    `mapping` is a dict {source: target}, or a name:
-    "cifar10": truck->automobile, bird->airplane, deer->horse, cat<->dog;
-    "cifar100": the next class of the same super-class, circularly by fine id;
-    "cifar100-blocks": the next within blocks of five fine ids, which older code took for super-classes;
-    "cifar100-next": the next of all 100; "pairflip": i -> i + 1 mod C.
-
     The rate is within source classes: "asymm 40 %" on CIFAR-10 changes 20 % of all labels, because only five
-    classes are sources. Targets are looked up by the clean label, so that no cat turns dog and cat again.
-    `count` is as in `symmetric`. Without `num_classes` the highest label is the last class.
+    classes are sources. Targets are looked up by the clean label: no label changes twice.
 
+    Args:
+        labels: clean labels (N,), whole numbers.
+        rate: share of every source class to change, 0 to 1.
+        mapping: a dict {source: target}, or a name:
+            "cifar10": truck->automobile, bird->airplane, deer->horse, cat<->dog;
+            "cifar100": the next class of the same super-class, circularly by fine id;
+            "cifar100-blocks": the next within blocks of five fine ids, which older code took for super-classes;
+            "cifar100-next": the next of all 100;
+            "pairflip": i -> i + 1 mod C.
+        seed: the same seed gives the same labels on every platform.
+        num_classes: number of classes; by default the highest label is the last class.
+        count: as in `symmetric`.
+
+    Returns:
+        Noisy labels (N,), int64.
+
+    Example:
     >>> asymmetric([3, 3, 5, 5, 8, 8], 1.0, "cifar10")
     array([5, 5, 3, 3, 8, 8])
     """
-    clean, size = labels_and_size(labels, _size_known(num_classes, mapping))
+    clean, size = labels_and_size(labels, classes_of_map(mapping) if num_classes is None else num_classes)
     target = np.arange(size)
     for source, to in class_map(mapping, size).items():
         target[source] = to
     (pick,) = _uniforms(np.random.PCG64(checked_seed(seed)), clean.size, 1)
-    return np.where(_chosen(clean, size, checked_rate(rate), pick, count), target[clean], clean)
+    return np.where(_chosen(clean, size, _checked_rate(rate), pick, count), target[clean], clean)
 
 
 def pair_flip(
@@ -129,25 +117,54 @@ def pair_flip(
 ) -> IntArray:
     """Move a share `rate` of each class to the next one, i -> i + 1 mod C: (N,) -> (N,).
 
+    Args:
+        labels: clean labels (N,), whole numbers 0..num_classes-1.
+        rate: share of every class to change, 0 to 1.
+        num_classes: number of classes C.
+        seed: the same seed gives the same labels on every platform.
+        count: as in `symmetric`.
+
+    Returns:
+        Noisy labels (N,), int64.
+
+    Example:
     >>> pair_flip([0, 1, 2], 1.0, num_classes=3)
     array([1, 2, 0])
     """
     return asymmetric(labels, rate, "pairflip", seed, num_classes=num_classes, count=count)
 
 
-def transition(labels: npt.ArrayLike, matrix: npt.ArrayLike, seed: int = 0, *, count: Count = "bernoulli") -> IntArray:
+def transition(
+    labels: npt.ArrayLike,
+    matrix: npt.ArrayLike,
+    seed: int = 0,
+    *,
+    num_classes: int | None = None,
+    count: Count = "bernoulli",
+) -> IntArray:
     """Draw noisy labels from T[i, j] = P(noisy = j | clean = i): (N,), (C, C) -> (N,).
 
-    `count="bernoulli"` draws each sample on its own; "exact" gives every class its row of T in whole numbers
-    (largest remainders), on randomly chosen samples.
+    Args:
+        labels: clean labels (N,), whole numbers 0..C-1.
+        matrix: the transition matrix T (C, C); each row sums to 1.
+        seed: the same seed gives the same labels on every platform.
+        num_classes: if given, it must be the C of the matrix.
+        count: "bernoulli" draws each sample on its own; "exact" gives every class its row of T in whole numbers
+            (largest remainders), on randomly chosen samples.
 
+    Returns:
+        Noisy labels (N,), int64.
+
+    Example:
     >>> transition([0, 0, 0, 0, 1, 1], [[0.5, 0.5], [0.0, 1.0]], count="exact")
     array([1, 1, 0, 0, 1, 1])
     """
     rows = stochastic_matrix(matrix)
+    if num_classes not in (None, len(rows)):
+        raise InputError(f"matrix is {len(rows)} x {len(rows)}, but there are {num_classes} classes")
     clean, size = labels_and_size(labels, len(rows))
     (pick,) = _uniforms(np.random.PCG64(checked_seed(seed)), clean.size, 1)
-    exact = is_exact(count)
+    exact = _is_exact(count)
     noisy = clean.copy()
     ends = np.bincount(clean, minlength=size).cumsum()
     for label, members in enumerate(np.split(np.lexsort((pick, clean)), ends[:-1])):  # each class, shuffled
@@ -167,13 +184,24 @@ def instance_dependent(
     *,
     num_classes: int | None = None,
 ) -> IntArray:
-    """Change about a share `rate` of the labels, in ways the features decide: (N, ...), (N,) -> (N,).
+    """Change about a share `rate` of the labels, depending on the features: (N, ...), (N,) -> (N,).
 
-    In the spirit of Xia et al. 2020 (part-dependent noise): each sample has its own flip rate, from a
-    truncated normal around `rate` (deviation 0.1), and its wrong class comes from a softmax over the other
-    classes of a random projection of its features, one projection per true class. Features are flattened and
-    standardised; their projections are exact whole numbers, whatever the order of the sums.
+    After Xia et al. 2020 (part-dependent noise): each sample has its own flip rate, from a truncated normal around
+    `rate` (deviation 0.1), and its wrong class comes from a softmax over the other classes of a random projection of
+    its features, one projection per true class. Features are flattened and standardised; their projections are exact
+    whole numbers, whatever the order of the sums.
 
+    Args:
+        features: finite numbers (N, ...), such as images or embeddings.
+        labels: clean labels (N,), whole numbers.
+        rate: mean share of the labels to change, 0 to 1.
+        seed: the same seed gives the same labels on every platform.
+        num_classes: number of classes; by default the highest label is the last class.
+
+    Returns:
+        Noisy labels (N,), int64.
+
+    Example:
     >>> instance_dependent([[0.0], [0.1], [5.0], [5.1]], [0, 0, 1, 1], rate=1.0)
     array([1, 1, 0, 0])
     """
@@ -183,7 +211,7 @@ def instance_dependent(
         raise InputError(f"features must have one row for each of the {clean.size} labels, got shape {table.shape}")
     bits = np.random.PCG64(checked_seed(seed))
     spread, pick, draw = _uniforms(bits, clean.size, 3)
-    flip = pick < flip_rates(checked_rate(rate), spread)
+    flip = pick < flip_rates(_checked_rate(rate), spread)
     parts = feature_parts(table, bits)
     noisy = clean.copy()
     noisy[flip] = instance_targets(parts[flip], clean[flip], draw[flip], size, bits)
@@ -204,44 +232,54 @@ def corrupt(
     inclusive: bool = False,
     class_names: Sequence[str] | None = None,
 ) -> NoisyLabels:
-    """Corrupt labels by the kind of noise named, and keep the recipe: (N,) -> NoisyLabels.
+    """Make noisy labels of a kind given by name, and keep the recipe: (N,) -> NoisyLabels.
 
-    Kinds: "symm" (or "symmetric"), "asymm" (or "asymmetric", needs `mapping`), "pairflip", "matrix" (needs
-    `matrix`, takes no rate) and "instance" (needs `features`). `count` defaults to "exact", for matrix noise
-    to "bernoulli"; instance noise has no other. Without `num_classes` the highest label is the last class.
+    Args:
+        labels: clean labels (N,), whole numbers.
+        kind: a name of `jnpl.noise.KINDS`: "symm" (or "symmetric"), "asymm" (or "asymmetric"), "pairflip", "matrix" or
+            "instance".
+        rate: share of the labels to change, 0 to 1; matrix noise takes none.
+        num_classes: number of classes; by default the highest label is the last class.
+        mapping: for asymm, as in `asymmetric`.
+        matrix: for matrix, as in `transition`.
+        features: for instance, as in `instance_dependent`.
+        seed: the same seed gives the same labels on every platform.
+        count: "exact" (default) or "bernoulli" (default of matrix noise); instance noise takes none.
+        inclusive: for symm, as in `symmetric`.
+        class_names: names of the C classes, kept with the result.
 
+    Returns:
+        The noisy labels with the clean ones, the arguments and a hash.
+
+    Example:
     >>> corrupt([3, 3, 5, 5, 8, 8], "asymm", 0.5, mapping="cifar10").rate_realised
     0.3333333333333333
     """
-    kind = {"symmetric": "symm", "asymmetric": "asymm"}.get(kind, kind)
+    kind = ALIASES.get(kind, kind)
     if kind not in KINDS:
         raise InputError(f"unknown kind of noise {kind!r}; use one of {', '.join(KINDS)}")
-    told = {"rate": rate, "mapping": mapping, "matrix": matrix, "features": features, "count": count}
-    for name in (*(name for name, value in told.items() if value is not None), *["inclusive"] * inclusive):
-        if name not in _TAKES[kind]:
-            raise InputError(f"{kind} noise takes no {name}; it takes {', '.join(_TAKES[kind])}")
-    if num_classes is None and class_names is not None:
-        num_classes = len(class_names)
+    chosen = KINDS[kind]
     table = None if matrix is None else stochastic_matrix(matrix)
-    if table is not None and num_classes not in (None, len(table)):
-        raise InputError(f"matrix is {len(table)} x {len(table)}, but there are {num_classes} classes")
-    known = _size_known(num_classes, mapping) if table is None else len(table)
+    values = {"rate": rate, "mapping": mapping, "matrix": table, "features": features, "count": count}
+    given: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
+    given |= {"inclusive": True} if inclusive else {}
+    for name in given:
+        if name not in chosen.arguments:
+            raise InputError(f"{kind} noise takes no {name}; it takes {', '.join(chosen.arguments)}")
+    for name in chosen.needs:
+        if name not in given:
+            raise InputError(f"{kind} noise needs {'a table of features' if name == 'features' else f'a {name}'}")
+    known = len(class_names) if num_classes is None and class_names is not None else num_classes
+    if known is None:
+        known = classes_of_map(mapping) if table is None else len(table)
     clean, size = labels_and_size(labels, known)
-    how: Count = count or ("bernoulli" if kind in ("matrix", "instance") else "exact")
-    if kind == "symm":
-        noisy = symmetric(clean, needed(rate, "rate", kind), size, seed, count=how, inclusive=inclusive)
-    elif kind == "asymm":
-        pairs = None if mapping is None else class_map(mapping, size)
-        classes = needed(pairs, "mapping", kind)
-        noisy = asymmetric(clean, needed(rate, "rate", kind), classes, seed, num_classes=size, count=how)
-        mapping = mapping if isinstance(mapping, str) else pairs
-    elif kind == "pairflip":
-        noisy = pair_flip(clean, needed(rate, "rate", kind), size, seed, count=how)
-    elif kind == "matrix":
-        noisy = transition(clean, needed(table, "matrix", kind), seed, count=how)
-    else:
-        inputs = needed(None if features is None else as_array(features, "features"), "table of features", kind)
-        noisy = instance_dependent(inputs, clean, needed(rate, "rate", kind), seed, num_classes=size)
+    if mapping is not None and not isinstance(mapping, str):
+        given["mapping"] = mapping = class_map(mapping, size)
+    how = cast("Count", count or chosen.count)
+    if "count" in chosen.options:
+        given["count"] = how
+    function: Callable[..., IntArray] = globals()[chosen.function]
+    noisy = function(labels=clean, num_classes=size, seed=seed, **given)
     return NoisyLabels(
         labels=noisy,
         clean_labels=clean,
@@ -257,6 +295,41 @@ def corrupt(
     )
 
 
+def stochastic_matrix(matrix: npt.ArrayLike) -> FloatArray:
+    """Return a checked transition matrix, rows of which sum to 1: (C, C) -> (C, C).
+
+    >>> stochastic_matrix([[0.9, 0.2], [0.0, 1.0]])
+    Traceback (most recent call last):
+        ...
+    jnpl.internal.errors.InputError: row 0 of the matrix sums to 1.1; each row must sum to 1
+    """
+    try:
+        table = np.asarray(matrix, dtype=np.float64)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"matrix must be a square table of numbers: {error}") from error
+    if table.ndim != 2 or table.shape[0] != table.shape[1] or len(table) < 2:
+        raise InputError(f"matrix must be square, (C, C) with C >= 2, got shape {table.shape}")
+    for row, values in enumerate(table):
+        if not (np.isfinite(values).all() and (values >= 0).all()):
+            raise InputError(f"row {row} of the matrix must hold probabilities, got {values.min():g}")
+        if abs(math.fsum(values) - 1) > 1e-6:
+            raise InputError(f"row {row} of the matrix sums to {math.fsum(values):g}; each row must sum to 1")
+    return table
+
+
+def whole_numbers(shares: FloatArray, total: int) -> IntArray:
+    """Split `total` into whole numbers by shares, largest remainders first: (C,) -> (C,).
+
+    >>> whole_numbers(np.array([0.5, 0.25, 0.25]), 5)
+    array([3, 1, 1])
+    """
+    wanted = shares * (total / math.fsum(shares))
+    parts = np.floor(wanted + 1e-6).astype(np.int64)
+    first = np.argsort(parts - wanted, kind="stable")  # the largest remainder first, then the lower class
+    parts[first[: total - int(parts.sum())]] += 1
+    return parts
+
+
 def _uniforms(bits: np.random.PCG64, samples: int, rows: int) -> FloatArray:
     """Uniform numbers in [0, 1) from the top 53 bits of each raw word: -> (rows, samples)."""
     words = bits.random_raw(rows * samples)  # Generator's own methods may change between numpy versions
@@ -265,7 +338,7 @@ def _uniforms(bits: np.random.PCG64, samples: int, rows: int) -> FloatArray:
 
 def _chosen(clean: IntArray, size: int, rate: float, pick: FloatArray, count: Count) -> BoolArray:
     """Which samples change: (N,), (N,) uniforms -> (N,)."""
-    if not is_exact(count):
+    if not _is_exact(count):
         return pick < rate
     per_class = np.bincount(clean, minlength=size)
     quota = np.floor(per_class * rate + 1e-6).astype(np.int64)
@@ -276,5 +349,17 @@ def _chosen(clean: IntArray, size: int, rate: float, pick: FloatArray, count: Co
     return chosen
 
 
-def _size_known(num_classes: int | None, mapping: ClassMap | None) -> int | None:
-    return CLASSES_OF_MAP.get(mapping) if num_classes is None and isinstance(mapping, str) else num_classes
+def _checked_rate(rate: float) -> float:
+    try:
+        share = float(rate)
+    except (TypeError, ValueError):
+        raise InputError(f"rate must be a number from 0 to 1, got {rate!r}") from None
+    if not 0 <= share <= 1:
+        raise InputError(f"rate must be from 0 to 1, got {share:g}")
+    return share
+
+
+def _is_exact(count: str) -> bool:
+    if count not in ("exact", "bernoulli"):
+        raise InputError(f"count must be 'exact' or 'bernoulli', got {count!r}")
+    return count == "exact"

@@ -1,4 +1,4 @@
-"""The bundle that label noise gives: noisy labels, the clean ones and the recipe, in memory and as a file."""
+"""The result of `jnpl.noise.corrupt`: noisy labels, the clean ones and the recipe, in memory and as a file."""
 
 from __future__ import annotations
 
@@ -9,19 +9,23 @@ import zipfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
+from jnpl.internal.checks import whole
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing
-from jnpl.noise._checks import labels_and_size
-from jnpl.noise.class_maps import transition_matrix
 
 if TYPE_CHECKING:
     import os
 
-    from jnpl.noise.class_maps import BoolArray, ClassMap, FloatArray, IntArray
+    from jnpl.noise.class_maps import ClassMap
+
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 _FORMAT = "jnpl noisy labels 1"
 
@@ -33,10 +37,12 @@ _UNREADABLE = (OSError, EOFError, ValueError, LookupError, TypeError, AttributeE
 class NoisyLabels:
     """Noisy labels with the clean ones and the recipe that made them: labels (N,), clean_labels (N,).
 
-    `rate`, `count`, `inclusive`, `mapping` and `requested_matrix` are what was asked for; `is_noisy`,
-    `matrix` and `rate_realised` are what came out. With `class_names` a saved file holds names, not numbers.
+    `kind`, `rate`, `seed`, `count`, `inclusive`, `mapping` and `requested_matrix` are the arguments of
+    `jnpl.noise.corrupt`; `is_noisy`, `matrix` and `rate_realised` describe the result. With `class_names`, a saved file
+    holds names, not numbers.
 
-    >>> from jnpl.noise.generate import corrupt
+    Example:
+    >>> from jnpl.noise import corrupt
     >>> bundle = corrupt([0, 0, 1, 1], "symm", 0.5, num_classes=2)
     >>> bundle.rate_realised, bundle.matrix.tolist()
     (0.5, [[0.5, 0.5], [0.5, 0.5]])
@@ -120,7 +126,7 @@ class NoisyLabels:
         """Read what `save` wrote and check its hash."""
         try:
             with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
-                noisy, clean, recipe, told = (archive[key] for key in ("y", "y_true", "recipe", "sha256"))
+                noisy, clean, recipe, stored_hash = (archive[key] for key in ("y", "y_true", "recipe", "sha256"))
             fields = json.loads(str(recipe))
             if fields.pop("format") != _FORMAT:
                 raise ValueError("another format")
@@ -137,6 +143,46 @@ class NoisyLabels:
             raise InputError(f"no such file: {str(path)!r}") from None
         except _UNREADABLE as error:
             raise InputError(f"{str(path)!r} is not a file of noisy labels saved by jnpl") from error
-        if loaded.sha256 != str(told):
-            raise InputError(f"{str(path)!r} was changed after it was saved: its hash is {loaded.sha256}, not {told}")
+        if loaded.sha256 != str(stored_hash):
+            found = f"its hash is {loaded.sha256}, not {stored_hash}"
+            raise InputError(f"{str(path)!r} was changed after it was saved: {found}")
         return loaded
+
+
+def transition_matrix(true: IntArray, given: IntArray, num_classes: int) -> FloatArray:
+    """Count P(given = j | true = i): (N,), (N,) -> (C, C). The row of a class without samples is that of the identity.
+
+    >>> transition_matrix(np.array([0, 0, 1]), np.array([0, 1, 1]), 3).tolist()
+    [[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    counts = np.bincount(true * num_classes + given, minlength=num_classes**2).reshape(num_classes, num_classes)
+    total = counts.sum(1, keepdims=True)
+    return np.where(total > 0, counts / np.maximum(total, 1), np.eye(num_classes))
+
+
+def labels_and_size(labels: npt.ArrayLike, num_classes: int | None) -> tuple[IntArray, int]:
+    """Return checked labels (N,) and the number of classes, by default one more than the highest label."""
+    raw = as_array(labels, "labels")
+    if raw.ndim != 1 or raw.size == 0:
+        raise InputError(f"labels must be a non-empty list of one label per sample, got shape {raw.shape}")
+    if raw.dtype.kind not in "buif":
+        raise InputError(f"labels must be whole numbers 0..C-1, got dtype {raw.dtype}")
+    if num_classes is not None and whole(num_classes, "num_classes") < 2:
+        raise InputError(f"num_classes must be at least 2, got {num_classes}")
+    wrong = (raw != np.floor(raw)) if raw.dtype.kind == "f" else np.zeros(raw.shape, dtype=np.bool_)
+    # Labels of a million or more are probably not class numbers: they are accepted only with `num_classes`.
+    wrong |= ~((raw >= 0) & (raw < (10**6 if num_classes is None else num_classes)))
+    if wrong.any():
+        where = int(wrong.argmax())
+        top = "C-1" if num_classes is None else num_classes - 1
+        raise InputError(f"labels must be whole numbers 0..{top}, got {raw[where]} at position {where}")
+    clean = raw.astype(np.int64)
+    return clean, max(2, int(clean.max()) + 1) if num_classes is None else int(num_classes)
+
+
+def as_array(values: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
+    """Return array-like values as an array of any shape."""
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError, RuntimeError) as error:  # ragged lists; tensors on a GPU or with a gradient
+        raise InputError(f"{name} cannot be read as an array: {str(error).splitlines()[0]}") from error
