@@ -36,11 +36,11 @@ def test_the_table_names_every_network():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_table_counts_rightly(name):
-    what, parameters = MODELS[name]
+    entry = MODELS[name]
     model = build(name, num_classes=10, input_shape=(64,) if name == "mlp" else (3, 32, 32), seed=0)
-    assert sum(weight.numel() for weight in model.parameters()) == parameters
-    assert what
-    assert "\n" not in what
+    assert sum(weight.numel() for weight in model.parameters()) == entry.parameters
+    assert entry.description
+    assert "\n" not in entry.description
 
 
 @pytest.mark.parametrize("name", NAMES)

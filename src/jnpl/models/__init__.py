@@ -1,1 +1,9 @@
-"""Networks."""
+"""Networks: a name or a factory -> a PyTorch module with initial or loaded weights.
+
+- `build`: build a network by name (`MODELS`), from a factory or from a module
+- `resnet`: ResNet-18, -34 and -50
+- `small`: networks for small images: ResNet-8 and -20, and those of the compared methods
+- `mlp`: a multi-layer perceptron for vectors
+- `penultimate`: the input of a network's last linear layer
+- `weights`: load weights from a file or an address
+"""

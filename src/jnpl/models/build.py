@@ -1,4 +1,7 @@
-"""A network from its name, a factory or a module of one's own; the weights it starts from depend on the seed only."""
+"""Build a network from a name, a factory or a module. The initial weights depend on the seed only.
+
+A new network is one file with its factory, and one line in `MODELS`.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ import inspect
 import math
 from collections.abc import Callable
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -26,31 +30,34 @@ if TYPE_CHECKING:
 Factory = Callable[..., nn.Module]
 
 
-class Model(NamedTuple):
-    """What a network is, and its parameters at 10 classes (3 channels and the CIFAR stem; 64 features for mlp)."""
+@dataclass(frozen=True)
+class ModelEntry:
+    """A network of `MODELS`.
 
-    what: str
-    parameters: int
+    `factory` is called with the number of classes and `in_channels`, and with `stem` if it has one; a network for
+    vectors with the number of features and the number of classes.
+    """
+
+    description: str
+    parameters: int  # at 10 classes: 3 channels and the CIFAR stem; 64 features for vectors
+    factory: Factory
+    has_stem: bool = False  # whether the first layers differ for CIFAR and ImageNet sizes
+    takes_vectors: bool = False  # images are flattened
+    smallest: int = 1  # pixels a side
 
 
-MODELS: dict[str, Model] = {
-    "resnet18": Model("ResNet-18, widths 64 to 512", 11_173_962),
-    "resnet34": Model("ResNet-34, the paper's network for CIFAR", 21_282_122),
-    "resnet50": Model("ResNet-50, the paper's network for Clothing1M", 23_520_842),
-    "resnet8": Model("ResNet-8, widths 16 to 64, for quick looks", 78_042),
-    "resnet20": Model("ResNet-20, widths 16 to 64", 272_474),
-    "cnn9": Model("the 9-layer CNN of Co-teaching, for images of 28 pixels or more", 4_434_570),
-    "preact-resnet18": Model("PreAct-ResNet-18 of M-correction", 11_171_274),
-    "preact-resnet32": Model("PreAct-ResNet-32 of Joint-Optim, widths 32 to 128", 1_861_162),
-    "mlp": Model("two hidden layers of 256, for vectors (images are flattened)", 85_002),
-}
-_STEMMED = {"resnet18": resnet18, "resnet34": resnet34, "resnet50": resnet50}
-_SMALL: dict[str, Factory] = {
-    "resnet8": resnet8,
-    "resnet20": resnet20,
-    "cnn9": cnn9,
-    "preact-resnet18": preact_resnet18,
-    "preact-resnet32": preact_resnet32,
+MODELS: dict[str, ModelEntry] = {
+    "resnet18": ModelEntry("ResNet-18, widths 64 to 512", 11_173_962, resnet18, has_stem=True),
+    "resnet34": ModelEntry("ResNet-34, the paper's network for CIFAR", 21_282_122, resnet34, has_stem=True),
+    "resnet50": ModelEntry("ResNet-50, the paper's network for Clothing1M", 23_520_842, resnet50, has_stem=True),
+    "resnet8": ModelEntry("ResNet-8, widths 16 to 64, for quick runs", 78_042, resnet8),
+    "resnet20": ModelEntry("ResNet-20, widths 16 to 64", 272_474, resnet20),
+    "cnn9": ModelEntry(
+        "the 9-layer CNN of Co-teaching, for images of 28 pixels or more", 4_434_570, cnn9, smallest=CNN9_SMALLEST
+    ),
+    "preact-resnet18": ModelEntry("PreAct-ResNet-18 of M-correction", 11_171_274, preact_resnet18),
+    "preact-resnet32": ModelEntry("PreAct-ResNet-32 of Joint-Optim, widths 32 to 128", 1_861_162, preact_resnet32),
+    "mlp": ModelEntry("two hidden layers of 256, for vectors (images are flattened)", 85_002, mlp, takes_vectors=True),
 }
 _CIFAR_STEM_UP_TO = 64  # pixels of height; larger images are divided by 4 first
 
@@ -64,13 +71,23 @@ def build(
     stem: Stem | None = None,
     weights: str | os.PathLike[str] | None = None,
 ) -> nn.Module:
-    """A network (B, *input_shape) -> (B, num_classes) logits; `input_shape` is (C, H, W) or (F,).
+    """Build a network (B, *input_shape) -> (B, num_classes) logits.
 
-    `name_or_module` is a name of `MODELS`, an `nn.Module` (returned as it is), a factory, or the place of one as
-    "package.module:factory". A factory is called with `num_classes` and, if it takes it, `input_shape`. What is not
-    from `MODELS` is tried on two inputs of zeros. `stem` is for resnet18, resnet34 and resnet50: by default "cifar"
-    up to 64 pixels of height, "imagenet" above. `weights` is a file or an address: see `load_weights`.
+    Args:
+        name_or_module: a name of `MODELS`; an `nn.Module`, which is returned itself; a factory; or the place of a
+            factory as "package.module:factory". A factory is called with `num_classes` and, if it takes it,
+            `input_shape`. A network that is not from `MODELS` is tried on two inputs of zeros.
+        num_classes: number of classes, at least 2.
+        input_shape: of one sample, (C, H, W) or (F,).
+        seed: the initial weights depend on it; PyTorch's global random state is left unchanged.
+        stem: first layers of resnet18, resnet34 and resnet50: by default "cifar" up to 64 pixels of height,
+            "imagenet" above.
+        weights: a file or an http(s) address to load weights from; see `jnpl.models.weights.load_weights`.
 
+    Returns:
+        The network, with the weights drawn with `seed` or loaded.
+
+    Example:
     >>> network = build("resnet8", num_classes=10, input_shape=(1, 28, 28), seed=0)
     >>> network(torch.zeros(2, 1, 28, 28)).shape
     torch.Size([2, 10])
@@ -80,13 +97,14 @@ def build(
     jnpl.internal.errors.InputError: the model Linear must give (2, 2) for inputs (2, 4), got (2, 3)
     """
     classes, shape = _checked(num_classes, input_shape)
-    if stem is not None and (not isinstance(name_or_module, str) or name_or_module not in _STEMMED):
-        raise InputError(f"a stem is for {', '.join(_STEMMED)} only, got stem={stem!r} for {_called(name_or_module)}")
+    stemmed = [name for name, entry in MODELS.items() if entry.has_stem]
+    if stem is not None and (not isinstance(name_or_module, str) or name_or_module not in stemmed):
+        raise InputError(f"a stem is for {', '.join(stemmed)} only, got stem={stem!r} for {_called(name_or_module)}")
     with _seeded(seed):
         if isinstance(name_or_module, str) and ":" not in name_or_module:
             model = _named(name_or_module, classes, shape, stem)
         else:
-            model = _foreign(name_or_module, classes, shape)
+            model = _user_model(name_or_module, classes, shape)
             _try(model, classes, shape)
     if weights is not None:
         load_weights(model, weights)
@@ -119,24 +137,24 @@ def _named(name: str, num_classes: int, shape: tuple[int, ...], stem: Stem | Non
     if name not in MODELS:
         known = ", ".join(MODELS)
         raise InputError(f"unknown model {name!r}: choose from {known}, or name your own as package.module:factory")
-    if name == "mlp":
-        dense = mlp(math.prod(shape), num_classes)
-        return dense if len(shape) == 1 else nn.Sequential(nn.Flatten(), *dense)
+    entry = MODELS[name]
+    if entry.takes_vectors:
+        dense = entry.factory(math.prod(shape), num_classes)
+        return dense if len(shape) == 1 else nn.Sequential(nn.Flatten(), *dense.children())
     if len(shape) != 3:
         raise InputError(f"{name} needs images (channels, height, width), got input_shape {shape}: vectors are for mlp")
     channels, height, width = shape
-    if name == "cnn9" and min(height, width) < CNN9_SMALLEST:
-        raise InputError(f"cnn9 needs images of at least {CNN9_SMALLEST} pixels a side, got {height} x {width}")
-    if name in _SMALL:
-        return _SMALL[name](num_classes, in_channels=channels)
-    fitting: Stem = "cifar" if height <= _CIFAR_STEM_UP_TO else "imagenet"
-    if stem is not None and stem not in STEMS:
-        raise InputError(f"stem must be one of {', '.join(STEMS)}, got {stem!r}")
-    return _STEMMED[name](num_classes, stem=stem or fitting, in_channels=channels)
+    if min(height, width) < entry.smallest:
+        raise InputError(f"{name} needs images of at least {entry.smallest} pixels a side, got {height} x {width}")
+    options: dict[str, Any] = {"in_channels": channels}
+    if entry.has_stem:
+        if stem is not None and stem not in STEMS:
+            raise InputError(f"stem must be one of {', '.join(STEMS)}, got {stem!r}")
+        options["stem"] = stem or ("cifar" if height <= _CIFAR_STEM_UP_TO else "imagenet")
+    return entry.factory(num_classes, **options)
 
 
-def _foreign(given: str | nn.Module | Factory, num_classes: int, shape: tuple[int, ...]) -> nn.Module:
-    """The module itself, or what the factory makes."""
+def _user_model(given: str | nn.Module | Factory, num_classes: int, shape: tuple[int, ...]) -> nn.Module:
     if isinstance(given, nn.Module):
         return given
     factory = import_by_name(given, "the model", "package.module:factory") if isinstance(given, str) else given
@@ -150,7 +168,7 @@ def _foreign(given: str | nn.Module | Factory, num_classes: int, shape: tuple[in
             model = factory(num_classes=num_classes, input_shape=shape)
         else:
             model = factory(num_classes=num_classes)
-    except Exception as error:  # the factory is the user's: whatever it raises is told as its failure
+    except Exception as error:  # the user's factory may raise anything
         raise InputError(f"{called} failed to make a network of {num_classes} classes: {one_line(error)}") from error
     if not isinstance(model, nn.Module):
         raise InputError(f"{called} must return a torch.nn.Module, got {type(model).__name__}")
@@ -178,7 +196,7 @@ def _try(model: nn.Module, num_classes: int, shape: tuple[int, ...]) -> None:
     try:
         with torch.no_grad():
             logits = model.eval()(inputs)
-    except Exception as error:  # the network is the user's: whatever it raises is told as its failure
+    except Exception as error:  # the user's network may raise anything
         raise InputError(f"{called} fails on inputs {tuple(inputs.shape)}: {one_line(error)}") from error
     finally:
         for module in training:
