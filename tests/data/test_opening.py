@@ -13,7 +13,8 @@ import torch
 from PIL import Image
 from torch.utils.data import TensorDataset
 
-from jnpl.data.opening import DATASETS, names, open_source
+from jnpl.data.datasets import DATASETS
+from jnpl.data.opening import open_source
 from jnpl.data.sources import cifar, cifarn, clothing1m, huggingface
 from jnpl.internal.errors import InputError
 
@@ -107,7 +108,7 @@ def test_options_without_a_meaning_are_refused(tmp_path):
 def test_what_is_not_there():
     with pytest.raises(InputError, match=r"no such file or folder: 'cifar1', .*cifar10n.*hf:NAME\); did you mean 'cif"):
         open_source("cifar1")
-    with pytest.raises(InputError, match=r"no such file or folder: 'fotos/x', and no data set is called so \(digits, "):
+    with pytest.raises(InputError, match=r"no such file or folder: 'fotos/x', and no data set has this name \(digits"):
         open_source("fotos/x", label_column="kind")
     with pytest.raises(InputError, match=r"no such file: 'none.csv'"):
         open_source("none.csv")
@@ -153,7 +154,7 @@ def test_names_go_to_their_readers(monkeypatch, tmp_path):
     open_source("hf:owner/name", label_column="kind", config="plain")
     assert calls == [
         ("cifar", ("cifar100", tmp_path), {"labels": "coarse", "val_size": 500}),
-        ("cifarn", ("cifar10n", tmp_path), {"noise": "aggre", "val_size": 0}),
+        ("cifarn", ("cifar10n",), {"root": tmp_path, "noise": "aggre"}),
         ("clothing1m", (calls[2][1][0],), {"balanced": True, "seed": 3}),
         ("huggingface", ("owner/name",), {"label_column": "kind", "config": "plain"}),
     ]
@@ -168,8 +169,8 @@ def test_a_name_goes_before_a_path(monkeypatch, tmp_path):
 
 
 def test_the_table_of_data_sets():
-    assert names() == ("digits", "cifar10", "cifar100", "cifar10n", "cifar100n", "clothing1m")
-    for known in DATASETS:
+    assert tuple(DATASETS) == ("digits", "cifar10", "cifar100", "cifar10n", "cifar100n", "clothing1m")
+    for known in DATASETS.values():
         assert known.classes > 1
         assert known.samples > known.test_samples
         assert known.what

@@ -116,10 +116,11 @@ def corrupt(
 
 def _named(name: str, root: Path | None, val_size: int) -> "LabelFile | None":
     """Return the true labels of a named data set, or None if there is none of this name."""
+    from jnpl.data.datasets import DATASETS
     from jnpl.data.label_files import LabelFile
-    from jnpl.data.opening import DATASETS, open_source
+    from jnpl.data.opening import open_source
 
-    if name not in {known.name for known in DATASETS}:
+    if name not in DATASETS:
         return None
     source = open_source(name, root=root, val_size=val_size)
     true = source.labels if source.true_labels is None else source.true_labels

@@ -2,7 +2,6 @@
 
 # ruff: noqa: PLC0415 - imports inside commands keep `jnpl --help` quick
 import json
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -44,12 +43,12 @@ def methods(*, as_json: AsJson = False) -> None:
 
 def datasets(*, as_json: AsJson = False) -> None:
     """List the named data sets."""
-    from jnpl.data.opening import DATASETS
+    from jnpl.data.datasets import DATASETS
 
     if as_json:
-        typer.echo(json.dumps([asdict(entry) for entry in DATASETS]))
+        typer.echo(json.dumps([entry.to_dict() for entry in DATASETS.values()]))
         return
-    for entry in DATASETS:
+    for entry in DATASETS.values():
         typer.echo(f"{entry.name:12} {entry.classes:>4} classes  {entry.samples:>9,} samples  {entry.what}")
 
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jnpl.data.opening import HUB, TABLES, names, open_source
+from jnpl.data.datasets import DATASETS
+from jnpl.data.opening import HUB, TABLES, open_source
 from jnpl.data.source import InMemory, Source
 from jnpl.data.sources.arrays import as_inputs, as_labels
 from jnpl.internal.errors import InputError
@@ -80,7 +81,7 @@ def open_new(
         raise InputError(f"part is one of {', '.join(PARTS)}, not {part!r}")
     new = _New(tuple(classes), kind, encoding)
     given = {} if columns is None else columns.given()
-    named = isinstance(data, str) and (data in names() or data.startswith(HUB))
+    named = isinstance(data, str) and (data in DATASETS or data.startswith(HUB))
     if isinstance(data, str | os.PathLike) and not named and Path(data).exists():
         return _at(Path(data), new, part, given)
     if hasattr(data, "columns") and hasattr(data, "iloc"):

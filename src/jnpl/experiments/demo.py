@@ -11,18 +11,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import sklearn.datasets
 import torch
 from lightning_fabric import Fabric
 from rich.table import Table
-from sklearn.model_selection import train_test_split
 
 from jnpl import __version__
 from jnpl.data.loading.augment import Standardize
 from jnpl.data.loading.feed import Feed
 from jnpl.data.loading.prepare import Prepared
 from jnpl.data.source import InMemory
+from jnpl.data.sources.bundled import load_arrays
 from jnpl.findings import metrics
 from jnpl.findings.findings import Findings
 from jnpl.findings.ledger import Ledger
@@ -44,6 +42,7 @@ from jnpl.training.records import SampleRecords
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
     import numpy.typing as npt
     from rich.console import Console
     from torch import nn
@@ -93,11 +92,7 @@ class Result:
 
 def load_digits(settings: Settings, seed: int) -> Digits:
     """Split the digits by class and give a share of the training labels another class."""
-    data = sklearn.datasets.load_digits()
-    images = (data.data / 16).astype(np.float32)
-    train, test, labels, test_labels = train_test_split(
-        images, data.target, test_size=settings.test_samples, random_state=seed, stratify=data.target
-    )
+    (train, labels), (test, test_labels), _ = load_arrays("digits", seed=seed, test_size=settings.test_samples)
     noisy = noise.corrupt(labels, "symm", settings.noise_rate, num_classes=10, seed=seed)
     return Digits(train, test, labels, test_labels, noisy)
 

@@ -77,6 +77,11 @@ def from_arrays(
     )
 
 
+def from_pair(pair: tuple[Any, Any]) -> Source:
+    """Data from a pair (x, y), as `from_arrays` reads them."""
+    return from_arrays(*pair)
+
+
 def load(path: str | Path) -> Source:
     """Data from an .npz with x and y, and optionally y_true, x_test, y_test, x_val, y_val and class_names."""
     try:

@@ -146,6 +146,13 @@ def load(
     return replace(source, validation=validation)
 
 
+def load_named(
+    name: str, root: str | os.PathLike[str] | None = None, *, val_size: int = 0, coarse: bool = False
+) -> Source:
+    """Load "cifar10" or "cifar100" with the options of `open_source`."""
+    return load(name, root, labels="coarse" if coarse else "fine", val_size=val_size)
+
+
 def held_out(labels: Labels, num_classes: int, val_size: int) -> tuple[Labels, Labels]:
     """Split N positions by labels (N,) into train and validation: the last val_size / C of each class validate.
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from jnpl.data.source import Array, Labels, Source
-from jnpl.data.sources.download import reading
+from jnpl.data.sources.download import data_root, reading
 from jnpl.data.sources.images import ImageFiles
 from jnpl.internal.errors import InputError
 
@@ -63,6 +63,13 @@ def load(
     if split != "noisy_train" or not (folder / "clean_val_key_list.txt").is_file():
         return source
     return replace(source, validation=_source(folder, "clean_val", *_read_split(folder, "clean_val", clean)))
+
+
+def load_named(
+    _name: str, root: str | os.PathLike[str] | None = None, *, balanced: bool = False, seed: int = 0
+) -> Source:
+    """Load the data set from a data root, with the options of `open_source`."""
+    return load(folder_in(data_root(root)), balanced=balanced, seed=seed)
 
 
 def folder_in(root: Path) -> Path:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jnpl.data.downsample import downsample
 from jnpl.data.opening import open_source
 from jnpl.data.source import Array, InMemory, Labels, Source
+from jnpl.data.sources import bundled
 from jnpl.experiments.bench.cell import CIFAR, Cell
 from jnpl.internal.errors import InputError
 from jnpl.noise import generate as noise
@@ -17,7 +18,6 @@ from jnpl.noise import generate as noise
 if TYPE_CHECKING:
     from pathlib import Path
 
-TEST_SHARE = 0.25  # of wine, breast-cancer and iris
 HELD_OUT = 0.2  # of CIFAR's training images, the last, where settings are chosen: those from 40,000 on
 
 
@@ -96,22 +96,6 @@ def _first(source: Source, count: int | None) -> Source:
 
 
 def _table(cell: Cell) -> Source:
-    whole = open_source("digits", seed=cell.seed) if cell.data == "digits" else _of_sklearn(cell.data, cell.seed)
+    whole = bundled.load(cell.data, seed=cell.seed)
     test = None if whole.test is None else _first(whole.test, cell.test_images)
     return replace(_first(whole, cell.images), test=test)
-
-
-def _of_sklearn(name: str, seed: int) -> Source:
-    """A set that comes with scikit-learn, split by class with `seed`."""
-    from sklearn import datasets  # noqa: PLC0415 (slow to import)
-    from sklearn.model_selection import train_test_split  # noqa: PLC0415
-
-    bunch: Any = getattr(datasets, f"load_{name.replace('-', '_')}")()
-    values, target = bunch.data.astype(np.float32), bunch.target.astype(np.int64)
-    train, test, labels, test_labels = train_test_split(
-        values, target, test_size=TEST_SHARE, random_state=seed, stratify=target
-    )
-    classes = tuple(map(str, bunch.target_names))
-    held_out = Source(f"{name}/test", InMemory(test), test_labels, classes, np.arange(len(test)))
-    ids = np.arange(len(train))
-    return Source(name, InMemory(train), labels, classes, ids, true_labels=labels.copy(), test=held_out)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jnpl.data.datasets import DATASETS
 from jnpl.data.downsample import downsample
-from jnpl.data.opening import DATASETS, open_source
+from jnpl.data.opening import open_source
 from jnpl.data.sources import cifar, clothing1m
 from jnpl.data.sources.download import data_root
 from jnpl.data.split import part
@@ -68,7 +69,7 @@ def missing(scale: Scale, root: Path | None) -> dict[str, str]:
 
 def how_to_get(name: str, scale: Scale) -> str:
     """One line for a data set that is not there."""
-    origin = next(known.origin for known in DATASETS if known.name == name)
+    origin = DATASETS[name].origin
     if name not in scale.stands_for:
         more = "; it is for --scale paper, and its authors give it" if name == "clothing1m" else ""
         return f"{DATA_NAMES[name]} is not part of scale {scale.name}{more} ({origin})"
