@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from tests.helpers.runs import findings
 
-from jnpl.data.corrected_labels import match, read_label_rows
+from jnpl.data.label_files import match, read_label_rows
 from jnpl.findings import Findings
 from jnpl.internal.errors import InputError
 from jnpl.outputs.corrections import correct, held_out, with_held_out

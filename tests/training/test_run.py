@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 from jnpl import Findings, noise
-from jnpl.data.corrected_labels import with_labels
+from jnpl.data.label_files import with_labels
 from jnpl.data.loading.augment import CropFlip, Standardize
 from jnpl.data.opening import open_source
 from jnpl.data.sources.arrays import from_arrays

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from tests.helpers import quick
 
-from jnpl.data.corrected_labels import with_labels
+from jnpl.data.label_files import with_labels
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.findings import Findings
 from jnpl.internal.errors import InputError

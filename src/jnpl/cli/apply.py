@@ -52,7 +52,7 @@ def apply(
         raise InputError("--copy and --link exclude each other")
     if hard and link is None:
         raise InputError("--hard goes with --link")
-    from jnpl.data.corrected_labels import read_label_rows
+    from jnpl.data.label_files import read_label_rows
     from jnpl.findings.findings import Findings
     from jnpl.internal.tables import suffix_of
     from jnpl.outputs.corrections import correct, held_out, with_held_out

@@ -192,7 +192,7 @@ def _run(given: FindOptions, *, classify: bool) -> None:
 def _open(given: FindOptions, val_size: int) -> "tuple[Source, list[dict[str, Any]]]":
     """Return the training data, with their test data, and id and given label of the samples that are held out."""
     from jnpl.data import split
-    from jnpl.data.corrected_labels import with_labels
+    from jnpl.data.label_files import with_labels
     from jnpl.data.opening import TABLES, open_source
 
     columns = given.columns()

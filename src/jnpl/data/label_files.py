@@ -1,40 +1,51 @@
-"""Labels, features, matrices and class maps as users keep them in files; a mistake is told in one line."""
+"""Labels in files: labels of all samples in order, labels by id, and the features, matrices and class maps of noise.
+
+- `read_labels`: class numbers of all samples in order (`jnpl corrupt`)
+- `read_label_rows`, `place_labels`: labels by id, as `jnpl apply` writes them
+- `with_labels`: a source with the given labels of either file
+- `read_features`, `read_matrix`, `read_mapping`: what kinds of noise need
+- `write_table`: a table with a column of noisy labels
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import warnings
 import zipfile
 import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from jnpl.data.split import part
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing
-from jnpl.internal.tables import load_parquet, save_parquet
+from jnpl.internal.tables import SUFFIXES, read_table, save_parquet, suffix_of, unescaped
 from jnpl.noise.class_maps import MAP_NAMES
+from jnpl.noise.noisy_labels import NoisyLabels
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import pandas as pd
 
+    from jnpl.data.source import Labels, Source
+
 TABLES = (".csv", ".parquet")
 NOISY_COLUMN = "noisy_label"
+Rows: TypeAlias = list[tuple[str, Any]]  # id and label
 
 
 @dataclass(frozen=True, eq=False)
 class LabelFile:
-    """What a label file says: labels (N,), as class numbers.
+    """The content of a label file: labels (N,) as class numbers.
 
-    `class_names` are the names of the classes, where known; `holds_names` says whether the labels stand in
-    the file as those names rather than as numbers; `table` is the whole table that they are a column of.
+    `class_names` are the names of the classes, where known; `holds_names` says whether the file holds these names
+    rather than numbers; `table` is the whole table if the labels are a column of one.
     """
 
     labels: npt.NDArray[Any]
@@ -42,12 +53,12 @@ class LabelFile:
     holds_names: bool = False
     table: pd.DataFrame | None = None
 
-    def class_count(self, asked: int | None) -> int | None:
-        """Return the number of classes: that of the names if there are any, else what was asked for."""
+    def class_count(self, num_classes: int | None) -> int | None:
+        """Return the number of class names if there are any, else `num_classes`."""
         if self.class_names is None:
-            return asked
-        if asked not in (None, len(self.class_names)):
-            raise InputError(f"there are {len(self.class_names)} class names, got num_classes={asked}")
+            return num_classes
+        if num_classes not in (None, len(self.class_names)):
+            raise InputError(f"there are {len(self.class_names)} class names, got num_classes={num_classes}")
         return len(self.class_names)
 
 
@@ -69,6 +80,108 @@ def read_labels(path: Path, *, key: str | None = None, label_column: str = "labe
     if suffix == ".txt":
         return _from_text(_text(path).rstrip().splitlines(), path)
     raise InputError(f"cannot read labels from {str(path)!r}: use .npy, .npz, .csv, .parquet or .txt")
+
+
+def with_labels(source: Source, path: Path) -> Source:
+    """Return the source with given labels from a file.
+
+    Args:
+        source: the data.
+        path: an .npz of `jnpl corrupt`, made from this source's own labels; or a .csv, .parquet or .json table with the
+            columns id and label, as `jnpl apply` writes it.
+
+    Returns:
+        The source with the new given labels; without the samples that a table does not name.
+    """
+    if path.suffix.lower() in SUFFIXES:
+        return _corrected(source, path)
+    noisy = NoisyLabels.load(path)
+    known = source.labels if source.true_labels is None else source.true_labels
+    if len(noisy.labels) != len(source) or (noisy.clean_labels != known).any():
+        raise InputError(f"the labels of {str(path)!r} were made from others than those of {source.name}")
+    return replace(source, labels=noisy.labels.copy(), true_labels=known, name=f"{source.name}+{noisy.sha256[:12]}")
+
+
+def _corrected(source: Source, path: Path) -> Source:
+    labels = place_labels(
+        read_label_rows(path), source.ids, source.class_names, table_name=f"{str(path)!r} names", data_name=source.name
+    )
+    kept = np.flatnonzero(labels >= 0)
+    if not len(kept):
+        raise InputError(f"{str(path)!r} names no samples; it needs rows of id and label")
+    some = source if len(kept) == len(source) else part(source, kept)
+    return replace(some, labels=labels[kept], test=source.test, validation=source.validation)
+
+
+def read_label_rows(path: str | os.PathLike[str]) -> Rows:
+    """Read (id, label) rows from a .csv, .parquet or .json table, such as `jnpl apply` writes.
+
+    Other columns are ignored. Ids are texts; labels are as stored (texts, in a .csv). The apostrophe that `jnpl` writes
+    before formulas in a .csv is removed; `match` finds texts that had one before.
+    """
+    suffix = suffix_of(path)
+    frame = read_table(path)
+    if suffix == ".csv":
+        frame = frame.map(unescaped)
+    for column in ("id", "label"):
+        if column not in frame.columns:
+            shown = ", ".join(map(str, frame.columns)) or "none"
+            raise InputError(f"{str(path)!r} has no column {column!r}; its columns are {shown}")
+    found: Rows = []
+    for row, (name, label) in enumerate(zip(frame["id"].tolist(), frame["label"].tolist(), strict=True)):
+        if label is None or label != label or str(label).strip() == "":  # noqa: PLR0124 - nan differs from itself
+            raise InputError(f"{str(path)!r} has no label in row {row} (counted from 0), id {str(name)!r}")
+        found.append((str(name), label))
+    return found
+
+
+def match(text: str, known: Iterable[str] | dict[str, Any]) -> str | None:
+    """Return the known text that `read_label_rows` read as `text`; None if there is none.
+
+    If the table was not written by `jnpl`, the removed apostrophe may have belonged to the text.
+    """
+    return next((each for each in (text, f"'{text}") if each in known), None)
+
+
+def place_labels(
+    table: Rows, ids: npt.NDArray[Any], names: Sequence[str | int], *, table_name: str, data_name: str
+) -> Labels:
+    """Return the class number of each sample (N,) according to (id, label) rows; -1 for samples that have no row.
+
+    Where several samples share an id, one row is for all of them; as many rows as samples are taken in their order.
+
+    Args:
+        table: the rows.
+        ids: of the samples (N,).
+        names: of the classes.
+        table_name: the table in error messages, with a verb: "the decisions name".
+        data_name: the data in error messages.
+    """
+    rows: dict[str, list[int]] = {}
+    for row, name in enumerate(ids.tolist()):
+        rows.setdefault(str(name), []).append(row)
+    numbers = {str(name): label for label, name in enumerate(names)}
+    numbered: dict[str, list[int]] = {}
+    for name, label in table:
+        at, to = match(name, rows), match(str(label).strip(), numbers)
+        if at is None:
+            like = next(iter(rows))
+            raise InputError(f"{table_name} id {name!r}, which is not in {data_name}: an id is one like {like!r}")
+        if to is None:
+            shown = ", ".join(list(numbers)[:20])
+            raise InputError(
+                f"{table_name} {name!r} with the label {label!r}, which is no class of {data_name}: {shown}"
+            )
+        numbered.setdefault(at, []).append(numbers[to])
+    chosen = np.full(len(ids), -1, np.int64)
+    for at, labels in numbered.items():
+        where = rows[at]
+        if len(labels) != len(where) and len(set(labels)) > 1:
+            shown = " and ".join(repr(str(names[label])) for label in sorted(set(labels))[:2])
+            what = f"id {at!r} in {len(labels)} rows, as {shown}"
+            raise InputError(f"{table_name} {what}, but {data_name} has {len(where)} of that id")
+        chosen[where] = labels if len(labels) == len(where) else labels[0]
+    return chosen
 
 
 def read_features(path: Path) -> npt.NDArray[Any]:
@@ -142,17 +255,9 @@ def _class_id(label: object, class_names: Sequence[str] | None) -> int:
 
 
 def _from_table(path: Path, label_column: str) -> LabelFile:
-    import pandas as pd  # noqa: PLC0415 - half a second that the other formats need not wait for
+    from pandas.api.types import is_numeric_dtype  # noqa: PLC0415 - slow to import
 
-    try:
-        if path.suffix.lower() == ".csv":  # as text: what is written back is what was there
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", pd.errors.ParserWarning)  # cells beyond the last column
-                table = pd.read_csv(path, dtype=str, keep_default_na=False, index_col=False).fillna("")
-        else:
-            table = load_parquet(path).to_pandas()
-    except (OSError, ValueError, pd.errors.ParserWarning) as error:
-        raise _unreadable(path, error) from error
+    table = read_table(path)
     if label_column not in table.columns:
         columns = ", ".join(str(column) for column in table.columns)
         raise InputError(f"{str(path)!r} has no column {label_column!r}; its columns are {columns}")
@@ -161,7 +266,7 @@ def _from_table(path: Path, label_column: str) -> LabelFile:
         raise InputError(f"{str(path)!r} has no label in row {int(column.isna().to_numpy().argmax())}")
     if path.suffix.lower() == ".csv":
         found = _from_text([str(cell) for cell in column], path)
-    elif pd.api.types.is_numeric_dtype(column.dtype):
+    elif is_numeric_dtype(column.dtype):
         found = LabelFile(np.array(column.tolist()))
     else:
         found = _numbered([str(cell) for cell in column])

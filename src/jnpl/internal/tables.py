@@ -1,4 +1,4 @@
-"""Tables as .csv, .parquet or .json files: the one place where they are written, and where Parquet is read."""
+"""Tables as .csv, .tsv, .parquet or .json files: the one place where they are read and written."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import re
+import warnings
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     import pandas as pd
 
@@ -39,6 +40,49 @@ def load_parquet(source: str | os.PathLike[str] | Any, columns: Sequence[str] | 
 
     place = pa.BufferReader(source) if isinstance(source, pa.Buffer) else os.fspath(source)
     return pq.read_table(place, columns=columns, use_threads=False, pre_buffer=False)
+
+
+def read_table(
+    path: str | os.PathLike[str], *, as_text: Collection[str | None] | None = None, missing: Sequence[str] = ()
+) -> pd.DataFrame:
+    """Read a .csv, .tsv, .parquet or .json table as a data frame; a file that cannot be read is an InputError.
+
+    Args:
+        path: the file.
+        as_text: columns of a .csv or .tsv that stay text, such as labels (a class may be called 007); by default all
+            columns. Pandas chooses the type of the others. In a .parquet and a .json, types are stored.
+        missing: texts that stand for a missing value in columns that do not stay text.
+    """
+    import pandas as pd  # noqa: PLC0415 - slow to import
+
+    suffix = Path(path).suffix.lower()
+    try:
+        if suffix == ".parquet":
+            stored: pd.DataFrame = load_parquet(path).to_pandas()
+            return stored
+        if suffix == ".json":
+            return pd.DataFrame(json.loads(Path(path).read_text("utf-8")), dtype=object)
+        with Path(path).open(encoding="utf-8-sig", newline="") as file, warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # a row with cells beyond the last column
+            separator = "\t" if suffix == ".tsv" else ","
+            columns = list(pd.read_csv(file, sep=separator, nrows=0).columns)
+            texts = [column for column in columns if as_text is None or column in as_text]
+            file.seek(0)
+            frame = pd.read_csv(
+                file,
+                sep=separator,
+                index_col=False,
+                keep_default_na=False,
+                na_values={column: list(missing) for column in columns if column not in texts},
+                dtype=dict.fromkeys(texts, str),
+                low_memory=False,
+            )
+            return frame.fillna("") if as_text is None else frame
+    except FileNotFoundError as error:
+        raise InputError(f"no such file: {os.fspath(path)!r}") from error
+    except (OSError, ValueError, TypeError, pd.errors.ParserWarning) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else f"not a valid {suffix} table"
+        raise InputError(f"cannot read {os.fspath(path)!r}: {reason}") from error
 
 
 def save_parquet(path: str | os.PathLike[str], table: pd.DataFrame | Any) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from jnpl.data.corrected_labels import place_labels
+from jnpl.data.label_files import place_labels
 from jnpl.internal.errors import InputError
 from jnpl.internal.tables import table_writer
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from jnpl.data.corrected_labels import Rows
+    from jnpl.data.label_files import Rows
     from jnpl.findings.findings import Findings
 
 Labels: TypeAlias = npt.NDArray[np.int64]
@@ -102,7 +102,7 @@ def correct(
     if decisions is not None:
         names = class_names(findings)
         listed = decisions if isinstance(decisions, list) else list(decisions.items())
-        chosen = place_labels(listed, findings.ids, names, said_by="the decisions name", missing_in="the run")
+        chosen = place_labels(listed, findings.ids, names, table_name="the decisions name", data_name="the run")
         decided = chosen >= 0
         labels[decided] = chosen[decided]
     open_issues = findings.is_label_issue & ~decided

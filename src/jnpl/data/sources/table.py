@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import re
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,7 @@ from jnpl.data.sources.encoding import ROW_NAMES, Encoding
 from jnpl.data.sources.images import ImageFiles
 from jnpl.data.sources.text_column import embedded, texts_of
 from jnpl.internal.errors import InputError
-from jnpl.internal.tables import load_parquet
+from jnpl.internal.tables import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -204,32 +203,9 @@ def vectors(
 
 def read(path: Path, as_text: Collection[str | None] = ()) -> pd.DataFrame:
     """Read a .csv, .tsv or .parquet file. Of a text file, `as_text` columns stay text: a class may be called 007."""
-    suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
+    if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"a table is one of {', '.join(SUFFIXES)}, not {str(path)!r}")
-    separator = "\t" if suffix == ".tsv" else ","
-    try:
-        if suffix == ".parquet":
-            frame: pd.DataFrame = load_parquet(path).to_pandas()
-            return frame
-        with path.open(encoding="utf-8-sig", newline="") as file, warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)  # a row with cells beyond the last column
-            columns = list(pd.read_csv(file, sep=separator, nrows=0).columns)
-            file.seek(0)
-            return pd.read_csv(
-                file,
-                sep=separator,
-                index_col=False,
-                keep_default_na=False,
-                na_values={column: list(_MISSING) for column in columns if column not in as_text},
-                dtype={column: str for column in columns if column in as_text},
-                low_memory=False,
-            )
-    except FileNotFoundError as error:
-        raise InputError(f"no such file: {str(path)!r}") from error
-    except (OSError, ValueError, pd.errors.ParserWarning) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else f"not a valid {suffix} table"
-        raise InputError(f"cannot read {str(path)!r}: {reason}") from error
+    return read_table(path, as_text=as_text, missing=_MISSING)
 
 
 def _require_columns(frame: pd.DataFrame, columns: list[str], where: str) -> None:
