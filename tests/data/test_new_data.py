@@ -125,7 +125,7 @@ def test_embeddings_and_texts():
     lengths = opened(frame, columns=by_length)
     assert values(lengths)[:, 0].tolist() == [1, 2, 0, 4]
     assert list(lengths.source.unreadable) == [2]
-    with pytest.raises(InputError, match=r"text_column and embed .*come together"):
+    with pytest.raises(InputError, match=r"text_column and embed .*need each other"):
         opened(frame, columns=TableColumns(text_column="text"))
 
 
@@ -189,7 +189,7 @@ def test_mistakes_in_files(tmp_path):
         opened(save(tmp_path / "x.npz", x=X), part="test")
     with pytest.raises(InputError, match="holds 4 samples, but 2 labels"):
         opened(save(tmp_path / "xy.npz", x=X, y=[0, 1]))
-    with pytest.raises(InputError, match=r"label_column has no meaning for .*, which is no table"):
+    with pytest.raises(InputError, match=r"label_column has no meaning for .*, which is not a table"):
         opened(tmp_path / "x.npz", columns=TableColumns(label_column="y"))
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="holds no files"):

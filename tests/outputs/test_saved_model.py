@@ -141,7 +141,7 @@ def test_a_table_is_encoded_as_in_training(tmp_path):
     table = pd.DataFrame({"size": [1.0, 2.0, None, 4.0], "town": ["Ulm", "Ulm", "Bonn", "Bonn"], "noted": [1, 2, 3, 4]})
     encoding = Encoding.fit(table, ["size", "town"], "the table")
     x = encoding.apply(table, "the table")
-    model = load(vector_model(tmp_path, x.shape[1], encoding=encoding.facts()))
+    model = load(vector_model(tmp_path, x.shape[1], encoding=encoding.to_dict()))
     wanted = model.predict_proba(x)
     assert model.predict_proba(table) == pytest.approx(wanted, abs=1e-6)
     # Other columns and another order change nothing; a gap is filled with the first table's median, not its own.

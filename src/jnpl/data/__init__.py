@@ -1,1 +1,13 @@
-"""From files and arrays to batches of (inputs, labels, index)."""
+"""Data: what the user calls DATA -> a `Source` (inputs, given labels) -> batches of (inputs, labels, index).
+
+- `opening`: open data of any form (`open_source`)
+- `datasets`: the data sets that have a name (`DATASETS`)
+- `source`: what a labelled data set is (`Source`)
+- `sources/`: a loader for each form of data
+- `split`: parts of a source, held-out samples, test data
+- `loading/`: prepared samples, augmentation, batches
+- `label_files`: labels in files, and sources with labels from a file
+- `new_data`: data to predict (`open_new`)
+- `problems`: duplicates, unreadable samples and tiny classes
+- `downsample`: images of half the size
+"""

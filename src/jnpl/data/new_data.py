@@ -1,4 +1,4 @@
-"""New data for a model that is there: with labels or without, in any form that training takes, and a few more."""
+"""New data for a trained model: with labels or without, in any form that training takes, and a few more."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _UNPACKED = "__MACOSX"  # what unpacking a zip leaves behind
 
 @dataclass(frozen=True)
 class TableColumns:
-    """Which columns of a table mean what, as `open_source` has it."""
+    """The options of `open_source` that name the columns of a table."""
 
     image_column: str | None = None
     label_column: str | None = None
@@ -44,16 +44,15 @@ class TableColumns:
     image_root: str | os.PathLike[str] | None = None
 
     def given(self) -> dict[str, Any]:
-        """Those that are named."""
+        """Return the options that are given."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
 @dataclass(frozen=True, eq=False)
 class NewData:
-    """Samples to predict. The labels inside `source` mean nothing; `labels` do, where the data tell any.
+    """Samples to predict, and their labels if the data have any; the labels inside `source` have no meaning.
 
-    They are class numbers of the model (N,): -1 where a sample has none, -2 where it has one that the model was not
-    trained on.
+    `labels` are class numbers of the model (N,): -1 where a sample has no label, -2 where the model does not know it.
     """
 
     source: Source
@@ -70,12 +69,21 @@ def open_new(
     root: str | os.PathLike[str] | None = None,
     columns: TableColumns | None = None,
 ) -> NewData:
-    """Open what `data` names or is, for a model of these classes and this kind of input.
+    """Open data to predict, for a model with these classes and this kind of input.
 
-    Beside all that `open_source` takes: a folder of images of any depth, one image file, a table without labels, an
-    .npz with x alone, a data frame, and arrays, tensors or lists (N, ...). In a folder every file that is not hidden
-    is a sample; its label is the outermost folder around it that has the name of a class. `encoding` are the facts of
-    `encoding.Encoding`, for tables. `part` is "train", "test" or "validation" of data that have parts.
+    Args:
+        data: everything that `open_source` takes, and a folder of images of any depth, one image file, a table without
+            labels, an .npz with x only, a data frame, and arrays, tensors or lists (N, ...). In a folder every file
+            that is not hidden is a sample; its label is the outermost folder around it that has the name of a class.
+        classes: names of the model's classes.
+        kind: "image" or "vector".
+        encoding: of the table that the model was trained on (`Source.encoding`).
+        part: "train", "test" or "validation" of data that have parts.
+        root: folder of the named data sets.
+        columns: of a table.
+
+    Returns:
+        The samples, and their labels if there are any.
     """
     if part is not None and part not in PARTS:
         raise InputError(f"part is one of {', '.join(PARTS)}, not {part!r}")
@@ -94,7 +102,7 @@ def open_new(
 
 
 def _at(path: Path, new: _New, part: str | None, given: dict[str, Any]) -> NewData:
-    """Open a file or a folder that is there."""
+    """Open an existing file or folder."""
     suffix = path.suffix.lower() if path.is_file() else ""
     if suffix in TABLES:
         from jnpl.data.sources.table import read  # noqa: PLC0415 - arrays and images do without pandas
@@ -103,7 +111,7 @@ def _at(path: Path, new: _New, part: str | None, given: dict[str, Any]) -> NewDa
         as_text = (given.get("label_column", "label"), given.get("image_column"), given.get("text_column"))
         return new.table(read(path, as_text), repr(str(path)), path.stem, path.parent, given)
     if given:
-        raise InputError(f"{', '.join(given)} has no meaning for {str(path)!r}, which is no table")
+        raise InputError(f"{', '.join(given)} has no meaning for {str(path)!r}, which is not a table")
     if suffix == ".npz":
         return new.npz(path, part)
     _refuse_part(part, repr(str(path)))
@@ -116,7 +124,7 @@ def _at(path: Path, new: _New, part: str | None, given: dict[str, Any]) -> NewDa
 
 @dataclass(frozen=True)
 class _New:
-    """How a model's data are opened."""
+    """What the model expects of its data."""
 
     classes: tuple[Any, ...]
     kind: Kind
@@ -139,14 +147,14 @@ class _New:
         return NewData(source, None if labels is None else self.numbers(labels))
 
     def numbers(self, labels: Sequence[Any]) -> Labels | None:
-        """Class numbers (N,) of labels by name, None for no label; None if there is no label at all."""
+        """Return the class numbers (N,) of labels given by name (None: no label); None if no sample has a label."""
         number = {str(name): at for at, name in enumerate(self.classes)}
         whole = all(type(name) is int for name in self.classes)
         found = np.array([-1 if each is None else number.get(_key(each, whole), -2) for each in labels], np.int64)
         return None if (found == -1).all() else found
 
     def labelled(self, source: Source, part: str | None) -> NewData:
-        """Data as training takes them: their labels by name."""
+        """Return a source for training, or a part of it, as new data."""
         parts = {"test": source.test, "validation": source.validation}
         chosen = parts.get(part, source) if part is not None else source
         if chosen is None:
@@ -180,15 +188,15 @@ class _New:
         if len(labels) != len(values):
             raise InputError(f"{str(path)!r} holds {len(values)} samples, but {len(labels)} labels")
         if "class_names" in found and all(isinstance(label, int) for label in labels):
-            told = as_labels(found["class_names"], "class_names")  # labels are names from it, or positions in it
-            if not set(labels) <= set(told):
-                labels = [told[label] if 0 <= label < len(told) else label for label in labels]
+            names = as_labels(found["class_names"], "class_names")  # labels are names from it, or positions in it
+            if not set(labels) <= set(names):
+                labels = [names[label] if 0 <= label < len(names) else label for label in labels]
         return self.inputs(InMemory(values), path.stem, labels=labels)
 
     def table(self, frame: pd.DataFrame, where: str, name: str, folder: Path, given: dict[str, Any]) -> NewData:
         frame = frame.set_axis([str(column) for column in frame.columns], axis=1)  # an array's columns are numbers
-        asked = [value for key, value in given.items() if key.endswith("_column")]
-        for column in [*asked, *given.get("feature_columns", ())]:
+        named = [value for key, value in given.items() if key.endswith("_column")]
+        for column in [*named, *given.get("feature_columns", ())]:
             if column not in frame.columns:
                 shown = ", ".join(frame.columns) or "none"
                 raise InputError(f"{where} has no column {column!r}; its columns are {shown}")
@@ -205,12 +213,12 @@ class _New:
     def _vectors(
         self, frame: pd.DataFrame, where: str, label_column: str, given: dict[str, Any]
     ) -> tuple[Array, dict[int, str] | None]:
-        """Float32 (N, F), as in training, and the rows that hold nothing."""
+        """Return float32 (N, F), as in training, and {row: reason} of empty rows, or None."""
         from jnpl.data.sources.table import vectors  # noqa: PLC0415
 
         if ("text_column" in given) != ("embed" in given):
             raise InputError(
-                "text_column and embed (--text-column, --embed) come together: texts, and what makes vectors of them"
+                "text_column and embed (--text-column, --embed) need each other: texts, and the function to embed them"
             )
         if "text_column" in given:
             from jnpl.data.sources.text_column import embedded, texts_of  # noqa: PLC0415
@@ -219,11 +227,11 @@ class _New:
             return embedded(texts, given["embed"], unreadable), unreadable
         if self.encoding is not None:
             if named := {"embedding_column", "feature_columns"} & set(given):
-                told = "the model knows which columns it was trained on, and what its numbers mean"
-                raise InputError(f"{', '.join(sorted(named))} has no meaning here: {told}")
+                reason = "the model stores which columns it was trained on, and how they are encoded"
+                raise InputError(f"{', '.join(sorted(named))} has no meaning here: {reason}")
             from jnpl.data.sources.encoding import Encoding  # noqa: PLC0415
 
-            return Encoding.from_facts(self.encoding).apply(frame, where), None
+            return Encoding.from_dict(self.encoding).apply(frame, where), None
         labels = {label_column} & set(frame.columns)
         return vectors(frame, labels, where, given.get("feature_columns"), given.get("embedding_column")), None
 
@@ -231,7 +239,7 @@ class _New:
 def _pictures(
     frame: pd.DataFrame, where: str, root: Path, given: dict[str, Any]
 ) -> tuple[ImageFiles, Array, dict[int, str] | None]:
-    """The files that a table names, their ids (N,), and the rows that name none."""
+    """Return the image files that a table names, their ids (N,), and {row: reason} of empty cells, or None."""
     from jnpl.data.sources.images import ImageFiles  # noqa: PLC0415
     from jnpl.data.sources.table import IMAGE_NAMES  # noqa: PLC0415
 
@@ -247,7 +255,7 @@ def _pictures(
 
 
 def _walk(root: Path) -> Iterator[str]:
-    """Paths below `root`, with forward slashes, of all files; links are followed, and no folder is entered twice."""
+    """Yield the paths of all files, relative to `root`; links are followed, and no folder is entered twice."""
     waiting, seen = [""], set[tuple[int, int]]()
     while waiting:
         folder = waiting.pop()
@@ -269,14 +277,14 @@ def _walk(root: Path) -> Iterator[str]:
 
 
 def _labels(cells: list[Any]) -> list[Any]:
-    """One label per cell, None where there is none; whole numbers lose the point that gaps gave them."""
+    """Return one label per cell, None where missing; 3.0 becomes 3 (missing values turn integers into floats)."""
     plain = [cell.strip() or None if isinstance(cell, str) else cell for cell in cells]
     present = [None if cell is None or cell != cell else cell for cell in plain]  # noqa: PLR0124 - nan
     return [int(cell) if isinstance(cell, float) and cell.is_integer() else cell for cell in present]
 
 
 def _key(label: Any, whole: bool) -> str:
-    """A label as text; where classes are numbers, text like 07 or 7.0 is one too, as in training."""
+    """Return a label as text; if classes are numbers, 07 and 7.0 are "7", as in training."""
     text = str(label)
     if whole and re.fullmatch(r"[+-]?\d{1,18}(\.0*)?", text):
         return str(int(text.partition(".")[0]))
@@ -284,7 +292,7 @@ def _key(label: Any, whole: bool) -> str:
 
 
 def _is_pairs(data: list[Any]) -> bool:
-    """Whether a list is a data set of (input, label) items, and no list of samples."""
+    """Whether a list is a data set of (input, label) items, not a list of samples."""
     first = data[0] if data else None
     return isinstance(first, tuple) and len(first) == 2 and not np.isscalar(first[0])
 
@@ -295,5 +303,5 @@ def _refuse_part(part: str | None, what: str) -> None:
 
 
 def _printable(name: str) -> str:
-    """Return the name, with bytes that are not Unicode spelled out: tables cannot hold them."""
+    """Return the name with bytes that are not Unicode escaped: tables cannot hold them."""
     return name.encode("utf-8", "backslashreplace").decode("utf-8")

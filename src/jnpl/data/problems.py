@@ -1,4 +1,4 @@
-"""The data's own problems, before anything is learnt: samples that are there twice, classes that are hardly there."""
+"""Problems of a data set that show before training: duplicates, unreadable samples, tiny classes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from jnpl.data.source import Array, Labels, Source
 
-MOST = 1000  # groups of duplicates and unreadable samples that are listed; all are counted
-MOST_OF_A_GROUP = 100  # ids that are listed
+MOST = 1000  # groups of duplicates and unreadable samples to list; all are counted
+MOST_OF_A_GROUP = 100  # ids to list
 FEW = 10  # a class of fewer samples is tiny, and so is one below a hundredth of the mean
 _CHUNK = 2**20
 _HEAD = 64 * 1024  # bytes of a file that are read first: files that differ mostly differ there
@@ -37,11 +37,11 @@ class Group:
 
 @dataclass(frozen=True)
 class Problems:
-    """What is wrong with a data set, before anything is learnt from it.
+    """Problems of a data set.
 
     Groups with differing labels come first, then the larger ones. `duplicate_samples` counts the samples whose content
-    another one has too, `conflicting_samples` those among them where the labels differ. `imbalance` is how many times
-    the smallest class that is not empty goes into the largest.
+    another one has too, `conflicting_samples` those among them where the labels differ. `imbalance` is the size of the
+    largest class over that of the smallest one that is not empty.
     """
 
     unreadable: list[tuple[int | str, str]]  # id, reason
@@ -54,7 +54,7 @@ class Problems:
     imbalance: float
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return plain values for JSON."""
         return {
             "unreadable": [{"id": name, "reason": reason} for name, reason in self.unreadable],
             "unreadable_samples": self.unreadable_samples,
@@ -70,11 +70,17 @@ class Problems:
 def problems(
     source: Source, prepared_values: Array | None = None, unreadable: Mapping[int, str] | None = None
 ) -> Problems:
-    """Look for what is wrong with N samples.
+    """Find duplicates, unreadable samples and tiny classes among N samples.
 
-    Texts, arrays and files are compared as they are, files by their bytes; other inputs by `prepared_values`, (N, ...)
-    as they were read for training, and not at all without. `unreadable`, position -> reason, is what is known by now,
-    by default what the source knows; such samples count for nothing else.
+    Args:
+        source: the data. Texts and arrays are compared by value, files by their bytes.
+        prepared_values: (N, ...) samples as read for training, to compare inputs of other kinds; without them, these
+            are not compared.
+        unreadable: position -> reason, of the samples known to be unreadable; by default those of the source. They are
+            left out of all other counts.
+
+    Returns:
+        What was found.
     """
     broken = sorted(((source.unreadable if unreadable is None else unreadable) or {}).items())
     readable = np.ones(len(source), bool)
@@ -87,7 +93,7 @@ def problems(
     return Problems(
         unreadable=[(_plain(source.ids[position]), reason) for position, reason in broken[:MOST]],
         unreadable_samples=len(broken),
-        duplicates=[_told(source, group, conflicting=differ) for group, differ in labelled[:MOST]],
+        duplicates=[_listed(source, group, conflicting=differ) for group, differ in labelled[:MOST]],
         duplicate_samples=sum(len(group) for group, _ in labelled),
         conflicting_samples=sum(len(group) for group, differ in labelled if differ),
         compared=groups is not None,
@@ -97,8 +103,8 @@ def problems(
 
 
 def _groups(source: Source, positions: list[int], prepared_values: Array | None) -> list[list[int]] | None:
-    """Positions of samples with the same content, two or more together; None if there is nothing to compare."""
-    if source.texts is not None:  # their vectors may differ in the last bit, from one batch to another
+    """Return groups of two or more positions with the same content; None if contents cannot be compared."""
+    if source.texts is not None:  # vectors of the same text may differ in the last bit between batches
         return _alike((source.texts[position].strip(), position) for position in positions)
     if isinstance(source.inputs, ImageFiles):
         return _same_files(source.inputs, positions)
@@ -109,7 +115,7 @@ def _groups(source: Source, positions: list[int], prepared_values: Array | None)
 
 
 def _same_files(files: ImageFiles, positions: list[int]) -> list[list[int]]:
-    """Files of the same size, then of the same beginning, then of the same content: most are never read."""
+    """Compare sizes first, then first bytes, then contents: most files are never read."""
     sizes = files.sizes()
     same_size = _alike((sizes[position], position) for position in positions if sizes[position])
     same_head = [found for group in same_size for found in _alike(_hashed(files, group, head_only=True))]
@@ -119,7 +125,7 @@ def _same_files(files: ImageFiles, positions: list[int]) -> list[list[int]]:
 
 
 def _hashed(files: ImageFiles, positions: list[int], *, head_only: bool) -> Iterator[tuple[bytes, int]]:
-    """SHA-256 of files, or of their first bytes, with the position; a file that cannot be read is passed over."""
+    """Yield the SHA-256 of files, or of their first bytes, with the position; unreadable files are skipped."""
     for position in positions:
         with suppress(OSError), files.path(position).open("rb", buffering=0) as file:
             digest = hashlib.sha256(file.read(_HEAD))
@@ -129,15 +135,15 @@ def _hashed(files: ImageFiles, positions: list[int], *, head_only: bool) -> Iter
 
 
 def _alike(keyed: Iterable[tuple[Hashable, int]]) -> list[list[int]]:
-    """Positions that share a key, two or more together."""
+    """Return groups of two or more positions that share a key."""
     groups: dict[Hashable, list[int]] = defaultdict(list)
     for key, position in keyed:
         groups[key].append(position)
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _told(source: Source, group: list[int], *, conflicting: bool) -> Group:
-    """A group for people. Where it is long, every label is among those that are listed if that is possible."""
+def _listed(source: Source, group: list[int], *, conflicting: bool) -> Group:
+    """Return the group with at most `MOST_OF_A_GROUP` ids, every label among them if possible."""
     first = {int(source.labels[position]): position for position in reversed(group)}
     chosen = [*first.values(), *(position for position in group if position != first[int(source.labels[position])])]
     listed = sorted(chosen[:MOST_OF_A_GROUP])

@@ -1,4 +1,4 @@
-"""A labelled data set as it was found: inputs, given labels, and what is known beside them."""
+"""What a labelled data set is: inputs, given labels, and what else is known about the samples."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ Kind = Literal["image", "vector"]
 
 
 class UnreadableError(Exception):
-    """One sample cannot be read; the run goes on without it."""
+    """One sample cannot be read; training goes on without it."""
 
 
 class Inputs(Protocol):
-    """N samples that can be read one by one, in any order and from any process."""
+    """N samples that can be read one at a time, in any order and from any process."""
 
     @property
     def kind(self) -> Kind:
-        """What `read` gives: an image, uint8 (H, W, 3) or (H, W, 1), or a vector, float32 (F,)."""
+        """What `read` returns: an image, uint8 (H, W, 3) or (H, W, 1), or a vector, float32 (F,)."""
 
     def __len__(self) -> int: ...
 
     def read(self, position: int, size: int | None = None) -> Array:
-        """Sample at `position`; an image resized to (size, size) if asked. Raises UnreadableError."""
+        """Return the sample at `position`; with `size`, an image resized to (size, size). Raises UnreadableError."""
 
     def sizes(self) -> Labels:
-        """(N,) bytes of each sample where it is stored: changes when the data change."""
+        """Return the stored bytes of each sample (N,): part of the fingerprint of the data."""
 
 
 @dataclass(frozen=True)
 class InMemory:
-    """Inputs that are an array already: uint8 images (N, H, W, 1 or 3), or float32 vectors (N, F)."""
+    """Inputs in one array: uint8 images (N, H, W, 1 or 3), or float32 vectors (N, F)."""
 
     values: Array
 
@@ -62,9 +62,9 @@ class InMemory:
         return len(self.values)
 
     def read(self, position: int, size: int | None = None) -> Array:
-        """Sample at `position`."""
+        """Return the sample at `position`; with `size`, an image resized to (size, size)."""
         if size is not None and self.kind == "image" and self.values.shape[1:3] != (size, size):
-            from PIL import Image  # noqa: PLC0415 (not needed for arrays of the right size)
+            from PIL import Image  # noqa: PLC0415 - not needed for arrays of the right size
 
             pixels = self.values[position]
             picture = Image.fromarray(pixels.squeeze(2) if pixels.shape[2] == 1 else pixels)
@@ -74,11 +74,11 @@ class InMemory:
         return sample
 
     def sizes(self) -> Labels:
-        """(N,) bytes of each sample."""
+        """Return the bytes of each sample (N,)."""
         return np.full(len(self.values), self.values[:1].nbytes, np.int64)
 
     def digest(self) -> bytes:
-        """SHA-256 of all values: arrays of one shape are of one size, and nothing else tells them apart."""
+        """Return the SHA-256 of all values: arrays of one shape have the same sizes."""
         digest = hashlib.sha256(f"{self.values.dtype.str} {self.values.shape}".encode())
         for start in range(0, len(self.values), 4096):
             digest.update(np.ascontiguousarray(self.values[start : start + 4096]).data)
@@ -89,14 +89,24 @@ class InMemory:
 class Source:
     """Inputs with their given labels, in a fixed order.
 
-    `ids` are positions, or paths for files. `true_labels`, where they are known, go to `metrics` and nowhere else.
-    `unreadable` says why a sample is left out of training: position -> reason. `test` is data never trained on;
-    `validation` neither, but methods that choose between their networks may look at it. `weights` say how much each
-    sample counts in training, where that differs; their mean does not matter.
-    `texts` are what vectors were made of, `encoding` how a table's columns became vectors
-    (`encoding.Encoding.facts`), `cells` that table without the labels, whole, whose rows the ids count also
-    in a part of it, `root` the folder that ids which are paths start from: these four are for people and for new data,
-    and no part of the fingerprint.
+    `texts`, `encoding`, `cells` and `root` serve reports and predictions on new data; they are not part of the
+    fingerprint.
+
+    Attributes:
+        name: of the data, for messages and reports.
+        inputs: the N samples.
+        labels: given labels (N,), class numbers.
+        class_names: names of the C classes, texts or whole numbers.
+        ids: positions (N,), or paths for files.
+        true_labels: true labels (N,), where known. Only `metrics` uses them.
+        test: data that are never trained on.
+        unreadable: position -> reason, of samples that cannot be read and are left out of training.
+        validation: data that are never trained on, but that methods may use to choose between networks.
+        weights: how much each sample counts in training (N,), if not equally; their mean does not matter.
+        texts: the texts (N,) that the vectors were made from.
+        encoding: how the columns of a table became vectors (`jnpl.data.sources.encoding.Encoding.to_dict`).
+        cells: the table without its label columns. It stays whole in a part of the source: ids count its rows.
+        root: the folder that ids which are paths are relative to.
     """
 
     name: str
@@ -150,9 +160,9 @@ class Source:
         return self.inputs.kind
 
     def realised_noise(self) -> tuple[float | None, npt.NDArray[np.float32] | None]:
-        """Share of wrong labels, and P(given = j | true = i) as (C, C); None where true labels are not known.
+        """Return the share of wrong labels and P(given = j | true = i) (C, C); None, None without true labels.
 
-        Oracles, for methods whose settings ask for them. The row of a class that nobody belongs to is the identity's.
+        For methods whose settings assume that they are known.
         """
         if self.true_labels is None:
             return None, None
@@ -160,7 +170,10 @@ class Source:
         return float((self.labels != self.true_labels).mean()), matrix.astype(np.float32)
 
     def fingerprint(self) -> str:
-        """SHA-256 of ids, labels, class names, inputs, weights and test data: a run resumes only on the same data."""
+        """Return the SHA-256 of ids, labels, class names, inputs, weights, test and validation data.
+
+        A run resumes only on data with the same fingerprint.
+        """
         digest = hashlib.sha256(repr(self.class_names).encode())
         digest.update(self.labels.astype("<i8").tobytes())
         digest.update(self.inputs_fingerprint().encode())
@@ -174,7 +187,7 @@ class Source:
         return digest.hexdigest()
 
     def inputs_fingerprint(self) -> str:
-        """SHA-256 of ids and inputs (arrays: their values, else their sizes), whatever their labels."""
+        """Return the SHA-256 of ids and inputs (the values of arrays, else the sizes of files), without labels."""
         digest = hashlib.sha256("\0".join(map(str, self.ids.tolist())).encode("utf-8", "backslashreplace"))
         digest.update(self.inputs.sizes().astype("<i8").tobytes())
         if isinstance(self.inputs, InMemory):

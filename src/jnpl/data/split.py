@@ -1,4 +1,4 @@
-"""Parts of a source: some of its samples, some kept aside to test on, and test data of their own."""
+"""Parts of a source: some of its samples, held-out test samples, and test data from elsewhere."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """Some of another's inputs, by position."""
+class ChosenInputs:
+    """Some of the samples of other inputs, by position."""
 
     inputs: Inputs
     positions: Labels
@@ -31,17 +31,17 @@ class Chosen:
         return len(self.positions)
 
     def read(self, position: int, size: int | None = None) -> Array:
-        """Sample at `position`."""
+        """Return the sample at `position`."""
         return self.inputs.read(int(self.positions[position]), size)
 
     def sizes(self) -> Labels:
-        """(N,) bytes of each sample."""
+        """Return the bytes of each sample (N,)."""
         return self.inputs.sizes()[self.positions]
 
 
 def part(source: Source, positions: Labels) -> Source:
-    """The samples at some positions (M,), without test and validation data."""
-    inputs: Inputs = Chosen(source.inputs, positions)
+    """Return the samples at some positions (M,), without test and validation data."""
+    inputs: Inputs = ChosenInputs(source.inputs, positions)
     if isinstance(source.inputs, InMemory):
         inputs = InMemory(source.inputs.values[positions])
     elif isinstance(source.inputs, ImageFiles):
@@ -67,7 +67,7 @@ def part(source: Source, positions: Labels) -> Source:
 
 
 def to_hold_out(source: Source, share: float, seed: int) -> Labels:
-    """Positions (M,) of `share` of every class, at random; a class of one sample stays whole."""
+    """Return random positions (M,) of `share` of every class; a class of one sample keeps it."""
     if not 0 < share < 1:
         raise InputError(f"the share to hold out lies between 0 and 1, got {share:g}")
     if source.test is not None:
@@ -84,9 +84,9 @@ def to_hold_out(source: Source, share: float, seed: int) -> Labels:
 
 
 def hold_out(source: Source, positions: Labels) -> Source:
-    """Keep the samples at these positions (M,) aside as test data.
+    """Return the source with the samples at these positions (M,) moved to its test data.
 
-    The labels kept aside are as wrong as the others: where there are true labels, those are tested against.
+    The test labels are the true labels where known, else the given ones, which are as noisy as the others.
     """
     test = part(source, positions)
     if test.true_labels is not None:
@@ -96,7 +96,7 @@ def hold_out(source: Source, positions: Labels) -> Source:
 
 
 def with_test(source: Source, test: Source) -> Source:
-    """Test data from elsewhere, which must be of the same kind and of classes that the source has."""
+    """Return the source with test data from elsewhere, which must have the same kind of input and known classes."""
     if test.kind != source.kind:
         raise InputError(f"{test.name} holds {test.kind}s, but {source.name} {source.kind}s")
     _same_shape(source, test)
@@ -120,7 +120,6 @@ def with_test(source: Source, test: Source) -> Source:
 
 
 def _same_shape(source: Source, test: Source) -> None:
-    """Files are brought to one size; arrays must have it."""
     ours, theirs = (getattr(each.inputs, "values", None) for each in (source, test))
     if ours is None and theirs is None:
         return

@@ -113,7 +113,7 @@ def build(
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Seed PyTorch's CPU draws inside the block, and leave the global state as it was (no GPU is touched)."""
+    """Seed PyTorch's CPU generator inside the block, and restore its state afterwards (GPUs are not touched)."""
     if checked_seed(seed) >= 2**63:
         raise InputError(f"seed must be below 2**63, got {seed}")
     with torch.random.fork_rng(devices=[]):

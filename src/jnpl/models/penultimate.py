@@ -1,4 +1,4 @@
-"""What a network sees before its last decision: the input of its last linear layer."""
+"""Features of a network: the input of its last linear layer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def head_of(network: nn.Module) -> nn.Linear:
-    """The last `nn.Linear` of a network, in the order in which its modules were defined.
+    """Return the last `nn.Linear` of a network, in the order in which its modules were defined.
 
     >>> head_of(nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2)))
     Linear(in_features=3, out_features=2, bias=True)
@@ -29,10 +29,10 @@ def head_of(network: nn.Module) -> nn.Linear:
 
 
 def with_features(network: nn.Module, inputs: Tensor) -> tuple[Tensor, Tensor]:
-    """Logits and features of one forward pass: (B, ...) -> (B, C), (B, D). Gradients flow through both.
+    """Return the logits and features of one forward pass: (B, ...) -> (B, C), (B, D). Gradients flow through both.
 
-    The features are what `head_of(network)` is given in this pass. Its output must be the logits, up to operations that
-    keep their shape: a network that calls it elsewhere, or not at all, is refused.
+    The features are the input of `head_of(network)`. Its output must be the logits, up to operations that keep their
+    shape; otherwise the network is refused.
     """
     head = head_of(network)
     seen: list[tuple[Tensor, Tensor]] = []
@@ -46,7 +46,7 @@ def with_features(network: nn.Module, inputs: Tensor) -> tuple[Tensor, Tensor]:
     finally:
         hook.remove()
     called = f"the last nn.Linear of {type(network).__name__}"
-    if not seen:  # a compiled network does not run hooks that come later
+    if not seen:  # a compiled network does not run hooks that are added later
         raise InputError(f"{called} must be called in its forward pass (and with engine.compile=false): it was not")
     features, output = seen[0]
     if output.shape != logits.shape:

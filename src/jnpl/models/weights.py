@@ -1,4 +1,4 @@
-"""Weights from a file or the web into a network: tensors only, no code, every name and shape accounted for."""
+"""Load weights from a file or an address: tensors only, no code, and every name and shape must fit."""
 
 from __future__ import annotations
 
@@ -28,19 +28,28 @@ DIGITS = {"md5": 32, "sha256": 64}  # hexadecimal digits of each digest
 
 @dataclass(frozen=True, slots=True)
 class LoadedWeights:
-    """Names of the model that were filled from the file, and head names left as they were: other class count."""
+    """Names that were loaded, and names of the head that were not, because the file has another number of classes."""
 
     loaded: tuple[str, ...]
     skipped_head: tuple[str, ...]
 
 
 def load_weights(model: nn.Module, where: str | os.PathLike[str], *, digest: str | None = None) -> LoadedWeights:
-    """Fill `model` from a .pth, .pt or .safetensors file or its http(s) address; all names or none.
+    """Load weights into a model, all of them or none.
 
-    A `fc.` head made for another number of classes is left out, and the answer says so. `digest`, "sha256:..." or
-    "md5:...", is checked before the file is read; an address must come with one, here or after a `#` at its end.
-    Files that hold more than tensors are refused, and nothing in them is run.
+    A `fc.` head for another number of classes is not loaded. Files that hold more than tensors are refused, and nothing
+    in them is run.
 
+    Args:
+        model: its parameters are overwritten.
+        where: a .pth, .pt or .safetensors file, or its http(s) address.
+        digest: "sha256:..." or "md5:...", checked before the file is read. An address needs one, here or after a `#` at
+            its end.
+
+    Returns:
+        The names that were loaded, and those of the head that were not.
+
+    Example:
     >>> import tempfile
     >>> from jnpl.models.small import resnet8
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -61,7 +70,7 @@ def load_weights(model: nn.Module, where: str | os.PathLike[str], *, digest: str
 
 
 def _local(where: str | os.PathLike[str], digest: str | None) -> Path:
-    """The file itself, checked against its digest; fetched first if `where` is an address."""
+    """Return the file, downloaded if `where` is an address, after a check of its digest."""
     name = os.fspath(where)
     if name.lower().startswith(("http://", "https://")):
         return _fetched(name, digest)
@@ -75,7 +84,7 @@ def _local(where: str | os.PathLike[str], digest: str | None) -> Path:
 
 
 def _fetched(address: str, digest: str | None) -> Path:
-    from jnpl.data.sources.download import data_root, fetch  # noqa: PLC0415 - the network only when it is asked for
+    from jnpl.data.sources.download import data_root, fetch  # noqa: PLC0415 - only for addresses
 
     url, fragment = urldefrag(address)
     file = PurePosixPath(unquote(urlsplit(url).path).replace("\\", "/"))
@@ -108,7 +117,7 @@ def _check_digest(path: Path, digest: str) -> None:
 
 
 def _read(path: Path, source: str) -> dict[str, Tensor]:
-    """The named tensors of a file; weights-only, so a pickle that would run code is refused before it does."""
+    """Return the named tensors of a file; weights-only loading refuses a pickle that would run code."""
     state: Any
     try:
         if path.suffix.lower() == ".safetensors":
@@ -117,8 +126,10 @@ def _read(path: Path, source: str) -> dict[str, Tensor]:
             state = load_file(path)
         else:
             state = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # what a torn or hostile file raises depends on where it is torn
-        raise InputError(f"{source!r} cannot be read as weights (torn, or more than tensors): {_why(error)}") from error
+    except Exception as error:  # a damaged or hostile file may raise anything
+        raise InputError(
+            f"{source!r} cannot be read as weights (damaged, or more than tensors): {_why(error)}"
+        ) from error
     if isinstance(state, Mapping) and isinstance(state.get("state_dict"), Mapping):
         state = state["state_dict"]  # a checkpoint of PyTorch's ImageNet example, and of many after it
     if not isinstance(state, Mapping):
@@ -134,7 +145,7 @@ def _is_full(value: object) -> bool:
 
 
 def _why(error: Exception) -> str:
-    """The reason alone: PyTorch's own text on a refused pickle goes on to recommend the unsafe way."""
+    """Return the reason only: PyTorch's message on a refused pickle goes on to recommend unsafe loading."""
     if "weights_only" not in str(error):
         return one_line(error)
     culprit = re.search(r"GLOBAL ([\w.]+)", str(error))
@@ -142,19 +153,19 @@ def _why(error: Exception) -> str:
 
 
 def _bare(state: Mapping[str, Tensor]) -> tuple[str, dict[str, Tensor]]:
-    """The prefix of a parallel wrapper, if all names have it, and the tensors by their names without it."""
+    """Return the prefix of a parallel wrapper, if all names have it, and the tensors by their names without it."""
     prefix = PREFIX if all(name.startswith(PREFIX) for name in state) else ""
     return prefix, {name.removeprefix(prefix): value for name, value in state.items()}
 
 
 def _other_head(found: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> tuple[str, ...]:
-    """The `fc.` names whose tensors differ in the number of classes and in nothing else."""
+    """Return the `fc.` names whose tensors differ in the number of classes only."""
     shapes = {name: (found[name].shape, own[name].shape) for name in own if name.startswith(HEAD) and name in found}
     return tuple(name for name, (came, wanted) in shapes.items() if came[:1] != wanted[:1] and came[1:] == wanted[1:])
 
 
 def _fit(found: Mapping[str, Tensor], own: Mapping[str, Tensor], skipped: tuple[str, ...], source: str) -> None:
-    """Raise InputError unless names, shapes and kinds of number agree."""
+    """Raise InputError unless names, shapes and number types agree."""
     complaints = []
     if missing := [name for name in own if name not in found and not name.endswith(COUNTER)]:
         complaints.append(f"missing {_first(missing)}")

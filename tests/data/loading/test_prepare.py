@@ -302,7 +302,7 @@ def test_vectors_of_another_length_are_left_out(limit, tmp_path):
 def test_images_of_another_shape_are_left_out():
     samples = [np.zeros((4, 4, 3), np.uint8), np.zeros((4, 5, 3), np.uint8)]
     prepared = prepare(source_of(Unsized(samples, "image")), 4, memory_limit=ENOUGH)
-    assert prepared.unreadable == {1: "has shape (4, 5, 3), where (4, 4, 3) is wanted"}
+    assert prepared.unreadable == {1: "has shape (4, 5, 3), not (4, 4, 3)"}
 
 
 def test_inputs_that_cannot_be_told_from_others_are_not_cached(tmp_path):

@@ -138,16 +138,16 @@ def test_class_names_name_numbers_or_hold_the_labels():
     assert from_arrays(np.zeros((3, 2)), Y, class_names=["cat", "dog", "cow"]).class_names == ("cat", "dog", "cow")
     assert from_arrays(np.zeros((3, 2)), ["dog", "cat", "dog"], class_names=["dog", "cat"]).labels.tolist() == [0, 1, 0]
     assert from_arrays(np.zeros((3, 2)), [20, 10, 10], class_names=[10, 20]).labels.tolist() == [1, 0, 0]
-    with pytest.raises(InputError, match="y has 2 at sample 1, which is no class: cat, dog"):
+    with pytest.raises(InputError, match="y has 2 at sample 1, which is not a class: cat, dog"):
         from_arrays(np.zeros((3, 2)), [0, 2, 1], class_names=["cat", "dog"])
-    with pytest.raises(InputError, match="y has 'cow' at sample 2, which is no class: cat, dog"):
+    with pytest.raises(InputError, match="y has 'cow' at sample 2, which is not a class: cat, dog"):
         from_arrays(np.zeros((3, 2)), ["cat", "dog", "cow"], class_names=["cat", "dog"])
     with pytest.raises(InputError, match="class_names holds 'cat' twice"):
         number_together({"y": [0, 1]}, ["cat", "cat"])
 
 
 def test_test_data_must_fit():
-    with pytest.raises(InputError, match="x_test and y_test come together"):
+    with pytest.raises(InputError, match="x_test and y_test need each other"):
         from_arrays(np.zeros((3, 2)), Y, x_test=np.zeros((3, 2)))
     with pytest.raises(InputError, match=r"samples of shape \(3,\), but x of \(2,\)"):
         from_arrays(np.zeros((3, 2)), Y, x_test=np.zeros((3, 3)), y_test=Y)
@@ -199,7 +199,7 @@ def test_validation_data():
     assert source.class_names == ("a", "b", "c")
     assert source.validation.labels.tolist() == [1, 1, 2]
     assert source.fingerprint() != from_arrays(x, y, class_names=["a", "b", "c"]).fingerprint()
-    with pytest.raises(InputError, match="x_val and y_val come together"):
+    with pytest.raises(InputError, match="x_val and y_val need each other"):
         from_arrays(x, y, x_val=x)
     with pytest.raises(InputError, match=r"x_val has samples of shape \(1,\), but x of \(2,\)"):
         from_arrays(x, y, x_val=x[:, :1], y_val=y)

@@ -113,7 +113,7 @@ def test_columns_that_name_the_rows_are_left_out(name):
     cells = {name: [11, 12, 13], "x": [1, 3, 2]}
     encoding = fit(**cells)
     assert encoding.names == ["x"]
-    assert encoding.notes == [f"left out, for they name the rows: {name}"]
+    assert encoding.notes == [f"left out because they only number the rows: {name}"]
     assert fit([name, "x"], **cells).names == [name, "x"]
     assert fit(**{**cells, name: [11, 12, 12]}).names == [name, "x"]
 
@@ -146,7 +146,7 @@ def test_what_is_no_feature_is_named_with_the_ways_out():
         fit(**frame)
     message = str(told.value)
     assert message.startswith(
-        "the table has columns that are no features: 'review' (text, 100 different in 100 rows), "
+        "the table has columns that cannot be features: 'review' (text, 100 different in 100 rows), "
     )
     assert "'file' (paths of images), 'vector' (list), 'span' (timedelta64" in message
     assert "; name the columns to learn from with --feature-column, or " in message
@@ -197,15 +197,15 @@ def test_tables_of_no_rows_are_encoded_too():
     "facts", [{}, {"columns": [{}], "notes": []}, {"columns": 3, "notes": []}, {"columns": [], "notes": None}, None]
 )
 def test_facts_of_something_else(facts):
-    with pytest.raises(InputError, match="not the facts of an encoding: "):
-        Encoding.from_facts(facts)
+    with pytest.raises(InputError, match="not a stored encoding: "):
+        Encoding.from_dict(facts)
 
 
 def test_facts_of_a_kind_that_there_is_not():
-    facts = fit(a=[1, 2]).facts()
+    facts = fit(a=[1, 2]).to_dict()
     facts["columns"][0]["kind"] = "colour"
     with pytest.raises(InputError, match="a column is one of number, boolean, date, category, not 'colour'"):
-        Encoding.from_facts(facts)
+        Encoding.from_dict(facts)
 
 
 CELLS = st.one_of(
@@ -224,13 +224,13 @@ def test_an_encoding_comes_back_from_its_facts(columns):
         encoding = Encoding.fit(frame, None, WHERE)
     except InputError:
         return  # nothing to learn from
-    again = Encoding.from_facts(json.loads(json.dumps(encoding.facts())))
+    again = Encoding.from_dict(json.loads(json.dumps(encoding.to_dict())))
     assert again == encoding
     values = encoding.apply(frame, WHERE)
     np.testing.assert_array_equal(again.apply(frame, WHERE), values)
     assert values.shape == (8, len(encoding.names))
     assert np.isfinite(values).all()
-    assert encoding.facts()["names"] == encoding.names
+    assert encoding.to_dict()["names"] == encoding.names
 
 
 @settings(max_examples=30, deadline=None)

@@ -138,7 +138,7 @@ def test_more_splits_are_for_validation_or_left_out_aloud(tmp_path, caplog):
     assert caplog.text == ""
     touch(tmp_path, *(f"validation/{label}/1.png" for label in "ab"))
     assert folder.load(tmp_path).validation.ids.tolist() == ["val/a/1.png", "val/b/1.png"]
-    assert "test and val serve as test and validation data, and validation is left out" in caplog.text
+    assert "test and val are the test and validation data, and validation is left out" in caplog.text
 
 
 def test_splits_that_disagree(tmp_path):

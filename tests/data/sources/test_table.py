@@ -71,7 +71,7 @@ def test_features_that_are_no_numbers_are_encoded(tmp_path, caplog):
         assert source.encoding["names"] == ["width", "count", "town=x", "town=y", "flag", "when"]
         assert "categories as 0 and 1: town (2)" in caplog.text
         assert "dates as days: when" in caplog.text
-        assert "left out, for they name the rows: code" in caplog.text
+        assert "left out because they only number the rows: code" in caplog.text
         assert "left out, the same in every row or empty: planet" in caplog.text
     assert table.load(FRAME.assign(town=["x", "y", "x"]), feature_columns=["town"]).inputs.values.shape == (3, 2)
 
@@ -96,9 +96,9 @@ def test_labels_beside_the_labels_are_no_features(caplog, labels):
     frame = FRAME.assign(label=labels, noisy_label=swapped)
     source = table.load(frame, label_column="noisy_label")
     assert source.encoding["names"] == ["width", "count"]
-    assert "left out, for they hold labels too: label (--true-label-column names the true ones)" in caplog.text
+    assert "left out because they hold labels too: label (--true-label-column names the true ones)" in caplog.text
     assert source.encoding["notes"][-1] in caplog.text
-    with pytest.raises(InputError, match="no column to learn from: left out, for they hold labels too: label"):
+    with pytest.raises(InputError, match="no column to learn from: left out because they hold labels too: label"):
         table.load(frame[["label", "noisy_label"]], label_column="noisy_label")
     named = table.load(frame, label_column="noisy_label", feature_columns=["label"])
     assert named.inputs.values.shape[0] == 3
@@ -258,7 +258,7 @@ def test_texts(tmp_path, suffix):
     assert source.unreadable == {2: "the table has no text"}
     assert source.encoding is None
     for options in ({"text_column": "note"}, {"embed": lengths}, {"embed": lengths, "feature_columns": ["z"]}):
-        with pytest.raises(InputError, match=r"text_column and embed .*come together"):
+        with pytest.raises(InputError, match=r"text_column and embed .*need each other"):
             table.load(path, **options)
     with pytest.raises(InputError, match=r"column 'z' of .* must hold texts, not int in row 0"):
         table.load(frame, text_column="z", embed=lengths)
@@ -326,7 +326,7 @@ def test_splits_that_do_not_know_of_each_other_are_numbers_alone():
     for changed, message in (
         (frame.assign(town=["x", "y", "x"]), "features must be numbers, but toy has 'town'; use feature_columns"),
         (frame.assign(gap=np.nan), "column 'gap' of toy holds no numbers at all"),
-        (frame[["id", "label"]], "toy has no columns but the labels and those that name the rows"),
+        (frame[["id", "label"]], "toy has no columns but the labels and those that number the rows"),
     ):
         with pytest.raises(InputError, match=message):
             table.vectors(changed, {"label"}, "toy")

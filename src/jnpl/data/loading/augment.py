@@ -1,4 +1,4 @@
-"""Crop, flip and mean subtraction for a whole batch at once, on the batch's device."""
+"""Random crops and flips, and standardisation, of a whole batch on its device."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from torch.nn import functional as F
 
 
 class Transform(Protocol):
-    """From raw samples to what the network sees."""
+    """Turns raw samples into inputs of the network."""
 
     @property
     def flip(self) -> bool:
-        """Whether a sample and its mirror image mean the same."""
+        """Whether the mirror image of a sample has the same label."""
 
     def train(self, samples: Tensor, uniforms: Tensor) -> Tensor:
         """(B, ...), (B, 3) draws from U(0, 1) -> (B, ...)."""
@@ -37,7 +37,7 @@ class Standardize:
         """Vectors have no mirror image."""
         return False
 
-    def train(self, samples: Tensor, uniforms: Tensor) -> Tensor:  # noqa: ARG002 (nothing random here)
+    def train(self, samples: Tensor, uniforms: Tensor) -> Tensor:  # noqa: ARG002 - nothing random here
         """(B, F), (B, 3) -> (B, F)."""
         return self.evaluate(samples)
 
@@ -52,7 +52,7 @@ class CropFlip:
     """uint8 images (B, H, W, C) -> float (B, C, size, size) in channels-last memory, minus the mean, over the std.
 
     In training: zero padding by `padding` pixels (before the mean is subtracted), a random crop of `size` and a random
-    flip; with `padding` 0 the crop is at the centre, as the paper has it for Clothing1M. In evaluation: the centre.
+    flip; with `padding` 0 the crop is at the centre, as in the paper for Clothing1M. In evaluation: the centre crop.
     """
 
     mean: tuple[float, ...]  # per channel, of pixels in 0..1
@@ -68,7 +68,7 @@ class CropFlip:
             turned = (uniforms[:, 2] >= 0.5).nonzero().squeeze(1)
             place = torch.arange(len(pixels), device=pixels.device)
             place[turned] = torch.arange(len(pixels), len(pixels) + len(turned), device=pixels.device)
-            # Whole images are copied as blocks of bytes; to write the turned ones in their places is slower.
+            # Faster than assigning the flipped images: whole images are copied as blocks of bytes.
             pixels = torch.cat([pixels, pixels.index_select(0, turned).flip(2)]).index_select(0, place)
         return self._finish(pixels)
 
@@ -109,7 +109,7 @@ class CropFlip:
 def _scale_and_shift(
     mean: tuple[float, ...], std: tuple[float, ...], size: int, device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    """Factor and summand of every value in `size` rows (32 pixels or less) or one row: two of (R,)."""
+    """Return the factor and the summand of each value of an image (up to 32 pixels) or of one row: two of (R,)."""
     pixels = size * size if size <= 32 else size
     deviation = torch.tensor(std, dtype=torch.float64)
     scale, shift = 1 / (255 * deviation), -torch.tensor(mean, dtype=torch.float64) / deviation

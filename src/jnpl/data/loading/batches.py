@@ -1,4 +1,4 @@
-"""Batches that know which samples they hold, in an order that depends on seed and epoch alone."""
+"""Batches with the positions of their samples, in an order that depends on seed and epoch only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Rows(NamedTuple):
-    """Which rows of a batch shared by several processes are this process's own."""
+    """The rows of a batch, shared by several processes, that belong to this process."""
 
     start: int
     stop: int
@@ -24,20 +24,20 @@ class Rows(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Inputs (B, ...), given labels (B,), positions in the data set (B,), and where a step's randomness comes from."""
+    """Inputs (B, ...), given labels (B,), positions in the data set (B,), and the step's random generator."""
 
     inputs: Tensor
     labels: Tensor
-    index: Tensor  # type: ignore[assignment]  # tuple.index is not missed
+    index: Tensor  # type: ignore[assignment]  # hides tuple.index
     generator: torch.Generator
     rows: Rows
 
 
 def generator_for(seed: int, *place: int | str) -> torch.Generator:
-    """A generator for one place of a run, such as ("step", epoch, step).
+    """Return the random generator of one place in a run, such as ("step", epoch, step).
 
-    Nothing is carried from one place to the next: a run resumes exactly from its position alone, and processes that
-    share a batch draw the same numbers.
+    No state is carried from one place to the next: a run resumes exactly, and processes that share a batch draw the
+    same numbers.
 
     >>> int(torch.randint(100, (), generator=generator_for(0, "order", 3))) == int(
     ...     torch.randint(100, (), generator=generator_for(0, "order", 3)))
@@ -48,7 +48,7 @@ def generator_for(seed: int, *place: int | str) -> torch.Generator:
 
 
 class Groups(NamedTuple):
-    """Samples that share a given label (N,) come `size` at a time, one after another."""
+    """Order an epoch in groups of `size` samples with the same given label (N,)."""
 
     labels: npt.NDArray[np.int64]
     size: int
@@ -62,9 +62,9 @@ def order(
     world: int = 1,
     groups: Groups | None = None,
 ) -> list[Tensor]:
-    """One epoch's batches of positions, the last partial one included: (N,) -> list of (B,).
+    """Return one epoch's batches of positions, the last partial one included: (N,) -> list of (B,).
 
-    A last batch that would leave a process with a single sample, which batch norm cannot take, joins the one before.
+    A last batch that would leave a process a single sample, which batch norm cannot use, is added to the one before.
     """
     generator = generator_for(seed, "order", epoch)
     shuffled = torch.from_numpy(samples)[torch.randperm(len(samples), generator=generator)]
@@ -77,7 +77,7 @@ def order(
 
 
 def _grouped(shuffled: Tensor, groups: Groups, generator: torch.Generator) -> Tensor:
-    """The same positions (N,), those of a class in groups; a class's last group may be smaller."""
+    """Return the same positions (N,) in groups of one class; the last group of a class may be smaller."""
     labels = groups.labels[shuffled.numpy()]
     members = (shuffled[torch.from_numpy(labels == label)] for label in sorted(set(labels.tolist())))
     parts = [part for each in members for part in torch.split(each, groups.size)]
@@ -85,7 +85,7 @@ def _grouped(shuffled: Tensor, groups: Groups, generator: torch.Generator) -> Te
 
 
 def own_rows(total: int, rank: int, world: int) -> Rows:
-    """The rows of a shared batch that belong to one process, as even as can be.
+    """Return the rows of a shared batch that belong to one process, as evenly as possible.
 
     >>> [own_rows(5, rank, 2)[:2] for rank in range(2)]
     [(0, 3), (3, 5)]
@@ -96,6 +96,6 @@ def own_rows(total: int, rank: int, world: int) -> Rows:
 
 
 def evaluation(samples: int, batch_size: int, rank: int = 0, world: int = 1) -> Iterator[Tensor]:
-    """All positions in order, this process's part of them, in batches: -> (B,)."""
+    """Yield this process's part of all positions, in order, in batches (B,)."""
     rows = own_rows(samples, rank, world)
     yield from torch.split(torch.arange(rows.start, rows.stop), batch_size)

@@ -1,4 +1,4 @@
-"""Batches for the loop: fetched, moved, augmented, with the step's own randomness."""
+"""The batches of a run: fetched, moved to the device and augmented."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Feed:
-    """A prepared data set as a stream of batches for one of `world` processes.
+    """The batches of a prepared data set, for one of `world` processes.
 
-    What fits is kept on the device, as bytes; crop, flip and mean subtraction run there too. Order, crops and the
-    method's draws depend on seed, epoch and step alone, for the batch as a whole: they are the same however many
-    processes share it, and after a resume.
+    Samples in memory are kept on the device, where crop, flip and standardisation run too. Order, crops and the
+    method's random draws depend on seed, epoch and step only, for the batch as a whole: they are the same for any
+    number of processes, and after a resume.
     """
 
     prepared: Prepared
@@ -36,17 +36,17 @@ class Feed:
     device: torch.device
     rank: int = 0
     world: int = 1
-    group_size: int | None = None  # so many samples with one given label after another, if not None
+    group_size: int | None = None  # samples with the same given label come in groups of this size
 
     def steps(self) -> int:
-        """Batches in an epoch, the same throughout a run."""
+        """Return the number of batches in an epoch, the same throughout a run."""
         return len(self._order(0))
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
-        """One epoch but for the `start` batches that were given before.
+        """Yield the batches of an epoch, without the first `start`, which were used before a resume.
 
-        A sample that turns out to be unreadable is missing from its batch, and a batch of which nothing can be read
-        is left out. The others stay as they would be without it, draws included.
+        A sample that turns out to be unreadable is missing from its batch, and a batch without any readable sample is
+        left out. The other batches and their random draws do not change.
         """
         shared = self._order(epoch)
         given = self._given(shared)[start:]
@@ -55,7 +55,7 @@ class Feed:
         labels = torch.from_numpy(self.labels)
         fetched = self.prepared.fetch(own, self.device)
         for step, part, found in zip(given, rows, fetched, strict=True):
-            # A process without a sample of its own would let the others wait for ever: it borrows one.
+            # A process without a readable sample takes one of another: the other processes would wait for ever.
             index, samples = found if len(found[0]) else self.prepared.first(shared[step])
             if len(index) == 0:
                 continue
@@ -67,9 +67,9 @@ class Feed:
             yield Batch(inputs, labels[index].to(self.device), index, generator, part)
 
     def evaluation(self, *, flipped: bool = False) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """This process's part of the data, in order and not augmented: inputs (B, ...), labels (B,), positions (B,).
+        """Yield this process's part of the data, in order: inputs (B, ...), labels (B,), positions (B,).
 
-        `flipped` turns images left to right.
+        The data are not augmented; `flipped` mirrors images left to right.
         """
         batches = list(evaluation(len(self.labels), 2 * self.batch_size, self.rank, self.world))
         labels = torch.from_numpy(self.labels)
@@ -83,9 +83,9 @@ class Feed:
         return order(self.prepared.offered, self.batch_size, self.seed, epoch, self.world, groups)
 
     def _given(self, shared: list[Tensor]) -> list[int]:
-        """Steps of which something may be readable.
+        """Return the steps that may have a readable sample.
 
-        A step left out before a checkpoint is known to it: `start` counts the same batches before and after.
+        A checkpoint stores which samples are unreadable, so that `start` counts the same batches before and after.
         """
         if not self.prepared.unreadable:
             return list(range(len(shared)))

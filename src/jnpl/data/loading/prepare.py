@@ -1,4 +1,4 @@
-"""From a source to pixels within reach: in memory, in a cache file, or decoded anew by worker processes."""
+"""Samples ready for training: in memory, in a cache file, or decoded on demand by worker processes."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-_MESSAGE = 12 * 2**20  # bytes that a worker hands over at a time, about, where nobody waits for a certain batch
-_AHEAD = 2  # batches that every worker reads ahead
+_MESSAGE = 12 * 2**20  # bytes, about, that a worker returns at a time when everything is read
+_AHEAD = 2  # batches that each worker reads ahead
 _NONE = "none of the {} samples can be read: {}"
 
 
@@ -35,8 +35,8 @@ class Prepared:
     """Samples that can be fetched by position: uint8 images (N, H, W, C) or float32 vectors (N, F).
 
     Either `values` holds them all, in memory or as a memory map, or they are read from `inputs` batch by batch.
-    `unreadable` maps the positions that cannot be read to the reason; a streamed set learns of them as it goes. With
-    `strict`, the first of them is an error, named by `ids` where they are given.
+    `unreadable` maps positions that cannot be read to the reason; without `values`, it grows while batches are read.
+    With `strict`, the first unreadable sample is an error, named by `ids` if given.
     """
 
     inputs: Inputs
@@ -46,30 +46,30 @@ class Prepared:
     workers: int = 0
     strict: bool = False
     ids: Array | None = None
-    # (N,) all positions. Epochs are ordered over these, whatever is or becomes known to be unreadable: so a run that
-    # knows more, because it resumes or holds the data in memory, has the same batches.
+    # (N,) all positions. Epochs are ordered over these, readable or not: a run that knows more unreadable samples,
+    # because it resumes or holds the data in memory, has the same batches.
     offered: npt.NDArray[np.int64] = field(init=False)
     _moved: dict[torch.device, Tensor] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "offered", np.arange(len(self.inputs)))
-        self._learn(self.unreadable)
+        self._add_unreadable(self.unreadable)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one sample: (H, W, C) or (F,)."""
+        """Shape of one sample: (H, W, C) or (F,)."""
         if self.values is not None:
             return self.values.shape[1:]
         return _shape(self.inputs, self.size, self.unreadable)
 
     def readable(self) -> npt.NDArray[np.int64]:
-        """Positions not known to be unreadable: (M,)."""
+        """Return the positions (M,) that are not known to be unreadable."""
         return np.flatnonzero(self._is_readable())
 
     def fetch(self, batches: Sequence[Tensor], device: torch.device | None = None) -> Iterator[tuple[Tensor, Tensor]]:
-        """Batches of positions (B,) -> for each, the positions that could be read (B',) and their samples (B', ...).
+        """Yield, for each batch of positions (B,), the positions that could be read (B',) and their samples (B', ...).
 
-        Samples in memory are moved to the device once and stay there; a memory map stays where it is.
+        Samples in memory are moved to the device once; a memory map is not moved.
         """
         if self.unreadable:
             keep = torch.from_numpy(self._is_readable())
@@ -80,12 +80,12 @@ class Prepared:
                 yield index, whole.index_select(0, index.to(whole.device))
             return
         for index, samples, broken in decode(self.inputs, batches, self.size, self.workers, self.shape):
-            self._learn(broken)
+            self._add_unreadable(broken)
             yield index, samples.clone()
 
     def first(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """The first of some positions (B,) that can be read and its sample: (1,), (1, ...), or (0,), (0, ...)."""
-        alone = replace(self, workers=0)  # no processes for what is, mostly, one sample
+        """Return the first readable of some positions (B,) and its sample: (1,), (1, ...), or (0,), (0, ...)."""
+        alone = replace(self, workers=0)  # no worker processes: mostly, one sample is read
         for found in alone.fetch(torch.split(positions, 1)):
             if len(found[0]):
                 return found
@@ -96,8 +96,8 @@ class Prepared:
         keep[list(self.unreadable)] = False
         return keep
 
-    def _learn(self, broken: dict[int, str]) -> None:
-        _judge(broken, self.ids, strict=self.strict)
+    def _add_unreadable(self, broken: dict[int, str]) -> None:
+        _refuse_unreadable(broken, self.ids, strict=self.strict)
         self.unreadable.update(broken)
         if broken and len(self.unreadable) == len(self.inputs):
             raise InputError(_NONE.format(len(self.inputs), next(iter(broken.values()))))
@@ -112,8 +112,8 @@ class Prepared:
 
 
 @dataclass(frozen=True)
-class _Work:
-    """Everything to be read of a source, and how."""
+class _ReadJob:
+    """The reading of a whole source."""
 
     source: Source
     size: int | None
@@ -132,21 +132,21 @@ class _Work:
 
     @property
     def nbytes(self) -> int:
-        """Of one sample."""
+        """Bytes of one sample."""
         return math.prod(self.shape) * self.dtype.itemsize
 
     def fill(self, target: Array) -> dict[int, str]:
-        """Read all that can be read into (N, ...) zeros; returns what cannot, with the reason."""
+        """Read all samples into (N, ...) zeros; return {position: reason} of those that cannot be read."""
         broken = dict(self.source.unreadable or {})
-        _judge(broken, self.source.ids, strict=self.strict)
+        _refuse_unreadable(broken, self.source.ids, strict=self.strict)
         positions = torch.from_numpy(np.setdiff1d(np.arange(len(self.source)), list(broken)))
         batches = torch.split(positions, min(64, max(1, _MESSAGE // self.nbytes)))
         self.on_progress(len(broken))
         for index, samples, failed in decode(self.source.inputs, batches, self.size, self.workers, self.shape):
-            _judge(failed, self.source.ids, strict=self.strict)
+            _refuse_unreadable(failed, self.source.ids, strict=self.strict)
             broken.update(failed)
             if len(index):
-                target[_run(index.numpy())] = samples.numpy()
+                target[_as_slice(index.numpy())] = samples.numpy()
             self.on_progress(len(index) + len(failed))
         if len(broken) == len(self.source):
             raise InputError(_NONE.format(len(self.source), next(iter(broken.values()))))
@@ -163,10 +163,19 @@ def prepare(
     strict: bool = False,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> Prepared:
-    """Bring a source within reach: arrays as they are; files decoded into memory or a cache file, or left to stream.
+    """Prepare the samples of a source: arrays unchanged; files decoded into memory or a cache file, or read on demand.
 
-    The cache, a folder, serves inputs that can be told from others by their sizes or values. Items of a data set of
-    somebody else's have neither: they are decoded anew.
+    Args:
+        source: the data.
+        size: pixels of images a side, needed for files; arrays of another size are resized.
+        memory_limit: bytes; larger data are read on demand, unless there is a cache.
+        workers: number of worker processes that decode.
+        cache: folder of cache files. Inputs without known sizes or values (a PyTorch data set) are not cached.
+        strict: whether an unreadable sample is an error.
+        on_progress: called with the number of samples read.
+
+    Returns:
+        The prepared samples.
     """
     inputs, known = source.inputs, dict(source.unreadable or {})
     made = partial(Prepared, inputs, size, workers=workers, strict=strict, ids=source.ids)
@@ -175,7 +184,7 @@ def prepare(
         return made(values=values, unreadable=known)
     if size is None and source.kind == "image":
         raise InputError(f"{source.name} holds images of any size; name one to train at, such as size=224")
-    work = _Work(source, size, _shape(inputs, size, known), workers, strict, on_progress)
+    work = _ReadJob(source, size, _shape(inputs, size, known), workers, strict, on_progress)
     if cache is not None and inputs.sizes().any():
         values, broken = _cached(work, cache)
         return made(values=values, unreadable=broken)
@@ -186,10 +195,11 @@ def prepare(
     return made(values=target, unreadable=broken)
 
 
-def _cached(work: _Work, folder: Path) -> tuple[Array, dict[int, str]]:
-    """Samples in `<fingerprint>-<size>.npy`, written once and whole; behind the array, as JSON, what is unreadable.
+def _cached(work: _ReadJob, folder: Path) -> tuple[Array, dict[int, str]]:
+    """Return the samples of the cache file `<fingerprint>-<size>.npy`, which is written first if it is missing.
 
-    One file: pixels and what is said of them never come from different hands, however many build it at once.
+    The unreadable samples follow the array, as JSON in the same file: if several processes write it at once, both parts
+    still belong together.
     """
     path = folder / f"{work.source.inputs_fingerprint()[:32]}-{work.size}.npy"
     found = _opened(path, work)
@@ -208,23 +218,23 @@ def _cached(work: _Work, folder: Path) -> tuple[Array, dict[int, str]]:
     return found
 
 
-def _opened(path: Path, work: _Work) -> tuple[Array, dict[int, str]] | None:
-    """A whole cache file, or None: there is none, or something else has its name."""
+def _opened(path: Path, work: _ReadJob) -> tuple[Array, dict[int, str]] | None:
+    """Return the content of a cache file; None if it is missing or something else."""
     try:
-        # Copy-on-write: torch wants writable memory, other readers see none of it.
+        # Copy-on-write: torch needs writable memory, and other readers do not see changes.
         values = np.load(path, mmap_mode="c", allow_pickle=False)
         with path.open("rb") as file:
             file.seek(values.offset + values.nbytes)
-            told = json.loads(file.read())["unreadable"]
+            unreadable = json.loads(file.read())["unreadable"]
     except (OSError, ValueError, EOFError):
         return None
     if values.shape != work.whole or values.dtype != work.dtype:
         return None
-    return values, {int(at): why for at, why in told.items()}
+    return values, {int(at): why for at, why in unreadable.items()}
 
 
 def _shape(inputs: Inputs, size: int | None, unreadable: dict[int, str]) -> tuple[int, ...]:
-    """Of one sample: images are colour, vectors as long as the first."""
+    """Return the shape of one sample: images are RGB, vectors as long as the first one."""
     if inputs.kind == "image" and size is not None:
         return size, size, 3
     reason = ""
@@ -237,24 +247,23 @@ def _shape(inputs: Inputs, size: int | None, unreadable: dict[int, str]) -> tupl
     raise InputError(_NONE.format(len(inputs), reason or next(iter(unreadable.values()))))
 
 
-def _judge(broken: dict[int, str], ids: Array | None, *, strict: bool) -> None:
+def _refuse_unreadable(broken: dict[int, str], ids: Array | None, *, strict: bool) -> None:
     if broken and strict:
         position, reason = next(iter(broken.items()))
         name = position if ids is None else ids[position]
         raise InputError(f"sample {name} cannot be read: {reason}")
 
 
-def _run(positions: npt.NDArray[np.int64]) -> slice | npt.NDArray[np.int64]:
-    """Ascending positions as a slice if none is left out: copied as one block."""
+def _as_slice(positions: npt.NDArray[np.int64]) -> slice | npt.NDArray[np.int64]:
+    """Return ascending positions as a slice if they are consecutive: numpy then copies one block."""
     first, last = int(positions[0]), int(positions[-1])
     return slice(first, last + 1) if last - first == len(positions) - 1 else positions
 
 
-class _Reader(Dataset["tuple[list[int], dict[int, str]]"]):
+class _SlotReader(Dataset["tuple[list[int], dict[int, str]]"]):
     """Reads batches of positions into slots of shared memory, in turn; runs in worker processes.
 
-    What goes through a pipe is small, and no memory is touched for the first time but once: that costs a good part of
-    what decoding does.
+    Only positions go through a pipe, and memory is reused: allocating it anew costs a good part of what decoding costs.
     """
 
     def __init__(
@@ -265,7 +274,7 @@ class _Reader(Dataset["tuple[list[int], dict[int, str]]"]):
         whole = (slots, max(map(len, batches), default=0), *shape)
         if slots == 1:
             self.slots = torch.empty(whole, dtype=dtype)
-        else:  # `share_memory_` would make the memory elsewhere, and copy it
+        else:  # `share_memory_` would allocate and copy
             shared = torch.UntypedStorage._new_shared(math.prod(whole) * dtype.itemsize)  # type: ignore[no-untyped-call]
             self.slots = torch.empty(0, dtype=dtype).set_(shared).view(whole)
 
@@ -291,30 +300,30 @@ class _Reader(Dataset["tuple[list[int], dict[int, str]]"]):
         if sample.shape == (*self.shape[:2], 1):  # grey
             sample = np.broadcast_to(sample, self.shape)
         if sample.shape != self.shape:
-            raise UnreadableError(f"has shape {sample.shape}, where {self.shape} is wanted")
+            raise UnreadableError(f"has shape {sample.shape}, not {self.shape}")
         return sample
 
 
 def decode(
     inputs: Inputs, batches: Sequence[Tensor], size: int | None, workers: int, shape: tuple[int, ...] | None = None
 ) -> Iterator[tuple[Tensor, Tensor, dict[int, str]]]:
-    """Read batches of positions in order: -> positions read (B',), samples (B', ...), position -> why not.
+    """Read batches of positions in order: yield positions read (B',), samples (B', ...), {position: why unreadable}.
 
-    `shape` is that of one sample (else it is worked out); another cannot be read. Grey becomes colour where it must.
-    The samples are overwritten when the next batch is asked for.
+    `shape` is that of one sample, by default that of the first; samples of another shape are unreadable. Grey images
+    become RGB if necessary. The samples of a batch are overwritten by the next one.
     """
     workers = min(workers, sum(len(index) > 0 for index in batches))
-    # Under way are `_AHEAD` batches of every worker, and one is in our hands; workers take turns, so that with as many
-    # slots of each, a slot is always the same worker's.
+    # Each worker reads `_AHEAD` batches ahead while the caller uses one; workers take turns, so that with this many
+    # slots a slot is always written by the same worker.
     slots = max(1, workers * (_AHEAD + 1))
-    reader = _Reader(inputs, batches, size, shape or _shape(inputs, size, {}), slots)
+    reader = _SlotReader(inputs, batches, size, shape or _shape(inputs, size, {}), slots)
     read = (reader[at] for at in range(len(batches))) if workers == 0 else _in_workers(reader, workers)
     for at, (kept, broken) in enumerate(read):
         yield torch.tensor(kept, dtype=torch.int64), reader.slot(at)[: len(kept)], broken
 
 
-def _in_workers(reader: _Reader, workers: int) -> Iterator[tuple[list[int], dict[int, str]]]:
-    with suppress(UnreadableError):  # what a first reading loads, such as Pillow's plugins, the workers now inherit
+def _in_workers(reader: _SlotReader, workers: int) -> Iterator[tuple[list[int], dict[int, str]]]:
+    with suppress(UnreadableError):  # workers inherit what the first read loads, such as Pillow's plugins
         reader.inputs.read(int(next(index[0] for index in reader.batches if len(index))), reader.size)
     yield from DataLoader(
         reader,
@@ -322,7 +331,7 @@ def _in_workers(reader: _Reader, workers: int) -> Iterator[tuple[list[int], dict
         num_workers=workers,
         worker_init_fn=_one_thread,
         prefetch_factor=_AHEAD,
-        generator=torch.Generator(),  # else it draws from the global one, and a run would depend on its workers
+        generator=torch.Generator(),  # the global one would make a run depend on its workers
     )
 
 
@@ -331,5 +340,5 @@ def _one_thread(_worker: int) -> None:
 
 
 def default_workers() -> int:
-    """As many worker processes as cores this process may use, where forking is safe; none on Windows and macOS."""
+    """Return the number of cores that this process may use, where forking is safe; 0 on Windows and macOS."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0

@@ -1,1 +1,13 @@
-"""Each kind of data that a user may have, read into a `Source`."""
+"""Loaders: each form of data that a user may have -> a `Source`.
+
+- `folder`: a folder of images with one sub-folder per class
+- `table`: .csv, .tsv and .parquet tables and data frames, with `encoding` (columns to features), `columns` (types and
+  values of one column) and `text_column` (texts to vectors)
+- `arrays`: arrays, tensors, lists and .npz files
+- `torch_dataset`: any data set of (input, label) items
+- `huggingface`: data sets of the Hugging Face hub
+- `bundled`: data sets that ship with scikit-learn
+- `cifar`, `cifarn`, `clothing1m`: named data sets
+- `images`: decoding of image files
+- `download`: downloads, and the folder for data sets
+"""

@@ -1,4 +1,4 @@
-"""Arrays, tensors and lists as data: images or vectors with their labels, in memory or in an .npz."""
+"""Arrays, tensors and lists of images or vectors with their labels, in memory or in an .npz."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NEEDED = ("x", "y")
 OPTIONAL = ("y_true", "x_test", "y_test", "x_val", "y_val", "class_names")
-_CHUNK = 1024  # samples looked at together: a check of a large array must not double it
+_CHUNK = 1024  # samples checked at a time: a check must not double the memory of a large array
 
 
 def from_arrays(
@@ -34,12 +34,26 @@ def from_arrays(
     class_names: Sequence[str] | Sequence[int] | None = None,
     name: str = "arrays",
 ) -> Source:
-    """Data from arrays, tensors or lists: x (N, F) or images, y (N,), y_true (N,), x_test (M, ...), y_test (M,).
+    """Make a source from arrays, tensors or lists.
 
-    `x_val` and `y_val` are for methods that choose between their networks. `x` is read as `as_inputs` says. Labels are
-    names or whole numbers. With `class_names` they are names from it, or positions in it; without, the classes are
-    what all the labels hold, in sorted order.
+    Labels are names or whole numbers.
 
+    Args:
+        x: vectors (N, F) or images, as `as_inputs` reads them.
+        y: given labels (N,).
+        y_true: true labels (N,).
+        x_test: test samples (M, ...), with `y_test`.
+        y_test: test labels (M,).
+        x_val: validation samples (M, ...), with `y_val`, for methods that choose between networks.
+        y_val: validation labels (M,).
+        class_names: names of the classes; labels are then names from it, or positions in it. By default the classes
+            are all labels that occur, in sorted order.
+        name: of the source.
+
+    Returns:
+        The source.
+
+    Example:
     >>> source = from_arrays([[0.5, 1], [2, 3], [4, 5]], ["dog", "cat", "dog"])
     >>> source.labels, source.class_names, source.kind
     (array([1, 0, 1]), ('cat', 'dog'), 'vector')
@@ -51,7 +65,7 @@ def from_arrays(
     others: dict[str, Array] = {}
     for part, x_part, y_part in (("test", x_test, y_test), ("val", x_val, y_val)):
         if (x_part is None) != (y_part is None):
-            raise InputError(f"x_{part} and y_{part} come together: one of them is missing")
+            raise InputError(f"x_{part} and y_{part} need each other: one of them is missing")
         if x_part is None:
             continue
         held_out = as_inputs(x_part, f"x_{part}")
@@ -78,16 +92,16 @@ def from_arrays(
 
 
 def from_pair(pair: tuple[Any, Any]) -> Source:
-    """Data from a pair (x, y), as `from_arrays` reads them."""
+    """Make a source from a pair (x, y), as `from_arrays` reads them."""
     return from_arrays(*pair)
 
 
 def load(path: str | Path) -> Source:
-    """Data from an .npz with x and y, and optionally y_true, x_test, y_test, x_val, y_val and class_names."""
+    """Make a source from an .npz with x and y, and optionally y_true, x_test, y_test, x_val, y_val and class_names."""
     try:
         with Path(path).open("rb") as file:
             archive = np.load(file, allow_pickle=False)
-            files = [] if isinstance(archive, np.ndarray) else archive.files  # an .npy is an array without a name
+            files = [] if isinstance(archive, np.ndarray) else archive.files  # an .npy holds one array without a name
             found = {key: archive[key] for key in (*NEEDED, *OPTIONAL) if key in files}
     except (OSError, EOFError, ValueError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
         raise InputError(f"cannot read {str(path)!r}: {_reason(error)}") from error
@@ -106,11 +120,11 @@ def load(path: str | Path) -> Source:
 
 
 def as_inputs(x: Any, name: str = "x") -> Array:
-    """Turn x into uint8 images (N, H, W, 1 or 3) or float32 vectors (N, F).
+    """Return x as uint8 images (N, H, W, 1 or 3) or float32 vectors (N, F).
 
-    Two axes are vectors, and any numbers will do. Three are grey images (N, H, W); four are images (N, H, W, C) or
-    (N, C, H, W) with one or three channels, the last axis first asked. Images hold uint8, other whole numbers in
-    0..255, floats in 0..1, which are rounded to the nearest of 256 steps, or black and white as booleans.
+    Two axes are vectors, of any numbers. Three axes are grey images (N, H, W); four are images (N, H, W, C) or
+    (N, C, H, W) with one or three channels; if both fit, the last axis is the channels. Images hold uint8, other whole
+    numbers in 0..255, floats in 0..1, which are rounded to the nearest of 256 steps, or booleans.
 
     >>> as_inputs([[[0.0, 1.0], [0.5, 0.25]]])[..., 0].tolist()
     [[[0, 255], [128, 64]]]
@@ -132,7 +146,7 @@ def as_inputs(x: Any, name: str = "x") -> Array:
 
 
 def as_labels(y: Any, name: str = "y") -> list[str] | list[int]:
-    """Turn y, N labels in an array, a tensor, a series or a list, into N names or N whole numbers.
+    """Return N labels, in an array, a tensor, a series or a list, as N names or N whole numbers.
 
     >>> as_labels(np.array([2.0, 0.0])), as_labels([b"cat", "dog"])
     ([2, 0], ['cat', 'dog'])
@@ -153,7 +167,7 @@ def as_labels(y: Any, name: str = "y") -> list[str] | list[int]:
 def number_together(
     given: dict[str, list[str] | list[int]], class_names: Sequence[str] | Sequence[int] | None = None
 ) -> tuple[dict[str, Labels], tuple[str, ...] | tuple[int, ...]]:
-    """Number several lists of labels alike: {name: N labels} -> {name: (N,) class numbers}, class names."""
+    """Number several lists of labels with the same classes: {name: N labels} -> {name: (N,)}, class names."""
     if class_names is None:
         together: list[Any] = [label for labels in given.values() for label in labels]
         numbers, classes = number(together)
@@ -166,19 +180,19 @@ def number_together(
         raise InputError(f"class_names holds {twice!r} twice")
     positions: dict[Any, int] = {label: position for position, label in enumerate(known)}
     if not all(label in positions for labels in given.values() for label in labels):
-        positions = {position: position for position in range(len(known))}  # not names, then: class numbers
+        positions = {position: position for position in range(len(known))}  # not names: class numbers
         if any(isinstance(label, str) for labels in given.values() for label in labels):
             positions = {label: position for position, label in enumerate(known)}
     for name, labels in given.items():
         for position, label in enumerate(labels):
             if label not in positions:
                 shown = ", ".join(str(label) for label in known[:20])
-                raise InputError(f"{name} has {label!r} at sample {position}, which is no class: {shown}")
+                raise InputError(f"{name} has {label!r} at sample {position}, which is not a class: {shown}")
     return {name: np.array([positions[label] for label in labels], np.int64) for name, labels in given.items()}, known
 
 
 def to_numpy(values: Any, name: str) -> Array:
-    """Turn an array, a tensor on any device, a data frame or nested lists into a NumPy array."""
+    """Return an array, a tensor on any device, a data frame or nested lists as a NumPy array."""
     if type(values).__module__.partition(".")[0] == "torch" or hasattr(values, "detach"):
         values = values.detach().cpu()
         values = values.float() if "bfloat16" in str(values.dtype) else values
@@ -243,7 +257,7 @@ def _label(value: Any, position: int, name: str) -> str | int:
         return value
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    if value is None or value != value:  # noqa: PLR0124 - NaN and its relatives differ from themselves
+    if value is None or value != value:  # noqa: PLR0124 - NaN and NaT differ from themselves
         raise InputError(f"{name} has no label at sample {position}")
     raise InputError(f"labels are names or whole numbers, but {name} has {value!r} at sample {position}")
 

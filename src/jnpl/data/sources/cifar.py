@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100 from their binary version: plain bytes, so that no pickle is ever opened."""
+"""CIFAR-10 and CIFAR-100 from their binary version, which needs no pickle."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ CIFAR100_COARSE_NAMES = (
 
 @dataclass(frozen=True)
 class _Layout:
-    """What the release of one data set looks like; `names` has one entry per label byte, in their order."""
+    """The files of one data set as released; `names` has one entry per label byte, in their order."""
 
     title: str
     folder: str
@@ -96,7 +96,7 @@ _LAYOUTS = {
 
 
 @dataclass(frozen=True)
-class _File:
+class _ReleasedFile:
     """One file of a release, in a folder or in an archive."""
 
     where: str
@@ -115,12 +115,18 @@ def load(
 ) -> Source:
     """Load "cifar10" or "cifar100": uint8 images (N, 32, 32, 3), labels (N,), with the test set as `test`.
 
-    `root` (else `jnpl.data.sources.download.data_root()`) holds the binary version or is it, as a folder or as the
-    official archive, which is read without unpacking; if it is in neither form it is downloaded there.
-    `val_size` holds out the last val_size / C images of each fine class, in the official order: with 5,000 of
-    CIFAR-10, 4,500 per class to train and 500 to validate, the sizes of the predecessor (NLNL). The split hangs on
-    nothing else; the held-out part is the source's `validation`. `part` chooses the side; `ids` are positions in the
-    official 50,000.
+    Args:
+        name: "cifar10" or "cifar100".
+        root: the folder or archive of the binary version, or the folder that holds one of them; by default
+            `jnpl.data.sources.download.data_root()`. An archive is read without unpacking.
+        download: whether to download the archive to `root` if it is missing.
+        labels: "fine", or the "coarse" super-classes of CIFAR-100.
+        val_size: number of images to hold out as `validation`: the last val_size / C of each fine class in the official
+            order. With 5,000 of CIFAR-10, 4,500 per class are for training and 500 for validation, as in NLNL.
+        part: "val" returns the validation images as the data.
+
+    Returns:
+        The source; its ids are positions in the official 50,000.
     """
     layout = _LAYOUTS.get(name)
     if layout is None:
@@ -170,7 +176,7 @@ def held_out(labels: Labels, num_classes: int, val_size: int) -> tuple[Labels, L
 
 
 def _moved_up(images: Array, kept: Labels) -> Array:
-    """Images at the ascending positions `kept`, moved to the front in place: there is never a second copy."""
+    """Return the images at the ascending positions `kept`, moved to the front in place: no second copy is made."""
     if len(kept) < len(images):
         for start in range(0, len(kept), CHUNK):
             images[start : start + CHUNK][: len(kept) - start] = images[kept[start : start + CHUNK]]
@@ -185,7 +191,7 @@ def _source(
 
 
 def is_there(name: str, root: str | os.PathLike[str] | None = None) -> bool:
-    """Whether `root` holds the data set, or what may be it."""
+    """Whether `root` seems to hold the data set."""
     try:
         _place(_LAYOUTS[name], data_root(root), download=False)
     except InputError:
@@ -194,7 +200,7 @@ def is_there(name: str, root: str | os.PathLike[str] | None = None) -> bool:
 
 
 def _place(layout: _Layout, root: Path, *, download: bool) -> Path:
-    """Return the folder or archive that holds the data, after a download if need be."""
+    """Return the folder or archive that holds the data, downloaded if necessary."""
     if root.is_file():
         return root
     for folder in (root / layout.folder, root):
@@ -210,16 +216,18 @@ def _place(layout: _Layout, root: Path, *, download: bool) -> Path:
 
 
 @contextmanager
-def _opened(place: Path) -> Iterator[dict[str, _File]]:
-    """Files of a folder or archive by name, in the order in which they are stored."""
+def _opened(place: Path) -> Iterator[dict[str, _ReleasedFile]]:
+    """Yield the files of a folder or archive by name, in stored order."""
     with reading(place):
         if place.is_dir():
             found = sorted(file for file in place.iterdir() if file.is_file())
-            yield {file.name: _File(str(file), file.stat().st_size, _unpacked(file)) for file in found}
+            yield {file.name: _ReleasedFile(str(file), file.stat().st_size, _unpacked(file)) for file in found}
             return
         with tarfile.open(place) as tar:
             yield {
-                PurePosixPath(member.name).name: _File(f"{place}:{member.name}", member.size, _packed(tar, member))
+                PurePosixPath(member.name).name: _ReleasedFile(
+                    f"{place}:{member.name}", member.size, _packed(tar, member)
+                )
                 for member in safe_members(tar, limit=LARGEST)
             }
 
@@ -238,19 +246,19 @@ def _packed(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Callable[[], IO[by
     return opened
 
 
-def _read_all(files: dict[str, _File], layout: _Layout) -> tuple[Array, Array, Array, Array]:
+def _read_all(files: dict[str, _ReleasedFile], layout: _Layout) -> tuple[Array, Array, Array, Array]:
     """Train images (N, 32, 32, 3) and label bytes (N, L), then those of the test set; (L is 1, or 2 in CIFAR-100)."""
     counts = {file: _count(files, file, layout) for file in layout.files}
     images, heads = _empty(sum(counts[file] for file in layout.train), layout)
     test_images, test_heads = _empty(counts[layout.test], layout)
-    rooms, start = {layout.test: (test_images, test_heads)}, 0
+    targets, start = {layout.test: (test_images, test_heads)}, 0
     for file in layout.train:
-        room = slice(start, start + counts[file])
-        rooms[file] = images[room], heads[room]
+        rows = slice(start, start + counts[file])
+        targets[file] = images[rows], heads[rows]
         start += counts[file]
-    for name, found in files.items():  # as stored: a compressed archive has to be read from front to back
-        if name in rooms:
-            _read(found, layout, *rooms[name])
+    for name, found in files.items():  # in stored order: a compressed archive is read from front to back
+        if name in targets:
+            _read(found, layout, *targets[name])
     return images, heads, test_images, test_heads
 
 
@@ -258,7 +266,7 @@ def _empty(count: int, layout: _Layout) -> tuple[Array, Array]:
     return np.empty((count, 32, 32, 3), np.uint8), np.empty((count, len(layout.names)), np.uint8)
 
 
-def _count(files: dict[str, _File], name: str, layout: _Layout) -> int:
+def _count(files: dict[str, _ReleasedFile], name: str, layout: _Layout) -> int:
     file = files.get(name)
     if file is None:
         place = Path(next(iter(files.values())).where).parent if files else layout.folder
@@ -269,7 +277,7 @@ def _count(files: dict[str, _File], name: str, layout: _Layout) -> int:
     return file.size // layout.record
 
 
-def _read(file: _File, layout: _Layout, images: Array, heads: Array) -> None:
+def _read(file: _ReleasedFile, layout: _Layout, images: Array, heads: Array) -> None:
     """Read one file into images (N, 32, 32, 3) and label bytes (N, L)."""
     with file.open() as stream:
         for start in range(0, len(heads), CHUNK):
@@ -288,7 +296,7 @@ def _read(file: _File, layout: _Layout, images: Array, heads: Array) -> None:
             raise InputError(f"{file.where!r} has {found}; labels of {layout.title} lie in 0..{len(names) - 1}")
 
 
-def _class_names(files: dict[str, _File], name: str, known: tuple[str, ...]) -> tuple[str, ...]:
+def _class_names(files: dict[str, _ReleasedFile], name: str, known: tuple[str, ...]) -> tuple[str, ...]:
     if name not in files:
         return known
     with files[name].open() as stream:

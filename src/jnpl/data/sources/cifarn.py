@@ -1,4 +1,4 @@
-"""CIFAR-10N and CIFAR-100N (Wei et al. 2022): CIFAR with labels that people gave, wrong where people are wrong."""
+"""CIFAR-10N and CIFAR-100N (Wei et al. 2022): CIFAR with labels of human annotators."""
 
 from __future__ import annotations
 
@@ -55,10 +55,19 @@ def load(
 ) -> Source:
     """Load "cifar10n" or "cifar100n": CIFAR images with human labels (N,) given and clean labels (N,) true.
 
-    `noise` is worse (default), aggre, random1, random2 or random3 for CIFAR-10N; noisy (default) or noisy_coarse for
-    CIFAR-100N. The human labels are the authors' `CIFAR-10_human.pt`, read without running the pickle inside, or an
-    .npz with the same arrays, in `root` unless `labels_file` says where; they are not downloaded (CC BY-NC 4.0).
-    Everything else is as in `jnpl.data.sources.cifar.load`.
+    Args:
+        name: "cifar10n" or "cifar100n".
+        root: as in `jnpl.data.sources.cifar.load`; also the folder of the human labels.
+        noise: worse (default), aggre, random1, random2 or random3 for CIFAR-10N; noisy (default) or noisy_coarse for
+            CIFAR-100N.
+        labels_file: the human labels: the authors' `CIFAR-10_human.pt`, whose pickle is not run, or an .npz with the
+            same arrays. They are not downloaded (CC BY-NC 4.0).
+        download: as in `jnpl.data.sources.cifar.load`, like `val_size` and `part`.
+        val_size: see `download`.
+        part: see `download`.
+
+    Returns:
+        The source.
     """
     if name not in _NOISE:
         raise InputError(f"there is no data set {name!r} of human labels; use {' or '.join(_NOISE)}")
@@ -87,7 +96,7 @@ def load(
 
 
 def read_human(path: Path, key: str) -> Labels:
-    """Labels (N,) under `key` in an .npz, or in a dict of arrays that torch.save wrote; nothing in it is run."""
+    """Return the labels (N,) under `key` in an .npz, or in a dict of arrays saved by torch.save, without running it."""
     if path.suffix.lower() == ".npz":
         labels: Array = read_labels(path, key=key).labels
     else:
@@ -111,7 +120,7 @@ def _find(name: str, root: Path) -> Path:
 
 
 class _Bytes:
-    """Stands for `_codecs.encode`: pickle's protocol 2 writes bytes as Latin-1 text."""
+    """Stand-in for `_codecs.encode`: pickle's protocol 2 writes bytes as Latin-1 text."""
 
     def __new__(cls, text: str, encoding: str) -> Any:
         if encoding != "latin1":
@@ -123,7 +132,7 @@ class _Bytes:
 
 
 class _Dtype:
-    """Stands for `numpy.dtype`: a whole-number type by its letters, such as i8, and its byte order."""
+    """Stand-in for `numpy.dtype`: a whole-number type by its letters, such as i8, and its byte order."""
 
     def __init__(self, letters: str, *_: object) -> None:
         if not re.fullmatch(r"[iu][1248]", letters):
@@ -135,7 +144,7 @@ class _Dtype:
 
 
 class _Array:
-    """Stands for `numpy.ndarray` and its maker: collects shape, type and bytes; numpy sees them only when checked."""
+    """Stand-in for `numpy.ndarray` and its constructor: shape, type and bytes are checked before numpy gets them."""
 
     def __init__(self, *_: object) -> None:
         self.values: Array = np.empty(0, np.int64)
@@ -156,14 +165,14 @@ _STANDINS = {
 }
 
 
-_MOST_PLACES = 10_000  # the authors' files have below 100
+_MOST_PLACES = 10_000  # the authors' files have fewer than 100
 
 
-class _Reader(pickle.Unpickler):
+class _ArrayUnpickler(pickle.Unpickler):
     """Reads dicts of arrays: every name in the file is looked up in `_STANDINS`, never imported."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return what stands for `module.name`."""
+        """Return the stand-in for `module.name`."""
         standin = _STANDINS.get(f"{module}.{name}")
         if standin is None:
             raise InputError(f"a call of {module}.{name}")
@@ -175,14 +184,14 @@ class _Reader(pickle.Unpickler):
 
 
 def _read_saved(path: Path) -> dict[Any, Array]:
-    """Arrays by name from a file of torch.save, which is a zip with a pickle in it."""
+    """Return the arrays of a file of torch.save by name; the file is a zip with a pickle in it."""
     with reading(path):
         if path.stat().st_size > LARGEST:
             raise InputError(f"{str(path)!r} has {path.stat().st_size:,} bytes; label files have below {LARGEST:,}")
         raw = path.read_bytes()
     expected = "a dict of whole-number arrays saved by torch.save; another file can be given as .npz"
     try:
-        saved = _Reader(io.BytesIO(_small_memo(_pickle_in(raw)))).load()
+        saved = _ArrayUnpickler(io.BytesIO(_small_memo(_pickle_in(raw)))).load()
     except InputError as error:
         raise InputError(f"{str(path)!r} is refused, and was not run: it holds {error}, not {expected}") from error
     except Exception as error:  # a broken or hostile file may raise anything
@@ -201,7 +210,7 @@ def _read_saved(path: Path) -> dict[Any, Array]:
 
 
 def _small_memo(content: bytes) -> bytes:
-    """Refuse a pickle that asks for a huge place in the memo, which takes as much memory."""
+    """Refuse a pickle with a huge memo, which would need as much memory."""
     for step, number, _ in pickletools.genops(content):
         if "PUT" in step.name and isinstance(number, int) and number > _MOST_PLACES:
             raise InputError(f"a memo of {number:,} places")

@@ -1,4 +1,4 @@
-"""Clothing1M (Xiao et al. 2015) in the layout of its release: a million shop photographs with labels from their texts.
+"""Clothing1M (Xiao et al. 2015) as released: a million shop photographs, labelled by their surrounding text.
 
 ```
 images/7/42/1234567890,123456789.jpg, ...
@@ -43,10 +43,18 @@ def load(
 ) -> Source:
     """Load Clothing1M from `root`: N image files, labels (N,) in 14 classes, ids their paths, clean test as `test`.
 
-    `noisy_train` has the labels of the shops and no true ones, and the clean `validation`; the other splits have
-    labels that people checked.
-    `balanced` keeps as many of each class as the smallest has, or `per_class`, drawn with `seed`. Images are
-    looked for when they are read: one that is missing or broken is left out then, and does not stop a run.
+    Images are opened when they are read: a missing or broken one is an unreadable sample.
+
+    Args:
+        root: the folder of the data set.
+        split: "noisy_train" has the labels of the shops, no true labels, and `clean_val` as `validation`; the other
+            splits have labels checked by people.
+        balanced: whether to keep equally many samples of each class, as many as the smallest class has.
+        per_class: with `balanced`, the number of samples of each class.
+        seed: of the choice of `balanced`.
+
+    Returns:
+        The source.
     """
     folder = Path(root).expanduser()
     if split not in SPLITS:
@@ -73,17 +81,17 @@ def load_named(
 
 
 def folder_in(root: Path) -> Path:
-    """Its folder in a data root, by either name, or the root itself."""
+    """Return the folder of the data set in a data root, or the root itself."""
     return next((root / name for name in ("clothing1m", "Clothing1M") if (root / name).is_dir()), root)
 
 
 def is_there(root: Path) -> bool:
-    """Whether a data root holds it, or what may be it."""
+    """Whether a data root seems to hold the data set."""
     return (folder_in(root) / "clean_label_kv.txt").is_file()
 
 
 def balanced_subset(labels: Labels, num_classes: int, *, per_class: int | None = None, seed: int = 0) -> Labels:
-    """Ascending positions of equally many samples of each class: (N,) -> (per_class * C,).
+    """Return ascending positions of equally many samples of each class: (N,) -> (per_class * C,).
 
     >>> balanced_subset(np.array([0, 0, 0, 1]), 2).size
     2
@@ -106,7 +114,7 @@ def _source(root: Path, split: Split, keys: Array, labels: Labels, test: Source 
 
 
 def _read_split(root: Path, split: Split, clean: dict[str, int]) -> tuple[Array, Labels]:
-    """Paths (N,), relative to `root`, and labels (N,) of a split."""
+    """Return the paths (N,), relative to `root`, and labels (N,) of a split."""
     file = root / f"{split}_key_list.txt"
     source = root / ("noisy_label_kv.txt" if split == "noisy_train" else "clean_label_kv.txt")
     known = _read_labels(source) if split == "noisy_train" else clean
@@ -122,19 +130,19 @@ def _read_split(root: Path, split: Split, clean: dict[str, int]) -> tuple[Array,
 
 
 def _read_labels(file: Path) -> dict[str, int]:
-    """Path -> label of a `*_label_kv.txt`; a million lines take about a second."""
+    """Return {path: label} of a `*_label_kv.txt`; a million lines take about a second."""
     text = _text(file)
     words, lines = text.split(), len(text.splitlines())
     labels: dict[str, int] = {}
     if len(words) == 2 * lines and set(words[1::2]) <= set(_LABELS):
         labels = dict(zip(words[::2], map(_LABELS.__getitem__, words[1::2]), strict=True))
-    if len(labels) < lines:  # something is unusual: line by line takes longer and knows what
+    if len(labels) < lines:  # something is unusual: reading line by line finds out what
         labels = _read_unusual(text, file)
     return labels
 
 
 def _read_unusual(text: str, file: Path) -> dict[str, int]:
-    """Path -> label where lines are empty, paths have spaces or stand there twice, or something is wrong."""
+    """Return {path: label} of a file with empty lines, spaces in paths, repeated paths, or mistakes."""
     labels: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
         key, _, word = line.strip().rpartition(" ")
@@ -150,9 +158,9 @@ def _read_unusual(text: str, file: Path) -> dict[str, int]:
 
 
 def _check_paths(keys: list[str], file: Path) -> None:
-    """Refuse paths that lead out of the folder."""
+    """Refuse paths outside the folder."""
     for key in keys:
-        if ".." in key or key[0] == "/" or "\\" in key or ":" in key or "\0" in key:  # rare: looked at closely
+        if ".." in key or key[0] == "/" or "\\" in key or ":" in key or "\0" in key:  # rare: check closely
             if ".." not in PurePosixPath(key).parts and key[0] != "/" and not set(key) & set("\\:\0"):
                 continue
             raise InputError(f"{str(file)!r} has the path {key[:80]!r}, which may lead out of {str(file.parent)!r}")

@@ -1,4 +1,4 @@
-"""What the cells of one column of a table hold: numbers, booleans, dates or categories; and their values."""
+"""One column of a table: whether it holds numbers, booleans, dates or categories, and its values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["number", "boolean", "date", "category"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-# ISO 8601 alone: whether 03/04 is in March or in April is anybody's guess.
+# ISO 8601 only: 03/04 may be in March or in April.
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?")
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _DAY = 86_400 * 10**6  # microseconds
@@ -26,41 +26,41 @@ _TRUTH = {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}
 
 
 def kind_of(cells: pd.Series[Any]) -> Kind | str:
-    """One of `KINDS`, or what else the cells are; a column that holds nothing counts as numbers.
+    """Return one of `KINDS`, or the name of another type; an empty column counts as numbers.
 
-    Numbers, booleans and dates that are stored as objects or as text are taken for what they are.
+    Numbers, booleans and dates may be stored as objects or as text.
 
     >>> kind_of(pd.Series(["2024-02-29", None])), kind_of(pd.Series(["1.5", "2"])), kind_of(pd.Series([[1, 2]]))
     ('date', 'number', 'list')
     """
-    asked, dtype = pd.api.types, cells.dtype
+    types, dtype = pd.api.types, cells.dtype
     stored: dict[Kind, bool] = {
-        "category": isinstance(dtype, pd.CategoricalDtype),  # asked first: its categories may be booleans
-        "boolean": asked.is_bool_dtype(dtype),
+        "category": isinstance(dtype, pd.CategoricalDtype),  # first: its categories may be booleans
+        "boolean": types.is_bool_dtype(dtype),
         "number": is_measured(cells),
-        "date": asked.is_datetime64_any_dtype(dtype),
+        "date": types.is_datetime64_any_dtype(dtype),
     }
     for kind, is_so in stored.items():
         if is_so:
             return kind
-    if not (asked.is_object_dtype(dtype) or asked.is_string_dtype(dtype)):
+    if not (types.is_object_dtype(dtype) or types.is_string_dtype(dtype)):
         return str(dtype)
     try:
         return _kind_of_objects(distinct(cells)[1])
-    except TypeError:  # lists and the like cannot be told apart by hash
+    except TypeError:  # lists and the like have no hash
         return next((type(cell).__name__ for cell in cells if not isinstance(cell, Hashable)), "tuple")
 
 
 def is_measured(cells: pd.Series[Any]) -> bool:
-    """Whether cells are stored as real numbers; booleans are not."""
-    asked, dtype = pd.api.types, cells.dtype
-    return bool(asked.is_numeric_dtype(dtype) and not asked.is_bool_dtype(dtype) and not asked.is_complex_dtype(dtype))
+    """Whether cells are stored as real numbers (not as booleans)."""
+    types, dtype = pd.api.types, cells.dtype
+    return bool(types.is_numeric_dtype(dtype) and not types.is_bool_dtype(dtype) and not types.is_complex_dtype(dtype))
 
 
 def values(cells: pd.Series[Any], kind: Kind, name: str, where: str) -> Array:
-    """Numbers, booleans as 0 and 1, or dates as days since 1970-01-01: float64 (N,), NaN where missing.
+    """Return numbers, booleans as 0 and 1, or dates as days since 1970-01-01: float64 (N,), NaN where missing.
 
-    A cell of another kind is an InputError: new data need not hold what the training data did.
+    A cell of another kind is an InputError: new data may differ from the training data.
     """
     if kind == "number" and is_measured(cells):
         missing = cells.isna().to_numpy()
@@ -84,7 +84,7 @@ def values(cells: pd.Series[Any], kind: Kind, name: str, where: str) -> Array:
 
 
 def levels(cells: pd.Series[Any]) -> tuple[Labels, list[str]]:
-    """Categories: number of each (N,), -1 where missing, and their names in sorted order."""
+    """Return the category number of each cell (N,), -1 where missing, and the category names in sorted order."""
     codes, found = distinct(cells)
     names = [_level(cell) for cell in found]
     ordered = sorted(set(names))
@@ -93,7 +93,7 @@ def levels(cells: pd.Series[Any]) -> tuple[Labels, list[str]]:
 
 
 def distinct(cells: pd.Series[Any]) -> tuple[Labels, list[Any]]:
-    """What there is, once each, texts without the space around them; and which each cell is (N,), -1 where missing."""
+    """Return the number of each cell's value (N,), -1 where missing, and the different values, texts stripped."""
     codes, found = pd.factorize(cells)
     plain = [cell.strip() if isinstance(cell, str) else cell for cell in found.tolist()]
     present: dict[Any, int] = {}
@@ -102,7 +102,7 @@ def distinct(cells: pd.Series[Any]) -> tuple[Labels, list[Any]]:
 
 
 def _level(cell: object) -> str:
-    """Name a category; a whole number is one however it is stored, for gaps in a column make 3 into 3.0."""
+    """Return the name of a category; 3.0 is "3", because missing values turn a column of integers into floats."""
     return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
 
 
@@ -118,13 +118,13 @@ def _kind_of_objects(present: list[Any]) -> Kind | str:
         return "number"
     if all(issubclass(each, dt.date) for each in types):
         return "date"
-    plain = (str, numbers.Number, np.bool_, dt.date)  # mixed, they are told apart by what they are called
+    plain = (str, numbers.Number, np.bool_, dt.date)  # mixed types become categories by their text
     strange = [each.__name__ for each in types if not issubclass(each, plain)]
     return min(strange) if strange else "category"
 
 
 def _parsed(present: list[Any], kind: Kind) -> Array:
-    """Cells as float64 (K,); NaN where a cell is of another kind."""
+    """Return cells as float64 (K,); NaN where a cell is of another kind."""
     if kind == "date":
         return np.array([_day(cell) for cell in present], np.float64)
     if kind == "boolean":

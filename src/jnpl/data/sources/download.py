@@ -1,4 +1,4 @@
-"""Files from the network, whole and checked, or not at all; and archives that are not trusted."""
+"""Downloads that are complete and checked, the folder for data sets, and archives that are not trusted."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from jnpl.internal.errors import InputError, UnwritableError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Progress: TypeAlias = Callable[[int, int | None], None]  # bytes so far, bytes in all where the server says
+Progress: TypeAlias = Callable[[int, int | None], None]  # bytes so far, total bytes if the server says
 
 TRIES = 5
-PAUSE = 0.5  # seconds before the second try; doubles with each
-TIMEOUT = 30.0  # seconds without a byte
+PAUSE = 0.5  # seconds before the second try; doubled for each further try
+TIMEOUT = 30.0  # seconds without any byte
 BLOCK = 2**18
 DIGITS = {"md5": 32, "sha256": 64}  # hexadecimal digits of each digest
 
 
 class _LostError(Exception):
-    """The connection failed or broke; `final` says that another try would not help."""
+    """The connection failed; `final` says that another try would not help."""
 
     def __init__(self, reason: object, *, final: bool = False) -> None:
         super().__init__(" ".join(str(reason).split()))
@@ -42,10 +42,18 @@ class _LostError(Exception):
 
 
 def fetch(url: str, target: Path, *, digest: str, progress: Progress | None = None) -> Path:
-    """Download `url` to `target` and return `target`; nothing is asked if the right file is there already.
+    """Download a file, unless it is there already with the right digest.
 
-    `digest` is "md5:..." or "sha256:...". What has come so far waits in `target.part`, and the next try, in this
-    call or another, goes on from there. A bar is shown on a terminal, unless `progress` wants the numbers.
+    A partial download stays in `target.part`; the next try, in this call or another, resumes it.
+
+    Args:
+        url: an http or https address.
+        target: the file to write.
+        digest: "md5:..." or "sha256:..." of the file.
+        progress: called with bytes so far and total bytes; by default a bar is shown on a terminal.
+
+    Returns:
+        `target`.
     """
     if urlsplit(url).scheme not in ("http", "https"):
         raise InputError(f"only http and https addresses can be downloaded, not {url!r}")
@@ -75,9 +83,9 @@ def fetch(url: str, target: Path, *, digest: str, progress: Progress | None = No
 
 
 def safe_members(tar: tarfile.TarFile, *, limit: int = 2**32) -> Iterator[tarfile.TarInfo]:
-    """Regular files of an archive, in its order; an archive that means harm or is broken raises InputError.
+    """Yield the regular files of an archive, in its order; an unsafe or broken archive is an InputError.
 
-    Refused are paths that leave the folder, links, devices, and more than `limit` bytes in all.
+    Unsafe are paths outside the folder, links, devices, and more than `limit` bytes in total.
     """
     archive, total = str(tar.name), 0
     with reading(archive):
@@ -98,7 +106,7 @@ def safe_members(tar: tarfile.TarFile, *, limit: int = 2**32) -> Iterator[tarfil
 
 @contextmanager
 def reading(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn what the system or an unpacker says against the file at `path` into an InputError."""
+    """Turn errors of reading or unpacking the file at `path` into an InputError."""
     try:
         yield
     except InputError:
@@ -123,12 +131,12 @@ def _cache() -> Path:
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches"
-    asked = os.environ.get("XDG_CACHE_HOME", "")
-    return Path(asked) if asked.startswith("/") else Path.home() / ".cache"  # the standard ignores relative paths
+    chosen = os.environ.get("XDG_CACHE_HOME", "")
+    return Path(chosen) if chosen.startswith("/") else Path.home() / ".cache"  # the standard ignores relative paths
 
 
 def _download(url: str, part: Path, report: Progress) -> None:
-    """Fill `part` with all that `url` holds, in as many goes as `TRIES` allows."""
+    """Download `url` to `part`, in at most `TRIES` tries."""
     for attempt in range(TRIES):
         time.sleep(PAUSE * 2 ** (attempt - 1) if attempt else 0)
         try:
@@ -143,7 +151,7 @@ def _download(url: str, part: Path, report: Progress) -> None:
 
 
 def _receive(url: str, part: Path, report: Progress) -> None:
-    """One request: append to `part` what it lacks, or all from the start if the server knows no ranges."""
+    """Send one request and append to `part` what is missing, or start again if the server does not know ranges."""
     start = part.stat().st_size if part.exists() else 0
     headers = {"User-Agent": f"jnpl/{__version__}"} | ({"Range": f"bytes={start}-"} if start else {})
     with _response(url, headers, part) as response:
@@ -161,7 +169,7 @@ def _receive(url: str, part: Path, report: Progress) -> None:
                 report(done, total)
             file.flush()
             os.fsync(file.fileno())
-    if total is not None and done < total:  # http.client tells nothing of an early end when it reads in blocks
+    if total is not None and done < total:  # http.client does not report an early end when it reads in blocks
         raise _LostError(f"the connection broke after {done:,} of {total:,} bytes")
 
 
@@ -212,15 +220,15 @@ def _digest(path: Path, algorithm: str) -> str | None:
 
 @contextmanager
 def _alone(target: Path) -> Iterator[None]:
-    """Let one process at a time write beside `target`: the workers of one machine all want the data at once."""
-    if sys.platform == "win32":  # no flock: two at once find a wrong digest and start again
+    """Let one process at a time download `target`: the workers of a machine start at the same time."""
+    if sys.platform == "win32":  # no flock: two processes at once find a wrong digest and start again
         yield
         return
     import fcntl  # noqa: PLC0415 - not on Windows
 
     lock = target.with_name(f".{target.name}.lock")
     with lock.open("w") as file:
-        with suppress(OSError):  # some network file systems know no locks
+        with suppress(OSError):  # some network file systems have no locks
             fcntl.flock(file, fcntl.LOCK_EX)
         try:
             yield
@@ -235,7 +243,7 @@ def _reporter(name: str, progress: Progress | None) -> Iterator[Progress]:
     elif not sys.stderr.isatty():
         yield lambda _done, _total: None
     else:
-        from rich import progress as bars  # noqa: PLC0415 - only people need it
+        from rich import progress as bars  # noqa: PLC0415 - only for terminals
         from rich.console import Console  # noqa: PLC0415
 
         columns = (bars.TextColumn(name), bars.BarColumn(), bars.DownloadColumn(), bars.TimeRemainingColumn())

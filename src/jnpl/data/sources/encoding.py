@@ -1,4 +1,9 @@
-"""Columns of a table as features: gaps are filled, categories become columns of 0 and 1, dates become days."""
+"""Columns of a table as features: missing values are filled, categories become 0 and 1, dates become days.
+
+scikit-learn's encoders (OneHotEncoder, SimpleImputer, ColumnTransformer) are not used: their state is stored by pickle,
+and a model here is stored as JSON. They also have no dates, no text such as "1.5" or "true" in a column, and no rule
+that rare and unseen categories share a feature only if the training table had rare ones.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +26,10 @@ if TYPE_CHECKING:
 
     from jnpl.data.source import Array, Labels
 
-ROW_NAMES = ("id", "index", "uuid", "guid", "unnamed: 0")  # columns called so, if they tell every row apart
-MOST_LEVELS = 50  # of a category; what is beyond shares a column
-RARE = 10  # samples that a level needs to have a column (in tables of fewer than 500 rows: 2 % of them)
-GAPS = 0.01  # from this share on, a column of its own says which values were missing
+ROW_NAMES = ("id", "index", "uuid", "guid", "unnamed: 0")  # names of columns that only number the rows
+MOST_LEVELS = 50  # of a category; rarer ones share a feature
+RARE = 10  # samples that a level needs to get a feature (in tables of fewer than 500 rows: 2 % of them)
+GAPS = 0.01  # above this share of missing values, a feature of its own marks them
 _ROW_NAME = re.compile(r"(?i:.*[ _.-]id)|.*[a-z]I[dD]")  # customer_id, customerId
 _WAYS = {
     "text": "embed a text with --text-column and --embed",
@@ -35,24 +40,24 @@ _WAYS = {
 
 @dataclass(frozen=True)
 class Column:
-    """What becomes of one column of a table: one feature, or several beside each other."""
+    """How one column of a table becomes one or several features."""
 
     name: str
     kind: Kind
-    fill: float = 0.0  # in place of a missing number, boolean or day
-    origin: float = 0.0  # the day that dates are counted from: float32 tells minutes apart in years, not in decades
+    fill: float = 0.0  # replaces a missing number, boolean or day
+    origin: float = 0.0  # day that dates are counted from: float32 has minutes within years, not within decades
     levels: tuple[str, ...] = ()  # of a category, sorted
     other: bool = False  # whether rare and unseen levels have a feature together
     gaps: bool = False  # whether missing values have a feature
 
     @property
     def names(self) -> list[str]:
-        """Of the features, in order."""
+        """Names of the features, in order."""
         own = [f"{self.name}={level}" for level in self.levels] if self.kind == "category" else [self.name]
         return [*own, *([f"{self.name} other"] * self.other), *([f"{self.name} missing"] * self.gaps)]
 
     def write(self, cells: pd.Series[Any], out: Array, where: str) -> None:
-        """Cells (N,) -> features, into zeros (N, as many as there are names)."""
+        """Write the features of cells (N,) into zeros (N, len(names))."""
         if self.kind == "category":
             given, found = levels(cells)
             missing = given < 0
@@ -72,13 +77,15 @@ class Column:
 
 @dataclass(frozen=True)
 class Encoding:
-    """From a table to float32 (N, F), learnt on one table and the same for every other.
+    """Turns tables into float32 (N, F): learnt on one table (`fit`), the same for every other (`apply`).
 
-    Numbers stay as they are, booleans are 0 and 1, dates days since the first. A gap in these becomes the median. A
-    category has a column of 0 and 1 per level, in sorted order; rare levels, those beyond the `MOST_LEVELS` commonest
-    and levels never seen before share one where there were any in the first table, else they are 0 everywhere, as a
-    gap is. Where more than `GAPS` of a column were missing, one more column says which. `notes` tell all this.
+    Numbers are unchanged, booleans become 0 and 1, dates the days since the first one; missing values become the
+    median. A category becomes a feature of 0 and 1 for each level, in sorted order. Rare levels, levels beyond the
+    `MOST_LEVELS` most common ones and unseen levels share a feature if the first table had any of them; otherwise, like
+    missing values, they are 0 everywhere. If more than `GAPS` of a column are missing, one more feature marks them.
+    `notes` describe what was done.
 
+    Example:
     >>> table = pd.DataFrame({"size": [3, None, 5], "town": ["Ulm", "Ulm", "Bonn"]})
     >>> encoding = Encoding.fit(table, None, "the table")
     >>> encoding.names
@@ -92,9 +99,13 @@ class Encoding:
 
     @classmethod
     def fit(cls, frame: pd.DataFrame, columns: Sequence[str] | None, where: str) -> Encoding:
-        """Learn from the columns that are named, or from all but those that name the rows.
+        """Learn the encoding of some columns, by default of all but those that only number the rows.
 
-        A column with one value in all rows is left out. Texts of which (nearly) each is different are refused.
+        Args:
+            frame: the table.
+            columns: names of the columns to encode. A column with one value in all rows is left out; a column of
+                (nearly) all different texts is an InputError.
+            where: the table in error messages.
         """
         frame = _named(frame)
         found: list[Column] = []
@@ -117,7 +128,7 @@ class Encoding:
             listed = ", ".join(f"{name!r} ({what})" for name, (what, _) in refused.items())
             ways = sorted({_WAYS[way] for _, way in refused.values() if way in _WAYS})
             choose = "name the columns to learn from with --feature-column"
-            raise InputError(f"{where} has columns that are no features: {listed}; {', or '.join([choose, *ways])}")
+            raise InputError(f"{where} has columns that cannot be features: {listed}; {', or '.join([choose, *ways])}")
         notes = _notes(found, naming, constant, frame)
         if not found:
             raise InputError(f"{where} has no column to learn from" + (f": {'; '.join(notes)}" if notes else ""))
@@ -125,11 +136,11 @@ class Encoding:
 
     @property
     def names(self) -> list[str]:
-        """Of the F features."""
+        """Names of the F features."""
         return [name for column in self.columns for name in column.names]
 
     def apply(self, frame: pd.DataFrame, where: str) -> Array:
-        """Rows of a table -> float32 (N, F). Other columns than those learnt from are passed over."""
+        """Return the rows of a table as float32 (N, F). Columns that were not learnt are ignored."""
         frame = _named(frame)
         out: Array = np.zeros((len(frame), len(self.names)), np.float32)
         start = 0
@@ -139,28 +150,28 @@ class Encoding:
             start = end
         return out
 
-    def facts(self) -> dict[str, Any]:
-        """All of it as JSON has it, for `from_facts`."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON, for `from_dict`."""
         columns = [{**asdict(column), "levels": list(column.levels)} for column in self.columns]
         return {"columns": columns, "names": self.names, "notes": list(self.notes)}
 
     @classmethod
-    def from_facts(cls, facts: dict[str, Any]) -> Encoding:
-        """Take it back from what `facts` gave."""
+    def from_dict(cls, stored: dict[str, Any]) -> Encoding:
+        """Return the encoding that `to_dict` stored."""
         wanted = {field.name for field in fields(Column)}
         try:
-            told = [{key: each[key] for key in wanted} for each in facts["columns"]]
-            columns = tuple(Column(**{**each, "levels": tuple(each["levels"])}) for each in told)
-            notes = [str(note) for note in facts["notes"]]
+            values = [{key: each[key] for key in wanted} for each in stored["columns"]]
+            columns = tuple(Column(**{**each, "levels": tuple(each["levels"])}) for each in values)
+            notes = [str(note) for note in stored["notes"]]
         except (KeyError, TypeError) as error:
-            raise InputError(f"not the facts of an encoding: {error.__class__.__name__}: {error}") from error
+            raise InputError(f"not a stored encoding: {error.__class__.__name__}: {error}") from error
         if strange := [column.kind for column in columns if column.kind not in KINDS]:
-            raise InputError(f"not the facts of an encoding: a column is one of {', '.join(KINDS)}, not {strange[0]!r}")
+            raise InputError(f"not a stored encoding: a column is one of {', '.join(KINDS)}, not {strange[0]!r}")
         return cls(columns, notes)
 
 
 def _measure(name: str, kind: Any, cells: pd.Series[Any], where: str) -> Column | None:
-    """A column of numbers, booleans or dates; None if it holds one value only."""
+    """Learn a column of numbers, booleans or dates; None if all values are the same."""
     numbers = values(cells, kind, name, where)
     missing = np.isnan(numbers)
     present = numbers[~missing]
@@ -172,7 +183,7 @@ def _measure(name: str, kind: Any, cells: pd.Series[Any], where: str) -> Column 
 
 
 def _category(name: str, cells: pd.Series[Any]) -> Column | None:
-    """A column of categories; None if it holds one only."""
+    """Learn a column of categories; None if there is only one."""
     codes, found = levels(cells)
     kept = _kept(codes, found)
     column = Column(name, "category", levels=kept, other=len(kept) < len(found), gaps=bool((codes < 0).mean() > GAPS))
@@ -180,7 +191,7 @@ def _category(name: str, cells: pd.Series[Any]) -> Column | None:
 
 
 def _kept(codes: Labels, found: list[str]) -> tuple[str, ...]:
-    """Levels that get a feature, sorted."""
+    """Return the levels that get a feature, sorted."""
     counts = np.bincount(codes[codes >= 0], minlength=len(found))
     enough = min(RARE, counts.sum() / 50)
     common = np.argsort(-counts, kind="stable")[:MOST_LEVELS]
@@ -188,7 +199,7 @@ def _kept(codes: Labels, found: list[str]) -> tuple[str, ...]:
 
 
 def _objection(cells: pd.Series[Any], kind: str) -> tuple[str, str] | None:
-    """Why a column cannot be a feature, and which way out there is; None if it can."""
+    """Return why a column cannot be a feature, and a key of `_WAYS`; None if it can."""
     if kind not in KINDS:
         return kind, "list" if kind in ("list", "ndarray", "tuple") else ""
     if kind != "category":
@@ -204,7 +215,7 @@ def _objection(cells: pd.Series[Any], kind: str) -> tuple[str, str] | None:
 
 
 def _names_rows(name: str, cells: pd.Series[Any], kind: str) -> bool:
-    """Whether a column only tells the rows apart: by its name, or as words without a space, each another."""
+    """Whether a column only numbers the rows: by its name, or as different words without spaces."""
     if kind not in KINDS or len(cells) < 2 or cells.isna().any() or not cells.is_unique:
         return False
     if name.casefold() in ROW_NAMES:
@@ -219,7 +230,7 @@ def _is_image(text: str) -> bool:
 
 
 def _notes(found: list[Column], naming: list[str], constant: list[str], frame: pd.DataFrame) -> list[str]:
-    """What was done, in lines for people."""
+    """Describe what was done, one line each."""
     notes = []
     for column in found:
         count = int((distinct(frame[column.name])[0] < 0).sum())  # a text of spaces is missing too
@@ -236,15 +247,15 @@ def _notes(found: list[Column], naming: list[str], constant: list[str], frame: p
     if dates:
         notes.append(f"dates as days: {_listed(dates)}")
     if categories:
-        notes.append(f"categories as 0 and 1: {_listed([_told(column) for column in categories])}")
+        notes.append(f"categories as 0 and 1: {_listed([_category_summary(column) for column in categories])}")
     if naming:
-        notes.append(f"left out, for they name the rows: {_listed(naming)}")
+        notes.append(f"left out because they only number the rows: {_listed(naming)}")
     if constant:
         notes.append(f"left out, the same in every row or empty: {_listed(constant)}")
     return notes
 
 
-def _told(column: Column) -> str:
+def _category_summary(column: Column) -> str:
     rest = ", rare ones together" if column.other else ""
     return f"{column.name} ({len(column.levels)}{rest})"
 

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from jnpl.data.source import Labels
 
 TRAIN = "train"
-TEST = ("test", "val", "valid", "validation")  # the first that is there serves as test data, the next as validation
+TEST = ("test", "val", "valid", "validation")  # the first one found is the test data, the next the validation data
 _NO_CLASSES = frozenset({"__MACOSX"})  # what unpacking a zip leaves behind
 _LOG = logging.getLogger("jnpl")
 
 
 @dataclass(frozen=True)
 class _Found:
-    """Images of one folder: paths below the base, with forward slashes, and the class of each."""
+    """Images of one folder: paths relative to the root, with forward slashes, and the class of each."""
 
     paths: list[str]
     labels: list[str]
@@ -36,17 +36,22 @@ class _Found:
 
 
 def load(path: str | Path, *, true_labels: Mapping[str, str] | Sequence[str | int] | None = None) -> Source:
-    """Read a folder whose sub-folders are the classes; images may lie deeper inside them.
+    """Open a folder of images with one sub-folder per class; images may be deeper inside them.
 
-    Every file with the extension of an image counts; hidden files and folders and all other files are passed over.
-    Classes are sorted by name, and files by path within their class, the same on every system. `ids` are the paths
-    below `path`, with forward slashes. Links to folders are followed, each folder once per class.
+    Every file with the extension of an image counts; hidden files and folders and all other files are ignored. Classes
+    are sorted by name, and files by path within their class, the same on every system. Links to folders are followed,
+    each folder once per class.
 
-    Where `train` and one or more of `test`, `val`, `valid` and `validation` are the only sub-folders, the classes
-    are looked for inside them: `train` is the data, the first of the others, in this order, is the test data, and the
-    next is the validation data.
+    If `train` and one or more of `test`, `val`, `valid` and `validation` are the only sub-folders, each of them holds
+    the class folders: `train` is the data, the first of the others, in this order, the test data, and the next the
+    validation data.
 
-    `true_labels` are class names by id, or class names or numbers in the order of the ids.
+    Args:
+        path: the folder.
+        true_labels: class names by id, or class names or numbers in the order of the ids.
+
+    Returns:
+        The source; its ids are paths relative to `path`, with forward slashes.
     """
     root = Path(path)
     if not root.is_dir():
@@ -58,7 +63,7 @@ def load(path: str | Path, *, true_labels: Mapping[str, str] | Sequence[str | in
         return _source(name, root, _find(root, ""), true_labels=true_labels)
     _refuse_loose_images(root)
     if unused := [splits[split] for split in tests[2:]]:
-        used = f"{splits[tests[0]]} and {splits[tests[1]]} serve as test and validation data"
+        used = f"{splits[tests[0]]} and {splits[tests[1]]} are the test and validation data"
         _LOG.warning("%s: %s, and %s is left out", path, used, ", ".join(unused))
     train = _find(root, splits[TRAIN])
     held_out = [
@@ -93,7 +98,7 @@ def _source(
 def _true_numbers(
     true_labels: Mapping[str, str] | Sequence[str | int], ids: list[str], numbers: dict[str, int]
 ) -> Labels:
-    """Class numbers (N,) of the true labels, in the order of the N ids."""
+    """Return the class numbers of the true labels (N,), in the order of the ids."""
     if isinstance(true_labels, Mapping):
         missing = [name for name in ids if name not in true_labels]
         if missing:
@@ -111,7 +116,7 @@ def _true_numbers(
 
 
 def _find(root: Path, split: str, known: tuple[str, ...] | None = None) -> _Found:
-    """Images of every class folder in `root / split`; `known` are the classes that there may be."""
+    """Find the images of every class folder in `root / split`; `known` are the classes allowed."""
     base = root / split
     _refuse_loose_images(base)
     classes = tuple(sorted(entry.name for entry in _folders(base)))
@@ -126,14 +131,14 @@ def _find(root: Path, split: str, known: tuple[str, ...] | None = None) -> _Foun
         start = f"{split}/{label}" if split else label
         inside = sorted(_walk(root, start, {_identity(root), _identity(base)}))
         if not inside:
-            raise InputError(f"class folder {str(base / label)!r} holds no images; fill it or take it away")
+            raise InputError(f"class folder {str(base / label)!r} holds no images; add some or remove it")
         paths += inside
         labels += [label] * len(inside)
     return _Found(paths, labels, known or classes)
 
 
 def _walk(root: Path, start: str, seen: set[tuple[int, int]]) -> Iterator[str]:
-    """Paths below `root` of the images in folder `start`; a folder met before is not entered again."""
+    """Yield the paths, relative to `root`, of the images in folder `start`; no folder is entered twice."""
     endings = extensions()
     waiting = [start]
     while waiting:
@@ -154,7 +159,7 @@ def _folders(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """What a folder holds, but for what is hidden, sorted by name."""
+    """Return the entries of a folder that are not hidden, sorted by name."""
     try:
         with os.scandir(folder) as found:
             kept = [entry for entry in found if not entry.name.startswith(".") and entry.name not in _NO_CLASSES]
@@ -171,7 +176,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_image(entry: os.DirEntry[str], endings: frozenset[str]) -> bool:
-    """Whether a file has the extension of an image; a broken link counts, and is found unreadable later."""
+    """Whether a file has the extension of an image; a broken link counts, and is unreadable later."""
     if os.path.splitext(entry.name)[1].lower() not in endings:  # noqa: PTH122 - a million times
         return False
     return entry.is_symlink() or entry.is_file()
@@ -196,7 +201,7 @@ def _refuse_loose_images(folder: Path) -> None:
 
 
 def _printable(name: str) -> str:
-    """Return the name, with bytes that are not Unicode spelled out: reports and tables cannot hold them."""
+    """Return the name with bytes that are not Unicode escaped: reports and tables cannot hold them."""
     return name.encode("utf-8", "backslashreplace").decode("utf-8")
 
 

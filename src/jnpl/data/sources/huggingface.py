@@ -34,14 +34,14 @@ class HubImages:
 
     @property
     def kind(self) -> Kind:
-        """Images."""
+        """Always "image"."""
         return "image"
 
     def __len__(self) -> int:
         return len(self.dataset)
 
     def read(self, position: int, size: int | None = None) -> Array:
-        """Image at `position`, resized to (size, size) if asked. Raises UnreadableError."""
+        """Return the image at `position`; with `size`, resized to (size, size). Raises UnreadableError."""
         from jnpl.data.sources.images import ImageFiles, decode  # noqa: PLC0415 - Pillow is slow to load
 
         stored = self.dataset[position][self.column]
@@ -52,7 +52,7 @@ class HubImages:
         return ImageFiles([stored["path"]]).read(0, size)
 
     def sizes(self) -> Labels:
-        """(N,) bytes of each image; 0 where the data set holds only its path."""
+        """Return the bytes of each image (N,); 0 where the data set holds only its path."""
         import pyarrow as pa  # noqa: PLC0415
         import pyarrow.compute as pc  # noqa: PLC0415
 
@@ -76,12 +76,22 @@ def load(
     feature_columns: Sequence[str] | None = None,
     embedding_column: str | None = None,
 ) -> Source:
-    """Load a data set of the hub by name (`config`: its configuration), or take a Dataset or DatasetDict as it is.
+    """Load a data set of the Hugging Face hub, or open a `datasets.Dataset` or `DatasetDict`.
 
-    The split `train`, or the only one, is the data; `test`, else `validation`, is the test data. The image column is
-    `image_column`, else the one column of images; without any, the features are those of `table.load`. The
-    label column is `label_column`, else `label`, `labels` or `target`, else the one column of classes. Images are
-    decoded when they are read. The code of a data set is never run.
+    The split `train`, or the only one, is the data; `test`, else `validation`, is the test data. Images are decoded
+    when they are read. Code that comes with a data set is never run.
+
+    Args:
+        name_or_dataset: a name on the hub, a Dataset or a DatasetDict.
+        config: the configuration of a data set of the hub.
+        image_column: by default the only column of images; without one, the features are those of a table.
+        label_column: by default `label`, `labels` or `target`, else the only column of classes.
+        true_label_column: the column of true labels.
+        feature_columns: the columns to learn from; by default all but the labels.
+        embedding_column: the column of vectors.
+
+    Returns:
+        The training split, with the test split as `test`.
     """
     datasets = require("datasets", "hf")
     name = name_or_dataset if isinstance(name_or_dataset, str) else "dataset"
@@ -113,9 +123,9 @@ def load(
     if test is not None and "test" in numbered:
         held_out = Source(f"{name}/test", inputs(test), numbered["test"], classes, np.arange(len(test)))
     ids = np.arange(len(train))
-    facts = None if encoding is None else encoding.facts()
+    stored = None if encoding is None else encoding.to_dict()
     return Source(
-        name, inputs(train), numbered["labels"], classes, ids, numbered.get("true_labels"), held_out, encoding=facts
+        name, inputs(train), numbered["labels"], classes, ids, numbered.get("true_labels"), held_out, encoding=stored
     )
 
 
@@ -129,7 +139,7 @@ def _inputs(
 ) -> Inputs:
     if image_column is not None:
         return _images(split, image_column, datasets, name)
-    if encoding is not None:  # learnt on the training split, and the same for the other
+    if encoding is not None:  # learnt on the training split
         return InMemory(encoding.apply(_frame(split), name))
     from jnpl.data.sources.table import vectors  # noqa: PLC0415 - needs pandas, which images do without
 
@@ -143,13 +153,13 @@ def _frame(split: Any) -> Any:
 def _fetch(datasets: Any, name: str, config: str | None) -> Any:
     try:
         return datasets.load_dataset(name, config)
-    except Exception as error:  # the hub, the net, the disk and the data each have errors of their own
+    except Exception as error:  # the hub, the network, the disk and the data raise different errors
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise InputError(f"cannot load {name!r} from the Hugging Face hub: {lines[0][:300]}") from error
 
 
 def _splits(found: Any, name: str) -> tuple[Any, Any]:
-    """Training and test split; the latter may be None."""
+    """Return the training split and the test split, or None."""
     if hasattr(found, "features") and hasattr(found, "__len__"):
         return found, None
     if not hasattr(found, "keys"):
@@ -188,7 +198,7 @@ def _images(dataset: Any, column: str, datasets: Any, name: str) -> HubImages:
 
 
 def _labels(dataset: Any, column: str, name: str, names: list[str] | None = None) -> list[str] | list[int]:
-    """Take N labels from a column: its own names where it has any, else numbers into `names`."""
+    """Return the N labels of a column: its class names if it has any, else numbers into `names`."""
     kind = dataset.features.get(column)
     if kind is None:
         raise InputError(f"the test data of {name} have no column {column!r}")
@@ -204,7 +214,7 @@ def _labels(dataset: Any, column: str, name: str, names: list[str] | None = None
 
 
 def _is_labelled(test: Any, column: str) -> bool:
-    """Whether the labels of the test data are there; those of a contest are hidden as -1."""
+    """Whether the test data have labels; hidden ones are -1."""
     if column not in test.features:
         return False
     return not any(value is None or value == -1 for value in test.with_format(None)[column])

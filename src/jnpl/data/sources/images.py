@@ -1,4 +1,4 @@
-"""Image files, read one by one; a file is never trusted, and a bad one costs one sample and not the run."""
+"""Image files, decoded one at a time. Files are not trusted; a bad one is one unreadable sample."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from jnpl.data.source import Array, Kind, Labels
 
-MAX_PIXELS = 1024**3 // 4 // 3  # 89 million: from here Pillow speaks of decompression bombs; twice that it refuses
+MAX_PIXELS = 1024**3 // 4 // 3  # 89 million: above this, Pillow warns of decompression bombs
 ORIENTATION = 0x0112  # the EXIF tag
-# EPS starts Ghostscript on the file's own program; the others are names without a decoder (WMF: but on Windows).
+# EPS would run the program in the file with Ghostscript; the others have no decoder (WMF: only on Windows).
 REFUSED = frozenset({"BUFR", "EPS", "GRIB", "HDF5", "MPEG", "WMF"})
 _TURN = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -34,10 +34,10 @@ _TURN = {
 
 
 class ImageFiles:
-    """N image files, given by path: `read` gives uint8 RGB (H, W, 3).
+    """N image files, given by path; `read` returns uint8 RGB (H, W, 3).
 
-    Relative paths count from `root`, else from the working directory. A million paths are one string of bytes and
-    one array, which worker processes share.
+    Paths are relative to `root`, else to the working directory. They are stored as one string of bytes and one array,
+    which worker processes share: there may be millions.
     """
 
     def __init__(self, paths: Sequence[Path] | Sequence[str], root: Path | None = None) -> None:
@@ -48,31 +48,31 @@ class ImageFiles:
 
     @property
     def kind(self) -> Kind:
-        """Images."""
+        """Always "image"."""
         return "image"
 
     def __len__(self) -> int:
         return len(self._ends)
 
     def path(self, position: int) -> Path:
-        """Where the sample at `position` lies."""
+        """Return the path of the sample at `position`."""
         return Path(self._where(position))
 
     def read(self, position: int, size: int | None = None) -> Array:
-        """Sample at `position`: uint8 (H, W, 3), or (size, size, 3). Raises UnreadableError."""
+        """Return the sample at `position`: uint8 (H, W, 3), or (size, size, 3). Raises UnreadableError."""
         where = self._where(position)
         try:
             found = Path(where).stat()
         except (OSError, ValueError) as error:  # ValueError: a null byte in the path
             raise UnreadableError(_system_reason(error)) from error
-        if not stat.S_ISREG(found.st_mode):  # a folder, or a pipe that would be waited on for ever
+        if not stat.S_ISREG(found.st_mode):  # a folder, or a pipe, which would block
             raise UnreadableError("not a file")
         if found.st_size == 0:
             raise UnreadableError("empty file")
         return decode(where, size)
 
     def sizes(self) -> Labels:
-        """(N,) bytes of each file; 0 where there is none."""
+        """Return the bytes of each file (N,); 0 where it is missing."""
         root, ends = os.fsencode(self._root), self._ends.tolist()
         names = (self._names[start:end] for start, end in zip([0, *ends], ends, strict=False))
         return np.fromiter((_size(os.path.join(root, name)) for name in names), np.int64, len(self))  # noqa: PTH118
@@ -109,10 +109,10 @@ def decode(file: str | Path | IO[bytes], size: int | None = None) -> Array:
 
 
 def pixels(picture: Image.Image, size: int | None = None) -> Array:
-    """Turn a picture into uint8 RGB (H, W, 3), or (size, size, 3).
+    """Return a PIL image as uint8 RGB (H, W, 3), or (size, size, 3).
 
-    It is turned upright as its EXIF data say, and what is transparent becomes white. 16 bits lose their lower half;
-    whole numbers of 32 bits and floats, which have no agreed range, are spread from their least to their greatest.
+    It is rotated as its EXIF data say, and transparent pixels become white. Of 16 bits, the upper 8 are kept; 32-bit
+    integers and floats, which have no fixed range, are scaled from their minimum and maximum to 0..255.
 
     >>> pixels(Image.new("LA", (1, 1), (0, 0))).tolist()
     [[[255, 255, 255]]]
@@ -150,7 +150,7 @@ def _formats() -> tuple[str, ...]:
 def _orientation(picture: Image.Image) -> int:
     try:
         found = picture.getexif().get(ORIENTATION, 1)
-    except Exception:  # noqa: BLE001 - the picture is fine even where the notes beside it are not
+    except Exception:  # noqa: BLE001 - damaged EXIF data, not a damaged image
         return 1
     return found if isinstance(found, int) else 1
 
@@ -160,7 +160,7 @@ def _is_sixteen(picture: Image.Image) -> bool:
 
 
 def _eight_bits(values: Array, *, sixteen: bool) -> Array:
-    """Grey values (H, W) of more than 8 bits -> uint8 (H, W)."""
+    """Return grey values (H, W) of more than 8 bits as uint8 (H, W)."""
     if sixteen:
         return (values.astype(np.int64).clip(0, 65535) >> 8).astype(np.uint8)
     low, high = float(values.min()), float(values.max())

@@ -1,4 +1,4 @@
-"""Tables: a label column beside image paths, features, embeddings or texts."""
+"""Tables with a label column and image paths, features, embeddings or texts."""
 
 from __future__ import annotations
 
@@ -51,14 +51,28 @@ def load(
 ) -> Source:
     """Read a .csv, .tsv or .parquet table, or a data frame, of N rows.
 
-    The inputs are one of: images, by path in `image_column`, counted from `image_root`, else from the table's folder
-    (a data frame's: the working directory); embeddings, lists of equal length in `embedding_column`; texts in
-    `text_column`, made into vectors by `embed`, a function or the place of one as "module:function"; or features, in
-    `feature_columns`, by default all columns but the labels. How columns become features is told in
-    `encoding.Encoding`, and what was done to these in the log; `encoding`, of another source, does the same
-    to this table. Where no column holds numbers, a column named as in `IMAGE_NAMES` is the image column. `ids` are the
-    image paths, else the row positions.
+    The inputs are images, features, embeddings or texts: at most one of `image_column`, `feature_columns`,
+    `embedding_column`, `text_column` and `encoding` is given. Without any, a column named as in `IMAGE_NAMES` holds the
+    images if no column holds numbers, else all columns but the labels are features.
 
+    Args:
+        path_or_frame: the table.
+        image_column: the column of image paths.
+        label_column: the column of given labels.
+        true_label_column: the column of true labels.
+        feature_columns: the columns to learn from; `jnpl.data.sources.encoding.Encoding` says how they become features,
+            and the log says what was done.
+        embedding_column: the column of vectors, lists of equal length.
+        text_column: the column of texts, with `embed`.
+        embed: the function that turns texts into vectors, or its place as "module:function".
+        encoding: the encoding of another source, to be used for this table.
+        image_root: the folder that image paths are relative to; by default the table's folder (of a data frame: the
+            working directory).
+
+    Returns:
+        The source; its ids are the image paths, else the row positions.
+
+    Example:
     >>> frame = pd.DataFrame({"length": [1.0, 2.0], "width": [3, 4], "label": ["cat", "dog"]})
     >>> source = load(frame)
     >>> source.inputs.read(1), source.class_names
@@ -71,7 +85,7 @@ def load(
         "text_column": text_column,
         "encoding": encoding,
     }
-    asked = _asked(chosen, embed)
+    named = _named_inputs(chosen, embed)
     if isinstance(path_or_frame, pd.DataFrame):
         frame, name, where, folder = path_or_frame, "table", "the data frame", Path()
     else:
@@ -93,7 +107,7 @@ def load(
         ids = np.arange(len(frame)) if ids is None else ids
         return Source(name, inputs, numbered[label_column], classes, ids, true_labels, **more)
 
-    if not asked:
+    if not named:
         image_column = _guess_image_column(frame, set(given))
     if image_column is not None:
         root = Path(image_root or folder)
@@ -108,27 +122,27 @@ def load(
     if encoding is None:
         learnt = learn(frame, set(given), classes, where, feature_columns)
     else:
-        learnt = Encoding.from_facts(encoding)
-    return source(InMemory(learnt.apply(frame, where)), encoding=learnt.facts(), cells=cells)
+        learnt = Encoding.from_dict(encoding)
+    return source(InMemory(learnt.apply(frame, where)), encoding=learnt.to_dict(), cells=cells)
 
 
 def _cells(frame: pd.DataFrame, hidden: Collection[str | None], first: Sequence[str]) -> pd.DataFrame | None:
-    """The table for people: without some columns, those to learn from first; None if nothing is left."""
+    """Return the table to show in reports: without `hidden`, with the columns `first` in front; None if empty."""
     kept = [column for column in dict.fromkeys([*first, *frame.columns]) if column not in hidden]
     return frame[kept] if kept else None
 
 
-def _asked(chosen: dict[str, Any], embed: str | Embed | None) -> list[str]:
-    """Which kind of inputs is asked for: one at most, and texts with a function to embed them."""
-    asked = [name for name, value in chosen.items() if value is not None]
-    if len(asked) > 1:
+def _named_inputs(chosen: dict[str, Any], embed: str | Embed | None) -> list[str]:
+    """Return the option that names the inputs, if one does; more than one, or texts without `embed`, are an error."""
+    named = [name for name, value in chosen.items() if value is not None]
+    if len(named) > 1:
         kinds = "images, features, embeddings or texts"
-        raise InputError(f"the inputs are one of {kinds}, but {' and '.join(asked)} are given")
-    if (asked == ["text_column"]) != (embed is not None):
+        raise InputError(f"the inputs are one of {kinds}, but {' and '.join(named)} are given")
+    if (named == ["text_column"]) != (embed is not None):
         raise InputError(
-            "text_column and embed (--text-column, --embed) come together: texts, and what makes vectors of them"
+            "text_column and embed (--text-column, --embed) need each other: texts, and the function to embed them"
         )
-    return asked
+    return named
 
 
 def learn(
@@ -138,18 +152,18 @@ def learn(
     where: str,
     feature_columns: Sequence[str] | None = None,
 ) -> Encoding:
-    """Learn how the columns of a table but for the labels become features; the log tells what was done.
+    """Learn how the columns of a table, without the labels, become features; the log says what was done.
 
-    Without `feature_columns`, other columns that hold labels are left out: learnt from, they would give them away.
+    Without `feature_columns`, other columns that hold labels are left out: they would leak the labels.
     """
-    features, names = _but(frame, labels, where, feature_columns), set(map(str, classes))
+    features, names = _without_labels(frame, labels, where, feature_columns), set(map(str, classes))
     twins = [column for column in features.columns.tolist() if _holds_labels(features[column], column, names)]
     if twins and feature_columns is None:
-        told = f"left out, for they hold labels too: {', '.join(twins)} (--true-label-column names the true ones)"
+        note = f"left out because they hold labels too: {', '.join(twins)} (--true-label-column names the true ones)"
         if len(twins) == features.shape[1]:
-            raise InputError(f"{where} has no column to learn from: {told}")
+            raise InputError(f"{where} has no column to learn from: {note}")
         encoding = Encoding.fit(features.drop(columns=twins), None, where)
-        encoding = replace(encoding, notes=[*encoding.notes, told])
+        encoding = replace(encoding, notes=[*encoding.notes, note])
     else:
         encoding = Encoding.fit(features, feature_columns, where)
     for note in encoding.notes:
@@ -158,14 +172,15 @@ def learn(
 
 
 def _holds_labels(cells: pd.Series[Any], name: str, classes: set[str]) -> bool:
-    """Whether a column is called one of labels and holds nothing but classes."""
+    """Whether a column is named like labels and holds only classes."""
     if not _LABEL_NAME.fullmatch(name) or kind_of(cells) not in ("number", "category", "boolean"):
         return False
     return set(levels(cells)[1]) <= classes
 
 
-def _but(frame: pd.DataFrame, labels: set[str], where: str, feature_columns: Sequence[str] | None) -> pd.DataFrame:
-    """The table without its labels, from which no feature may come."""
+def _without_labels(
+    frame: pd.DataFrame, labels: set[str], where: str, feature_columns: Sequence[str] | None
+) -> pd.DataFrame:
     if leaked := [column for column in feature_columns or () if column in labels]:
         raise InputError(f"feature_columns of {where} holds the label column {leaked[0]!r}")
     features = frame.drop(columns=list(labels))
@@ -181,18 +196,18 @@ def vectors(
     feature_columns: Sequence[str] | None = None,
     embedding_column: str | None = None,
 ) -> Array:
-    """Take float32 (N, F) from one of several tables that must become the same F without knowing of each other.
+    """Return float32 (N, F) without learning an encoding: embeddings, or columns of numbers.
 
-    These are embeddings, or columns of numbers alone: what else a column becomes depends on what the table holds.
+    For tables that must have the same F features without knowing each other.
     """
     if embedding_column is not None:
         return _embeddings(frame[embedding_column], embedding_column, where)
-    features = _but(frame, labels, where, feature_columns)
+    features = _without_labels(frame, labels, where, feature_columns)
     columns: list[str] = features.columns.tolist() if feature_columns is None else list(feature_columns)
     if feature_columns is None:
         columns = [name for name in columns if name.casefold() not in ROW_NAMES or not features[name].is_unique]
     if not columns:
-        raise InputError(f"{where} has no columns but the labels and those that name the rows; use feature_columns")
+        raise InputError(f"{where} has no columns but the labels and those that number the rows; use feature_columns")
     if refused := [repr(column) for column in columns if not is_measured(features[column])]:
         raise InputError(f"features must be numbers, but {where} has {', '.join(refused)}; use feature_columns")
     numbers = np.stack([values_of(features[column], "number", column, where) for column in columns], axis=1)
@@ -218,7 +233,7 @@ def _require_columns(frame: pd.DataFrame, columns: list[str], where: str) -> Non
 
 
 def _labels(column: pd.Series[Any], name: str, where: str) -> list[str] | list[int]:
-    """Take N labels from a column; text that is all whole numbers counts as numbers."""
+    """Return the N labels of a column; texts that are all whole numbers become numbers."""
     cells = [cell.strip() if isinstance(cell, str) else cell for cell in column.tolist()]
     missing = column.isna().to_numpy() | np.array([isinstance(cell, str) and cell == "" for cell in cells], bool)
     if missing.any():
@@ -243,7 +258,7 @@ def _guess_image_column(frame: pd.DataFrame, labels: set[str]) -> str | None:
 def _images(
     column: pd.Series[Any], name: str, root: Path, where: str
 ) -> tuple[ImageFiles, Array, dict[int, str] | None]:
-    """Take N paths from a column: the files, their ids (N,), and the rows that name none."""
+    """Return the N image files of a column, their ids (N,), and {row: reason} of empty cells, or None."""
     missing = column.isna().to_numpy()
     cells = column.tolist()
     wrong = next((cell for cell, none in zip(cells, missing, strict=True) if not none and not _is_path(cell)), None)
@@ -262,7 +277,7 @@ def _images(
 
 
 def _embeddings(column: pd.Series[Any], name: str, where: str) -> Array:
-    """Take float32 (N, F) from N lists, arrays or JSON texts of F numbers each."""
+    """Return float32 (N, F) from N lists, arrays or JSON texts of F numbers each."""
     rows = [_embedding(cell, row, name, where) for row, cell in enumerate(column.tolist())]
     for row, values in enumerate(rows):
         if values.shape != rows[0].shape:

@@ -1,4 +1,4 @@
-"""Texts as vectors: a column of a table, and the user's own function that embeds it."""
+"""Texts as vectors: a column of a table, embedded by the user's own function."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
     from jnpl.data.source import Array
 
-BATCH = 256  # texts that the function is called with at a time
+BATCH = 256  # texts per call of the function
 Embed: TypeAlias = Callable[[list[str]], Any]  # n texts -> (n, F): an array, a tensor or lists
 
 
 def texts_of(column: pd.Series[Any], name: str, where: str) -> tuple[Array, dict[int, str] | None]:
-    """N texts from a column, (N,) objects, empty where there is none; and the rows where that is so."""
+    """Return the texts of a column (N,), empty where missing, and {row: reason} of the missing ones, or None."""
     missing = column.isna().tolist()
     cells = ["" if gone else cell for cell, gone in zip(column.tolist(), missing, strict=True)]
     for row, cell in enumerate(cells):
@@ -35,7 +35,7 @@ def texts_of(column: pd.Series[Any], name: str, where: str) -> tuple[Array, dict
 
 
 def embedded(texts: Array, embed: str | Embed, unreadable: dict[int, str] | None = None) -> Array:
-    """Texts (N,) -> float32 (N, F) by a function, or by the one at "module:function"; zeros in unreadable rows.
+    """Embed texts (N,) -> float32 (N, F) with a function, or the one at "module:function"; unreadable rows are zeros.
 
     >>> embedded(np.array(["a", "bb"], object), lambda texts: [[len(text), 1] for text in texts]).tolist()
     [[1.0, 1.0], [2.0, 1.0]]
@@ -60,10 +60,9 @@ def embedded(texts: Array, embed: str | Embed, unreadable: dict[int, str] | None
 
 
 def _called(function: Embed, batch: list[str], called: str, which: str) -> Array:
-    """float32 (n, F) of n texts."""
     try:
         found = function(batch)
-    except Exception as error:  # the function is the user's: whatever it raises is told as its failure
+    except Exception as error:  # the user's function may raise anything
         raise InputError(f"{called} failed on {which}: {one_line(error)}") from error
     try:
         values = as_inputs(found, "its result")

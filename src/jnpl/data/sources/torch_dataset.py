@@ -1,4 +1,4 @@
-"""Any torch-style data set: something with a length whose items are (input, label) pairs."""
+"""PyTorch-style data sets: objects with a length whose items are (input, label) pairs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from jnpl.data.source import Array, Kind, Labels
 
-_LOOKED_AT = 20  # items tried until one can be read
+_ITEMS_TRIED = 20  # until one can be read
 
 
 class Indexable(Protocol):
-    """What is asked of a data set; torchvision's and most of PyTorch's have it."""
+    """A map-style data set, as PyTorch and torchvision have them."""
 
     def __len__(self) -> int: ...
 
@@ -28,12 +28,12 @@ class Indexable(Protocol):
 
 
 @dataclass(frozen=True)
-class Items:
-    """The inputs of a data set's items, read when they are asked for.
+class DatasetInputs:
+    """The inputs of a data set's items, read on demand.
 
-    A picture (PIL) becomes uint8 RGB (H, W, 3). Of arrays and tensors, one axis is a vector, float32 (F,); two or
-    three are an image, (H, W), (H, W, C) or (C, H, W), of uint8 or of floats in 0..1. A random transformation inside
-    the data set makes every reading differ: leave augmentation to the run.
+    A PIL image becomes uint8 RGB (H, W, 3). An array or tensor with one axis is a vector, float32 (F,); with two or
+    three axes an image, (H, W), (H, W, C) or (C, H, W), of uint8 or of floats in 0..1. The data set should not augment:
+    the run does.
     """
 
     dataset: Indexable
@@ -43,14 +43,14 @@ class Items:
         return len(self.dataset)
 
     def read(self, position: int, size: int | None = None) -> Array:
-        """Input at `position`; an image resized to (size, size) if asked. Raises UnreadableError."""
+        """Return the input at `position`; with `size`, an image resized to (size, size). Raises UnreadableError."""
         found = _input(self.dataset, position, size)
         if (found.ndim == 1) != (self.kind == "vector"):
             raise UnreadableError(f"has shape {found.shape}, where the others are {self.kind}s")
         return found
 
     def sizes(self) -> Labels:
-        """(N,) zeros: nobody knows without reading everything."""
+        """Return zeros (N,): sizes are not known without reading everything."""
         return np.zeros(len(self), np.int64)
 
 
@@ -61,11 +61,19 @@ def from_dataset(
     class_names: Sequence[str] | Sequence[int] | None = None,
     name: str = "dataset",
 ) -> Source:
-    """Take N (input, label) items as data.
+    """Open a data set of N (input, label) items.
 
-    Labels are `labels` (N,), else the data set's `targets` or `labels`, else the second of every item, for which
-    every item is read once. Class names are `class_names`, else the data set's `classes`.
+    Args:
+        dataset: the data set.
+        labels: labels (N,); by default the data set's `targets` or `labels`, else the second part of every item, for
+            which every item is read once.
+        class_names: by default the data set's `classes`, else the labels that occur.
+        name: of the source.
 
+    Returns:
+        The source; inputs are read on demand.
+
+    Example:
     >>> source = from_dataset([([0.0, 1.0], "cat"), ([2.0, 3.0], "dog")])
     >>> source.inputs.read(1), source.labels
     (array([2., 3.], dtype=float32), array([0, 1]))
@@ -81,11 +89,11 @@ def from_dataset(
     if class_names is None:
         class_names = _stored_classes(dataset, given)
     numbered, classes = number_together({"labels": given}, class_names)
-    return Source(name, Items(dataset, _kind(dataset)), numbered["labels"], classes, np.arange(len(dataset)))
+    return Source(name, DatasetInputs(dataset, _kind(dataset)), numbered["labels"], classes, np.arange(len(dataset)))
 
 
 def convert(value: Any, position: int, size: int | None = None) -> Array:
-    """One input of any kind -> uint8 image (H, W, 1 or 3) or float32 vector (F,). Raises UnreadableError."""
+    """Return one input as a uint8 image (H, W, 1 or 3) or a float32 vector (F,). Raises UnreadableError."""
     from PIL import Image  # noqa: PLC0415 - vectors do without
 
     if isinstance(value, Image.Image):
@@ -108,20 +116,20 @@ def convert(value: Any, position: int, size: int | None = None) -> Array:
 def _input(dataset: Indexable, position: int, size: int | None = None) -> Array:
     try:
         item = dataset[position]
-    except Exception as error:  # what other people's code raises for a bad file
+    except Exception as error:  # the user's data set may raise anything
         raise UnreadableError(" ".join(f"{type(error).__name__}: {error}".split())[:160]) from error
     return convert(_pair(item, position)[0], position, size)
 
 
 def _kind(dataset: Indexable) -> Kind:
-    """What the first item that can be read holds; the reason why the first cannot, if none can."""
+    """Return the kind of the first readable item."""
     first: UnreadableError | None = None
-    for position in range(min(len(dataset), _LOOKED_AT)):
+    for position in range(min(len(dataset), _ITEMS_TRIED)):
         try:
             return "vector" if _input(dataset, position).ndim == 1 else "image"
         except UnreadableError as error:  # noqa: PERF203 - twenty times at most
             first = first or error
-    raise InputError(f"none of the first {min(len(dataset), _LOOKED_AT)} items can be read: {first}") from first
+    raise InputError(f"none of the first {min(len(dataset), _ITEMS_TRIED)} items can be read: {first}") from first
 
 
 def _pair(item: Any, position: int) -> tuple[Any, Any]:
@@ -143,9 +151,9 @@ def _read_labels(dataset: Indexable) -> list[Any]:
 
 
 def _stored_labels(dataset: Any) -> Any:
-    """Labels that the data set keeps beside its items, or None; those of a torch Subset are its parent's."""
+    """Return the labels stored beside the items, or None; a torch Subset has those of its parent."""
     if getattr(dataset, "target_transform", None) is not None:
-        return None  # what is kept is not what the items say
+        return None  # the stored labels are not those of the items
     parent = _parent(dataset)
     if parent is not None:
         labels = _stored_labels(parent)
