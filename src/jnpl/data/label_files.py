@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from jnpl.data.sources.arrays import WHOLE_NUMBER
 from jnpl.data.split import part
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing
@@ -278,7 +279,7 @@ def _from_text(cells: Sequence[str], path: Path) -> LabelFile:
     cells = [cell.strip() for cell in cells]
     if "" in cells:
         raise InputError(f"{str(path)!r} has no label in row {cells.index('')} (counted from 0)")
-    if all(re.fullmatch(r"[+-]?\d{1,18}(\.0*)?", cell) for cell in cells):
+    if all(WHOLE_NUMBER.fullmatch(cell) for cell in cells):
         return LabelFile(np.array([int(cell.split(".")[0]) for cell in cells], dtype=np.int64))
     for cell in cells:
         if re.fullmatch(r"[+-]?\d*\.\d+", cell):

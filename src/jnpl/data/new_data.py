@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
-import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +12,11 @@ import numpy as np
 from jnpl.data.datasets import DATASETS
 from jnpl.data.opening import HUB, TABLES, open_source
 from jnpl.data.source import InMemory, Source
-from jnpl.data.sources.arrays import as_inputs, as_labels
+from jnpl.data.sources.arrays import WHOLE_NUMBER, as_inputs, as_labels, read_npz
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     import pandas as pd
 
@@ -28,7 +25,6 @@ if TYPE_CHECKING:
     from jnpl.data.sources.text_column import Embed
 
 PARTS = ("train", "test", "validation")
-_UNPACKED = "__MACOSX"  # what unpacking a zip leaves behind
 
 
 @dataclass(frozen=True)
@@ -117,7 +113,9 @@ def _at(path: Path, new: _New, part: str | None, given: dict[str, Any]) -> NewDa
     _refuse_part(part, repr(str(path)))
     if not path.is_dir():
         return new.files([path.name], path.parent, path.name)
-    if not (paths := sorted(_walk(path))):
+    from jnpl.data.sources.folder import walk  # noqa: PLC0415 - vectors do without Pillow
+
+    if not (paths := sorted(walk(path))):
         raise InputError(f"the folder {str(path)!r} holds no files")
     return new.files(paths, path, path.resolve().name or str(path))
 
@@ -162,25 +160,17 @@ class _New:
         return NewData(chosen, self.numbers([chosen.class_names[label] for label in chosen.labels.tolist()]))
 
     def files(self, paths: list[str], root: Path, name: str) -> NewData:
-        from jnpl.data.sources.images import ImageFiles  # noqa: PLC0415 - vectors do without Pillow
+        from jnpl.data.sources.folder import printable  # noqa: PLC0415 - vectors do without Pillow
+        from jnpl.data.sources.images import ImageFiles  # noqa: PLC0415
 
-        ids = np.array([_printable(path) for path in paths], object)
+        ids = np.array([printable(path) for path in paths], object)
         known = {str(label) for label in self.classes}
         labels = [next((step for step in each.split("/")[:-1] if step in known), None) for each in ids.tolist()]
         return self.inputs(ImageFiles(paths, root), name, ids=ids, labels=labels)
 
     def npz(self, path: Path, part: str | None) -> NewData:
         ending = {"test": "_test", "validation": "_val"}.get(part or "", "")
-        try:
-            with path.open("rb") as file:
-                archive = np.load(file, allow_pickle=False)
-                stored = [] if isinstance(archive, np.ndarray) else archive.files
-                found = {name: archive[name] for name in (f"x{ending}", f"y{ending}", "class_names") if name in stored}
-        except (OSError, EOFError, ValueError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
-            raise InputError(f"cannot read {str(path)!r}: not a valid .npz file of plain arrays") from error
-        if f"x{ending}" not in found:
-            shown = ", ".join(stored) or "without names"
-            raise InputError(f"{str(path)!r} has no array 'x{ending}'; its arrays are {shown}")
+        found = read_npz(path, [f"x{ending}"], [f"y{ending}", "class_names"])
         values = as_inputs(found[f"x{ending}"], f"x{ending} of {str(path)!r}")
         if f"y{ending}" not in found:
             return self.inputs(InMemory(values), path.stem)
@@ -240,8 +230,7 @@ def _pictures(
     frame: pd.DataFrame, where: str, root: Path, given: dict[str, Any]
 ) -> tuple[ImageFiles, Array, dict[int, str] | None]:
     """Return the image files that a table names, their ids (N,), and {row: reason} of empty cells, or None."""
-    from jnpl.data.sources.images import ImageFiles  # noqa: PLC0415
-    from jnpl.data.sources.table import IMAGE_NAMES  # noqa: PLC0415
+    from jnpl.data.sources.table import IMAGE_NAMES, image_files  # noqa: PLC0415
 
     columns = {column.casefold(): column for column in reversed(list(frame.columns))}
     column = given.get("image_column") or next((columns[each] for each in IMAGE_NAMES if each in columns), None)
@@ -249,31 +238,7 @@ def _pictures(
         shown = ", ".join(frame.columns)
         raise InputError(f"the model takes images: name the column of {where} that holds paths, of {shown}")
     paths = [os.fspath(cell) if isinstance(cell, str | os.PathLike) else "" for cell in frame[column].tolist()]
-    unreadable = {row: "the table names no file" for row, path in enumerate(paths) if not path}
-    ids = np.array([Path(path).as_posix() if path else f"row {row}" for row, path in enumerate(paths)], object)
-    return ImageFiles(paths, root), ids, unreadable or None
-
-
-def _walk(root: Path) -> Iterator[str]:
-    """Yield the paths of all files, relative to `root`; links are followed, and no folder is entered twice."""
-    waiting, seen = [""], set[tuple[int, int]]()
-    while waiting:
-        folder = waiting.pop()
-        try:
-            found = (root / folder).stat()
-            with os.scandir(root / folder) as inside:
-                entries = [each for each in inside if not each.name.startswith(".") and each.name != _UNPACKED]
-        except OSError as error:
-            raise InputError(f"cannot read the folder {str(root / folder)!r}: {error.strerror}") from error
-        if (found.st_dev, found.st_ino) in seen:
-            continue
-        seen.add((found.st_dev, found.st_ino))
-        for entry in entries:
-            below = f"{folder}/{entry.name}" if folder else entry.name
-            if entry.is_dir():
-                waiting.append(below)
-            else:
-                yield below
+    return image_files(paths, root)
 
 
 def _labels(cells: list[Any]) -> list[Any]:
@@ -286,7 +251,7 @@ def _labels(cells: list[Any]) -> list[Any]:
 def _key(label: Any, whole: bool) -> str:
     """Return a label as text; if classes are numbers, 07 and 7.0 are "7", as in training."""
     text = str(label)
-    if whole and re.fullmatch(r"[+-]?\d{1,18}(\.0*)?", text):
+    if whole and WHOLE_NUMBER.fullmatch(text):
         return str(int(text.partition(".")[0]))
     return text
 
@@ -300,8 +265,3 @@ def _is_pairs(data: list[Any]) -> bool:
 def _refuse_part(part: str | None, what: str) -> None:
     if part is not None:
         raise InputError(f"part={part!r} has no meaning for {what}")
-
-
-def _printable(name: str) -> str:
-    """Return the name with bytes that are not Unicode escaped: tables cannot hold them."""
-    return name.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urldefrag, urlsplit
 import torch
 from torch import Tensor
 
+from jnpl.data.sources.download import data_root, fetch, file_digest, parse_digest, reading
 from jnpl.internal.errors import InputError, one_line
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ SUFFIXES = (".pth", ".pt", ".safetensors")
 HEAD = "fc."
 PREFIX = "module."  # what torch.nn.DataParallel and DistributedDataParallel put before every name
 COUNTER = ".num_batches_tracked"  # the files of PyTorch before 0.4.1 lack it, torchvision's among them
-DIGITS = {"md5": 32, "sha256": 64}  # hexadecimal digits of each digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +84,6 @@ def _local(where: str | os.PathLike[str], digest: str | None) -> Path:
 
 
 def _fetched(address: str, digest: str | None) -> Path:
-    from jnpl.data.sources.download import data_root, fetch  # noqa: PLC0415 - only for addresses
-
     url, fragment = urldefrag(address)
     file = PurePosixPath(unquote(urlsplit(url).path).replace("\\", "/"))
     _check_suffix(file.suffix, address)
@@ -102,18 +100,11 @@ def _check_suffix(suffix: str, name: str) -> None:
 
 
 def _check_digest(path: Path, digest: str) -> None:
-    algorithm, _, expected = digest.lower().partition(":")
-    if not re.fullmatch(r"[0-9a-f]+", expected) or DIGITS.get(algorithm) != len(expected):
-        raise InputError(f"a digest reads 'md5:<32 digits>' or 'sha256:<64 digits>', not {digest!r}")
-    total = hashlib.new(algorithm, usedforsecurity=False)
-    try:
-        with path.open("rb") as file:
-            while block := file.read(1 << 20):
-                total.update(block)
-    except OSError as error:
-        raise InputError(f"cannot read {str(path)!r}: {error.strerror or error}") from error
-    if total.hexdigest() != expected:
-        raise InputError(f"{str(path)!r} has the wrong {algorithm}: expected {expected}, got {total.hexdigest()}")
+    algorithm, expected = parse_digest(digest)
+    with reading(path):
+        found = file_digest(path, algorithm)
+    if found != expected:
+        raise InputError(f"{str(path)!r} has the wrong {algorithm}: expected {expected}, got {found}")
 
 
 def _read(path: Path, source: str) -> dict[str, Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 import zlib
 from pathlib import Path
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 NEEDED = ("x", "y")
 OPTIONAL = ("y_true", "x_test", "y_test", "x_val", "y_val", "class_names")
+WHOLE_NUMBER = re.compile(r"[+-]?\d{1,18}(\.0*)?")  # a text that is a class number
 _CHUNK = 1024  # samples checked at a time: a check must not double the memory of a large array
 
 
@@ -98,18 +100,7 @@ def from_pair(pair: tuple[Any, Any]) -> Source:
 
 def load(path: str | Path) -> Source:
     """Make a source from an .npz with x and y, and optionally y_true, x_test, y_test, x_val, y_val and class_names."""
-    try:
-        with Path(path).open("rb") as file:
-            archive = np.load(file, allow_pickle=False)
-            files = [] if isinstance(archive, np.ndarray) else archive.files  # an .npy holds one array without a name
-            found = {key: archive[key] for key in (*NEEDED, *OPTIONAL) if key in files}
-    except (OSError, EOFError, ValueError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
-        raise InputError(f"cannot read {str(path)!r}: {_reason(error)}") from error
-    for key in NEEDED:
-        if key not in found:
-            raise InputError(
-                f"{str(path)!r} has no array {key!r}; its arrays are {', '.join(files) or 'without names'}"
-            )
+    found = read_npz(path, NEEDED, OPTIONAL)
     names = found.pop("class_names", None)
     x, y = found.pop("x"), found.pop("y")
     class_names = None if names is None else as_labels(names, "class_names")
@@ -117,6 +108,22 @@ def load(path: str | Path) -> Source:
         return from_arrays(x, y, **found, class_names=class_names, name=Path(path).stem)
     except InputError as error:
         raise InputError(f"{str(path)!r}: {error}") from error
+
+
+def read_npz(path: str | Path, needed: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Array]:
+    """Return the named arrays of an .npz; a missing needed one, and a file that cannot be read, is an InputError."""
+    try:
+        with Path(path).open("rb") as file:
+            archive = np.load(file, allow_pickle=False)
+            files = [] if isinstance(archive, np.ndarray) else archive.files  # an .npy holds one array without a name
+            found = {key: archive[key] for key in (*needed, *optional) if key in files}
+    except (OSError, EOFError, ValueError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
+        raise InputError(f"cannot read {str(path)!r}: {_reason(error)}") from error
+    for key in needed:
+        if key not in found:
+            shown = ", ".join(files) or "without names"
+            raise InputError(f"{str(path)!r} has no array {key!r}; its arrays are {shown}")
+    return found
 
 
 def as_inputs(x: Any, name: str = "x") -> Array:

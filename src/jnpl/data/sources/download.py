@@ -57,20 +57,18 @@ def fetch(url: str, target: Path, *, digest: str, progress: Progress | None = No
     """
     if urlsplit(url).scheme not in ("http", "https"):
         raise InputError(f"only http and https addresses can be downloaded, not {url!r}")
-    algorithm, _, expected = digest.lower().partition(":")
-    if not re.fullmatch(r"[0-9a-f]+", expected) or DIGITS.get(algorithm) != len(expected):
-        raise InputError(f"a digest reads 'md5:<32 digits>' or 'sha256:<64 digits>', not {digest!r}")
+    algorithm, expected = parse_digest(digest)
     part = target.with_name(f"{target.name}.part")
     try:
-        if _digest(target, algorithm) == expected:
+        if file_digest(target, algorithm) == expected:
             return target
         target.parent.mkdir(parents=True, exist_ok=True)
         with _alone(target), _reporter(target.name, progress) as report:
-            if _digest(target, algorithm) == expected:  # another process was faster
+            if file_digest(target, algorithm) == expected:  # another process was faster
                 return target
-            if _digest(part, algorithm) != expected:
+            if file_digest(part, algorithm) != expected:
                 _download(url, part, report)
-            got = _digest(part, algorithm)
+            got = file_digest(part, algorithm)
             part.replace(target) if got == expected else part.unlink(missing_ok=True)
     except _LostError as error:
         where = f"download it by hand and put it at {str(target)!r}"
@@ -80,6 +78,25 @@ def fetch(url: str, target: Path, *, digest: str, progress: Progress | None = No
     if got != expected:
         raise InputError(f"{url} has the wrong {algorithm}: expected {expected}, got {got}; nothing was kept")
     return target
+
+
+def parse_digest(digest: str) -> tuple[str, str]:
+    """Return the algorithm and the hexadecimal digits of "md5:..." or "sha256:..."."""
+    algorithm, _, expected = digest.lower().partition(":")
+    if not re.fullmatch(r"[0-9a-f]+", expected) or DIGITS.get(algorithm) != len(expected):
+        raise InputError(f"a digest reads 'md5:<32 digits>' or 'sha256:<64 digits>', not {digest!r}")
+    return algorithm, expected
+
+
+def file_digest(path: Path, algorithm: str) -> str | None:
+    """Return the digest of a file in hexadecimal digits; None if there is no such file."""
+    if not path.is_file():
+        return None
+    digest = hashlib.new(algorithm, usedforsecurity=False)
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def safe_members(tar: tarfile.TarFile, *, limit: int = 2**32) -> Iterator[tarfile.TarInfo]:
@@ -206,16 +223,6 @@ def _block(response: http.client.HTTPResponse) -> bytes:
         return response.read(BLOCK)
     except (OSError, http.client.HTTPException) as error:
         raise _LostError(str(error) or type(error).__name__) from error
-
-
-def _digest(path: Path, algorithm: str) -> str | None:
-    if not path.is_file():
-        return None
-    digest = hashlib.new(algorithm, usedforsecurity=False)
-    with path.open("rb") as file:
-        while block := file.read(BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from jnpl.data.sources.images import ImageFiles, extensions
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from jnpl.data.source import Labels
 
@@ -82,12 +83,12 @@ def _source(
     true_labels: Mapping[str, str] | Sequence[str | int] | None = None,
 ) -> Source:
     numbers = {label: position for position, label in enumerate(found.classes)}
-    ids = np.array([_printable(path) for path in found.paths], object)
+    ids = np.array([printable(path) for path in found.paths], object)
     return Source(
         name=name,
         inputs=ImageFiles(found.paths, root),
         labels=np.array([numbers[label] for label in found.labels], np.int64),
-        class_names=tuple(_printable(label) for label in found.classes),
+        class_names=tuple(printable(label) for label in found.classes),
         ids=ids,
         true_labels=None if true_labels is None else _true_numbers(true_labels, ids.tolist(), numbers),
         test=test,
@@ -125,11 +126,12 @@ def _find(root: Path, split: str, known: tuple[str, ...] | None = None) -> _Foun
     strange = [name for name in classes if known is not None and name not in known]
     if strange:
         raise InputError(f"{str(base)!r} has the class {strange[0]!r}, which is not among {_listed(known or ())}")
+    is_image = partial(_is_image, endings=extensions())
     paths: list[str] = []
     labels: list[str] = []
     for label in classes:
         start = f"{split}/{label}" if split else label
-        inside = sorted(_walk(root, start, {_identity(root), _identity(base)}))
+        inside = sorted(walk(root, start, {_identity(root), _identity(base)}, is_image))
         if not inside:
             raise InputError(f"class folder {str(base / label)!r} holds no images; add some or remove it")
         paths += inside
@@ -137,10 +139,18 @@ def _find(root: Path, split: str, known: tuple[str, ...] | None = None) -> _Foun
     return _Found(paths, labels, known or classes)
 
 
-def _walk(root: Path, start: str, seen: set[tuple[int, int]]) -> Iterator[str]:
-    """Yield the paths, relative to `root`, of the images in folder `start`; no folder is entered twice."""
-    endings = extensions()
-    waiting = [start]
+def walk(
+    root: Path,
+    start: str = "",
+    seen: set[tuple[int, int]] | None = None,
+    keep: Callable[[os.DirEntry[str]], bool] = lambda _: True,
+) -> Iterator[str]:
+    """Yield the paths, relative to `root` and with forward slashes, of the files in folder `start` that are not hidden.
+
+    Links to folders are followed; no folder is entered twice, and none that `seen` holds (device and inode). `keep`
+    says which files count.
+    """
+    waiting, seen = [start], set() if seen is None else seen
     while waiting:
         folder = waiting.pop()
         identity = _identity(root / folder)
@@ -148,10 +158,11 @@ def _walk(root: Path, start: str, seen: set[tuple[int, int]]) -> Iterator[str]:
             continue
         seen.add(identity)
         for entry in _entries(root / folder):
+            path = f"{folder}/{entry.name}" if folder else entry.name
             if _is_folder(entry):
-                waiting.append(f"{folder}/{entry.name}")
-            elif _is_image(entry, endings):
-                yield f"{folder}/{entry.name}"
+                waiting.append(path)
+            elif keep(entry):
+                yield path
 
 
 def _folders(folder: Path) -> list[os.DirEntry[str]]:
@@ -200,11 +211,11 @@ def _refuse_loose_images(folder: Path) -> None:
         )
 
 
-def _printable(name: str) -> str:
+def printable(name: str) -> str:
     """Return the name with bytes that are not Unicode escaped: reports and tables cannot hold them."""
     return name.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _listed(names: Sequence[str] | dict[str, int]) -> str:
-    shown = ", ".join(_printable(name) for name in list(names)[:20])
+    shown = ", ".join(printable(name) for name in list(names)[:20])
     return shown if len(names) <= 20 else f"{shown}, ... ({len(names)} in all)"

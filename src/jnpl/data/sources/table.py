@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from jnpl.data.source import InMemory, Source
-from jnpl.data.sources.arrays import as_labels, number_together
+from jnpl.data.sources.arrays import WHOLE_NUMBER, as_labels, number_together
 from jnpl.data.sources.columns import is_measured, kind_of, levels
 from jnpl.data.sources.columns import values as values_of
 from jnpl.data.sources.encoding import ROW_NAMES, Encoding
@@ -241,7 +241,7 @@ def _labels(column: pd.Series[Any], name: str, where: str) -> list[str] | list[i
         raise InputError(
             f"{where} has no label in column {name!r} of row {row} (counted from 0); {count} rows have none"
         )
-    if all(isinstance(cell, str) and re.fullmatch(r"[+-]?\d{1,18}(\.0*)?", cell) for cell in cells):
+    if all(isinstance(cell, str) and WHOLE_NUMBER.fullmatch(cell) for cell in cells):
         return [int(cell.partition(".")[0]) for cell in cells]
     return as_labels(cells, f"column {name!r} of {where}")
 
@@ -271,6 +271,11 @@ def _images(
             f"{where} names images in column {name!r} that are not there, first {named[0]!r} "
             f"in {str(root)!r}; image_root says where the paths start"
         )
+    return image_files(paths, root)
+
+
+def image_files(paths: list[str], root: Path) -> tuple[ImageFiles, Array, dict[int, str] | None]:
+    """Return the image files of N rows, their ids (N,), and {row: reason} of rows without a path, or None."""
     unreadable = {row: "the table names no file" for row, path in enumerate(paths) if not path}
     ids = np.array([Path(path).as_posix() if path else f"row {row}" for row, path in enumerate(paths)], object)
     return ImageFiles(paths, root), ids, unreadable or None
