@@ -25,7 +25,7 @@ from jnpl.data.sources.arrays import WHOLE_NUMBER
 from jnpl.data.split import part
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing
-from jnpl.internal.tables import SUFFIXES, read_table, save_parquet, suffix_of, unescaped
+from jnpl.internal.tables import SUFFIXES, load_table, save_parquet, suffix_of, unescaped
 from jnpl.noise.class_maps import MAP_NAMES
 from jnpl.noise.noisy_labels import NoisyLabels
 
@@ -121,7 +121,7 @@ def read_label_rows(path: str | os.PathLike[str]) -> Rows:
     before formulas in a .csv is removed; `match` finds texts that had one before.
     """
     suffix = suffix_of(path)
-    frame = read_table(path)
+    frame = load_table(path)
     if suffix == ".csv":
         frame = frame.map(unescaped)
     for column in ("id", "label"):
@@ -258,7 +258,7 @@ def _class_id(label: object, class_names: Sequence[str] | None) -> int:
 def _from_table(path: Path, label_column: str) -> LabelFile:
     from pandas.api.types import is_numeric_dtype  # noqa: PLC0415 - slow to import
 
-    table = read_table(path)
+    table = load_table(path)
     if label_column not in table.columns:
         columns = ", ".join(str(column) for column in table.columns)
         raise InputError(f"{str(path)!r} has no column {label_column!r}; its columns are {columns}")

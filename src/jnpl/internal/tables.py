@@ -42,7 +42,7 @@ def load_parquet(source: str | os.PathLike[str] | Any, columns: Sequence[str] | 
     return pq.read_table(place, columns=columns, use_threads=False, pre_buffer=False)
 
 
-def read_table(
+def load_table(
     path: str | os.PathLike[str], *, as_text: Collection[str | None] | None = None, missing: Sequence[str] = ()
 ) -> pd.DataFrame:
     """Read a .csv, .tsv, .parquet or .json table as a data frame; a file that cannot be read is an InputError.

@@ -21,7 +21,7 @@ from jnpl.data.sources.encoding import ROW_NAMES, Encoding
 from jnpl.data.sources.images import ImageFiles
 from jnpl.data.sources.text_column import embedded, texts_of
 from jnpl.internal.errors import InputError
-from jnpl.internal.tables import read_table
+from jnpl.internal.tables import load_table
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -220,7 +220,7 @@ def read(path: Path, as_text: Collection[str | None] = ()) -> pd.DataFrame:
     """Read a .csv, .tsv or .parquet file. Of a text file, `as_text` columns stay text: a class may be called 007."""
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"a table is one of {', '.join(SUFFIXES)}, not {str(path)!r}")
-    return read_table(path, as_text=as_text, missing=_MISSING)
+    return load_table(path, as_text=as_text, missing=_MISSING)
 
 
 def _require_columns(frame: pd.DataFrame, columns: list[str], where: str) -> None:
