@@ -35,7 +35,9 @@ def corrupt(
     ] = None,
     matrix: Annotated[
         Path | None,
-        typer.Option(help=f"For {kinds_that_take('matrix')}: .npy or .csv; rows are clean classes, columns noisy ones."),
+        typer.Option(
+            help=f"For {kinds_that_take('matrix')}: .npy or .csv; rows are clean classes, columns noisy ones."
+        ),
     ] = None,
     features: Annotated[
         Path | None,
