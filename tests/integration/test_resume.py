@@ -7,10 +7,14 @@ import random
 import signal
 import subprocess
 import time
-from typing import TYPE_CHECKING
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from tests.helpers import toy
+
+from jnpl.cli.app import main
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,8 +27,21 @@ def peace(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """The data, and the folder of a run that nobody disturbed."""
     base = tmp_path_factory.mktemp("peace")
     data = toy.write(base / "toy.npz")
-    subprocess.run(toy.command(data, base / "run"), check=True, capture_output=True)
+    assert find(toy.command(data, base / "run")).code == 0
     return data, base / "run"
+
+
+class Told(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+def find(command: list[str]) -> Told:
+    """Run a command in this process: only those that are killed or stopped need one of their own."""
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err, pytest.raises(SystemExit) as stop:
+        main(command[command.index("find") :])
+    return Told(int(stop.value.code or 0), out.getvalue(), err.getvalue())
 
 
 def lines(run: Path) -> list[dict[str, float]]:
@@ -52,9 +69,9 @@ def test_killed_at_random_moments(peace: tuple[Path, Path], tmp_path: Path, ever
         time.sleep(moments.uniform(0, 0.6))
         process.send_signal(signal.SIGKILL)
         kills += process.wait() == -signal.SIGKILL
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    done = find(command)
     assert kills
-    assert json.loads(done.stdout)["epochs"] == 5
+    assert json.loads(done.out)["epochs"] == 5
     expect_the_same(tmp_path / "run", peaceful)
 
 
@@ -77,13 +94,13 @@ def test_asked_to_stop(peace: tuple[Path, Path], tmp_path: Path, number: signal.
 def test_other_data_and_settings_are_refused(peace: tuple[Path, Path], tmp_path: Path) -> None:
     _, peaceful = peace
     other = toy.write(tmp_path / "other.npz", samples=200)
-    done = subprocess.run(toy.command(other, peaceful), capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
-    assert done.stderr.strip().count("\n") == 0
-    done = subprocess.run(toy.command(peace[0], peaceful, "--seed", "1"), capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "seed = 0, not 1" in done.stderr
+    done = find(toy.command(other, peaceful))
+    assert done.code == 2
+    assert "Traceback" not in done.err
+    assert done.err.strip().count("\n") == 0
+    done = find(toy.command(peace[0], peaceful, "--seed", "1"))
+    assert done.code == 2
+    assert "seed = 0, not 1" in done.err
 
 
 def test_a_torn_checkpoint_is_named_and_the_older_one_used(peace: tuple[Path, Path], tmp_path: Path) -> None:
@@ -98,8 +115,9 @@ def test_a_torn_checkpoint_is_named_and_the_older_one_used(peace: tuple[Path, Pa
     newest = max((run / "checkpoint").glob("[0-9]*")) / "state.safetensors"
     newest.write_bytes(newest.read_bytes()[:-100])
     status = json.loads((run / "run.json").read_text())["status"]
-    done = subprocess.run(long, capture_output=True, text=True, check=True)
+    done = find(long)
+    assert done.code == 0
     if status == "running":
-        assert "is torn or not ours" in done.stderr
-        assert "going on from epoch" in done.stderr
+        assert "is torn or not ours" in done.err
+        assert "going on from epoch" in done.err
     expect_the_same(run, peaceful)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import pytest
-from tests.helpers.paths import ROOT
+from tests.helpers.scripts import load_script
 
 from jnpl.experiments.bench.cell import Cell
 from jnpl.experiments.bench.table import Result
@@ -16,11 +14,7 @@ NOISES = [("symm", 0.2), ("symm", 0.4), ("symm", 0.6), ("symm", 0.8), ("asymm", 
 
 @pytest.fixture(scope="module")
 def page():
-    path = ROOT / "benchmarks" / "fast_page.py"
-    spec = importlib.util.spec_from_file_location("fast_page_benchmark", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script("benchmarks/fast_page.py")
 
 
 def result(row, noise="symm", rate=0.4, seed=1, **facts):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import pytest
-from tests.helpers.paths import ROOT
+from tests.helpers.scripts import load_script
 
 from jnpl.experiments.bench.cell import Cell
 from jnpl.experiments.bench.rows import recipe_of
@@ -13,21 +11,14 @@ from jnpl.experiments.results import read
 from jnpl.recipes.schema import parse_recipe
 
 
-def script(name):
-    spec = importlib.util.spec_from_file_location(f"{name}_benchmark", ROOT / "benchmarks" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def quality():
-    return script("quality")
+    return load_script("benchmarks/quality.py")
 
 
 def test_the_pages_of_fast_are_made_from_the_results():
     """`python benchmarks/fast_page.py`."""
-    fast_page = script("fast_page")
+    fast_page = load_script("benchmarks/fast_page.py")
     pages = fast_page.pages()
     assert len(pages) == 1 + len(fast_page.SUITES)
     for path, text in pages.items():
@@ -37,7 +28,7 @@ def test_the_pages_of_fast_are_made_from_the_results():
 
 def test_the_figures_of_a_whole_run_are_those_of_its_json():
     """`python benchmarks/whole.py`."""
-    whole = script("whole")
+    whole = load_script("benchmarks/whole.py")
     facts = read(whole.RESULTS)["find"]["results"]
     assert whole.BLOCK.search(whole.README.read_text("utf-8"))[0].count(whole.block(facts)) == 1
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from itertools import product
@@ -10,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 from PIL import Image
-from tests.helpers.paths import ROOT
+from tests.helpers.scripts import load_script
 
 from jnpl.experiments.reproduce import draw
 from jnpl.experiments.reproduce.items import FIGURES, ITEMS, names_of, plan
@@ -20,10 +19,7 @@ from jnpl.experiments.results import add, read
 
 @pytest.fixture(scope="module")
 def script():
-    spec = importlib.util.spec_from_file_location("reproduction_page", ROOT / "benchmarks/reproduction_page.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script("benchmarks/reproduction_page.py")
 
 
 def test_the_committed_pages_are_what_the_results_say(script):

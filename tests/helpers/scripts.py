@@ -1,0 +1,20 @@
+"""Scripts that are no part of the package, such as those in benchmarks/ and docs/, as modules."""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import cache
+from typing import Any
+
+from tests.helpers.paths import ROOT
+
+
+@cache
+def load_script(path: str) -> Any:
+    """Import the script at this path of the checkout, once."""
+    spec = importlib.util.spec_from_file_location(path.replace("/", "_").removesuffix(".py"), ROOT / path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
