@@ -56,8 +56,8 @@ def apply(
     from jnpl.findings.findings import Findings
     from jnpl.internal.tables import suffix_of
     from jnpl.outputs.corrections import correct, held_out, with_held_out
-    from jnpl.outputs.export.targets import refuse_target
     from jnpl.outputs.image_folder import data_root, make_tree
+    from jnpl.outputs.output_paths import refuse_target
 
     target = run / "corrected.csv" if out is None else out
     suffix_of(target)

@@ -70,7 +70,7 @@ def predict(
     """
     if out is not None:
         from jnpl.internal.tables import suffix_of
-        from jnpl.outputs.export.targets import refuse_target
+        from jnpl.outputs.output_paths import refuse_target
 
         suffix_of(out)
         refuse_target(out, run, overwrite=overwrite, read=data)

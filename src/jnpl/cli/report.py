@@ -27,7 +27,7 @@ def report(
     from jnpl.outputs.report import page
 
     if out is not None and not _is_own(out, run, page.FILE):
-        from jnpl.outputs.export.targets import refuse_target
+        from jnpl.outputs.output_paths import refuse_target
 
         refuse_target(out, run, overwrite=overwrite)
     written = page.write(run, out)

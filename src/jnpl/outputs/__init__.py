@@ -1,1 +1,11 @@
-"""A finished run -> report, exports, corrected labels, predictions."""
+"""A finished run -> report, exports, corrected labels, predictions.
+
+- `data_report`: data.json, thumbnails.parquet and report.html of a run
+- `report/`: the page report.html
+- `corrections`: corrected labels from findings and decisions
+- `image_folder`: copies of or links to images in folders of their corrected classes
+- `saved_model`: the trained model of a run, for new data
+- `predict`: predictions of a saved model as a table
+- `export/`: findings and models in other formats
+- `output_paths`: which files a command may write
+"""

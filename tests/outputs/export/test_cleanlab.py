@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from tests.helpers.runs import findings
 
 from jnpl.findings import Findings
-from jnpl.outputs.export.cleanlab import frame, write
+from jnpl.outputs.export.cleanlab import cleanlab_table, write
 
 
 def read(found, tmp_path):
@@ -30,7 +30,7 @@ def test_columns(tmp_path):
     assert table["is_label_issue"].tolist() == [False, True, True, True, False, False]
     assert (table["label_quality"] == table["label_score"]).all()
     assert table["predicted_label"].tolist() == ["cat", "dog", "eel", "dog", "dog", "eel"]
-    assert frame(findings())["given_label"].tolist() == ["cat", "cat", "cat", "dog", "dog", "eel"]
+    assert cleanlab_table(findings())["given_label"].tolist() == ["cat", "cat", "cat", "dog", "dog", "eel"]
 
 
 @pytest.fixture

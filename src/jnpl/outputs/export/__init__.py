@@ -1,1 +1,1 @@
-"""What a run found, and the model it left, in the forms that other programs read: one file per form."""
+"""Findings and models in formats that other programs read: one module per format, listed in `registry`."""

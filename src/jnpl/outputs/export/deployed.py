@@ -1,4 +1,4 @@
-"""The network with what comes before and after it, as one module that needs nothing of jnpl."""
+"""The model of a run as one torch module, from raw samples to probabilities, that does not need jnpl."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from jnpl.data.source import Source
 from jnpl.findings.findings import Findings
 from jnpl.internal.errors import InputError
 from jnpl.outputs.image_folder import data_root
-from jnpl.outputs.saved_model import SavedModel, load
+from jnpl.outputs.saved_model import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from jnpl.outputs.export.registry import ExportRequest
-    from jnpl.outputs.saved_model import Floats
+    from jnpl.outputs.saved_model import Floats, SavedModel
 
-CHECKED = 16  # samples that an exported model is tried on
+CHECKED = 16  # samples that an exported model is checked on
 TOLERANCE = 1e-4  # largest difference between probabilities of two runtimes
 
 
@@ -62,13 +62,41 @@ class Deployed(nn.Module):
         return logits.softmax(1)
 
 
+def export_model(request: ExportRequest, write: Callable[[SavedModel, Path, Tensor], float]) -> dict[str, Any]:
+    """Export the model of a run with `write`, which returns the largest difference from the network.
+
+    Returns the input that the exported model takes, the samples that it was checked on, and the difference.
+    """
+    model = load(request.run)
+    try:
+        samples, origin = samples_of(model, _check_source(request, model))
+    except InputError:
+        if request.data is not None or request.root is not None:
+            raise
+        samples, origin = samples_of(model, None)
+    difference = write(model, request.out, samples)
+    kind = "uint8" if model.kind == "image" else "float32"
+    shape = ", ".join(map(str, ("batch", *model.sample_shape)))
+    return {"input": f"{kind} ({shape})", "checked_on": origin, "largest_difference": difference}
+
+
+def _check_source(request: ExportRequest, model: SavedModel) -> Source | None:
+    """Data to check an exported model on: `request.data`, else the images of the run; InputError if they are gone."""
+    if request.data is not None:
+        return open_new(request.data, model.classes, kind=model.kind, encoding=model.encoding).source
+    if model.kind == "vector":
+        return None
+    findings = Findings.load(request.run)
+    return None if findings.paths is None else images_of(model, findings, data_root(request.run, request.root))
+
+
 def deployed(model: SavedModel) -> Deployed:
     """Return the module, with weights of its own, in evaluation mode, without gradients and on the CPU."""
     return copy.deepcopy(Deployed(model)).eval().requires_grad_(False).cpu()
 
 
 def samples_of(model: SavedModel, source: Source | None) -> tuple[Tensor, str]:
-    """Raw samples (2 to 16, ...) to check an export on, and where they come from.
+    """Return raw samples (2 to 16, ...) to check an export on, and the name of their source.
 
     They are the first that can be read of `source`, a single one twice; without a source, draws with the mean and
     deviation of the training data.
@@ -86,7 +114,7 @@ def samples_of(model: SavedModel, source: Source | None) -> tuple[Tensor, str]:
 
 
 def images_of(model: SavedModel, findings: Findings, root: Path) -> Source:
-    """The images that a run was made with."""
+    """Return the images of a run as a source."""
     from jnpl.data.sources.images import ImageFiles  # noqa: PLC0415 - vectors do without Pillow
 
     paths = [] if findings.paths is None else [str(path) for path in findings.paths]
@@ -95,7 +123,7 @@ def images_of(model: SavedModel, findings: Findings, root: Path) -> Source:
 
 
 def check(model: SavedModel, samples: Tensor, run: Callable[[Tensor], Floats], what: str) -> float:
-    """Compare an exported model with the network, on all samples and on one alone: -> the largest difference."""
+    """Compare an exported model with the network, on all samples and on one alone; returns the largest difference."""
     worst = 0.0
     for batch in (samples, samples[:1]):
         wanted, found = model.forward(batch), run(batch)
@@ -106,28 +134,3 @@ def check(model: SavedModel, samples: Tensor, run: Callable[[Tensor], Floats], w
             raise InputError(f"the exported {what} differs from the network by {off:.2g}: it cannot be exported")
         worst = max(worst, off)
     return worst
-
-
-def export_model(request: ExportRequest, write: Callable[[SavedModel, Path, Tensor], float]) -> dict[str, Any]:
-    """Write the model of a run by `write` (model, path, samples -> largest difference); return facts about the file."""
-    model = load(request.run)
-    try:
-        samples, origin = samples_of(model, _source(model, request))
-    except InputError:
-        if request.data is not None or request.root is not None:
-            raise
-        samples, origin = samples_of(model, None)
-    difference = write(model, request.out, samples)
-    kind = "uint8" if len(model.sample_shape) == 3 else "float32"
-    shape = f"{kind} ({', '.join(map(str, ('batch', *model.sample_shape)))})"
-    return {"input": shape, "checked_on": origin, "largest_difference": difference}
-
-
-def _source(model: SavedModel, request: ExportRequest) -> Source | None:
-    """Return the data to check a model on: --data, or else the images of the run; InputError if they are missing."""
-    if request.data is not None:
-        return open_new(request.data, model.classes, kind=model.kind, encoding=model.encoding).source
-    if model.kind == "vector":
-        return None
-    findings = Findings.load(request.run)
-    return None if findings.paths is None else images_of(model, findings, data_root(request.run, request.root))

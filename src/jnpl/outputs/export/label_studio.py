@@ -1,6 +1,6 @@
-"""Tasks for Label Studio's import, with the suggested label as a prediction, and the labelling interface for them.
+"""Export tasks for Label Studio, with the suggested label as a prediction, and the labelling interface for them.
 
-The form is that of https://labelstud.io/guide/predictions.
+The format is that of https://labelstud.io/guide/predictions.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing, write_text
 from jnpl.internal.tables import json_rows
 from jnpl.outputs.corrections import class_names
-from jnpl.outputs.export.findings import rows
-from jnpl.outputs.export.targets import refuse_target
+from jnpl.outputs.export.findings_table import findings_rows
+from jnpl.outputs.output_paths import refuse_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,14 +27,13 @@ if TYPE_CHECKING:
 
     from jnpl.outputs.export.registry import ExportRequest
 
-
 LOCAL_FILES = "/data/local-files/?d="  # how Label Studio reaches files below its LOCAL_FILES_DOCUMENT_ROOT
 MODEL_VERSION = "jnpl"
 _FACTS = ("given_label", "label_quality", "is_label_issue")  # beside the sample, to sort and filter by
 
 
 def export(request: ExportRequest) -> dict[str, Any]:
-    """Write a run's samples as tasks, and the labelling interface beside them."""
+    """Write the tasks of a run; returns their number and the path of the labelling interface."""
     refuse_target(config_of(request.out), request.run, overwrite=request.overwrite)
     findings = Findings.load(request.run)
     table = None if request.data is None else read(Path(request.data))
@@ -49,7 +48,7 @@ def write(
     table: pd.DataFrame | None = None,
     issues: bool = False,
 ) -> dict[str, Any]:
-    """Write the tasks (.json) and, beside them, the labelling interface (.config.xml); returns how many and where.
+    """Write the tasks (.json) and, beside them, the labelling interface (.config.xml).
 
     Images are `image_prefix` and their path, quoted as in an address. Rows have a text: their cells in `table`, the
     data's own, which may have more rows than the run saw; else their id. Samples that could not be read are left out.
@@ -70,15 +69,15 @@ def write(
 
 
 def config_of(out: Path) -> Path:
-    """Where the labelling interface for the tasks in `out` is written."""
+    """Return the path of the labelling interface for the tasks in `out`."""
     return out.with_suffix(".config.xml")
 
 
 def tasks(
     findings: Findings, prefix: str, table: pd.DataFrame | None = None, *, issues: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """Yield a task per sample, issues alone if asked, worst first."""
-    frame = rows(findings, issues=issues)
+    """Yield a task per sample; with `issues`, only the label issues, worst first."""
+    frame = findings_rows(findings, issues=issues)
     if findings.unreadable is not None:
         frame = frame[~findings.unreadable[frame.index.to_numpy()]]
     for position, row in zip(frame.index.tolist(), json_rows(frame), strict=True):
@@ -95,13 +94,13 @@ def tasks(
                 "to_name": name,
                 "value": {"choices": [str(row["suggested_label"])]},
             }
-            told = {"model_version": MODEL_VERSION, "score": row["suggested_confidence"], "result": [choice]}
-            task["predictions"] = [told]
+            prediction = {"model_version": MODEL_VERSION, "score": row["suggested_confidence"], "result": [choice]}
+            task["predictions"] = [prediction]
         yield task
 
 
 def interface(findings: Findings) -> str:
-    """Return the labelling interface that the tasks are made for: the sample, its given label, and the classes."""
+    """Return the labelling interface of the tasks as XML: the sample, its given label, and the classes."""
     sample = '<Image name="image" value="$image"/>'
     if findings.paths is None:
         sample = '<Text name="text" value="$text"/>'
@@ -118,7 +117,7 @@ def _address(prefix: str, path: str) -> str:
 
 
 def _are_rows(findings: Findings) -> bool:
-    """Whether ids are numbers of rows in the data, of which a run may have seen a part; texts stand for all of them."""
+    """Whether ids are row numbers of the data, of which the run may hold a part."""
     return findings.ids.dtype.kind in "iu"
 
 

@@ -1,4 +1,4 @@
-"""The model as ONNX: raw samples in, probabilities out, in any runtime that knows the form (extra `onnx`)."""
+"""Export the model as ONNX: raw samples in, probabilities out (extra `onnx`)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ INPUT, OUTPUT = "samples", "probabilities"
 
 
 def export(request: ExportRequest) -> dict[str, Any]:
-    """Write a run's model."""
+    """Write the model of a run; returns its input, the samples it was checked on and the largest difference."""
     return export_model(request, write)
 
 
@@ -52,7 +52,7 @@ def write(model: SavedModel, out: Path, samples: Tensor) -> float:
                     output_names=[OUTPUT],
                     verbose=False,
                 )
-            except Exception as error:  # the network may be the user's: whatever it raises is told as its failure
+            except Exception as error:  # the network may be the user's own and raise anything
                 reason = " ".join(str(error).split())[:160]
                 raise InputError(f"ONNX cannot hold this network: {reason}") from error
         proto = program.model_proto
@@ -67,7 +67,7 @@ def _runner(runtime: Any, path: Path) -> Any:
     def run(batch: Tensor) -> Floats:
         try:
             probs: Floats = session.run([OUTPUT], {INPUT: batch.numpy()})[0]
-        except Exception as error:  # such as a batch that the exporter took for the only size
+        except Exception as error:  # for instance if the exporter fixed the batch size
             reason = " ".join(str(error).split())[:160]
             raise InputError(f"the exported ONNX does not take {tuple(batch.shape)}: {reason}") from error
         return probs
@@ -77,7 +77,7 @@ def _runner(runtime: Any, path: Path) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """The exporter warns, logs and prints its own inner affairs, from many rooms of torch; failures are raised too."""
+    """Silence the exporter's warnings, logs and prints about its own working; failures are still raised."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     with warnings.catch_warnings(), redirect_stderr(io.StringIO()):

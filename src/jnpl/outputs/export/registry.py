@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jnpl.internal.errors import InputError
-from jnpl.outputs.export.targets import refuse_target
+from jnpl.outputs.output_paths import refuse_target
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,17 +18,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExportTarget:
-    """What a target writes, the module that does it, and which options it takes."""
+    """A format that `jnpl export` writes.
+
+    Args:
+        module: module of this folder, imported when the target is used.
+        description: for the help text.
+        options: the options that the target takes, of `OPTIONS`.
+        folder: the target is a folder, and its module checks whether it may be replaced.
+    """
 
     module: str
     description: str
-    options: tuple[str, ...] = ()  # of OPTIONS
-    folder: bool = False  # it writes a folder, and checks by itself whether it may replace one
+    options: tuple[str, ...] = ()
+    folder: bool = False
 
 
 @dataclass(frozen=True)
 class ExportRequest:
-    """Everything `export` of a target needs: the run, the target's name, the path to write, and the options."""
+    """What to export, and where to.
+
+    Args:
+        run: the run folder.
+        target: a name in `TARGETS`.
+        out: the file or folder to write.
+        issues: only the label issues, worst first.
+        image_prefix: text before the paths of images.
+        data: the run's own table, or data to check a model on.
+        root: the folder of the images, if it is not where it was during the run.
+        overwrite: replace `out` if it exists.
+    """
 
     run: Path
     target: str
@@ -41,7 +59,7 @@ class ExportRequest:
 
 
 OPTIONS = ("issues", "image_prefix", "data", "root")
-_TABLE = ExportTarget("findings", "the findings as a table", ("issues",))
+_TABLE = ExportTarget("findings_table", "the findings as a table", ("issues",))
 TARGETS = {
     "csv": _TABLE,
     "parquet": _TABLE,
@@ -50,7 +68,9 @@ TARGETS = {
         "label_studio", "tasks with predictions for Label Studio (.json)", ("issues", "image_prefix", "data")
     ),
     "cleanlab": ExportTarget("cleanlab", "a .csv with cleanlab's columns"),
-    "hf": ExportTarget("hf", "a folder for datasets.load_from_disk, with corrected labels", ("root",), folder=True),
+    "hf": ExportTarget(
+        "hf_dataset", "a folder for datasets.load_from_disk, with corrected labels", ("root",), folder=True
+    ),
     "torchscript": ExportTarget("torchscript", "the model, checked against the network", ("data", "root")),
     "onnx": ExportTarget("onnx", "the model, checked against the network", ("data", "root")),
 }
@@ -66,7 +86,7 @@ def targets_with(option: str) -> str:
 
 
 def export(request: ExportRequest) -> dict[str, Any]:
-    """Write a run, or its model, in the form of one target; return facts to print, such as the number of rows."""
+    """Write the export; returns counts and other results by name. A wrong request is an InputError before any work."""
     if request.target not in TARGETS:
         raise InputError(f"--to is one of {', '.join(TARGETS)}, got {request.target!r}")
     target = TARGETS[request.target]
@@ -75,5 +95,5 @@ def export(request: ExportRequest) -> dict[str, Any]:
             flag = f"--{option.replace('_', '-')}"
             raise InputError(f"{flag} is for {targets_with(option)}, not for {request.target}")
     refuse_target(request.out, request.run, overwrite=request.overwrite or target.folder, read=request.data)
-    facts: dict[str, Any] = importlib.import_module(f"jnpl.outputs.export.{target.module}").export(request)
-    return facts
+    results: dict[str, Any] = importlib.import_module(f"jnpl.outputs.export.{target.module}").export(request)
+    return results

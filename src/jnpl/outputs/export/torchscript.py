@@ -1,4 +1,4 @@
-"""The model as TorchScript: raw samples in, probabilities out, wherever libtorch runs."""
+"""Export the model as TorchScript: raw samples in, probabilities out, for libtorch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def export(request: ExportRequest) -> dict[str, Any]:
-    """Write a run's model."""
+    """Write the model of a run; returns its input, the samples it was checked on and the largest difference."""
     return export_model(request, write)
 
 
@@ -37,7 +37,7 @@ def write(model: SavedModel, out: Path, samples: Tensor) -> float:
     with replacing(out) as draft, _quiet(), torch.no_grad():
         try:
             traced = torch.jit.trace(module, samples, check_trace=False)  # type: ignore[no-untyped-call]
-        except Exception as error:  # the network may be the user's: whatever it raises is told as its failure
+        except Exception as error:  # the network may be the user's own and raise anything
             reason = " ".join(str(error).split())[:160]
             raise InputError(f"TorchScript cannot hold this network: {reason}") from error
         torch.jit.save(traced, draft, _extra_files={"classes.json": json.dumps(list(model.classes))})
@@ -56,7 +56,7 @@ def _runner(path: Path) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """TorchScript is on its way out and says so at every step, and a trace warns of shapes that are constant here."""
+    """Silence TorchScript's deprecation warnings, and the tracer's about shapes that are constant here."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=DeprecationWarning, message=r".*torch\.jit")
         warnings.filterwarnings("ignore", category=torch.jit.TracerWarning)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Findings as one table: .csv, .parquet or .json."""
+"""Export the findings as one table: .csv, .parquet or .json."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 
 def export(request: ExportRequest) -> dict[str, Any]:
-    """Write the table of a run's findings."""
+    """Write the table of a run; returns the number of rows."""
     findings = Findings.load(request.run)
     return {"rows": write(findings, request.out, f".{request.target}", issues=request.issues)}
 
 
 def write(findings: Findings, out: str | os.PathLike[str], suffix: str, *, issues: bool = False) -> int:
-    """Write the rows of `Findings.table`, or the issues alone, worst first; returns how many."""
-    frame = rows(findings, issues=issues)
+    """Write `findings_rows` as .csv, .parquet or .json, as `suffix` says; returns the number of rows."""
+    frame = findings_rows(findings, issues=issues)
     with table_writer(out, suffix) as put:
         put(frame)
     return len(frame)
 
 
-def rows(findings: Findings, *, issues: bool = False) -> pd.DataFrame:
-    """`Findings.table` with texts of pandas' own type, its index the positions; with `issues` those, worst first."""
+def findings_rows(findings: Findings, *, issues: bool = False) -> pd.DataFrame:
+    """Return `Findings.table` with texts of pandas' type "string"; with `issues`, only those, worst first."""
     frame = findings.table
     if issues:
         order = np.argsort(findings.label_quality, kind="stable")

@@ -1,4 +1,4 @@
-"""A folder that `datasets.load_from_disk` opens: the data with given and corrected labels (extra `hf`)."""
+"""Export the data with given and corrected labels as a folder for `datasets.load_from_disk` (extra `hf`)."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ if TYPE_CHECKING:
 
     from jnpl.outputs.export.registry import ExportRequest
 
-
 _INFO = {"state.json", "dataset_info.json"}  # beside its .arrow files
 
 
-def export(request: ExportRequest) -> dict[str, int]:
-    """Write a run's data set with corrected labels."""
+def export(request: ExportRequest) -> dict[str, Any]:
+    """Write the data set of a run; returns the number of rows and of missing images."""
     findings = Findings.load(request.run)
     root = None if findings.paths is None else data_root(request.run, request.root)
-    return write(findings, request.out, root, overwrite=request.overwrite)
+    return dict(write(findings, request.out, root, overwrite=request.overwrite))
 
 
 def write(findings: Findings, out: Path, root: Path | None, *, overwrite: bool = False) -> dict[str, int]:
-    """Write one row per sample in the order of the data; returns how many, and how many images were not there.
+    """Write one row per sample in the order of the data; returns the number of rows and of missing images.
 
     Columns: image (its file's bytes, where the data are files below `root`; null where it could not be read), id,
     label (corrected: what `jnpl apply` gives without options), given_label, label_quality, is_label_issue,

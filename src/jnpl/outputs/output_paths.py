@@ -1,4 +1,4 @@
-"""Where a command may write: never over a run's own files or over what it reads, over others only if it is told to."""
+"""Which files a command may write: never files of a run or its input, other existing files only with --overwrite."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jnpl.internal.errors import InputError
 
-# Without one of these a run is lost, or says what it did not find. (report.html can be made again.)
+# Files that a run cannot do without. (report.html can be made again.)
 OWN = frozenset(
     {
         "run.json",
@@ -21,15 +21,20 @@ OWN = frozenset(
         "model.safetensors",
     }
 )
-_MARKS = {"run.json": "format", "findings.json": "kind"}  # where a run says that it is one
+_MARKS = {"run.json": "format", "findings.json": "kind"}  # file -> key whose value starts with "jnpl" in a run folder
 
 
 def refuse_target(
     out: Path, run: Path, *, overwrite: bool, read: str | Path | None = None, called: str = "data"
 ) -> None:
-    """Raise InputError for a file that is there, unless `overwrite`; always for one of a run, and for `read` itself.
+    """Raise InputError if `out` exists, unless `overwrite`; always if it is a file of a run, or `read` itself.
 
-    `run` is a run whatever its folder says; `called` is what `read` holds.
+    Args:
+        out: the file to write.
+        run: the run folder of the command.
+        overwrite: allow to replace an existing file.
+        read: a file that the command reads, if any.
+        called: what `read` is called in the message.
     """
     if out.name.casefold() in OWN and _is_run(out.parent, run):
         raise InputError(f"{str(out)!r} is a file of the run itself; name another file")
@@ -42,7 +47,7 @@ def refuse_target(
 
 
 def _is_run(folder: Path, run: Path) -> bool:
-    """Whether a folder is this run, or another one."""
+    """Whether a folder is the run folder of this run or of any other."""
     if folder.exists() and run.exists() and folder.samefile(run):
         return True
     for name, key in _MARKS.items():

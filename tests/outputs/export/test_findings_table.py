@@ -10,7 +10,7 @@ from tests.helpers.runs import findings
 
 from jnpl.internal.errors import InputError
 from jnpl.internal.tables import load_parquet
-from jnpl.outputs.export.findings import rows, write
+from jnpl.outputs.export.findings_table import findings_rows, write
 
 PATHS = ["=a.png", "b.png", "c.png", "d.png", "e.png", "f.png"]
 
@@ -32,7 +32,7 @@ def test_three_forms_hold_the_table(tmp_path):
 
 
 def test_issues_alone_come_worst_first(tmp_path):
-    assert rows(findings(), issues=True).index.tolist() == [1, 2, 3]  # qualities 0.1, 0.3, 0.4
+    assert findings_rows(findings(), issues=True).index.tolist() == [1, 2, 3]  # qualities 0.1, 0.3, 0.4
     assert write(findings(), tmp_path / "out.csv", ".csv", issues=True) == 3
     assert pd.read_csv(tmp_path / "out.csv")["id"].tolist() == [1, 2, 3]
 

@@ -12,7 +12,7 @@ from jnpl.internal.errors import InputError
 
 datasets = pytest.importorskip("datasets", reason="needs the extra hf")
 
-from jnpl.outputs.export.hf import write  # noqa: E402 - after the skip
+from jnpl.outputs.export.hf_dataset import write  # noqa: E402 - after the skip
 
 PATHS = ["cat/0.png", "cat/1.png", "cat/2.png", "dog/0.png", "gone.png", "eel/0.png"]
 

@@ -1,0 +1,25 @@
+"""The registry of export targets: every line has a module with `export`, and options that a request has."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from dataclasses import fields
+
+import pytest
+
+from jnpl.outputs.export.registry import OPTIONS, TARGETS, ExportRequest
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_target_has_a_module_and_known_options(name):
+    target = TARGETS[name]
+    assert callable(importlib.import_module(f"jnpl.outputs.export.{target.module}").export)
+    assert set(target.options) <= set(OPTIONS) <= {field.name for field in fields(ExportRequest)}
+
+
+def test_the_registry_is_light():
+    code = "import sys, jnpl.outputs.export.registry; print({'torch', 'pandas', 'pyarrow'} & set(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "set()"
