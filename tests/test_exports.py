@@ -147,3 +147,58 @@ def test_help_is_light():
     loaded = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in finished.stderr.splitlines() if "|" in line}
     assert {"jnpl", "typer"} <= loaded  # the log was read rightly
     assert not loaded & set(HEAVY)
+
+
+PATHS = {  # a pinned name -> where it is defined
+    "jnpl.functional": "jnpl.losses.functional",
+    "jnpl.complement": "jnpl.losses.complement",
+    "jnpl.metrics": "jnpl.findings.metrics",
+    "jnpl.losses": "jnpl.losses",
+    "jnpl.noise": "jnpl.noise",
+}
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_a_pinned_module_is_one_module_by_every_path(name):
+    last = name.rpartition(".")[2]
+    there = importlib.import_module(PATHS[name])
+    assert importlib.import_module(name) is there
+    assert getattr(jnpl, last) is there
+    bound: dict = {}
+    exec(f"from jnpl import {last} as one\nimport {name} as two", bound)
+    assert bound["one"] is bound["two"] is there
+
+
+def test_functional_is_that_of_the_losses():
+    from jnpl import functional as JF
+    from jnpl import losses, noise
+
+    assert jnpl.functional is jnpl.losses.functional is JF
+    assert losses is jnpl.losses
+    assert noise is jnpl.noise
+
+
+@pytest.mark.parametrize("name", jnpl.__all__)
+def test_every_exported_name_is_imported_from_the_package(name):
+    bound: dict = {}
+    exec(f"from jnpl import {name}", bound)
+    assert bound[name] is getattr(jnpl, name)
+
+
+@pytest.mark.parametrize("name", ["symmetric", "asymmetric", "transition", "instance_dependent"])
+def test_the_pinned_noises(name):
+    assert callable(getattr(jnpl.noise, name))
+
+
+def test_the_pinned_arguments():
+    """Names that callers use: they may be added to, not renamed."""
+    pinned = {
+        jnpl.functional.nl_plus: ["logits", "complements", "gamma"],
+        jnpl.functional.pl_plus: ["logits", "targets", "n"],
+        jnpl.losses.JNPLLoss: ["num_classes", "pl_weight", "n", "complements", "num_complements"],
+        jnpl.find_label_issues: ["data", "labels", "recipe"],
+        jnpl.noise.symmetric: ["labels", "rate", "num_classes", "seed"],
+        jnpl.noise.instance_dependent: ["features", "labels", "rate", "seed"],
+    }
+    for call, names in pinned.items():
+        assert set(names) <= set(inspect.signature(call).parameters), call

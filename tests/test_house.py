@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 
@@ -156,6 +157,30 @@ def test_mathematics_stands_on_torch_and_numpy_alone():
     outer = {module: {name for name, nested in imports_of(module) if not nested} for module in MODULES}
     found = importers({module: outer[module] for module in MODULES if room_of(module) in rooms}, HEAVY)
     assert found == {}
+
+
+SESSION = MODULES["jnpl.training.session"].read_text("utf-8")
+
+
+def test_a_session_keeps_its_attributes_to_itself():
+    """All are private; only `run` makes a session, and calls nothing but its public methods."""
+    own = next(node for node in ast.parse(SESSION).body if isinstance(node, ast.ClassDef) and node.name == "Session")
+    named = {
+        node.attr
+        for node in ast.walk(own)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) == "self"
+    }
+    assert len(named) > 10
+    assert [name for name in named if not name.startswith("_")] == []
+    methods = {node.name for node in own.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")}
+    users = [name for name, path in MODULES.items() if re.search(r"\bimport .*\bSession\b", path.read_text("utf-8"))]
+    assert users == ["jnpl.training.run"]
+    calls = {
+        node.attr
+        for node in ast.walk(ast.parse(MODULES["jnpl.training.run"].read_text("utf-8")))
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "session"
+    }
+    assert calls <= methods
 
 
 def test_the_loop_knows_no_method_by_name():

@@ -6,7 +6,7 @@ import json
 import shutil
 import signal
 import sys
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
@@ -441,3 +441,52 @@ def test_compact_ledgers_and_other_thresholds(digits, tmp_path):
     result = go(digits, tmp_path / "run", "verdict.keep=compact", "verdict.history=1", "verdict.threshold=1/c")
     assert set(result) >= TRUTH
     assert Findings.load(tmp_path / "run").threshold == pytest.approx(0.1)
+
+
+def test_a_run_in_memory_is_the_run_of_a_folder(tmp_path, monkeypatch):
+    """The same findings, log, weights and results, and no file."""
+    source, recipe = images(), load_recipe("small", parse_changes(FAST))
+    there = engine.find(source, recipe, tmp_path / "run", report=Reporter(), classify=True)
+    monkeypatch.chdir(tmp_path / "run")
+    before = sorted(tmp_path.rglob("*"))
+    here = engine.find(source, recipe, report=Reporter(), classify=True)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert here.findings.table.equals(there.findings.table)
+    assert here.history == there.history == log_of(tmp_path / "run")
+    assert here.results["run"] is None
+    ignored = {"run": 0, "seconds": 0}
+    assert {**here.results, **ignored} == {**there.results, **ignored}
+    saved = load_file(tmp_path / "run" / "model.safetensors")
+    assert all(saved[name].equal(value) for name, value in here.model.network.state_dict().items())
+    finished = engine.find(source, recipe, tmp_path / "run", report=Reporter(), classify=True)
+    assert finished.model is None
+    assert (finished.results, finished.history) == (there.results, there.history)
+    assert finished.findings.table.equals(there.findings.table)
+
+
+def test_what_an_observer_sees(tmp_path):
+    """Numbers of epochs, the log line, the ledger, accuracies as the run has them; nothing can be set."""
+    source, seen = images(), []
+
+    def observe(view):
+        with pytest.raises(FrozenInstanceError):
+            view.epoch = 9
+        tested = view.evaluate(view.feed(source.test))["model"]
+        predicted = view.probabilities(source.test).argmax(1)
+        seen.append((view.phase.name, view.epoch, view.phase_epoch, view.line["test_accuracy"], view.seconds > 0))
+        assert tested == view.line["test_accuracy"] == (predicted == source.test.labels).mean()
+        assert view.ledger.seen.max() == view.phase_epoch + 1
+        if not view.phase.pseudo:
+            assert view.label_quality().shape == (len(source),)
+
+    result = engine.find(
+        source, load_recipe("small", parse_changes(FAST)), report=Reporter(), classify=True, observe=observe
+    )
+    names = [("train", 0, 0), ("train", 1, 1), ("pseudo", 2, 0), ("pseudo", 3, 1)]
+    assert seen == [(*name, line["test_accuracy"], True) for name, line in zip(names, result.history, strict=True)]
+
+
+def test_a_run_in_memory_has_no_place_for_tensorboard(monkeypatch):
+    monkeypatch.setattr(engine, "require", lambda *_: None)
+    with pytest.raises(InputError, match="TensorBoard needs a run folder"):
+        engine.find(images(), load_recipe("small", parse_changes(FAST)), tensorboard=True)

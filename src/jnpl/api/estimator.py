@@ -1,4 +1,4 @@
-"""JNPLClassifier: the engine as a scikit-learn estimator."""
+"""JNPLClassifier: `jnpl train` as a scikit-learn estimator."""
 
 # ruff: noqa: N803, N806 - X is scikit-learn's name
 from __future__ import annotations
@@ -43,36 +43,48 @@ _ONE_AT_A_TIME = Lock()
 
 
 class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
-    """A classifier that wrong labels do not fool, and that says which they are.
+    """A classifier that is robust to wrong labels, and that reports which labels are probably wrong.
 
-    `fit` finds the wrong labels of `y`, as `jnpl.find_label_issues` does, then trains a classifier to which each sample
-    is what it seems to be (`pseudo_label=False`: the network that found them is the classifier). X are vectors (N, F),
-    or images (N, H, W), (N, H, W, C) or (N, C, H, W), as uint8 or floats in 0..1. Vectors are standardised, images
-    normalised, cropped and flipped as the recipe says.
+    `fit` finds the wrong labels of `y`, as `jnpl.find_label_issues` does, then trains a classifier on corrected
+    targets. X are vectors (N, F), or images (N, H, W), (N, H, W, C) or (N, C, H, W), as uint8 or floats in 0..1.
+    Vectors are standardised, images normalised, cropped and flipped as the recipe says.
 
-    Parameters: `recipe`, a name (`jnpl recipes`) or a .toml file, by default `fast`, fitted to the data; `settings`,
-    changes of it as the command line's `--set` takes them, such as ("data.flip=false",). `module`: the network, as a
-    name of `jnpl.models.build.MODELS`, a factory (called with `num_classes` and, if it takes it, `input_shape`), or a
-    module, which is copied, and whose weights training starts from; None: by the data. `epochs` (of the search for
-    wrong labels; the classifier's follow from it), `batch_size`, `lr`, `method` (`jnpl methods`) and `threshold` (0.5,
-    "auto", "per-class", "1/c") change the recipe's. `device`: "auto", "cpu", "gpu" or "mps". `random_state`: the same
-    number gives the same result, bit for bit. `verbose`: a line an epoch on stderr.
+    Args:
+        recipe: a name (`jnpl recipes`) or a .toml file. By default `fast`, adapted to the data.
+        module: the network: a name of `jnpl.models.build.MODELS`, a factory (called with `num_classes` and, if it takes
+            it, `input_shape`), or a module, which is copied and whose weights training starts from. None: by the data.
+        epochs: of the search for wrong labels; those of the classifier follow from it.
+        batch_size: samples a step.
+        lr: the learning rate.
+        method: another method than the recipe's (`jnpl methods`).
+        pseudo_label: train a classifier after the search; False: the network of the search is the classifier.
+        threshold: label quality below which a label is an issue: 0.5, "auto", "per-class" or "1/c".
+        settings: changes of the recipe as the command line's `--set` takes them, such as ("data.flip=false",).
+        device: "auto", "cpu", "gpu" or "mps".
+        random_state: the same number gives the same result, bit for bit.
+        verbose: print a line an epoch on stderr.
 
-    Fitted: `classes_`, `findings_` (`jnpl.Findings`; `id` is the row of X), `label_quality_` (N,), in 0..1 and LOWER
-    for worse labels, `history_` (what was logged of each epoch), `n_iter_` (epochs), `module_` (the network),
-    `n_features_in_`, `feature_names_in_`.
+    Attributes:
+        classes_: the classes, sorted.
+        findings_: `jnpl.Findings`; `id` is the row of X.
+        label_quality_: (N,), in 0..1 and LOWER for worse labels.
+        history_: what was logged, a line an epoch.
+        n_iter_: number of epochs.
+        module_: the trained network.
+        n_features_in_, feature_names_in_: as scikit-learn has them.
 
-    A sample of weight 0 is left out: it is as if it were not there, and its `label_quality_` is nan. Other weights
-    scale a sample's loss; their mean does not matter.
+    A sample of weight 0 is left out, and its `label_quality_` is nan. Other weights scale a sample's loss; their mean
+    does not matter.
 
-    >>> x = [[i / 40, (i % 2) * 2 + (i % 5) / 9] for i in range(40)]
-    >>> y = ["odd" if i % 2 else "even" for i in range(40)]
-    >>> y[7] = "even"  # wrong
-    >>> model = JNPLClassifier(batch_size=8, epochs=12, random_state=0).fit(x, y)
-    >>> model.findings_.worst(1)[["id", "given_label", "suggested_label"]].values.tolist()
-    [[7, 'even', 'odd']]
-    >>> model.predict([[0.3, 2.0], [0.3, 0.1]]).tolist()
-    ['odd', 'even']
+    Example:
+        >>> x = [[i / 40, (i % 2) * 2 + (i % 5) / 9] for i in range(40)]
+        >>> y = ["odd" if i % 2 else "even" for i in range(40)]
+        >>> y[7] = "even"  # wrong
+        >>> model = JNPLClassifier(batch_size=8, epochs=12, random_state=0).fit(x, y)
+        >>> model.findings_.worst(1)[["id", "given_label", "suggested_label"]].values.tolist()
+        [[7, 'even', 'odd']]
+        >>> model.predict([[0.3, 2.0], [0.3, 0.1]]).tolist()
+        ['odd', 'even']
     """
 
     def __init__(
@@ -105,7 +117,7 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> JNPLClassifier:
-        """Learn from (N, F) or images, (N,) labels, which may be wrong, and optionally (N,) weights."""
+        """Train on (N, F) or images, (N,) labels, which may be wrong, and optionally (N,) sample weights."""
         X, y = _validated(self, X, y, allow_nd=True)
         check_classification_targets(y)
         weights = None if sample_weight is None else _weights(sample_weight, X)
@@ -137,13 +149,13 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         return self
 
     def predict(self, X: Any) -> Array:
-        """(N, F) or images -> (N,) labels."""
+        """Return the predicted labels (N,) of vectors (N, F) or images."""
         best = self.predict_proba(X).argmax(axis=1)
         labels: Array = self.classes_[best]
         return labels
 
     def predict_proba(self, X: Any) -> Floats:
-        """(N, F) or images -> (N, C) probabilities, in the order of `classes_`."""
+        """Return the probabilities (N, C), in the order of `classes_`, of vectors (N, F) or images."""
         check_is_fitted(self, "module_")
         inputs = as_inputs(_validated(self, X, reset=False, allow_nd=True), "X")
         if inputs.shape[1:] != self.input_shape_:
@@ -203,7 +215,7 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         return tags
 
     def _more_tags(self) -> dict[str, Any]:
-        """As scikit-learn before 1.6 asks."""
+        """For scikit-learn before 1.6."""
         reason = "the order of samples decides in which batch they meet, and which draws are theirs"
         return {"X_types": ["2darray", "3darray"], "_xfail_checks": {"check_sample_weights_invariance": reason}}
 

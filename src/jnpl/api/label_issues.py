@@ -1,4 +1,4 @@
-"""The whole in one call: `find_label_issues` for data, `score_labels` for who has probabilities already."""
+"""Label issues in one call: from data (`find_label_issues`) or from the probabilities of any model (`score_labels`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jnpl.data.sources.arrays import as_labels, from_arrays, number_together
 from jnpl.findings.findings import Findings
 from jnpl.findings.posterior import posterior
 from jnpl.internal.errors import InputError
-from jnpl.outputs import data_report as dossier
+from jnpl.outputs import data_report
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.recipes.load import parse_changes
 from jnpl.training.reporting import Reporter
@@ -41,21 +41,33 @@ def find_label_issues(
     verbose: bool = False,
     **options: Any,
 ) -> Findings:
-    """Train once on the given labels and say which are wrong.
+    """Train once on the given labels and return which of them are probably wrong.
 
-    `data` with `labels` (N,): an array, a tensor or lists, vectors (N, F) or images (N, H, W[, C]), or a data frame.
-    `data` alone: whatever `jnpl find` takes, with its `options` (`label_column`, `text_column`, `noise`, ...): a
-    folder, a table, an .npz, a data frame with a label column, a data set of (input, label) items, a name.
+    Args:
+        data: with `labels`, an array, a tensor or lists, vectors (N, F) or images (N, H, W[, C]), or a data frame.
+            Alone, whatever `jnpl find` takes: a folder, a table, an .npz, a data frame with a label column, a data set
+            of (input, label) items, or the name of a data set.
+        labels: the given labels (N,), class names or numbers.
+        recipe: a name (`jnpl recipes`) or a .toml file. By default `fast`, adapted to the data.
+        method: another method than the recipe's (`jnpl methods`).
+        settings: changes of the recipe, such as ["train.epochs=50"].
+        class_names: names of the classes; only with `labels`.
+        out: a run folder for findings, model and checkpoints; a run that was killed there resumes. By default nothing
+            is written to disk.
+        seed: the same number gives the same findings, bit for bit.
+        verbose: print a line an epoch on stderr.
+        **options: for data alone, how to read them, as `jnpl find` has it: `label_column`, `text_column`, `noise`, ...
 
-    `recipe` is a name or a .toml file, by default `fast`, fitted to the data; `settings` change it ("train.epochs=50").
-    With `out` the run stays there, with its model, and resumes if it was killed; otherwise nothing is left on disk.
+    Returns:
+        Findings on every sample: label quality (LOWER is worse), label issues, suggested labels, noise rate.
 
-    >>> x = [[i / 40, (i % 2) * 2 + (i % 5) / 9] for i in range(40)]
-    >>> y = ["odd" if i % 2 else "even" for i in range(40)]
-    >>> y[7] = "even"  # wrong
-    >>> findings = find_label_issues(x, y, settings=["train.epochs=20"])
-    >>> findings.worst(1)[["id", "given_label", "suggested_label"]].values.tolist()
-    [[7, 'even', 'odd']]
+    Example:
+        >>> x = [[i / 40, (i % 2) * 2 + (i % 5) / 9] for i in range(40)]
+        >>> y = ["odd" if i % 2 else "even" for i in range(40)]
+        >>> y[7] = "even"  # wrong
+        >>> findings = find_label_issues(x, y, settings=["train.epochs=20"])
+        >>> findings.worst(1)[["id", "given_label", "suggested_label"]].values.tolist()
+        [[7, 'even', 'odd']]
     """
     if isinstance(settings, str):
         raise InputError(f"settings are a list of changes, such as [{settings!r}], not one text")
@@ -66,7 +78,7 @@ def find_label_issues(
     folder = None if out is None else Path(out)
     result = find(source, adapted.recipe, folder, seed=seed, report=report)
     if folder is not None and result is not None:
-        dossier.write(folder, source, choices=adapted.choices, report=False)
+        data_report.write(folder, source, choices=adapted.choices, report=False)
     if folder is not None:
         return Findings.load(folder)  # also in those of several processes that have no result
     if result is None:
@@ -102,19 +114,26 @@ def _source(data: Any, labels: Any, class_names: Sequence[str] | None, options: 
 def score_labels(
     labels: Any, pred_probs: npt.ArrayLike, *, score: Literal["posterior", "probability"] = "posterior"
 ) -> npt.NDArray[np.float64]:
-    """(N,) quality of (N,) labels in 0..1, LOWER = worse, from (N, C) probabilities of any model.
+    """Return the quality (N,) of given labels, in 0..1 and LOWER for worse ones, from any model's probabilities.
 
-    Labels are class numbers. "posterior" heeds who is taken for whom (`posterior`), "probability" is p_y itself.
-    The probabilities should be of a model that has not learnt these labels by heart: cross-validated, or of `jnpl`.
+    Args:
+        labels: class numbers (N,).
+        pred_probs: probabilities (N, C) of a model that has not memorised these labels: cross-validated, or of `jnpl`.
+        score: "probability" is that of the given label; "posterior" corrects it by the estimated confusion between
+            classes (transition matrix).
 
-    >>> score_labels([0, 0, 1], [[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]], score="probability")
-    array([0.9, 0.2, 0.7])
+    Returns:
+        The label quality (N,).
+
+    Example:
+        >>> score_labels([0, 0, 1], [[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]], score="probability")
+        array([0.9, 0.2, 0.7])
     """
     if score not in ("posterior", "probability"):
         raise InputError(f"score must be 'posterior' or 'probability', not {score!r}")
-    told = Findings.from_probs(pred_probs, labels)  # checks both
+    findings = Findings.from_probs(pred_probs, labels)  # checks both
     if score == "probability":
-        return told.label_quality
-    probs = posterior(pred_probs, told.given_labels).probs
-    quality: npt.NDArray[np.float64] = probs[np.arange(len(probs)), told.given_labels]
+        return findings.label_quality
+    probs = posterior(pred_probs, findings.given_labels).probs
+    quality: npt.NDArray[np.float64] = probs[np.arange(len(probs)), findings.given_labels]
     return quality

@@ -1,4 +1,4 @@
-"""A monitor for a training loop of one's own: shown every batch, it says at the end which labels are wrong."""
+"""A monitor for any training loop: it records every batch and finds the wrong labels at the end."""
 
 from __future__ import annotations
 
@@ -23,25 +23,31 @@ if TYPE_CHECKING:
 
 
 class Monitor:
-    """What the network said of each of `num_samples` samples the last `history` times it saw them.
+    """Records the predictions of a network while it trains in any loop, and judges the given labels by them.
 
-    A monitor counts visits, not epochs: nothing is to be told at the end of an epoch, and a sample that a sampler draws
-    twice, or not at all, is no trouble. Of a sample that stands twice in one batch the last row counts. Show it the
-    batches that the network trains on, in training mode and before or after the update, but no others: the index is
-    the place in the training set. Where several processes train, gather index and logits first.
+    A monitor counts visits, not epochs: the end of an epoch need not be reported, and a sample may be drawn twice or
+    not at all. Of a sample that is twice in one batch the last row counts. Pass the batches that the network trains on,
+    in training mode and before or after the update, and no others. Where several processes train, gather index and
+    logits first.
 
-    Memory is that of `jnpl.Ledger`: 4 * history * num_classes bytes a sample, or less than 96 with `keep="compact"`,
-    which needs the given `labels`, and from which no posterior can be made.
+    Args:
+        num_samples: size of the training set, N.
+        num_classes: number of classes, C.
+        history: how many of a sample's last predictions are averaged.
+        keep: "full" takes 4 * history * num_classes bytes a sample; "compact" less than 96, needs `labels`, and gives
+            no posterior.
+        labels: the given labels (N,); only for "compact".
 
-    >>> monitor = Monitor(num_samples=3, num_classes=2)
-    >>> for epoch in range(2):
-    ...     monitor.update([0, 1], [[2.0, 0.0], [0.0, 3.0]])  # logits, from a batch of two
-    ...     monitor.update([2], [[4.0, 0.0]])
-    >>> monitor.findings([0, 0, 0]).table[["id", "given_label", "suggested_label", "is_label_issue"]]
-       id  given_label  suggested_label  is_label_issue
-    0   0            0                0           False
-    1   1            0                1            True
-    2   2            0                0           False
+    Example:
+        >>> monitor = Monitor(num_samples=3, num_classes=2)
+        >>> for epoch in range(2):
+        ...     monitor.update([0, 1], [[2.0, 0.0], [0.0, 3.0]])  # logits, from a batch of two
+        ...     monitor.update([2], [[4.0, 0.0]])
+        >>> monitor.findings([0, 0, 0]).table[["id", "given_label", "suggested_label", "is_label_issue"]]
+           id  given_label  suggested_label  is_label_issue
+        0   0            0                0           False
+        1   1            0                1            True
+        2   2            0                0           False
     """
 
     def __init__(
@@ -59,7 +65,13 @@ class Monitor:
         return f"Monitor{repr(self.ledger).removeprefix('Ledger')}"
 
     def update(self, index: Values, logits: Values, *, probs: bool = False) -> None:
-        """Note a batch: (B,) places in the training set, (B, C) logits, or probabilities with `probs=True`."""
+        """Record a batch.
+
+        Args:
+            index: positions (B,) in the training set.
+            logits: the network's outputs (B, C), or probabilities with `probs=True`.
+            probs: whether `logits` are probabilities.
+        """
         rows = (logits.detach() if isinstance(logits, Tensor) else torch.tensor(np.asarray(logits))).float()
         if rows.ndim != 2:
             raise InputError(f"logits must have shape (B, {self.ledger.num_classes}), not {tuple(rows.shape)}")
@@ -75,28 +87,36 @@ class Monitor:
         ids: npt.ArrayLike | None = None,
         threshold: float | str = "auto",
     ) -> Findings:
-        """Judge the (N,) given labels 0..C-1; a sample that was never seen has a quality of nan and is no issue.
+        """Judge the given labels by the recorded predictions.
 
-        `score` "history" is the mean probability of the given label, as the paper has it; "posterior" sees it in the
-        light of who is taken for whom (`posterior`), which ranks better where some classes are confused more than
-        others. The threshold is looked for between right and wrong labels: 0.5 is made for networks that are sure, as
-        JNPL makes them, and a few epochs of cross-entropy do not.
+        Args:
+            labels: class numbers (N,).
+            score: "history" is the mean probability of the given label, as the paper has it; "posterior" corrects it by
+                the estimated confusion between classes (transition matrix), which ranks better where some classes are
+                confused more than others.
+            class_names: names of the classes.
+            ids: names (N,) of the samples, by default their positions.
+            threshold: label quality below which a label is an issue: "auto" is estimated from the data; 0.5 suits
+                networks that are as sure as JNPL makes them, not a few epochs of cross-entropy.
+
+        Returns:
+            Findings; a sample that was never seen has a quality of nan and is no issue.
         """
         if score not in ("history", "posterior"):
             raise InputError(f"score must be 'history' or 'posterior', not {score!r}")
         given = labels.detach().cpu().numpy() if isinstance(labels, Tensor) else labels
-        told: dict[str, Any] = {"class_names": class_names, "ids": ids, "threshold": threshold}
-        history = Findings.from_ledger(self.ledger, given, **told)  # the checks of labels and names too
+        options: dict[str, Any] = {"class_names": class_names, "ids": ids, "threshold": threshold}
+        history = Findings.from_ledger(self.ledger, given, **options)  # the checks of labels and names too
         if score == "history":
             return history
         unseen = self.ledger.seen == 0
         probs = posterior(self.ledger.mean_probs(), history.given_labels).probs
-        return Findings.from_probs(probs, given, **told, unreadable=unseen if unseen.any() else None)
+        return Findings.from_probs(probs, given, **options, unreadable=unseen if unseen.any() else None)
 
     def state_dict(self) -> dict[str, Any]:
-        """For a checkpoint; its tensors share memory with the monitor, as torch's do."""
+        """Return the state for a checkpoint; its tensors share memory with the monitor, as torch's do."""
         return self.ledger.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from the `state_dict()` of a monitor of the same size."""
+        """Continue from the `state_dict()` of a monitor of the same size."""
         self.ledger.load_state_dict(state)

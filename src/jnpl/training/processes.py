@@ -54,7 +54,11 @@ def make_fabric(engine: Engine, *, has_unused_parameters: bool = False) -> Fabri
 
 
 def _leave_the_group() -> None:
-    """Left to the end of the interpreter, a thread of gloo may let go of a tensor in it, and the process aborts."""
+    """Leave the process group before the interpreter ends.
+
+    Aborts at the end of a run were once put down to gloo's threads. Most of them came from Arrow's thread pool, which
+    is no longer used; that gloo never aborts without this has not been shown.
+    """
     if torch.distributed.is_initialized():
         gc.collect()  # wrapped networks hold the group too
         torch.distributed.destroy_process_group()

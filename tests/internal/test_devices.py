@@ -1,0 +1,31 @@
+"""Which device a name means, with and without GPUs."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from jnpl.internal.devices import available_device, checked_device
+from jnpl.internal.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("cuda", "mps", "expected"),
+    [
+        (False, False, {"auto": "cpu", "gpu": "cpu", "cuda": "cpu", "mps": "cpu", "cpu": "cpu"}),
+        (True, False, {"auto": "cuda", "gpu": "cuda", "cuda": "cuda", "mps": "cpu", "cpu": "cpu"}),
+        (False, True, {"auto": "mps", "gpu": "mps", "cuda": "cpu", "mps": "mps", "cpu": "cpu"}),
+        (True, True, {"auto": "cuda", "gpu": "cuda", "cuda": "cuda", "mps": "mps", "cpu": "cpu"}),
+    ],
+)
+def test_the_device_that_a_name_allows(monkeypatch, cuda, mps, expected):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
+    assert {name: available_device(name).type for name in expected} == expected
+
+
+def test_a_device_that_is_not_there():
+    assert checked_device("cpu") == torch.device("cpu")
+    assert checked_device(torch.device("cpu")) == torch.device("cpu")
+    with pytest.raises(InputError, match=r"device must be auto, cpu, cuda, cuda:1 or mps, and be there; got 'abacus'"):
+        checked_device("abacus")
