@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 TABLES = (".csv", ".parquet")
 NOISY_COLUMN = "noisy_label"
-Rows: TypeAlias = list[tuple[str, Any]]  # id and label
+LabelRows: TypeAlias = list[tuple[str, Any]]  # id and label
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ def _corrected(source: Source, path: Path) -> Source:
     return replace(some, labels=labels[kept], test=source.test, validation=source.validation)
 
 
-def read_label_rows(path: str | os.PathLike[str]) -> Rows:
+def read_label_rows(path: str | os.PathLike[str]) -> LabelRows:
     """Read (id, label) rows from a .csv, .parquet or .json table, such as `jnpl apply` writes.
 
     Other columns are ignored. Ids are texts; labels are as stored (texts, in a .csv). The apostrophe that `jnpl` writes
@@ -128,7 +128,7 @@ def read_label_rows(path: str | os.PathLike[str]) -> Rows:
         if column not in frame.columns:
             shown = ", ".join(map(str, frame.columns)) or "none"
             raise InputError(f"{str(path)!r} has no column {column!r}; its columns are {shown}")
-    found: Rows = []
+    found: LabelRows = []
     for row, (name, label) in enumerate(zip(frame["id"].tolist(), frame["label"].tolist(), strict=True)):
         if label is None or label != label or str(label).strip() == "":  # noqa: PLR0124 - nan differs from itself
             raise InputError(f"{str(path)!r} has no label in row {row} (counted from 0), id {str(name)!r}")
@@ -145,7 +145,7 @@ def match(text: str, known: Iterable[str] | dict[str, Any]) -> str | None:
 
 
 def place_labels(
-    table: Rows, ids: npt.NDArray[Any], names: Sequence[str | int], *, table_name: str, data_name: str
+    table: LabelRows, ids: npt.NDArray[Any], names: Sequence[str | int], *, table_name: str, data_name: str
 ) -> Labels:
     """Return the class number of each sample (N,) according to (id, label) rows; -1 for samples that have no row.
 

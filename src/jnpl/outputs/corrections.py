@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from jnpl.data.label_files import Rows
+    from jnpl.data.label_files import LabelRows
     from jnpl.findings.findings import Findings
 
 Labels: TypeAlias = npt.NDArray[np.int64]
@@ -74,7 +74,7 @@ class Corrected:
 def correct(
     findings: Findings,
     *,
-    decisions: Mapping[str, Any] | Rows | None = None,
+    decisions: Mapping[str, Any] | LabelRows | None = None,
     min_confidence: float | None = None,
     drop: bool = False,
 ) -> Corrected:

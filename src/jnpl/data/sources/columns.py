@@ -16,8 +16,8 @@ from jnpl.internal.errors import InputError
 if TYPE_CHECKING:
     from jnpl.data.source import Array, Labels
 
-Kind = Literal["number", "boolean", "date", "category"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+ColumnKind = Literal["number", "boolean", "date", "category"]
+COLUMN_KINDS: tuple[ColumnKind, ...] = get_args(ColumnKind)
 # ISO 8601 only: 03/04 may be in March or in April.
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?")
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
@@ -25,8 +25,8 @@ _DAY = 86_400 * 10**6  # microseconds
 _TRUTH = {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}
 
 
-def kind_of(cells: pd.Series[Any]) -> Kind | str:
-    """Return one of `KINDS`, or the name of another type; an empty column counts as numbers.
+def kind_of(cells: pd.Series[Any]) -> ColumnKind | str:
+    """Return one of `COLUMN_KINDS`, or the name of another type; an empty column counts as numbers.
 
     Numbers, booleans and dates may be stored as objects or as text.
 
@@ -34,7 +34,7 @@ def kind_of(cells: pd.Series[Any]) -> Kind | str:
     ('date', 'number', 'list')
     """
     types, dtype = pd.api.types, cells.dtype
-    stored: dict[Kind, bool] = {
+    stored: dict[ColumnKind, bool] = {
         "category": isinstance(dtype, pd.CategoricalDtype),  # first: its categories may be booleans
         "boolean": types.is_bool_dtype(dtype),
         "number": is_measured(cells),
@@ -57,7 +57,7 @@ def is_measured(cells: pd.Series[Any]) -> bool:
     return bool(types.is_numeric_dtype(dtype) and not types.is_bool_dtype(dtype) and not types.is_complex_dtype(dtype))
 
 
-def values(cells: pd.Series[Any], kind: Kind, name: str, where: str) -> Array:
+def values(cells: pd.Series[Any], kind: ColumnKind, name: str, where: str) -> Array:
     """Return numbers, booleans as 0 and 1, or dates as days since 1970-01-01: float64 (N,), NaN where missing.
 
     A cell of another kind is an InputError: new data may differ from the training data.
@@ -106,7 +106,7 @@ def _level(cell: object) -> str:
     return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
 
 
-def _kind_of_objects(present: list[Any]) -> Kind | str:
+def _kind_of_objects(present: list[Any]) -> ColumnKind | str:
     types = set(map(type, present))
     if types and types <= {bool, np.bool_}:
         return "boolean"
@@ -123,7 +123,7 @@ def _kind_of_objects(present: list[Any]) -> Kind | str:
     return min(strange) if strange else "category"
 
 
-def _parsed(present: list[Any], kind: Kind) -> Array:
+def _parsed(present: list[Any], kind: ColumnKind) -> Array:
     """Return cells as float64 (K,); NaN where a cell is of another kind."""
     if kind == "date":
         return np.array([_day(cell) for cell in present], np.float64)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from jnpl.data.sources.columns import KINDS, Kind, distinct, kind_of, levels, values
+from jnpl.data.sources.columns import COLUMN_KINDS, ColumnKind, distinct, kind_of, levels, values
 from jnpl.data.sources.images import extensions
 from jnpl.internal.errors import InputError
 
@@ -43,7 +43,7 @@ class Column:
     """How one column of a table becomes one or several features."""
 
     name: str
-    kind: Kind
+    kind: ColumnKind
     fill: float = 0.0  # replaces a missing number, boolean or day
     origin: float = 0.0  # day that dates are counted from: float32 has minutes within years, not within decades
     levels: tuple[str, ...] = ()  # of a category, sorted
@@ -165,8 +165,8 @@ class Encoding:
             notes = [str(note) for note in stored["notes"]]
         except (KeyError, TypeError) as error:
             raise InputError(f"not a stored encoding: {error.__class__.__name__}: {error}") from error
-        if strange := [column.kind for column in columns if column.kind not in KINDS]:
-            raise InputError(f"not a stored encoding: a column is one of {', '.join(KINDS)}, not {strange[0]!r}")
+        if strange := [column.kind for column in columns if column.kind not in COLUMN_KINDS]:
+            raise InputError(f"not a stored encoding: a column is one of {', '.join(COLUMN_KINDS)}, not {strange[0]!r}")
         return cls(columns, notes)
 
 
@@ -200,7 +200,7 @@ def _kept(codes: Labels, found: list[str]) -> tuple[str, ...]:
 
 def _objection(cells: pd.Series[Any], kind: str) -> tuple[str, str] | None:
     """Return why a column cannot be a feature, and a key of `_WAYS`; None if it can."""
-    if kind not in KINDS:
+    if kind not in COLUMN_KINDS:
         return kind, "list" if kind in ("list", "ndarray", "tuple") else ""
     if kind != "category":
         return None
@@ -216,7 +216,7 @@ def _objection(cells: pd.Series[Any], kind: str) -> tuple[str, str] | None:
 
 def _names_rows(name: str, cells: pd.Series[Any], kind: str) -> bool:
     """Whether a column only numbers the rows: by its name, or as different words without spaces."""
-    if kind not in KINDS or len(cells) < 2 or cells.isna().any() or not cells.is_unique:
+    if kind not in COLUMN_KINDS or len(cells) < 2 or cells.isna().any() or not cells.is_unique:
         return False
     if name.casefold() in ROW_NAMES:
         return True
