@@ -26,7 +26,7 @@ from torch import nn
 
 from jnpl import Findings, find_label_issues, metrics, noise
 from jnpl.api.estimator import JNPLClassifier
-from jnpl.findings.threshold import fit_cut
+from jnpl.findings.threshold import fit_threshold
 from jnpl.internal.errors import InputError
 from jnpl.models.mlp import mlp
 
@@ -113,7 +113,7 @@ def test_the_threshold_is_told(threshold):
     cuts = [0.3 if threshold == 0.3 else 1 / 3] * 3
     if threshold in ("auto", "per-class"):  # where the qualities part, of all labels or of each class
         parts = [given == label for label in range(3)] if threshold == "per-class" else [slice(None)] * 3
-        fits = [fit_cut(found.label_quality[part]) for part in parts]
+        fits = [fit_threshold(found.label_quality[part]) for part in parts]
         assert all(fit.fitted for fit in fits)
         cuts = [fit.value for fit in fits]
         assert 0.5 not in cuts

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from jnpl.findings import Findings
 from jnpl.findings.ledger import Ledger
-from jnpl.findings.threshold import fit_cut
+from jnpl.findings.threshold import fit_threshold
 from jnpl.internal.errors import InputError
 from jnpl.internal.tables import load_parquet
 
@@ -74,7 +74,7 @@ def test_auto_cuts_where_the_mixture_says():
     rng = np.random.default_rng(0)
     quality = np.concatenate([rng.beta(1, 30, 300), rng.beta(5, 3, 700)])
     findings = Findings.from_probs(np.column_stack([quality, 1 - quality]), np.zeros(1000, int), threshold="auto")
-    cut = fit_cut(quality)
+    cut = fit_threshold(quality)
     assert cut.fitted
     assert findings.threshold == cut.value != 0.5
     assert findings.noise_rate == (quality < cut.value).mean() == pytest.approx(0.3, abs=0.03)

@@ -7,7 +7,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from jnpl.metrics import (
     accuracy,
@@ -46,6 +46,7 @@ def plain_auc(quality, noisy):
     return wins / (len(wrong) * len(right))
 
 
+@settings(deadline=None)
 @given(samples)
 def test_rankings_against_plain_python_and_scikit_learn(pairs):
     quality, noisy = (list(column) for column in zip(*pairs, strict=True))
@@ -60,6 +61,7 @@ def test_rankings_against_plain_python_and_scikit_learn(pairs):
     assert roc_auc(quality, noisy) == pytest.approx(sk.roc_auc_score(noisy, suspicion))
 
 
+@settings(deadline=None)
 @given(samples, st.randoms(use_true_random=False))
 def test_the_order_of_the_samples_does_not_matter(pairs, shuffler):
     noisy_count = sum(noisy for _, noisy in pairs)
@@ -71,6 +73,7 @@ def test_the_order_of_the_samples_does_not_matter(pairs, shuffler):
         assert before == pytest.approx(after, abs=1e-12)
 
 
+@settings(deadline=None)
 @given(samples, st.integers(1, 30))
 def test_precision_at_k_is_the_mean_over_all_orders_of_equals(pairs, k):
     assume(k <= len(pairs))
@@ -98,6 +101,7 @@ def test_tiny_qualities_are_told_apart():
     assert average_precision([1e-18, 2e-18, 3e-18], [True, True, False]) == 1
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), max_size=20))
 def test_verdicts_against_scikit_learn(pairs):
     issue, noisy = [p[0] for p in pairs], [p[1] for p in pairs]

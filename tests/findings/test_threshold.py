@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from jnpl.findings.threshold import Cut, _em, _split, fit_cut, resolve_threshold
+from jnpl.findings.threshold import FittedThreshold, _em, _split, fit_threshold, resolve_threshold
 from jnpl.internal.errors import InputError
 
 
@@ -30,7 +30,7 @@ def f1(issue, noisy):
 )
 def test_two_groups_are_cut_nearly_as_well_as_anybody_could(rate, wrong, right):
     quality, noisy = two_groups(rate, wrong, right)
-    cut = fit_cut(quality)
+    cut = fit_threshold(quality)
     assert cut.fitted, cut.reason
     assert cut.reason == f"two groups of qualities part at {cut.value:.3f}"
     best = max(f1(quality < value, noisy) for value in np.linspace(0.01, 0.99, 99))
@@ -41,12 +41,12 @@ def test_two_groups_are_cut_nearly_as_well_as_anybody_could(rate, wrong, right):
 @pytest.mark.parametrize("right", [(30, 1), (8, 1), (200, 1), (20, 4), (5, 2)])
 def test_without_noise_few_labels_are_flagged(right):
     quality, _ = two_groups(0, (1, 15), right)
-    assert (quality < fit_cut(quality).value).mean() <= (quality < 0.5).mean()
+    assert (quality < fit_threshold(quality).value).mean() <= (quality < 0.5).mean()
 
 
 def test_a_pile_of_ones_beside_lesser_qualities_is_no_noise():
     quality = np.concatenate([np.ones(600), np.random.default_rng(0).uniform(0.7, 0.999, 400)])
-    cut = fit_cut(quality)
+    cut = fit_threshold(quality)
     assert (cut.value, cut.fitted, cut.low_weight) == (0.5, False, None)
     assert (quality < cut.value).sum() == 0
 
@@ -70,11 +70,11 @@ def test_a_pile_of_ones_beside_lesser_qualities_is_no_noise():
     ],
 )
 def test_half_stands_when_the_fit_means_nothing(quality, reason):
-    assert fit_cut(quality) == Cut(0.5, False, reason)
+    assert fit_threshold(quality) == FittedThreshold(0.5, False, reason)
 
 
 def test_two_piles_are_cut_between_them():
-    cut = fit_cut([0.0] * 300 + [1.0] * 700)
+    cut = fit_threshold([0.0] * 300 + [1.0] * 700)
     assert cut.fitted
     assert 0.01 < cut.value < 0.5 + 1e-9
     assert cut.low_weight == pytest.approx(0.3)
@@ -82,18 +82,18 @@ def test_two_piles_are_cut_between_them():
 
 def test_missing_qualities_are_left_out():
     quality, _ = two_groups(0.3, (1, 30), (5, 3))
-    assert fit_cut(np.concatenate([quality, [np.nan] * 500])) == fit_cut(quality)
+    assert fit_threshold(np.concatenate([quality, [np.nan] * 500])) == fit_threshold(quality)
 
 
 def test_the_order_of_the_samples_does_not_matter():
     quality, _ = two_groups(0.3, (1, 30), (5, 3))
-    assert fit_cut(quality[::-1]) == fit_cut(quality)
+    assert fit_threshold(quality[::-1]) == fit_threshold(quality)
 
 
 @given(arrays(np.float64, st.integers(0, 300), elements=st.floats(0, 1)))
 @settings(max_examples=100, deadline=None)
 def test_any_qualities_give_a_cut_of_at_most_one_half(quality):
-    cut = fit_cut(quality)
+    cut = fit_threshold(quality)
     assert 0 < cut.value <= 0.5
     assert cut.fitted or cut.value == 0.5
     assert (cut.low_weight is not None) == cut.fitted
@@ -124,7 +124,7 @@ def test_the_rules():
     assert resolve_threshold(0.25, quality, labels, 10) == {"rule": "fixed", "value": 0.25, "reason": "given"}
     assert resolve_threshold(np.float32(0.25), quality, labels, 10)["value"] == 0.25
     assert resolve_threshold("1/c", quality, labels, 10)["value"] == 0.1
-    auto, cut = resolve_threshold("auto", quality, labels, 10), fit_cut(quality)
+    auto, cut = resolve_threshold("auto", quality, labels, 10), fit_threshold(quality)
     assert auto == {"rule": "auto", "value": cut.value, "reason": cut.reason, "low_weight": cut.low_weight}
 
 
@@ -142,7 +142,7 @@ def test_each_class_has_a_cut_of_its_own():
     quality = np.concatenate([sure, unsure, [0.1, 0.4]])
     labels = np.repeat([0, 1, 2], [len(sure), len(unsure), 2])
     told = resolve_threshold("per-class", quality, labels, 4)
-    assert told["by_class"] == [fit_cut(sure).value, fit_cut(unsure).value, 0.5, 0.5]
+    assert told["by_class"] == [fit_threshold(sure).value, fit_threshold(unsure).value, 0.5, 0.5]
     assert told["by_class"][0] != told["by_class"][1]
     assert told["value"] == pytest.approx(np.array(told["by_class"])[labels].mean())
     assert told["reason"] == "one for each given class, 2 of 4 fitted, 0.5 for the others"

@@ -1,13 +1,14 @@
-"""How likely is a given label the true one, if the classes are confused in a way of their own?
+"""Probabilities of the true label, corrected by the estimated confusion between classes (transition matrix).
 
-A network says p(t | x), what the true class may be, from the sample alone. The given label says more: how often does a
-true t come to be called y? With T_ty = P(given y | true t), Bayes' rule gives
+A network predicts p(t | x), the true class from the sample alone. The given label adds information: how often is a
+sample of class t labelled y? With T_ty = P(given y | true t), Bayes' rule gives
 
     q(t | x, y)  =  p(t | x) T_ty / sum_s p(s | x) T_sy,
 
 and T is what makes the given labels likely: each round of EM (Dempster et al. 1977; for labels Dawid & Skene 1979)
-counts who was called what with the present q, and divides. Where all mistakes are equally likely, q ranks labels as
-p(y | x) does. Where cats become dogs but never ships, a doubtful ship is a hard photograph and a doubtful dog is a cat.
+counts true and given classes with the present q, and normalises the counts. Where all mistakes are equally likely, q
+ranks labels as p(y | x) does. Where cats become dogs but never ships,
+a doubtful ship is a hard photograph and a doubtful dog is a cat.
 
 Two things keep T honest. A mistake has a rate of its own only if it stands out: all others share one, or T would fit
 what the network itself confuses. And a network that has learnt wrong labels spreads them over all classes, also where
@@ -26,7 +27,7 @@ from jnpl.internal.errors import InputError
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 _LEAST = 1e-30  # no probability of 0 is final; a larger floor would tie what a sure network still ranks
-_SUREST = 0.01  # of the samples: these tell what is said of classes that a sample surely is not
+_SUREST = 0.01  # of the samples: these tell what is predicted of classes that a sample surely is not
 _KEPT = 1e-3  # of a probability, at least, is kept
 _STANDS_OUT = 3.0  # times the mean of the others is a rate of its own
 _ROUNDS = 100
@@ -44,7 +45,7 @@ def posterior(probs: npt.ArrayLike, labels: npt.ArrayLike) -> Posterior:
     """(N, C) predictions (rows of nan stay nan and count nothing) and (N,) given labels -> the posterior.
 
     T starts from 1/2 on its diagonal. Every row has one count more than the data give, spread like the row's own
-    mistakes would be if they were all equally likely: a class that nobody seems to belong to keeps a proper row.
+    mistakes would be if they were all equally likely: a class without samples keeps a valid row.
 
     >>> sure = [[0.98, 0.01, 0.01]] * 100 + [[0.01, 0.98, 0.01]] * 100 + [[0.01, 0.01, 0.98]] * 100
     >>> labels = [0] * 70 + [1] * 130 + [2] * 100  # 30 of class 0 are called 1
@@ -52,14 +53,14 @@ def posterior(probs: npt.ArrayLike, labels: npt.ArrayLike) -> Posterior:
     >>> found.transition.round(1).tolist()
     [[0.7, 0.3, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    said, given = np.asarray(probs, np.float64), np.asarray(labels)
-    if said.ndim != 2 or given.shape != said.shape[:1]:
-        raise InputError(f"probabilities must be (N, C) and labels (N,), not {said.shape} and {given.shape}")
-    size = said.shape[1]
+    predicted, given = np.asarray(probs, np.float64), np.asarray(labels)
+    if predicted.ndim != 2 or given.shape != predicted.shape[:1]:
+        raise InputError(f"probabilities must be (N, C) and labels (N,), not {predicted.shape} and {given.shape}")
+    size = predicted.shape[1]
     if len(given) and not 0 <= given.min() <= given.max() < size:
         raise InputError(f"labels must be 0 to {size - 1}, got {given.min()} to {given.max()}")
-    known = ~np.isnan(said).any(axis=1)
-    p, y = without_background(said[known]), given[known]
+    known = ~np.isnan(predicted).any(axis=1)
+    p, y = without_background(predicted[known]), given[known]
     order = np.argsort(y, kind="stable")
     starts = np.searchsorted(y[order], np.arange(size))  # of each given label among the sorted samples
     filled = np.flatnonzero(np.bincount(y, minlength=size))
@@ -72,13 +73,13 @@ def posterior(probs: npt.ArrayLike, labels: npt.ArrayLike) -> Posterior:
         old, matrix = matrix, tied(counts / counts.sum(axis=1, keepdims=True))
         if np.abs(matrix - old).max() < _ENOUGH:
             break
-    whole = np.full(said.shape, np.nan)
+    whole = np.full(predicted.shape, np.nan)
     whole[known] = _bayes(p, y, matrix)
     return Posterior(whole, matrix)
 
 
 def without_background(probs: Floats) -> Floats:
-    """(N, C) -> (N, C) less what the surest samples are said to be of any other class, on average.
+    """(N, C) -> (N, C) less what the surest samples are predicted to be of any other class, on average.
 
     >>> without_background(np.array([[0.7, 0.1, 0.1, 0.1], [0.5, 0.3, 0.1, 0.1]])).round(3).tolist()
     [[1.0, 0.0, 0.0, 0.0], [0.666, 0.333, 0.0, 0.0]]

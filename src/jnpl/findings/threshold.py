@@ -1,9 +1,9 @@
-"""Where to cut the label qualities: a fixed number, chance level, or the place between two fitted groups.
+"""The threshold on label quality: a fixed number, chance level, or a value between two fitted groups.
 
-The fit is EM for two bell curves on the logits of the qualities: near 0 and near 1, where qualities pile up, the
-logit spreads them out, and wrong and right labels become two bells. NLNL's 0.5 stands whenever the data do not
-clearly show two, as with few wrong labels under an unsure network.
-`tests/test_mixture.py` holds the cut to an F1 within 0.05 of the best possible one on draws from known groups.
+The fit is EM for two normal distributions on the logits of the qualities: most qualities lie near 0 and 1, and the
+logit spreads them out, so that wrong and right labels become two groups. NLNL's 0.5 is used whenever the data do not
+clearly show two groups, as with few wrong labels and an unsure network. `tests/findings/test_threshold.py` requires an
+F1 within 0.05 of the best possible one on draws from known groups.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from jnpl.internal.errors import InputError
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
-DEFAULT_CUT = 0.5  # NLNL's, and the most a cut may be: above it the given label is the prediction itself
+DEFAULT_THRESHOLD = 0.5  # NLNL's, and the most a cut may be: above it the given label is the prediction itself
 _EDGE = 1e-3  # qualities closer than this to 0 or 1 count as this far: no bell stands on rounding errors
 _BINS = 512  # EM runs on a histogram of the logits: its cost does not depend on the number of samples
 _MIN_SAMPLES = 50
@@ -30,8 +30,8 @@ _ITERATIONS = 300
 
 
 @dataclass(frozen=True)
-class Cut:
-    """A threshold on the qualities, how it came about, and the weight of the lower bell if there are two."""
+class FittedThreshold:
+    """A threshold on label quality, the reason for it, and the weight of the lower group if there are two."""
 
     value: float
     fitted: bool
@@ -39,25 +39,25 @@ class Cut:
     low_weight: float | None = None
 
 
-def fit_cut(quality: npt.ArrayLike) -> Cut:
+def fit_threshold(quality: npt.ArrayLike) -> FittedThreshold:
     """(N,) qualities in 0..1 (nan is left out) -> the cut, at most 0.5, where both bells are equally likely.
 
     >>> rng = np.random.default_rng(0)
     >>> quality = np.concatenate([rng.beta(1, 30, 300), rng.beta(5, 3, 700)])  # 30 % wrong, an unsure network
-    >>> cut = fit_cut(quality)
+    >>> cut = fit_threshold(quality)
     >>> cut.fitted, 0.1 < cut.value < 0.3, round(cut.low_weight, 1)
     (True, True, 0.3)
-    >>> fit_cut(rng.beta(30, 1, 1000)).reason
+    >>> fit_threshold(rng.beta(30, 1, 1000)).reason
     'one group of qualities, not two: 0.5 stands'
     """
     values = np.asarray(quality, np.float64).ravel()
     values = values[~np.isnan(values)]
     if len(values) < _MIN_SAMPLES:
-        return _stands(f"{len(values)} samples are too few for a fit (at least {_MIN_SAMPLES})")
+        return _default(f"{len(values)} samples are too few for a fit (at least {_MIN_SAMPLES})")
     clipped = np.clip(values, _EDGE, 1 - _EDGE)
     logits = np.log(clipped / (1 - clipped))
     if np.ptp(logits) < _MIN_SPREAD:
-        return _stands("all qualities are equal, or nearly")
+        return _default("all qualities are equal, or nearly")
     top = np.log((1 - _EDGE) / _EDGE)
     counts, edges = np.histogram(logits, bins=_BINS, range=(-top, top))
     x, share = (edges[1:] + edges[:-1]) / 2, counts / counts.sum()
@@ -65,21 +65,21 @@ def fit_cut(quality: npt.ArrayLike) -> Cut:
     return _between(*_em(x, share), len(values))
 
 
-def _between(weight: Floats, mean: Floats, spread: Floats, samples: int) -> Cut:
-    """Cut between two bells, if they are two and the cut makes sense."""
+def _between(weight: Floats, mean: Floats, spread: Floats, samples: int) -> FittedThreshold:
+    """FittedThreshold between two bells, if they are two and the cut makes sense."""
     distance = np.sqrt(2.0) * (mean[1] - mean[0]) / np.hypot(*spread)
     if distance < _MIN_DISTANCE or mean[1] - mean[0] < _MIN_GAP:
-        return _stands("one group of qualities, not two")
+        return _default("one group of qualities, not two")
     if weight.min() * samples < _MIN_MEMBERS:
-        return _stands(f"a second group of {weight.min() * samples:.0f} samples is too small")
+        return _default(f"a second group of {weight.min() * samples:.0f} samples is too small")
     between = np.linspace(mean[0], mean[1], 2001)
     low, high = _densities(between, weight, mean, spread).T
     if not (low[0] > high[0] and low[-1] < high[-1]):
-        return _stands("one group of qualities lies inside the other")
+        return _default("one group of qualities lies inside the other")
     cut = float(1 / (1 + np.exp(-between[np.argmax(low <= high)])))
-    if cut > DEFAULT_CUT:
-        return _stands(f"the two groups part at {cut:.3f}, where the given label is still the prediction")
-    return Cut(cut, True, f"two groups of qualities part at {cut:.3f}", float(weight[0]))
+    if cut > DEFAULT_THRESHOLD:
+        return _default(f"the two groups part at {cut:.3f}, where the given label is still the prediction")
+    return FittedThreshold(cut, True, f"two groups of qualities part at {cut:.3f}", float(weight[0]))
 
 
 def resolve_threshold(
@@ -95,14 +95,14 @@ def resolve_threshold(
     """
     if threshold == "per-class":
         scores = np.asarray(quality, np.float64)
-        cuts = [fit_cut(scores[labels == label]) for label in range(num_classes)]
+        cuts = [fit_threshold(scores[labels == label]) for label in range(num_classes)]
         values, counts = np.array([cut.value for cut in cuts]), np.bincount(labels, minlength=num_classes)
         fitted = sum(cut.fitted for cut in cuts)
-        reason = f"one for each given class, {fitted} of {num_classes} fitted, {DEFAULT_CUT} for the others"
-        mean = float(values @ counts / max(counts.sum(), 1)) if counts.any() else DEFAULT_CUT
+        reason = f"one for each given class, {fitted} of {num_classes} fitted, {DEFAULT_THRESHOLD} for the others"
+        mean = float(values @ counts / max(counts.sum(), 1)) if counts.any() else DEFAULT_THRESHOLD
         return {"rule": "per-class", "value": mean, "reason": reason, "by_class": values.tolist()}
     if threshold == "auto":
-        cut = fit_cut(quality)
+        cut = fit_threshold(quality)
         return {"rule": "auto", "value": cut.value, "reason": cut.reason, "low_weight": cut.low_weight}
     if threshold == "1/c":
         return {"rule": "1/c", "value": 1 / num_classes, "reason": f"chance level of {num_classes} classes"}
@@ -111,8 +111,8 @@ def resolve_threshold(
     raise InputError(f"threshold must be a number in (0, 1), 'auto', 'per-class' or '1/c', not {threshold!r}")
 
 
-def _stands(reason: str) -> Cut:
-    return Cut(DEFAULT_CUT, False, f"{reason}: {DEFAULT_CUT} stands")
+def _default(reason: str) -> FittedThreshold:
+    return FittedThreshold(DEFAULT_THRESHOLD, False, f"{reason}: {DEFAULT_THRESHOLD} stands")
 
 
 def _densities(x: Floats, weight: Floats, mean: Floats, spread: Floats) -> Floats:

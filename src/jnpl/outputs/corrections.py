@@ -1,4 +1,4 @@
-"""Findings and decisions in, corrected labels out."""
+"""Corrected labels, from findings and decisions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Corrected:
 
     @property
     def changed(self) -> npt.NDArray[np.bool_]:
-        """(M,) where the label is another than the given one."""
+        """(M,) true where the label differs from the given one."""
         changed: npt.NDArray[np.bool_] = self.labels != self.findings.given_labels[self.rows]
         return changed
 
@@ -78,22 +78,28 @@ def correct(
     min_confidence: float | None = None,
     drop: bool = False,
 ) -> Corrected:
-    """Take suggestions and decisions for the truth.
+    """Return the labels after correction by decisions and suggested labels.
 
-    Without `decisions` (id -> label, or rows of them) every issue takes its suggested label, if its confidence is
-    `min_confidence` or more. With them they decide, and the other samples keep their labels, unless `min_confidence` is
-    given too: then issues that nobody decided take suggestions as before. `drop` leaves out issues that keep a label
-    nobody decided.
+    Args:
+        findings: the findings of a run.
+        decisions: id -> label, or rows of them. Without them, every issue gets its suggested label. With them, all
+            other samples keep their labels, unless `min_confidence` is given too.
+        min_confidence: issues without a decision get their suggested label if its confidence is at least this.
+        drop: leave out issues that have no decision and keep their label.
 
-    >>> from jnpl import Findings
-    >>> findings = Findings.from_probs([[0.9, 0.1], [0.2, 0.8], [0.4, 0.6]], [0, 0, 0], class_names=["cat", "dog"])
-    >>> correct(findings, min_confidence=0.7).table()[["label", "given_label", "changed"]]
-      label given_label  changed
-    0   cat         cat    False
-    1   dog         cat     True
-    2   cat         cat    False
-    >>> correct(findings, decisions={"2": "dog"}).labels
-    array([0, 0, 1])
+    Returns:
+        The corrected labels.
+
+    Example:
+        >>> from jnpl import Findings
+        >>> findings = Findings.from_probs([[0.9, 0.1], [0.2, 0.8], [0.4, 0.6]], [0, 0, 0], class_names=["cat", "dog"])
+        >>> correct(findings, min_confidence=0.7).table()[["label", "given_label", "changed"]]
+          label given_label  changed
+        0   cat         cat    False
+        1   dog         cat     True
+        2   cat         cat    False
+        >>> correct(findings, decisions={"2": "dog"}).labels
+        array([0, 0, 1])
     """
     if min_confidence is not None and not 0 <= min_confidence <= 1:
         raise InputError(f"min_confidence must lie in 0..1, got {min_confidence:g}")
@@ -117,12 +123,12 @@ def correct(
 
 
 def class_names(findings: Findings) -> tuple[str, ...] | tuple[int, ...]:
-    """Names of the classes; their numbers where they have none."""
+    """Return the names of the classes, or their numbers where they have none."""
     return tuple(range(findings.num_classes)) if findings.class_names is None else findings.class_names
 
 
 def held_out(run: Path) -> list[dict[str, Any]]:
-    """Read id and given label (by name) of the samples that a run kept aside, which its findings do not hold."""
+    """Return id and given label (by name) of the held-out samples of a run, which are not in its findings."""
     try:
         noted = json.loads((run / "data.json").read_text("utf-8")).get("held_out")
     except (OSError, ValueError, AttributeError):
@@ -131,7 +137,7 @@ def held_out(run: Path) -> list[dict[str, Any]]:
 
 
 def with_held_out(findings: Findings, held: Sequence[dict[str, Any]]) -> Findings:
-    """Add the samples that were kept aside, as ones that nobody has judged: by their row, else behind the others."""
+    """Return findings with the held-out samples added, without a quality: by row number, else at the end."""
     if not held:
         return findings
     numbers = {str(name): label for label, name in enumerate(class_names(findings))}

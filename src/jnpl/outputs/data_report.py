@@ -1,4 +1,4 @@
-"""What a data owner gets of a run beside its findings: data.json, thumbnails.parquet and report.html."""
+"""Files of a run for the data owner, beside its findings: data.json, thumbnails.parquet and report.html."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def write(
     held_out: Sequence[dict[str, Any]] = (),
     report: bool = True,
 ) -> None:
-    """Write the three files for a run that is done, or data.json alone; `held_out` are ids and labels kept aside."""
+    """Write the three files of a finished run; without `report`, only data.json. `held_out`: ids and labels."""
     findings = Findings.load(folder)
     suspects = tables.worst(findings, _ROWS)
     if len(suspects) == 0 or not findings.is_label_issue.any():
@@ -61,20 +61,20 @@ def write(
 
 
 def _unreadable(findings: Findings, source: Source) -> dict[int, str]:
-    """Position -> why it cannot be read; the run's findings say which, the files say why."""
-    told = dict(source.unreadable or {})
+    """Return position -> reason for every sample that could not be read; a new read gives the reason."""
+    reasons = dict(source.unreadable or {})
     for position in [] if findings.unreadable is None else np.flatnonzero(findings.unreadable).tolist():
-        if position not in told:
+        if position not in reasons:
             try:
                 source.inputs.read(position)
-                told[position] = "could not be read in training"
+                reasons[position] = "could not be read in training"
             except (UnreadableError, OSError, InputError) as error:
-                told[position] = str(error)
-    return told
+                reasons[position] = str(error)
+    return reasons
 
 
 def _columns(source: Source, suspects: np.ndarray[Any, Any]) -> dict[str, Any]:
-    """The suspects as rows of a table, for people: texts, own cells or numbers; all names, and the first columns."""
+    """Return the suspects as rows of a table: texts, table cells or numbers; all names, the first 12 values."""
     rows: list[list[Any]]
     if source.texts is not None:
         names, rows = ["text"], [[str(source.texts[at])[:_TEXT]] for at in suspects.tolist()]
@@ -90,7 +90,7 @@ def _columns(source: Source, suspects: np.ndarray[Any, Any]) -> dict[str, Any]:
 
 
 def _texts(cells: pd.Series[Any]) -> list[str | None]:
-    """Cells (M,) as the user knows them: 3.0, in a column with gaps, is 3, and a day has no hour."""
+    """Return (M,) cells as texts like those in the file: 3 for 3.0 in a column with gaps, no hour for a date."""
     end = {"f": ".0", "M": " 00:00:00"}.get(cells.dtype.kind, "")
     values = cells.to_numpy() if cells.dtype.kind == "f" else cells  # float32 with the digits that it has
     return [

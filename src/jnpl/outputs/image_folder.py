@@ -1,4 +1,4 @@
-"""Images by their corrected labels: a clean tree CLASS/NAME of copies or links.
+"""A folder CLASS/NAME of copies of or links to images, by their corrected labels.
 
 The user's files are read, linked or copied. None is ever moved, changed, replaced or deleted.
 """
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from jnpl.outputs.corrections import Corrected
 
 How = Literal["copy", "link", "hard"]
-# What one file fails of, all others would too.
+# Errors that would stop every other file too.
 _HOPELESS = (errno.ENOSPC, errno.EDQUOT, errno.EXDEV, errno.EPERM, errno.EROFS, errno.EMLINK)
 
 
 def data_root(run: Path, given: Path | None = None) -> Path:
-    """Find the folder that paths in the findings start from: as given, else as the run notes it in data.json."""
+    """Return the folder that the paths in the findings start from: as given, else as in the run's data.json."""
     if given is None:
         try:
             noted = json.loads((run / "data.json").read_text("utf-8")).get("root")
@@ -70,7 +70,7 @@ def make_tree(corrected: Corrected, root: Path, target: Path, how: How) -> list[
 
 
 def _fill(draft: Path, corrected: Corrected, names: list[str], root: Path, how: How) -> list[tuple[str, str]]:
-    """Make the tree; returns what failed."""
+    """Copy or link every image into `draft`; returns the ids that failed, and why."""
     findings, failed = corrected.findings, list[tuple[str, str]]()
     for label in sorted(set(corrected.labels.tolist())):
         make_folder(draft / names[label])
@@ -114,7 +114,7 @@ def _key(place: str) -> str:
 
 
 def _place(source: Path, place: Path, how: How) -> None:
-    real = Path(os.path.abspath(source))  # noqa: PTH100 - a link of the user's stays one
+    real = Path(os.path.abspath(source))  # noqa: PTH100 - keeps a symbolic link of the user
     if not stat.S_ISREG(real.stat().st_mode):
         raise OSError(errno.EINVAL, "not a file")
     if how == "copy":

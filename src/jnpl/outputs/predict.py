@@ -1,4 +1,4 @@
-"""New data and a saved model in, labels and probabilities out: a row per sample, a part at a time."""
+"""Predict the labels of new data with a saved model: one row per sample, one batch at a time."""
 
 from __future__ import annotations
 
@@ -30,11 +30,19 @@ def predict(
     show: Callable[[pd.DataFrame], None] = lambda _: None,
     problem: Callable[[str, str], None] = lambda _id, _reason: None,
 ) -> dict[str, Any]:
-    """Predict all samples; write them to `out` (.csv, .parquet or .json), if it is named.
+    """Predict all samples, and write the predictions to `out` (.csv, .parquet or .json) if it is given.
 
-    `show` is handed every part as a frame with an object of probabilities per row, `problem` the id of every sample
-    that cannot be read and the reason. Returns counts: samples, predicted, unreadable, how often each class was
-    predicted, and where there are labels: on how many readable samples the model knows them, and the accuracy there.
+    Args:
+        model: the trained model.
+        data: the new data.
+        out: the file to write.
+        workers: processes that decode images.
+        show: called with every batch as a data frame, with an object of probabilities per row.
+        problem: called with the id of every sample that cannot be read, and the reason.
+
+    Returns:
+        Counts: samples, predicted, unreadable, predictions of each class; with labels also the number of readable
+        samples whose label the model knows, and the accuracy on them.
     """
     source, labels = data.source, data.labels
     counts = np.zeros(len(model.classes), np.int64)
@@ -57,17 +65,17 @@ def predict(
             show(rows)
             if write is not None:
                 write(rows if nested else _frame(model, data, part, nested=False))
-    told: dict[str, Any] = {
+    results: dict[str, Any] = {
         "samples": len(source),
         "predicted": len(source) - unreadable,
         "unreadable": unreadable,
         "predicted_labels": {str(name): int(count) for name, count in zip(model.classes, counts, strict=True)},
     }
     if labels is not None:
-        told |= {"labelled": known, "unknown_labels": int((labels == NO_CLASS).sum())}
+        results |= {"labelled": known, "unknown_labels": int((labels == NO_CLASS).sum())}
         if known:
-            told["accuracy"] = right / known
-    return told
+            results["accuracy"] = right / known
+    return results
 
 
 def _frame(model: SavedModel, data: NewData, part: Part, *, nested: bool) -> pd.DataFrame:

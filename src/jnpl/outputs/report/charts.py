@@ -79,7 +79,7 @@ class Curves:
 
 
 def histogram(findings: Findings) -> Histogram | None:
-    """How many labels have which quality; None if none has any."""
+    """Return the histogram of label quality; None if no label has one."""
     scored = ~np.isnan(findings.label_quality)
     if not scored.any():
         return None
@@ -95,8 +95,8 @@ def histogram(findings: Findings) -> Histogram | None:
             if count:
                 height = max(100 * count / top, _LEAST)
                 base -= height
-                told = f"{span}: {text.counted(count, 'label', 'labels')}, {kind}"
-                bars.append(Bar(round(number * width, 3), round(base, 3), width, round(height, 3), kind, told))
+                title_text = f"{span}: {text.counted(count, 'label', 'labels')}, {kind}"
+                bars.append(Bar(round(number * width, 3), round(base, 3), width, round(height, 3), kind, title_text))
     suspects, kept = sum(low), sum(high)
     spread, at = threshold_span(findings), f"{findings.threshold:.3g}"
     cut = f"the threshold {at}" if spread is None else f"the threshold of their class, {spread}"
@@ -111,7 +111,7 @@ def histogram(findings: Findings) -> Histogram | None:
 
 
 def threshold_span(findings: Findings) -> str | None:
-    """From where to where the thresholds of the classes lie that some label gives; None if there is one for all."""
+    """Return the range of the thresholds of the given classes in words; None if there is one threshold for all."""
     by_class = findings.threshold_info.get("by_class")
     if by_class is None:
         return None

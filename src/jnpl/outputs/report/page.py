@@ -1,8 +1,8 @@
-"""A run folder as one page: report.html, which opens anywhere, offline, and asks nobody for anything.
+"""The report of a run folder as one page, report.html, which needs no network.
 
-All that happens by script (themes, sorting, pages of suspects) is an extra: without it the page shows everything. The
-page forbids itself any other script and any request, by the hash of its own script (Content-Security-Policy), so even
-a file name that slipped through the escaping could not act.
+The script (themes, sorting, pages of suspects) is optional: without it the page shows everything. A
+Content-Security-Policy with the hash of that script forbids all other scripts and all requests, so that even a file
+name that escaping missed could do no harm.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def write(run: Path, out: Path | None = None) -> Path:
 
 
 def render(facts: RunFacts) -> str:
-    """The whole page."""
+    """Return the whole page as HTML."""
     room = resources.files("jnpl.outputs.report")
     script = (room / "report.js").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -112,7 +112,7 @@ def _context(facts: RunFacts) -> dict[str, Any]:
 
 
 def _notes(facts: RunFacts) -> list[str]:
-    """What a reader must know before they believe the rest."""
+    """Warnings about the run, for the top of the page."""
     notes = []
     if facts.run.status not in (None, "finished"):
         notes.append("The run was not finished when this page was written: figures of its second part may be missing.")

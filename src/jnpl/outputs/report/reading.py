@@ -1,4 +1,4 @@
-"""What a run folder holds for the report. Only the findings must be there; every other file may be missing."""
+"""Read the files of a run folder for the report. Only the findings must be there; every other file may be missing."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class DataFile(_File):
 
 @dataclass(frozen=True, eq=False)
 class RunFacts:
-    """A run, as its folder tells of it."""
+    """Everything that the report uses of a run folder."""
 
     name: str
     findings: Findings
@@ -134,8 +134,8 @@ def read(folder: Path) -> RunFacts:
     if not folder.is_dir():
         raise InputError(f"{str(folder)!r} is no folder; name a run folder, as `jnpl find DATA -o RUN` writes it")
     if not (folder / "findings.json").is_file():
-        told = "a run has them once it is through; repeat its command if it was stopped"
-        raise InputError(f"{str(folder)!r} holds no findings: {told}")
+        reason = "a run has them when it is finished; repeat its command if it was stopped"
+        raise InputError(f"{str(folder)!r} holds no findings: {reason}")
     return RunFacts(
         name=folder.resolve().name,
         findings=Findings.load(folder),

@@ -1,4 +1,4 @@
-"""Numbers and foreign texts as the report prints them. Escaping for HTML is the template's work, not done here."""
+"""Numbers and texts as the report prints them. The template escapes them for HTML."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def cell(value: object, limit: int = 300) -> str:
 
 
 def percent(share: float) -> str:
-    """0..1 in percent; what is not quite nothing or all does not look so.
+    """Return 0..1 in percent; only exactly 0 and 1 are printed as 0 % and 100 %.
 
     >>> [percent(share).replace("\\N{NO-BREAK SPACE}", " ") for share in (0, 1e-9, 0.1914, 0.99999, 1)]
     ['0 %', '<0.1 %', '19.1 %', '>99.9 %', '100 %']
