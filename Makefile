@@ -6,7 +6,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 EXTRAS := dev,bench,hf,onnx,ray,tensorboard
 
-.PHONY: help demo test lint types unit slow format bench clean
+.PHONY: help demo test lint types unit slow format bench pages clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -48,6 +48,13 @@ format: .venv/.extras  ## let ruff rewrite what it can
 
 bench: .venv/.installed  ## speed and memory of the losses against their rivals
 	@$(BIN)/python benchmarks/losses.py $(ARGS)
+
+pages: .venv/.extras  ## write the generated pages of docs/ from the committed results and the registry
+	@$(BIN)/python benchmarks/fast_page.py
+	@$(BIN)/python benchmarks/reproduction_page.py
+	@$(BIN)/python benchmarks/rivals.py --table
+	@$(BIN)/python benchmarks/owners.py page
+	@$(BIN)/python docs/generate.py
 
 clean:  ## remove the environment and caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis dist

@@ -84,7 +84,7 @@ def pages() -> dict[Path, str]:
     }
     for suite, found in results.items():
         tables = table.markdown(found).strip() if found else "Not run."
-        source = f"benchmarks/results/quality/{suite}"
+        source = f"benchmarks/results/quality-{suite}.jsonl"
         texts[DOCS / f"results/{suite}.md"] = _fill(
             f"results/{suite}.md", tables=tables, source=source, **own.get(suite, {})
         )

@@ -1,11 +1,11 @@
-"""What a data owner gets: wrong labels of an image folder, of people, of tables, found by `jnpl find` as it comes.
+"""What `jnpl find` achieves with default settings: on an image folder, on labels by people, on tables.
 
-    python benchmarks/owners.py folder --data DIR    # 10,000 files, 40 % wrong: find, train, cross-entropy; other forms
-    python benchmarks/owners.py human --data DIR     # CIFAR-10N, beside cleanlab with the same network
-    python benchmarks/owners.py tables               # wine, breast cancer, digits, beside cross-validated cross-entropy
+    python benchmarks/owners.py folder --data DIR    # 10,000 files, 40 % wrong labels: find, train, cross-entropy
+    python benchmarks/owners.py human --data DIR     # CIFAR-10N, compared with cleanlab and the same network
+    python benchmarks/owners.py tables               # wine, breast cancer, digits, compared with cross-validation
     python benchmarks/owners.py page                 # docs/owners.md from the results
 
-DIR holds CIFAR-10's binary version and CIFAR-10N's labels. `--images`, `--epochs` and `--out` make a small try of it.
+DIR holds CIFAR-10's binary version and CIFAR-10N's labels. `--images`, `--epochs` and `--out` are for a quick test.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ TABLE_SEEDS = range(5)
 
 
 def folder(args: argparse.Namespace) -> dict[str, Any]:
-    """One run of `jnpl find` on files, `jnpl train` in its folder, cross-entropy, and the same data in other forms."""
+    """Run `jnpl find` on files, `jnpl train` in its folder, cross-entropy, and the same data in other formats."""
     whole = open_source("cifar10", root=args.data)
     images, true = values_of(whole)[: args.images], whole.labels[: args.images]
     given, names = noise.symmetric(true, RATE, 10, seed=SEED), np.array(whole.class_names)
@@ -74,7 +74,7 @@ def folder(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _write(root: Path, images: Any, labels: Any, true: Any = None) -> pd.DataFrame:
-    """Files by class, as a folder of photos is; returns path, label (and true label) in the folder's order."""
+    """Write an image folder; returns path, label and true label in the order of the folder."""
     rows = []
     for number, (image, label) in enumerate(zip(images, labels, strict=True)):
         path = root / label / f"{number:05d}.png"
@@ -92,7 +92,7 @@ def _jnpl(*args: object, cwd: Path) -> dict[str, Any]:
 
 
 def _scored(here: Path, run: str, truth: pd.DataFrame, *args: object) -> dict[str, Any]:
-    """What a command told, and the AP of what it found, by a truth that it never saw."""
+    """Run a command; returns its results, and the AP of its findings by the true labels, which it never sees."""
     began = time.perf_counter()
     told = _jnpl(*args, "-o", run, cwd=here)
     findings = Findings.load(here / run)
@@ -107,7 +107,7 @@ def _scored(here: Path, run: str, truth: pd.DataFrame, *args: object) -> dict[st
 
 
 def _same_in_all_forms(here: Path, truth: pd.DataFrame) -> dict[str, float]:
-    """Folder, CSV, .npz and library, each a few epochs: the largest difference of any label's quality."""
+    """Largest difference in label quality between folder, CSV, .npz and library, after a few epochs each."""
     photos, few = here / "photos", ["--set", f"train.epochs={FEW}"]
     truth[["path", "label"]].to_csv(photos / "labels.csv", index=False)
     images = np.stack([np.asarray(Image.open(photos / path)) for path in truth["path"]])
@@ -124,7 +124,7 @@ def _same_in_all_forms(here: Path, truth: pd.DataFrame) -> dict[str, float]:
 
 
 def human(args: argparse.Namespace) -> dict[str, Any]:
-    """Labels of people, "worse" and "aggre"; cleanlab has the same network, five folds of cross-entropy."""
+    """Labels by people, "worse" and "aggre"; cleanlab uses five folds of cross-entropy with the same network."""
     told: dict[str, Any] = {"images": args.images, "pixels": 16, "epochs": args.epochs}
     for kind in ("worse", "aggre"):
         source = _halved(subset(open_source("cifar10n", root=args.data, noise=kind), np.arange(args.images)))
@@ -177,7 +177,7 @@ def _cross_entropy(epochs: int, model: str) -> Any:
 
 
 def tables(_args: argparse.Namespace) -> dict[str, Any]:
-    """A fifth of the labels wrong; five folds of cross-entropy with the same MLP, ranked by p_y."""
+    """20 % wrong labels; compared with five folds of cross-entropy with the same MLP, ranked by p_y."""
     told: dict[str, Any] = {"rate": 0.2, "seeds": list(TABLE_SEEDS)}
     for name in TABLES:
         bunch: Any = getattr(datasets, f"load_{name}")()
@@ -202,7 +202,7 @@ def main() -> int:
     parser.add_argument("part", choices=["folder", "human", "tables", "page"])
     parser.add_argument("--data", type=Path, help="folder with CIFAR-10's binary version and CIFAR-10N's labels")
     parser.add_argument("--images", type=int, default=10_000)
-    parser.add_argument("--epochs", type=int, help="for a try; default: what jnpl chooses (cross-entropy: 30)")
+    parser.add_argument("--epochs", type=int, help="for a quick test; default: what jnpl chooses (cross-entropy: 30)")
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()
     if args.part == "page":
@@ -223,7 +223,7 @@ def main() -> int:
 
 
 INTRODUCTION = """\
-Measured with the program as it comes, one thread of a machine of two cores. `python benchmarks/owners.py page` writes
+Measured with default settings, one thread on a machine with two cores. `python benchmarks/owners.py page` writes
 this page from `benchmarks/results/owners.jsonl`."""
 
 
@@ -259,15 +259,15 @@ def _folder_lines(told: dict[str, Any]) -> list[str]:
     same = ", ".join(f"{form} {value:.1g}" for form, value in told["same"].items())
     return [
         f"The first {told['images']:,} images of CIFAR-10 as PNG files in folders by class, {told['rate']:.0%} of",
-        f"them in a wrong one (symmetric noise, seed {SEED}). Accuracy on {told['test_images']:,} test images (two",
-        f"standard errors are at most {error:.3f}) is that of the network a command leaves; the best epoch is what an",
-        "oracle would have stopped at, who looks at the test images after every epoch.",
+        f"them in a wrong one (symmetric noise, seed {SEED}). Accuracy is that of the saved network on",
+        f"{told['test_images']:,} test images (two standard errors are at most {error:.3f}). The best epoch is an",
+        "oracle: it is chosen by the test images.",
         "",
         _row(
             "command",
             "AP",
-            "wrong among the 1,000 worst",
-            "noise rate, estimated",
+            "share of wrong labels among the 1,000 worst",
+            "estimated noise rate",
             "accuracy",
             "best epoch",
             "epochs",
@@ -289,26 +289,26 @@ def _folder_lines(told: dict[str, Any]) -> list[str]:
         ),
         "",
         f"The same images as a CSV of paths, as an .npz and through `jnpl.find_label_issues`, {FEW} epochs each: the",
-        f"largest difference of any label's quality from that of the folder is {same}.",
+        f"largest difference in label quality from the folder is {same}.",
         *_older(told["train"]["epochs"]),
     ]
 
 
 def _older(epochs: int) -> list[str]:
-    """That the second part has another length by now, if it has."""
+    """A sentence if the recipe has another length than the one that was measured."""
     recipe = load_recipe("fast")
     now = round(recipe.train.epochs * (1 + (0.0 if recipe.pseudo is None else recipe.pseudo.stretch)))
-    told = f"`jnpl train` was measured with {epochs} epochs in all; the recipe has {now} since ([fast.md](fast.md))."
+    told = f"`jnpl train` was measured with {epochs} epochs in all; the recipe now has {now} ([fast.md](fast.md))."
     return [] if epochs == now else ["", told]
 
 
 def _human_lines(told: dict[str, Any]) -> list[str]:
     rows = [(kind, name, told[kind][name]) for kind in ("worse", "aggre") for name in ("jnpl", "cleanlab")]
     return [
-        f"CIFAR-10N, the first {told['images']:,} images at {told['pixels']} pixels. cleanlab: the package's own",
-        "ranking of probabilities from five folds of 30 epochs of cross-entropy, with the same network and crops.",
+        f"CIFAR-10N, the first {told['images']:,} images at {told['pixels']} pixels. `cleanlab` ranks the",
+        "probabilities of five-fold cross-validated cross-entropy, 30 epochs, with the same network and crops.",
         "",
-        _row("labels", "wrong", "ranking", "AP", "wrong among the 100 worst", "among 1,000", "CPU minutes"),
+        _row("labels", "wrong", "ranking", "AP", "share wrong among the 100 worst", "among 1,000", "CPU minutes"),
         _row(*7 * ["---"]),
         *(
             _row(
@@ -330,11 +330,11 @@ def _table_lines(told: dict[str, Any]) -> list[str]:
         return f"{np.mean(values):.3f} ± {np.std(values, ddof=1):.3f}"
 
     return [
-        f"Scikit-learn's sets with {told['rate']:.0%} symmetric noise, AP over {len(told['seeds'])} seeds (mean ±",
-        "standard deviation). The rival: five folds of 30 epochs of cross-entropy with the same MLP, ranked by the",
-        "probability of the given label.",
+        f"Scikit-learn's data sets with {told['rate']:.0%} symmetric noise, AP over {len(told['seeds'])} seeds (mean ±",
+        "standard deviation), compared with five-fold cross-validated cross-entropy, 30 epochs with the same MLP,",
+        "ranked by the probability of the given label.",
         "",
-        _row("set", "samples", "`jnpl.find_label_issues`", "cross-validated cross-entropy"),
+        _row("data set", "samples", "`jnpl.find_label_issues`", "cross-validated cross-entropy"),
         _row(*4 * ["---"]),
         *(
             _row(

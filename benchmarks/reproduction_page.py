@@ -100,7 +100,7 @@ def results_page(results: Results) -> str:
         time=time_spent(results),
         items="\n\n".join(items),
         claims=tables.as_markdown([["claim", "rule", "here", "figures"], ["---"] * 4, *rules]),
-        source="benchmarks/results/reproduce/small",
+        source="benchmarks/results/reproduce-small.jsonl",
     )
 
 

@@ -116,7 +116,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 ONE_NETWORK = ("mae", "gce", "sce", "nce-rce", "nfl-rce", "jnpl")  # at most 1.05 times the epoch of ce
 TWO_NETWORKS = ("co-teaching", "jocor")  # at most 2.1 times
-ASKED = dict.fromkeys(ONE_NETWORK, 1.05) | dict.fromkeys(TWO_NETWORKS, 2.1)
+LIMITS = dict.fromkeys(ONE_NETWORK, 1.05) | dict.fromkeys(TWO_NETWORKS, 2.1)
 
 
 def recipe_of(name: str) -> Recipe:
@@ -288,8 +288,8 @@ def cost(root: Path, rounds: int, names: list[str]) -> None:
     measured = {name: {"ratio": ratio, "seconds": pairs[name]} for name, ratio in ratios.items()}
     results.add(COST, *({"name": name, **facts, "results": each} for name, each in measured.items()))
     for name, ratio in ratios.items():
-        asked = f"  (asked: {ASKED[name]}, {'met' if ratio <= ASKED[name] else 'missed'})" if name in ASKED else ""
-        print(f"{name:16} {ratio:6.2f} x CE{asked}")
+        limit = f"  (limit: {LIMITS[name]}, {'met' if ratio <= LIMITS[name] else 'missed'})" if name in LIMITS else ""
+        print(f"{name:16} {ratio:6.2f} x CE{limit}")
 
 
 def _epoch(source: Source, name: str) -> Any:
@@ -362,7 +362,7 @@ def page() -> str:
         "(best epoch)",
         "AP",
         "epochs",
-        "epoch / CE's",
+        "time per epoch / CE's",
     ]
     digits: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for line in results.read(DIGITS).values():

@@ -1,4 +1,4 @@
-"""The Hugging Face Trainer: `compute_loss` is where the logits are, so the monitor is shown them there.
+"""The Hugging Face Trainer: the monitor is updated in `compute_loss`, where the logits are available.
 
 Run it: pip install "transformers[torch]"; python examples/huggingface_trainer.py
 """
@@ -13,8 +13,8 @@ from transformers import Trainer, TrainingArguments, ViTConfig, ViTForImageClass
 from jnpl import Monitor, metrics, noise
 
 
-class WatchedTrainer(Trainer):
-    """Shows the monitor every batch that it trains on; samples have an "index" beside inputs and labels."""
+class MonitoredTrainer(Trainer):
+    """Updates a monitor with every training batch; samples have an "index" besides inputs and labels."""
 
     def __init__(self, *args, monitor, **kwargs):
         super().__init__(*args, **kwargs)
@@ -29,7 +29,7 @@ class WatchedTrainer(Trainer):
 
 
 class Digits(Dataset):
-    """Images (1, 8, 8) with labels of which some are wrong; a sample knows its place."""
+    """Images (1, 8, 8), labels of which some are wrong, and the position of each sample."""
 
     def __init__(self, images, labels):
         self.images, self.labels = torch.tensor(images / 16, dtype=torch.float32).view(-1, 1, 8, 8), labels
@@ -46,7 +46,7 @@ images, true_labels = load_digits(return_X_y=True)
 labels = noise.symmetric(true_labels, rate=0.2, num_classes=10, seed=0)  # 20 % of the labels are wrong
 shape = {"image_size": 8, "patch_size": 2, "num_channels": 1, "num_labels": 10}
 width = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4}
-network = ViTForImageClassification(ViTConfig(**shape, **width))  # a very small one, from random weights
+network = ViTForImageClassification(ViTConfig(**shape, **width))  # very small, random weights
 
 monitor = Monitor(num_samples=len(labels), num_classes=10)
 with tempfile.TemporaryDirectory() as folder:
@@ -64,7 +64,7 @@ with tempfile.TemporaryDirectory() as folder:
         logging_strategy="no",
         dataloader_pin_memory=False,
     )
-    WatchedTrainer(network, arguments, train_dataset=Digits(images, labels), monitor=monitor).train()
+    MonitoredTrainer(network, arguments, train_dataset=Digits(images, labels), monitor=monitor).train()
 
 findings = monitor.findings(labels)
 ap = metrics.average_precision(findings.label_quality, labels != true_labels)

@@ -1,4 +1,4 @@
-"""Lightning: a callback of a few lines shows every batch to the monitor, and saves it in every checkpoint.
+"""Lightning: a short callback updates the monitor with every batch and saves it in every checkpoint.
 
 Run it: pip install lightning; python examples/lightning_callback.py
 """
@@ -12,8 +12,8 @@ from torch.utils.data import DataLoader, TensorDataset
 from jnpl import Monitor, metrics, noise
 
 
-class Watch(L.Callback):
-    """Shows the monitor what `training_step` returned."""
+class MonitorCallback(L.Callback):
+    """Updates a monitor with the logits that `training_step` returned."""
 
     def __init__(self, monitor):
         self.monitor = monitor
@@ -29,7 +29,7 @@ class Watch(L.Callback):
 
 
 class Classifier(L.LightningModule):
-    """As usual, but for the logits that it returns."""
+    """A usual module whose `training_step` also returns the logits."""
 
     def __init__(self):
         super().__init__()
@@ -48,12 +48,12 @@ L.seed_everything(0)
 images, true_labels = load_digits(return_X_y=True)
 labels = noise.symmetric(true_labels, rate=0.2, num_classes=10, seed=0)  # 20 % of the labels are wrong
 inputs = torch.tensor(images / 16, dtype=torch.float32)
-dataset = TensorDataset(inputs, torch.tensor(labels), torch.arange(len(labels)))  # a sample knows its place
+dataset = TensorDataset(inputs, torch.tensor(labels), torch.arange(len(labels)))  # the position of each sample
 
 monitor = Monitor(num_samples=len(dataset), num_classes=10)
 trainer = L.Trainer(
     max_epochs=10,
-    callbacks=[Watch(monitor)],
+    callbacks=[MonitorCallback(monitor)],
     accelerator="cpu",
     logger=False,
     enable_checkpointing=False,

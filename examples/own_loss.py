@@ -1,4 +1,4 @@
-"""The paper's loss in a training loop of one's own, in place of cross-entropy: the network learns what it is not.
+"""The paper's loss in your own training loop, instead of cross-entropy.
 
 Run it: python examples/own_loss.py
 """
@@ -18,7 +18,9 @@ dataset = TensorDataset(inputs, torch.tensor(labels), torch.arange(len(labels)))
 network = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 10))
 optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
 
-criterion = JNPLLoss(num_classes=10, complements="exhaustive")  # all nine complements at once: fewer epochs
+criterion = JNPLLoss(
+    num_classes=10, complements="exhaustive"
+)  # all nine complementary labels in every step: fewer epochs
 monitor = Monitor(num_samples=len(dataset), num_classes=10)
 for _epoch in range(30):
     for x, y, index in DataLoader(dataset, batch_size=64, shuffle=True):

@@ -1,4 +1,4 @@
-"""A training loop in plain PyTorch: the monitor is shown every batch, and says which labels are wrong.
+"""A training loop in plain PyTorch: the monitor is updated with every batch and finds the wrong labels.
 
 Run it: python examples/plain_torch.py
 """
@@ -14,7 +14,7 @@ torch.manual_seed(0)
 images, true_labels = load_digits(return_X_y=True)
 labels = noise.symmetric(true_labels, rate=0.2, num_classes=10, seed=0)  # 20 % of the labels are wrong
 inputs = torch.tensor(images / 16, dtype=torch.float32)
-dataset = TensorDataset(inputs, torch.tensor(labels), torch.arange(len(labels)))  # a sample knows its place
+dataset = TensorDataset(inputs, torch.tensor(labels), torch.arange(len(labels)))  # the position of each sample
 network = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
 optimizer = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9)
 

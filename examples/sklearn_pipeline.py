@@ -1,4 +1,4 @@
-"""scikit-learn: a classifier in a pipeline, in a search, and what it found out about the labels.
+"""scikit-learn: the classifier in a pipeline and a grid search, and its findings about the labels.
 
 Run it: python examples/sklearn_pipeline.py
 """

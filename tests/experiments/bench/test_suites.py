@@ -26,6 +26,12 @@ def test_the_pages_of_fast_are_made_from_the_results():
     assert fast_page.BLOCK.search(fast_page.README.read_text("utf-8"))[0].count(fast_page.readme_block()) == 1
 
 
+def test_the_page_for_data_owners_is_made_from_the_results():
+    """`python benchmarks/owners.py page`."""
+    owners = script("owners")
+    assert owners.PAGE.read_text("utf-8") == owners.page(owners.RESULTS)
+
+
 def test_the_figures_of_a_whole_run_are_those_of_its_json():
     """`python benchmarks/whole.py`."""
     whole = load_script("benchmarks/whole.py")

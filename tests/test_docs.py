@@ -1,0 +1,122 @@
+"""The documentation names modules, files, commands and options that exist, and its Python snippets run."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shlex
+
+import pytest
+import torch
+import typer
+from sklearn.datasets import load_digits
+from torch.utils.data import DataLoader, TensorDataset
+
+from jnpl.cli.app import app
+from tests.helpers.paths import ROOT
+
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/README.md")),
+    *sorted(path for path in (ROOT / "docs").rglob("*.md") if "templates" not in path.parts),
+]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+# Names of modules before they moved, and of the method that CONTRIBUTING adds as an example.
+ABSENT = re.compile(r"jnpl\.(posterior|config|bench|reproduce)$|.*label[-_]smoothing")
+pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+
+
+def blocks(page, *languages):
+    return [text for language, text in FENCE.findall(page.read_text("utf-8")) if language in languages]
+
+
+def resolve(name):
+    """Import the longest module in a dotted name, then follow its attributes."""
+    parts = name.split(".")
+    for count in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:count]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[count:]:
+            found = getattr(found, part)
+        return found
+    raise ModuleNotFoundError(name)
+
+
+def is_example(page, name):
+    return page.name in ("CHANGELOG.md", "CONTRIBUTING.md") and ABSENT.match(name)
+
+
+@pages
+def test_every_module_and_function_exists(page):
+    names = set(re.findall(r"(?<![\w/.-])jnpl(?!\.md\b)(?:\.[A-Za-z_]\w*)+", page.read_text("utf-8")))
+    for name in sorted(names):
+        if not is_example(page, name):
+            resolve(name)
+
+
+@pages
+def test_every_file_exists(page):
+    named = re.findall(r"(?<![\w/.-])(?:src|tests|docs|benchmarks|examples)/[\w./-]*\w", page.read_text("utf-8"))
+    missing = [name for name in sorted(set(named)) if not (ROOT / name).exists() and not is_example(page, name)]
+    assert missing == []
+
+
+def slug(heading):
+    """The anchor that GitHub gives a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+@pages
+def test_every_link_leads_somewhere(page):
+    text = page.read_text("utf-8")
+    links = [link for link in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", text)) if "://" not in link]
+    for link in links:
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name) if name else page
+        assert target.exists(), link
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", target.read_text("utf-8"), re.MULTILINE)
+            assert anchor in {slug(heading) for heading in headings}, link
+
+
+def commands(page):
+    """Words of every `jnpl` command line in the console blocks of a page."""
+    for text in blocks(page, "console", "sh", ""):
+        for line in text.replace("\\\n", " ").splitlines():
+            if match := re.search(r"(?:^|\s)jnpl (?=[a-z])(.*)", line):
+                yield shlex.split(match[1], comments=True)
+
+
+@pages
+def test_every_command_and_option_exists(page):
+    program = typer.main.get_command(app)
+    for words in commands(page):
+        command = program
+        while words and words[0] in getattr(command, "commands", {}):
+            command = command.commands[words.pop(0)]
+        assert command is not program, words
+        known = {name for option in command.params for name in (*option.opts, *option.secondary_opts)} | {"--help"}
+        given = {word.split("=")[0] for word in words if re.fullmatch(r"--?[a-z][\w-]*(=.*)?", word)}
+        assert given <= known, (command.name, given - known)
+
+
+def test_the_snippets_of_the_readme_run():
+    names = {}
+    for text in blocks(ROOT / "README.md", "python"):
+        exec(text, names)
+    assert len(names["findings"].table) == 128
+
+
+def test_the_snippets_of_the_library_page_run():
+    """But for the one that needs cleanlab: tests/api/test_cleanlab.py."""
+    images, labels = load_digits(return_X_y=True)
+    images, labels = images[:200], labels[:200]
+    inputs, targets = torch.tensor(images, dtype=torch.float32), torch.tensor(labels)
+    dataset = TensorDataset(inputs, targets, torch.arange(len(labels)))
+    names = {"X": images, "y": labels, "X_new": images[:5], "dataset": dataset, "labels": labels, "epochs": 2}
+    names |= {"loader": DataLoader(dataset, batch_size=50), "network": torch.nn.Linear(64, 10)}
+    for text in blocks(ROOT / "docs/library.md", "python"):
+        if "cleanlab" not in text:
+            exec(text, names)
+    assert len(names["model"].label_quality_) == len(names["findings"].table) == 200
