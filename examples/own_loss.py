@@ -18,9 +18,7 @@ dataset = TensorDataset(inputs, torch.tensor(labels), torch.arange(len(labels)))
 network = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 10))
 optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
 
-criterion = JNPLLoss(
-    num_classes=10, complements="exhaustive"
-)  # all nine complementary labels in every step: fewer epochs
+criterion = JNPLLoss(num_classes=10, complements="exhaustive")  # all nine complementary labels: fewer epochs
 monitor = Monitor(num_samples=len(dataset), num_classes=10)
 for _epoch in range(30):
     for x, y, index in DataLoader(dataset, batch_size=64, shuffle=True):
