@@ -28,7 +28,7 @@ def test_the_pages_of_fast_are_made_from_the_results():
 
 def test_the_page_for_data_owners_is_made_from_the_results():
     """`python benchmarks/owners.py page`."""
-    owners = script("owners")
+    owners = load_script("benchmarks/owners.py")
     assert owners.PAGE.read_text("utf-8") == owners.page(owners.RESULTS)
 
 
