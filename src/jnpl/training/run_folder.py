@@ -41,20 +41,23 @@ class RunFolder:
 
     @property
     def checkpoints(self) -> Path:
-        """Where checkpoints lie."""
+        """The folder of the checkpoints."""
         return self.path / "checkpoint"
 
     def open(self, identity: dict[str, Any]) -> dict[str, Any] | None:
-        """See whether the run of this `identity` (settings, seed, data) may begin or go on here; its results if done.
+        """Check that the run of this `identity` (settings, seed, data) may begin or resume here.
 
-        A folder with another run, or with anything else in it, is refused; a run that never came to a checkpoint (a
-        wrong setting, say) has nothing to lose and makes room. A finished filter goes on to its second part.
+        A folder with another run, or with anything else in it, is an InputError, unless that run has no checkpoint yet
+        (it had a wrong setting, say), or is a finished `jnpl find` that this `jnpl train` continues.
+
+        Returns:
+            The results of the run if it is finished, else None.
         """
         file = self.path / "run.json"
         if self.path.exists() and not self.path.is_dir():
             raise InputError(f"the run folder {str(self.path)!r} is a file; name a folder")
         if not file.is_file():
-            # A kill before the first run.json is whole leaves its draft: that is no stranger's.
+            # A kill before the first run.json is complete leaves its draft, which is ours.
             if self.path.is_dir() and any(
                 at.name != _LOCK and not _DRAFT.fullmatch(at.name) for at in self.path.iterdir()
             ):
@@ -80,7 +83,7 @@ class RunFolder:
         return dict(results) if saved.get("status") == "finished" and results else None
 
     def _makes_room(self, saved: dict[str, Any], identity: dict[str, Any]) -> bool:
-        """Whether nothing would be lost: no checkpoint was reached, or only a second part is to be added."""
+        """Return whether no work is lost: there is no checkpoint, or only pseudo-labels are added to a finished run."""
         reached = any(self.checkpoints.glob("[0-9]*"))
         if saved.get("status") != "finished" and not reached:
             return True
@@ -88,7 +91,7 @@ class RunFolder:
         return reached and same and saved.get("second", ...) is None
 
     def _how_to_repeat(self, *, second: bool) -> str:
-        """The command that the run was made with; where a second part is wanted, that of `jnpl train`."""
+        """Return the command that the run was made with; for pseudo-labels after `jnpl find`, that of `jnpl train`."""
         try:
             command = json.loads((self.path / "data.json").read_text("utf-8"))["command"]
             if command[1] == "find" and second:
@@ -98,18 +101,18 @@ class RunFolder:
             return "repeat the command it was made with"
 
     def begin(self, identity: dict[str, Any]) -> None:
-        """Write that this run is at work: once the folder is held, and nothing was wrong with data and settings."""
+        """Mark the run as running, once the folder is locked and data and settings are checked."""
         self.write(identity, status="running")
 
     def _sweep(self) -> None:
-        """Drop the drafts that kills left."""
+        """Remove the drafts that killed runs left."""
         for left in self.path.iterdir():
             if _DRAFT.fullmatch(left.name):
                 left.unlink(missing_ok=True)
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep the folder to this process: two runs at once would spoil each other's files. A killed one lets go."""
+        """Lock the folder: two runs at once would overwrite each other's files. The lock ends with the process."""
         with (self.path / _LOCK).open("a") as file:
             if fcntl is not None:
                 try:
@@ -158,7 +161,7 @@ class RunFolder:
 
 
 def _difference(key: str, theirs: Any, ours: Any) -> str:
-    """The first place where two settings differ, in words."""
+    """Return the first difference between two settings, in words."""
     if isinstance(theirs, dict) and isinstance(ours, dict):
         for name in {**theirs, **ours}:
             if theirs.get(name) != ours.get(name):
