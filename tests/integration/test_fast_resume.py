@@ -14,11 +14,13 @@ import pytest
 import torch
 from tests.helpers import quick
 from tests.helpers.fast_runs import COLLAPSES, RAN_AWAY, train
+from tests.helpers.paths import ROOT
 
 from jnpl.internal.tables import load_parquet
 from jnpl.training.run import CheckpointInterval
 from jnpl.training.session import Session
 
+MODULE = "tests.integration.test_fast_resume"  # as torchrun starts it
 posix = pytest.mark.skipif(sys.platform == "win32", reason="processes are launched with POSIX means")
 
 
@@ -93,8 +95,8 @@ def train_small(gamma, out, devices, **options):
 def pair(tmp_path_factory):
     """Both ways to choose gamma on two processes, started once by torchrun; one of them again, killed on its way."""
     out = tmp_path_factory.mktemp("pair")
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", __file__]
-    done = subprocess.run([*launch, str(out)], capture_output=True, text=True, check=False, timeout=1800)
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", MODULE]
+    done = subprocess.run([*launch, str(out)], cwd=ROOT, capture_output=True, text=True, check=False, timeout=1800)
     assert done.returncode == 0, done.stderr[-4000:]
     return out
 
