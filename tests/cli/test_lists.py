@@ -102,7 +102,7 @@ def test_another_method_by_its_name(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        (["--method", "jnlp"], "setting method.name: there are ce, .*pencil, got 'jnlp'"),
+        (["--method", "jnlp"], f"setting method.name: there are {', '.join(METHODS)}, got 'jnlp'"),
         (["--method", "co-teaching"], "co-teaching needs the noise rate"),
         (["--method", "co-teaching", "--set", "method.noise_rate=oracle"], "oracle.*true labels"),
         (["--method", "ce", "--set", "method.pl_weight=1"], "no setting 'method.pl_weight'; there are method.name"),

@@ -1,10 +1,24 @@
 """Methods for learning from noisy labels: one paper, one file, one small class with one `step`.
 
-- `base`: the contract between the training loop and a method (`Method`, `Task`, `Stage`, `StepOutput`).
-- `registry`: methods by name.
-- `plain`: base class of methods that are one loss on the given labels: `ce`, `mae`, `sce`, `nce_rce`, `nfl_rce`.
-- `small_loss`: base class of methods with two networks and small-loss selection: `co_teaching`, `jocor`.
-- `gce`, `forward`, `joint_optim`, `limit`, `m_correction` (with `beta_mixture`), `metacleaner`, `mlnt`, `nlnl`,
-  `pencil`, `jnpl`: the other papers.
-- `pseudo_label`: training on pseudo-labels, the second part of `jnpl train`.
+- `base`: the contract between the training loop and a method (`Method`, `Task`, `Stage`, `StepOutput`)
+- `registry`: methods by name
+- `plain`: base class of methods that are one loss on the given labels
+- `ce`: cross-entropy
+- `mae`: mean absolute error
+- `gce`: generalized cross-entropy
+- `sce`: symmetric cross-entropy
+- `nce_rce`, `nfl_rce`: active passive loss (APL)
+- `small_loss`: base class of methods with two networks and small-loss selection
+- `co_teaching`: Co-teaching
+- `jocor`: JoCoR
+- `nlnl`: NLNL
+- `jnpl`: JNPL
+- `forward`: forward correction
+- `m_correction`, `beta_mixture`: M-correction, and its mixture of two Beta distributions
+- `limit`: LIMIT
+- `joint_optim`: Joint-Optim
+- `metacleaner`: MetaCleaner
+- `mlnt`: MLNT
+- `pencil`: PENCIL
+- `pseudo_label`: training on pseudo-labels, the second part of `jnpl train`
 """
