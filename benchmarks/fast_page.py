@@ -14,14 +14,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from jnpl.experiments.bench import plot, table
-from jnpl.experiments.bench.rows import LONG, ROWS, SHARE
+from jnpl.experiments import plots
+from jnpl.experiments import result_tables as tables
+from jnpl.experiments.bench import LONG, ROWS, SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from jnpl.experiments.bench.cell import Cell
-    from jnpl.experiments.bench.table import Result
+    from jnpl.experiments.bench import BenchCell
+    from jnpl.experiments.result_tables import Result
 
 ROOT = Path(__file__).parents[1]
 RESULTS, DOCS = ROOT / "benchmarks/results", ROOT / "docs"
@@ -83,10 +84,10 @@ def pages() -> dict[Path, str]:
         "ablation": {"rows": _row_list(results["ablation"])},
     }
     for suite, found in results.items():
-        tables = table.markdown(found).strip() if found else "Not run."
+        shown = tables.markdown(found).strip() if found else "Not run."
         source = f"benchmarks/results/quality-{suite}.jsonl"
         texts[DOCS / f"results/{suite}.md"] = _fill(
-            f"results/{suite}.md", tables=tables, source=source, **own.get(suite, {})
+            f"results/{suite}.md", tables=shown, source=source, **own.get(suite, {})
         )
     return texts
 
@@ -102,7 +103,7 @@ def readme_block() -> str:
 
 def load() -> dict[str, list[Result]]:
     """Suite -> its results."""
-    found = {suite: table.load(RESULTS / f"quality-{suite}.jsonl") for suite in SUITES}
+    found = {suite: tables.load(RESULTS / f"quality-{suite}.jsonl") for suite in SUITES}
     return {**found, "decisive": comparable(found["decisive"])}
 
 
@@ -116,7 +117,7 @@ def comparable(results: Sequence[Result]) -> list[Result]:
     ]
 
 
-def _ran_on_several_machines(cell: Cell) -> bool:
+def _ran_on_several_machines(cell: BenchCell) -> bool:
     return cell.seed == 1 or (cell.seed, cell.noise) == (3, "human") or cell.row.endswith("-augmented")
 
 
@@ -155,7 +156,7 @@ def parts_table(ablation: Sequence[Result]) -> str:
 
 def _row_list(results: Sequence[Result]) -> str:
     names = dict.fromkeys(each.cell.row for each in results)
-    return "\n".join(f"- `{name}`: {ROWS[name].what}" for name in ROWS if name in names)
+    return "\n".join(f"- `{name}`: {ROWS[name].description}" for name in ROWS if name in names)
 
 
 def leads_table(decisive: Sequence[Result]) -> str:
@@ -304,7 +305,7 @@ def times(decisive: Sequence[Result]) -> str:
     shown = {}
     for row in (FAST, CLEANLAB):
         own = {each.cell.name for each in decisive if each.cell.row == row}
-        both = [table.costs(decisive, figure) for figure in ("cpu_seconds", "total_cpu_seconds")]
+        both = [tables.costs(decisive, figure) for figure in ("cpu_seconds", "total_cpu_seconds")]
         known = [[ratio for name, ratio in each.items() if name in own] for each in both]
         if not all(known):
             return ""
@@ -483,8 +484,8 @@ def main() -> None:
         path.write_text(text, "utf-8")
         print(path)
     README.write_text(BLOCK.sub(lambda match: match[1] + readme_block() + match[2], README.read_text("utf-8")), "utf-8")
-    decisive = table.load(RESULTS / "quality-decisive.jsonl")
-    plot.ap_against_time(PICTURE, [each for each in decisive if not _ran_on_several_machines(each.cell)])
+    decisive = tables.load(RESULTS / "quality-decisive.jsonl")
+    plots.ap_against_time(PICTURE, [each for each in decisive if not _ran_on_several_machines(each.cell)])
 
 
 if __name__ == "__main__":

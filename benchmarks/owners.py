@@ -28,11 +28,12 @@ from PIL import Image
 from sklearn import datasets
 
 from jnpl import Findings, find_label_issues, metrics, noise
+from jnpl.data import split
 from jnpl.data.opening import open_source
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.experiments import results
-from jnpl.experiments.bench.crossval import held_out_probabilities
-from jnpl.experiments.bench.data import subset, values_of
+from jnpl.experiments.cell_data import values_of
+from jnpl.experiments.cross_validation import held_out_probabilities
 from jnpl.findings import Findings as Judged
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import write_text
@@ -56,7 +57,7 @@ def folder(args: argparse.Namespace) -> dict[str, Any]:
     with TemporaryDirectory() as place:
         here = Path(place)
         truth = _write(here / "photos", images, names[given], names[true])
-        test = subset(whole.test or whole, np.arange(TESTED))
+        test = split.part(whole.test or whole, np.arange(TESTED))
         _write(here / "test", values_of(test), names[test.labels])
         plan = ["--test", here / "test", "--seed", SEED, *args.changes]
         told = {
@@ -127,7 +128,7 @@ def human(args: argparse.Namespace) -> dict[str, Any]:
     """Labels by people, "worse" and "aggre"; cleanlab uses five folds of cross-entropy with the same network."""
     told: dict[str, Any] = {"images": args.images, "pixels": 16, "epochs": args.epochs}
     for kind in ("worse", "aggre"):
-        source = _halved(subset(open_source("cifar10n", root=args.data, noise=kind), np.arange(args.images)))
+        source = _halved(split.part(open_source("cifar10n", root=args.data, noise=kind), np.arange(args.images)))
         wrong = source.labels != source.true_labels
         epochs = [] if args.epochs is None else [f"train.epochs={args.epochs}"]
         began = time.process_time()

@@ -15,10 +15,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jnpl.experiments.bench import table
-from jnpl.experiments.bench.cell import CIFAR, Cell
-from jnpl.experiments.bench.grid import run_cells
-from jnpl.experiments.bench.rows import ABLATIONS, CROPS, LONG, ROWS, SECOND_PARTS, TABLE
+from jnpl.experiments import result_tables as tables
+from jnpl.experiments.bench import ABLATIONS, CIFAR, CROPS, LONG, ROWS, SECOND_PARTS, TABLE, BenchCell
+from jnpl.experiments.grid import run_cells
 from jnpl.internal.errors import InputError
 from jnpl.training.interrupt import Interrupted
 
@@ -54,7 +53,7 @@ BOTH = (
 )
 
 
-def decisive(seeds: tuple[int, ...]) -> list[Cell]:
+def decisive(seeds: tuple[int, ...]) -> list[BenchCell]:
     """5,000 images at 16 pixels, all rows: a whole table of the first seed before the next begins."""
     same: dict[str, Any] = {
         "images": 5_000,
@@ -66,7 +65,7 @@ def decisive(seeds: tuple[int, ...]) -> list[Cell]:
     }
     settings = [("cifar10", *noise) for noise in DECISIVE] + [("cifar10n", "human", 0.0)]
     return [
-        Cell(row=row, data=data, noise=noise, rate=rate, seed=seed, **same)
+        BenchCell(row=row, data=data, noise=noise, rate=rate, seed=seed, **same)
         for seed in seeds
         for data, noise, rate in settings
         for row in (*TABLE, *CROPS, *LONG)
@@ -75,7 +74,7 @@ def decisive(seeds: tuple[int, ...]) -> list[Cell]:
     ]
 
 
-def full(seeds: tuple[int, ...]) -> list[Cell]:
+def full(seeds: tuple[int, ...]) -> list[BenchCell]:
     """All 50,000 images, three rows, one seed."""
     same: dict[str, Any] = {
         "data": "cifar10",
@@ -86,13 +85,13 @@ def full(seeds: tuple[int, ...]) -> list[Cell]:
         "epochs": 10,
         "batch_size": 64,
     }
-    return [Cell(row=row, seed=seed, **same) for seed in seeds[:1] for row in ("ce", "nlnl", "fast")]
+    return [BenchCell(row=row, seed=seed, **same) for seed in seeds[:1] for row in ("ce", "nlnl", "fast")]
 
 
-def breadth(seeds: tuple[int, ...]) -> list[Cell]:
+def breadth(seeds: tuple[int, ...]) -> list[BenchCell]:
     """Small tables of numbers, and a wider network on a few images."""
     tables = [
-        Cell(row=row, data=data, noise=noise, rate=rate, net="mlp", epochs=60, batch_size=32, seed=seed)
+        BenchCell(row=row, data=data, noise=noise, rate=rate, net="mlp", epochs=60, batch_size=32, seed=seed)
         for seed in seeds
         for data in ("digits", "wine", "breast-cancer")
         for noise, rate in (*BREADTH, *([("symm", 0.8)] if data == "digits" else []))  # of 3 classes that is no noise
@@ -108,10 +107,10 @@ def breadth(seeds: tuple[int, ...]) -> list[Cell]:
         "epochs": 4,
         "test_images": 500,
     }
-    return tables + [Cell(row=row, seed=seed, **same) for seed in seeds[:1] for row in ("ce", "fast")]
+    return tables + [BenchCell(row=row, seed=seed, **same) for seed in seeds[:1] for row in ("ce", "fast")]
 
 
-def noises(seeds: tuple[int, ...]) -> list[Cell]:
+def noises(seeds: tuple[int, ...]) -> list[BenchCell]:
     """The noises that are not in the decisive table, on 10,000 images: the rankings alone, one seed."""
     same: dict[str, Any] = {
         "data": "cifar10",
@@ -122,14 +121,14 @@ def noises(seeds: tuple[int, ...]) -> list[Cell]:
         "epochs": 30,
     }
     return [
-        Cell(row=row, noise=noise, rate=rate, seed=seed, **same)
+        BenchCell(row=row, noise=noise, rate=rate, seed=seed, **same)
         for seed in seeds[:1]
         for noise, rate in NOISES
         for row in ("ce", "gce", "fast-filter")
     ]
 
 
-def ablation(_seeds: tuple[int, ...]) -> list[Cell]:
+def ablation(_seeds: tuple[int, ...]) -> list[BenchCell]:
     """What each part of fast is worth: seed 0 and other images than those of the table, no test image; and digits."""
     same: dict[str, Any] = {
         "data": "cifar10",
@@ -141,19 +140,19 @@ def ablation(_seeds: tuple[int, ...]) -> list[Cell]:
         "epochs": 30,
     }
     cells = [
-        Cell(row=row, noise=noise, rate=0.4, seed=0, **same)
+        BenchCell(row=row, noise=noise, rate=0.4, seed=0, **same)
         for noise, rows in (("symm", ("ce", *ABLATIONS, "fast", *SECOND_PARTS)), ("asymm", BOTH))
         for row in rows
     ]
     digits = [
-        Cell(row=row, data="digits", noise="symm", rate=0.4, net="mlp", epochs=60, batch_size=64, seed=0)
+        BenchCell(row=row, data="digits", noise="symm", rate=0.4, net="mlp", epochs=60, batch_size=64, seed=0)
         for row in ("ce", *ABLATIONS)
         if row != "fast-no-crop"
     ]
     return digits + cells
 
 
-def cost(_seeds: tuple[int, ...]) -> list[Cell]:
+def cost(_seeds: tuple[int, ...]) -> list[BenchCell]:
     """What a filter costs beside cross-entropy and its cross-validation, one right after the other (--jobs 1)."""
     same: dict[str, Any] = {
         "data": "cifar10",
@@ -165,7 +164,7 @@ def cost(_seeds: tuple[int, ...]) -> list[Cell]:
         "net": "resnet8",
         "epochs": 30,
     }
-    return [Cell(row=row, seed=seed, **same) for seed in (4, 5, 6) for row in ("ce", "fast-filter", "cleanlab")]
+    return [BenchCell(row=row, seed=seed, **same) for seed in (4, 5, 6) for row in ("ce", "fast-filter", "cleanlab")]
 
 
 SUITES = {
@@ -213,7 +212,7 @@ def main() -> int:
     try:
         if not args.table:
             failed = _fill(args, results, changes)
-        print(table.markdown(table.load(results)) if args.out is None else table.write(results, args.out))
+        print(tables.markdown(tables.load(results)) if args.out is None else tables.write(results, args.out))
     except InputError as error:
         parser.error(str(error))
     except Interrupted as stop:
@@ -232,10 +231,10 @@ def _fill(args: argparse.Namespace, results: Path, changes: dict[str, int]) -> d
     return run_cells(cells, results, args.work / args.suite, args.jobs, args.data, _say)
 
 
-def _shrunk(cell: Cell, changes: dict[str, int]) -> Cell:
+def _shrunk(cell: BenchCell, changes: dict[str, int]) -> BenchCell:
     """Fewer epochs, fewer images; tables of numbers are small as they are."""
     few = {name: value for name, value in changes.items() if name != "images" or cell.data in CIFAR}
-    return Cell.model_validate({**cell.model_dump(), **few})
+    return BenchCell.model_validate({**cell.model_dump(), **few})
 
 
 def _say(line: str) -> None:

@@ -15,23 +15,24 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jnpl.experiments.reproduce import draw, style, tables
+from jnpl.experiments.reproduce import output, style
 from jnpl.experiments.reproduce.captions import caption, used
-from jnpl.experiments.reproduce.claims import verdicts
 from jnpl.experiments.reproduce.cost import TERA, gpu_hours
-from jnpl.experiments.reproduce.data import how_to_get
-from jnpl.experiments.reproduce.items import ASYMM40, FIGURE2, FIGURES, GROUPS, ITEMS, SYMM60, names_of, plan
-from jnpl.experiments.reproduce.judges.filters import sides
+from jnpl.experiments.reproduce.fig1 import sides
+from jnpl.experiments.reproduce.fig2 import SETTINGS as FIGURE2
+from jnpl.experiments.reproduce.item import ASYMM40, SYMM60
+from jnpl.experiments.reproduce.items import FIGURES, GROUPS, ITEMS, names_of, plan, verdicts
 from jnpl.experiments.reproduce.paper import percent
-from jnpl.experiments.reproduce.results import load, mean_curve
-from jnpl.experiments.reproduce.scales import SCALES
+from jnpl.experiments.reproduce.runs import load, mean_curve
+from jnpl.experiments.reproduce.scales import SCALES, how_to_get
 from jnpl.experiments.reproduce.variants import SMALL
+from jnpl.experiments.result_tables import markdown_table
 from jnpl.experiments.results import read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jnpl.experiments.reproduce.results import Result, Results
+    from jnpl.experiments.reproduce.runs import PaperRun, PaperRuns
 
 ROOT = Path(__file__).parents[1]
 RESULTS, BREADTH = ROOT / "benchmarks/results/reproduce-small.jsonl", ROOT / "benchmarks/results/quality-breadth.jsonl"
@@ -41,7 +42,7 @@ ELSEWHERE = {"breast-cancer": "breast cancer (2 classes)", "wine": "wine (3)", "
 WHY = {"nl": "NL", "nl-plus": "NL+", "nl-plus-late": "NL, then NL+ (not in the paper)"}
 
 
-def results_of(path: Path = RESULTS) -> Results:
+def results_of(path: Path = RESULTS) -> PaperRuns:
     """The committed results; data sets without any are listed as missing."""
     scale = SCALES[SCALE]
     found = load(path, SCALE)
@@ -50,22 +51,21 @@ def results_of(path: Path = RESULTS) -> Results:
     return load(path, SCALE, missing)
 
 
-def pages(results: Results) -> dict[Path, str]:
+def pages(results: PaperRuns) -> dict[Path, str]:
     """Both pages: path -> text."""
     texts = {"reproduction.md": page(results), "results/reproduction.md": results_page(results)}
     return {DOCS / name: text for name, text in texts.items()}
 
 
-def page(results: Results) -> str:
+def page(results: PaperRuns) -> str:
     """The text of docs/reproduction.md."""
     return _fill(
         "reproduction.md",
         **paper_hours(),
         scale=results.scale.what,
-        verdicts=tables.as_markdown(
+        verdicts=markdown_table(
             [
                 ["claim of the paper", "item", "here"],
-                ["---"] * 3,
                 *([each.claim, each.item, f"**{each.status}**"] for each in verdicts(results)),
             ]
         ),
@@ -81,13 +81,13 @@ def page(results: Results) -> str:
     )
 
 
-def results_page(results: Results) -> str:
+def results_page(results: PaperRuns) -> str:
     """The text of docs/results/reproduction.md: every item with its caption, and the claims with their rules."""
     items = []
     for item in ITEMS:
         text = caption(results, item)
         drawn = item in FIGURES
-        shown = f"![{text.title}](../images/{image(item)})" if drawn else tables.MARKDOWN[item](results).strip()
+        shown = f"![{text.title}](../images/{image(item)})" if drawn else ITEMS[item].files["md"](results).strip()
         run = "" if used(results, item) else "**Not run.** "
         paragraph = f"{run}**The paper:** {text.claim} **Here:** {text.seen} **{text.agrees}**"
         items.append(f"## {text.title}\n\n{paragraph}\n\n{shown}\n\n{text.scale} `{text.command}`")
@@ -99,7 +99,7 @@ def results_page(results: Results) -> str:
         scale=results.scale.what,
         time=time_spent(results),
         items="\n\n".join(items),
-        claims=tables.as_markdown([["claim", "rule", "here", "figures"], ["---"] * 4, *rules]),
+        claims=markdown_table([["claim", "rule", "here", "figures"], *rules]),
         source="benchmarks/results/reproduce-small.jsonl",
     )
 
@@ -108,25 +108,25 @@ def _fill(template: str, **values: str) -> str:
     return (DOCS / "templates" / template).read_text("utf-8").format(**values)
 
 
-def why(results: Results) -> str:
+def why(results: PaperRuns) -> str:
     """NL, NL+, and NL that changes to NL+: one seed each."""
     head = ["", *(f"symm {percent(rate)}" for _, rate in FIGURE2), "asymm 40, labelled cat"]
-    lines = [head, ["---"] * len(head)]
+    lines = [head]
     for variant, name in WHY.items():
         cats = _cats(
             *((results.first("nlnl", ASYMM40), "nl") if variant == "nl" else (results.first(variant, ASYMM40), None))
         )
         lines.append([name, *(_short(results.first(variant, setting)) for setting in FIGURE2), cats])
-    return tables.as_markdown(lines)
+    return markdown_table(lines)
 
 
-def first_sided(results: Results) -> str:
+def first_sided(results: PaperRuns) -> str:
     """The figure that Figure 1's rule is about, of JNPL's first seed."""
     found = results.first("jnpl", SYMM60)
     return "(not run)" if found is None else f"{sum(sides(found.stage())) / 2:.1%}"
 
 
-def later(results: Results) -> str:
+def later(results: PaperRuns) -> str:
     """Mean accuracy with and without PL+, after NL has changed to NL+."""
     found = results.together(("nl-plus-late", "jnpl-late"), SYMM60)
     if not all(found):
@@ -145,14 +145,14 @@ def elsewhere(path: Path = BREADTH) -> str:
         cell = result["cell"]
         known[cell["row"], cell["data"], f"{cell['noise']} {percent(cell['rate'])}"].append(result["results"]["ap"])
     settings = ("symm 20", "symm 40", "asymm 20", "asymm 40")
-    lines = [["AP of JNPL / NLNL", *settings], ["---"] * (1 + len(settings))]
+    lines = [["AP of JNPL / NLNL", *settings]]
     for data, name in ELSEWHERE.items():
         both = ([known[row, data, setting] for row in ("jnpl-paper", "nlnl")] for setting in settings)
         lines.append([name, *(" / ".join(f"{statistics.fmean(own):.3f}" for own in pair) for pair in both)])
-    return tables.as_markdown(lines)
+    return markdown_table(lines)
 
 
-def draw_why(results: Results, out: Path) -> Path:
+def draw_why(results: PaperRuns, out: Path) -> Path:
     """Draw AP and the p_y of right and wrong labels after every epoch, at 60 % symmetric noise."""
     figure = style.new(8.4, 3.4)
     left, right = style.panels(figure, 1, 2)
@@ -160,7 +160,7 @@ def draw_why(results: Results, out: Path) -> Path:
         found = results.first(variant, SYMM60)
         if found is None:
             continue
-        curves, line = found.told["results"], {"color": style.LINES[number], "linewidth": 1.6}
+        curves, line = found.line["results"], {"color": style.LINES[number], "linewidth": 1.6}
         epochs = range(1, len(curves["ap_curve"]) + 1)
         left.plot(epochs, curves["ap_curve"], label=name, **line)
         right.plot(epochs, curves["right_curve"], label=f"{name}: right", **line)
@@ -175,7 +175,7 @@ def draw_why(results: Results, out: Path) -> Path:
     return png
 
 
-def _short(found: Result | None) -> str:
+def _short(found: PaperRun | None) -> str:
     if found is None:
         return "not run"
     facts = found.stage()
@@ -183,7 +183,7 @@ def _short(found: Result | None) -> str:
     return f"AP {facts['ap']:.3f}, accuracy {facts['test_accuracy']:.3f}, p_y {right:.2f} / {wrong:.2f}"
 
 
-def _cats(found: Result | None, stage: str | None) -> str:
+def _cats(found: PaperRun | None, stage: str | None) -> str:
     if found is None:
         return "not run"
     cat = found.stage(stage)["cat"]
@@ -203,7 +203,7 @@ def image(item: str) -> str:
     return f"reproduce-{item}.png"
 
 
-def time_spent(results: Results) -> str:
+def time_spent(results: PaperRuns) -> str:
     """What the runs took, each on one thread."""
     if not results.every:
         return "Not run."
@@ -215,19 +215,19 @@ def time_spent(results: Results) -> str:
     )
 
 
-def hours(of: Sequence[Result]) -> float:
+def hours(of: Sequence[PaperRun]) -> float:
     """CPU hours of training."""
     return sum(each.get("cpu_seconds") or 0.0 for each in of) / 3600
 
 
-def figures_hours(results: Results) -> float:
+def figures_hours(results: PaperRuns) -> float:
     """Hours on two cores for the figures, without the classifiers that some of their runs continue to."""
     used = {cell.name for cell in plan(names_of("figures"), results.scale, None, ["cifar10"])}
     own = [each for each in results.every if each.cell.model_copy(update={"classify": False}).name in used]
-    return sum(hours([each]) * len(each.curve()) / len(each.told["results"]["curve"]) for each in own) / 2
+    return sum(hours([each]) * len(each.curve()) / len(each.line["results"]["curve"]) for each in own) / 2
 
 
-def table_hours(results: Results) -> float:
+def table_hours(results: PaperRuns) -> float:
     """Hours on two cores for Table 1."""
     return hours([each for each in results.every if each.cell.classify]) / 2
 
@@ -236,7 +236,7 @@ def main() -> None:
     """Write the pages and the figures."""
     results = results_of()
     for item in FIGURES:
-        png, svg = draw.figure(results, item, IMAGES, image(item).removesuffix(".png"))
+        png, svg = output.figure(results, item, IMAGES, image(item).removesuffix(".png"))
         svg.unlink()  # the pages show PNG
         print(png)
     print(draw_why(results, IMAGES))

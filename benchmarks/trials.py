@@ -21,10 +21,8 @@ import numpy as np
 import torch
 
 from jnpl import metrics
-from jnpl.data.downsample import downsample
-from jnpl.data.opening import open_source
-from jnpl.experiments.bench import data
-from jnpl.experiments.bench.cell import Cell
+from jnpl.experiments import cell_data
+from jnpl.experiments.bench import BenchCell
 from jnpl.recipes.schema import parse_recipe
 from jnpl.training.reporting import Reporter
 from jnpl.training.run import CheckpointInterval, find
@@ -53,12 +51,10 @@ def trial(name: str, recipe: dict[str, Any], kind: str, rate: float, root: Path,
         "epochs": 1,
         "seed": 0,
     }
-    page = data.load(Cell.model_validate(same), root)
-    whole = downsample(open_source("cifar10", root=root), 16)
-    source = data.subset(whole, np.arange(35_000, 35_000 + n))
-    labels = data.given_labels(source, Cell.model_validate(same))
-    source = replace(source, labels=labels, test=page.test)
-    wrong = source.labels != data.true_labels(source)
+    tested = cell_data.load(BenchCell.model_validate(same), root)
+    source = cell_data.load(BenchCell.model_validate({**same, "start": 35_000}), root)
+    source = replace(source, test=tested.test)
+    wrong = cell_data.is_wrong(source)
 
     def see(view: EpochView) -> None:
         epoch, line, ledger = view.epoch + 1, view.line, view.ledger

@@ -132,9 +132,9 @@ def test_digits():
 
 
 def test_digits_are_those_of_the_demo():
-    from jnpl.experiments.demo import Settings, load_digits
+    from jnpl.experiments.demo import DemoSettings, load_digits
 
-    demo, source = load_digits(Settings(), seed=2), open_source("digits", seed=2)
+    demo, source = load_digits(DemoSettings(), seed=2), open_source("digits", seed=2)
     np.testing.assert_array_equal(demo.train, source.inputs.values)
     np.testing.assert_array_equal(demo.test_labels, source.test.labels)
 

@@ -34,10 +34,10 @@ FILES = (
 
 
 @pytest.fixture
-def short(monkeypatch: pytest.MonkeyPatch) -> demo.Settings:
+def short(monkeypatch: pytest.MonkeyPatch) -> demo.DemoSettings:
     """Two epochs of a narrow net: every path, no learning."""
-    settings = demo.Settings(epochs=2, hidden=(8,))
-    monkeypatch.setattr(demo, "Settings", lambda: settings)
+    settings = demo.DemoSettings(epochs=2, hidden=(8,))
+    monkeypatch.setattr(demo, "DemoSettings", lambda: settings)
     return settings
 
 
@@ -48,7 +48,7 @@ def invoke(*args: str) -> int:
 
 
 def test_json_is_one_object_of_the_pinned_shape(
-    short: demo.Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    short: demo.DemoSettings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "a run"
     assert invoke("--json", "--out", str(run), "--seed", "3", "--seeds", "2") == 0
@@ -73,7 +73,7 @@ def test_json_is_one_object_of_the_pinned_shape(
     )
 
 
-def test_the_folder_agrees_with_itself(short: demo.Settings, tmp_path: Path) -> None:
+def test_the_folder_agrees_with_itself(short: demo.DemoSettings, tmp_path: Path) -> None:
     assert invoke("--out", str(tmp_path)) == 0
     table = pd.read_csv(tmp_path / "findings.csv")
     labels = noise.NoisyLabels.load(tmp_path / "labels.npz")
@@ -87,7 +87,7 @@ def test_the_folder_agrees_with_itself(short: demo.Settings, tmp_path: Path) -> 
             assert len(picture.convert("L").getcolors(1 << 24) or []) > 20  # drawn, not blank
 
 
-def test_the_same_seed_gives_the_same_bytes(short: demo.Settings, tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_bytes(short: demo.DemoSettings, tmp_path: Path) -> None:
     for name in ("one", "two"):
         assert invoke("--out", str(tmp_path / name)) == 0
     assert invoke("--out", str(tmp_path / "other"), "--seed", "1") == 0
@@ -98,7 +98,7 @@ def test_the_same_seed_gives_the_same_bytes(short: demo.Settings, tmp_path: Path
 
 
 def test_people_see_a_table_suspects_and_where_to_look(
-    short: demo.Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    short: demo.DemoSettings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert invoke("--out", str(tmp_path)) == 0
     text = capsys.readouterr().out
@@ -106,7 +106,7 @@ def test_people_see_a_table_suspects_and_where_to_look(
         assert word in text
 
 
-def test_an_earlier_demo_is_replaced(short: demo.Settings, tmp_path: Path) -> None:
+def test_an_earlier_demo_is_replaced(short: demo.DemoSettings, tmp_path: Path) -> None:
     assert invoke("--out", str(tmp_path), "--seeds", "2") == 0
     assert (tmp_path / "seed-1").is_dir()
     (tmp_path / "run.json").write_text('{"format": "jnpl demo 1", "status": "running"}')  # as a killed one leaves it

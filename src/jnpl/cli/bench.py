@@ -12,7 +12,7 @@ from jnpl.internal.errors import InputError
 from jnpl.internal.importing import require
 
 if TYPE_CHECKING:
-    from jnpl.experiments.bench.cell import Cell
+    from jnpl.experiments.bench import BenchCell
 
 _IMAGES = 5_000  # of CIFAR: two cores train on them in minutes
 
@@ -66,9 +66,8 @@ def bench(
         return
     if out is None:
         raise InputError("Missing option '--out' / '-o'. (see jnpl bench --help)")
-    from jnpl.experiments.bench.cell import CIFAR
-    from jnpl.experiments.bench.engines import make_engine
-    from jnpl.experiments.bench.rows import ROWS, TABLE
+    from jnpl.experiments.bench import CIFAR, ROWS, TABLE
+    from jnpl.experiments.engines import make_engine
 
     names = list(TABLE) if rows is None else list(dict.fromkeys(name.strip() for name in rows.split(",")))
     if unknown := [name for name in names if name not in ROWS]:
@@ -95,8 +94,8 @@ def bench(
     where = make_engine(engine, address, gpus)
     _check(cells, data_root)
 
-    from jnpl.experiments.bench import table
-    from jnpl.experiments.bench.grid import run_cells
+    from jnpl.experiments import result_tables as tables
+    from jnpl.experiments.grid import run_cells
     from jnpl.experiments.results import FILE
 
     failed = run_cells(
@@ -110,10 +109,10 @@ def bench(
     )
     text = ""
     if len(failed) < len(cells):
-        text = table.write(out / FILE, out)
+        text = tables.write(out / FILE, out)
     if as_json:
-        told = table.summary(table.load(out / FILE))
-        typer.echo(json.dumps({"out": str(out), "cells": len(cells), "failed": failed, "rows": told}))
+        rows_out = tables.summary(tables.load(out / FILE))
+        typer.echo(json.dumps({"out": str(out), "cells": len(cells), "failed": failed, "rows": rows_out}))
     else:
         typer.echo(text)
     if failed:
@@ -127,10 +126,10 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Show the state of a grid: cells done, running, waiting and failed (with the error), and the time left."""
-    from jnpl.experiments.bench.status import read
+    from jnpl.experiments.status import read
 
-    told = read(folder)
-    typer.echo(json.dumps({"dir": str(folder), **told.facts()}) if as_json else told.text())
+    progress = read(folder)
+    typer.echo(json.dumps({"dir": str(folder), **progress.facts()}) if as_json else progress.text())
 
 
 def _refuse_options(context: typer.Context) -> None:
@@ -152,13 +151,13 @@ def _noise(text: str) -> tuple[str, float]:
         raise InputError(f"--noise takes a kind and a rate, such as symm:0.4, got {text!r}") from None
 
 
-def _cell(settings: dict[str, Any]) -> "Cell":
+def _cell(settings: dict[str, Any]) -> "BenchCell":
     from pydantic import ValidationError
 
-    from jnpl.experiments.bench.cell import Cell
+    from jnpl.experiments.bench import BenchCell
 
     try:
-        return Cell.model_validate(settings)
+        return BenchCell.model_validate(settings)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
@@ -166,15 +165,14 @@ def _cell(settings: dict[str, Any]) -> "Cell":
         raise InputError(f"{field}{': ' if field else ''}{first['msg'].removeprefix('Value error, ')}{got}") from None
 
 
-def _check(cells: "list[Cell]", data_root: Path | None) -> None:
+def _check(cells: "list[BenchCell]", data_root: Path | None) -> None:
     """Report wrong settings before anything is trained, and download missing data once for all cells."""
-    from jnpl.experiments.bench import data
-    from jnpl.experiments.bench.rows import recipe_of
+    from jnpl.experiments import cell_data
     from jnpl.models.build import MODELS
 
     net = cells[0].net
     if net != "auto" and net not in MODELS:
         raise InputError(f"unknown network {net!r}: auto, or one of {', '.join(MODELS)}")
     for cell in cells:
-        recipe_of(cell)
-    data.load(cells[0], data_root)
+        cell.recipe()
+    cell_data.load(cells[0], data_root)

@@ -23,10 +23,10 @@ def demo(
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from jnpl.experiments import demo as story
+    from jnpl.experiments import demo as demo_run
 
-    story.claim(out)
-    settings = story.Settings()
+    demo_run.prepare_folder(out)
+    settings = demo_run.DemoSettings()
     with Progress(
         TextColumn("{task.description:24}"),
         BarColumn(),
@@ -35,13 +35,13 @@ def demo(
         console=Console(stderr=True),
         transient=True,
     ) as progress:
-        task = progress.add_task("reading the digits", total=len(story.METHODS) * seeds * settings.epochs)
+        task = progress.add_task("reading the digits", total=len(demo_run.METHODS) * seeds * settings.epochs)
 
         def on_epoch(name: str, at: int) -> None:
-            progress.update(task, advance=1, description=f"{story.TITLES[name]}, seed {at}")
+            progress.update(task, advance=1, description=f"{demo_run.TITLES[name]}, seed {at}")
 
-        result = story.run(out, list(range(seed, seed + seeds)), settings, on_epoch)
+        result = demo_run.run(out, list(range(seed, seed + seeds)), settings, on_epoch)
     if as_json:
         typer.echo(json.dumps(result))
     else:
-        story.show(result, Console(highlight=False))
+        demo_run.show(result, Console(highlight=False))

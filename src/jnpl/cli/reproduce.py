@@ -12,9 +12,9 @@ from jnpl.experiments.results import FILE, contains
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
-    from jnpl.experiments.bench.engines import Engine
-    from jnpl.experiments.reproduce.cell import Cell
-    from jnpl.experiments.reproduce.results import Results
+    from jnpl.experiments.engines import GridEngine
+    from jnpl.experiments.reproduce.paper_cell import PaperCell
+    from jnpl.experiments.reproduce.runs import PaperRuns
 
 
 def reproduce(
@@ -52,25 +52,23 @@ def reproduce(
     Writes PNG and SVG, tables as Markdown, CSV and LaTeX, index.html and reproduce.json to the folder, and a
     line for each run to results.jsonl in it. The same command resumes it after a stop at any moment.
     """
-    from jnpl.experiments.reproduce.items import names_of, plan
-    from jnpl.experiments.reproduce.results import load
-    from jnpl.experiments.reproduce.scales import SCALES
+    from jnpl.experiments.reproduce.items import ITEMS, names_of, plan
+    from jnpl.experiments.reproduce.runs import load
+    from jnpl.experiments.reproduce.scales import SCALES, missing
 
     names = names_of(item)
     if scale not in SCALES:
         raise InputError(f"there is no scale {scale!r}; there are {', '.join(SCALES)}")
 
-    from jnpl.experiments.bench.engines import make_engine
-    from jnpl.experiments.reproduce.captions import needed
-    from jnpl.experiments.reproduce.data import missing
-    from jnpl.experiments.reproduce.draw import draw
+    from jnpl.experiments.engines import make_engine
+    from jnpl.experiments.reproduce.output import draw
 
     where = make_engine(engine, address, gpus)
     if weights is not None:
         weights = _weights(weights, names)
     _check_paths(out, scale, data_root)
     absent = missing(SCALES[scale], data_root)
-    without = {part: absent[part] for name in names for part in needed(name) if part in absent}
+    without = {part: absent[part] for name in names for part in ITEMS[name].optional if part in absent}
     failed: dict[str, str] = {}
     if not only_draw:
         parts = [part for part in SCALES[scale].stands_for if part not in absent]
@@ -82,7 +80,7 @@ def reproduce(
         if scale == "paper" and not yes and not (engine == "ray" and gpus):
             _ask_for_gpus(to_do, engine, without)
         _check(to_do, data_root)
-        _tell_missing(without, "jnpl: ", err=True)
+        _show_missing(without, "jnpl: ", err=True)
         failed = _train(cells, out, jobs, data_root, where)
     results = load(out / FILE, scale, absent, seeds)
     if only_draw and not results.every:
@@ -90,9 +88,9 @@ def reproduce(
             f"there is no result of scale {scale} in {str(out / FILE)!r}: train first, without --only-draw"
         )
     written = draw(results, names, out)
-    _tell(results, names, out, [str(path) for path in written], failed, as_json)
+    _show(results, names, out, [str(path) for path in written], failed, as_json)
     if not as_json:
-        _tell_missing(without)
+        _show_missing(without)
         typer.echo(f"report: {out / 'index.html'}")
     if failed:
         raise typer.Exit(1)
@@ -100,8 +98,8 @@ def reproduce(
 
 def _check_paths(out: Path, scale: str, data_root: Path | None) -> None:
     """Report wrong paths before anything is trained."""
-    from jnpl.experiments.reproduce.draw import check_folder
-    from jnpl.experiments.reproduce.results import load
+    from jnpl.experiments.reproduce.output import check_folder
+    from jnpl.experiments.reproduce.runs import load
 
     check_folder(out, scale)
     load(out / FILE, scale)
@@ -109,9 +107,9 @@ def _check_paths(out: Path, scale: str, data_root: Path | None) -> None:
         raise InputError(f"there is no {str(data_root)!r}: --data-root is the folder of the data sets")
 
 
-def _tell_missing(without: dict[str, str], before: str = "", *, err: bool = False) -> None:
-    for told in without.values():
-        typer.echo(f"{before}not run: {told}", err=err)
+def _show_missing(without: dict[str, str], before: str = "", *, err: bool = False) -> None:
+    for message in without.values():
+        typer.echo(f"{before}not run: {message}", err=err)
 
 
 def _weights(weights: str, names: tuple[str, ...]) -> str:
@@ -123,14 +121,14 @@ def _weights(weights: str, names: tuple[str, ...]) -> str:
     return str(Path(weights).resolve())
 
 
-def _left(cells: "list[Cell]", results: Path) -> "list[Cell]":
+def _left(cells: "list[PaperCell]", results: Path) -> "list[PaperCell]":
     """Return the cells without those that are part of a finished cell that also trained a classifier."""
     whole = (cell.model_copy(update={"classify": True}) for cell in cells)
     done = [contains(results, twin.name) for twin in whole]
     return [cell for cell, there in zip(cells, done, strict=True) if cell.classify or not there]
 
 
-def _ask_for_gpus(cells: "list[Cell]", engine: str, without: dict[str, str]) -> None:
+def _ask_for_gpus(cells: "list[PaperCell]", engine: str, without: dict[str, str]) -> None:
     """Refuse to train at scale paper without a GPU."""
     import torch
 
@@ -150,21 +148,21 @@ def _ask_for_gpus(cells: "list[Cell]", engine: str, without: dict[str, str]) -> 
     )
 
 
-def _check(cells: "list[Cell]", data_root: Path | None) -> None:
+def _check(cells: "list[PaperCell]", data_root: Path | None) -> None:
     """Report wrong settings before anything is trained, and download missing data once for all cells."""
-    from jnpl.experiments.reproduce import data
+    from jnpl.experiments import cell_data
 
     for cell in cells:
         cell.recipe()
     for cell in {cell.data: cell for cell in cells}.values():
-        data.load(cell, data_root)
+        cell_data.load(cell, data_root)
 
 
 def _train(
-    cells: "list[Cell]", out: Path, jobs: int | None, data_root: Path | None, engine: "Engine"
+    cells: "list[PaperCell]", out: Path, jobs: int | None, data_root: Path | None, engine: "GridEngine"
 ) -> dict[str, str]:
     """Run the cells without a result; return the error of each cell that failed."""
-    from jnpl.experiments.bench.grid import run_cells
+    from jnpl.experiments.grid import run_cells
 
     return run_cells(
         cells,
@@ -173,22 +171,21 @@ def _train(
         jobs,
         data_root,
         lambda line: typer.echo(f"jnpl: {line}", err=True),
-        module="jnpl.experiments.reproduce.run",
         engine=engine,
     )
 
 
-def _tell(
-    results: "Results", names: tuple[str, ...], out: Path, written: list[str], failed: dict[str, str], as_json: bool
+def _show(
+    results: "PaperRuns", names: tuple[str, ...], out: Path, written: list[str], failed: dict[str, str], as_json: bool
 ) -> None:
-    from jnpl.experiments.reproduce.claims import verdicts
+    from jnpl.experiments.reproduce.items import verdicts
 
     own = [verdict for verdict in verdicts(results) if verdict.item in names]
     if as_json:
-        told = [
+        facts = [
             {"claim": each.claim, "item": each.item, "status": each.status, "figures": each.figures} for each in own
         ]
-        typer.echo(json.dumps({"out": str(out), "files": written, "failed": failed, "verdicts": told}))
+        typer.echo(json.dumps({"out": str(out), "files": written, "failed": failed, "verdicts": facts}))
         return
     if own and results.scale.name == "tiny":
         typer.echo("scale tiny only tests the program: these results say nothing about the paper")

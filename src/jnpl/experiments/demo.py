@@ -1,4 +1,4 @@
-"""The first minute: handwritten digits, 40 % wrong labels, cross-entropy beside JNPL."""
+"""`jnpl demo`: handwritten digits with 40 % wrong labels, cross-entropy beside JNPL, in about a minute."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ TITLES = {"ce": "cross-entropy", "jnpl": "JNPL"}
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What the demo fixes: the same network, optimiser and epochs for both methods; no noise rate is told to either."""
+class DemoSettings:
+    """The same network, optimiser and epochs for both methods; neither is given the noise rate."""
 
     noise_rate: float = 0.4
     test_samples: int = 397
@@ -71,7 +71,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Digits:
+class DemoData:
     """Scikit-learn's digits, split and corrupted."""
 
     train: npt.NDArray[np.float32]  # (N, 64) in 0..1
@@ -82,23 +82,29 @@ class Digits:
 
 
 @dataclass(frozen=True)
-class Result:
-    """What one method made of one seed."""
+class DemoResult:
+    """The outcome of one method on one seed."""
 
     findings: Findings
     curve: list[float]  # test accuracy after every epoch
     scores: dict[str, float]
 
 
-def load_digits(settings: Settings, seed: int) -> Digits:
+def load_digits(settings: DemoSettings, seed: int) -> DemoData:
     """Split the digits by class and give a share of the training labels another class."""
     (train, labels), (test, test_labels), _ = load_arrays("digits", seed=seed, test_size=settings.test_samples)
     noisy = noise.corrupt(labels, "symm", settings.noise_rate, num_classes=10, seed=seed)
-    return Digits(train, test, labels, test_labels, noisy)
+    return DemoData(train, test, labels, test_labels, noisy)
 
 
-def run_method(name: str, data: Digits, settings: Settings, seed: int, log: Callable[[dict[str, Any]], None]) -> Result:
-    """Train one method, note what it says of every label, and score it."""
+def run_method(
+    name: str, data: DemoData, settings: DemoSettings, seed: int, log: Callable[[dict[str, Any]], None]
+) -> DemoResult:
+    """Train one method, collect its predictions of every label, and score it.
+
+    The training loop is called directly, not through `jnpl.training.run.find`: the demo needs no recipe, run folder or
+    checkpoints, and its figures are pinned to this loop.
+    """
     start = time.perf_counter()
     fabric = Fabric(accelerator="cpu", devices=1)
     method = _build(name, data, settings, seed)
@@ -134,13 +140,13 @@ def run_method(name: str, data: Digits, settings: Settings, seed: int, log: Call
         **metrics.evaluate(findings, data.true_labels),
         "seconds": time.perf_counter() - start,
     }
-    return Result(findings, curve, scores)
+    return DemoResult(findings, curve, scores)
 
 
-def run(out: Path, seeds: list[int], settings: Settings, on_epoch: Callable[[str, int], None]) -> dict[str, Any]:
+def run(out: Path, seeds: list[int], settings: DemoSettings, on_epoch: Callable[[str, int], None]) -> dict[str, Any]:
     """Run both methods on every seed, write the run folder and return what `jnpl demo --json` prints."""
     torch.set_num_threads(1)  # quickest for a net this small, and the same sums on every machine
-    results: dict[str, list[Result]] = {name: [] for name in METHODS}
+    results: dict[str, list[DemoResult]] = {name: [] for name in METHODS}
     lines: list[str] = []
     for seed in seeds:
         data = load_digits(settings, seed)
@@ -172,8 +178,8 @@ def run(out: Path, seeds: list[int], settings: Settings, on_epoch: Callable[[str
 
 
 def show(result: dict[str, Any], console: Console) -> None:
-    """Print the table, the ten worst suspects and where everything lies."""
-    settings, out = Settings(), Path(result["run"])
+    """Print the table, the ten worst label issues and the files that were written."""
+    settings, out = DemoSettings(), Path(result["run"])
     given = f"{settings.noise_rate:.0%} of the training labels are wrong; {settings.epochs} epochs"
     runs = f"mean of seeds {result['seeds']}" if len(result["seeds"]) > 1 else f"seed {result['seeds'][0]}"
     table = Table(title=f"1,400 handwritten digits, {given}, {runs}", title_justify="left", box=None)
@@ -199,8 +205,8 @@ def show(result: dict[str, Any], console: Console) -> None:
     console.print("  histograms.png (right and wrong labels part), accuracy.png, suspects.png (look at them)")
 
 
-def claim(out: Path) -> None:
-    """Make the folder the demo's own: empty, new, or one that an earlier demo marked. Anything else is left alone."""
+def prepare_folder(out: Path) -> None:
+    """Prepare the output folder: new, empty, or of an earlier demo, whose files go. Any other folder is refused."""
     file = out / "run.json"
     if out.exists() and not out.is_dir():
         raise InputError(f"the run folder {str(out)!r} is a file; name a folder with --out")
@@ -217,7 +223,7 @@ def claim(out: Path) -> None:
     write_text(file, json.dumps({"format": _FORMAT, "status": "running"}) + "\n")
 
 
-def _build(name: str, data: Digits, settings: Settings, seed: int) -> Method:
+def _build(name: str, data: DemoData, settings: DemoSettings, seed: int) -> Method:
     def network(_number: int) -> nn.Module:
         with torch.random.fork_rng(devices=[]):  # layers draw their first weights from the global generator
             torch.manual_seed(seed)
@@ -230,7 +236,7 @@ def _build(name: str, data: Digits, settings: Settings, seed: int) -> Method:
     return registry.make(task, JNPL.Settings(pl_weight=settings.pl_weight, n=settings.n, complements="exhaustive"))
 
 
-def _write_seed(folder: Path, data: Digits, results: dict[str, Result]) -> None:
+def _write_seed(folder: Path, data: DemoData, results: dict[str, DemoResult]) -> None:
     make_folder(folder)
     found = results["jnpl"].findings
     found.save(folder)

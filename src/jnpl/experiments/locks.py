@@ -1,4 +1,4 @@
-"""Locks on files, which end with the process that holds them, however it ends; None of it on Windows."""
+"""Locks on files. They end with the process that holds them, however it ends. Windows has none of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ try:
 except ImportError:  # Windows: no lock
     fcntl = None  # type: ignore[assignment]
 
-THERE = fcntl is not None
+AVAILABLE = fcntl is not None
 _HELD = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
 
 
@@ -34,13 +34,13 @@ def join(path: Path) -> tuple[IO[bytes], bool]:
     first = not _refused(file, alone=True)
     if fcntl is not None:
         with suppress(OSError):  # a file system without locks
-            fcntl.flock(file, fcntl.LOCK_SH)  # who has it alone only looks, and lets go at once
+            fcntl.flock(file, fcntl.LOCK_SH)  # a process that holds it alone only asks, and lets go at once
     return file, first
 
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Hold the file as the only process, after those that hold it now."""
+    """Hold the file as the only process; waits for those that hold it now."""
     with path.open("a+b") as file:
         if fcntl is not None:
             with suppress(OSError):  # a file system without locks
@@ -59,7 +59,7 @@ def is_held(path: Path, *, together: bool = False) -> bool:
 
 
 def _refused(file: IO[bytes], *, alone: bool) -> bool:
-    """Try to hold a file, alone or with others who look; a file system that knows no locks refuses nothing."""
+    """Try to hold a file, alone or together with others; a file system without locks refuses nothing."""
     if fcntl is None:
         return False
     try:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jnpl.experiments.reproduce.cell import Cell
-from jnpl.experiments.reproduce.results import load
-from jnpl.experiments.reproduce.stages import BINS
+from jnpl.experiments.confidence_figures import BINS
+from jnpl.experiments.reproduce.paper_cell import PaperCell
+from jnpl.experiments.reproduce.runs import load
 from jnpl.experiments.results import add, read
 
 
@@ -53,7 +53,7 @@ def made(tmp_path):
             cpu_seconds=None,
         ):
             data = data or ("digits" if scale == "tiny" else "cifar10")
-            cell = Cell(
+            cell = PaperCell(
                 variant=variant,
                 data=data,
                 noise=noise,
@@ -82,11 +82,10 @@ def made(tmp_path):
                 "cpu_seconds": cpu_seconds,
             }
             told = {
-                "format": "jnpl reproduce 1",
                 "name": name or cell.name,
                 "cell": cell.model_dump(mode="json"),
-                **cell.resolved(),
-                "data": {**cell.resolved()["data"], "classes": 10},
+                "recipe": cell.content()["recipe"],
+                "data": {"classes": 10},
                 "noise_sha256": "0" * 64,
                 "versions": {},
                 "commit": "abc1234",

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from jnpl.experiments.reproduce import tables, variants
-from jnpl.experiments.reproduce.claims import CLAIMS, verdicts
+from jnpl.experiments.reproduce import table1, variants
+from jnpl.experiments.reproduce.items import CLAIMS, verdicts
 from jnpl.experiments.reproduce.paper import METHODS, SETTINGS
 
 RISING = [0.1 + 0.01 * epoch for epoch in range(30)]
@@ -300,7 +300,7 @@ def growing_table(made):
 def test_a_single_missing_run_leaves_a_claim_open(made, names, build, runs):
     build(made)
     results = made.results()
-    rules = {claim.name: claim.judge for claim in CLAIMS if claim.name in names}
+    rules = {claim.name: claim.check for claim in CLAIMS if claim.name in names}
     assert {name: judge(results)[0] for name, judge in rules.items()} == dict.fromkeys(names, "agrees")
     needed = [each for each in results.every if each.cell.variant != "fast"]
     assert len(needed) == runs
@@ -324,7 +324,7 @@ def test_in_a_verdict_a_run_without_a_classifier_counts_as_chance(made):
     made.cell("nlnl", "symm", 0.8, classify=True, accuracy=None)  # it ran, and has nothing
     results = made.results()
     told = verdict(made, "best")
-    text = tables.markdown1(results)
+    text = table1.markdown(results)
     assert "55.0 ± 7.1 (1 without)" in text
     assert "no classifier" in text
     assert "Best in 0 of 8 settings" in told.figures  # 60, 50 and chance: not ahead of 54

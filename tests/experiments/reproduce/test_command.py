@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.helpers.command import jnpl
 
-from jnpl.experiments.bench.engines import Local
+from jnpl.experiments.engines import LocalEngine
 from jnpl.experiments.reproduce.paper import SETTINGS
 
 
@@ -19,16 +19,16 @@ def trained(monkeypatch):
         seen.append(([cell.name.rpartition("-")[0] for cell in cells], engine))
         return {}
 
-    monkeypatch.setattr("jnpl.experiments.bench.grid.run_cells", run_cells)
-    monkeypatch.setattr("jnpl.experiments.reproduce.data.load", lambda cell, root: None)
+    monkeypatch.setattr("jnpl.experiments.grid.run_cells", run_cells)
+    monkeypatch.setattr("jnpl.experiments.cell_data.load", lambda cell, root: None)
     return seen
 
 
 @pytest.fixture
 def ray(monkeypatch):
     """An engine that stands for Ray's, which need not be there."""
-    engine = Local()
-    monkeypatch.setattr("jnpl.experiments.bench.engines.make_engine", lambda name, address, gpus: engine)
+    engine = LocalEngine()
+    monkeypatch.setattr("jnpl.experiments.engines.make_engine", lambda name, address, gpus: engine)
     return engine
 
 

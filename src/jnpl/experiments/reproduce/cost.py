@@ -1,4 +1,4 @@
-"""What the paper's scale costs, before it is begun: operations counted, time estimated."""
+"""GPU hours of cells, estimated from their operations before anything is trained."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jnpl.training.pseudo_labels import pseudo_label_settings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jnpl.experiments.reproduce.cell import Cell
+    from jnpl.experiments.reproduce.paper_cell import PaperCell
     from jnpl.recipes.schema import Recipe
 
 TERA = 15e12  # operations a second that a GPU is taken to sustain
@@ -29,7 +29,7 @@ _CLASSES = {"cifar10": 10, "cifar100": 100, "clothing1m": 14, "digits": 10}
 
 
 def _stages(recipe: Recipe) -> list[str]:
-    """The names of those that are run."""
+    """The names of the stages that are run."""
     names = [stage.name for stage in METHODS[recipe.method.name].stages]
     return names[: 1 + recipe.method.iterations] if isinstance(recipe.method, MLNT.Settings) else names
 
@@ -54,28 +54,28 @@ def passes(recipe: Recipe, stage: int) -> int:
     return _BACKWARD + frozen + recipe.method.label_sets * each
 
 
-def gpu_hours(cells: Sequence[Cell]) -> float:
-    """Epochs x images x networks x passes of a step x operations of a pass, at `TERA` a second."""
+def gpu_hours(cells: Sequence[PaperCell]) -> float:
+    """Return GPU hours: epochs x images x networks x passes of a step x operations of a pass, at `TERA` a second."""
     kinds = {(cell.variant, cell.data, cell.classify): cell for cell in cells}  # noise and seed change nothing
     counts = Counter((cell.variant, cell.data, cell.classify) for cell in cells)
     return sum(count * _operations_of(kinds[kind]) for kind, count in counts.items()) / TERA / 3600
 
 
-def _operations_of(cell: Cell) -> float:
-    """Of a whole run."""
+def _operations_of(cell: PaperCell) -> float:
+    """Operations of a whole run."""
     recipe = cell.recipe()
     networks = 2 if METHODS[recipe.method.name].networks.startswith("2") else 1
     pixels = recipe.data.crop or recipe.data.size or 32
     model = "resnet8" if recipe.model == "auto" else recipe.model
     image = networks * operations(model, _CLASSES[cell.data], pixels)
-    looks = sum(recipe.plan(name).epochs * passes(recipe, stage) for stage, name in enumerate(_stages(recipe)))
-    looks += _BACKWARD * _second(recipe, classify=cell.classify)
-    return looks * _SAMPLES[cell.data] * image
+    forward_passes = sum(recipe.plan(name).epochs * passes(recipe, stage) for stage, name in enumerate(_stages(recipe)))
+    forward_passes += _BACKWARD * _second(recipe, classify=cell.classify)
+    return forward_passes * _SAMPLES[cell.data] * image
 
 
 @cache
 def operations(model: str, classes: int, pixels: int) -> float:
-    """Of one image's forward pass, counted by PyTorch; a product and a sum are two."""
+    """Operations of one image's forward pass, counted by PyTorch; a product and a sum are two."""
     from torch.utils.flop_counter import FlopCounterMode  # noqa: PLC0415 (slow to import)
 
     network = build(model, num_classes=classes, input_shape=(3, pixels, pixels), seed=0).eval()

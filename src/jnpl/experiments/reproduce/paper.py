@@ -1,4 +1,4 @@
-"""What the paper prints: its tables, and the order in which it names methods, noises and rates."""
+"""Numbers that the paper prints, and the order in which it names methods, noises and rates."""
 
 from __future__ import annotations
 

@@ -5,25 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from jnpl.experiments.reproduce.paper import SETTINGS, Setting
+from jnpl.data.datasets import DATASETS
+from jnpl.data.sources import cifar, clothing1m
+from jnpl.data.sources.download import data_root
+from jnpl.experiments.reproduce.paper import DATA_NAMES, SETTINGS, Setting
 from jnpl.experiments.reproduce.variants import SMALL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
-Name = Literal["paper", "small", "tiny"]
+ScaleName = Literal["paper", "small", "tiny"]
 
 
 @dataclass(frozen=True)
 class Scale:
     """Data and size; what it does to a recipe is in `variants`."""
 
-    name: Name
+    name: ScaleName
     stands_for: Mapping[str, str]  # data set of the paper -> ours; what is missing is not run at this scale
     images: int | None  # the first of the training set; None: all
     pixels: int | None  # 16: means of 2 x 2; None: as they are
     curve_images: int | None  # the first of the test set, after every epoch; the last epoch is tested on all
-    more_seeds: Mapping[Setting, int] = field(default_factory=dict)  # of Table 1, where it is not one
+    more_seeds: Mapping[Setting | None, int] = field(default_factory=dict)  # of Table 1, where it is not one
     figure_seeds: Mapping[str, int] = field(default_factory=dict)  # item -> seeds, where it is not one
     settings: tuple[Setting, ...] = SETTINGS  # of Table 1 and Figure 5
     what: str = ""  # for captions
@@ -71,3 +75,25 @@ SCALES: dict[str, Scale] = {
         "the program (3 stands for the class cat, 5 for dog). All complements at once. It says nothing of the paper.",
     ),
 }
+
+
+def missing(scale: Scale, root: Path | None) -> dict[str, str]:
+    """Data set of the paper -> that it is not there, and how to get it.
+
+    CIFAR-10 is fetched if need be, as by any other command; the others are not, and the items do without them.
+    """
+    there = {"cifar100": cifar.is_there("cifar100", root), "clothing1m": clothing1m.is_there(data_root(root))}
+    return {name: how_to_get(name, scale) for name in there if name not in scale.stands_for or not there[name]}
+
+
+def how_to_get(name: str, scale: Scale) -> str:
+    """One line for a data set that is not there."""
+    origin = DATASETS[name].origin
+    if name not in scale.stands_for:
+        more = "; it is for --scale paper, and its authors give it" if name == "clothing1m" else ""
+        return f"{DATA_NAMES[name]} is not part of scale {scale.name}{more} ({origin})"
+    if name == "clothing1m":
+        place = "put it into DIR/clothing1m, --data-root DIR"
+        return f"Clothing1M is not there: ask its authors for it ({origin}) and {place}"
+    place = "put cifar-100-binary.tar.gz, or the folder in it, into DIR, --data-root DIR"
+    return f"The images of CIFAR-100 are not there: get the binary version ({origin}) and {place}"

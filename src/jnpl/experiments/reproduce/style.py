@@ -1,4 +1,4 @@
-"""One style for all figures: colours that also the colour-blind tell apart, sizes, panels, and the two formats."""
+"""One style for all figures: colours that colour-blind readers can tell apart, sizes, panels, formats."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def panels(figure: Any, rows: int, columns: int, **options: Any) -> list[Any]:
 
 
 def tidy(axis: Any, x: str, y: str, title: str = "", tag: str = "") -> None:
-    """Labels, a light grid, no box; `tag` is the paper's (a), (b), ..."""
+    """Set labels, a light grid and no box; `tag` is the paper's (a), (b), ..."""
     axis.set_xlabel(x, fontsize=9)
     axis.set_ylabel(y, fontsize=9)
     axis.set_title(f"{tag} {title}".strip(), fontsize=9.5, pad=5)
@@ -63,15 +63,15 @@ def tidy(axis: Any, x: str, y: str, title: str = "", tag: str = "") -> None:
     axis.grid(True, color=GRID, linewidth=0.6)
 
 
-def absent(axis: Any, told: str, tag: str = "", title: str = "") -> None:
-    """A panel that says why there is nothing in it."""
+def absent(axis: Any, reason: str, tag: str = "", title: str = "") -> None:
+    """Turn a panel into a note about what is missing."""
     axis.set_title(f"{tag} {title}".strip(), fontsize=9.5, pad=5)
     axis.set_xticks([])
     axis.set_yticks([])
     axis.grid(False)
     for spine in axis.spines.values():
         spine.set(color=GRID, visible=True)
-    words, lines = told.split(), [""]
+    words, lines = reason.split(), [""]
     for word in words:
         if len(lines[-1]) + len(word) > 34 and lines[-1]:
             lines.append("")
@@ -80,7 +80,7 @@ def absent(axis: Any, told: str, tag: str = "", title: str = "") -> None:
 
 
 def foot(figure: Figure, text: str) -> None:
-    """A small line beneath: at which scale it was made."""
+    """Add a small line at the bottom."""
     figure.supxlabel(text, fontsize=7, color=MUTED)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Variant(NamedTuple):
-    """A method with what is changed in it."""
+    """A method and the settings that differ from its own."""
 
     method: str
     changes: dict[str, Any] = {}  # noqa: RUF012 (never changed)
@@ -102,7 +102,7 @@ def recipe_of(
 
 
 def _by_its_authors(method: str, data: str, setting: tuple[str, float] | None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the authors of JoCoR and APL have for a data set or a noise: of the method, of the training."""
+    """Settings of the method and of the training that the authors of JoCoR and APL give for a data set or a noise."""
     if method == "jocor":
         return {"agreement": _agreement(data, setting)}, {}
     if method not in ("nfl-rce", "nce-rce"):
@@ -121,7 +121,7 @@ def _agreement(data: str, setting: tuple[str, float] | None) -> float:
 
 
 def _of_the_package(variant: str, data: str, weights: str | None, setting: tuple[str, float] | None) -> Recipe:
-    """A recipe of the package as it is, but for what makes the variant."""
+    """A recipe of the package with the settings of the variant."""
     method, changes = VARIANTS[variant].method, VARIANTS[variant].changes
     if method == "fast":  # it is for any data: the same 45,000 images as the others
         return load_recipe("fast", {"data.val_size": 5000} if data.startswith("cifar") else {})
@@ -172,7 +172,7 @@ def _two(name: str) -> Callable[[Plan], dict[str, Any]]:
 
 
 def _filter(plan: Plan, epochs: int, fall: int | None) -> dict[str, Any]:
-    """The rate of NL and NL+, a tenth from epoch `fall` on."""
+    """Training of NL and NL+: a tenth of the learning rate from epoch `fall` on."""
     steps = {} if fall is None else {"schedule": "step", "milestones": [fall]}
     return {"epochs": epochs, "batch_size": plan.batch_size, "lr": plan.filter_lr, **steps}
 

@@ -1,0 +1,120 @@
+"""What a cell notes after every epoch of its training, kept beside the checkpoints so that a kill loses nothing."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from jnpl.internal.files import make_folder, write_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from jnpl.training.epoch_view import EpochView
+
+_KEPT = 3  # epochs whose notes are kept: a kill may leave them one before the two checkpoints there are
+
+
+class Seconds(NamedTuple):
+    """Wall-clock time and CPU time of this process: on a busy machine they differ."""
+
+    wall: float
+    cpu: float
+
+    @classmethod
+    def now(cls) -> Seconds:
+        """Both clocks."""
+        return cls(time.perf_counter(), time.process_time())
+
+    def __sub__(self, other: Seconds) -> Seconds:
+        return Seconds(self.wall - other.wall, self.cpu - other.cpu)
+
+    def plus(self, other: Seconds) -> Seconds:
+        """The sum (`+` would join two tuples)."""
+        return Seconds(self.wall + other.wall, self.cpu + other.cpu)
+
+
+class Stopwatch:
+    """Time since it was made, but for what is left out."""
+
+    def __init__(self) -> None:
+        self._start, self._out = Seconds.now(), Seconds(0.0, 0.0)
+
+    def go_on_from(self, before: Seconds) -> None:
+        """Continue from a time that was read before the process was killed."""
+        self._start, self._out = Seconds.now() - before, Seconds(0.0, 0.0)
+
+    def read(self) -> Seconds:
+        """Time so far."""
+        return Seconds.now() - self._start - self._out
+
+    def leave_out(self, time_spent: Seconds) -> None:
+        """Do not count this."""
+        self._out = self._out.plus(time_spent)
+
+
+class Figures(Protocol):
+    """The figures that an observer collects: `RankingFigures` or `ConfidenceFigures`."""
+
+    def note(self, view: EpochView, observer: Observer, began: Seconds) -> None:
+        """Add those of an epoch that has just ended; the observer began its work at `began`."""
+
+    def state(self) -> dict[str, Any]:
+        """All that was noted so far, as JSON."""
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` returned."""
+
+
+class Observer:
+    """Called at the end of each epoch of a run; the time that it takes itself is not counted.
+
+    With a folder for `notes` it writes down what it knows, and only then saves a checkpoint: whatever epoch a killed
+    run goes on from, there are notes of it.
+    """
+
+    def __init__(self, figures: Figures, notes: Path | None = None) -> None:
+        self.figures, self.notes = figures, notes
+        self.watch = Stopwatch()
+        self.epochs = 0  # of the run that are done
+        self.filtered = False  # all epochs before pseudo-labels are done
+
+    def __call__(self, view: EpochView) -> None:
+        """Note an epoch, and save."""
+        began = Seconds.now()
+        self.epochs = view.epoch + 1
+        before_pseudo_labels = sum(phase.plan.epochs for phase in view.phases if not phase.pseudo)
+        self.filtered = self.epochs >= before_pseudo_labels
+        self.figures.note(view, self, began)
+        if self.notes is not None:
+            self.save(self.watch.read() - (Seconds.now() - began))
+            view.save()
+        self.watch.leave_out(Seconds.now() - began)
+
+    def save(self, seconds: Seconds | None = None) -> None:
+        """Write down all that is known after this epoch, and the time so far."""
+        if self.notes is None:
+            return
+        facts = {"epochs": self.epochs, "filtered": self.filtered, "seconds": seconds or self.watch.read()}
+        make_folder(self.notes)
+        write_text(self.notes / _file(self.epochs), json.dumps({**facts, **self.figures.state()}))
+        (self.notes / _file(self.epochs - _KEPT)).unlink(missing_ok=True)
+
+    def resume(self, epochs: int | None) -> bool:
+        """Load what was noted after so many epochs (None: the last there are); False if there are no such notes."""
+        if self.notes is None or not self.notes.is_dir():
+            return False
+        files = sorted(self.notes.glob("[0-9]*.json")) if epochs is None else [self.notes / _file(epochs)]
+        try:
+            facts = json.loads(files[-1].read_text("utf-8"))
+        except (OSError, ValueError, IndexError):
+            return False
+        self.epochs, self.filtered = facts["epochs"], facts["filtered"]
+        self.figures.load(facts)
+        self.watch.go_on_from(Seconds(*facts["seconds"]))
+        return True
+
+
+def _file(epochs: int) -> str:
+    return f"{epochs:06d}.json"

@@ -1,0 +1,71 @@
+"""AP against CPU seconds, from the results of `jnpl bench`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
+
+from jnpl.experiments.bench import ROWS
+from jnpl.internal.files import replacing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from jnpl.experiments.result_tables import Result
+
+_COLORS = ("#e1812c", "#2f6db5", "#3a923a", "#c03d3e", "#9372b2", "#845b53", "#d684bd", "#7f7f7f", "#a9aa35", "#2eabb8")
+_STYLES = ("-", ":", "-.")  # when colours come again
+_ACROSS = 4  # panels
+
+
+def ap_against_time(path: Path, results: Sequence[Result]) -> None:
+    """Draw a panel for each setting and a line for each row, the mean over seeds; dashed, the best epoch of ce."""
+    ranked = [each for each in results if each.facts.get("ap") is not None]
+    settings = list(dict.fromkeys(each.setting for each in ranked))
+    if not settings:
+        return
+    across = min(_ACROSS, len(settings))
+    down = -(-len(settings) // across)
+    figure = Figure(figsize=(3.6 * across, 2.9 * down + 0.5), layout="constrained", dpi=110)
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(down, across, squeeze=False).ravel()
+    shown: dict[str, Any] = {}
+    for panel, setting in zip(panels, settings, strict=False):
+        _panel(panel, setting, [each for each in ranked if each.setting == setting], shown)
+    for panel in panels[len(settings) :]:
+        panel.set_visible(False)
+    figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=6, fontsize=8, frameon=False)
+    with replacing(path) as draft:
+        figure.savefig(draft, format="png")
+
+
+def _panel(panel: Any, setting: str, results: Sequence[Result], shown: dict[str, Any]) -> None:
+    for number, row in enumerate(ROWS):
+        own = [each.facts for each in results if each.cell.row == row]
+        if not own:
+            continue
+        color, style = _COLORS[number % len(_COLORS)], _STYLES[number // len(_COLORS) % len(_STYLES)]
+        length = min(len(each["ap_curve"]) for each in own)
+        seconds, aps = (
+            np.mean([each[name][:length] for each in own], axis=0) for name in ("curve_seconds", "ap_curve")
+        )
+        (line,) = panel.plot(
+            seconds, aps, color=color, linestyle=style, linewidth=1.5, marker="o" if length == 1 else None
+        )
+        shown.setdefault(row, line)
+        if row == "ce":
+            peak = float(np.mean([each["ap_peak"] for each in own]))
+            shown.setdefault("ce, best epoch", panel.axhline(peak, color=color, linewidth=1, linestyle="--"))
+    panel.set_xscale("log")  # a cross-validation takes five times as long
+    panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    panel.xaxis.set_major_formatter("{x:g}")
+    panel.xaxis.set_minor_formatter(NullFormatter())
+    panel.set_title(setting, fontsize=10)
+    panel.set_xlabel("CPU seconds", fontsize=8)
+    panel.set_ylabel("AP", fontsize=8)
+    panel.tick_params(labelsize=8)

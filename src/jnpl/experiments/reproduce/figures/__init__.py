@@ -1,1 +1,0 @@
-"""The six figures: results in, PNG and SVG out."""

@@ -1,0 +1,220 @@
+"""One cell as a process: `python -m jnpl.experiments.runner CELL.json [--data-root DIR]` writes result.json."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import sys
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import torch
+from pydantic import TypeAdapter
+
+from jnpl.experiments import cell_data, cross_validation
+from jnpl.experiments.bench import BASE, ROWS, BenchCell
+from jnpl.experiments.confidence_figures import ConfidenceFigures
+from jnpl.experiments.job import RESULT
+from jnpl.experiments.observer import Observer
+from jnpl.experiments.ranking_figures import RankingFigures
+from jnpl.experiments.reproduce.paper import CAT
+from jnpl.experiments.reproduce.paper_cell import PaperCell
+from jnpl.findings import metrics
+from jnpl.findings.findings import Findings
+from jnpl.internal import provenance
+from jnpl.internal.devices import available_device
+from jnpl.internal.errors import InputError, LearningError
+from jnpl.internal.files import make_folder, write_text
+from jnpl.outputs.saved_model import SavedModel
+from jnpl.training import checkpoint
+from jnpl.training.interrupt import Interrupted
+from jnpl.training.reporting import Reporter
+from jnpl.training.run import CheckpointInterval, find
+from jnpl.training.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jnpl.data.source import Source
+    from jnpl.recipes.schema import Recipe
+
+AnyCell: TypeAlias = BenchCell | PaperCell
+
+
+def run_cell(cell: AnyCell, work: Path, root: Path | None, every: CheckpointInterval | None = None) -> dict[str, Any]:
+    """Train a cell and return its line of a file of results.
+
+    Args:
+        cell: what to train.
+        work: a folder for checkpoints and notes; what a killed process of the same cell left there is used.
+        root: the folder of named data sets.
+        every: how often to save within an epoch; by default as the cell says.
+    """
+    torch.set_num_threads(1)
+    import_module("lightning_fabric")  # slow, and not part of what is timed
+    recipe, source = _placed(cell.recipe()), cell_data.load(cell, root)
+    row = ROWS[cell.row] if isinstance(cell, BenchCell) else None
+    if row is not None and row.true_labels:
+        source = replace(source, labels=cell_data.true_labels(source))
+    if source.test is None:
+        raise InputError(f"{source.name} has no test set")
+    count = cell.test_each_epoch
+    few = None if count == 0 else cell_data.first(source.test, min(count or len(source.test), len(source.test)))
+    settings = recipe.model_dump(mode="json")
+    same = {"name": cell.name, "settings": settings, "data": source.fingerprint(), "versions": provenance.versions()}
+    commits = _open_work(work, same)
+    if row is not None and row.folds:
+        results = cross_validation.run(replace(source, test=None), source.test, recipe, work, cell.seed)
+        facts: dict[str, Any] = {"results": results}
+    else:
+        facts = _train(cell, recipe, source, few, work, every or CheckpointInterval(seconds=cell.checkpoint_seconds))
+    line: dict[str, Any] = provenance.plain(
+        {
+            "name": cell.name,
+            "cell": cell.model_dump(mode="json"),
+            "recipe": {key: value for key, value in settings.items() if key != "engine"},
+            "engine": recipe.engine.model_dump(mode="json", include={"accelerator", "precision"}),
+            "device": _device(recipe),
+            "versions": provenance.versions(),
+            "commit": ", ".join(commits),
+            "noise_sha256": hashlib.sha256(source.labels.astype("<i8").tobytes()).hexdigest(),
+            "data": _data_facts(source, few),
+            **facts,
+        }
+    )
+    return line
+
+
+def _data_facts(source: Source, few: Source | None) -> dict[str, Any]:
+    known = source.true_labels is not None
+    return {
+        "samples": len(source),
+        "classes": len(source.class_names),
+        "test_samples": len(source.test or ()),
+        "curve_test_samples": len(few or ()),  # tested after every epoch
+        "realised_rate": float(cell_data.is_wrong(source).mean()) if known else None,
+    }
+
+
+def _train(
+    cell: AnyCell, recipe: Recipe, source: Source, few: Source | None, work: Path, every: CheckpointInterval
+) -> dict[str, dict[str, Any]]:
+    """Train in one run, tested on `few` after every epoch; returns `results`, and for cells of the paper `stages`."""
+    folder, test = work / "train", source.test or source
+    figures: RankingFigures | ConfidenceFigures
+    if isinstance(cell, BenchCell):
+        figures = RankingFigures(source, test, recipe.verdict.score, margins=cell.row == BASE)
+    else:
+        cat = CAT if cell.data in ("cifar10", "digits") else None
+        figures = ConfidenceFigures(source, test, cell.seed, cat=cat)
+    observer = Observer(figures, work / "notes")
+    if not observer.resume(_epochs_done(folder)):
+        for left in (folder, work / "notes"):
+            shutil.rmtree(left, ignore_errors=True)
+    failure, found = None, None
+    try:
+        found = find(
+            replace(source, test=few),
+            recipe,
+            folder,
+            seed=cell.seed,
+            every=every,
+            strict=isinstance(cell, BenchCell),
+            report=Reporter(),
+            classify=cell.with_classifier,
+            observe=observer,
+        )
+    except Interrupted:
+        observer.save()  # the steps since the last epoch are in the run's checkpoint, and their time here
+        raise
+    except LearningError as error:  # no label is kept, say: the ranking stands all the same
+        if not observer.filtered:
+            raise
+        failure = str(error)
+    total, quality = observer.watch.read(), Findings.load(folder).label_quality
+    if isinstance(figures, ConfidenceFigures):
+        results = figures.results(quality, total, None if found is None else found.results)
+        return {"results": {**results, "second_part": failure}, "stages": figures.stages}
+    results = {**figures.results(quality, total), "test_accuracy": None}
+    if found is not None and "notes" in found.results:  # what the method did on its own, such as a guard
+        results["notes"] = found.results["notes"]
+    return {"results": {**results, **_classified(folder, test, failure, results["filter_test_accuracy"])}}
+
+
+def _classified(folder: Path, test: Source, failure: str | None, ranked: float | None) -> dict[str, Any]:
+    """Test accuracy of the final classifier, and of the network that ranked the labels, often the same one."""
+    if failure is not None:
+        return {"second_part": failure}
+    accuracy = metrics.accuracy(SavedModel.load(folder).probabilities(test).argmax(1), test.labels)
+    return {"test_accuracy": accuracy, "filter_test_accuracy": accuracy if ranked is None else ranked}
+
+
+def _epochs_done(folder: Path) -> int | None:
+    """After how many epochs a run in `folder` goes on: 0 if it begins, None if it is finished."""
+    try:
+        if json.loads((folder / "run.json").read_text("utf-8"))["status"] == "finished":
+            return None
+    except (OSError, ValueError, LookupError, TypeError):
+        return 0
+    state, _ = checkpoint.load(RunFolder(folder).checkpoints)
+    return 0 if state is None else int(state.facts["before"]) + int(state.facts["epoch"])
+
+
+def _open_work(work: Path, same: dict[str, Any]) -> list[str]:
+    """Keep what a killed process left in `work` if `same` has not changed, else begin anew; its commits so far."""
+    file = work / "same.json"
+    before = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    if before.get("same") != json.loads(json.dumps(same)):
+        shutil.rmtree(work, ignore_errors=True)
+        before = {}
+    make_folder(work)
+    commits = list(dict.fromkeys([*before.get("commits", []), provenance.commit()]))
+    write_text(file, json.dumps({"same": same, "commits": commits}, indent=1) + "\n")
+    return commits
+
+
+def _placed(recipe: Recipe) -> Recipe:
+    """The recipe on the accelerator that it names, unless the grid has reserved a share of a GPU for the cell."""
+    place = os.environ.get("JNPL_BENCH_ACCELERATOR")
+    engine = recipe.engine.model_copy(update={"accelerator": place})
+    return recipe if place is None else recipe.model_copy(update={"engine": engine})
+
+
+def _device(recipe: Recipe) -> str:
+    """Where it trains: times of different devices do not compare."""
+    return available_device(recipe.engine.accelerator).type
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run one cell, write result.json, then remove the folder that it trained in.
+
+    Returns:
+        The exit code: 0 done, 2 wrong input, 128 + signal interrupted.
+    """
+    parser = argparse.ArgumentParser(prog="python -m jnpl.experiments.runner", description=__doc__)
+    parser.add_argument("cell", type=Path, help="JSON of a cell")
+    parser.add_argument("--data-root", type=Path)
+    given = parser.parse_args(args)
+    work = given.cell.parent / "run"
+    try:
+        cell: AnyCell = TypeAdapter(AnyCell).validate_json(given.cell.read_text("utf-8"))
+        line = run_cell(cell, work, given.data_root)
+    except InputError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 2
+    except Interrupted as stop:
+        return stop.code
+    write_text(given.cell.parent / RESULT, json.dumps(line, separators=(",", ":")) + "\n")
+    shutil.rmtree(work, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    if hasattr(os, "nice"):
+        os.nice(5)  # others on this machine go first; not in `main`, which tests call
+    sys.exit(main())

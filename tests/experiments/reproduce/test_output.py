@@ -1,0 +1,219 @@
+"""Figures, index.html and the JSON: drawn from what there is, and plain about what there is not."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from jnpl.experiments.reproduce import captions, drawing, output
+from jnpl.experiments.reproduce.items import FIGURES, ITEMS
+from jnpl.experiments.reproduce.paper import SETTINGS
+from jnpl.experiments.reproduce.style import CLEAN, LINES, NOISY
+from jnpl.experiments.reproduce.variants import PL_PLUS
+from jnpl.experiments.results import add, read
+
+# Figure -> the colours that show data, and whose; None: of all runs.
+SHOWN = {
+    "fig1": {CLEAN: None, NOISY: None},
+    "fig2": {CLEAN: None, NOISY: None},
+    "fig3": dict(zip(LINES, PL_PLUS, strict=False)),
+    "fig4": {**dict(zip(LINES, ("nlnl", "nl-plus", "jnpl"), strict=False)), LINES[3]: "nl-plus-late"},
+    "fig5": {CLEAN: "jnpl", NOISY: "nlnl"},
+    "fig6": {CLEAN: None, NOISY: None},
+}
+ROWS = {"fig2": 2, "fig6": 2}  # of panels that all show data
+MISSING = {"cifar100": "The images of CIFAR-100 are not there: get them", "clothing1m": "Clothing1M is not there"}
+
+
+def everything(made, apart=0.0):
+    """All runs of the figures; the curves of their variants lie so far apart."""
+    rising = np.linspace(0.1, 0.39, 30)
+
+    def curve(variant):
+        return (rising + apart * (*PL_PLUS, "nl-plus", "nlnl", "nl-plus-late").index(variant)).tolist()
+
+    for noise, rate in SETTINGS:
+        made.cell("nlnl", noise, rate, classify=True, curve=curve("nlnl"))
+        made.cell("jnpl", noise, rate, classify=True, curve=curve("jnpl"), ap=0.9)
+    for noise, rate in (("symm", 0.2), ("symm", 0.4), ("symm", 0.6), ("asymm", 0.4)):
+        made.cell("nl-plus", noise, rate, curve=curve("nl-plus"))
+        made.cell("nl", noise, rate)
+    made.cell("nl-plus-late", curve=curve("nl-plus-late"))
+    for variant in list(PL_PLUS)[:-1]:
+        made.cell(variant, curve=curve(variant))
+    return made.results(missing=MISSING)
+
+
+def pixels(figure, color, rows, near=25):
+    """How many are about of a colour, in each row of panels."""
+    figure.canvas.draw()
+    image = np.asarray(figure.canvas.buffer_rgba())[..., :3].astype(int)
+    wanted = np.array([int(color[at : at + 2], 16) for at in (1, 3, 5)])
+    return np.array([int(part.sum()) for part in np.array_split(np.abs(image - wanted).max(axis=2) < near, rows)])
+
+
+def texts(path):
+    """The text of an SVG, where it is kept as text."""
+    return " ".join(" ".join(each.itertext()) for each in ET.parse(path).getroot().iter() if each.tag.endswith("text"))
+
+
+@pytest.mark.parametrize("item", FIGURES)
+def test_the_colours_of_a_figure_are_those_of_its_runs(made, item):
+    results = everything(made, apart=0.03)
+    whole = ITEMS[item].draw(results)
+    for color, variant in SHOWN[item].items():
+        left = [each for each in results.every if variant is not None and each.cell.variant != variant]
+        without = ITEMS[item].draw(replace(results, every=left))
+        rows = ROWS.get(item, 1)
+        more = pixels(whole, color, rows) - pixels(without, color, rows)
+        assert (more > 250 / rows).all(), (color, variant, more)
+
+
+@pytest.mark.parametrize("item", FIGURES)
+def test_a_figure_says_what_it_is(made, tmp_path, item, monkeypatch):
+    monkeypatch.setitem(output.style._RC, "svg.fonttype", "none")
+    drawn = output.figure(everything(made), item, tmp_path)
+    assert [path.name for path in drawn] == [f"{item}.png", f"{item}.svg"]
+    with Image.open(drawn[0]) as picture:
+        assert picture.width > 900
+        assert picture.height > 400
+    told = texts(drawn[1])
+    assert f"jnpl reproduce {item} --scale small" in told
+    assert ("Not run" in told) == (item == "fig5")  # CIFAR-100 is missing
+    if item == "fig5":
+        assert "CIFAR-100, asymm" in told
+        assert "get them" in told
+    if item == "fig4":
+        assert all(name in told for name in ("NL", "SelNL", "SelPL", "JNPL (NL+ and PL+)", "(not the paper's)"))
+
+
+@pytest.mark.parametrize("item", FIGURES)
+def test_a_figure_without_results_says_so(made, item):
+    figure = ITEMS[item].draw(made.results(missing=MISSING))
+    told = [text.get_text() for axis in figure.axes for text in axis.texts]
+    assert any("Not run" in each for each in told)
+
+
+def test_the_same_numbers_give_the_same_bytes(made, tmp_path):
+    results = everything(made)
+    one, two = (output.figure(results, "fig4", tmp_path, name) for name in ("one", "two"))
+    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
+
+
+def test_gradient_maps_are_the_closed_forms():
+    own, other = np.array([0.2, 0.05, 0.5]), np.array([0.6, 0.9, 0.5])
+    np.testing.assert_allclose(drawing.nl(own, other), own * other / (1 - other))
+    np.testing.assert_allclose(drawing.nl_plus(own, other), own * other)
+    np.testing.assert_allclose(drawing.selnl(10)(own, other), [0.3, 0.0, 0.5])
+
+
+def test_the_page_holds_all_and_asks_nobody(made, tmp_path):
+    results = everything(made)
+    items = ("fig3", "fig4", "fig5", "table1", "table2")
+    written = output.draw(results, items, tmp_path / "out")
+    assert all(path.is_file() and path.stat().st_size for path in written)
+    names = {path.name for path in written}
+    assert {"index.html", "reproduce.json", "table1.md", "table1.csv", "table1.tex", "table2.tex", "fig4.svg"} <= names
+    page = (tmp_path / "out/index.html").read_text("utf-8")
+    assert page.count("data:image/png;base64,") == 3
+    assert not re.search(r"<script|src=[\"']http|href=[\"']http|url\(", page)
+    assert "prefers-color-scheme: dark" in page
+    for item in items:
+        assert page.count(f'id="{item}"') == 1
+    plain = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", page))
+    assert "Agrees with the paper: NL+ alone reaches the accuracy of NL followed by SelNL." in plain
+    assert "No difference is seen: NL+ and JNPL overtake NLNL in accuracy, and do not overfit." in plain
+    assert "No difference is seen: PL+ beside NL+ makes training faster." in plain  # the curves are the same
+    assert "CIFAR-100 are not there" in plain
+    told = json.loads((tmp_path / "out/reproduce.json").read_text("utf-8"))
+    assert len(told["cells"]) == len(results.every)
+    first = told["cells"][0]
+    assert {"recipe", "seed", "noise_sha256", "versions", "commit", "results", "data"} <= set(first)
+    assert first["results"]["seconds"] == 60.0
+    assert first["device"] == "cpu"
+    assert not [name for each in told["cells"] for name in each["results"] if "curve" in name]
+    assert [each["name"] for each in told["items"]] == list(items)
+
+
+def test_the_page_shows_what_was_drawn_before_too(made, tmp_path):
+    out = tmp_path / "out"
+    made.cell("nlnl")
+    output.draw(made.results(missing=MISSING), ["fig1"], out)
+    before = (out / "fig1.png").read_bytes()
+    output.draw(made.results(missing=MISSING), ["table2"], out)
+    made.cell("jnpl")
+    made.cell("nlnl", "asymm", 0.4)
+    written = output.draw(made.results(missing=MISSING), ["fig6"], out)
+    assert [path.name for path in written] == [
+        "fig1.png",
+        "fig1.svg",
+        "fig6.png",
+        "fig6.svg",
+        "table2.md",
+        "table2.csv",
+        "table2.tex",
+        "index.html",
+        "reproduce.json",
+    ]
+    page = (out / "index.html").read_text("utf-8")
+    assert re.findall(r'<section id="(\w+)"', page) == ["verdicts", "fig1", "fig6", "table2"]
+    assert page.count("data:image/png;base64,") == 2
+    assert (out / "fig1.png").read_bytes() != before  # drawn from the results of today
+    told = json.loads((out / "reproduce.json").read_text("utf-8"))
+    assert [each["name"] for each in told["items"]] == ["fig1", "fig6", "table2"]
+
+
+def test_a_caption_follows_the_results(made):
+    before = captions.caption(made.results(missing=MISSING), "fig5")
+    assert before.agrees.startswith("Not enough data to judge")
+    assert before.seen == "not run, or not enough of it."
+    assert "0 of 16 runs" in before.scale
+    for noise, rate in SETTINGS:
+        made.cell("nlnl", noise, rate, ap=0.6, ap_clean=0.6)
+        made.cell("jnpl", noise, rate, ap=0.7, ap_clean=0.7)
+    better = captions.caption(made.results(missing=MISSING), "fig5")
+    assert "Agrees with the paper: JNPL filters wrong labels better than NLNL." in better.agrees
+    assert "No difference is seen: JNPL's lead over NLNL in AP grows with the noise." in better.agrees
+    assert "ahead in 8 of 8, +0.100 on average" in better.seen
+    assert "16 runs, seed 1." in better.scale
+    assert "CIFAR-100 are not there" in better.scale
+    assert better.command == "jnpl reproduce fig5 --scale small --data-root DIR --out OUT"
+    gone, lines = made.cell("jnpl", "symm", 0.2).name, read(made.file)
+    made.file.unlink()
+    add(made.file, *(line for name, line in lines.items() if name != gone))
+    made.cell("jnpl", "symm", 0.2, name="of-another-version")
+    assert "1 of the runs were made with other settings" in captions.caption(made.results(), "fig5").scale
+
+
+@pytest.mark.parametrize(("item", "beside"), [("fig3", "jnpl-n2"), ("fig4", "nlnl"), ("fig5", "nlnl")])
+def test_only_seeds_are_drawn_that_all_have(made, item, beside):
+    made.cell(beside, curve=[0.2] * 30)
+    made.cell("jnpl", curve=[0.3] * 30)
+    before = ITEMS[item].draw(made.results(missing=MISSING))
+    made.cell("jnpl", seed=2, curve=[0.9] * 30, ap=0.1, ap_clean=0.1)
+    after = ITEMS[item].draw(made.results(missing=MISSING))
+    for one, other in zip(before.axes, after.axes, strict=True):
+        assert len(one.lines) == len(other.lines)
+        for line, again in zip(one.lines, other.lines, strict=True):
+            np.testing.assert_array_equal(line.get_xydata(), again.get_xydata())
+    assert len(captions.used(made.results(missing=MISSING), item)) == 2
+
+
+@pytest.mark.parametrize("item", ["fig1", "fig6"])
+def test_no_bar_of_a_histogram_is_cut_off(made, item):
+    few, many = made.facts(points=20), made.facts(points=300)
+    stages = {"nl": {**few, "cat": few}, "selnl": {**many, "cat": many}}
+    made.cell("nlnl", stages=stages)
+    made.cell("nlnl", "asymm", 0.4, stages=stages)
+    made.cell("jnpl")
+    made.cell("nl-plus", "asymm", 0.4)
+    most = max(max(many[name]["histogram"]) for name in ("clean", "noisy"))
+    axes = [axis for axis in ITEMS[item].draw(made.results()).axes if axis.get_xlabel().startswith("mean")]
+    assert len(axes) == (4 if item == "fig1" else 3)
+    assert all(axis.get_ylim()[1] > most for axis in axes)

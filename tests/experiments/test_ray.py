@@ -1,0 +1,204 @@
+"""Cells on a real Ray cluster of two machines, as it were, both of them here; killed in the middle, they go on."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+from tests.helpers.tally import Tally
+
+from jnpl.experiments import locks, status
+from jnpl.experiments.bench import BenchCell
+from jnpl.experiments.engines import make_engine
+from jnpl.experiments.grid import run_cells
+from jnpl.experiments.job import STARTS, Job
+from jnpl.experiments.ray_engine import CLUSTER_SETTINGS, RayEngine, run_job
+from jnpl.experiments.results import read
+from jnpl.internal.errors import InputError
+
+ray = pytest.importorskip("ray", reason="Ray is not installed: it comes with the extra `ray`")
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
+
+DIGITS = {"data": "digits", "images": 400, "noise": "symm", "rate": 0.4, "epochs": 40, "batch_size": 32}
+CELLS = [BenchCell(row="ce", seed=1, **DIGITS), BenchCell(row="gce", seed=1, **DIGITS)]
+BROKEN = BenchCell(row="gce", seed=1, **{**DIGITS, "data": "iris", "images": None}, net="cnn9")  # a network for images
+STORE = 80 * 2**20
+SCRIPT = """
+import sys
+from pathlib import Path
+from tests.helpers.tally import Tally
+from jnpl.experiments.engines import make_engine
+from jnpl.experiments.grid import run_cells
+from jnpl.training.interrupt import Interrupted
+folder = Path(sys.argv[1])
+cell = Tally(name="slow", steps=10_000, pause=0.05)
+try:
+    engine = make_engine("ray", sys.argv[2])
+    run_cells([cell], folder / "results.jsonl", folder / "work", 1, None, module="tests.helpers.tally", engine=engine)
+except Interrupted as stop:
+    sys.exit(stop.code)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _as_before():
+    """Ray's `init` takes SIGTERM for itself, and processes that others fork later would not hear it; and `print`."""
+    before, say = signal.getsignal(signal.SIGTERM), builtins.print
+    yield
+    signal.signal(signal.SIGTERM, before)
+    builtins.print = say
+
+
+def add_node(cluster, **node):
+    """Add a node, again if its agents have not started within the 15 seconds that Ray gives them (see `RayEngine`)."""
+    for left in reversed(range(10)):
+        try:
+            return cluster.add_node(**node, num_cpus=1, num_gpus=1, object_store_memory=STORE)
+        except Exception as error:  # noqa: PERF203 - Ray raises no class of its own
+            if not left or "timed out during startup" not in str(error):
+                raise
+    return None
+
+
+@pytest.fixture(scope="module")
+def address():
+    """Two nodes of one core and one GPU (that is not there) each."""
+    from ray.cluster_utils import Cluster
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in CLUSTER_SETTINGS.items():
+            patch.setenv(name, value)
+        cluster = Cluster()
+        add_node(cluster, include_dashboard=False)
+        add_node(cluster)
+        yield cluster.address
+        cluster.shutdown()
+
+
+class Killer(threading.Thread):
+    """Sends SIGKILL to the worker of a cell (`parent`), or to the cell's process (`pid`), in the middle of it."""
+
+    def __init__(self, folder, whom, wait):
+        super().__init__()
+        self.folder, self.whom, self.wait, self.seen = folder, whom, wait, {}
+
+    def run(self):
+        notes = self.folder / "run" / "notes"
+        self.wait(lambda: any(int(file.stem) >= 5 for file in notes.glob("0*.json")))
+        facts = json.loads((self.folder / "process.json").read_text())
+        for process in self.whom:
+            os.kill(facts[process], signal.SIGKILL)
+        self.seen = json.loads(max(notes.glob("0*.json")).read_text())
+
+
+def test_a_worker_and_a_process_killed_in_the_middle_lose_nothing(tmp_path, address, alone, figures, wait):
+    results, work, said = tmp_path / "results.jsonl", tmp_path / "work", []
+    killers = [Killer(work / CELLS[0].name, ["parent"], wait), Killer(work / CELLS[1].name, ["pid"], wait)]
+    for killer in killers:
+        killer.start()
+    failed = run_cells([*CELLS, BROKEN], results, work, None, None, said.append, engine=make_engine("ray", address))
+    for killer in killers:
+        killer.join()
+    assert list(failed) == [BROKEN.name]
+    assert "cnn9 needs images" in failed[BROKEN.name]
+    assert json.loads((work / BROKEN.name / "process.json").read_text())["start"] == 1  # its own fault: once is enough
+    assert not ray.is_initialized()
+    for cell, killer in zip(CELLS, killers, strict=True):
+        told = read(results)[cell.name]
+        assert figures(told) == alone(cell)
+        assert sum(line.startswith(f"{cell.name}: done in ") for line in said) == 1
+        facts = json.loads((work / cell.name / "process.json").read_text())
+        assert facts["start"] == 2
+        curve = told["results"]["curve_seconds"]
+        known = killer.seen["epochs"] - 1  # the kill may have come between the last notes and their checkpoint
+        assert 4 <= known < 40
+        assert curve[:known] == killer.seen["curve_seconds"][:known]  # it did not begin anew
+    told = status.read(tmp_path)
+    assert (len(told.done), list(told.failed), told.engine) == (2, [BROKEN.name], "ray")
+
+
+def test_shares_of_a_gpu_are_kept(tmp_path, address):
+    """Four halves of two GPUs, which Ray believes in: a cell sees the one that it has a share of."""
+    (tmp_path / "shown.py").write_text(
+        "import json, os, sys\nfrom pathlib import Path\n"
+        "if __name__ == '__main__':\n"
+        "    told = os.environ.get('CUDA_VISIBLE_DEVICES'), os.environ.get('JNPL_BENCH_ACCELERATOR')\n"
+        "    Path(sys.argv[1]).with_name('result.json').write_text(json.dumps({'results': {'told': told}}))\n"
+    )
+    for gpus, told in ((0.5, ["0", "auto"]), (None, ["", None])):
+        results = tmp_path / f"results-{gpus}.jsonl"
+        engine = RayEngine(address, cpus=0.5, gpus=gpus or 0.0)
+        ray.init(address=address, log_to_driver=False, runtime_env={"env_vars": {"PYTHONPATH": str(tmp_path)}})
+        try:
+            cells = [Tally(name="one"), Tally(name="two")]
+            assert run_cells(cells, results, tmp_path / "work", None, None, lambda _: None, "shown", engine) == {}
+            assert ray.is_initialized()  # who connected parts
+        finally:
+            ray.shutdown()
+        assert [line["results"]["told"] for line in read(results).values()] == [told, told]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_stopped_or_killed_grid_stops_its_cells(tmp_path, address, wait, number):
+    folder, lock = tmp_path / "work" / "slow", tmp_path / ".slow.lock"
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path), address]
+    process = subprocess.Popen(command)
+    try:
+        wait((folder / "count").exists, process)
+        told = status.read(tmp_path)
+        assert (list(told.running), told.at_work, told.engine) == (["slow"], True, "ray")
+        process.send_signal(number)
+        assert process.wait(600) == (128 + number if number == signal.SIGTERM else -number)
+    finally:
+        process.kill()
+    if number == signal.SIGKILL:  # Ray ends the worker, and that the cell
+        wait(lambda: not locks.is_held(lock))
+    told = status.read(tmp_path)
+    assert (told.begun, told.running, told.at_work) == (["slow"], {}, False)
+
+
+def test_a_cell_that_always_takes_its_worker_along_is_given_up(tmp_path):
+    job = Job("a", "{}", tmp_path / "results.jsonl", tmp_path / "a", "tally", None, "g")
+    job.folder.mkdir()
+    (job.folder / "process.json").write_text(json.dumps({"grid": "g", "start": STARTS, "began": 0.0}))
+    end = run_job(job, 0.0)
+    assert (end.state, end.reason) == ("killed", f"its process or its worker was killed {STARTS} times")
+    job.result.write_text("{}")
+    assert run_job(job, 0.0).state == "done"
+
+
+@pytest.mark.parametrize(
+    ("there", "told"),
+    [
+        ("127.0.0.1:1", r"there is no Ray cluster at '127\.0\.0\.1:1': .*refused"),
+        ("ray://127.0.0.1:1", r"there is no Ray cluster at 'ray://127\.0\.0\.1:1'"),
+        ("127.0.0.1:99999", "there is no Ray cluster"),
+        ("here", "--address is HOST:PORT, ray://HOST:PORT or auto, got 'here'"),
+    ],
+)
+def test_a_cluster_that_is_not_there_is_one_line(tmp_path, there, told):
+    with pytest.raises(InputError, match=told):
+        run_cells([Tally(name="a")], tmp_path / "r.jsonl", tmp_path / "work", 1, None, engine=make_engine("ray", there))
+
+
+def test_a_cluster_of_our_own_lives_as_long_as_the_grid(tmp_path, tally):
+    before = signal.getsignal(signal.SIGTERM)
+    engine = RayEngine(cpus=1.0, gpus=99.0)
+    with pytest.raises(InputError, match=r"a cell needs 99 GPU, the Ray cluster has \d+: name a cluster that has them"):
+        run_cells([Tally(name="a")], tmp_path / "r.jsonl", tmp_path / "work", 1, None, engine=engine)
+    assert not ray.is_initialized()
+    cell, said = Tally(name="a", steps=5, dies=1), []
+    assert (
+        run_cells([cell], tmp_path / "r.jsonl", tmp_path / "work", 1, None, said.append, tally, make_engine("ray"))
+        == {}
+    )
+    assert read(tmp_path / "r.jsonl")["a"]["results"]["steps"] == 5
+    assert any("signal 9; it is run again" in line for line in said)
+    assert not ray.is_initialized()
+    assert signal.getsignal(signal.SIGTERM) == before

@@ -1,0 +1,105 @@
+"""The suites of benchmarks/quality.py: which cells, and in which order."""
+
+from __future__ import annotations
+
+import pytest
+from tests.helpers.scripts import load_script
+
+from jnpl.experiments.bench import BenchCell
+from jnpl.experiments.results import read
+from jnpl.recipes.schema import parse_recipe
+
+
+@pytest.fixture(scope="module")
+def quality():
+    return load_script("benchmarks/quality.py")
+
+
+def test_the_pages_of_fast_are_made_from_the_results():
+    """`python benchmarks/fast_page.py`."""
+    fast_page = load_script("benchmarks/fast_page.py")
+    pages = fast_page.pages()
+    assert len(pages) == 1 + len(fast_page.SUITES)
+    for path, text in pages.items():
+        assert path.read_text("utf-8") == text, path.name
+    assert fast_page.BLOCK.search(fast_page.README.read_text("utf-8"))[0].count(fast_page.readme_block()) == 1
+
+
+def test_the_page_for_data_owners_is_made_from_the_results():
+    """`python benchmarks/owners.py page`."""
+    owners = load_script("benchmarks/owners.py")
+    assert owners.PAGE.read_text("utf-8") == owners.page(owners.RESULTS)
+
+
+def test_the_figures_of_a_whole_run_are_those_of_its_json():
+    """`python benchmarks/whole.py`."""
+    whole = load_script("benchmarks/whole.py")
+    facts = read(whole.RESULTS)["find"]["results"]
+    assert whole.BLOCK.search(whole.README.read_text("utf-8"))[0].count(whole.block(facts)) == 1
+
+
+def test_the_decisive_suite_ends_a_seed_before_the_next(quality):
+    cells = quality.decisive((1, 2, 3))
+    # Three more in one setting, and there, with one seed, seven with other crops or more epochs.
+    assert len(cells) == 3 * (7 * 7 + 3) + 7
+    assert [cell.seed for cell in cells] == sorted(cell.seed for cell in cells)
+    assert [cell.row for cell in cells[7:24]] == [
+        "ce",
+        "fast",
+        "nlnl",
+        "cleanlab",
+        "jnpl-paper",
+        "gce",
+        "co-teaching",
+        "ce-clean",
+        "ce-augmented",
+        "fast-flip",
+        "nlnl-augmented",
+        "cleanlab-augmented",
+        "gce-augmented",
+        "co-teaching-augmented",
+        "ce-clean-augmented",
+        "gce-long",
+        "co-teaching-long",
+    ]
+    assert {cell.setting for cell in cells[7:24]} == {"cifar10-symm40"}
+    assert cells[58].setting == "cifar10n-human"
+    assert {(cell.images, cell.pixels, cell.epochs, cell.padding, cell.test_images) for cell in cells} == {
+        (5_000, 16, 30, 0, 10_000)
+    }
+
+
+def test_all_cells_have_a_name_of_their_own_and_a_recipe(quality):
+    for suite in quality.SUITES.values():
+        cells = suite((1, 2))
+        assert len({cell.name for cell in cells}) == len(cells)
+        for cell in cells:
+            if cell.seed == 1:
+                cell.recipe()
+
+
+@pytest.mark.parametrize("suite", ["decisive", "full", "cost", "noises", "breadth", "ablation"])
+def test_committed_figures_are_of_the_recipes_of_today(quality, suite):
+    """A cell's name stands for its own settings; that the recipe of its row is still the same shows here."""
+    lines = read(quality.results_of(suite))
+    assert set(lines) == {cell.name for cell in quality.SUITES[suite](quality.SEEDS)}
+    for name, told in lines.items():
+        cell = BenchCell.model_validate(told["cell"])
+        then, now = (recipe.model_dump(exclude={"engine"}) for recipe in (parse_recipe(told["recipe"]), cell.recipe()))
+        assert name == cell.name
+        assert then == now, name
+
+
+def test_the_other_suites(quality):
+    full, breadth = quality.full((1, 2)), quality.breadth((1, 2))
+    assert [(cell.row, cell.images, cell.epochs) for cell in full] == [
+        ("ce", None, 10),
+        ("nlnl", None, 10),
+        ("fast", None, 10),
+    ]
+    assert len(breadth) == 2 * (3 * 7 + 1) * 7 + 2
+    chosen = [cell for cell in quality.ablation((1,)) if cell.data == "cifar10"]
+    assert {(cell.start, cell.seed) for cell in chosen} == {(35_000, 0)}  # no image of the table, no test image
+    small = quality._shrunk(breadth[0], {"epochs": 1, "images": 300})
+    assert (small.epochs, small.images) == (1, None)
+    assert quality._shrunk(full[0], {"images": 300}).images == 300
