@@ -85,7 +85,10 @@ def test_committed_figures_are_of_the_recipes_of_today(quality, suite):
     assert set(lines) == {cell.name for cell in quality.SUITES[suite](quality.SEEDS)}
     for name, told in lines.items():
         cell = BenchCell.model_validate(told["cell"])
-        then, now = (recipe.model_dump(exclude={"engine"}) for recipe in (parse_recipe(told["recipe"]), cell.recipe()))
+        then, now = (
+            recipe.model_dump(exclude={"engine", "description"})
+            for recipe in (parse_recipe(told["recipe"]), cell.recipe())
+        )
         assert name == cell.name
         assert then == now, name
 
