@@ -13,7 +13,7 @@ import pytest
 from tests.helpers.runs import findings, image_model, photos, vector_model
 
 from jnpl.cli import app as cli
-from jnpl.outputs.export.registry import OPTIONS, TARGETS, ExportRequest, targets_with
+from jnpl.outputs.export.targets import OPTIONS, TARGETS, ExportRequest, targets_with
 
 SUFFIXES = {"cleanlab": "csv", "label-studio": "json", "torchscript": "pt"}  # of targets not named by theirs
 PATHS = ["cat/0.png", "cat/1.png", "cat/2.png", "dog/0.png", "dog/1.png", "eel/0.png"]

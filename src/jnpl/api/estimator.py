@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from jnpl.models.build import Factory
     from jnpl.recipes.schema import Recipe
-    from jnpl.training.results import RunResult, TrainedModel
+    from jnpl.training.run_results import RunResult, TrainedModel
 
 Array: TypeAlias = npt.NDArray[Any]
 Floats: TypeAlias = npt.NDArray[np.float32]

@@ -1,4 +1,10 @@
-"""The program `jnpl`: thin commands around the package."""
+"""The program `jnpl`: thin commands around the package.
+
+- `app`: the table of commands, and the exit codes; `options`: options that several commands share.
+- One module per command, named after it: `apply`, `bench`, `corrupt`, `demo`, `export`, `find` (and train), `lists`
+  (methods, recipes, datasets), `predict`, `report`, `reproduce`.
+- `summary`: what `jnpl find` and `jnpl train` print at the end.
+"""
 
 from jnpl.cli.app import main
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from jnpl.cli.options import AsJson, Overwrite, RunFolder
-from jnpl.outputs.export.registry import TARGETS, ExportRequest, targets_with
+from jnpl.outputs.export.targets import TARGETS, ExportRequest, targets_with
 
 
 def _help() -> str:
@@ -47,7 +47,7 @@ def export(
 ) -> None:
     """Write the findings of a run, or its model, in a form that other programs read."""
     from jnpl.cli.predict import find_own_modules
-    from jnpl.outputs.export.registry import export as write
+    from jnpl.outputs.export.targets import export as write
 
     request = ExportRequest(run, to, out, issues, image_prefix, data, root, overwrite)
     find_own_modules(run)

@@ -124,7 +124,7 @@ def run_method(
             (InMemory(data.test), data.test_labels),
         )
     ]
-    books = SampleRecords.make(Ledger(len(data.train), 10, history=settings.history))
+    records = SampleRecords.make(Ledger(len(data.train), 10, history=settings.history))
     progress, curve = Position(), list[float]()
 
     class Curve(LoopCallback):
@@ -132,8 +132,8 @@ def run_method(
             curve.append(accuracy(method, feeds[1], fabric)["model"])
             log({"seed": seed, "method": name, "epoch": progress.epoch, **progress.means(), "test_accuracy": curve[-1]})
 
-    train(setup, optimizer, feeds[0], books, plan, fabric, progress, Curve())
-    findings = Findings.from_ledger(books.ledger, data.noisy.labels)
+    train(setup, optimizer, feeds[0], records, plan, fabric, progress, Curve())
+    findings = Findings.from_ledger(records.ledger, data.noisy.labels)
     scores = {
         "test_accuracy": curve[-1],
         "best_test_accuracy": max(curve),

@@ -1,21 +1,13 @@
 """Source and recipe -> findings and a classifier, in a run folder or in memory.
 
-run            `find`: one run from data to result
-session        a run while it trains, phase after phase; owns its state
-loop           the training loop
-phases         the phases of a run: stages of the method, then pseudo-labels
-pseudo_labels  settings and targets of the phases with pseudo-labels
-feeds          source and recipe -> batches
-learner        a method with optimiser, averaged weights and best weights
-records        what is recorded of every sample
-evaluation     the one loop that predicts in evaluation mode; accuracy
-scoring        predictions -> findings
-results        what a run returns, prints with --json and leaves as model files
-epoch_view     what an observer sees at the end of an epoch
-epoch_log      the lines of a run: metrics.jsonl, TensorBoard
-reporting      what a run prints
-checkpoint     checkpoint files
-run_folder     the run folder
-interrupt      signals as requests to stop
-processes      device and processes of a run, and what they exchange
+- `run`: one run from data to result; `session`: a run while it trains, phase after phase, and its state.
+- `loop`: the training loop; `learner`: a method with optimiser, averaged weights and best weights.
+- `phases`: stages of the method, then pseudo-labels; `pseudo_labels`: settings and targets of the latter.
+- `feeds`: source and recipe -> batches; `records`: what is recorded of every sample.
+- `evaluation`: the one loop that predicts in evaluation mode; `scoring`: predictions -> findings.
+- `run_results`: what a run returns, prints with --json and leaves as model files.
+- `epoch_view`: what an observer sees at the end of an epoch; `epoch_log`: metrics.jsonl and TensorBoard;
+  `reporting`: what a run prints.
+- `checkpoint`, `run_folder`: files to resume from, and the folder they lie in; `interrupt`: signals to stop.
+- `processes`: device and processes of a run, and what they exchange.
 """

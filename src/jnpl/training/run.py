@@ -14,8 +14,8 @@ from jnpl.training.interrupt import watch
 from jnpl.training.processes import agree, make_fabric
 from jnpl.training.pseudo_labels import pseudo_label_settings
 from jnpl.training.reporting import Reporter
-from jnpl.training.results import RunResult
 from jnpl.training.run_folder import RunFolder
+from jnpl.training.run_results import RunResult
 from jnpl.training.session import RunSettings, Session
 
 if TYPE_CHECKING:

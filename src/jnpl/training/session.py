@@ -30,7 +30,7 @@ from jnpl.training.phases import Phase, make_phases
 from jnpl.training.processes import gather_objects, share
 from jnpl.training.pseudo_labels import PseudoLabelSettings, pseudo_label_settings
 from jnpl.training.records import SampleRecords
-from jnpl.training.results import RunResult, TrainedModel, accuracies, summarise
+from jnpl.training.run_results import RunResult, TrainedModel, accuracies, summarise
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from jnpl.outputs.export.registry import ExportRequest
+    from jnpl.outputs.export.targets import ExportRequest
     from jnpl.outputs.saved_model import Floats, SavedModel
 
 CHECKED = 16  # samples that an exported model is checked on

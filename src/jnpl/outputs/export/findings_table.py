@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from jnpl.outputs.export.registry import ExportRequest
+    from jnpl.outputs.export.targets import ExportRequest
 
 
 def export(request: ExportRequest) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from jnpl.outputs.image_folder import data_root
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jnpl.outputs.export.registry import ExportRequest
+    from jnpl.outputs.export.targets import ExportRequest
 
 _INFO = {"state.json", "dataset_info.json"}  # beside its .arrow files
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from jnpl.outputs.export.registry import ExportRequest
+    from jnpl.outputs.export.targets import ExportRequest
 
 LOCAL_FILES = "/data/local-files/?d="  # how Label Studio reaches files below its LOCAL_FILES_DOCUMENT_ROOT
 MODEL_VERSION = "jnpl"

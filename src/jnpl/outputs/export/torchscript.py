@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from jnpl.outputs.export.registry import ExportRequest
+    from jnpl.outputs.export.targets import ExportRequest
     from jnpl.outputs.saved_model import Floats, SavedModel
 
 

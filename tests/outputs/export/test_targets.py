@@ -9,7 +9,7 @@ from dataclasses import fields
 
 import pytest
 
-from jnpl.outputs.export.registry import OPTIONS, TARGETS, ExportRequest
+from jnpl.outputs.export.targets import OPTIONS, TARGETS, ExportRequest
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -20,6 +20,6 @@ def test_a_target_has_a_module_and_known_options(name):
 
 
 def test_the_registry_is_light():
-    code = "import sys, jnpl.outputs.export.registry; print({'torch', 'pandas', 'pyarrow'} & set(sys.modules))"
+    code = "import sys, jnpl.outputs.export.targets; print({'torch', 'pandas', 'pyarrow'} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "set()"
