@@ -22,16 +22,16 @@ def findings_of(quality, threshold=0.5):
 def test_bars_are_counts_and_part_at_the_threshold():
     quality = [0.0, 0.01, 0.02, 0.31, 0.319, 0.99, 1.0]
     chart = charts.histogram(findings_of(quality, threshold=0.315))  # inside the bin 0.3 to 0.325
-    told = {(bar.kind, round(bar.x / 100, 3)): bar for bar in chart.bars}
-    assert set(told) == {("suspect", 0.0), ("suspect", 0.3), ("kept", 0.3), ("kept", 0.975)}
+    bars = {(bar.kind, round(bar.x / 100, 3)): bar for bar in chart.bars}
+    assert set(bars) == {("suspect", 0.0), ("suspect", 0.3), ("kept", 0.3), ("kept", 0.975)}
     top = 3  # the largest bin; steps_to(3) ends there
     for key, count in {("suspect", 0.0): 3, ("suspect", 0.3): 1, ("kept", 0.3): 1, ("kept", 0.975): 2}.items():
-        assert told[key].height == pytest.approx(100 * count / top, abs=1e-3)
-    low, high = told["suspect", 0.3], told["kept", 0.3]
+        assert bars[key].height == pytest.approx(100 * count / top, abs=1e-3)
+    low, high = bars["suspect", 0.3], bars["kept", 0.3]
     assert low.y + low.height == pytest.approx(100)  # suspects stand on the ground, the others on them
     assert high.y + high.height == pytest.approx(low.y, abs=1e-2)
-    assert chart.threshold.at == 31.5
-    assert chart.unsure == 2
+    assert chart.marks == (charts.Mark(31.5, "threshold", "threshold 0.315"),)
+    assert chart.note.startswith("2 labels have a quality between 0.1 and 0.9")
     assert "4 labels below the threshold 0.315, 3 above" in chart.summary
 
 
@@ -48,7 +48,7 @@ def by_class(quality, labels, cuts):
 def test_thresholds_of_classes_are_no_line():
     found = by_class([0.05, 0.2, 0.2, 0.9], [0, 0, 1, 1], [0.1, 0.4, 0.5])  # nobody is given the third class
     chart = charts.histogram(found)
-    assert chart.threshold is None
+    assert chart.marks == ()
     assert "2 labels below the threshold of their class, from 0.1 to 0.4, 2 above or on it." in chart.summary
     assert {bar.kind for bar in chart.bars if bar.x == 20} == {"suspect", "kept"}  # 0.2 is both
     assert charts.threshold_span(by_class([0.2, 0.9], [0, 1], [0.5, 0.5])) == "0.5 for all of them"
@@ -121,8 +121,8 @@ def test_one_epoch_is_a_dot_in_the_middle():
 def test_stages_and_several_methods():
     lines = [{"epoch": number, "stage": "nl" if number < 2 else "selnl", "loss": 1.0} for number in range(4)]
     chart = charts.curves("Loss", lines, ["loss"], share=False)
-    assert [stage.text for stage in chart.stages] == ["nl", "selnl"]
-    assert chart.stages[1].at == pytest.approx(200 / 3, abs=1e-3)
+    assert chart.note == "Dashed lines: nl, then selnl."
+    assert chart.marks[1].at == pytest.approx(200 / 3, abs=1e-3)
     lines = [
         {"seed": seed, "method": method, "epoch": epoch, "test_accuracy": 0.5 + seed / 10}
         for seed in (3, 4)
@@ -132,7 +132,7 @@ def test_stages_and_several_methods():
     chart = charts.curves("Accuracy", lines, charts.accuracy_keys(lines), share=True)
     assert [line.name for line in chart.lines] == ["test accuracy, ce", "test accuracy, jnpl"]
     assert {line.last for line in chart.lines} == {"80.0\N{NO-BREAK SPACE}%"}
-    assert chart.stages == ()
+    assert chart.marks == ()
 
 
 def test_nothing_to_draw():

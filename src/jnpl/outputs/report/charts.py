@@ -1,5 +1,6 @@
-"""Charts as numbers: where bars, lines and ticks stand, in percent of a plot, y from the top. The template draws them.
+"""Charts of the report: positions of bars, lines and ticks, in percent of the plot, y from the top.
 
+A new chart is one function, from the facts of a run to a `Chart`, and one line in CHARTS. The template draws them all.
 Lengths in percent and labels outside the SVG let a plot stretch to any screen while its texts keep their size.
 """
 
@@ -17,11 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from jnpl.findings.findings import Findings
+    from jnpl.outputs.report.reading import RunFacts
 
 _BINS = 40
-_LEAST = 0.8  # percent: a bin with one sample among a million is still seen
-_MOST_LINES = 6
-_HUGE = 1e30  # a loss beyond it has left the chart
+_MIN_HEIGHT = 0.8  # percent: a bin with one sample among a million is still visible
+_MAX_LINES = 6
+_MAX_VALUE = 1e30  # a larger value (a diverged loss) is not drawn
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class Bar:
-    """A part of a bin: `kind` is "suspect" or "kept"."""
+    """A rectangle; `kind` ("suspect" or "kept") chooses its colour."""
 
     x: float
     y: float
@@ -42,18 +44,6 @@ class Bar:
     height: float
     kind: str
     title: str
-
-
-@dataclass(frozen=True)
-class Histogram:
-    """Label quality: suspects below the threshold, kept labels above; None if each class has one of its own."""
-
-    bars: tuple[Bar, ...]
-    x_ticks: tuple[Tick, ...]
-    y_ticks: tuple[Tick, ...]
-    threshold: Tick | None
-    unsure: int  # labels with a quality from 0.1 to 0.9
-    summary: str
 
 
 @dataclass(frozen=True)
@@ -67,19 +57,66 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Curves:
-    """Values over epochs; `stages` are the places where one begins."""
+class Mark:
+    """A vertical dashed line; `kind` is "threshold" or "stage", `label` is printed above it."""
+
+    at: float
+    kind: str
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Key:
+    """An entry of the legend; `kind` is that of bars, or "line-" and the number of a line."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart as the template draws it; `summary` replaces it for those who cannot see it."""
 
     title: str
-    lines: tuple[Line, ...]
+    summary: str
+    x_label: str
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
-    stages: tuple[Tick, ...]
-    summary: str
+    legend: tuple[Key, ...]
+    bars: tuple[Bar, ...] = ()
+    lines: tuple[Line, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    note: str = ""  # printed below the legend
+    wide: bool = False
 
 
-def histogram(findings: Findings) -> Histogram | None:
-    """Return the histogram of label quality; None if no label has one."""
+def draw(facts: RunFacts) -> dict[str, list[Chart]]:
+    """Return the charts of each section of the page; a chart without data is left out."""
+    return {
+        section: [chart for make in charts if (chart := make(facts)) is not None] for section, charts in CHARTS.items()
+    }
+
+
+def _label_quality(facts: RunFacts) -> Chart | None:
+    return histogram(facts.findings)
+
+
+def _loss(facts: RunFacts) -> Chart | None:
+    return curves("Loss", facts.lines, ["loss"], share=False)
+
+
+def _accuracy(facts: RunFacts) -> Chart | None:
+    return curves("Accuracy", facts.lines, accuracy_keys(facts.lines), share=True)
+
+
+CHARTS: dict[str, tuple[Callable[[RunFacts], Chart | None], ...]] = {
+    "quality": (_label_quality,),
+    "training": (_loss, _accuracy),
+}
+
+
+def histogram(findings: Findings) -> Chart | None:
+    """Return the histogram of label quality, suspects and kept labels apart; None if no label has a quality."""
     scored = ~np.isnan(findings.label_quality)
     if not scored.any():
         return None
@@ -93,20 +130,29 @@ def histogram(findings: Findings) -> Histogram | None:
         base, span = 100.0, f"quality {edges[number]:.3g} to {edges[number + 1]:.3g}"
         for kind, count in (("suspect", below), ("kept", above)):  # both in a bin with a threshold in it
             if count:
-                height = max(100 * count / top, _LEAST)
+                height = max(100 * count / top, _MIN_HEIGHT)
                 base -= height
                 title_text = f"{span}: {text.counted(count, 'label', 'labels')}, {kind}"
                 bars.append(Bar(round(number * width, 3), round(base, 3), width, round(height, 3), kind, title_text))
     suspects, kept = sum(low), sum(high)
     spread, at = threshold_span(findings), f"{findings.threshold:.3g}"
     cut = f"the threshold {at}" if spread is None else f"the threshold of their class, {spread}"
-    return Histogram(
-        bars=tuple(bars),
+    unsure = int(np.count_nonzero(np.abs(findings.label_quality - 0.5) <= 0.4))  # nan is not
+    note = "No label has a quality between 0.1 and 0.9: the run is sure of all."
+    if unsure:
+        them = text.counted(unsure, "label has", "labels have")
+        note = f"{them} a quality between 0.1 and 0.9: the run is less sure of {'it' if unsure == 1 else 'these'}."
+    return Chart(
+        title="",  # that of the section
+        summary=f"Histogram of label quality: {suspects:,} labels below {cut}, {kept:,} above or on it.",
+        x_label="labels by quality",
         x_ticks=tuple(Tick(100 * x, f"{x:g}") for x in (0, 0.25, 0.5, 0.75, 1)),
         y_ticks=tuple(Tick(100 - 100 * step / top, f"{step:,.0f}") for step in steps if step == int(step)),
-        threshold=Tick(round(100 * findings.threshold, 3), at) if spread is None else None,
-        unsure=int(np.count_nonzero(np.abs(findings.label_quality - 0.5) <= 0.4)),  # nan is not
-        summary=f"Histogram of label quality: {suspects:,} labels below {cut}, {kept:,} above or on it.",
+        legend=(Key("suspect", f"suspects ({suspects:,})"), Key("kept", f"kept ({kept:,})")),
+        bars=tuple(bars),
+        marks=(Mark(round(100 * findings.threshold, 3), "threshold", f"threshold {at}"),) if spread is None else (),
+        note=note,
+        wide=True,
     )
 
 
@@ -120,8 +166,8 @@ def threshold_span(findings: Findings) -> str | None:
     return f"{low} for all of them" if low == high else f"from {low} to {high}"
 
 
-def curves(title: str, lines: Sequence[dict[str, Any]], keys: Iterable[str], *, share: bool) -> Curves | None:
-    """Draw the metrics called `keys`, on an axis of 0..1 if they are shares; None if there is nothing to draw."""
+def curves(title: str, lines: Sequence[dict[str, Any]], keys: Iterable[str], *, share: bool) -> Chart | None:
+    """Return the metrics called `keys` over epochs, on an axis of 0..1 if they are shares; None without values."""
     kept = first_seed(lines)
     methods = list(dict.fromkeys(map(_method, kept)))  # several in the folder of `jnpl demo`
     epochs = [_epoch(line, number) for number, line in enumerate(kept)]
@@ -135,7 +181,7 @@ def curves(title: str, lines: Sequence[dict[str, Any]], keys: Iterable[str], *, 
             ]
             if any(not math.isnan(value) for _, value in series):
                 drawn.append((text.plain(key.replace("_", " ") + method, 60), series))
-    drawn = drawn[:_MOST_LINES]
+    drawn = drawn[:_MAX_LINES]
     if not drawn:
         return None
     values = [value for _, series in drawn for _, value in series if not math.isnan(value)]
@@ -148,43 +194,47 @@ def curves(title: str, lines: Sequence[dict[str, Any]], keys: Iterable[str], *, 
         Line(name, _path(series, x_at, y_at), number, form(next(v for _, v in reversed(series) if not math.isnan(v))))
         for number, (name, series) in enumerate(drawn)
     )
-    return Curves(
+    stages = _stages(kept, epochs, x_at)
+    return Chart(
         title=title,
-        lines=made,
+        summary=f"{title} over {text.counted(len(set(epochs)), 'epoch', 'epochs')}, at the end "
+        + ", ".join(f"{line.name} {line.last}" for line in made),
+        x_label="epoch",
         x_ticks=tuple(Tick(x_at(mark), f"{mark:.0f}") for mark in _marks(first, last)),
         y_ticks=tuple(
             Tick(100 - y_at(step), f"{100 * step:.0f}\N{NO-BREAK SPACE}%" if share else _short(step)) for step in steps
         ),
-        stages=_stages(kept, epochs, x_at),
-        summary=f"{title} over {text.counted(len(set(epochs)), 'epoch', 'epochs')}, at the end "
-        + ", ".join(f"{line.name} {line.last}" for line in made),
+        legend=tuple(Key(f"line-{line.number}", f"{line.name}: {line.last}") for line in made),
+        lines=made,
+        marks=tuple(Mark(stage.at, "stage") for stage in stages),
+        note=f"Dashed lines: {', then '.join(stage.text for stage in stages)}." if stages else "",
     )
 
 
 def accuracy_keys(lines: Sequence[dict[str, Any]]) -> list[str]:
-    """The metrics that are accuracies, in the order they first appear."""
+    """Return the names of the metrics that are accuracies, in the order they first appear."""
     found = dict.fromkeys(key for line in lines for key, value in line.items() if is_number(value))
     return [key for key in found if "accuracy" in key]
 
 
 def first_seed(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The lines of the first seed, where there are several: the findings are its."""
+    """Return the lines of the first seed, to which the findings belong, where there are several seeds."""
     return [line for line in lines if line.get("seed") == lines[0].get("seed")]
 
 
 def is_number(value: object) -> bool:
-    """Whether it is a number one can draw."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _HUGE  # nor is nan
+    """Return whether a value is a number that can be drawn: not nan, not infinite."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MAX_VALUE
 
 
 def steps_to(high: float, low: float = 0.0) -> list[float]:
-    """Round numbers, about five, from at most 0 and `low` to at least `high`.
+    """Return about five round numbers, evenly spaced, from at most 0 and `low` to at least `high`.
 
     >>> steps_to(930), steps_to(1), steps_to(0.3, -0.1)
     ([0.0, 250.0, 500.0, 750.0, 1000.0], [0.0, 0.25, 0.5, 0.75, 1.0], [-0.1, 0.0, 0.1, 0.2, 0.3])
     """
     low = min(low, 0.0)
-    span = high - low if high - low > 1 / _HUGE else 1.0
+    span = high - low if high - low > 1 / _MAX_VALUE else 1.0
     power = 10.0 ** math.floor(math.log10(span / 4))
     step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor * 4 >= span * (1 - 1e-9))
     start, end = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
@@ -192,7 +242,7 @@ def steps_to(high: float, low: float = 0.0) -> list[float]:
 
 
 def _marks(first: float, last: float) -> list[float]:
-    """The first and the last epoch, and round ones between them that leave room for both.
+    """Return the first and the last epoch, and round ones between them that leave room for both.
 
     >>> _marks(1, 12), _marks(1, 1), _marks(1, 1000)
     ([1, 5, 10, 12], [1], [1, 250, 500, 750, 1000])
@@ -203,12 +253,12 @@ def _marks(first: float, last: float) -> list[float]:
 
 
 def _scale(first: float, last: float) -> Callable[[float], float]:
-    """A value -> percent of the way from `first` to `last`; the middle if they are one."""
+    """Return a function from a value to its percentage of the way from `first` to `last`; 50 if these are equal."""
     return lambda value: 50.0 if first == last else round(100 * (value - first) / (last - first), 3)
 
 
 def _path(series: Sequence[tuple[float, float]], x_at: Callable[[float], float], y_at: Callable[[float], float]) -> str:
-    """An SVG path with a gap where a value is missing; a lone point is a line of no length, drawn as a dot."""
+    """Return an SVG path with a gap where a value is missing; a lone point is a line of no length, drawn as a dot."""
     parts, pen_up = [], True
     for number, (epoch, value) in enumerate(series):
         if math.isnan(value):
@@ -224,7 +274,7 @@ def _path(series: Sequence[tuple[float, float]], x_at: Callable[[float], float],
 def _stages(
     lines: Sequence[dict[str, Any]], epochs: Sequence[float], x_at: Callable[[float], float]
 ) -> tuple[Tick, ...]:
-    """Where another stage begins; the first is among them if there are several."""
+    """Return where each stage begins; nothing if there is one stage only."""
     starts = [
         Tick(x_at(epoch), text.plain(line["stage"], 40))
         for number, (line, epoch) in enumerate(zip(lines, epochs, strict=True))
@@ -238,7 +288,7 @@ def _method(line: dict[str, Any]) -> str:
 
 
 def _epoch(line: dict[str, Any], number: int) -> float:
-    """Epochs are numbered from 0 in the log and from 1 for people."""
+    """Return the number of an epoch from 1; in the log they start from 0."""
     epoch = line.get("epoch")
     return float(epoch) + 1 if isinstance(epoch, int | float) and is_number(epoch) else number + 1.0
 

@@ -71,10 +71,6 @@ def _context(facts: RunFacts) -> dict[str, Any]:
     found = tables.suspects(findings, names, facts.pictures, facts.data.columns)
     shown_columns, hidden_columns = tables.column_names(facts.data.columns)
     epoch_names, epoch_rows = tables.epochs(facts.lines)
-    drawn = [
-        charts.curves("Loss", facts.lines, ["loss"], share=False),
-        charts.curves("Accuracy", facts.lines, charts.accuracy_keys(facts.lines), share=True),
-    ]
     return {
         "data_name": text.plain(facts.run.data or facts.name, 80),
         "summary": findings.summary(),
@@ -85,7 +81,8 @@ def _context(facts: RunFacts) -> dict[str, Any]:
         "threshold_reason": _threshold_reason(findings.threshold_info),
         "doubtful_test": bool(facts.data.held_out) and not facts.data.true_labels,
         "threshold_span": charts.threshold_span(findings),
-        "histogram": charts.histogram(findings),
+        "charts": charts.draw(facts),
+        "has_accuracy": bool(charts.accuracy_keys(facts.lines)),
         "names": names,
         "heat": heat,
         "pairs": tables.confused_pairs(findings, names, _PAIRS if heat else _PAIRS_ALONE),
@@ -99,7 +96,6 @@ def _context(facts: RunFacts) -> dict[str, Any]:
         "hidden_columns": hidden_columns,
         "problems": _problems(facts),
         "most_problems": _MOST_PROBLEMS,
-        "curves": [each for each in drawn if each is not None],
         "epoch_names": epoch_names,
         "epoch_rows": epoch_rows,
         "epochs_logged": len(charts.first_seed(facts.lines)),
