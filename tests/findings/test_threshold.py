@@ -141,8 +141,8 @@ def test_each_class_has_a_cut_of_its_own():
     unsure, _ = two_groups(0.3, (1, 30), (5, 3))
     quality = np.concatenate([sure, unsure, [0.1, 0.4]])
     labels = np.repeat([0, 1, 2], [len(sure), len(unsure), 2])
-    told = resolve_threshold("per-class", quality, labels, 4)
-    assert told["by_class"] == [fit_threshold(sure).value, fit_threshold(unsure).value, 0.5, 0.5]
-    assert told["by_class"][0] != told["by_class"][1]
-    assert told["value"] == pytest.approx(np.array(told["by_class"])[labels].mean())
-    assert told["reason"] == "one for each given class, 2 of 4 fitted, 0.5 for the others"
+    info = resolve_threshold("per-class", quality, labels, 4)
+    assert info["by_class"] == [fit_threshold(sure).value, fit_threshold(unsure).value, 0.5, 0.5]
+    assert info["by_class"][0] != info["by_class"][1]
+    assert info["value"] == pytest.approx(np.array(info["by_class"])[labels].mean())
+    assert info["reason"] == "one for each given class, 2 of 4 fitted, 0.5 for the others"

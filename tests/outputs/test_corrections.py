@@ -115,7 +115,7 @@ def test_decisions_of_ones_own(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("id,given\n1,cat\n", "has no column 'label'; its columns are id, given"),
         ("label\ncat\n", "has no column 'id'"),
@@ -123,9 +123,9 @@ def test_decisions_of_ones_own(tmp_path):
         ('id,label\n1,"cat\n', "not a valid .csv table"),
     ],
 )
-def test_tables_of_decisions_that_are_wrong(tmp_path, text, told):
+def test_tables_of_decisions_that_are_wrong(tmp_path, text, message):
     (tmp_path / "own.csv").write_text(text)
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         read_label_rows(tmp_path / "own.csv")
 
 
@@ -140,9 +140,9 @@ def test_wrong_decisions(tmp_path):
         correct(findings(), min_confidence=2)
     with pytest.raises(InputError, match="no sample is left"):
         correct(Findings.from_probs([[0.4, 0.6]], [1], threshold=0.9), drop=True)
-    for name, told in (("none.csv", "no such file"), ("own.txt", "must end in"), ("own.json", "not a valid .json")):
+    for name, message in (("none.csv", "no such file"), ("own.txt", "must end in"), ("own.json", "not a valid .json")):
         (tmp_path / "own.json").write_text("{")
-        with pytest.raises(InputError, match=told):
+        with pytest.raises(InputError, match=message):
             read_label_rows(tmp_path / name)
 
 
@@ -151,9 +151,9 @@ def test_what_was_held_out_is_read_from_the_run(tmp_path):
     for text in ("{", "[]", "{}", '{"held_out": 3}'):
         (tmp_path / "data.json").write_text(text)
         assert held_out(tmp_path) == []
-    told = [{"id": 4, "label": "dog"}]
-    (tmp_path / "data.json").write_text(json.dumps({"held_out": told}))
-    assert held_out(tmp_path) == told
+    held = [{"id": 4, "label": "dog"}]
+    (tmp_path / "data.json").write_text(json.dumps({"held_out": held}))
+    assert held_out(tmp_path) == held
 
 
 def test_rows_that_were_held_out_stand_in_their_place():
@@ -176,5 +176,5 @@ def test_files_that_were_held_out_come_last():
 
 @pytest.mark.parametrize("held", [{"id": 9, "label": "cow"}, {"id": "x", "label": "cat"}, {"id": 9}, 9])
 def test_held_out_samples_that_do_not_fit(held):
-    with pytest.raises(InputError, match="held-out samples that do not fit the findings"):
+    with pytest.raises(InputError, match="the held-out samples in data.json do not fit the findings"):
         with_held_out(findings(), [held])

@@ -17,7 +17,7 @@ from jnpl.data import split
 from jnpl.data.sources import folder as image_folder
 from jnpl.data.sources import table
 from jnpl.internal.errors import InputError
-from jnpl.outputs import data_report as dossier
+from jnpl.outputs import data_report
 from jnpl.outputs.report import thumbs
 
 THREE = ("data.json", "report.html", "thumbnails.parquet")
@@ -73,16 +73,16 @@ def test_the_three_files(photos, tmp_path):
     out = tmp_path / "run"
     judged(photos, out, [2, 8], broken=[3])
     held_out = [{"id": "dog/9.png", "label": "dog"}]
-    dossier.write(out, photos, command=["jnpl", "find"], choices=["network: small"], held_out=held_out)
+    data_report.write(out, photos, command=["jnpl", "find"], choices=["network: small"], held_out=held_out)
     assert {each.name for each in out.iterdir()} == {*THREE, "findings.csv", "findings.json", "findings.parquet"}
-    told = facts(out)
-    assert (told["kind"], told["command"], told["choices"]) == ("image", ["jnpl", "find"], ["network: small"])
-    assert told["root"] == str(tmp_path / "photos")
-    assert told["held_out"] == held_out
-    assert [each["ids"] for each in told["duplicates"]] == [["cat/0.png", "dog/5.png"]]
-    assert [each["id"] for each in told["unreadable"]] == ["cat/3.png"]
-    assert told["unreadable"][0]["reason"]
-    assert "columns" not in told
+    content = facts(out)
+    assert (content["kind"], content["command"], content["choices"]) == ("image", ["jnpl", "find"], ["network: small"])
+    assert content["root"] == str(tmp_path / "photos")
+    assert content["held_out"] == held_out
+    assert [each["ids"] for each in content["duplicates"]] == [["cat/0.png", "dog/5.png"]]
+    assert [each["id"] for each in content["unreadable"]] == ["cat/3.png"]
+    assert content["unreadable"][0]["reason"]
+    assert "columns" not in content
     pictures = thumbs.load(out)
     assert list(pictures)[:2] == [2, 8]  # the worst first
     assert 3 not in pictures
@@ -95,7 +95,7 @@ def test_the_three_files(photos, tmp_path):
 def test_without_a_report_the_facts_are_still_there(photos, tmp_path):
     out = tmp_path / "run"
     judged(photos, out, [2, 8], broken=[3])
-    dossier.write(out, photos, report=False)
+    data_report.write(out, photos, report=False)
     assert [name for name in THREE if (out / name).exists()] == ["data.json"]
     assert facts(out)["unreadable_samples"] == 1
 
@@ -103,7 +103,7 @@ def test_without_a_report_the_facts_are_still_there(photos, tmp_path):
 def test_without_suspects_the_worst_twenty_are_there(tmp_path, towns):
     source = table.load(towns)
     judged(source, tmp_path, [])
-    dossier.write(tmp_path, source)
+    data_report.write(tmp_path, source)
     assert len(facts(tmp_path)["columns"]["rows"]) == 20
 
 
@@ -112,8 +112,8 @@ def test_suspects_of_a_class_with_a_high_threshold_have_pictures(photos, tmp_pat
     findings = judged(photos, out, [1, 2, 8])
     info = {"rule": "per-class", "value": 0.5, "reason": "so", "by_class": [0.001, 0.5]}
     replace(findings, threshold_info=info).save(out)
-    monkeypatch.setattr(dossier, "_ROWS", 1)
-    dossier.write(out, photos)
+    monkeypatch.setattr(data_report.thumbs, "MAX_PICTURES", 1)
+    data_report.write(out, photos)
     assert list(thumbs.load(out)) == [8]  # 1 and 2 have a lower quality, but no label of a cat is a suspect
 
 
@@ -127,7 +127,7 @@ def test_rows_of_a_table_are_its_own_cells(tmp_path, towns, suffix):
     source = table.load(data, true_label_column="checked")
     out = tmp_path / "run"
     judged(source, out, [13, 7, 8])
-    dossier.write(out, source)
+    data_report.write(out, source)
     columns = facts(out)["columns"]
     assert columns["names"] == ["town", "when", "size", "rooms"]  # no label, and not the true one
     assert columns["rows"]["13"] == ["town6", "2024-03-14", "1247.56", "3"]
@@ -143,7 +143,7 @@ def test_rows_of_a_table_are_its_own_cells(tmp_path, towns, suffix):
 def test_a_part_of_a_table_has_the_cells_of_its_rows(tmp_path, towns):
     source = split.part(table.load(towns), np.arange(40)[::-3])  # 39, 36, 33, ...
     judged(source, tmp_path, [2])
-    dossier.write(tmp_path, source)
+    data_report.write(tmp_path, source)
     rows = facts(tmp_path)["columns"]["rows"]
     assert next(iter(rows)) == "2"
     assert rows["2"][:3] == ["town5", "2024-03-06", "1267.56"]  # row 33
@@ -154,7 +154,7 @@ def test_chosen_columns_come_first_and_the_others_are_counted(tmp_path, towns):
     wide = towns.assign(**{f"more{number}": range(number, number + 40) for number in range(12)})
     source = table.load(wide, feature_columns=["more11", "size", "more11"])
     judged(source, tmp_path, [5])
-    dossier.write(tmp_path, source)
+    data_report.write(tmp_path, source)
     columns = facts(tmp_path)["columns"]
     assert columns["names"][:4] == ["more11", "size", "town", "when"]
     assert len(columns["names"]) == 17
@@ -167,12 +167,12 @@ def test_embeddings_have_the_columns_beside_them_or_numbers(tmp_path):
     frame = pd.DataFrame({"vector": [[number / 3, *[1.0] * 13] for number in range(6)], "label": [0, 1] * 3})
     title = table.load(frame.assign(title=[f"title {number}" for number in range(6)]), embedding_column="vector")
     judged(title, tmp_path, [4])
-    dossier.write(tmp_path, title)
+    data_report.write(tmp_path, title)
     columns = facts(tmp_path)["columns"]
     assert (columns["names"], columns["rows"]["4"]) == (["title"], ["title 4"])
 
     alone = table.load(frame, embedding_column="vector")
-    dossier.write(tmp_path, alone)
+    data_report.write(tmp_path, alone)
     columns = facts(tmp_path)["columns"]
     assert columns["names"] == [f"feature {number}" for number in range(14)]
     assert columns["rows"]["4"] == [1.333, *[1.0] * 11]
@@ -183,7 +183,7 @@ def test_texts_are_shown_as_texts(tmp_path):
     frame = pd.DataFrame({"text": ["x" * 1000, "good", "bad", "fine"], "label": [0, 1, 0, 1]})
     source = table.load(frame, text_column="text", embed=lambda texts: [[len(text), 1] for text in texts])
     judged(source, tmp_path, [2, 0])
-    dossier.write(tmp_path, source)
+    data_report.write(tmp_path, source)
     columns = facts(tmp_path)["columns"]
     assert columns["names"] == ["text"]
     assert columns["rows"]["2"] == ["bad"]
@@ -203,7 +203,7 @@ def test_odd_cells_can_be_written(tmp_path):
     )
     source = table.load(odd, feature_columns=["x"])
     judged(source, tmp_path, [0, 1])
-    dossier.write(tmp_path, source)
+    data_report.write(tmp_path, source)
     rows = facts(tmp_path)["columns"]["rows"]
     assert rows["0"] == ["0.1", "[1, 2]", "a", "1", "2024-02-29 10:30:00"]
     assert rows["1"] == ["2", None, None, None, None]
@@ -220,7 +220,7 @@ def whole(out):
 def test_a_full_disk_leaves_what_was_there(photos, tmp_path, monkeypatch):
     out = tmp_path / "run"
     judged(photos, out, [2, 8])
-    dossier.write(out, photos, command=["first"])
+    data_report.write(out, photos, command=["first"])
     before = whole(out)
 
     def full(_):
@@ -228,18 +228,18 @@ def test_a_full_disk_leaves_what_was_there(photos, tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(InputError, match=r"cannot write .*data\.json.*No space left"):
-        dossier.write(out, photos, command=["second"])
+        data_report.write(out, photos, command=["second"])
     assert whole(out) == before
 
 
 def test_what_fails_later_leaves_no_half_of_a_file(photos, tmp_path, monkeypatch):
     out = tmp_path / "run"
     judged(photos, out, [2, 8])
-    dossier.write(out, photos, command=["first"])
+    data_report.write(out, photos, command=["first"])
     before = whole(out)
     (out / "run.json").write_text("{")  # the page cannot be made
     with pytest.raises(InputError, match=r"run\.json' cannot be read"):
-        dossier.write(out, photos, command=["second"])
+        data_report.write(out, photos, command=["second"])
     after = whole(out)
     assert after["report.html"] == before["report.html"]
     assert after["thumbnails.parquet"] == before["thumbnails.parquet"]
@@ -250,7 +250,7 @@ def test_what_fails_later_leaves_no_half_of_a_file(photos, tmp_path, monkeypatch
 
     monkeypatch.setattr(thumbs, "encoded", stop)
     with pytest.raises(KeyboardInterrupt):
-        dossier.write(out, photos, command=["third"])
+        data_report.write(out, photos, command=["third"])
     assert whole(out) == {**after, "data.json": (out / "data.json").read_bytes()}
     assert facts(out)["command"] == ["third"]
 
@@ -260,10 +260,10 @@ def test_a_first_failure_leaves_no_page(photos, tmp_path):
     judged(photos, out, [2, 8])
     (out / "run.json").write_text("{")
     with pytest.raises(InputError):
-        dossier.write(out, photos)
+        data_report.write(out, photos)
     assert "report.html" not in whole(out)
     (out / "findings.json").unlink()
     (out / "data.json").unlink()
     with pytest.raises(InputError):
-        dossier.write(out, photos)
+        data_report.write(out, photos)
     assert "data.json" not in whole(out)

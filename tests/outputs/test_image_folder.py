@@ -1,4 +1,4 @@
-"""A clean tree of images: by corrected class, no two names alike, and nothing of the user's is touched."""
+"""A folder of images by corrected class, no two names alike, and nothing of the user's is touched."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from tests.helpers.runs import findings
 
 from jnpl.internal.errors import InputError
-from jnpl.outputs import image_folder as tree
+from jnpl.outputs import image_folder
 from jnpl.outputs.corrections import correct
-from jnpl.outputs.image_folder import data_root, make_tree
+from jnpl.outputs.image_folder import copy_image_folder, data_root
 
 PATHS = ["cat/1.png", "cat/2.png", "cat/deep/3.png", "dog/1.png", "dog/2.png", "eel/3.png"]
 # Samples 1 and 2 become a dog and an eel: their names are taken there.
@@ -43,7 +43,7 @@ def state(folder):
 @pytest.mark.parametrize("how", ["copy", pytest.param("link", marks=linked), pytest.param("hard", marks=linked)])
 def test_by_corrected_class(root, tmp_path, how):
     before = state(root)
-    assert make_tree(correct(findings(paths=PATHS)), root, tmp_path / "clean", how) == []
+    assert copy_image_folder(correct(findings(paths=PATHS)), root, tmp_path / "clean", how) == []
     assert files(tmp_path / "clean") == TREE
     assert (tmp_path / "clean" / "dog" / "1.png").read_text() == "content of dog/1.png"
     assert (tmp_path / "clean" / "dog" / "2-2.png").read_text() == "content of cat/2.png"
@@ -58,15 +58,15 @@ def test_by_corrected_class(root, tmp_path, how):
 @linked
 def test_links_lead_there_from_anywhere(root, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    make_tree(correct(findings(paths=PATHS)), root.relative_to(tmp_path), tmp_path / "clean", "link")
+    copy_image_folder(correct(findings(paths=PATHS)), root.relative_to(tmp_path), tmp_path / "clean", "link")
     monkeypatch.chdir(root)
     assert (tmp_path / "clean" / "cat" / "1.png").read_text() == "content of cat/1.png"
 
 
 def test_an_empty_folder_is_filled_and_parents_are_made(root, tmp_path):
     (tmp_path / "empty").mkdir()
-    make_tree(correct(findings(paths=PATHS)), root, tmp_path / "empty", "copy")
-    make_tree(correct(findings(paths=PATHS)), root, tmp_path / "new" / "deep", "copy")
+    copy_image_folder(correct(findings(paths=PATHS)), root, tmp_path / "empty", "copy")
+    copy_image_folder(correct(findings(paths=PATHS)), root, tmp_path / "new" / "deep", "copy")
     assert files(tmp_path / "empty") == files(tmp_path / "new" / "deep") == TREE
 
 
@@ -77,11 +77,11 @@ def test_names_differ_even_where_case_does_not_count(root, tmp_path):
         (root / name).write_text(name)
     same = findings(paths=names, class_names=["x", "y", "z"])
     corrected = correct(same, decisions=dict.fromkeys(names, "x"))
-    make_tree(corrected, root, tmp_path / "clean", "copy")
+    copy_image_folder(corrected, root, tmp_path / "clean", "copy")
     found = files(tmp_path / "clean")
     assert len(found) == len({name.casefold() for name in found}) == 6
     assert {(tmp_path / "clean" / each).read_text() for each in found} == set(names)
-    make_tree(corrected, root, tmp_path / "again", "copy")
+    copy_image_folder(corrected, root, tmp_path / "again", "copy")
     assert state(tmp_path / "clean").keys() == state(tmp_path / "again").keys()
 
 
@@ -89,7 +89,7 @@ def test_missing_files_are_told(root, tmp_path):
     (root / "cat" / "1.png").unlink()
     (root / "dog" / "1.png").unlink()
     (root / "dog" / "1.png").mkdir()
-    failed = make_tree(correct(findings(paths=PATHS)), root, tmp_path / "clean", "copy")
+    failed = copy_image_folder(correct(findings(paths=PATHS)), root, tmp_path / "clean", "copy")
     assert failed == [("cat/1.png", "no such file"), ("dog/1.png", "not a file")]
     assert len(files(tmp_path / "clean")) == 4
 
@@ -99,19 +99,19 @@ def test_refusals_leave_everything_as_it_was(root, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("mine")
     before = state(tmp_path)
-    for target, told in (
+    for target, message in (
         (tmp_path / "full", "is not empty .it holds 'mine.txt'.; name a new or an empty folder"),
         (tmp_path / "full" / "mine.txt", "is a file; name a new or an empty folder"),
         (root, "lies inside the data folder"),
         (root / "clean", "lies inside the data folder"),
         (root / "cat" / ".." / "clean", "lies inside the data folder"),
     ):
-        with pytest.raises(InputError, match=told):
-            make_tree(corrected, root, target, "copy")
+        with pytest.raises(InputError, match=message):
+            copy_image_folder(corrected, root, target, "copy")
     with pytest.raises(InputError, match=r"none of the 6 images is in .*; name the data folder with --root"):
-        make_tree(corrected, tmp_path / "full", tmp_path / "clean", "copy")
-    with pytest.raises(InputError, match="a tree needs images in files"):
-        make_tree(correct(findings()), root, tmp_path / "clean", "copy")
+        copy_image_folder(corrected, tmp_path / "full", tmp_path / "clean", "copy")
+    with pytest.raises(InputError, match="the data of this run are rows, not image files"):
+        copy_image_folder(correct(findings()), root, tmp_path / "clean", "copy")
     assert state(tmp_path) == before
     assert not (tmp_path / "clean").exists()
 
@@ -120,19 +120,19 @@ def test_refusals_leave_everything_as_it_was(root, tmp_path):
 def test_a_link_into_the_data_folder_is_seen_through(root, tmp_path):
     (tmp_path / "door").symlink_to(root)
     with pytest.raises(InputError, match="lies inside the data folder"):
-        make_tree(correct(findings(paths=PATHS)), root, tmp_path / "door" / "clean", "copy")
+        copy_image_folder(correct(findings(paths=PATHS)), root, tmp_path / "door" / "clean", "copy")
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", "", ".hidden", "a\\b", "nul\0"])
 def test_classes_that_are_no_folder_names(root, tmp_path, name):
     corrected = correct(findings(paths=PATHS, class_names=[name, "dog", "eel"]))
     with pytest.raises(InputError, match="cannot be the name of a folder"):
-        make_tree(corrected, root, tmp_path / "clean", "copy")
+        copy_image_folder(corrected, root, tmp_path / "clean", "copy")
     assert not (tmp_path / "clean").exists()
 
 
 def test_a_full_disk_leaves_nothing(root, tmp_path, monkeypatch):
-    real, calls = tree.shutil.copy2, []
+    real, calls = image_folder.shutil.copy2, []
 
     def copy(source, place):
         calls.append(place)
@@ -140,9 +140,9 @@ def test_a_full_disk_leaves_nothing(root, tmp_path, monkeypatch):
             raise OSError(28, "No space left on device")
         return real(source, place)
 
-    monkeypatch.setattr(tree.shutil, "copy2", copy)
+    monkeypatch.setattr(image_folder.shutil, "copy2", copy)
     with pytest.raises(InputError, match=r"cannot copy .* No space left on device"):
-        make_tree(correct(findings(paths=PATHS)), root, tmp_path / "clean", "copy")
+        copy_image_folder(correct(findings(paths=PATHS)), root, tmp_path / "clean", "copy")
     assert not (tmp_path / "clean").exists()
 
 
@@ -152,7 +152,7 @@ def test_hard_links_across_file_systems(root, tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "link", link)
     with pytest.raises(InputError, match="hard links stay within a file system: take --copy"):
-        make_tree(correct(findings(paths=PATHS)), root, tmp_path / "clean", "hard")
+        copy_image_folder(correct(findings(paths=PATHS)), root, tmp_path / "clean", "hard")
 
 
 def test_where_the_images_lie(root, tmp_path):

@@ -1,4 +1,4 @@
-"""Predictions as rows: every sample once, in order, with what could not be read told and not hidden."""
+"""Predictions as rows: every sample once, in order, with a reason for each that could not be read."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ def pictures(tmp_path):
 
 def test_a_row_per_sample(vectors, tmp_path):
     model, data, probs = vectors
-    told = predict(model, data, out=tmp_path / "out.csv")
+    counts = predict(model, data, out=tmp_path / "out.csv")
     table = pd.read_csv(tmp_path / "out.csv")
     assert list(table.columns) == ["id", "predicted_label", "confidence", "p_cat", "p_dog", "p_eel"]
     assert table["id"].tolist() == list(range(300))
     assert table[[f"p_{name}" for name in CLASSES]].to_numpy() == pytest.approx(probs, abs=1e-6)
     assert table["confidence"].to_numpy() == pytest.approx(probs.max(1), abs=1e-6)
     assert table["predicted_label"].tolist() == [CLASSES[at] for at in probs.argmax(1)]
-    assert (told["samples"], told["predicted"], told["unreadable"]) == (300, 300, 0)
-    assert list(told["predicted_labels"].values()) == np.bincount(probs.argmax(1), minlength=3).tolist()
+    assert (counts["samples"], counts["predicted"], counts["unreadable"]) == (300, 300, 0)
+    assert list(counts["predicted_labels"].values()) == np.bincount(probs.argmax(1), minlength=3).tolist()
 
 
 def test_accuracy_is_that_of_labels_the_model_knows(vectors):
     model, data, probs = vectors
-    told = predict(model, data)
+    counts = predict(model, data)
     right = sum(int(probs[at].argmax()) == at % 3 for at in range(30, 300))
-    assert told["accuracy"] == pytest.approx(right / 270)
-    assert (told["labelled"], told["unknown_labels"]) == (270, 10)
+    assert counts["accuracy"] == pytest.approx(right / 270)
+    assert (counts["labelled"], counts["unknown_labels"]) == (270, 10)
     assert "accuracy" not in predict(model, NewData(data.source))
     assert "accuracy" not in predict(model, NewData(data.source, np.full(300, -2)))
 
@@ -87,9 +87,9 @@ def test_classes_that_are_numbers(tmp_path):
 def test_what_cannot_be_read_has_a_reason_and_no_prediction(pictures, tmp_path, suffix):
     model, data = pictures
     problems = []
-    told = predict(model, data, out=tmp_path / f"out{suffix}", problem=lambda *each: problems.append(each))
+    counts = predict(model, data, out=tmp_path / f"out{suffix}", problem=lambda *each: problems.append(each))
     assert [name for name, _ in problems] == ["dog/1.png", "notes.txt"]
-    assert (told["samples"], told["predicted"], told["unreadable"], told["labelled"]) == (10, 8, 2, 8)
+    assert (counts["samples"], counts["predicted"], counts["unreadable"], counts["labelled"]) == (10, 8, 2, 8)
     reader = {".csv": pd.read_csv, ".parquet": lambda path: load_parquet(path).to_pandas(), ".json": pd.read_json}[
         suffix
     ]

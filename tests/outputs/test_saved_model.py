@@ -163,7 +163,7 @@ def test_parts_are_in_order_and_say_what_is_broken(tmp_path):
 
 
 def test_what_was_not_asked_for_is_not_read(tmp_path):
-    """Memory is bounded: a part is told before the next is read."""
+    """Memory is bounded: a part is returned before the next is read."""
     inputs = Counted(1000, [])
     next(load(image_model(tmp_path)).parts(source_of(inputs)))
     assert max(inputs.read_so_far) < 128
@@ -210,11 +210,11 @@ def test_after_a_real_run(tmp_path, change):
             "engine": {"accelerator": "cpu", "workers": 0},
         }
     )
-    told = find(
+    result = find(
         source, recipe, tmp_path, seed=0, every=CheckpointInterval(seconds=None), strict=True, report=Reporter()
     ).results
     found = load(tmp_path).predict(x[:30])
-    assert (found == np.array(CLASSES)[labels[:30]]).mean() == pytest.approx(told["test_accuracy"])
+    assert (found == np.array(CLASSES)[labels[:30]]).mean() == pytest.approx(result["test_accuracy"])
 
 
 def test_what_cannot_be_loaded(tmp_path):

@@ -12,7 +12,7 @@ from jnpl.cli.options import AsJson, Overwrite, RunFolder
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
-    from jnpl.outputs.corrections import Corrected
+    from jnpl.outputs.corrections import CorrectedLabels
 
 SHOWN = 10  # class pairs and failed files to print
 
@@ -56,7 +56,7 @@ def apply(
     from jnpl.findings.findings import Findings
     from jnpl.internal.tables import suffix_of
     from jnpl.outputs.corrections import correct, held_out, with_held_out
-    from jnpl.outputs.image_folder import data_root, make_tree
+    from jnpl.outputs.image_folder import copy_image_folder, data_root
     from jnpl.outputs.output_paths import refuse_target
 
     target = run / "corrected.csv" if out is None else out
@@ -76,7 +76,9 @@ def apply(
     }
     failed: list[tuple[str, str]] = []
     if (folder := copy or link) is not None:
-        failed = make_tree(corrected, data_root(run, root), folder, "copy" if copy else "hard" if hard else "link")
+        failed = copy_image_folder(
+            corrected, data_root(run, root), folder, "copy" if copy else "hard" if hard else "link"
+        )
         facts |= {"tree": str(folder), "files": len(corrected.rows) - len(failed), "missing": len(failed)}
     corrected.write(target)
     for name, reason in failed[:SHOWN]:
@@ -89,7 +91,7 @@ def apply(
         _show(facts, corrected)
 
 
-def _show(facts: dict[str, Any], corrected: "Corrected") -> None:
+def _show(facts: dict[str, Any], corrected: "CorrectedLabels") -> None:
     from jnpl.outputs.corrections import class_names
 
     names, given = class_names(corrected.findings), corrected.findings.given_labels[corrected.rows]

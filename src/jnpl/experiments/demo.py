@@ -21,6 +21,7 @@ from jnpl.data.loading.feed import Feed
 from jnpl.data.loading.prepare import Prepared
 from jnpl.data.source import InMemory
 from jnpl.data.sources.bundled import load_arrays
+from jnpl.experiments import demo_figures
 from jnpl.findings import metrics
 from jnpl.findings.findings import Findings
 from jnpl.findings.ledger import Ledger
@@ -32,7 +33,6 @@ from jnpl.methods.ce import CE
 from jnpl.methods.jnpl import JNPL
 from jnpl.models.mlp import mlp
 from jnpl.noise import generate as noise
-from jnpl.outputs.report import pictures
 from jnpl.recipes.schema import Training
 from jnpl.training.evaluation import accuracy
 from jnpl.training.learner import make_optimizer
@@ -243,9 +243,9 @@ def _write_seed(folder: Path, data: DemoData, results: dict[str, DemoResult]) ->
     data.noisy.save(folder / "labels.npz")
     qualities = {TITLES[name]: result.findings.label_quality for name, result in results.items()}
     curves = {TITLES[name]: result.curve for name, result in results.items()}
-    pictures.confidence_histograms(folder / "histograms.png", qualities, data.noisy.is_noisy, found.threshold)
-    pictures.accuracy_curves(folder / "accuracy.png", curves)
-    pictures.suspect_sheet(folder / "suspects.png", found.worst(24), data.train.reshape(-1, 8, 8))
+    demo_figures.confidence_histograms(folder / "histograms.png", qualities, data.noisy.is_noisy, found.threshold)
+    demo_figures.accuracy_curves(folder / "accuracy.png", curves)
+    demo_figures.suspect_sheet(folder / "suspects.png", found.worst(24), data.train.reshape(-1, 8, 8))
 
 
 def _mean(scores: list[dict[str, float]]) -> dict[str, float]:

@@ -26,8 +26,8 @@ Labels: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Corrected:
-    """Labels after correction, in the order of the data, without the samples that are left out.
+class CorrectedLabels:
+    """Corrected labels in the order of the data, without the samples that are left out.
 
     `rows` are positions in the findings (M,); `labels` class numbers (M,).
     """
@@ -44,11 +44,11 @@ class Corrected:
 
     @property
     def dropped(self) -> int:
-        """Samples that are left out."""
+        """Number of samples that are left out."""
         return len(self.findings.given_labels) - len(self.rows)
 
     def table(self) -> pd.DataFrame:
-        """Rows of id, label, given_label, changed."""
+        """Return M rows of id, label, given_label, changed; labels by name."""
         names, ids = class_names(self.findings), self.findings.ids[self.rows]
         texts = isinstance(names[0], str)
 
@@ -77,7 +77,7 @@ def correct(
     decisions: Mapping[str, Any] | LabelRows | None = None,
     min_confidence: float | None = None,
     drop: bool = False,
-) -> Corrected:
+) -> CorrectedLabels:
     """Return the labels after correction by decisions and suggested labels.
 
     Args:
@@ -119,7 +119,7 @@ def correct(
     kept = np.flatnonzero(~lost)
     if not len(kept):
         raise InputError("no sample is left: every label is an issue without a better one")
-    return Corrected(findings, kept, labels[kept])
+    return CorrectedLabels(findings, kept, labels[kept])
 
 
 def class_names(findings: Findings) -> tuple[str, ...] | tuple[int, ...]:
@@ -129,11 +129,16 @@ def class_names(findings: Findings) -> tuple[str, ...] | tuple[int, ...]:
 
 def held_out(run: Path) -> list[dict[str, Any]]:
     """Return id and given label (by name) of the held-out samples of a run, which are not in its findings."""
+    listed = data_fact(run, "held_out")
+    return listed if isinstance(listed, list) else []
+
+
+def data_fact(run: Path, key: str) -> Any:
+    """Return an entry of data.json in a run folder; None if there is none, or the file cannot be read."""
     try:
-        noted = json.loads((run / "data.json").read_text("utf-8")).get("held_out")
+        return json.loads((run / "data.json").read_text("utf-8")).get(key)
     except (OSError, ValueError, AttributeError):
-        noted = None
-    return noted if isinstance(noted, list) else []
+        return None
 
 
 def with_held_out(findings: Findings, held: Sequence[dict[str, Any]]) -> Findings:
@@ -145,7 +150,7 @@ def with_held_out(findings: Findings, held: Sequence[dict[str, Any]]) -> Finding
         given = np.array([numbers[str(each["label"])] for each in held], np.int64)
         ids = np.array([each["id"] for each in held], findings.ids.dtype)
     except (LookupError, TypeError, ValueError) as error:
-        raise InputError(f"data.json speaks of held-out samples that do not fit the findings: {error}") from error
+        raise InputError(f"the held-out samples in data.json do not fit the findings: {error}") from error
     every = np.concatenate([findings.ids, ids])
     order = np.argsort(every, kind="stable") if every.dtype.kind in "iu" else np.arange(len(every))
     unknown, seen = np.full(len(held), np.nan), np.zeros(len(held), bool)

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
     from jnpl.data.source import Source
 
-_ROWS = 500  # suspects that the report shows
-_COLUMNS = 12  # of a table, beside the labels
-_TEXT = 400  # letters of a text
+_MAX_TEXT = 400  # characters
 
 
 def write(
@@ -38,7 +36,7 @@ def write(
 ) -> None:
     """Write the three files of a finished run; without `report`, only data.json. `held_out`: ids and labels."""
     findings = Findings.load(folder)
-    suspects = tables.worst(findings, _ROWS)
+    suspects = tables.worst(findings, thumbs.MAX_PICTURES)
     if len(suspects) == 0 or not findings.is_label_issue.any():
         suspects = suspects[:20]
     facts: dict[str, Any] = {
@@ -77,15 +75,16 @@ def _columns(source: Source, suspects: np.ndarray[Any, Any]) -> dict[str, Any]:
     """Return the suspects as rows of a table: texts, table cells or numbers; all names, the first 12 values."""
     rows: list[list[Any]]
     if source.texts is not None:
-        names, rows = ["text"], [[str(source.texts[at])[:_TEXT]] for at in suspects.tolist()]
+        names, rows = ["text"], [[str(source.texts[at])[:_MAX_TEXT]] for at in suspects.tolist()]
     elif source.cells is not None:
         found = source.cells.iloc[source.ids[suspects]]
-        names, shown = list(found.columns), [_texts(found.iloc[:, at]) for at in range(found.shape[1])[:_COLUMNS]]
+        names = list(found.columns)
+        shown = [_texts(found.iloc[:, at]) for at in range(len(names))[: tables.MAX_COLUMNS]]
         rows = [list(row) for row in zip(*shown, strict=True)]
     else:
         values = [source.inputs.read(at) for at in suspects.tolist()]
         names = [f"feature {number}" for number in range(len(values[0]) if values else 0)]
-        rows = [[float(f"{value:.4g}") for value in row[:_COLUMNS].tolist()] for row in values]
+        rows = [[float(f"{value:.4g}") for value in row[: tables.MAX_COLUMNS].tolist()] for row in values]
     return {"names": names, "rows": dict(zip(map(str, suspects.tolist()), rows, strict=True))}
 
 
@@ -94,6 +93,6 @@ def _texts(cells: pd.Series[Any]) -> list[str | None]:
     end = {"f": ".0", "M": " 00:00:00"}.get(cells.dtype.kind, "")
     values = cells.to_numpy() if cells.dtype.kind == "f" else cells  # float32 with the digits that it has
     return [
-        None if missing else str(cell).removesuffix(end)[:_TEXT]
+        None if missing else str(cell).removesuffix(end)[:_MAX_TEXT]
         for cell, missing in zip(values, cells.isna(), strict=True)
     ]

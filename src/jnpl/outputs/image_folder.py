@@ -6,7 +6,6 @@ The user's files are read, linked or copied. None is ever moved, changed, replac
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 import stat
@@ -18,39 +17,43 @@ import numpy as np
 
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder
-from jnpl.outputs.corrections import class_names
+from jnpl.outputs.corrections import class_names, data_fact
 
 if TYPE_CHECKING:
-    from jnpl.outputs.corrections import Corrected
+    from jnpl.outputs.corrections import CorrectedLabels
 
 How = Literal["copy", "link", "hard"]
 # Errors that would stop every other file too.
-_HOPELESS = (errno.ENOSPC, errno.EDQUOT, errno.EXDEV, errno.EPERM, errno.EROFS, errno.EMLINK)
+_FATAL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EXDEV, errno.EPERM, errno.EROFS, errno.EMLINK)
 
 
 def data_root(run: Path, given: Path | None = None) -> Path:
     """Return the folder that the paths in the findings start from: as given, else as in the run's data.json."""
     if given is None:
-        try:
-            noted = json.loads((run / "data.json").read_text("utf-8")).get("root")
-        except (OSError, ValueError, AttributeError):
-            noted = None
-        if not isinstance(noted, str):
+        root = data_fact(run, "root")
+        if not isinstance(root, str):
             raise InputError(f"{str(run)!r} does not say where its images lie; name the data folder with --root")
-        given = Path(noted)
+        given = Path(root)
     if not given.is_dir():
         raise InputError(f"the images' folder {str(given)!r} is not there; name it with --root")
     return given
 
 
-def make_tree(corrected: Corrected, root: Path, target: Path, how: How) -> list[tuple[str, str]]:
+def copy_image_folder(corrected: CorrectedLabels, root: Path, target: Path, how: How) -> list[tuple[str, str]]:
     """Copy or link every image to target/CLASS/NAME, by its corrected class; returns the ids that failed, and why.
 
-    The tree is made inside `target` under a hidden name, and put in place when it is whole.
+    Args:
+        corrected: the corrected labels of a run on image files.
+        root: the folder that the paths of the images start from.
+        target: a new or empty folder. It is filled under a hidden name first, so that it is complete or empty.
+        how: copies, symbolic links or hard links.
+
+    Returns:
+        (id, reason) of every image that could not be copied or linked.
     """
     findings = corrected.findings
     if findings.paths is None:
-        raise InputError("a tree needs images in files; this run's data are rows, which have a label file only")
+        raise InputError("the data of this run are rows, not image files: only a table of labels can be written")
     names = [str(name) for name in class_names(findings)]
     if wrong := [name for name in names if not _is_folder_name(name)]:
         raise InputError(f"the class {wrong[0]!r} cannot be the name of a folder")
@@ -69,7 +72,7 @@ def make_tree(corrected: Corrected, root: Path, target: Path, how: How) -> list[
     return failed
 
 
-def _fill(draft: Path, corrected: Corrected, names: list[str], root: Path, how: How) -> list[tuple[str, str]]:
+def _fill(draft: Path, corrected: CorrectedLabels, names: list[str], root: Path, how: How) -> list[tuple[str, str]]:
     """Copy or link every image into `draft`; returns the ids that failed, and why."""
     findings, failed = corrected.findings, list[tuple[str, str]]()
     for label in sorted(set(corrected.labels.tolist())):
@@ -78,7 +81,7 @@ def _fill(draft: Path, corrected: Corrected, names: list[str], root: Path, how: 
         try:
             _place(root / source, draft / place, how)
         except OSError as error:  # noqa: PERF203 - every file may fail alone
-            if error.errno in _HOPELESS:
+            if error.errno in _FATAL_ERRORS:
                 hint = "; hard links stay within a file system: take --copy" if how == "hard" else ""
                 raise InputError(f"cannot {how} {str(root / source)!r}: {error.strerror}{hint}") from error
             reason = "no such file" if isinstance(error, FileNotFoundError) else error.strerror
@@ -88,8 +91,8 @@ def _fill(draft: Path, corrected: Corrected, names: list[str], root: Path, how: 
     return failed
 
 
-def _places(corrected: Corrected, names: list[str]) -> list[tuple[int, str, str]]:
-    """(position, path, CLASS/NAME) of every sample, no two places alike, on systems that take A for a either.
+def _places(corrected: CorrectedLabels, names: list[str]) -> list[tuple[int, str, str]]:
+    """Return (position, path, CLASS/NAME) of every sample; no two names are equal, even if case is ignored.
 
     Images that stay in their class come first and keep their names; where one is taken, -2, -3, ... is added.
     """

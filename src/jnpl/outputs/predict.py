@@ -37,7 +37,7 @@ def predict(
         data: the new data.
         out: the file to write.
         workers: processes that decode images.
-        show: called with every batch as a data frame, with an object of probabilities per row.
+        show: called with every batch as a data frame, with a dict of probabilities per row.
         problem: called with the id of every sample that cannot be read, and the reason.
 
     Returns:
@@ -79,7 +79,7 @@ def predict(
 
 
 def _frame(model: SavedModel, data: NewData, part: Part, *, nested: bool) -> pd.DataFrame:
-    """Rows of a part: id, predicted_label, confidence, and p_CLASS of each class or, nested, an object of them.
+    """Return the rows of a part: id, predicted_label, confidence, and a column p_CLASS per class or, nested, one dict.
 
     Where samples are read one by one there is a column `problem`, empty for those that could be read.
     """
@@ -106,7 +106,7 @@ def _frame(model: SavedModel, data: NewData, part: Part, *, nested: bool) -> pd.
 
 
 def _read(part: Part) -> npt.NDArray[np.bool_]:
-    """(B,) true where a sample could be read."""
+    """Return (B,) true where a sample could be read."""
     missing: npt.NDArray[np.bool_] = np.isnan(part.probs[:, 0])
     return ~missing
 

@@ -1,4 +1,4 @@
-"""The model that a run left in its folder, for new data."""
+"""The trained model of a run folder, to predict new data with."""
 
 from __future__ import annotations
 
@@ -36,19 +36,24 @@ _LUMA = (0.299, 0.587, 0.114)  # colour to grey, as Pillow does it
 
 
 class Part(NamedTuple):
-    """What the model says of some samples that follow each other."""
+    """Predictions of consecutive samples."""
 
-    start: int  # position of the first
+    start: int  # position of the first sample
     probs: Floats  # (B, C); nan where a sample cannot be read
     problems: dict[int, str]  # position -> why it cannot be read
 
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A network, what its inputs go through, and the classes that it tells apart; made by `load`.
+    """A trained network with the transform of its inputs and its classes; made by `load`.
 
-    `sample_shape` is what the transform takes: (H, W, C) or (F,). Images of other sizes are resized to it, and grey
-    becomes colour or colour grey. `encoding` turns a table into vectors as in training, where that was a table.
+    Args:
+        network: inputs of the transform's shape -> logits (B, C).
+        transform: raw samples -> inputs of the network.
+        classes: C class names or numbers.
+        sample_shape: raw samples, (height, width, channels) or (features,). Images of other sizes are resized, and
+            grey images become colour or colour images grey.
+        encoding: how a table becomes vectors; None if the model was not trained on a table.
     """
 
     network: nn.Module
@@ -59,7 +64,7 @@ class SavedModel:
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], device: str | torch.device = "cpu") -> SavedModel:
-        """Read model.json and model.safetensors of a finished run; `device` is one of PyTorch's, or "auto"."""
+        """Return the model in model.json and model.safetensors of a finished run; see the function `load`."""
         run, place = Path(folder), checked_device(device)
         try:
             facts = json.loads((run / "model.json").read_text("utf-8"))
@@ -69,21 +74,30 @@ class SavedModel:
             transform = _transform(facts["transform"])
             sample_shape = tuple(facts.get("sample_shape") or _sample_shape(run, shape, transform))
         except (OSError, LookupError, TypeError, RuntimeError, ValueError, SafetensorError) as error:
-            what = str(error)
+            reason = str(error)
             if _unfinished(run):
-                what = "its run is not finished; repeat the command it was made with"
+                reason = "its run is not finished; repeat the command it was made with"
             elif isinstance(error, FileNotFoundError):
-                what = "it is no run folder, as `jnpl find DATA -o RUN` writes it"
-            raise InputError(f"{str(folder)!r} holds no model that can be read: {what}") from error
+                reason = "it is no run folder, as `jnpl find DATA -o RUN` writes it"
+            raise InputError(f"{str(folder)!r} holds no model that can be read: {reason}") from error
         return cls(network.eval().to(place), transform, classes, sample_shape, facts.get("encoding"))
 
     @property
     def kind(self) -> Kind:
-        """What it takes: images or vectors."""
+        """Return "image" or "vector", the kind of sample that the model takes."""
         return "image" if len(self.sample_shape) == 3 else "vector"
 
     def predict(self, x: Any) -> Array:
-        """Predict the classes (N,) of what `predict_proba` takes; all samples must be there to be read."""
+        """Return the (N,) most probable class of each sample.
+
+        Args:
+            x: as in `predict_proba`, but a sample that cannot be read is an InputError.
+
+        Returns:
+            (N,) class names or numbers.
+
+        Example: see the function `load`.
+        """
         source = self._opened(x)
         probs = self.probabilities(source)
         if np.isnan(probs).any():
@@ -92,10 +106,14 @@ class SavedModel:
         return self.named(probs)
 
     def predict_proba(self, x: Any) -> Floats:
-        """Predict the probabilities (N, C) of arrays, tensors or lists (N, ...), a data frame or a Source.
+        """Return the (N, C) probabilities of the classes.
 
-        Images are uint8, or floats in 0..1, (N, H, W, C), (N, C, H, W) or (N, H, W); vectors are (N, F). What
-        `jnpl predict` takes as DATA will do too. Samples that cannot be read have nan.
+        Args:
+            x: an array, tensor or list (N, ...), a data frame, a Source, or what `jnpl predict` takes as DATA. Images
+                are uint8, or floats in 0..1, (N, H, W, C), (N, C, H, W) or (N, H, W); vectors are (N, F).
+
+        Returns:
+            (N, C) probabilities; nan for samples that cannot be read.
         """
         return self.probabilities(self._opened(x))
 
@@ -107,21 +125,20 @@ class SavedModel:
         return open_new(x, self.classes, kind=self.kind, encoding=self.encoding).source
 
     def probabilities(self, source: Source, workers: int = 0) -> Floats:
-        """(N, C) of all samples, not augmented, in evaluation mode; nan where a sample cannot be read."""
+        """Return the (N, C) probabilities of all samples; nan where a sample cannot be read."""
         return np.concatenate([part.probs for part in self.parts(source, workers)])
 
     def named(self, probs: Floats) -> Array:
-        """(N, C) -> (N,) the likeliest class of each, by name."""
+        """Return the (N,) names of the most probable classes of (N, C) probabilities."""
         whole = all(type(name) is int for name in self.classes)
         names: Array = np.array(self.classes, np.int64 if whole else object)
         found: Array = names[probs.argmax(1)]
         return found
 
     def parts(self, source: Source, workers: int = 0) -> Iterator[Part]:
-        """What the network says of all samples in their order, a batch at a time: memory stays bounded.
+        """Yield the predictions of all samples in order, a batch at a time, so that memory stays bounded.
 
-        `workers` processes decode images. A sample that cannot be read costs itself alone; if none can, that is an
-        InputError.
+        `workers` processes decode images. Samples that cannot be read get nan; if none can, an InputError is raised.
         """
         prepared = self._prepare(source, workers)
         batches = list(torch.split(torch.arange(len(source)), _BATCH))
@@ -134,7 +151,7 @@ class SavedModel:
             yield Part(start, probs, {position: prepared.unreadable[position] for position in sorted(lost)})
 
     def first(self, source: Source, count: int) -> Tensor:
-        """Up to `count` raw samples, the first that can be read, as `forward` takes them."""
+        """Return the first `count` raw samples that can be read, or all if there are fewer, as `forward` takes them."""
         found: list[Tensor] = []
         for _, samples in self._prepare(source, 0).fetch(torch.split(torch.arange(len(source)), 1)):
             found += [self._matched(samples)] if len(samples) else []
@@ -143,7 +160,7 @@ class SavedModel:
         return torch.cat(found)
 
     def forward(self, samples: Tensor) -> Floats:
-        """Probabilities (B, C) of raw samples: uint8 (B, H, W, C) or float32 (B, F) as `sample_shape` says."""
+        """Return the (B, C) probabilities of raw samples, uint8 (B, H, W, C) or float32 (B, F) of `sample_shape`."""
         return next(probabilities(self.network, self.transform, [self._matched(samples)]))
 
     def _matched(self, samples: Tensor) -> Tensor:
@@ -166,12 +183,24 @@ class SavedModel:
 
 
 def load(run: str | os.PathLike[str], device: str | torch.device = "cpu") -> SavedModel:
-    """Load the model of a finished run, to predict with; `device` is one of PyTorch's, or "auto"."""
+    """Return the trained model of a finished run.
+
+    Args:
+        run: the run folder, as `jnpl find DATA -o RUN` writes it.
+        device: a device of PyTorch, or "auto".
+
+    Returns:
+        The model, with `predict` and `predict_proba`.
+
+    Example:
+        >>> model = load("RUN")  # doctest: +SKIP
+        >>> model.predict(x), model.predict_proba(x).shape  # doctest: +SKIP
+    """
     return SavedModel.load(run, device)
 
 
 def _with_channels(images: Tensor, channels: int) -> Tensor:
-    """uint8 (B, H, W, 1 or 3) -> uint8 (B, H, W, channels)."""
+    """Return uint8 (B, H, W, 1 or 3) images as uint8 (B, H, W, channels)."""
     if images.shape[3] == channels:
         return images
     if channels == 3:
@@ -189,7 +218,7 @@ def _transform(facts: dict[str, Any]) -> Transform:
 
 
 def _sample_shape(run: Path, input_shape: tuple[int, ...], transform: Transform) -> tuple[int, ...]:
-    """What the transform takes, where model.json does not say: images were decoded to the recipe's data.size."""
+    """Return the shape of raw samples, where model.json has none: images were decoded to the recipe's data.size."""
     if not isinstance(transform, CropFlip):
         return input_shape
     data = json.loads((run / "run.json").read_text("utf-8"))["recipe"]["data"]

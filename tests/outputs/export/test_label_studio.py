@@ -45,9 +45,9 @@ def follows(tasks, config):
 
 def test_images(tmp_path):
     found = findings(paths=PATHS, class_names=HOSTILE)
-    told = write(found, tmp_path / "tasks.json")
+    result = write(found, tmp_path / "tasks.json")
     tasks = read(tmp_path / "tasks.json")
-    assert told == {"tasks": 6, "config": str(tmp_path / "tasks.config.xml")}
+    assert result == {"tasks": 6, "config": str(tmp_path / "tasks.config.xml")}
     assert follows(tasks, (tmp_path / "tasks.config.xml").read_text("utf-8")) == 6
     assert [parse_qs(urlparse(task["data"]["image"]).query)["d"][0] for task in tasks] == [
         path.lstrip("/") for path in PATHS

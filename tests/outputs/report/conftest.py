@@ -51,10 +51,10 @@ def logged(epochs, **more):
 def make_run(tmp_path):
     """A function that writes a run folder; `pictures` of the suspects, `data` for data.json, `run` for run.json."""
 
-    def make(name="run", samples=200, classes=4, *, pictures=False, lines=None, data=None, run=None, noise=0.2, **told):
+    def make(name="run", samples=200, classes=4, *, pictures=False, lines=None, data=None, run=None, noise=0.2, **more):
         folder = tmp_path / name
         probs, labels = probabilities(samples, classes, noise)
-        findings = Findings.from_probs(probs, labels, **told)
+        findings = Findings.from_probs(probs, labels, **more)
         findings.save(folder)
         if lines is not None:
             text = "".join(json.dumps(line) + "\n" for line in lines)
@@ -166,8 +166,8 @@ def visit(chromium):
     """A function that opens a file; what goes wrong on any page of the test fails it at the end."""
     faults, contexts = [], []
 
-    def open_page(file, *, width=1280, height=900, theme="light", **options):
-        context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=theme, **options)
+    def open_page(file, *, width=1280, height=900, theme="light", **more):
+        context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=theme, **more)
         context.set_default_timeout(600_000)  # milliseconds: tests share the machine
         contexts.append(context)
         page = context.new_page()

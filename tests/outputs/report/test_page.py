@@ -53,13 +53,13 @@ def parsed(file):
     return reader
 
 
-def test_everything_that_is_known_is_told(full):
+def test_everything_that_is_known_is_shown(full):
     file = page.write(full)
     assert file == full / "report.html"
     reader = parsed(file)
     text = " ".join(" ".join(reader.texts).split()).replace("\N{NO-BREAK SPACE}", " ")
     assert {attributes.get("id") for attributes in reader.all("section")} == SECTIONS | {None}
-    for told in (
+    for shown in (
         "21.0 %",
         "quality below 1/4: 17.0 %, below 3/4: 25.0 %",
         "the guard acted",
@@ -79,7 +79,7 @@ def test_everything_that_is_known_is_told(full):
         "9.9",
         "threshold 0.5",
     ):
-        assert told in text, told
+        assert shown in text, shown
     assert len(reader.all("img")) == len([a for a in reader.all("li") if a.get("class") == "card"]) > 20
     assert all(
         attributes["alt"] and attributes["src"].startswith("data:image/jpeg;") for attributes in reader.all("img")
@@ -99,9 +99,9 @@ def test_the_headline_counts(make_run):
 def test_findings_alone_make_a_page(make_run):
     """`Findings.save` of one's own loop: no log, no settings."""
     text = "".join(parsed(page.write(make_run())).texts)
-    assert "The folder has no log of epochs" in text
-    assert "did not look for unreadable samples" in text
-    assert "does not tell its command" in text
+    assert "The run folder has no log of the epochs" in text
+    assert "did not search for unreadable samples" in text
+    assert "does not contain the command" in text
 
 
 def test_no_suspects_and_no_verdicts(make_run):
@@ -109,7 +109,7 @@ def test_no_suspects_and_no_verdicts(make_run):
     assert "None of 200 labels look wrong" in " ".join(text.split())
     assert "No label lies below the threshold" in text
     text = "".join(parsed(page.write(make_run("blind", unreadable=np.ones(200, bool)))).texts)
-    assert "No sample has a verdict" in text
+    assert "No sample has a label quality" in text
     assert "200 samples could not be read" in text
 
 
@@ -121,17 +121,17 @@ def test_vectors_have_tables_in_place_of_pictures(make_run):
     assert {"length", "a\\nb"} <= set(reader.texts)
 
 
-def told(folder):
+def words_of(folder):
     """The words of the page, in one line."""
     return " ".join(" ".join(parsed(page.write(folder)).texts).split()).replace("\N{NO-BREAK SPACE}", " ")
 
 
-def test_a_threshold_for_each_class_is_told_as_that(make_run):
+def test_the_page_names_a_threshold_for_each_class(make_run):
     from jnpl import Findings
 
     folder = make_run(samples=400, classes=2, threshold="per-class")
     low, high = sorted(Findings.load(folder).threshold_info["by_class"])
-    words = told(folder)
+    words = words_of(folder)
     assert f"Each given class has a threshold of its own, from {low:.3g} to {high:.3g}, and a label below" in words
     assert "is a suspect (2 of 2 fitted, 0.5 for the others)" in words
     assert "A label below the threshold of" not in words
@@ -143,7 +143,7 @@ def test_a_threshold_for_each_class_is_told_as_that(make_run):
     assert widths(folder) == {7}
 
     one = make_run("one", samples=400, classes=2)
-    assert "A label below the threshold of 0.5 is a suspect." in told(one)
+    assert "A label below the threshold of 0.5 is a suspect." in words_of(one)
     reader = parsed(one / "report.html")
     assert "Threshold" not in reader.texts
     assert len([each for each in reader.all("path") if each["class"] == "threshold"]) == 1
@@ -162,24 +162,27 @@ def test_lists_are_cut_but_all_are_counted(make_run):
     odd = {"ids": [7, 8], "labels": ["a", "b"], "count": 2, "conflicting": True}
     counts = {"unreadable_samples": 5_000, "duplicate_samples": 300_000, "conflicting_samples": 2}
     lists = {"unreadable": [{"id": number} for number in range(1_000)], "duplicates": [group] * 150 + [odd]}
-    words = told(make_run(data={**lists, **counts}))
+    words = words_of(make_run(data={**lists, **counts}))
     assert "5,000 samples could not be read and took no part. The first 100:" in words
     assert "300,000 samples have the same content as another one; 2 of them are in groups with" in words
     assert "The first 100 groups:" in words
     assert words.count("and 1,224 more") == 99
 
     few = {"unreadable": lists["unreadable"][:2], "duplicates": [group]}
-    words = told(make_run("uncounted", data=few))
+    words = words_of(make_run("uncounted", data=few))
     assert "2 samples could not be read and took no part. Sample" in words
-    assert "1,234 samples have the same content as another one; all groups carry one label each. Samples" in words
+    assert (
+        "1,234 samples have the same content as another one; all samples of a group have the same label. Samples"
+        in words
+    )
 
 
 def test_what_was_not_compared_is_not_said_to_differ(make_run):
     none = {"unreadable": [], "duplicates": [], "duplicate_samples": 0, "conflicting_samples": 0, "tiny_classes": []}
-    words = told(make_run(data={**none, "compared": False}))
+    words = words_of(make_run(data={**none, "compared": False}))
     assert "The contents of the samples were not compared." in words
     assert "No two samples" not in words
-    words = told(make_run("compared", data={**none, "compared": True}))
+    words = words_of(make_run("compared", data={**none, "compared": True}))
     assert "No two samples have the same content." in words
     assert "not compared" not in words
 
@@ -187,19 +190,19 @@ def test_what_was_not_compared_is_not_said_to_differ(make_run):
 def test_labels_that_were_kept_aside_may_be_wrong_too(make_run):
     results = {"results": {"test_accuracy": 0.8}}
     aside = {"held_out": [{"id": 1, "label": "a"}]}
-    assert "never trained on, whose labels may be wrong too" in told(make_run("doubt", data=aside, run=results))
-    known = told(make_run("known", data={**aside, "true_labels": True}, run=results))
-    assert "never trained on" in known
+    assert "not used in training, whose labels may be wrong too" in words_of(make_run("doubt", data=aside, run=results))
+    known = words_of(make_run("known", data={**aside, "true_labels": True}, run=results))
+    assert "not used in training" in known
     assert "may be wrong too" not in known
 
 
 def test_many_classes_have_pairs_in_place_of_the_matrix(make_run):
     text = page.write(make_run(samples=2000, classes=31)).read_text("utf-8")
     assert '<table class="heat' not in text
-    assert text.count('<span class="unseen"> looks like </span>') == 30
+    assert text.count('<span class="unseen"> suggested </span>') == 30
     text = page.write(make_run("fewer", samples=2000, classes=30)).read_text("utf-8")
-    assert '<table class="heat dense"' in text
-    assert text.count('<span class="unseen"> looks like </span>') == 10
+    assert '<table class="heat dense short"' in text
+    assert text.count('<span class="unseen"> suggested </span>') == 10
 
 
 def test_what_the_reader_must_know_first(make_run):
@@ -285,5 +288,5 @@ def test_torch_is_not_loaded(make_run):
         f"import sys; from pathlib import Path; from jnpl.outputs.report import page; page.write(Path({str(folder)!r}))"
     )
     code += "; print('torch' in sys.modules)"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "False"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -52,7 +52,7 @@ def test_a_torn_log_is_read_up_to_the_tear(make_run):
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "told"),
+    ("file", "content", "message"),
     [
         ("run.json", "{", r"run\.json' cannot be read"),
         ("run.json", "[]", r"run\.json' cannot be used: the whole"),
@@ -64,10 +64,10 @@ def test_a_torn_log_is_read_up_to_the_tear(make_run):
         ("findings.json", "{}", "holds no findings that can be read"),
     ],
 )
-def test_a_broken_file_is_named(make_run, file, content, told):
+def test_a_broken_file_is_named(make_run, file, content, message):
     folder = make_run()
     (folder / file).write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         reading.read(folder)
 
 

@@ -71,12 +71,12 @@ def test_classes_by_their_share_of_suspects(findings):
         assert (row.count, row.issues) == (len(own), own.is_label_issue.sum())
         assert row.quality == pytest.approx(own.label_quality.mean())
         others = Counter(own[own.is_label_issue & (own.suggested_label != row.name)].suggested_label)
-        assert others[row.instead] == max(others.values())
+        assert others[row.most_suggested] == max(others.values())
 
 
 def test_a_class_of_nobody_has_no_quality():
     row = tables.classes(Findings.from_probs([[0.9, 0.1]], [0]), ["0", "1"])[1]
-    assert (row.count, row.issues, row.instead) == (0, 0, None)
+    assert (row.count, row.issues, row.most_suggested) == (0, 0, None)
     assert np.isnan(row.quality)
 
 
@@ -124,7 +124,7 @@ def test_only_pictures_and_only_so_many_bytes_go_into_the_page(findings, monkeyp
     pictures = dict(zip(positions, [b"<svg onload=alert(1)>", png, b"", png], strict=True))
     shown = [each.picture is not None for each in tables.suspects(findings, NAMES, pictures, None)[:4]]
     assert shown == [False, True, False, True]
-    monkeypatch.setattr(tables, "_MOST_BYTES", 150)
+    monkeypatch.setattr(tables, "_MAX_PICTURE_BYTES", 150)
     shown = [each.picture is not None for each in tables.suspects(findings, NAMES, pictures, None)[:4]]
     assert shown == [False, True, False, False]
 

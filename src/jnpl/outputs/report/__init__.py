@@ -5,5 +5,4 @@
 - `charts`, `tables`: the contents of the charts and tables on the page
 - `text`: numbers and texts as the page prints them
 - `thumbs`: small pictures of the worst suspects
-- `pictures`: PNG figures of `jnpl demo`
 """

@@ -66,7 +66,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Key:
+class LegendEntry:
     """An entry of the legend; `kind` is that of bars, or "line-" and the number of a line."""
 
     kind: str
@@ -82,7 +82,7 @@ class Chart:
     x_label: str
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
-    legend: tuple[Key, ...]
+    legend: tuple[LegendEntry, ...]
     bars: tuple[Bar, ...] = ()
     lines: tuple[Line, ...] = ()
     marks: tuple[Mark, ...] = ()
@@ -145,10 +145,10 @@ def histogram(findings: Findings) -> Chart | None:
     return Chart(
         title="",  # that of the section
         summary=f"Histogram of label quality: {suspects:,} labels below {cut}, {kept:,} above or on it.",
-        x_label="labels by quality",
+        x_label="label quality",
         x_ticks=tuple(Tick(100 * x, f"{x:g}") for x in (0, 0.25, 0.5, 0.75, 1)),
         y_ticks=tuple(Tick(100 - 100 * step / top, f"{step:,.0f}") for step in steps if step == int(step)),
-        legend=(Key("suspect", f"suspects ({suspects:,})"), Key("kept", f"kept ({kept:,})")),
+        legend=(LegendEntry("suspect", f"suspects ({suspects:,})"), LegendEntry("kept", f"kept ({kept:,})")),
         bars=tuple(bars),
         marks=(Mark(round(100 * findings.threshold, 3), "threshold", f"threshold {at}"),) if spread is None else (),
         note=note,
@@ -204,7 +204,7 @@ def curves(title: str, lines: Sequence[dict[str, Any]], keys: Iterable[str], *, 
         y_ticks=tuple(
             Tick(100 - y_at(step), f"{100 * step:.0f}\N{NO-BREAK SPACE}%" if share else _short(step)) for step in steps
         ),
-        legend=tuple(Key(f"line-{line.number}", f"{line.name}: {line.last}") for line in made),
+        legend=tuple(LegendEntry(f"line-{line.number}", f"{line.name}: {line.last}") for line in made),
         lines=made,
         marks=tuple(Mark(stage.at, "stage") for stage in stages),
         note=f"Dashed lines: {', then '.join(stage.text for stage in stages)}." if stages else "",

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Name = str | int
+NO_REASON = "no reason given"
 _Facts = TypeVar("_Facts", bound="_File")
 
 
 class _File(BaseModel):
-    """Facts from a JSON file; what the report does not know is left alone."""
+    """The contents of a JSON file; unknown entries are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -55,7 +56,7 @@ class Broken(_File):
     """A sample that could not be read."""
 
     id: Name
-    reason: str = "not told"
+    reason: str = NO_REASON
 
 
 class Duplicate(_File):
@@ -63,22 +64,22 @@ class Duplicate(_File):
 
     ids: list[Name]
     labels: list[Name]
-    count: int | None = None  # of all of them, listed or not
+    count: int | None = None  # of all samples of the group, listed or not
     conflicting: bool | None = None
 
     @property
     def size(self) -> int:
-        """How many samples there are."""
+        """Return the number of samples."""
         return len(self.ids) if self.count is None else self.count
 
     @property
     def differ(self) -> bool:
-        """Whether the same content carries different labels: at least one of them is wrong."""
+        """Return whether the same content has different labels, of which at most one is right."""
         return len(set(self.labels)) > 1 if self.conflicting is None else self.conflicting
 
 
 class TinyClass(_File):
-    """A class with too few samples to learn."""
+    """A class with too few samples to learn it."""
 
     name: Name = Field(alias="class")
     count: int
@@ -92,9 +93,9 @@ class Columns(_File):
 
 
 class DataFile(_File):
-    """data.json. None: not looked for. Empty: looked for, and nothing found, unless contents were not `compared`.
+    """data.json. A list is None if the run did not search, and empty if it found nothing.
 
-    Lists may be cut; the numbers beside them count all.
+    Duplicates are searched for only where contents are `compared`. Lists may be cut; `..._samples` count all.
     """
 
     kind: str | None = None
@@ -108,7 +109,7 @@ class DataFile(_File):
     compared: bool = True
     tiny_classes: list[TinyClass] | None = None
     held_out: list[dict[str, Any]] = Field(default_factory=list)
-    true_labels: bool = False  # what was held out is tested by these
+    true_labels: bool = False  # held-out samples are tested with them
     columns: Columns | None = None
 
 
@@ -125,16 +126,16 @@ class RunFacts:
 
     @property
     def results(self) -> Results:
-        """The results, if there are any yet."""
+        """Return the results; empty before the run is finished."""
         return self.run.results or Results()
 
 
 def read(folder: Path) -> RunFacts:
-    """Read a run folder; an InputError says what is missing or broken."""
+    """Return the contents of a run folder; an InputError names a file that is missing or broken."""
     if not folder.is_dir():
         raise InputError(f"{str(folder)!r} is no folder; name a run folder, as `jnpl find DATA -o RUN` writes it")
     if not (folder / "findings.json").is_file():
-        reason = "a run has them when it is finished; repeat its command if it was stopped"
+        reason = "a finished run has them; repeat its command if it was stopped"
         raise InputError(f"{str(folder)!r} holds no findings: {reason}")
     return RunFacts(
         name=folder.resolve().name,
@@ -160,7 +161,7 @@ def _facts(file: Path, kind: type[_Facts]) -> _Facts:
 
 
 def _lines(file: Path) -> list[dict[str, Any]]:
-    """Lines of metrics.jsonl, up to one that is torn: a kill may leave such a last one."""
+    """Return the lines of metrics.jsonl up to the first broken one; a killed run may leave its last line unfinished."""
     try:
         texts = file.read_text("utf-8", "replace").splitlines() if file.exists() else []
     except OSError as error:

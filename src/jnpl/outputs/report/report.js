@@ -12,15 +12,15 @@
   function themes() {
     const button = document.getElementById("theme"), system = matchMedia("(prefers-color-scheme: dark)");
     const now = () => root.dataset.theme || (system.matches ? "dark" : "light");
-    const tell = () => { button.textContent = now() === "dark" ? "Light theme" : "Dark theme"; };
+    const label = () => { button.textContent = now() === "dark" ? "Light theme" : "Dark theme"; };
     button.addEventListener("click", () => {
       root.dataset.theme = now() === "dark" ? "light" : "dark";
       kept.write(root.dataset.theme);
-      tell();
+      label();
     });
-    system.addEventListener("change", tell);
+    system.addEventListener("change", label);
     button.hidden = false;
-    tell();
+    label();
   }
 
   function sortable(table) {

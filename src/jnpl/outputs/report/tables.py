@@ -1,14 +1,15 @@
-"""Tables of the report: pairs of classes, the transition matrix, classes, suspects. Names are fit to print."""
+"""Tables of the report, with numbers as they are and texts ready to print (`text.plain`)."""
 
 from __future__ import annotations
 
 import base64
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jnpl.outputs.report import charts, text, thumbs
+from jnpl.outputs.report import charts, reading, text, thumbs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,29 +17,31 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from jnpl.findings.findings import Findings
-    from jnpl.outputs.report.reading import Columns
+    from jnpl.outputs.report.reading import Columns, DataFile, RunFacts
 
-MOST_IN_MATRIX = 30  # classes up to which a heat map can be read
-MOST_CLASSES = 1_000
-_MOST_COLUMNS, _MOST_EPOCHS = 12, 100
-_MOST_BYTES = 10_000_000  # of pictures: the page stays under 20 MB whatever lies in the folder
-_NAME = 60  # letters of a class name
+MAX_COLUMNS = 12  # of the data's own table
+MAX_PROBLEMS = 100  # rows of each kind of problem
+_MAX_HEAT_MAP = 30  # classes up to which a heat map is readable
+_MAX_CLASSES = 1_000
+_MAX_EPOCHS = 100
+_MAX_PICTURE_BYTES = 10_000_000  # keeps the page below 20 MB
+_MAX_NAME = 60  # characters of a class name
 _FORMATS = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png"}
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Labels that say `given` where the run says `suggested`."""
+class ConfusedPair:
+    """The number of suspects with one given and one suggested label."""
 
     given: str
     suggested: str
     count: int
-    share: float  # of the labels that say `given`
-    bar: float  # percent of the longest
+    share: float  # of the samples with this given label
+    bar: float  # percent of the most frequent pair
 
 
 @dataclass(frozen=True)
-class Cell:
+class HeatMapField:
     """A field of the heat map: `heat` in 0..1 is its colour."""
 
     text: str
@@ -48,7 +51,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Class:
+class ClassRow:
     """A row of the table of classes."""
 
     name: str
@@ -56,13 +59,13 @@ class Class:
     issues: int
     rate: float
     quality: float
-    instead: str | None
+    most_suggested: str | None
     threshold: float | None  # where each class has one of its own
 
 
 @dataclass(frozen=True)
 class Suspect:
-    """A label that looks wrong; class numbers are there to filter by."""
+    """A label that looks wrong; the page filters by the class numbers."""
 
     rank: int
     id: str
@@ -77,18 +80,18 @@ class Suspect:
 
     @property
     def is_relabelled(self) -> bool:
-        """Whether another label is suggested."""
+        """Return whether another label is suggested."""
         return self.given_number != self.suggested_number
 
 
 def class_names(findings: Findings) -> list[str]:
-    """Names of the classes, fit to print."""
+    """Return the names of the classes, ready to print."""
     names: Sequence[object] = findings.class_names or range(findings.num_classes)
-    return [text.plain(name, _NAME) for name in names]
+    return [text.plain(name, _MAX_NAME) for name in names]
 
 
-def confused_pairs(findings: Findings, names: Sequence[str], most: int) -> list[Pair]:
-    """The pairs of given and suggested label that most suspects share, the most frequent first."""
+def confused_pairs(findings: Findings, names: Sequence[str], most: int) -> list[ConfusedPair]:
+    """Return the pairs of given and suggested label with the most suspects, the most frequent first."""
     size = findings.num_classes
     moved = findings.is_label_issue & (findings.suggested_labels != findings.given_labels)
     pairs, counts = np.unique(
@@ -97,7 +100,7 @@ def confused_pairs(findings: Findings, names: Sequence[str], most: int) -> list[
     of_class = np.bincount(findings.given_labels, minlength=size)
     order = np.argsort(-counts, kind="stable")[:most]
     return [
-        Pair(
+        ConfusedPair(
             names[pair // size],
             names[pair % size],
             count,
@@ -108,19 +111,20 @@ def confused_pairs(findings: Findings, names: Sequence[str], most: int) -> list[
     ]
 
 
-def heat_map(findings: Findings, names: Sequence[str]) -> list[list[Cell]] | None:
-    """The transition matrix, a row per true class; None for more classes than can be read.
+def heat_map(findings: Findings, names: Sequence[str]) -> list[list[HeatMapField]] | None:
+    """Return the transition matrix, a row per true class; None for more than 30 classes.
 
-    Mistakes are coloured against the largest of them, or a tenth: beside the diagonal all would look the same.
+    The colour of a mistake is relative to the most frequent one, or to 10 % if that is more: relative to the diagonal
+    all mistakes would look the same.
     """
-    if findings.num_classes > MOST_IN_MATRIX:
+    if findings.num_classes > _MAX_HEAT_MAP:
         return None
     matrix = findings.transition_matrix
     off = matrix[~np.eye(len(matrix), dtype=bool)]
     strongest = max(float(off.max()), 0.1)
     return [
         [
-            Cell(
+            HeatMapField(
                 _whole(share),
                 round(share if i == j else share / strongest, 3),
                 i == j,
@@ -133,7 +137,7 @@ def heat_map(findings: Findings, names: Sequence[str]) -> list[list[Cell]] | Non
 
 
 def _whole(share: float) -> str:
-    """Whole percent for a small field: a dot for none.
+    """Return a share in whole percent, a dot for 0.
 
     >>> [_whole(share) for share in (0, 0.001, 0.025, 1)]
     ['·', '<1', '2', '100']
@@ -143,24 +147,24 @@ def _whole(share: float) -> str:
     return "<1" if share < 0.005 else f"{100 * share:.0f}"
 
 
-def classes(findings: Findings, names: Sequence[str]) -> list[Class]:
-    """A row per class, those with the largest share of suspects first; at most 1,000."""
+def classes(findings: Findings, names: Sequence[str]) -> list[ClassRow]:
+    """Return a row per class, those with the largest share of suspects first; at most 1,000."""
     table = findings.class_summary()
     scored = ~np.isnan(findings.label_quality)
     number = np.bincount(findings.given_labels[scored], minlength=findings.num_classes)
     total = np.bincount(findings.given_labels[scored], findings.label_quality[scored], findings.num_classes)
     mean = np.where(number > 0, total / np.maximum(number, 1), np.nan)
-    order = np.lexsort((-table["issues"].to_numpy(), -table["issue_rate"].to_numpy()))[:MOST_CLASSES]
-    instead = table["most_common_suggested"].tolist()
+    order = np.lexsort((-table["issues"].to_numpy(), -table["issue_rate"].to_numpy()))[:_MAX_CLASSES]
+    suggested = table["most_common_suggested"].tolist()
     thresholds: list[float] | None = findings.threshold_info.get("by_class")
     return [
-        Class(
+        ClassRow(
             name=names[i],
             count=int(table["count"][i]),
             issues=int(table["issues"][i]),
             rate=float(table["issue_rate"][i]),
             quality=float(mean[i]),
-            instead=None if instead[i] is None else text.plain(instead[i], _NAME),
+            most_suggested=None if suggested[i] is None else text.plain(suggested[i], _MAX_NAME),
             threshold=None if thresholds is None else float(thresholds[i]),
         )
         for i in order.tolist()
@@ -168,7 +172,10 @@ def classes(findings: Findings, names: Sequence[str]) -> list[Class]:
 
 
 def worst(findings: Findings, most: int) -> npt.NDArray[np.int64]:
-    """Positions of the worst samples, issues before all others: with a threshold for each class these may mix."""
+    """Return the positions of at most `most` samples with a quality, label issues first, then by quality, worst first.
+
+    With a threshold per class, a sample that is no issue may have a lower quality than one that is.
+    """
     order: npt.NDArray[np.int64] = np.lexsort((findings.label_quality, ~findings.is_label_issue))  # nan last
     return order[: min(most, np.count_nonzero(~np.isnan(findings.label_quality)))]
 
@@ -176,9 +183,9 @@ def worst(findings: Findings, most: int) -> npt.NDArray[np.int64]:
 def suspects(
     findings: Findings, names: Sequence[str], pictures: dict[int, bytes], columns: Columns | None
 ) -> list[Suspect]:
-    """The worst suspects, worst first, at most 500, with pictures as data URIs and values from the data's table."""
-    most = min(int(findings.is_label_issue.sum()), thumbs.MOST)
-    room, made = _MOST_BYTES, []
+    """Return at most 500 suspects, worst first, with pictures as data URIs and values from the data's table."""
+    most = min(int(findings.is_label_issue.sum()), thumbs.MAX_PICTURES)
+    room, made = _MAX_PICTURE_BYTES, []
     for rank, position in enumerate(worst(findings, most).tolist(), 1):
         picture = _data_uri(pictures.get(position), room)
         room -= len(picture or "")
@@ -201,21 +208,21 @@ def suspects(
 
 
 def column_names(columns: Columns | None) -> tuple[list[str], int]:
-    """The columns that are shown, and how many are not."""
+    """Return the names of the columns that are shown, and the number of those that are not."""
     names = [] if columns is None else columns.names
-    return [text.plain(name, 40) for name in names[:_MOST_COLUMNS]], max(len(names) - _MOST_COLUMNS, 0)
+    return [text.plain(name, 40) for name in names[:MAX_COLUMNS]], max(len(names) - MAX_COLUMNS, 0)
 
 
 def _values(columns: Columns | None, position: int) -> tuple[str, ...]:
     if columns is None:
         return ()
-    shown = len(columns.names[:_MOST_COLUMNS])
+    shown = len(columns.names[:MAX_COLUMNS])
     values: list[Any] = columns.rows.get(position, [])[:shown]
     return tuple(text.cell(value) for value in values + [None] * (shown - len(values)))
 
 
 def _data_uri(picture: bytes | None, room: int) -> str | None:
-    """A picture inside the page, if it is a JPEG or PNG and there is room."""
+    """Return a JPEG or PNG as a data URI; None if it is neither, or longer than `room` allows."""
     kind = next((kind for start, kind in _FORMATS.items() if picture and picture.startswith(start)), None)
     if picture is None or kind is None or len(picture) * 4 // 3 + 40 > room:
         return None
@@ -223,14 +230,83 @@ def _data_uri(picture: bytes | None, room: int) -> str | None:
 
 
 def epochs(lines: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    """The log as a table: names and rows, at most 100 of them, evenly chosen."""
+    """Return the log as a table, names and at most 100 rows, evenly spaced."""
     kept = charts.first_seed(lines)
-    names = list(dict.fromkeys(key for line in kept for key in line if key != "seed"))[:_MOST_COLUMNS]
-    chosen = np.unique(np.linspace(0, max(len(kept) - 1, 0), min(len(kept), _MOST_EPOCHS)).round().astype(int))
+    names = list(dict.fromkeys(key for line in kept for key in line if key != "seed"))[:MAX_COLUMNS]
+    chosen = np.unique(np.linspace(0, max(len(kept) - 1, 0), min(len(kept), _MAX_EPOCHS)).round().astype(int))
     rows = []
     for number in chosen.tolist():
         line = {**kept[number]}
         if charts.is_number(line.get("epoch")):
-            line["epoch"] += 1  # from 1, as in the charts
+            line["epoch"] += 1  # counted from 1, as in the charts
         rows.append([text.cell(line.get(name), 40) for name in names])
     return [text.plain(name.replace("_", " "), 40) for name in names], rows
+
+
+def class_options(numbers: Sequence[int], names: Sequence[str]) -> list[tuple[int, str, int]]:
+    """Return number, name and count of the classes of the suspects, in the order of the classes."""
+    if not numbers:
+        return []
+    present, counts = np.unique(numbers, return_counts=True)
+    return [(number, names[number], count) for number, count in zip(present.tolist(), counts.tolist(), strict=True)]
+
+
+def data_problems(facts: RunFacts) -> dict[str, Any]:
+    """Return the problems of the data; None for those not searched for. Lists are cut, counts are not."""
+    data, mask = facts.data, facts.findings.unreadable
+    unreadable, unread = None, data.unreadable_samples
+    if data.unreadable is not None:
+        unreadable = [(text.plain(each.id), text.plain(each.reason)) for each in data.unreadable]
+    elif mask is not None:
+        unreadable = [(text.plain(name), reading.NO_REASON) for name in facts.findings.ids[mask].tolist()]
+    tiny = None
+    if data.tiny_classes is not None:
+        tiny = [(text.plain(each.name, 60), each.count) for each in data.tiny_classes]
+    return {
+        "unreadable": None if unreadable is None else unreadable[:MAX_PROBLEMS],
+        "unread": len(unreadable or ()) if unread is None else unread,
+        "compared": data.compared,
+        "duplicates": _duplicates(data) if data.compared else None,
+        "tiny": tiny,
+    }
+
+
+def _duplicates(data: DataFile) -> dict[str, Any] | None:
+    """Return the first groups, those with differing labels before the others, and the counts of all samples."""
+    if data.duplicates is None:
+        return None
+    groups = sorted(data.duplicates, key=lambda group: not group.differ)
+    listed = [
+        {
+            "ids": [text.plain(name) for name in group.ids[:10]],
+            "more": max(group.size - len(group.ids[:10]), 0),
+            "labels": [text.plain(name, 60) for name in dict.fromkeys(group.labels)][:10],
+            "differ": group.differ,
+        }
+        for group in groups[:MAX_PROBLEMS]
+    ]
+    samples, differ = data.duplicate_samples, data.conflicting_samples
+    samples = sum(group.size for group in groups) if samples is None else samples
+    differ = sum(group.size for group in groups if group.differ) if differ is None else differ
+    rest = samples - sum(group.size for group in groups[:MAX_PROBLEMS])
+    return {"groups": listed, "samples": samples, "differ": differ, "rest": max(rest, 0)}
+
+
+def origin(facts: RunFacts) -> list[tuple[str, str]]:
+    """Return data, seed, precision, versions and fingerprint of the run, as names and values."""
+    run = facts.run
+    rows: list[tuple[str, object]] = [("data", run.data), ("seed", run.seed), ("precision", run.precision)]
+    rows += [(f"version of {name}", version) for name, version in run.versions.items()]
+    rows += [("fingerprint of the data", run.fingerprint)]
+    return [(text.plain(name), text.plain(value)) for name, value in rows if value is not None]
+
+
+def settings(recipe: dict[str, Any], before: str = "") -> list[tuple[str, str]]:
+    """Return nested settings as rows of dotted names and JSON values."""
+    rows: list[tuple[str, str]] = []
+    for key, value in recipe.items():
+        if isinstance(value, dict):
+            rows += settings(value, f"{before}{key}.")
+        else:
+            rows.append((text.plain(f"{before}{key}"), text.plain(json.dumps(value, ensure_ascii=False), 400)))
+    return rows

@@ -6,14 +6,14 @@ import math
 import unicodedata
 
 _JOINERS = "\u200c\u200d"  # scripts and emoji need these invisible characters
-_SPELLED = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"}  # Unicode categories that show nothing, or turn the line around
+_ESCAPED = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"}  # Unicode categories that are invisible, or reverse a line
 _TAGS = range(0xE0020, 0xE0080)  # the flags of Wales and others
 _SPACE = "\N{NO-BREAK SPACE}"
 _NOTHING = "\N{EN DASH}"
 
 
 def plain(value: object, limit: int = 160) -> str:
-    """Shorten a foreign text in its middle and spell out what a page cannot show: controls, bidi marks, halves.
+    """Return a text from outside, shortened in its middle, with invisible characters (controls, bidi marks) as escapes.
 
     >>> plain("cat\\u202egpj.exe"), plain("two\\nlines"), plain("\\ud800")
     ('cat\\\\u202egpj.exe', 'two\\\\nlines', '\\\\ud800')
@@ -30,11 +30,11 @@ def plain(value: object, limit: int = 160) -> str:
 
 
 def _is_shown(letter: str) -> bool:
-    return letter in _JOINERS or ord(letter) in _TAGS or unicodedata.category(letter) not in _SPELLED
+    return letter in _JOINERS or ord(letter) in _TAGS or unicodedata.category(letter) not in _ESCAPED
 
 
 def cell(value: object, limit: int = 300) -> str:
-    """A value of a table: numbers in four digits, texts in one line.
+    """Return a value as a table shows it: numbers with four digits, texts in one line.
 
     >>> cell(0.123456), cell(12.0), cell("two\\n lines"), cell(True), cell(1234567)
     ('0.1235', '12', 'two lines', 'True', '1234567')
@@ -64,7 +64,7 @@ def percent(share: float) -> str:
 
 
 def quality(value: float) -> str:
-    """A label quality in 0..1.
+    """Return a label quality in 0..1 with three digits.
 
     >>> quality(7.9e-20), quality(0.25), quality(0)
     ('<0.001', '0.250', '0.000')
@@ -75,7 +75,7 @@ def quality(value: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds in words.
+    """Return seconds as hours, minutes and seconds.
 
     >>> [duration(s).replace("\\N{NO-BREAK SPACE}", " ") for s in (0.4, 65, 7260)]
     ['under 1 s', '1 min 5 s', '2 h 1 min']
@@ -91,7 +91,7 @@ def duration(seconds: float) -> str:
 
 
 def counted(number: int, one: str, many: str) -> str:
-    """A number with its noun.
+    """Return a number with its noun.
 
     >>> counted(1, "label", "labels"), counted(1200, "label", "labels")
     ('1 label', '1,200 labels')

@@ -20,20 +20,27 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 FILE = "thumbnails.parquet"
-SIDE, MOST = 96, 500  # pixels of the longer side; pictures in a file
-_LOSSLESS = 32  # up to this side a PNG is small, and a JPEG would blur the few pixels there are
+SIDE = 96  # pixels of the longer side
+MAX_PICTURES = 500  # in a file
+_MAX_PNG_SIDE = 32  # a PNG of this side is small, and a JPEG would blur its few pixels
 
 
 def write(folder: Path, positions: Iterable[int], read: Callable[[int], npt.NDArray[Any]]) -> int:
-    """Write pictures of the samples at `positions`, worst first, and say how many: `read` gives uint8 (H, W, 1 or 3).
+    """Write pictures of the first 500 samples that can be read; returns their number.
 
-    A sample that cannot be read (UnreadableError, OSError) is left out; 500 pictures are enough.
+    Args:
+        folder: the run folder.
+        positions: of the samples, worst first.
+        read: position -> uint8 (H, W, 1 or 3); UnreadableError or OSError where a sample cannot be read.
+
+    Returns:
+        The number of pictures in the file.
     """
     import pyarrow as pa  # noqa: PLC0415 (light without it)
 
     pictures: dict[int, bytes] = {}
     for position in positions:
-        if len(pictures) == MOST:
+        if len(pictures) == MAX_PICTURES:
             break
         try:
             pictures[int(position)] = encoded(read(int(position)))
@@ -46,7 +53,7 @@ def write(folder: Path, positions: Iterable[int], read: Callable[[int], npt.NDAr
 
 
 def encoded(pixels: npt.NDArray[Any]) -> bytes:
-    """uint8 (H, W, 1 or 3) -> a JPEG or PNG of at most 96 pixels a side.
+    """Return uint8 (H, W, 1 or 3) as a JPEG or PNG of at most 96 pixels a side.
 
     >>> encoded(np.zeros((8, 8, 1), np.uint8))[:4], encoded(np.zeros((480, 640, 3), np.uint8))[:2].hex()
     (b'\\x89PNG', 'ffd8')
@@ -56,7 +63,7 @@ def encoded(pixels: npt.NDArray[Any]) -> bytes:
     picture = Image.fromarray(np.ascontiguousarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels))
     picture.thumbnail((SIDE, SIDE))
     file = io.BytesIO()
-    if max(picture.size) <= _LOSSLESS:
+    if max(picture.size) <= _MAX_PNG_SIDE:
         picture.save(file, format="PNG", optimize=True)
     else:
         picture.save(file, format="JPEG", quality=80, optimize=True)
@@ -64,7 +71,7 @@ def encoded(pixels: npt.NDArray[Any]) -> bytes:
 
 
 def load(folder: Path) -> dict[int, bytes]:
-    """Position -> picture, worst first; none if the folder has no such file."""
+    """Return position -> picture, worst first; empty if the folder has no thumbnails."""
     file = folder / FILE
     if not file.is_file():
         return {}

@@ -1,4 +1,4 @@
-"""Pictures of a run: confidence histograms, accuracy over epochs, a sheet of suspects."""
+"""Figures of `jnpl demo`: confidence histograms, accuracy over epochs, a sheet of suspects."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def suspect_sheet(path: Path, worst: pd.DataFrame, images: npt.NDArray[Any], col
 
 
 def _figure(width: float, height: float) -> Figure:
-    # Figure and canvas by hand: pyplot would keep global state and may look for a screen.
+    # Figure and canvas by hand: pyplot would keep global state and may need a screen.
     figure = Figure(figsize=(width, height), dpi=120, layout="constrained")
     FigureCanvasAgg(figure)
     return figure
@@ -84,4 +84,4 @@ def _save(figure: Figure, path: Path) -> None:
         axis.spines[["top", "right"]].set_visible(False)
         axis.tick_params(labelsize=8)
     with replacing(path) as draft:
-        figure.savefig(draft, format="png", metadata={"Software": None})  # the draft's name does not tell the format
+        figure.savefig(draft, format="png", metadata={"Software": None})  # the draft has no suffix
