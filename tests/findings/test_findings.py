@@ -369,7 +369,7 @@ def test_a_folder_without_findings_is_named(tmp_path, findings):
         refused("holds no findings that can be read")
     (tmp_path / "findings.parquet").write_bytes(good["findings.parquet"])
     (tmp_path / "findings.json").write_text(json.dumps({**meta, "samples": 7}))
-    refused("6 rows, where findings.json speaks of 7")
+    refused("6 rows, where findings.json has 7")
     (tmp_path / "findings.json").write_text(json.dumps({**meta, "class_names": ["a", "b", "c"]}))
     refused("holds no findings that can be read")
 
@@ -391,7 +391,7 @@ CUT = "threshold must be a number in (0, 1), 'auto', 'per-class' or '1/c'"
         (PROBS, LABELS[:5], {}, "labels must be 6 whole numbers, not int64 of shape (5,)"),
         (PROBS, [0.0] * 6, {}, "labels must be 6 whole numbers, not float64 of shape (6,)"),
         (PROBS, ["cat"] * 6, {}, "labels must be 6 whole numbers, not <U3 of shape (6,)"),
-        (np.zeros((0, 3)), np.zeros(0, int), {}, "there are no samples to judge"),
+        (np.zeros((0, 3)), np.zeros(0, int), {}, "there are no samples"),
         (PROBS[0], LABELS, {}, "probabilities must be numbers of shape (N, C), not float64 of (3,)"),
         ([[0.5, 0.6]], [0], {}, "probabilities of sample 0 must lie in 0..1 and sum to 1, not 0.5..0.6 and 1.1"),
         (

@@ -176,5 +176,5 @@ def test_files_that_were_held_out_come_last():
 
 @pytest.mark.parametrize("held", [{"id": 9, "label": "cow"}, {"id": "x", "label": "cat"}, {"id": 9}, 9])
 def test_held_out_samples_that_do_not_fit(held):
-    with pytest.raises(InputError, match="the held-out samples in data.json do not fit the findings"):
+    with pytest.raises(InputError, match=r"the held-out samples in data\.json do not fit the findings"):
         with_held_out(findings(), [held])

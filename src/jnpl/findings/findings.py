@@ -121,7 +121,7 @@ class Findings:
         """
         given = _checked_labels(labels, ledger.num_samples, ledger.num_classes)
         if not ledger.seen.any():
-            raise InputError("the ledger has recorded nothing yet: record predictions before judging labels")
+            raise InputError("the ledger has recorded nothing yet: record predictions first")
         suggested, confidence = ledger.top()
         rest = (class_names, ids, paths, threshold, unreadable)
         own = ledger.quality(given)
@@ -371,7 +371,9 @@ class Findings:
             folder: holds findings.parquet and findings.json, as `save` or `jnpl find DATA -o RUN` wrote them.
 
         Returns:
-            Findings equal to those that were saved. Anything else in the folder is an InputError.
+            Findings equal to those that were saved. Missing or other files are an InputError.
+
+        Example: see `save`.
         """
         import pyarrow as pa  # noqa: PLC0415 - slow to import
 
@@ -387,7 +389,7 @@ class Findings:
             table = load_parquet(raw)
             columns = {name: table[name].to_numpy() for name in table.column_names}
             if len(table) != content["samples"]:
-                raise InputError(f"{len(table)} rows, where findings.json speaks of {content['samples']}")
+                raise InputError(f"{len(table)} rows, where findings.json has {content['samples']}")
             names = None if content["class_names"] is None else tuple(content["class_names"])
             number = {name: i for i, name in enumerate(names or range(content["classes"]))}
             given, suggested = (
@@ -438,7 +440,7 @@ def _checked_labels(labels: npt.ArrayLike, num_samples: int, num_classes: int) -
     if given.shape != (num_samples,) or given.dtype.kind not in "iu":
         raise InputError(f"labels must be {num_samples} whole numbers, not {given.dtype} of shape {given.shape}")
     if not num_samples:
-        raise InputError("there are no samples to judge")
+        raise InputError("there are no samples")
     if given.min() < 0 or given.max() >= num_classes:
         raise InputError(f"labels must lie in 0..{num_classes - 1}, not {given.min()}..{given.max()}")
     return given.astype(np.int64)

@@ -110,12 +110,14 @@ class Ledger:
         return sum(array.nbytes for array in self._arrays().values()) // self.num_samples
 
     def record(self, index: Values, probs: Values, epoch: int) -> None:
-        """Record predictions.
+        """Record the (B, C) predictions of B samples in an epoch.
 
         Args:
             index: (B,) positions of the samples.
             probs: (B, C) their probabilities.
-            epoch: not before the last recorded one.
+            epoch: the number of the epoch, at least that of the last recording.
+
+        Example: see `Ledger`.
         """
         rows, p = _to_numpy(index), _to_numpy(probs, torch.float32)
         if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
@@ -157,7 +159,11 @@ class Ledger:
         return newest
 
     def quality(self, labels: Values | None = None) -> Floats:
-        """Return the (N,) mean probability of the given label, LOWER = worse; nan where never seen."""
+        """Return the (N,) mean probability of the given label, LOWER = worse; nan where never seen.
+
+        Args:
+            labels: (N,) given labels; by default those of the ledger. "compact" takes no others.
+        """
         own = self._history.labels
         given = own if labels is None else self._checked_labels(labels)
         if given is None:
@@ -213,7 +219,18 @@ class Ledger:
         self.epoch = int(state["epoch"])
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a safetensors file: whole or not at all."""
+        """Write a safetensors file, whole or not at all.
+
+        Args:
+            path: of the file; an existing one is replaced.
+
+        Example:
+            >>> import tempfile
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     Ledger(num_samples=2, num_classes=3).save(f"{folder}/ledger.safetensors")
+            ...     Ledger.load(f"{folder}/ledger.safetensors")
+            Ledger(num_samples=2, num_classes=3, history=10, keep='full')
+        """
         settings = {"version": _VERSION, **{name: getattr(self, name) for name in (*_SETTINGS, "epoch")}}
         with replacing(path) as draft:
             mode = draft.stat().st_mode  # safetensors makes its files readable by their owner alone
@@ -225,7 +242,7 @@ class Ledger:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Ledger:
-        """Read what `save` wrote; any other file is an InputError that names it."""
+        """Return the ledger that `save` wrote to `path`; any other file is an InputError that names it."""
         try:
             with safe_open(path, framework="np") as file:
                 state: dict[str, Any] = json.loads((file.metadata() or {})[_HEADER])

@@ -1,7 +1,7 @@
-"""How good a ranking of labels, a verdict and a correction are, where the truth is known.
+"""Metrics of label quality, label issues and suggested labels, where the true labels are known.
 
-`quality` is the label quality (LOWER = worse) and `is_noisy` says which labels are wrong. Where a figure does not
-exist (no wrong label, or no right one) it is nan; samples of equal quality count the same in any order.
+Where a metric is undefined (no wrong label, or no right one) it is nan. The order of samples of equal quality does not
+matter.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 class VerdictScores(NamedTuple):
-    """Precision, recall and F1 of the issues, wrong labels being the positives."""
+    """Precision, recall and F1 of the label issues, with the wrong labels as positives."""
 
     precision: float
     recall: float
@@ -29,12 +29,18 @@ class VerdictScores(NamedTuple):
 
 
 def average_precision(quality: npt.ArrayLike, is_noisy: npt.ArrayLike) -> float:
-    """(N,), (N,) -> AP with the WRONG labels as positives and 1 - quality as score, no interpolation.
+    """Return the average precision with the WRONG labels as positives and 1 - quality as score, not interpolated.
 
-    Chance level is the noise rate.
+    Args:
+        quality: (N,) label quality, LOWER is worse.
+        is_noisy: (N,) true where the label is wrong.
 
-    >>> average_precision([0.1, 0.2, 0.8, 0.9], [True, False, True, False])  # (1/1 + 2/3) / 2
-    0.8333333333333333
+    Returns:
+        AP in 0..1; chance level is the noise rate.
+
+    Example:
+        >>> average_precision([0.1, 0.2, 0.8, 0.9], [True, False, True, False])  # (1/1 + 2/3) / 2
+        0.8333333333333333
     """
     from sklearn.metrics import average_precision_score  # noqa: PLC0415 (light without it)
 
@@ -45,22 +51,36 @@ def average_precision(quality: npt.ArrayLike, is_noisy: npt.ArrayLike) -> float:
 
 
 def average_precision_clean(quality: npt.ArrayLike, is_noisy: npt.ArrayLike) -> float:
-    """(N,), (N,) -> AP with the RIGHT labels as positives and the quality as score, no interpolation.
+    """Return the average precision with the RIGHT labels as positives and the quality as score, not interpolated.
 
-    Chance level is 1 - noise rate.
+    Args:
+        quality: (N,) label quality, LOWER is worse.
+        is_noisy: (N,) true where the label is wrong.
 
-    >>> average_precision_clean([0.1, 0.2, 0.8, 0.9], [True, False, True, False])  # (1/1 + 2/3) / 2
-    0.8333333333333333
+    Returns:
+        AP in 0..1; chance level is 1 - noise rate.
+
+    Example:
+        >>> average_precision_clean([0.1, 0.2, 0.8, 0.9], [True, False, True, False])  # (1/1 + 2/3) / 2
+        0.8333333333333333
     """
     scores, noisy = _checked(quality, is_noisy)
     return average_precision(-scores, ~noisy)
 
 
 def roc_auc(quality: npt.ArrayLike, is_noisy: npt.ArrayLike) -> float:
-    """(N,), (N,) -> chance that a wrong label has a lower quality than a right one, ties counting half.
+    """Return the probability that a wrong label has a lower quality than a right one, ties counting half.
 
-    >>> roc_auc([0.1, 0.2, 0.8, 0.9], [True, False, True, False])
-    0.75
+    Args:
+        quality: (N,) label quality, LOWER is worse.
+        is_noisy: (N,) true where the label is wrong.
+
+    Returns:
+        Area under the ROC curve in 0..1; chance level is 0.5.
+
+    Example:
+        >>> roc_auc([0.1, 0.2, 0.8, 0.9], [True, False, True, False])
+        0.75
     """
     from sklearn.metrics import roc_auc_score  # noqa: PLC0415 (light without it)
 
@@ -71,14 +91,21 @@ def roc_auc(quality: npt.ArrayLike, is_noisy: npt.ArrayLike) -> float:
 
 
 def precision_at_k(quality: npt.ArrayLike, is_noisy: npt.ArrayLike, k: int | None = None) -> float:
-    """(N,), (N,) -> share of wrong labels among the `k` of lowest quality; `k` is their true number by default.
+    """Return the share of wrong labels among the `k` of lowest quality.
 
-    Where the k-th place falls among equals, the expectation over their order is taken.
+    Args:
+        quality: (N,) label quality, LOWER is worse.
+        is_noisy: (N,) true where the label is wrong.
+        k: 1 to N; by default the number of wrong labels.
 
-    >>> precision_at_k([0.1, 0.2, 0.8, 0.9], [True, False, True, False])
-    0.5
-    >>> precision_at_k([0.5, 0.5, 0.5, 0.5], [True, False, False, False])
-    0.25
+    Returns:
+        Precision in 0..1; where the k-th sample has the same quality as others, the mean over their orders.
+
+    Example:
+        >>> precision_at_k([0.1, 0.2, 0.8, 0.9], [True, False, True, False])
+        0.5
+        >>> precision_at_k([0.5, 0.5, 0.5, 0.5], [True, False, False, False])
+        0.25
     """
     scores, noisy = _checked(quality, is_noisy)
     if k is None:
@@ -94,10 +121,18 @@ def precision_at_k(quality: npt.ArrayLike, is_noisy: npt.ArrayLike, k: int | Non
 
 
 def verdict_scores(is_label_issue: npt.ArrayLike, is_noisy: npt.ArrayLike) -> VerdictScores:
-    """(N,), (N,) -> precision, recall, F1 of the issues; 0 where one is undefined.
+    """Return precision, recall and F1 of the label issues.
 
-    >>> verdict_scores([True, True, False, False], [True, False, True, False])
-    VerdictScores(precision=0.5, recall=0.5, f1=0.5)
+    Args:
+        is_label_issue: (N,) true where the run takes the label for wrong.
+        is_noisy: (N,) true where the label is wrong.
+
+    Returns:
+        Three numbers in 0..1; 0 where one is undefined.
+
+    Example:
+        >>> verdict_scores([True, True, False, False], [True, False, True, False])
+        VerdictScores(precision=0.5, recall=0.5, f1=0.5)
     """
     issue, noisy = _mask("is_label_issue", is_label_issue), _mask("is_noisy", is_noisy)
     _same_length(is_label_issue=issue, is_noisy=noisy)
@@ -106,10 +141,18 @@ def verdict_scores(is_label_issue: npt.ArrayLike, is_noisy: npt.ArrayLike) -> Ve
 
 
 def accuracy(predicted: npt.ArrayLike, true: npt.ArrayLike) -> float:
-    """(N,), (N,) -> share of equal labels; nan of none.
+    """Return the share of equal labels.
 
-    >>> accuracy([0, 1, 2, 2], [0, 1, 2, 0])
-    0.75
+    Args:
+        predicted: (N,) labels.
+        true: (N,) labels.
+
+    Returns:
+        Accuracy in 0..1; nan without samples.
+
+    Example:
+        >>> accuracy([0, 1, 2, 2], [0, 1, 2, 0])
+        0.75
     """
     one, other = np.asarray(predicted), np.asarray(true)
     _same_length(predicted=one, true=other)
@@ -119,10 +162,20 @@ def accuracy(predicted: npt.ArrayLike, true: npt.ArrayLike) -> float:
 def relabel_accuracy(
     suggested: npt.ArrayLike, given: npt.ArrayLike, true: npt.ArrayLike, is_label_issue: npt.ArrayLike
 ) -> float:
-    """(N,) four times -> share of right labels once every issue has its suggested label.
+    """Return the share of right labels after every label issue gets its suggested label.
 
-    >>> relabel_accuracy(suggested=[1, 1, 0], given=[0, 1, 1], true=[1, 1, 1], is_label_issue=[True, False, False])
-    1.0
+    Args:
+        suggested: (N,) suggested labels.
+        given: (N,) given labels.
+        true: (N,) true labels.
+        is_label_issue: (N,) true where the suggested label replaces the given one.
+
+    Returns:
+        Accuracy in 0..1; nan without samples.
+
+    Example:
+        >>> relabel_accuracy(suggested=[1, 1, 0], given=[0, 1, 1], true=[1, 1, 1], is_label_issue=[True, False, False])
+        1.0
     """
     issue, new, old = _mask("is_label_issue", is_label_issue), np.asarray(suggested), np.asarray(given)
     _same_length(suggested=new, given=old, is_label_issue=issue)
@@ -130,13 +183,21 @@ def relabel_accuracy(
 
 
 def evaluate(findings: Findings, true_labels: npt.ArrayLike) -> dict[str, float]:
-    """Every figure of this module for findings whose (N,) true labels are known; samples without quality left out.
+    """Return the metrics of findings by name.
 
-    >>> from jnpl.findings.findings import Findings
-    >>> findings = Findings.from_probs([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]], labels=[0, 0, 1])
-    >>> figures = evaluate(findings, true_labels=[0, 1, 1])
-    >>> figures["ap"], figures["f1"], figures["relabel_accuracy"]
-    (1.0, 1.0, 1.0)
+    Args:
+        findings: of N samples; those without a quality are left out.
+        true_labels: (N,) class numbers.
+
+    Returns:
+        ap, ap_clean, roc_auc, precision, recall, f1, precision_at_k, relabel_accuracy.
+
+    Example:
+        >>> from jnpl import Findings
+        >>> findings = Findings.from_probs([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]], labels=[0, 0, 1])
+        >>> metrics = evaluate(findings, true_labels=[0, 1, 1])
+        >>> metrics["ap"], metrics["f1"], metrics["relabel_accuracy"]
+        (1.0, 1.0, 1.0)
     """
     true = np.asarray(true_labels)
     _same_length(given_labels=findings.given_labels, true_labels=true)

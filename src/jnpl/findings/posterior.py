@@ -6,13 +6,14 @@ sample of class t labelled y? With T_ty = P(given y | true t), Bayes' rule gives
     q(t | x, y)  =  p(t | x) T_ty / sum_s p(s | x) T_sy,
 
 and T is what makes the given labels likely: each round of EM (Dempster et al. 1977; for labels Dawid & Skene 1979)
-counts true and given classes with the present q, and normalises the counts. Where all mistakes are equally likely, q
-ranks labels as p(y | x) does. Where cats become dogs but never ships,
-a doubtful ship is a hard photograph and a doubtful dog is a cat.
+counts true and given classes with the current q, and normalises the counts. Where all mistakes are equally likely, q
+ranks labels as p(y | x) does. Where cats are often labelled dog but never ship, an uncertain ship is probably a
+difficult photograph, and an uncertain dog a cat.
 
-Two things keep T honest. A mistake has a rate of its own only if it stands out: all others share one, or T would fit
-what the network itself confuses. And a network that has learnt wrong labels spreads them over all classes, also where
-it is surest: as much as it says there of any other class is taken off everywhere, as far as it goes.
+T is regularised in two ways. Only a mistake much more frequent than the others has a rate of its own; all others share
+one rate, because T would otherwise fit the network's own confusions (`tied`). And a network that has learnt wrong
+labels gives some probability to all classes, even for its most certain samples; this background is subtracted from all
+predictions (`without_background`).
 """
 
 from __future__ import annotations
@@ -26,32 +27,39 @@ from jnpl.internal.errors import InputError
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
-_LEAST = 1e-30  # no probability of 0 is final; a larger floor would tie what a sure network still ranks
-_SUREST = 0.01  # of the samples: these tell what is predicted of classes that a sample surely is not
-_KEPT = 1e-3  # of a probability, at least, is kept
-_STANDS_OUT = 3.0  # times the mean of the others is a rate of its own
-_ROUNDS = 100
-_ENOUGH = 1e-5  # largest change of an entry of T between two rounds
+_MIN_PROB = 1e-30  # a larger floor would make small but different probabilities equal
+_MOST_CERTAIN = 0.01  # share of the samples from which the background is estimated
+_MIN_KEPT = 1e-3  # share of a probability that stays after the subtraction
+_OWN_RATE = 3.0  # times the mean rate of the less frequent mistakes: a mistake above it keeps its own rate
+_MAX_ROUNDS = 100
+_TOLERANCE = 1e-5  # EM stops when no entry of T changes by more
 
 
 class Posterior(NamedTuple):
-    """(N, C) probabilities of the true class, the given label known, and (C, C) the estimate of P(given | true)."""
+    """(N, C) probabilities of the true class given sample and label, and the (C, C) estimate of P(given | true)."""
 
     probs: Floats
     transition: Floats
 
 
 def posterior(probs: npt.ArrayLike, labels: npt.ArrayLike) -> Posterior:
-    """(N, C) predictions (rows of nan stay nan and count nothing) and (N,) given labels -> the posterior.
+    """Return (N, C) probabilities of the true classes and the (C, C) transition matrix, estimated by EM.
 
-    T starts from 1/2 on its diagonal. Every row has one count more than the data give, spread like the row's own
-    mistakes would be if they were all equally likely: a class without samples keeps a valid row.
+    T starts with 1/2 on its diagonal and equal mistakes. This start is also added as one pseudo-count to every row, so
+    that a class without samples has a valid row.
 
-    >>> sure = [[0.98, 0.01, 0.01]] * 100 + [[0.01, 0.98, 0.01]] * 100 + [[0.01, 0.01, 0.98]] * 100
-    >>> labels = [0] * 70 + [1] * 130 + [2] * 100  # 30 of class 0 are called 1
-    >>> found = posterior(sure, labels)
-    >>> found.transition.round(1).tolist()
-    [[0.7, 0.3, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    Args:
+        probs: (N, C) predicted probabilities; rows of nan stay nan and do not count.
+        labels: (N,) given labels.
+
+    Returns:
+        The posterior, `probs` (N, C) and `transition` (C, C).
+
+    Example:
+        >>> sure = [[0.98, 0.01, 0.01]] * 100 + [[0.01, 0.98, 0.01]] * 100 + [[0.01, 0.01, 0.98]] * 100
+        >>> labels = [0] * 70 + [1] * 130 + [2] * 100  # 30 of class 0 are labelled 1
+        >>> posterior(sure, labels).transition.round(1).tolist()
+        [[0.7, 0.3, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
     predicted, given = np.asarray(probs, np.float64), np.asarray(labels)
     if predicted.ndim != 2 or given.shape != predicted.shape[:1]:
@@ -67,11 +75,11 @@ def posterior(probs: npt.ArrayLike, labels: npt.ArrayLike) -> Posterior:
     matrix = np.full((size, size), 0.5 / max(size - 1, 1))
     np.fill_diagonal(matrix, 0.5)
     prior = matrix.copy()
-    for _ in range(_ROUNDS if len(y) else 0):
+    for _ in range(_MAX_ROUNDS if len(y) else 0):
         counts = prior.copy()
         counts[:, filled] += np.add.reduceat(_bayes(p, y, matrix)[order], starts[filled], axis=0).T
         old, matrix = matrix, tied(counts / counts.sum(axis=1, keepdims=True))
-        if np.abs(matrix - old).max() < _ENOUGH:
+        if np.abs(matrix - old).max() < _TOLERANCE:
             break
     whole = np.full(predicted.shape, np.nan)
     whole[known] = _bayes(p, y, matrix)
@@ -79,26 +87,26 @@ def posterior(probs: npt.ArrayLike, labels: npt.ArrayLike) -> Posterior:
 
 
 def without_background(probs: Floats) -> Floats:
-    """(N, C) -> (N, C) less what the surest samples are predicted to be of any other class, on average.
+    """Return (N, C) probabilities minus the mean probability of the other classes in the most certain samples.
 
     >>> without_background(np.array([[0.7, 0.1, 0.1, 0.1], [0.5, 0.3, 0.1, 0.1]])).round(3).tolist()
     [[1.0, 0.0, 0.0, 0.0], [0.666, 0.333, 0.0, 0.0]]
     """
-    p = np.maximum(probs, _LEAST)
+    p = np.maximum(probs, _MIN_PROB)
     p /= p.sum(axis=1, keepdims=True)
     samples, size = p.shape
     if samples and size > 1:
-        surest = np.sort(p.max(axis=1))[-max(round(_SUREST * samples), 1) :]
-        p = np.maximum(p - (1 - surest.mean()) / (size - 1), _KEPT * p)
+        certain = np.sort(p.max(axis=1))[-max(round(_MOST_CERTAIN * samples), 1) :]
+        p = np.maximum(p - (1 - certain.mean()) / (size - 1), _MIN_KEPT * p)
         p /= p.sum(axis=1, keepdims=True)
     return p
 
 
 def tied(matrix: Floats) -> Floats:
-    """(C, C) rates -> (C, C), mistakes that do not stand out at one rate, and what is left on the diagonal.
+    """Return (C, C) rates in which all mistakes but the most frequent share one rate; rows sum to 1.
 
-    From the most frequent mistake on, each that has `_STANDS_OUT` times the mean rate of all less frequent ones keeps
-    its own.
+    In falling order, a mistake keeps its own rate as long as it is above `_OWN_RATE` times the mean rate of all less
+    frequent ones.
 
     >>> tied(np.array([[0.7, 0.28, 0.02], [0.0, 1.0, 0.0], [0.04, 0.04, 0.92]])).round(2).tolist()
     [[0.7, 0.28, 0.02], [0.02, 0.96, 0.02], [0.02, 0.02, 0.96]]
@@ -107,13 +115,13 @@ def tied(matrix: Floats) -> Floats:
     falling = np.sort(matrix[mistakes])[::-1]
     if len(falling) == 0:
         return matrix
-    below = np.append(np.cumsum(falling[::-1])[::-1][1:], 0.0)  # exactly 0 in the end, so that something is shared
+    below = np.append(np.cumsum(falling[::-1])[::-1][1:], 0.0)  # the last is exactly 0, so that at least one is shared
     others = np.arange(len(falling) - 1, -1, -1)
-    own = int(np.argmin(falling * others > _STANDS_OUT * below))  # the first that does not stand out
+    own = int(np.argmin(falling * others > _OWN_RATE * below))  # the number of mistakes with their own rate
     shared = falling[own:].mean()
     result = np.where(matrix > falling[own], matrix, shared)
     np.fill_diagonal(result, 0.0)
-    np.fill_diagonal(result, np.maximum(1 - result.sum(axis=1), matrix.diagonal() / 2))  # few counts may leave nothing
+    np.fill_diagonal(result, np.maximum(1 - result.sum(axis=1), matrix.diagonal() / 2))  # at least half
     result /= result.sum(axis=1, keepdims=True)
     return result
 

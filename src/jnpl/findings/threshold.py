@@ -18,14 +18,14 @@ from jnpl.internal.errors import InputError
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
-DEFAULT_THRESHOLD = 0.5  # NLNL's, and the most a cut may be: above it the given label is the prediction itself
-_EDGE = 1e-3  # qualities closer than this to 0 or 1 count as this far: no bell stands on rounding errors
+DEFAULT_THRESHOLD = 0.5  # NLNL's, and the maximum: above it the given label is the prediction itself
+_EDGE = 1e-3  # qualities are clipped to this distance from 0 and 1: their logits would be rounding errors
 _BINS = 512  # EM runs on a histogram of the logits: its cost does not depend on the number of samples
 _MIN_SAMPLES = 50
-_MIN_MEMBERS = 10  # a bell of fewer samples is not believed
-_MIN_SPREAD = 0.2  # least standard deviation of a bell, in logits: equal values must not become a spike
-_MIN_DISTANCE = 2.0  # Ashman's D: two bells closer than this have one top
-_MIN_GAP = 0.85  # least distance of the bells in logits: an even spread over a narrow range is not two groups
+_MIN_MEMBERS = 10  # samples of a group; a smaller one is ignored
+_MIN_SPREAD = 0.2  # standard deviation of a group in logits, so that equal values are no spike
+_MIN_DISTANCE = 2.0  # Ashman's D: the density of two closer groups has one maximum
+_MIN_GAP = 0.85  # between the means in logits: an even spread over a narrow range is not two groups
 _ITERATIONS = 300
 
 
@@ -40,15 +40,22 @@ class FittedThreshold:
 
 
 def fit_threshold(quality: npt.ArrayLike) -> FittedThreshold:
-    """(N,) qualities in 0..1 (nan is left out) -> the cut, at most 0.5, where both bells are equally likely.
+    """Return the quality at which a label is equally likely in both groups, at most 0.5; 0.5 without two groups.
 
-    >>> rng = np.random.default_rng(0)
-    >>> quality = np.concatenate([rng.beta(1, 30, 300), rng.beta(5, 3, 700)])  # 30 % wrong, an unsure network
-    >>> cut = fit_threshold(quality)
-    >>> cut.fitted, 0.1 < cut.value < 0.3, round(cut.low_weight, 1)
-    (True, True, 0.3)
-    >>> fit_threshold(rng.beta(30, 1, 1000)).reason
-    'one group of qualities, not two: 0.5 stands'
+    Args:
+        quality: (N,) qualities in 0..1; nan is left out.
+
+    Returns:
+        The threshold with the reason for it.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> quality = np.concatenate([rng.beta(1, 30, 300), rng.beta(5, 3, 700)])  # 30 % wrong, an unsure network
+        >>> cut = fit_threshold(quality)
+        >>> cut.fitted, 0.1 < cut.value < 0.3, round(cut.low_weight, 1)
+        (True, True, 0.3)
+        >>> fit_threshold(rng.beta(30, 1, 1000)).reason
+        'one group of qualities, not two: 0.5 stands'
     """
     values = np.asarray(quality, np.float64).ravel()
     values = values[~np.isnan(values)]
@@ -66,7 +73,7 @@ def fit_threshold(quality: npt.ArrayLike) -> FittedThreshold:
 
 
 def _between(weight: Floats, mean: Floats, spread: Floats, samples: int) -> FittedThreshold:
-    """FittedThreshold between two bells, if they are two and the cut makes sense."""
+    """Return the threshold between two normal distributions; the default if they are not two clear groups."""
     distance = np.sqrt(2.0) * (mean[1] - mean[0]) / np.hypot(*spread)
     if distance < _MIN_DISTANCE or mean[1] - mean[0] < _MIN_GAP:
         return _default("one group of qualities, not two")
@@ -85,13 +92,21 @@ def _between(weight: Floats, mean: Floats, spread: Floats, samples: int) -> Fitt
 def resolve_threshold(
     threshold: float | str, quality: npt.ArrayLike, labels: npt.NDArray[np.int64], num_classes: int
 ) -> dict[str, Any]:
-    """Turn a number in (0, 1), "1/c", "auto" or "per-class" into the cut that holds, its rule and reason.
+    """Return the threshold as a dict of rule, value and reason.
 
-    "per-class" is "auto" for the qualities of each given class alone: `by_class` has them, `value` is their mean over
-    the samples.
+    Args:
+        threshold: a number in (0, 1), "1/c" (chance level), "auto" (fitted) or "per-class" (fitted per class).
+        quality: (N,) qualities in 0..1.
+        labels: (N,) given labels.
+        num_classes: C.
 
-    >>> resolve_threshold("1/c", [0.1, 0.9], np.array([0, 1]), num_classes=4)
-    {'rule': '1/c', 'value': 0.25, 'reason': 'chance level of 4 classes'}
+    Returns:
+        rule, value, reason; for "auto" also low_weight; for "per-class" also by_class, C thresholds, of which `value`
+        is the mean over the samples.
+
+    Example:
+        >>> resolve_threshold("1/c", [0.1, 0.9], np.array([0, 1]), num_classes=4)
+        {'rule': '1/c', 'value': 0.25, 'reason': 'chance level of 4 classes'}
     """
     if threshold == "per-class":
         scores = np.asarray(quality, np.float64)
@@ -116,14 +131,14 @@ def _default(reason: str) -> FittedThreshold:
 
 
 def _densities(x: Floats, weight: Floats, mean: Floats, spread: Floats) -> Floats:
-    """(M,) -> (M, 2) weighted density of each bell, up to a common factor."""
+    """Return the (M, 2) weighted densities of two normal distributions at (M,) points, up to a common factor."""
     scaled = (x[:, None] - mean) / spread
     density: Floats = weight / spread * np.exp(-(scaled**2) / 2)
     return density
 
 
 def _em(x: Floats, share: Floats) -> tuple[Floats, Floats, Floats]:
-    """Bin centres and shares, both (M,) -> weights, means, spreads of two bells, the lower first."""
+    """Return weights, means and spreads (2,) of two groups, the lower first, from (M,) bin centres and shares."""
     resp = (np.arange(len(x))[:, None] >= _split(x, share)) == np.array([False, True])  # (M, 2)
     weight = mean = spread = np.zeros(2)
     for _ in range(_ITERATIONS):
@@ -134,14 +149,14 @@ def _em(x: Floats, share: Floats) -> tuple[Floats, Floats, Floats]:
         spread = np.sqrt(np.maximum(variance, _MIN_SPREAD**2))
         if np.abs(mean - old).max() < 1e-6:
             break
-        density = _densities(x, weight, mean, spread) + 1e-300  # far from both bells: no 0 / 0
+        density = _densities(x, weight, mean, spread) + 1e-300  # far from both groups: no 0 / 0
         resp = density / density.sum(axis=1, keepdims=True)
     order = np.argsort(mean)
     return weight[order], mean[order], spread[order]
 
 
 def _split(x: Floats, share: Floats) -> int:
-    """Bin at which a cut leaves the least variance inside the two parts (Otsu): where EM starts."""
+    """Return the bin at which a cut leaves the least variance inside the two parts (Otsu), the start of EM."""
     left, below = np.cumsum(share)[:-1], np.cumsum(share * x)[:-1]
     both = (left > 0) & (left < 1 - 1e-12)
     between = np.zeros_like(left)

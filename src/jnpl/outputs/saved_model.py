@@ -193,8 +193,14 @@ def load(run: str | os.PathLike[str], device: str | torch.device = "cpu") -> Sav
         The model, with `predict` and `predict_proba`.
 
     Example:
-        >>> model = load("RUN")  # doctest: +SKIP
-        >>> model.predict(x), model.predict_proba(x).shape  # doctest: +SKIP
+        >>> import tempfile
+        >>> from jnpl import find_label_issues
+        >>> x, y = np.eye(2)[[0, 1] * 20], ["cat", "dog"] * 20
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = find_label_issues(x, y, out=f"{folder}/run", settings=["train.epochs=1"])
+        ...     model = load(f"{folder}/run")
+        >>> model.classes, model.predict(x).shape, model.predict_proba(x).shape
+        (('cat', 'dog'), (40,), (40, 2))
     """
     return SavedModel.load(run, device)
 
