@@ -6,5 +6,6 @@
 - `grid`: runs many cells, with `job` (a cell as a process), `engines` and `ray_engine` (where they run),
   `parent_watch`, `locks`, and `status` (the progress of a grid).
 - `results`: files of results; `result_tables` and `plots` show those of `jnpl bench`.
-- `bench`: the cells and rows of `jnpl bench`; `reproduce`: the paper's figures and tables; `demo`: `jnpl demo`.
+- `bench`: the cells and rows of `jnpl bench`; `reproduce`: the paper's figures and tables; `demo` and
+  `demo_figures`: `jnpl demo`.
 """
