@@ -20,6 +20,7 @@ import torch
 from jnpl import noise
 from jnpl.data.opening import open_source
 from jnpl.experiments import results
+from jnpl.experiments.result_tables import markdown_table
 from jnpl.methods.registry import METHODS
 from jnpl.recipes.schema import Recipe, parse_recipe
 from jnpl.training.reporting import Reporter
@@ -91,15 +92,8 @@ def run(name: str, seed: int, folder: Path) -> dict[str, Any]:
         classify=True,
     )
     if result is None:
-        raise RuntimeError("one process tells its results")
+        raise RuntimeError("only the first of several processes has results")
     return result.results
-
-
-def _line(name: str, seed: int, told: dict[str, float]) -> dict[str, Any]:
-    """Of the file of results."""
-    settings = recipe_of(name).model_dump(mode="json", exclude={"engine"})
-    facts = {"method": name, "seed": seed, "rate": RATE, "versions": {"torch": torch.__version__}}
-    return {"name": f"{name}-{seed}", **facts, "settings": settings, "results": told}
 
 
 def main() -> None:
@@ -110,16 +104,19 @@ def main() -> None:
     parser.add_argument("--methods", nargs="*", choices=rows, default=rows)
     args = parser.parse_args()
     lines: list[dict[str, Any]] = []
-    print("| method | accuracy | worst seed | best epoch | AP | worst seed |\n|---|---|---|---|---|---|")
+    table = [["method", "accuracy", "worst seed", "best epoch", "AP", "worst seed"]]
     for name in args.methods:
+        settings = recipe_of(name).model_dump(mode="json", exclude={"engine"})
+        facts = {"rate": RATE, "versions": {"torch": torch.__version__}, "settings": settings}
         with tempfile.TemporaryDirectory() as work:
             runs = [run(name, seed, Path(work) / str(seed)) for seed in range(args.seeds)]
-        keys = ("test_accuracy", "best_test_accuracy", "ap")
-        own = {key: [told[key] for told in runs] for key in keys}
-        lines += [_line(name, seed, {key: told[key] for key in keys}) for seed, told in enumerate(runs)]
-        mean = {key: statistics.mean(own[key]) for key in keys}
-        worst = f"{mean['test_accuracy']:.3f} | {min(own['test_accuracy']):.3f} | {mean['best_test_accuracy']:.3f}"
-        print(f"| {name} | {worst} | {mean['ap']:.3f} | {min(own['ap']):.3f} |", flush=True)
+        for seed, figures in enumerate(runs):
+            kept = {key: figures[key] for key in ("test_accuracy", "best_test_accuracy", "ap")}
+            lines.append({"name": f"{name}-{seed}", "method": name, "seed": seed, **facts, "results": kept})
+        accuracy, best, ap = ([each[key] for each in runs] for key in kept)
+        shown = (statistics.mean(accuracy), min(accuracy), statistics.mean(best), statistics.mean(ap), min(ap))
+        table.append([name, *(f"{value:.3f}" for value in shown)])
+    print(markdown_table(table))
     if set(args.methods) == set(rows):
         results.add(RESULTS, *lines)
 

@@ -69,7 +69,7 @@ def pages() -> dict[Path, str]:
             ap=means_table(decisive, "ap"),
             accuracy=means_table(decisive, "test_accuracy"),
             times=times(decisive),
-            targets=_table(["target", "result", "met"], targets(results)),
+            targets=tables.markdown_table([["target", "result", "met"], *targets(results)]),
             crops=equal_crops(decisive),
             long=long_rivals(decisive),
             full=_listed(full, "ap", "AP"),
@@ -98,7 +98,7 @@ def _fill(template: str, **values: str) -> str:
 
 def readme_block() -> str:
     """The table of targets in benchmarks/README.md."""
-    return _table(["target", "result", "met"], targets(load())) + "\n"
+    return tables.markdown_table([["target", "result", "met"], *targets(load())]) + "\n"
 
 
 def load() -> dict[str, list[Result]]:
@@ -133,7 +133,7 @@ def means_table(results: Sequence[Result], figure: str) -> str:
         for row in (*RIVALS, FAST)
     ]
     names = [own[0].setting.removeprefix("cifar10-").replace("cifar10n-human", "human") for own in settings]
-    return _table(["", *names], lines)
+    return tables.markdown_table([["", *names], *lines])
 
 
 def _marked(value: float, best: float) -> str:
@@ -151,7 +151,7 @@ def parts_table(ablation: Sequence[Result]) -> str:
 
     columns = (("symm", "ap"), ("asymm", "ap"), ("symm", "test_accuracy"))
     lines = [[text, *(shown(row, *column) for column in columns)] for row, text in PARTS.items()]
-    return _table(["variant", "AP, symm40", "AP, asymm40", "accuracy, symm40"], lines)
+    return tables.markdown_table([["variant", "AP, symm40", "AP, asymm40", "accuracy, symm40"], *lines])
 
 
 def _row_list(results: Sequence[Result]) -> str:
@@ -169,7 +169,7 @@ def leads_table(decisive: Sequence[Result]) -> str:
         "best epoch over the last, `fast`",
         "accuracy over the best other method",
     ]
-    return _table(head, [comparison.line() for comparison in comparisons(decisive)])
+    return tables.markdown_table([head, *(comparison.line() for comparison in comparisons(decisive))])
 
 
 class Target(NamedTuple):
@@ -269,7 +269,7 @@ def equal_crops(decisive: Sequence[Result]) -> str:
         if found:
             lines.append([text, f"{found.seeds}", str(found.best), str(found.accuracy)])
     head = ["symm40", "seeds", "AP over the best other method", "accuracy over the best other method"]
-    return _table(head, lines) if lines else "Not run."
+    return tables.markdown_table([head, *lines]) if lines else "Not run."
 
 
 def long_rivals(decisive: Sequence[Result]) -> str:
@@ -472,10 +472,6 @@ def _listed(results: Sequence[Result], figure: str, name: str, digits: int = 3) 
     if not known:
         return "not run."
     return f"{name} " + ", ".join(f"{value:.{digits}f} for `{row}`" for row, value in known.items()) + "."
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *rows])
 
 
 def main() -> None:

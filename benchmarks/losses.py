@@ -26,6 +26,7 @@ from torch.nn import functional as F
 
 from jnpl import complement
 from jnpl import functional as JF
+from jnpl.experiments.result_tables import markdown_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -152,11 +153,6 @@ def weigh() -> list[dict[str, Any]]:
     return found
 
 
-def table(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
 def report(sampled: list[dict[str, Any]], exhaustive: list[dict[str, Any]], memory: list[dict[str, Any]]) -> str:
     def median(row: dict[str, Any], name: str) -> float:
         return float(row["times"][name]["median_us"])
@@ -168,7 +164,7 @@ def report(sampled: list[dict[str, Any]], exhaustive: list[dict[str, Any]], memo
         of_mins = row["times"][slow]["min_us"] / row["times"][fast]["min_us"]
         return f"{median(row, slow) / median(row, fast):.2f}x ({of_mins:.2f}x)"
 
-    def verdict(met: bool) -> str:
+    def status(met: bool) -> str:
         return "met" if met else "**missed**"
 
     rows = []
@@ -179,11 +175,11 @@ def report(sampled: list[dict[str, Any]], exhaustive: list[dict[str, Any]], memo
             [f"{row['classes']}", f"{row['k']}"]
             + [shown(row, name) for name in ("jnpl", "literal", "log_first", "cross_entropy")]
             + [ratio(row, "literal", "jnpl"), ratio(row, "log_first", "jnpl"), ratio(row, "jnpl", "cross_entropy")]
-            + [f">= 15x literal: {verdict(gain >= 15)}" if judged else ""]
+            + [f">= 15x literal: {status(gain >= 15)}" if judged else ""]
         )
     times = ["jnpl", "literal", "log first", "cross-entropy"]
     heads = ["C", "K", *times, "literal / jnpl", "log first / jnpl", "jnpl / CE", "target"]
-    parts = ["Sampled NL+, microseconds, median (min)", table(heads, rows)]
+    parts = ["Sampled NL+, microseconds, median (min)", markdown_table([heads, *rows])]
     rows = []
     for row in exhaustive:
         worst = max(median(row, "nl"), median(row, "nl_plus")) / median(row, "cross_entropy")
@@ -191,19 +187,22 @@ def report(sampled: list[dict[str, Any]], exhaustive: list[dict[str, Any]], memo
             [f"{row['classes']}"]
             + [shown(row, name) for name in ("nl", "nl_plus", "cross_entropy")]
             + [ratio(row, name, "cross_entropy") for name in ("nl", "nl_plus")]
-            + [f"<= 3x CE: {verdict(worst <= 3)}"]
+            + [f"<= 3x CE: {status(worst <= 3)}"]
         )
     heads = ["C", "NL", "NL+", "cross-entropy", "NL / CE", "NL+ / CE", "target"]
-    parts += ["Exhaustive, all C - 1 complements, microseconds, median (min)", table(heads, rows)]
+    parts += ["Exhaustive, all C - 1 complements, microseconds, median (min)", markdown_table([heads, *rows])]
     rows = []
     for row in memory:
         rivals = "not run" if row["literal"] is None else f"{row['literal']:.1f}"
-        bound = f"<= 10: {verdict(max(row['jnpl'], row['exhaustive']) <= 10)}"
+        bound = f"<= 10: {status(max(row['jnpl'], row['exhaustive']) <= 10)}"
         rows.append(
             [f"{row['classes']}", f"{row['k']}", f"{row['jnpl']:.1f}", f"{row['exhaustive']:.1f}", rivals, bound]
         )
     heads = ["C", "K", "jnpl", "exhaustive NL+", "literal", "target O(B C)"]
-    parts += ["Peak memory of NL+ beyond its inputs, in units of the logits' own B * C * 4 bytes", table(heads, rows)]
+    parts += [
+        "Peak memory of NL+ beyond its inputs, in units of the logits' own B * C * 4 bytes",
+        markdown_table([heads, *rows]),
+    ]
     return "\n\n".join(parts)
 
 

@@ -16,7 +16,6 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -29,12 +28,13 @@ from sklearn import datasets
 
 from jnpl import Findings, find_label_issues, metrics, noise
 from jnpl.data import split
+from jnpl.data.downsample import downsample
 from jnpl.data.opening import open_source
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.experiments import results
 from jnpl.experiments.cell_data import values_of
 from jnpl.experiments.cross_validation import held_out_probabilities
-from jnpl.findings import Findings as Judged
+from jnpl.experiments.result_tables import markdown_table, spread
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import write_text
 from jnpl.internal.importing import require
@@ -60,7 +60,7 @@ def folder(args: argparse.Namespace) -> dict[str, Any]:
         test = split.part(whole.test or whole, np.arange(TESTED))
         _write(here / "test", values_of(test), names[test.labels])
         plan = ["--test", here / "test", "--seed", SEED, *args.changes]
-        told = {
+        found = {
             "images": len(images),
             "rate": RATE,
             "test_images": TESTED,
@@ -70,8 +70,8 @@ def folder(args: argparse.Namespace) -> dict[str, Any]:
             "train": _scored(here, "run", truth, "train", "photos", *plan),  # goes on from what was found
             "ce": _scored(here, "ce", truth, "find", "photos", "--method", "ce", *plan),
         }
-        told["same"] = _same_in_all_forms(here, truth)
-    return told
+        found["same"] = _same_in_all_forms(here, truth)
+    return found
 
 
 def _write(root: Path, images: Any, labels: Any, true: Any = None) -> pd.DataFrame:
@@ -88,14 +88,14 @@ def _write(root: Path, images: Any, labels: Any, true: Any = None) -> pd.DataFra
 def _jnpl(*args: object, cwd: Path) -> dict[str, Any]:
     command = [sys.executable, "-m", "jnpl", *map(str, args), "--accelerator", "cpu", "--json"]
     done = subprocess.run(command, cwd=cwd, stdout=subprocess.PIPE, check=True, text=True)
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    printed: dict[str, Any] = json.loads(done.stdout)
+    return printed
 
 
 def _scored(here: Path, run: str, truth: pd.DataFrame, *args: object) -> dict[str, Any]:
     """Run a command; returns its results, and the AP of its findings by the true labels, which it never sees."""
     began = time.perf_counter()
-    told = _jnpl(*args, "-o", run, cwd=here)
+    found = _jnpl(*args, "-o", run, cwd=here)
     findings = Findings.load(here / run)
     at = dict(zip(findings.ids.tolist(), findings.label_quality.tolist(), strict=True))
     quality, wrong = truth["path"].map(at).to_numpy(float), (truth["label"] != truth["true"]).to_numpy()
@@ -103,7 +103,7 @@ def _scored(here: Path, run: str, truth: pd.DataFrame, *args: object) -> dict[st
     return {
         **_ranked(quality, wrong),
         "seconds": time.perf_counter() - began,
-        **{name: told[name] for name in kept if name in told},
+        **{name: found[name] for name in kept if name in found},
     }
 
 
@@ -126,9 +126,10 @@ def _same_in_all_forms(here: Path, truth: pd.DataFrame) -> dict[str, float]:
 
 def human(args: argparse.Namespace) -> dict[str, Any]:
     """Labels by people, "worse" and "aggre"; cleanlab uses five folds of cross-entropy with the same network."""
-    told: dict[str, Any] = {"images": args.images, "pixels": 16, "epochs": args.epochs}
+    found: dict[str, Any] = {"images": args.images, "pixels": 16, "epochs": args.epochs}
     for kind in ("worse", "aggre"):
-        source = _halved(split.part(open_source("cifar10n", root=args.data, noise=kind), np.arange(args.images)))
+        whole = open_source("cifar10n", root=args.data, noise=kind)
+        source = downsample(split.part(whole, np.arange(args.images)), 16)
         wrong = source.labels != source.true_labels
         epochs = [] if args.epochs is None else [f"train.epochs={args.epochs}"]
         began = time.process_time()
@@ -136,8 +137,8 @@ def human(args: argparse.Namespace) -> dict[str, Any]:
         seconds = time.process_time() - began
         with TemporaryDirectory() as place:
             probs = held_out_probabilities(source, _cross_entropy(args.epochs or 30, "resnet8"), Path(place), SEED)
-        theirs = Judged.from_probs(probs, source.labels)
-        told[kind] = {
+        theirs = Findings.from_probs(probs, source.labels)
+        found[kind] = {
             "wrong": float(wrong.mean()),
             "jnpl": {**_ranked(ours.label_quality, wrong), "cpu_seconds": seconds},
             "cleanlab": {
@@ -146,14 +147,7 @@ def human(args: argparse.Namespace) -> dict[str, Any]:
             },
             "cross-validated p_y": _ranked(theirs.label_quality, wrong),
         }
-    return told
-
-
-def _halved(source: Any) -> Any:
-    """Means of 2 x 2 pixels."""
-    values = values_of(source)
-    means = values.reshape(len(values), 16, 2, 16, 2, 3).mean((2, 4), dtype=np.float32)
-    return replace(source, inputs=type(source.inputs)(means.round().astype(np.uint8)))
+    return found
 
 
 def _cleanlab(labels: Any, probs: Any) -> Any:
@@ -179,7 +173,7 @@ def _cross_entropy(epochs: int, model: str) -> Any:
 
 def tables(_args: argparse.Namespace) -> dict[str, Any]:
     """20 % wrong labels; compared with five folds of cross-entropy with the same MLP, ranked by p_y."""
-    told: dict[str, Any] = {"rate": 0.2, "seeds": list(TABLE_SEEDS)}
+    figures: dict[str, Any] = {"rate": 0.2, "seeds": list(TABLE_SEEDS)}
     for name in TABLES:
         bunch: Any = getattr(datasets, f"load_{name}")()
         x, true, classes = bunch.data.astype(np.float32), bunch.target, len(bunch.target_names)
@@ -193,8 +187,8 @@ def tables(_args: argparse.Namespace) -> dict[str, Any]:
                 probs = held_out_probabilities(source, _cross_entropy(30, "mlp"), Path(place), seed)
             ours.append(metrics.average_precision(found.label_quality, wrong))
             theirs.append(metrics.average_precision(probs[np.arange(len(given)), given], wrong))
-        told[name] = {"samples": len(x), "jnpl": ours, "cross-validated ce": theirs}
-    return told
+        figures[name] = {"samples": len(x), "jnpl": ours, "cross-validated ce": theirs}
+    return figures
 
 
 def main() -> int:
@@ -215,11 +209,11 @@ def main() -> int:
     args.changes = [] if args.epochs is None else ["--set", f"train.epochs={args.epochs}"]
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     try:
-        told = {"folder": folder, "human": human, "tables": tables}[args.part](args)
+        found = {"folder": folder, "human": human, "tables": tables}[args.part](args)
     except InputError as error:
         parser.error(str(error))
-    results.add(args.out / FILE, {"name": args.part, "results": told})
-    print(json.dumps(told, indent=1))
+    results.add(args.out / FILE, {"name": args.part, "results": found})
+    print(json.dumps(found, indent=1))
     return 0
 
 
@@ -246,52 +240,37 @@ def page(folder: Path) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _folder_lines(told: dict[str, Any]) -> list[str]:
+def _folder_lines(found: dict[str, Any]) -> list[str]:
     rows = [
-        ("`jnpl find photos/`", told["find"]),
-        ("`jnpl train photos/`, in the same run folder", told["train"]),
-        ("`jnpl find photos/ --method ce`: cross-entropy, the same network", told["ce"]),
+        ("`jnpl find photos/`", found["find"]),
+        ("`jnpl train photos/`, in the same run folder", found["train"]),
+        ("`jnpl find photos/ --method ce`: cross-entropy, the same network", found["ce"]),
     ]
-    error = 2 * (0.25 / told["test_images"]) ** 0.5
-    same = ", ".join(f"{form} {value:.1g}" for form, value in told["same"].items())
+    columns = {
+        "AP": "{ap:.3f}",
+        "share of wrong labels among the 1,000 worst": "{precision_at_1000:.3f}",
+        "estimated noise rate": "{noise_rate:.3f}",
+        "accuracy": "{test_accuracy:.3f}",
+        "best epoch": "{best_test_accuracy:.3f}",
+        "epochs": "{epochs}",
+        "minutes": "{minutes:.0f}",
+    }
+    lines = [
+        [name, *(text.format(minutes=row["seconds"] / 60, **row) for text in columns.values())] for name, row in rows
+    ]
+    error = 2 * (0.25 / found["test_images"]) ** 0.5
+    same = ", ".join(f"{form} {value:.1g}" for form, value in found["same"].items())
     return [
-        f"The first {told['images']:,} images of CIFAR-10 as PNG files in folders by class, {told['rate']:.0%} of",
+        f"The first {found['images']:,} images of CIFAR-10 as PNG files in folders by class, {found['rate']:.0%} of",
         f"them in a wrong one (symmetric noise, seed {SEED}). Accuracy is that of the saved network on",
-        f"{told['test_images']:,} test images (two standard errors are at most {error:.3f}). The best epoch is an",
+        f"{found['test_images']:,} test images (two standard errors are at most {error:.3f}). The best epoch is an",
         "oracle: it is chosen by the test images.",
         "",
-        _row(
-            "command",
-            "AP",
-            "share of wrong labels among the 1,000 worst",
-            "estimated noise rate",
-            "accuracy",
-            "best epoch",
-            "epochs",
-            "minutes",
-        ),
-        _row(*8 * ["---"]),
-        *(
-            _row(
-                name,
-                f"{row['ap']:.3f}",
-                f"{row['precision_at_1000']:.3f}",
-                f"{row['noise_rate']:.3f}",
-                f"{row['test_accuracy']:.3f}",
-                f"{row['best_test_accuracy']:.3f}",
-                str(row["epochs"]),
-                f"{row['seconds'] / 60:.0f}",
-            )
-            for name, row in rows
-        ),
+        markdown_table([["command", *columns], *lines]),
         "",
         f"The same images as a CSV of paths, as an .npz and through `jnpl.find_label_issues`, {FEW} epochs each: the",
         f"largest difference in label quality from the folder is {same}.",
-        *_older(told["train"]["epochs"]),
+        *_older(found["train"]["epochs"]),
     ]
 
 
@@ -299,53 +278,53 @@ def _older(epochs: int) -> list[str]:
     """A sentence if the recipe has another length than the one that was measured."""
     recipe = load_recipe("fast")
     now = round(recipe.train.epochs * (1 + (0.0 if recipe.pseudo is None else recipe.pseudo.stretch)))
-    told = f"`jnpl train` was measured with {epochs} epochs in all; the recipe now has {now} ([fast.md](fast.md))."
-    return [] if epochs == now else ["", told]
+    note = f"`jnpl train` was measured with {epochs} epochs in all; the recipe now has {now} ([fast.md](fast.md))."
+    return [] if epochs == now else ["", note]
 
 
-def _human_lines(told: dict[str, Any]) -> list[str]:
-    rows = [(kind, name, told[kind][name]) for kind in ("worse", "aggre") for name in ("jnpl", "cleanlab")]
+def _human_lines(found: dict[str, Any]) -> list[str]:
+    columns = {
+        "AP": "{ap:.3f}",
+        "share wrong among the 100 worst": "{precision_at_100:.2f}",
+        "among 1,000": "{precision_at_1000:.3f}",
+        "CPU minutes": "{minutes:.0f}",
+    }
+    lines = [
+        [
+            kind,
+            f"{found[kind]['wrong']:.1%}",
+            name,
+            *(text.format(minutes=row["cpu_seconds"] / 60, **row) for text in columns.values()),
+        ]
+        for kind in ("worse", "aggre")
+        for name in ("jnpl", "cleanlab")
+        for row in [found[kind][name]]
+    ]
     return [
-        f"CIFAR-10N, the first {told['images']:,} images at {told['pixels']} pixels. `cleanlab` ranks the",
+        f"CIFAR-10N, the first {found['images']:,} images at {found['pixels']} pixels. `cleanlab` ranks the",
         "probabilities of five-fold cross-validated cross-entropy, 30 epochs, with the same network and crops.",
         "",
-        _row("labels", "wrong", "ranking", "AP", "share wrong among the 100 worst", "among 1,000", "CPU minutes"),
-        _row(*7 * ["---"]),
-        *(
-            _row(
-                kind,
-                f"{told[kind]['wrong']:.1%}",
-                name,
-                f"{row['ap']:.3f}",
-                f"{row['precision_at_100']:.2f}",
-                f"{row['precision_at_1000']:.3f}",
-                f"{row['cpu_seconds'] / 60:.0f}",
-            )
-            for kind, name, row in rows
-        ),
+        markdown_table([["labels", "wrong", "ranking", *columns], *lines]),
     ]
 
 
-def _table_lines(told: dict[str, Any]) -> list[str]:
-    def spread(values: list[float]) -> str:
-        return f"{np.mean(values):.3f} ± {np.std(values, ddof=1):.3f}"
-
+def _table_lines(found: dict[str, Any]) -> list[str]:
+    lines = [
+        [
+            name.replace("_", " "),
+            f"{found[name]['samples']:,}",
+            spread(found[name]["jnpl"]),
+            spread(found[name]["cross-validated ce"]),
+        ]
+        for name in TABLES
+    ]
+    seeds = len(found["seeds"])
     return [
-        f"Scikit-learn's data sets with {told['rate']:.0%} symmetric noise, AP over {len(told['seeds'])} seeds (mean ±",
+        f"Scikit-learn's data sets with {found['rate']:.0%} symmetric noise, AP over {seeds} seeds (mean ±",
         "standard deviation), compared with five-fold cross-validated cross-entropy, 30 epochs with the same MLP,",
         "ranked by the probability of the given label.",
         "",
-        _row("data set", "samples", "`jnpl.find_label_issues`", "cross-validated cross-entropy"),
-        _row(*4 * ["---"]),
-        *(
-            _row(
-                name.replace("_", " "),
-                f"{told[name]['samples']:,}",
-                spread(told[name]["jnpl"]),
-                spread(told[name]["cross-validated ce"]),
-            )
-            for name in TABLES
-        ),
+        markdown_table([["data set", "samples", "`jnpl.find_label_issues`", "cross-validated cross-entropy"], *lines]),
     ]
 
 

@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import time
 from collections import defaultdict
@@ -22,13 +21,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
-from jnpl import __version__, noise
-from jnpl.data.source import InMemory, Source
-from jnpl.data.sources import cifar
-from jnpl.experiments import results
+from jnpl import __version__
+from jnpl.data import split
+from jnpl.experiments import cell_data, results
+from jnpl.experiments.cell import Cell, DataPart
+from jnpl.experiments.grid import run_cells
+from jnpl.experiments.job import RESULT
+from jnpl.experiments.result_tables import markdown_table, spread
 from jnpl.findings.ledger import Ledger
+from jnpl.internal import provenance
+from jnpl.internal.files import write_text
 from jnpl.methods import registry
 from jnpl.methods.base import Task
 from jnpl.methods.registry import METHODS
@@ -36,6 +41,7 @@ from jnpl.models.build import build
 from jnpl.recipes.schema import Recipe, parse_recipe
 from jnpl.training.evaluation import TrainingSet
 from jnpl.training.feeds import make_feeds
+from jnpl.training.interrupt import Interrupted
 from jnpl.training.learner import Learner
 from jnpl.training.loop import LoopCallback, Position, train
 from jnpl.training.processes import make_fabric
@@ -44,6 +50,7 @@ from jnpl.training.reporting import Reporter
 from jnpl.training.run import CheckpointInterval, find
 
 if TYPE_CHECKING:
+    from jnpl.data.source import Source
     from jnpl.methods.base import Method
 
 HERE = Path(__file__).parent
@@ -137,154 +144,116 @@ def recipe_of(name: str) -> Recipe:
     )
 
 
-def data_of(root: Path, kind: str, seed: int) -> Source:
-    """CIFAR-10 at 16 pixels with wrong labels; true labels travel beside them."""
-    whole = cifar.load("cifar10", root, download=False)
-    if whole.test is None:
-        raise SystemExit("CIFAR-10 without its test set")
-    train_part, test_part = _smaller(whole, IMAGES), _smaller(whole.test, TEST)
-    if kind == "symm":
-        given = noise.symmetric(train_part.labels, RATE, 10, seed=seed)
-    else:
-        given = noise.asymmetric(train_part.labels, RATE, "cifar10", seed=seed)
-    return replace(train_part, name=f"cifar10-16px+{kind}40", labels=given, test=test_part)
+class RivalCell(Cell):
+    """A method on CIFAR-10 at 16 pixels with 40 % wrong labels."""
+
+    method: str
+
+    @property
+    def label(self) -> str:
+        """The method."""
+        return self.method
+
+    @property
+    def name(self) -> str:
+        """Without a hash: the settings are in the line."""
+        return f"{self.method}-{self.noise}-{self.seed}"
+
+    def recipe(self) -> Recipe:
+        """The settings of its method."""
+        return recipe_of(self.method)
+
+    def data_part(self) -> DataPart:
+        """The first images of both parts."""
+        return DataPart("cifar10", IMAGES, test_images=TEST, pixels=16, asymmetric="cifar10")
+
+    def content(self) -> dict[str, Any]:
+        """Its own settings."""
+        return self.model_dump(mode="json")
+
+    @property
+    def with_classifier(self) -> bool:
+        """Always."""
+        return True
 
 
-def _commit() -> str:
-    command = ["git", "-C", str(HERE), "describe", "--always", "--dirty"]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+def cell_of(name: str, kind: str, seed: int) -> RivalCell:
+    return RivalCell.model_validate({"method": name, "data": "cifar10", "noise": kind, "rate": RATE, "seed": seed})
 
 
-def _smaller(source: Source, count: int) -> Source:
-    if not isinstance(source.inputs, InMemory):
-        raise TypeError("CIFAR-10 is an array")
-    pixels = source.inputs.values[:count].reshape(count, 16, 2, 16, 2, 3).mean((2, 4)).round().astype("uint8")
-    labels = source.labels[:count]
-    return replace(
-        source, inputs=InMemory(pixels), labels=labels, true_labels=labels.copy(), ids=source.ids[:count], test=None
-    )
-
-
-def run_cell(root: Path, name: str, kind: str, seed: int, work: Path) -> None:
-    """Train one cell, where a killed one stopped, and write its line."""
+def run_cell(cell: RivalCell, root: Path | None, folder: Path) -> dict[str, Any]:
+    """Train one cell, or resume it if it was killed; returns its line of the file of results."""
     torch.set_num_threads(1)
-    recipe, folder = recipe_of(name), work / f"{name}-{kind}-{seed}"
-    result = find(
-        data_of(root, kind, seed),
+    recipe = cell.recipe()
+    run = find(
+        cell_data.load(cell, root),
         recipe,
         folder,
-        seed=seed,
+        seed=cell.seed,
         every=CheckpointInterval(seconds=60),
         strict=False,
         report=Reporter(),
         classify=True,
     )
-    if result is None:
-        return
-    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text("utf-8").splitlines()]
-    late = [line["test_accuracy"] for line in lines[-10:]]
-    told = {key: value for key, value in result.results.items() if key != "run"} | {
-        "last_10_accuracy": statistics.mean(late)
-    }
-    settings = recipe.model_dump(mode="json", exclude={"engine", "description"})
-    facts = {
-        "name": f"{name}-{kind}-{seed}",
-        "method": name,
-        "noise": kind,
+    if run is None:
+        raise RuntimeError("only the first of several processes has results")
+    last_10 = statistics.mean(line["test_accuracy"] for line in run.history[-10:])
+    figures = {key: value for key, value in run.results.items() if key != "run"}
+    return {
+        "name": cell.name,
+        "method": cell.method,
+        "noise": cell.noise,
         "rate": RATE,
-        "seed": seed,
+        "seed": cell.seed,
         "images": IMAGES,
         "pixels": 16,
         "test_images": TEST,
         "versions": {"jnpl": __version__, "torch": torch.__version__},
-        "commit": _commit(),
-        "settings": settings,
-        "results": told,
+        "commit": provenance.commit(),
+        "settings": recipe.model_dump(mode="json", exclude={"engine", "description"}),
+        "results": {**figures, "last_10_accuracy": last_10},
     }
-    results.add(RESULTS, facts)
 
 
-def run_all(args: argparse.Namespace) -> None:
-    """All cells that have no line yet, `--jobs` at a time; one that fails is told and does not stop the others."""
+def run_all(args: argparse.Namespace) -> dict[str, str]:
+    """Run all cells that have no line yet; returns those that failed with the reason."""
     names = sorted(args.methods or SETTINGS, key=lambda name: name not in METHODS)  # variants come last
-    cells = [
-        (name, kind, seed)
-        for seed in range(args.seeds)
-        for name in names
-        for kind in NOISES
-        if not results.contains(RESULTS, f"{name}-{kind}-{seed}")
-    ]
-    args.work.mkdir(parents=True, exist_ok=True)
-    running: dict[subprocess.Popen[bytes], str] = {}
-    while cells or running:
-        while cells and len(running) < args.jobs:
-            name, kind, seed = cells.pop(0)
-            cell = f"{name}-{kind}-{seed}"
-            command = [
-                sys.executable,
-                __file__,
-                "--data",
-                str(args.data),
-                "--work",
-                str(args.work),
-                "--cell",
-                name,
-                kind,
-                str(seed),
-            ]
-            with (args.work / f"{cell}.log").open("ab") as log:
-                process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "OMP_NUM_THREADS": "1"})
-            running[process] = cell
-        time.sleep(1)
-        for process in [process for process in running if process.poll() is not None]:
-            cell = running.pop(process)
-            print(f"{cell}: {'done' if process.returncode == 0 else f'FAILED, see {args.work / cell}.log'}", flush=True)
+    cells = [cell_of(name, kind, seed) for seed in range(args.seeds) for name in names for kind in NOISES]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
+    return run_cells(cells, RESULTS, args.work, args.jobs, args.data_root, module="rivals")
 
 
-class Timed(LoopCallback):
-    """Lets the method look around before an epoch, as a run does."""
+class BeginEpoch(LoopCallback):
+    """Lets the method prepare for an epoch, as a run does: part of its cost."""
 
-    def __init__(self, method: Method, look: TrainingSet) -> None:
-        self.method, self.look = method, look
+    def __init__(self, method: Method, training_set: TrainingSet) -> None:
+        self.method, self.training_set = method, training_set
 
     def before_epoch(self) -> None:
-        """Part of the method's cost."""
-        self.method.begin_epoch(self.look)
+        """Called by the loop."""
+        self.method.begin_epoch(self.training_set)
 
 
 def cost(root: Path, rounds: int, names: list[str]) -> None:
     """Seconds of an epoch of 2,560 images in a method's main stage, methods in turn, `rounds` times.
 
-    Some methods alone (beside cross-entropy) leave what is known of the others.
+    The results of methods that are not in `names` are kept.
     """
-    names = ["ce", *(name for name in names if name != "ce")]  # ce beside itself shows what the measure is worth
+    names = ["ce", *(name for name in names if name != "ce")]  # ce beside itself shows how precise the ratios are
     torch.set_num_threads(1)
-    whole = data_of(root, "symm", 0)
-    if not isinstance(whole.inputs, InMemory):
-        raise TypeError("CIFAR-10 is an array")
-    few = replace(
-        whole,
-        inputs=InMemory(whole.inputs.values[:2560]),
-        labels=whole.labels[:2560],
-        ids=whole.ids[:2560],
-        true_labels=None,
-        test=None,
-    )
+    whole = cell_data.load(cell_of("ce", "symm", 0), root)
+    few = replace(split.part(whole, np.arange(2560)), true_labels=None, test=None)
     epochs = {name: _epoch(few, name) for name in names}
     pairs: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
     for number in range(rounds + 1):  # the first warms up
-        for name in names:  # each beside cross-entropy, now before it and now after: the machine's moods hit both
-            own, ce = (0.0, 0.0)
-            if number % 2:
-                ce = epochs["ce"]()
-            own = epochs[name]()
-            if not number % 2:
-                ce = epochs["ce"]()
+        for name in names:  # each just before or just after cross-entropy: a busy machine slows both
+            order = ("ce", name) if number % 2 else (name, "ce")
+            first, second = (epochs[each]() for each in order)
             if number:
-                pairs[name].append((own, ce))
+                pairs[name].append((second, first) if number % 2 else (first, second))
     ratios = {name: statistics.median(own / ce for own, ce in pairs[name]) for name in names}
     facts: dict[str, Any] = {"images": 2560, "pixels": 16, "rounds": rounds}
-    facts |= {"versions": {"torch": torch.__version__}, "commit": _commit()}
+    facts |= {"versions": {"torch": torch.__version__}, "commit": provenance.commit()}
     measured = {name: {"ratio": ratio, "seconds": pairs[name]} for name, ratio in ratios.items()}
     results.add(COST, *({"name": name, **facts, "results": each} for name, each in measured.items()))
     for name, ratio in ratios.items():
@@ -293,7 +262,7 @@ def cost(root: Path, rounds: int, names: list[str]) -> None:
 
 
 def _epoch(source: Source, name: str) -> Any:
-    """A function that trains an epoch and says how long it took."""
+    """Return a function that trains an epoch and returns its seconds."""
     recipe = recipe_of(name)
     fabric = make_fabric(recipe.engine)
     feeds = make_feeds(source, recipe, fabric, 0, print, strict=False)
@@ -308,10 +277,10 @@ def _epoch(source: Source, name: str) -> Any:
     method.stage = min(1, len(method.stages) - 1)
     plan = recipe.plan(method.stages[method.stage].name)
     learner = Learner(method, plan, fabric)
-    books = SampleRecords.make(Ledger(len(source), 10))
+    records = SampleRecords.make(Ledger(len(source), 10))
     feed = replace(feeds.train, group_size=method.group_size)
-    look = TrainingSet(feed, books.ledger, fabric)
-    # Half-way through its stage a method does what it is for.
+    training_set = TrainingSet(feed, records.ledger, fabric)
+    # Half-way through its stage, warm-ups are over.
     method.epochs = plan.epochs
     if isinstance(counter := getattr(method, "iteration", None), torch.Tensor):
         counter.fill_(1_000_000)  # past MLNT's warm-up
@@ -321,18 +290,18 @@ def _epoch(source: Source, name: str) -> Any:
         start = time.perf_counter()
         method.epoch = state["epoch"]
         one = plan.model_copy(update={"epochs": state["epoch"] + 1})
-        if not books.ledger.seen.any():  # some look back: there must be something to see
+        if not records.ledger.seen.any():  # some methods use recorded predictions
             every = torch.arange(len(source))
-            books.ledger.record(every, torch.full((len(source), 10), 0.1), 0)
+            records.ledger.record(every, torch.full((len(source), 10), 0.1), 0)
         train(
             learner.wrapped,
             learner.wrapped_optimizer,
             feed,
-            books,
+            records,
             one,
             fabric,
             Position(epoch=state["epoch"]),
-            Timed(method, look),
+            BeginEpoch(method, training_set),
         )
         state["epoch"] += 1
         return time.perf_counter() - start
@@ -349,7 +318,7 @@ def page() -> str:
         texts = []
         for kind in NOISES:
             own = [cell["results"] for cell in cells if (cell["method"], cell["noise"]) == (name, kind)]
-            texts += [_spread([result[key] for result in own]) for key in ("test_accuracy", "best_test_accuracy", "ap")]
+            texts += [spread([result[key] for result in own]) for key in ("test_accuracy", "best_test_accuracy", "ap")]
         epochs = [cell["results"]["epochs"] for cell in cells if cell["method"] == name]
         if epochs:
             rows.append([name, *texts, str(epochs[0]), f"{ratios[name]:.2f}" if name in ratios else "-"])
@@ -369,31 +338,25 @@ def page() -> str:
         for key, value in line["results"].items():
             digits[line["method"]][key].append(value)
     small = [
-        [name, *(_spread(own[key]) for key in ("test_accuracy", "best_test_accuracy", "ap")), f"{min(own['ap']):.3f}"]
+        [name, *(spread(own[key]) for key in ("test_accuracy", "best_test_accuracy", "ap")), f"{min(own['ap']):.3f}"]
         for name, own in digits.items()
     ]
     text = (PAGE.parent / "templates/rivals.md").read_text("utf-8")
-    text = text.replace("{table}", _table([head, *rows]))
-    text = text.replace("{digits}", _table([["method", "accuracy", "(best epoch)", "AP", "AP, worst seed"], *small]))
+    text = text.replace("{table}", markdown_table([head, *rows]))
+    text = text.replace(
+        "{digits}", markdown_table([["method", "accuracy", "(best epoch)", "AP", "AP, worst seed"], *small])
+    )
     seeds = sorted({cell["seed"] for cell in cells})
     return text.replace("{seeds}", ", ".join(map(str, seeds)))
 
 
-def _table(rows: list[list[str]]) -> str:
-    return "\n".join("| " + " | ".join(row) + " |" for row in [rows[0], ["---"] * len(rows[0]), *rows[1:]])
-
-
-def _spread(values: list[float]) -> str:
-    if not values:
-        return "-"
-    mean = f"{statistics.mean(values):.3f}"
-    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.3f}"
-
-
-def main() -> None:
-    """Command line."""
+def main() -> int:
+    """Command line; with a cell's JSON, as the grid calls it, it runs that cell."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="folder with CIFAR-10's binary version")
+    parser.add_argument("cell", type=Path, nargs="?", help="JSON of one cell to run; the grid uses this")
+    parser.add_argument(
+        "--data", "--data-root", dest="data_root", type=Path, help="folder with CIFAR-10's binary version"
+    )
     parser.add_argument("--work", type=Path, default=Path("runs/rivals"), help="run folders and logs")
     parser.add_argument("--jobs", type=int, default=2, help="cells at a time")
     parser.add_argument("--seeds", type=int, default=1)
@@ -401,21 +364,28 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--cost", action="store_true")
     parser.add_argument("--table", action="store_true")
-    parser.add_argument("--cell", nargs=3)
     args = parser.parse_args()
     if args.table:
         PAGE.write_text(page(), "utf-8")
-        return
-    if args.data is None:
-        parser.error("--data DIR: where CIFAR-10's binary version lies")
-    if args.cell:
-        run_cell(args.data, args.cell[0], args.cell[1], int(args.cell[2]), args.work)
-    elif args.cost:
-        cost(args.data, args.rounds, args.methods or list(SETTINGS))
-    else:
-        run_all(args)
-        PAGE.write_text(page(), "utf-8")
+        return 0
+    if args.data_root is None:
+        parser.error("--data DIR is needed: the folder with CIFAR-10's binary version")
+    failed: dict[str, str] = {}
+    try:
+        if args.cell:
+            cell = RivalCell.model_validate_json(args.cell.read_text("utf-8"))
+            line = run_cell(cell, args.data_root, args.cell.parent / "run")
+            write_text(args.cell.parent / RESULT, json.dumps(line) + "\n")
+        elif args.cost:
+            cost(args.data_root, args.rounds, args.methods or list(SETTINGS))
+        else:
+            failed = run_all(args)
+            PAGE.write_text(page(), "utf-8")
+    except Interrupted as stop:
+        print(stop, file=sys.stderr)
+        return stop.code
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -82,7 +82,7 @@ class Rival:
         self.method = registry.make(task, registry.settings_class("ce" if self.limit else name).model_validate({}))
         self.setup, self.optimizer = fabric.setup(self.method, make_optimizer(self.method, plan))
         self.batch = next(iter(feed.epoch(0)))
-        self.books = SampleRecords.make(Ledger(len(feed.labels), 10))
+        self.records = SampleRecords.make(Ledger(len(feed.labels), 10))
         self.epoch = 0
 
     def seconds(self) -> float:
@@ -99,7 +99,7 @@ class Rival:
         else:
             plan = self.plan.model_copy(update={"epochs": self.epoch + 1})
             at = Position(epoch=self.epoch)
-            train(self.setup, self.optimizer, self.feed, self.books, plan, self.fabric, at, LoopCallback())
+            train(self.setup, self.optimizer, self.feed, self.records, plan, self.fabric, at, LoopCallback())
             self.epoch += 1
         return time.perf_counter() - start
 

@@ -35,11 +35,11 @@ EVERY = 5  # epochs between two lines
 
 
 class CollapsedError(Exception):
-    """All is one class."""
+    """All samples are predicted as one class."""
 
 
 def trial(name: str, recipe: dict[str, Any], kind: str, rate: float, root: Path, n: int = 5_000) -> None:
-    """One run; a line every few epochs."""
+    """Train once and print a line every few epochs."""
     same = {
         "row": "ce",
         "data": "cifar10",
@@ -56,7 +56,7 @@ def trial(name: str, recipe: dict[str, Any], kind: str, rate: float, root: Path,
     source = replace(source, test=tested.test)
     wrong = cell_data.is_wrong(source)
 
-    def see(view: EpochView) -> None:
+    def show(view: EpochView) -> None:
         epoch, line, ledger = view.epoch + 1, view.line, view.ledger
         if epoch % EVERY and view.phase_epoch + 1 < view.phase.plan.epochs and epoch > 2:
             return
@@ -64,8 +64,10 @@ def trial(name: str, recipe: dict[str, Any], kind: str, rate: float, root: Path,
         top = np.bincount(newest, minlength=10).max() / len(newest)
         quality = ledger.quality(source.labels)
         ap, learnt = metrics.average_precision(quality, wrong), quality[wrong].mean()
-        told = f"AP {ap:.3f}, accuracy {line['test_accuracy']:.3f}, p_y of wrong labels {learnt:.2f}, largest {top:.2f}"
-        print(f"{name}, {kind} {rate:g}, {view.phase.name} epoch {epoch}: {told}", flush=True)
+        figures = (
+            f"AP {ap:.3f}, accuracy {line['test_accuracy']:.3f}, p_y of wrong labels {learnt:.2f}, largest {top:.2f}"
+        )
+        print(f"{name}, {kind} {rate:g}, {view.phase.name} epoch {epoch}: {figures}", flush=True)
         if top > 0.9 and epoch >= 2:
             raise CollapsedError
 
@@ -87,10 +89,10 @@ def trial(name: str, recipe: dict[str, Any], kind: str, rate: float, root: Path,
                 every=CheckpointInterval(seconds=None),
                 strict=True,
                 report=report,
-                observe=see,
+                observe=show,
             )
         except CollapsedError:
-            print(f"{name}: one class, stopped", flush=True)
+            print(f"{name}: all predictions are one class, stopped", flush=True)
 
 
 def main() -> int:
@@ -101,9 +103,9 @@ def main() -> int:
     args = parser.parse_args()
     torch.set_num_threads(1)
     for text in TRIALS.read_text("utf-8").splitlines():
-        asked = json.loads(text)
-        if args.only in (None, asked["name"]):
-            trial(**asked, root=args.data)
+        settings = json.loads(text)
+        if args.only in (None, settings["name"]):
+            trial(**settings, root=args.data)
     return 0
 
 

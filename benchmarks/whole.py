@@ -3,10 +3,10 @@
     python benchmarks/whole.py [--data DIR] [--images 10000] [--pixels 16] [--epochs 30]     # results/whole.jsonl
 
 Parts are timed from inside one command, after its imports, one thread. `network` is the network's own arithmetic:
-forward, backward (that of the loss is in it), the optimiser's step and the look at the end. Everything else is asked to
-take at most 5 % each. The start is the time from `python` to the first batch, another process each, the least and the
-median of `--starts`. Without --data the images are noise: the arithmetic is the same. Only the whole, with --data, is
-written down.
+forward, backward (that of the loss is in it), the optimiser's step and the predictions at the end. The limit for every
+other part is 5 %. The start is the time from `python` to the first batch, a new process each time, the minimum
+and the median of `--starts`. Without --data the images are noise: the arithmetic is the same. Results are stored only
+with --data and the default sizes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from jnpl.internal.errors import InputError
 from jnpl.losses import JNPLLoss
 from jnpl.methods.jnpl import JNPL
 from jnpl.models.resnet import ResNet
-from jnpl.outputs import data_report as dossier
+from jnpl.outputs import data_report
 from jnpl.training import checkpoint, feeds, loop, records, scoring
 from jnpl.training import run as engine
 from jnpl.training.evaluation import TrainingSet
@@ -147,7 +147,7 @@ def shares(data: Path, epochs: int, out: Path) -> dict[str, float]:
     clock.around(RunFolder, "log", "log")
     clock.around(feeds, "prepare", "preparing data")
     clock.around(opening, "open_source", "reading data")
-    clock.around(dossier, "write", "report")
+    clock.around(data_report, "write", "report")
     words = [
         "find",
         str(data),
@@ -188,16 +188,16 @@ def first_batch(data: Path, place: Path, number: int) -> float:
         "--threads",
         "1",
     ]
-    told = subprocess.run(
+    done = subprocess.run(
         command,
         capture_output=True,
         text=True,
         check=False,
         env={**os.environ, "BEGAN": str(time.time()), "OMP_NUM_THREADS": "1"},
     )
-    lines = [line for line in told.stdout.splitlines() if line.startswith("first")]
+    lines = [line for line in done.stdout.splitlines() if line.startswith("first")]
     if not lines:
-        raise SystemExit(told.stderr)
+        raise SystemExit(done.stderr)
     return float(lines[0].split()[1])
 
 
@@ -228,7 +228,7 @@ def main() -> None:
         for number in range(args.starts):  # in turns: a busy machine slows both
             starts.append(first_batch(data, place, number))
             limits.append(pytorch())
-        told = shares(data, args.epochs, place / "run")
+        parts = shares(data, args.epochs, place / "run")
     facts = {
         "images": args.images,
         "pixels": args.pixels,
@@ -236,11 +236,11 @@ def main() -> None:
         "data": args.data is not None,
         "versions": provenance.versions(),
         "commit": provenance.commit(),
-        "shares": told,
+        "shares": parts,
         "starts": starts,
         "limits": limits,
     }
-    if whole and args.data is not None:  # else it is a try
+    if whole and args.data is not None:  # else it is only a test
         results.add(RESULTS, {"name": "find", "results": facts})
         text = BLOCK.sub(lambda match: match[1] + block(facts) + match[2], README.read_text("utf-8"))
         README.write_text(text, "utf-8")
@@ -248,11 +248,11 @@ def main() -> None:
 
 
 def block(facts: dict[str, Any]) -> str:
-    """What README.md says of a run."""
+    """Return the part of README.md that is generated."""
     data = "CIFAR-10" if facts["data"] else "noise"
-    told = {part: share for part, share in facts["shares"].items() if part != "seconds"}
+    parts = {part: share for part, share in facts["shares"].items() if part != "seconds"}
     starts, limits = ([min(facts[name]), statistics.median(facts[name])] for name in ("starts", "limits"))
-    most = max(share for part, share in told.items() if part != "network")
+    most = max(share for part, share in parts.items() if part != "network")
     begun = "met" if starts[1] <= START else "met by the best start only" if starts[0] <= START else "not met"
     head = (
         f"{facts['images']:,} images of {data} in memory, {facts['pixels']} pixels, resnet8, {facts['epochs']} epochs, "
@@ -261,7 +261,7 @@ def block(facts: dict[str, Any]) -> str:
         f"(median {limits[1]:.1f}). Limit: {START:.0f} s, {begun}. Shares of the time (limit for each part but the "
         f"network: {MOST:.0%}, {'met' if most <= MOST else 'not met'}):"
     )
-    rows = [f"| {part} | {told[part]:.1%} |" for part in sorted(told, key=lambda part: -told[part])]
+    rows = [f"| {part} | {parts[part]:.1%} |" for part in sorted(parts, key=lambda part: -parts[part])]
     lines = [head, "", "| part | share |", "|---|---|", *rows]
     return "\n".join(lines) + "\n"
 
