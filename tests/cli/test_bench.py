@@ -68,7 +68,7 @@ def test_a_wrong_command_is_one_line(capsys, monkeypatch, tmp_path, args, told):
         (["--engine", "slurm"], "--engine must be local or ray, got 'slurm'"),
         (["--gpus", "0.5"], "--gpus goes with --engine ray"),
         (["--address", "here:6379"], "--address goes with --engine ray"),
-        (["--images", "1000"], "samples 0 to 1,000 are wanted, iris has 112"),
+        (["--images", "1000"], "a cell needs samples 0 to 1,000, iris has 112"),
         (["--data", "cifar10", "--pixels", "20"], "pixels: Input should be 16 or 32, got 20"),
     ],
 )

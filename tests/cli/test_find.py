@@ -113,7 +113,7 @@ def test_find_and_train_have_the_same_options(run):
 def test_words_for_people(run, toy):
     code, out, err = run("find", toy, "-o", "run", *FAST, "--checkpoint-every", "1")
     assert code == 0, err
-    for part in ("of 60 labels look wrong", "in 3 classes; 1", "test accuracy", "AP 0.", "worst label issues"):
+    for part in ("of 60 labels look wrong", "; 3 classes, 1", "test accuracy", "AP 0.", "worst label issues"):
         assert part in out
     assert "findings.csv" in out
 
@@ -293,7 +293,7 @@ def test_a_refused_command_leaves_a_run_as_it_was(run, refused, tmp_path):
     assert (tmp_path / "run" / "run.json").read_bytes() == before
     held = RunFolder(tmp_path / "run")
     with held.held():
-        assert "another run is at work" in refused_last(run("train", "data", "-o", "run", *FAST))
+        assert "another run is using" in refused_last(run("train", "data", "-o", "run", *FAST))
     assert (tmp_path / "run" / "run.json").read_bytes() == before
     code, _, err = run("train", "data", "-o", "run", *FAST)
     assert code == 0, err

@@ -54,20 +54,20 @@ def said(tmp_path, capsys, monkeypatch):
 def test_the_headline_and_the_interval(said):
     told = said(findings())
     assert (
-        "4 of 10 labels look wrong: 40.0% (quality below 1/4: 30.0%, below 3/4: 40.0%) in 3 classes; 5 epochs, 12 s"
-        in told
-    )
+        "4 of 10 labels look wrong: 40.0% (30.0% have a label quality below 1/4, 40.0% below 3/4); 3 classes, "
+        "5 epochs, 12 s"
+    ) in told
     assert "more than half" not in told
     assert "test accuracy" not in told
     assert "AP" not in told
 
 
 def test_pairs_that_are_confused_the_most_frequent_first(said):
-    assert "most frequent (given -> suggested): cat -> dog (2), dog -> eel (1)" in said(findings())
+    assert "most frequent label issues (given -> suggested): cat -> dog (2), dog -> eel (1)" in said(findings())
     assert summary.confused(findings()) == [("cat", "dog", 2), ("dog", "eel", 1)]
     right = [(0.9, label, label) for label in (0, 1, 2)]
     told = said(findings(right), issues=0, noise_rate=0.0)
-    assert "most frequent (given" not in told
+    assert "most frequent label issues (given" not in told
     assert "worst label issues" not in told
 
 
@@ -103,14 +103,17 @@ def test_notes_and_what_could_not_be_read(said):
 
 def test_more_than_half_is_doubted(said):
     told = said(findings(), noise_rate=0.51)
-    assert "more than half: the network may need more epochs, or the threshold is too high" in told
+    assert (
+        "more than half of the labels look wrong: the network may need more epochs, or the threshold is too high"
+        in told
+    )
     told = said(findings(threshold="per-class"), noise_rate=0.51)
     assert "or the thresholds are too high" in told
 
 
 def test_accuracies(said):
     told = said(findings(), ap=0.98765, test_accuracy=0.9, best_test_accuracy=0.95)
-    assert "AP 0.988 of finding the wrong labels (true labels are known)" in told
+    assert "AP 0.988 of the ranking by label quality (true labels are known)" in told
     assert "test accuracy 0.900 after the last epoch (best epoch 0.950, chosen on the test data)" in told
     told = said(
         findings(),

@@ -153,7 +153,7 @@ def test_fewer_samples_are_the_first_ones():
     few, all_ = (data.load(BenchCell(**{**IRIS, "images": images}), None) for images in (20, None))
     assert (len(few), len(all_)) == (20, 112)
     assert (few.true_labels == all_.true_labels[:20]).all()
-    with pytest.raises(InputError, match="samples 0 to 113 are wanted, iris has 112"):
+    with pytest.raises(InputError, match="a cell needs samples 0 to 113, iris has 112"):
         data.load(BenchCell(**{**IRIS, "images": 113}), None)
 
 
@@ -188,7 +188,7 @@ def test_cifar_from_an_image_on_at_half_the_size(cifar):
     )
     whole = data.load(BenchCell(**{**CIFAR, "pixels": 32, "start": 35}), root)
     assert (whole.inputs.values == images[35:75]).all()
-    with pytest.raises(InputError, match="samples 120 to 160 are wanted, cifar10 has 150"):
+    with pytest.raises(InputError, match="a cell needs samples 120 to 160, cifar10 has 150"):
         data.load(BenchCell(**{**CIFAR, "start": 120}), root)
 
 
@@ -204,7 +204,7 @@ def test_no_test_image_where_settings_are_chosen(cifar, name):
         if start:
             assert (test.inputs.values == wanted).all()
             assert (test.labels == np.arange(20) % 10).all()  # the true ones
-    with pytest.raises(InputError, match="images from 120 on are held out, and images to 130 are wanted"):
+    with pytest.raises(InputError, match="images from 120 on are held out; a cell needs images to 130"):
         data.load(BenchCell(**{**CIFAR, "start": 90}), root)
 
 

@@ -102,7 +102,7 @@ def test_people_see_a_table_suspects_and_where_to_look(
 ) -> None:
     assert invoke("--out", str(tmp_path)) == 0
     text = capsys.readouterr().out
-    for word in ("cross-entropy", "JNPL", "test accuracy", "ten worst suspects", "suspects.png"):
+    for word in ("cross-entropy", "JNPL", "test accuracy", "ten worst label issues", "suspects.png"):
         assert word in text
 
 

@@ -136,7 +136,7 @@ def test_a_killed_child_is_run_again_and_goes_on(folders, wait, figures, undistu
     killer.start()
     assert run_cells([LONG], results, work, 1, None, said.append) == {}
     killer.join()
-    assert sum("signal 9; it is run again and goes on" in line for line in said) == 1
+    assert sum("signal 9; it is started again and resumes" in line for line in said) == 1
     assert sum(": done in " in line for line in said) == 1
     assert figures(read(results, LONG)) == undisturbed
     curve = read(results, LONG)["results"]["curve_seconds"]
@@ -194,7 +194,7 @@ def test_a_cell_whose_process_never_begins_is_given_up(folders):
     failed = run_cells([Tally(name="never")], results, work, 1, None, said.append, engine=engine)
     assert failed == {"never": "its worker was lost"}
     assert engine.rounds == STARTS
-    assert sum("its worker was lost; it is run again" in line for line in said) == STARTS - 1
+    assert sum("its worker was lost; it is started again" in line for line in said) == STARTS - 1
     assert not (work / "never" / "process.json").exists()
     assert (work / "never" / "failed").read_text() == "its worker was lost\n"
 

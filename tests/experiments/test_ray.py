@@ -199,6 +199,6 @@ def test_a_cluster_of_our_own_lives_as_long_as_the_grid(tmp_path, tally):
         == {}
     )
     assert read(tmp_path / "r.jsonl")["a"]["results"]["steps"] == 5
-    assert any("signal 9; it is run again" in line for line in said)
+    assert any("signal 9; it is started again" in line for line in said)
     assert not ray.is_initialized()
     assert signal.getsignal(signal.SIGTERM) == before

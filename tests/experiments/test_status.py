@@ -60,7 +60,7 @@ def test_cells_are_told_by_what_has_become_of_them(grid):
         "waiting  new-2",
         f"failed   failed: ValueError: no such thing (see {grid / 'work/failed/log'})",
         "time left: about 45 s",
-        "no grid is at work here: the command that began it goes on with what is left",
+        "no grid is running here: run the same command again to continue",
     ]
     assert json.loads(json.dumps(told.facts()))["cells"] == 7
     assert status.read(grid / "work").done == told.done  # the work folder itself will do

@@ -55,7 +55,7 @@ def test_stopped_in_the_filter_and_in_the_pseudo_part(kind, peace, tmp_path, mon
         lambda report: train(quick.data(kind), tmp_path / "war", *changes, classify=True, report=report),
         7,
     )
-    on = [line for line in capsys.readouterr().err.splitlines() if line.startswith("jnpl: going on from")]
+    on = [line for line in capsys.readouterr().err.splitlines() if line.startswith("jnpl: resuming at")]
     assert len(on) == stops
     assert sum("(train)" in text for text in on) >= 2
     assert sum("(pseudo)" in text for text in on) >= 2

@@ -86,7 +86,7 @@ def test_asked_to_stop(peace: tuple[Path, Path], tmp_path: Path, number: signal.
     process.send_signal(number)
     _, told = process.communicate(timeout=1800)
     assert process.returncode == code
-    assert "the same command goes on from there" in told
+    assert "run the same command again to resume" in told
     assert "Traceback" not in told
     assert list((tmp_path / "run" / "checkpoint").iterdir())
 
@@ -119,5 +119,5 @@ def test_a_torn_checkpoint_is_named_and_the_older_one_used(peace: tuple[Path, Pa
     assert done.code == 0
     if status == "running":
         assert "is torn or not ours" in done.err
-        assert "going on from epoch" in done.err
+        assert "resuming at epoch" in done.err
     expect_the_same(run, peaceful)

@@ -137,7 +137,7 @@ def test_the_log_is_cut_where_a_run_goes_on(folder):
 
 
 def test_two_runs_do_not_share_a_folder(folder):
-    with folder.held(), pytest.raises(InputError, match="another run is at work"), RunFolder(folder.path).held():
+    with folder.held(), pytest.raises(InputError, match="another run is using"), RunFolder(folder.path).held():
         pass
     with RunFolder(folder.path).held():
         assert folder.open(IDENTITY) is None

@@ -28,7 +28,7 @@ def show(result: dict[str, Any], out: Path, top: int) -> None:
     low, high = result["noise_interval"]
     console.print(
         f"{result['issues']:,} of {result['samples']:,} labels look wrong: {result['noise_rate']:.1%} "
-        f"(quality below 1/4: {low:.1%}, below 3/4: {high:.1%}) in {result['classes']} classes; "
+        f"({low:.1%} have a label quality below 1/4, {high:.1%} below 3/4); {result['classes']} classes, "
         f"{result['epochs']} epochs, {result['seconds']:.0f} s"
     )
     for line in _notes(result, findings, out):
@@ -36,7 +36,7 @@ def show(result: dict[str, Any], out: Path, top: int) -> None:
     pairs = confused(findings)[:_PAIRS]
     if pairs:
         listed = ", ".join(f"{given} -> {suggested} ({count:,})" for given, suggested, count in pairs)
-        console.print(f"most frequent (given -> suggested): {listed}")
+        console.print(f"most frequent label issues (given -> suggested): {listed}")
     if result["issues"] and top:
         console.print(_worst(findings, min(top, result["issues"])))
     console.print(f"all labels with their quality: {out / 'findings.csv'}")
@@ -49,9 +49,11 @@ def _notes(result: dict[str, Any], findings: Findings, out: Path) -> list[str]:
     lines = _accuracies(result)
     if result["noise_rate"] > 0.5:
         cut = "thresholds are" if "by_class" in findings.threshold_info else "threshold is"
-        lines.insert(0, f"more than half: the network may need more epochs, or the {cut} too high")
+        lines.insert(
+            0, f"more than half of the labels look wrong: the network may need more epochs, or the {cut} too high"
+        )
     if "ap" in result:
-        lines.append(f"AP {result['ap']:.3f} of finding the wrong labels (true labels are known)")
+        lines.append(f"AP {result['ap']:.3f} of the ranking by label quality (true labels are known)")
     lines += result.get("notes", ())
     if broken := result.get("unreadable"):
         lines.append(f"{broken:,} {'sample' if broken == 1 else 'samples'} could not be read and were left out")

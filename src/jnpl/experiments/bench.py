@@ -1,4 +1,4 @@
-"""`jnpl bench`: its cells, and its rows: a name, a line about it, and the recipe that it is in a cell."""
+"""`jnpl bench`: its cells, and its rows: name, description, and the recipe for a cell."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 CIFAR = ("cifar10", "cifar10n")
 WITH_RATE = ("symm", "asymm", "instance")
 BASE = "ce"  # the row that costs are compared with
-CURVE_TEST = 1_000  # images on which it is tested after every epoch
+CURVE_TEST = 1_000  # test images after every epoch of it
 TABLES = {"digits": (1400, 10), "wine": (133, 3), "breast-cancer": (426, 2), "iris": (112, 3)}  # samples, classes
 SHARE = 0.9  # of the epochs of the others, for fast
 
@@ -50,7 +50,7 @@ class BenchCell(Cell):
     padding: int = Field(0, ge=0, description="CIFAR: before the random crop of the rivals; 0: flip only")
 
     @model_validator(mode="after")
-    def _belongs_together(self) -> BenchCell:
+    def _check_combinations(self) -> BenchCell:
         if (self.noise in WITH_RATE) != (self.rate > 0):
             raise ValueError(f"a rate above 0 goes with {', '.join(WITH_RATE)}, got {self.noise!r} with {self.rate:g}")
         if (self.noise == "human") != (self.data == "cifar10n"):
@@ -86,22 +86,22 @@ class BenchCell(Cell):
         )
 
     def content(self) -> dict[str, Any]:
-        """Its own settings; what its row is made of is not in them."""
+        """Its settings; the recipe of its row is not part of them."""
         return self.model_dump(mode="json")
 
     @property
     def with_classifier(self) -> bool:
-        """Whether its row does."""
+        """Whether its row trains a classifier after the filter."""
         return ROWS[self.row].classify
 
     @property
     def test_each_epoch(self) -> int | None:
-        """Some for cross-entropy, whose best epoch an oracle would stop at; the others train without a test set."""
+        """Some test images for cross-entropy, to find its best epoch; none for the other rows."""
         return CURVE_TEST if self.row == BASE else 0
 
 
 def _plan(cell: BenchCell) -> dict[str, Any]:
-    """The training that all rows share, except those of papers with their own."""
+    """The training settings that all rows share, except those whose papers have their own."""
     return {
         "epochs": cell.epochs,
         "batch_size": cell.batch_size,
@@ -208,7 +208,7 @@ def _fast_changed(changes: dict[str, Any]) -> Callable[[BenchCell], Recipe]:
     return lambda cell: _fast(cell, changes)
 
 
-def _times_the_rate(times: float) -> Callable[[BenchCell], Recipe]:
+def _fast_lr_times(times: float) -> Callable[[BenchCell], Recipe]:
     return lambda cell: _fast(cell, {"train.lr": times * _fast_rate(cell)})
 
 
@@ -220,12 +220,12 @@ def _augmented(rival: Callable[[BenchCell], Recipe]) -> Callable[[BenchCell], Re
 def _long(rival: Callable[[BenchCell], Recipe]) -> Callable[[BenchCell], Recipe]:
     """A rival with the crops of `fast` and as many epochs as both of its parts have."""
 
-    def made(cell: BenchCell) -> Recipe:
+    def recipe(cell: BenchCell) -> Recipe:
         fast = _fast(cell)
         stretch = 1.0 if fast.pseudo is None else 1 + fast.pseudo.stretch
         return _augmented(rival)(cell.model_copy(update={"epochs": round(stretch * fast.train.epochs)}))
 
-    return made
+    return recipe
 
 
 def _fast_with_ce(cell: BenchCell) -> Recipe:
@@ -237,10 +237,12 @@ ROWS = {
     "ce": Row("cross-entropy", _ce),
     "fast": Row("JNPL by the recipe fast", _fast),
     "nlnl": Row("NLNL, all complements, three stages; two steps with pseudo-labels", _nlnl),
-    "cleanlab": Row("confident learning: 5-fold cross-validated cross-entropy, then on what is left", _ce, folds=True),
-    "jnpl-paper": Row("JNPL as the paper has it, its schedule scaled", _jnpl_paper),
+    "cleanlab": Row(
+        "confident learning: 5-fold cross-validated cross-entropy, then on the labels it keeps", _ce, folds=True
+    ),
+    "jnpl-paper": Row("JNPL with the paper's settings, its schedule scaled", _jnpl_paper),
     "gce": Row("generalised cross-entropy, q = 0.7", _gce),
-    "co-teaching": Row("Co-teaching, which is told the noise rate", _co_teaching),
+    "co-teaching": Row("Co-teaching, which is given the noise rate", _co_teaching),
     "ce-clean": Row("cross-entropy on the true labels", _ce, true_labels=True),
     "ce-augmented": Row("cross-entropy with the crops of fast", _augmented(_ce)),
     "fast-flip": Row("fast with the crops of the others", _fast_flip),
@@ -290,7 +292,7 @@ ABLATIONS = {
         )
     },
     **{
-        f"fast-lr-{name}": Row(description, _times_the_rate(times), classify=False)
+        f"fast-lr-{name}": Row(description, _fast_lr_times(times), classify=False)
         for name, description, times in (
             ("low", "half the learning rate", 0.5),
             ("high", "twice the learning rate", 2.0),

@@ -32,7 +32,7 @@ class DataPart(NamedTuple):
 
 
 class Cell(Settings):
-    """What all cells have: data, noise and the seed that noise and training follow. A subclass names the recipe."""
+    """The settings of all cells: data, noise, and the seed of noise and training. A subclass adds the recipe."""
 
     data: str
     noise: Noise
@@ -42,7 +42,7 @@ class Cell(Settings):
     @property
     @abstractmethod
     def label(self) -> str:
-        """The method, as the cell's name begins."""
+        """The method: the first part of the cell's name."""
 
     @abstractmethod
     def recipe(self) -> Recipe:
@@ -50,7 +50,7 @@ class Cell(Settings):
 
     @abstractmethod
     def data_part(self) -> DataPart:
-        """The samples that it is about."""
+        """The samples it trains and tests on."""
 
     @abstractmethod
     def content(self) -> dict[str, Any]:
@@ -63,12 +63,12 @@ class Cell(Settings):
 
     @property
     def test_each_epoch(self) -> int | None:
-        """How many test samples are looked at after every epoch; None: all."""
+        """Number of test samples to evaluate after every epoch; None: all."""
         return None
 
     @property
     def checkpoint_seconds(self) -> float | None:
-        """Seconds between checkpoints within an epoch; None: there are only those at the end of each."""
+        """Seconds between checkpoints within an epoch; None: only at the end of each epoch."""
         return None
 
     @property

@@ -32,12 +32,12 @@ def load(cell: Cell, root: Path | None) -> Source:
     else:
         whole = open_source(wanted.name, root=root, val_size=wanted.val_size)
     if whole.test is None:
-        raise InputError(f"{wanted.name} without its test set")
+        raise InputError(f"{wanted.name} has no test set")
     images = len(whole) - wanted.start if wanted.images is None else wanted.images
     images = images if wanted.exact else min(images, len(whole))
     end = wanted.start + images
     if not wanted.start < end <= len(whole):
-        raise InputError(f"samples {wanted.start:,} to {end:,} are wanted, {wanted.name} has {len(whole):,}")
+        raise InputError(f"a cell needs samples {wanted.start:,} to {end:,}, {wanted.name} has {len(whole):,}")
     kept = whole if images == len(whole) else part(whole, np.arange(wanted.start, end))
     test = first(_held_out(whole, end) if wanted.start else whole.test, wanted.test_images)
     size = "" if wanted.pixels is None else f"-{wanted.pixels}px"
@@ -81,7 +81,7 @@ def values_of(source: Source) -> Array:
 def first(source: Source, count: int | None) -> Source:
     """The first samples of a source; None: all."""
     if count is not None and count > len(source):
-        raise InputError(f"{count:,} samples of {source.name} are wanted, there are {len(source):,}")
+        raise InputError(f"a cell needs {count:,} samples of {source.name}, there are {len(source):,}")
     return source if count in (None, len(source)) else part(source, np.arange(count))
 
 
@@ -89,6 +89,6 @@ def _held_out(whole: Source, end: int) -> Source:
     """The last training images with their true labels, in place of the test set."""
     start = round((1 - HELD_OUT) * len(whole))
     if end > start:
-        raise InputError(f"with a start, images from {start:,} on are held out, and images to {end:,} are wanted")
+        raise InputError(f"with a start, images from {start:,} on are held out; a cell needs images to {end:,}")
     held_out = part(whole, np.arange(start, len(whole)))
     return replace(held_out, labels=true_labels(held_out))

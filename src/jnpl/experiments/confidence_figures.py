@@ -39,7 +39,7 @@ class ConfidenceFigures:
         return {"stages": self.stages, "each_epoch": self.epochs}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` returned."""
+        """Continue from what `state` returned."""
         self.stages, self.epochs = state["stages"], state["each_epoch"]
 
     def note(self, view: EpochView, observer: Observer, began: Seconds) -> None:  # noqa: ARG002 (of the protocol)
@@ -67,7 +67,7 @@ class ConfidenceFigures:
         return sum(each.values()) / len(each)
 
     def results(self, quality: Floats, total: Seconds, found: dict[str, Any] | None) -> dict[str, Any]:
-        """What the cell's line says, for the label quality (N,) that the run reported, its time and its results."""
+        """Return the results of the cell, given the label quality (N,), the time and the results of its run."""
         names = [str(epoch["stage"]) for epoch in self.epochs]
         filters = [name for name in self.stages if not name.startswith(_PSEUDO)]
         last = next(reversed(self.stages.values()))

@@ -191,10 +191,10 @@ def show(result: dict[str, Any], console: Console) -> None:
         table.add_row(TITLES[name], *(f"{cell:.3f}" for cell in cells), f"{scores['seconds']:.1f}")
     console.print(table)
     console.print(
-        "[dim]AP: how well label quality ranks wrong before right. Best epoch: an oracle, for comparison.[/dim]\n"
+        "[dim]AP: how well label quality ranks wrong before right labels. Best epoch: chosen on the test data.[/dim]\n"
     )
     worst = Findings.load(out).worst(10)
-    suspects = Table(title="the ten worst suspects", title_justify="left", box=None)
+    suspects = Table(title="the ten worst label issues", title_justify="left", box=None)
     for column in ("sample", "given", "suggested", "label quality", "confidence"):
         suspects.add_column(column, justify="right")
     for row in worst.itertuples():
@@ -202,7 +202,9 @@ def show(result: dict[str, Any], console: Console) -> None:
         suspects.add_row(str(row.id), str(row.given_label), str(row.suggested_label), *numbers)
     console.print(suspects)
     console.print(f"\nin {out}{os.sep}: findings.csv (also .parquet, .json), metrics.jsonl, run.json, labels.npz,")
-    console.print("  histograms.png (right and wrong labels part), accuracy.png, suspects.png (look at them)")
+    console.print(
+        "  histograms.png (label quality of right and wrong labels), accuracy.png, suspects.png (the worst images)"
+    )
 
 
 def prepare_folder(out: Path) -> None:

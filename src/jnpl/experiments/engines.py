@@ -35,14 +35,14 @@ class GridEngine(Protocol):
         """Start a job; False if another grid runs it."""
 
     def ended(self) -> list[End]:
-        """Jobs that have ended since."""
+        """Return the jobs that have ended since the last call."""
 
     @property
     def busy(self) -> int:
         """Jobs that were started and have not ended."""
 
     def close(self) -> None:
-        """Stop all jobs, which save themselves."""
+        """Stop all jobs; each saves itself first."""
 
 
 class LocalEngine:

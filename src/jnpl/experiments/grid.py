@@ -76,7 +76,7 @@ class Grid:
             elif end.state == "busy":
                 self.waiting.append(job)
             elif end.state == "killed" and self._may_restart(job):
-                self.report(f"{end.name}: {end.reason}; it is run again and goes on")
+                self.report(f"{end.name}: {end.reason}; it is started again and resumes")
                 self.waiting.insert(0, job)
             else:
                 self._failed(job, end)
@@ -167,7 +167,9 @@ def _run(grid: Grid) -> dict[str, str]:
             time.sleep(_PAUSE)
             grid.collect()
             if stop_request.signal:
-                raise Interrupted("stopped; the same command goes on with the cells that are left", stop_request.signal)
+                raise Interrupted(
+                    "stopped; run the same command again to continue with the remaining cells", stop_request.signal
+                )
     return grid.failed
 
 

@@ -29,12 +29,12 @@ def take(path: Path) -> IO[bytes] | None:
 
 
 def join(path: Path) -> tuple[IO[bytes], bool]:
-    """The file, held together with all who join, and whether this process is the first of them."""
+    """The file, held jointly with all processes that join, and whether this process is the first of them."""
     file = path.open("a+b")
     first = not _refused(file, alone=True)
     if fcntl is not None:
         with suppress(OSError):  # a file system without locks
-            fcntl.flock(file, fcntl.LOCK_SH)  # a process that holds it alone only asks, and lets go at once
+            fcntl.flock(file, fcntl.LOCK_SH)  # a process that holds it alone only tests it, and releases it at once
     return file, first
 
 
@@ -52,7 +52,7 @@ def is_held(path: Path, *, together: bool = False) -> bool:
     """Whether a process holds the file, by `take` or (`together`) by `join`."""
     try:
         file = path.open("ab" if together else "rb")
-    except OSError:  # never made, or not ours to ask
+    except OSError:  # never made, or not readable
         return False
     with file:
         return _refused(file, alone=together)

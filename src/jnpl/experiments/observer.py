@@ -36,7 +36,7 @@ class Seconds(NamedTuple):
 
 
 class Stopwatch:
-    """Time since it was made, but for what is left out."""
+    """Measures the time since it was made, less what is left out."""
 
     def __init__(self) -> None:
         self._start, self._out = Seconds.now(), Seconds(0.0, 0.0)
@@ -50,7 +50,7 @@ class Stopwatch:
         return Seconds.now() - self._start - self._out
 
     def leave_out(self, time_spent: Seconds) -> None:
-        """Do not count this."""
+        """Subtract this time."""
         self._out = self._out.plus(time_spent)
 
 
@@ -64,14 +64,14 @@ class Figures(Protocol):
         """All that was noted so far, as JSON."""
 
     def load(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` returned."""
+        """Continue from what `state` returned."""
 
 
 class Observer:
     """Called at the end of each epoch of a run; the time that it takes itself is not counted.
 
-    With a folder for `notes` it writes down what it knows, and only then saves a checkpoint: whatever epoch a killed
-    run goes on from, there are notes of it.
+    With a folder for `notes` it saves its notes, and only then a checkpoint: whatever epoch a killed run resumes at,
+    there are notes of it.
     """
 
     def __init__(self, figures: Figures, notes: Path | None = None) -> None:
@@ -93,7 +93,7 @@ class Observer:
         self.watch.leave_out(Seconds.now() - began)
 
     def save(self, seconds: Seconds | None = None) -> None:
-        """Write down all that is known after this epoch, and the time so far."""
+        """Save the notes after this epoch, and the time so far."""
         if self.notes is None:
             return
         facts = {"epochs": self.epochs, "filtered": self.filtered, "seconds": seconds or self.watch.read()}

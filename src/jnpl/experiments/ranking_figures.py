@@ -42,7 +42,7 @@ class RankingFigures:
         return {**{name: getattr(self, name) for name in _NOTED}, "margins": margins, "filter": self.filter_seconds}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` returned."""
+        """Continue from what `state` returned."""
         for name in _NOTED:
             setattr(self, name, state[name])
         self.margins = None if state["margins"] is None else np.array(state["margins"])
@@ -80,7 +80,7 @@ class RankingFigures:
             observer.watch.leave_out(self._one_test)
 
     def results(self, quality: npt.NDArray[np.floating[Any]], total: Seconds) -> dict[str, Any]:
-        """What the cell's line says, for the label quality (N,) that the run reported and its whole time."""
+        """Return the results of the cell, given the label quality (N,) and the whole time of its run."""
         aps, seconds, epochs = self.ap_curve, self.filter_seconds, self.curve_epochs
         results: dict[str, Any] = {
             "ap": metrics.average_precision(quality, self.wrong),

@@ -1,7 +1,7 @@
 """Cells on a Ray cluster: a task each, whose worker starts the same process as `LocalEngine` does.
 
 The folders must lie on storage that all machines see. A task whose worker or machine dies is run again by Ray; its cell
-goes on from its checkpoint, since that lies in the cell's folder.
+resumes at its checkpoint, which lies in the cell's folder.
 """
 
 from __future__ import annotations

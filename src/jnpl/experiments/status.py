@@ -67,7 +67,7 @@ class Status:
             left = "not known yet" if self.seconds_left is None else f"about {in_words(self.seconds_left)}"
             lines.append(f"time left: {left}")
         if not self.at_work and (self.running or self.waiting):
-            lines.append("no grid is at work here: the command that began it goes on with what is left")
+            lines.append("no grid is running here: run the same command again to continue")
         return "\n".join(lines)
 
 

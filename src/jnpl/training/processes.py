@@ -29,10 +29,10 @@ def make_fabric(engine: Engine, *, has_unused_parameters: bool = False) -> Fabri
     """
     from lightning_fabric import Fabric  # noqa: PLC0415 (slow to import)
 
-    asked = f"accelerator={engine.accelerator!r}, devices={engine.devices!r}, precision={engine.precision!r}"
+    settings = f"accelerator={engine.accelerator!r}, devices={engine.devices!r}, precision={engine.precision!r}"
     if engine.precision == "16-mixed" and available_device(engine.accelerator).type == "cpu":
         # Fabric would take bf16-mixed, with a warning.
-        raise InputError(f"cannot train with {asked}: 16-mixed needs a GPU; a CPU has 32 and bf16-mixed")
+        raise InputError(f"cannot train with {settings}: 16-mixed needs a GPU; a CPU has 32 and bf16-mixed")
     try:
         fabric = Fabric(
             accelerator=engine.accelerator,
@@ -42,10 +42,10 @@ def make_fabric(engine: Engine, *, has_unused_parameters: bool = False) -> Fabri
             strategy="auto" if engine.devices == 1 and engine.num_nodes == 1 else _strategy(has_unused_parameters),
         )
     except (ValueError, RuntimeError, TypeError, ImportError) as error:
-        raise InputError(f"cannot train with {asked}: {error}") from None
+        raise InputError(f"cannot train with {settings}: {error}") from None
     cores = os.cpu_count() or 1
     if fabric.device.type == "cpu" and isinstance(engine.devices, int) and engine.devices > cores:
-        raise InputError(f"cannot train with {asked}: there are {cores} cores, and no GPU is used")
+        raise InputError(f"cannot train with {settings}: there are {cores} cores, and no GPU is used")
     fabric.launch()
     if fabric.world_size > 1:
         atexit.unregister(_leave_the_group)

@@ -118,7 +118,7 @@ class RunFolder:
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except OSError:
-                    raise InputError(f"another run is at work in {str(self.path)!r}; wait for it, or stop it") from None
+                    raise InputError(f"another run is using {str(self.path)!r}; wait for it, or stop it") from None
             self._sweep()
             yield
 

@@ -115,7 +115,7 @@ class Session(LoopCallback):
         report.note(f"{data}; {self._model_name}, {size:,} weights, on {fabric.device}")
         if selects and self._validation is None:
             report.note(
-                f"{recipe.method.name} has no validation data to choose by: it goes on with the last epoch's weights"
+                f"{recipe.method.name} has no validation data to choose the best epoch: it keeps the last weights"
             )
 
     # Networks and phases
@@ -273,7 +273,7 @@ class Session(LoopCallback):
             self._save(self._position)
             self._saved_at = time.monotonic()
         if signal:
-            raise Interrupted(f"stopped at {self._where()}, all saved; the same command goes on from there", signal)
+            raise Interrupted(f"stopped at {self._where()}, all saved; run the same command again to resume", signal)
 
     def after_epoch(self) -> None:
         """Test, log, save, and call the observer."""
@@ -393,7 +393,7 @@ class Session(LoopCallback):
             self._report.note(line)
         if state is not None:
             self.load_state_dict(state)
-            self._report.note(f"going on from {self._where()}")
+            self._report.note(f"resuming at {self._where()}")
         self._fabric.barrier()
         names = [phase.name for phase in self._phases for _ in range(phase.plan.epochs)]
         self._log.resume(self._position.total, names if len(self._phases) > 1 else None)
@@ -532,7 +532,7 @@ def _check_combinations(recipe: Recipe, pseudo: PseudoLabelSettings | None, *, w
         raise InputError(f"{subject} whole predictions of past epochs: verdict.keep = full, got compact")
     if weighted and not method.supports_sample_weights:
         able = ", ".join(each for each, kind in registry.METHODS.items() if kind.supports_sample_weights)
-        raise InputError(f"{name} does not heed weights of samples; {able} does")
+        raise InputError(f"{name} does not support sample weights; {able} does")
     if recipe.engine.compile and not method.supports_compile:
         raise InputError(f"{name} does not work with compiled networks: set engine.compile = false")
     if recipe.weights == "required":

@@ -324,7 +324,7 @@ def test_a_process_that_is_stopped_goes_on(tmp_path, monkeypatch, capsys):
     assert 0 < done < LONG
     capsys.readouterr()
     assert run.main(args) == 0
-    assert "going on from epoch" in capsys.readouterr().err
+    assert "resuming at epoch" in capsys.readouterr().err
     told = json.loads((tmp_path / "result.json").read_text())
     assert len(told["results"]["curve"]) == LONG
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cell.json", "result.json"]

@@ -94,15 +94,15 @@ def describe(runs: PaperRuns, item: str) -> str:
     """Scale, runs and seeds of an item, what is missing, and how to read it."""
     own = used(runs, item)
     seeds = sorted({each.cell.seed for each in own})
-    said = [f"Scale {runs.scale.name}."]
+    sentences = [f"Scale {runs.scale.name}."]
     if _wanted(runs, item):
         names = ", ".join(map(str, seeds)) or "none"
-        said = [f"Scale {runs.scale.name}, {_runs(runs, item)}, seed{'' if len(seeds) == 1 else 's'} {names}."]
-    said += [f"{runs.missing[part]}." for part in ITEMS[item].optional if part in runs.missing]
-    said += ITEMS[item].notes(runs, own)
+        sentences = [f"Scale {runs.scale.name}, {_runs(runs, item)}, seed{'' if len(seeds) == 1 else 's'} {names}."]
+    sentences += [f"{runs.missing[part]}." for part in ITEMS[item].optional if part in runs.missing]
+    sentences += ITEMS[item].notes(runs, own)
     if stale := sum(not each.is_current for each in own):
-        said.append(f"{stale} of the runs were made with other settings than those of this version.")
-    return " ".join(said)
+        sentences.append(f"{stale} of the runs were made with other settings than those of this version.")
+    return " ".join(sentences)
 
 
 def seen(own: Sequence[ClaimVerdict]) -> str:
@@ -113,13 +113,13 @@ def seen(own: Sequence[ClaimVerdict]) -> str:
 
 def agreement(own: Sequence[ClaimVerdict]) -> str:
     """Whether our runs agree with each claim, in words."""
-    said = []
+    sentences = []
     for verdict in own:
         claim = verdict.claim.rstrip(".")
         if verdict.status == "not enough data":
-            said.append(f"Not enough data to judge: {claim}.")
+            sentences.append(f"Not enough data to judge: {claim}.")
         elif verdict.status == "no difference":
-            said.append(f"No difference is seen: {claim}.")
+            sentences.append(f"No difference is seen: {claim}.")
         else:
-            said.append(f"{verdict.status.capitalize()} with the paper: {claim}.")
-    return " ".join(said)
+            sentences.append(f"{verdict.status.capitalize()} with the paper: {claim}.")
+    return " ".join(sentences)

@@ -1,4 +1,4 @@
-"""An item of the paper: its cells, its claims, how it is drawn, and what must be said of it."""
+"""An item of the paper: its cells, its claims, how it is drawn, and notes for the reader."""
 
 from __future__ import annotations
 

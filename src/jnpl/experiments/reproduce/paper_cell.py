@@ -28,7 +28,7 @@ class PaperCell(Cell):
     weights: str | None = Field(None, description="pretrained weights, for recipes that begin with some")
 
     @model_validator(mode="after")
-    def _belongs_together(self) -> PaperCell:
+    def _check_combinations(self) -> PaperCell:
         if self.variant not in variants.VARIANTS:
             raise ValueError(f"there is no variant {self.variant!r}; there are {', '.join(variants.VARIANTS)}")
         if (self.noise == "none") != (self.rate == 0):
@@ -79,7 +79,7 @@ class PaperCell(Cell):
 
     @property
     def with_classifier(self) -> bool:
-        """As `classify` says."""
+        """Whether `classify` is set."""
         return self.classify
 
     @property
