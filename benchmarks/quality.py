@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ SMALL_ROWS = ("ce", "cleanlab", "gce", "nlnl", "jnpl-paper", "co-teaching", "fas
 GAP = ("ce-clean", "ce-augmented", "ce-clean-augmented")  # in one setting
 ONCE = ("fast-flip", *LONG, *(row for row in CROPS if row not in GAP))  # there too, and with one seed
 MARKED = "symm", 0.4
+RESNET8: dict[str, Any] = {"pixels": 16, "net": "resnet8", "epochs": 30, "batch_size": 64}  # of CIFAR
 BOTH = (
     "ce",
     "fast-filter",
@@ -55,14 +57,7 @@ BOTH = (
 
 def decisive(seeds: tuple[int, ...]) -> list[BenchCell]:
     """5,000 images at 16 pixels, all rows: a whole table of the first seed before the next begins."""
-    same: dict[str, Any] = {
-        "images": 5_000,
-        "test_images": 10_000,
-        "pixels": 16,
-        "net": "resnet8",
-        "epochs": 30,
-        "batch_size": 64,
-    }
+    same = {**RESNET8, "images": 5_000, "test_images": 10_000}
     settings = [("cifar10", *noise) for noise in DECISIVE] + [("cifar10n", "human", 0.0)]
     return [
         BenchCell(row=row, data=data, noise=noise, rate=rate, seed=seed, **same)
@@ -76,15 +71,7 @@ def decisive(seeds: tuple[int, ...]) -> list[BenchCell]:
 
 def full(seeds: tuple[int, ...]) -> list[BenchCell]:
     """All 50,000 images, three rows, one seed."""
-    same: dict[str, Any] = {
-        "data": "cifar10",
-        "noise": "symm",
-        "rate": 0.4,
-        "pixels": 16,
-        "net": "resnet8",
-        "epochs": 10,
-        "batch_size": 64,
-    }
+    same = {**RESNET8, "data": "cifar10", "noise": "symm", "rate": 0.4, "epochs": 10}
     return [BenchCell(row=row, seed=seed, **same) for seed in seeds[:1] for row in ("ce", "nlnl", "fast")]
 
 
@@ -112,14 +99,7 @@ def breadth(seeds: tuple[int, ...]) -> list[BenchCell]:
 
 def noises(seeds: tuple[int, ...]) -> list[BenchCell]:
     """The noises that are not in the decisive table, on 10,000 images: the rankings alone, one seed."""
-    same: dict[str, Any] = {
-        "data": "cifar10",
-        "images": 10_000,
-        "test_images": 1_000,
-        "pixels": 16,
-        "net": "resnet8",
-        "epochs": 30,
-    }
+    same = {**RESNET8, "data": "cifar10", "images": 10_000, "test_images": 1_000}
     return [
         BenchCell(row=row, noise=noise, rate=rate, seed=seed, **same)
         for seed in seeds[:1]
@@ -130,15 +110,7 @@ def noises(seeds: tuple[int, ...]) -> list[BenchCell]:
 
 def ablation(_seeds: tuple[int, ...]) -> list[BenchCell]:
     """What each part of fast is worth: seed 0 and other images than those of the table, no test image; and digits."""
-    same: dict[str, Any] = {
-        "data": "cifar10",
-        "start": 35_000,
-        "images": 5_000,
-        "test_images": 5_000,
-        "pixels": 16,
-        "net": "resnet8",
-        "epochs": 30,
-    }
+    same = {**RESNET8, "data": "cifar10", "start": 35_000, "images": 5_000, "test_images": 5_000}
     cells = [
         BenchCell(row=row, noise=noise, rate=0.4, seed=0, **same)
         for noise, rows in (("symm", ("ce", *ABLATIONS, "fast", *SECOND_PARTS)), ("asymm", BOTH))
@@ -154,16 +126,7 @@ def ablation(_seeds: tuple[int, ...]) -> list[BenchCell]:
 
 def cost(_seeds: tuple[int, ...]) -> list[BenchCell]:
     """What a filter costs beside cross-entropy and its cross-validation, one right after the other (--jobs 1)."""
-    same: dict[str, Any] = {
-        "data": "cifar10",
-        "noise": "symm",
-        "rate": 0.4,
-        "images": 5_000,
-        "test_images": 1_000,
-        "pixels": 16,
-        "net": "resnet8",
-        "epochs": 30,
-    }
+    same = {**RESNET8, "data": "cifar10", "noise": "symm", "rate": 0.4, "images": 5_000, "test_images": 1_000}
     return [BenchCell(row=row, seed=seed, **same) for seed in (4, 5, 6) for row in ("ce", "fast-filter", "cleanlab")]
 
 
@@ -196,17 +159,17 @@ def main() -> int:
         type=Path,
         help="folder for results, tables and plots; default: results/, and no plots",
     )
-    parser.add_argument("--epochs", type=int, help="for a try; needs --out")
-    parser.add_argument("--images", type=int, help="for a try; needs --out")
+    parser.add_argument("--epochs", type=int, help="for a quick test; needs --out")
+    parser.add_argument("--images", type=int, help="for a quick test; needs --out")
     parser.add_argument("--table", action="store_true", help="only tables and plots from the results")
     args = parser.parse_args()
     changes = {name: value for name in ("epochs", "images") if (value := getattr(args, name)) is not None}
     if min(changes.values(), default=1) < 1:
         parser.error("--epochs and --images take numbers from 1 on")
     if changes and args.out is None:
-        parser.error("a suite that is shrunk is not the suite: say --out DIR")
+        parser.error("--epochs and --images change the suite: name another folder for its results with --out DIR")
     if not args.table and (args.data is None or not (args.data / "cifar-10-batches-bin").is_dir()):
-        parser.error(f"--data takes the folder that cifar-10-batches-bin lies in, got {args.data}")
+        parser.error(f"--data is the folder that holds cifar-10-batches-bin, got {args.data}")
     results = results_of(args.suite, args.out)
     failed: dict[str, str] = {}
     try:
@@ -222,23 +185,19 @@ def main() -> int:
 
 
 def _fill(args: argparse.Namespace, results: Path, changes: dict[str, int]) -> dict[str, str]:
-    """Run what is not there yet; returns what failed."""
+    """Run the cells that have no result yet; returns those that failed with the reason."""
     cells = [
         _shrunk(cell, changes)
         for cell in SUITES[args.suite](tuple(args.seeds))
         if args.rows is None or cell.row in args.rows
     ]
-    return run_cells(cells, results, args.work / args.suite, args.jobs, args.data, _say)
+    return run_cells(cells, results, args.work / args.suite, args.jobs, args.data, partial(print, flush=True))
 
 
 def _shrunk(cell: BenchCell, changes: dict[str, int]) -> BenchCell:
     """Fewer epochs, fewer images; tables of numbers are small as they are."""
     few = {name: value for name, value in changes.items() if name != "images" or cell.data in CIFAR}
     return BenchCell.model_validate({**cell.model_dump(), **few})
-
-
-def _say(line: str) -> None:
-    print(line, flush=True)
 
 
 if __name__ == "__main__":

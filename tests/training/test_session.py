@@ -236,7 +236,7 @@ def test_the_best_weights_on_validation_data_are_kept(tmp_path, monkeypatch, cap
         assert told["test_accuracy"] == chosen["test_accuracy"]
         assert told["last_test_accuracy"] == lines[-1]["test_accuracy"]
     else:
-        assert "no validation data to choose by" in capsys.readouterr().err
+        assert "no validation data to choose the best epoch" in capsys.readouterr().err
         assert "validation_accuracy" not in lines[-1]
         assert told["test_accuracy"] == lines[-1]["test_accuracy"]
         assert "last_test_accuracy" not in told

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jnpl.cli.options import Address, AsJson, DataRoot, EngineName, Gpus, Jobs
+from jnpl.cli.options import Address, AsJson, DataRoot, EngineName, Gpus, Jobs, show_line
 from jnpl.internal.errors import InputError
 from jnpl.internal.importing import require
 
@@ -98,15 +98,7 @@ def bench(
     from jnpl.experiments.grid import run_cells
     from jnpl.experiments.results import FILE
 
-    failed = run_cells(
-        cells,
-        out / FILE,
-        out / "work",
-        jobs,
-        data_root,
-        lambda line: typer.echo(f"jnpl: {line}", err=True),
-        engine=where,
-    )
+    failed = run_cells(cells, out / FILE, out / "work", jobs, data_root, show_line, engine=where)
     text = ""
     if len(failed) < len(cells):
         text = tables.write(out / FILE, out)

@@ -53,6 +53,11 @@ Jobs = Annotated[
 _Options = TypeVar("_Options")
 
 
+def show_line(line: str) -> None:
+    """Print a line about the progress of a command to stderr."""
+    typer.echo(f"jnpl: {line}", err=True)
+
+
 def takes(options: type[_Options]) -> Callable[[Callable[[_Options], None]], Callable[..., None]]:
     """Turn a function of one frozen dataclass into a command: every field of the class is an argument or option."""
 

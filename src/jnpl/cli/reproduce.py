@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jnpl.cli.options import Address, AsJson, DataRoot, EngineName, Gpus, Jobs
+from jnpl.cli.options import Address, AsJson, DataRoot, EngineName, Gpus, Jobs, show_line
 from jnpl.experiments.results import FILE, contains
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
-    from jnpl.experiments.engines import GridEngine
     from jnpl.experiments.reproduce.paper_cell import PaperCell
     from jnpl.experiments.reproduce.runs import PaperRuns
 
@@ -61,6 +60,7 @@ def reproduce(
         raise InputError(f"there is no scale {scale!r}; there are {', '.join(SCALES)}")
 
     from jnpl.experiments.engines import make_engine
+    from jnpl.experiments.grid import run_cells
     from jnpl.experiments.reproduce.output import draw
 
     where = make_engine(engine, address, gpus)
@@ -78,10 +78,10 @@ def reproduce(
         cells = _left(wanted, out / FILE)
         to_do = [cell for cell in cells if not contains(out / FILE, cell.name)]
         if scale == "paper" and not yes and not (engine == "ray" and gpus):
-            _ask_for_gpus(to_do, engine, without)
+            _require_gpu(to_do, engine, without)
         _check(to_do, data_root)
         _show_missing(without, "jnpl: ", err=True)
-        failed = _train(cells, out, jobs, data_root, where)
+        failed = run_cells(cells, out / FILE, out / "work", jobs, data_root, show_line, engine=where)
     results = load(out / FILE, scale, absent, seeds)
     if only_draw and not results.every:
         raise InputError(
@@ -128,7 +128,7 @@ def _left(cells: "list[PaperCell]", results: Path) -> "list[PaperCell]":
     return [cell for cell, there in zip(cells, done, strict=True) if cell.classify or not there]
 
 
-def _ask_for_gpus(cells: "list[PaperCell]", engine: str, without: dict[str, str]) -> None:
+def _require_gpu(cells: "list[PaperCell]", engine: str, without: dict[str, str]) -> None:
     """Refuse to train at scale paper without a GPU."""
     import torch
 
@@ -156,23 +156,6 @@ def _check(cells: "list[PaperCell]", data_root: Path | None) -> None:
         cell.recipe()
     for cell in {cell.data: cell for cell in cells}.values():
         cell_data.load(cell, data_root)
-
-
-def _train(
-    cells: "list[PaperCell]", out: Path, jobs: int | None, data_root: Path | None, engine: "GridEngine"
-) -> dict[str, str]:
-    """Run the cells without a result; return the error of each cell that failed."""
-    from jnpl.experiments.grid import run_cells
-
-    return run_cells(
-        cells,
-        out / FILE,
-        out / "work",
-        jobs,
-        data_root,
-        lambda line: typer.echo(f"jnpl: {line}", err=True),
-        engine=engine,
-    )
 
 
 def _show(
