@@ -12,6 +12,7 @@ import typer
 
 from jnpl.cli import options
 from jnpl.internal.errors import InputError
+from jnpl.internal.tables import DATA_SUFFIXES
 
 if TYPE_CHECKING:
     from jnpl.data.source import Source
@@ -193,7 +194,7 @@ def _open(given: FindOptions, val_size: int) -> "tuple[Source, list[dict[str, An
     """Return the training data, with their test data, and id and given label of the samples that are held out."""
     from jnpl.data import split
     from jnpl.data.label_files import with_labels
-    from jnpl.data.opening import TABLES, open_source
+    from jnpl.data.opening import open_source
 
     columns = given.columns()
     source = open_source(
@@ -214,7 +215,7 @@ def _open(given: FindOptions, val_size: int) -> "tuple[Source, list[dict[str, An
         held_out = [{"id": name, "label": source.class_names[label]} for name, label in rows]
         source = split.hold_out(source, positions)
     if given.test is not None:
-        if source.encoding is not None and Path(given.test).suffix.lower() in TABLES:
+        if source.encoding is not None and Path(given.test).suffix.lower() in DATA_SUFFIXES:
             columns = {**columns, "feature_columns": None, "encoding": source.encoding}  # which knows the columns
         source = split.with_test(source, open_source(given.test, **columns))
     return source, held_out

@@ -25,7 +25,7 @@ from jnpl.data.sources.arrays import WHOLE_NUMBER
 from jnpl.data.split import part
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing
-from jnpl.internal.tables import SUFFIXES, load_table, save_parquet, suffix_of, unescaped
+from jnpl.internal.tables import SUFFIXES, load_table, require_columns, save_parquet, suffix_of, unescaped
 from jnpl.noise.class_maps import MAP_NAMES
 from jnpl.noise.noisy_labels import NoisyLabels
 
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from jnpl.data.source import Labels, Source
 
-TABLES = (".csv", ".parquet")
 NOISY_COLUMN = "noisy_label"
 LabelRows: TypeAlias = list[tuple[str, Any]]  # id and label
 
@@ -76,7 +75,7 @@ def read_labels(path: Path, *, key: str | None = None, label_column: str = "labe
         if labels.ndim == 1 and labels.dtype.kind in "US":
             return _numbered(labels.astype(str).tolist())
         return LabelFile(labels, _class_names(path))
-    if suffix in TABLES:
+    if suffix in (".csv", ".parquet"):
         return _from_table(path, label_column)
     if suffix == ".txt":
         return _from_text(_text(path).rstrip().splitlines(), path)
@@ -124,10 +123,7 @@ def read_label_rows(path: str | os.PathLike[str]) -> LabelRows:
     frame = load_table(path)
     if suffix == ".csv":
         frame = frame.map(unescaped)
-    for column in ("id", "label"):
-        if column not in frame.columns:
-            shown = ", ".join(map(str, frame.columns)) or "none"
-            raise InputError(f"{str(path)!r} has no column {column!r}; its columns are {shown}")
+    require_columns(frame.columns, ("id", "label"), repr(str(path)))
     found: LabelRows = []
     for row, (name, label) in enumerate(zip(frame["id"].tolist(), frame["label"].tolist(), strict=True)):
         if label is None or label != label or str(label).strip() == "":  # noqa: PLR0124 - nan differs from itself
@@ -259,9 +255,7 @@ def _from_table(path: Path, label_column: str) -> LabelFile:
     from pandas.api.types import is_numeric_dtype  # noqa: PLC0415 - slow to import
 
     table = load_table(path)
-    if label_column not in table.columns:
-        columns = ", ".join(str(column) for column in table.columns)
-        raise InputError(f"{str(path)!r} has no column {label_column!r}; its columns are {columns}")
+    require_columns(table.columns, [label_column], repr(str(path)))
     column = table[label_column]
     if column.isna().any():
         raise InputError(f"{str(path)!r} has no label in row {int(column.isna().to_numpy().argmax())}")

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jnpl.data.datasets import DATASETS
-from jnpl.data.opening import HUB, TABLES, open_source
+from jnpl.data.opening import HUB, open_source
 from jnpl.data.source import InMemory, Source
 from jnpl.data.sources.arrays import WHOLE_NUMBER, as_inputs, as_labels, read_npz
 from jnpl.internal.errors import InputError
+from jnpl.internal.files import printable
+from jnpl.internal.tables import DATA_SUFFIXES, require_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,46 +85,46 @@ def open_new(
     """
     if part is not None and part not in PARTS:
         raise InputError(f"part is one of {', '.join(PARTS)}, not {part!r}")
-    new = _New(tuple(classes), kind, encoding)
+    reader = _NewDataReader(tuple(classes), kind, encoding)
     given = {} if columns is None else columns.given()
     named = isinstance(data, str) and (data in DATASETS or data.startswith(HUB))
     if isinstance(data, str | os.PathLike) and not named and Path(data).exists():
-        return _at(Path(data), new, part, given)
+        return _open_path(Path(data), reader, part, given)
     if hasattr(data, "columns") and hasattr(data, "iloc"):
         _refuse_part(part, "a data frame")
-        return new.table(data, "the data frame", "table", Path(), given)
+        return reader.table(data, "the data frame", "table", Path(), given)
     if hasattr(data, "shape") or (isinstance(data, list) and not _is_pairs(data)):
         _refuse_part(part, "an array")
-        return new.inputs(InMemory(as_inputs(data, "x")), "x")
-    return new.labelled(open_source(data, root=root, **given), part)
+        return reader.inputs(InMemory(as_inputs(data, "x")), "x")
+    return reader.labelled(open_source(data, root=root, **given), part)
 
 
-def _at(path: Path, new: _New, part: str | None, given: dict[str, Any]) -> NewData:
+def _open_path(path: Path, reader: _NewDataReader, part: str | None, given: dict[str, Any]) -> NewData:
     """Open an existing file or folder."""
     suffix = path.suffix.lower() if path.is_file() else ""
-    if suffix in TABLES:
+    if suffix in DATA_SUFFIXES:
         from jnpl.data.sources.table import read  # noqa: PLC0415 - arrays and images do without pandas
 
         _refuse_part(part, "a table")
         as_text = (given.get("label_column", "label"), given.get("image_column"), given.get("text_column"))
-        return new.table(read(path, as_text), repr(str(path)), path.stem, path.parent, given)
+        return reader.table(read(path, as_text), repr(str(path)), path.stem, path.parent, given)
     if given:
         raise InputError(f"{', '.join(given)} has no meaning for {str(path)!r}, which is not a table")
     if suffix == ".npz":
-        return new.npz(path, part)
+        return reader.npz(path, part)
     _refuse_part(part, repr(str(path)))
     if not path.is_dir():
-        return new.files([path.name], path.parent, path.name)
+        return reader.files([path.name], path.parent, path.name)
     from jnpl.data.sources.folder import walk  # noqa: PLC0415 - vectors do without Pillow
 
     if not (paths := sorted(walk(path))):
         raise InputError(f"the folder {str(path)!r} holds no files")
-    return new.files(paths, path, path.resolve().name or str(path))
+    return reader.files(paths, path, path.resolve().name or str(path))
 
 
 @dataclass(frozen=True)
-class _New:
-    """What the model expects of its data."""
+class _NewDataReader:
+    """Opens each form of data for a model with these classes, kind of input and encoding."""
 
     classes: tuple[Any, ...]
     kind: Kind
@@ -160,8 +162,7 @@ class _New:
         return NewData(chosen, self.numbers([chosen.class_names[label] for label in chosen.labels.tolist()]))
 
     def files(self, paths: list[str], root: Path, name: str) -> NewData:
-        from jnpl.data.sources.folder import printable  # noqa: PLC0415 - vectors do without Pillow
-        from jnpl.data.sources.images import ImageFiles  # noqa: PLC0415
+        from jnpl.data.sources.images import ImageFiles  # noqa: PLC0415 - vectors do without Pillow
 
         ids = np.array([printable(path) for path in paths], object)
         known = {str(label) for label in self.classes}
@@ -184,12 +185,11 @@ class _New:
         return self.inputs(InMemory(values), path.stem, labels=labels)
 
     def table(self, frame: pd.DataFrame, where: str, name: str, folder: Path, given: dict[str, Any]) -> NewData:
-        frame = frame.set_axis([str(column) for column in frame.columns], axis=1)  # an array's columns are numbers
+        from jnpl.data.sources.columns import with_text_names  # noqa: PLC0415 - arrays and images do without pandas
+
+        frame = with_text_names(frame)
         named = [value for key, value in given.items() if key.endswith("_column")]
-        for column in [*named, *given.get("feature_columns", ())]:
-            if column not in frame.columns:
-                shown = ", ".join(frame.columns) or "none"
-                raise InputError(f"{where} has no column {column!r}; its columns are {shown}")
+        require_columns(frame.columns, [*named, *given.get("feature_columns", ())], where)
         label_column = given.get("label_column", "label")
         labels = _labels(frame[label_column].tolist()) if label_column in frame.columns else None
         if self.kind == "image":
@@ -205,14 +205,10 @@ class _New:
     ) -> tuple[Array, dict[int, str] | None]:
         """Return float32 (N, F), as in training, and {row: reason} of empty rows, or None."""
         from jnpl.data.sources.table import vectors  # noqa: PLC0415
+        from jnpl.data.sources.text_column import embedded, require_text_and_embed, texts_of  # noqa: PLC0415
 
-        if ("text_column" in given) != ("embed" in given):
-            raise InputError(
-                "text_column and embed (--text-column, --embed) need each other: texts, and the function to embed them"
-            )
+        require_text_and_embed(given.get("text_column"), given.get("embed"))
         if "text_column" in given:
-            from jnpl.data.sources.text_column import embedded, texts_of  # noqa: PLC0415
-
             texts, unreadable = texts_of(frame[given["text_column"]], given["text_column"], where)
             return embedded(texts, given["embed"], unreadable), unreadable
         if self.encoding is not None:

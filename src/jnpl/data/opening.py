@@ -17,13 +17,13 @@ import numpy as np
 from jnpl.data.datasets import DATASETS
 from jnpl.data.source import Source
 from jnpl.internal.errors import InputError
+from jnpl.internal.tables import DATA_SUFFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from jnpl.data.sources.text_column import Embed
 
-TABLES = (".csv", ".tsv", ".parquet")
 HUB = "hf:"
 _COLUMNS = ("image_column", "label_column", "true_label_column", "feature_columns", "embedding_column")
 
@@ -78,9 +78,9 @@ def open_source(
         Inputs, given labels and what else is known: true labels, test and validation data.
 
     Example:
-    >>> source = open_source(([[0.5, 1.0], [2.0, 3.0]], ["cat", "dog"]))
-    >>> source.labels, source.class_names
-    (array([0, 1]), ('cat', 'dog'))
+        >>> source = open_source(([[0.5, 1.0], [2.0, 3.0]], ["cat", "dog"]))
+        >>> source.labels, source.class_names
+        (array([0, 1]), ('cat', 'dog'))
     """
     options = {
         "image_column": image_column,
@@ -118,7 +118,7 @@ def open_source(
 
 def _unknown_path(data: str | os.PathLike[str]) -> InputError:
     if Path(data).exists():
-        kinds = f"a folder of class folders, one of {', '.join(TABLES)}, or an .npz"
+        kinds = f"a folder of class folders, one of {', '.join(DATA_SUFFIXES)}, or an .npz"
         return InputError(f"data is {kinds}, not {str(data)!r}")
     near = difflib.get_close_matches(str(data), DATASETS, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -129,7 +129,7 @@ def _unknown_path(data: str | os.PathLike[str]) -> InputError:
 def _is_table(data: Any) -> bool:
     if isinstance(data, str | os.PathLike):
         text = os.fspath(data)
-        return not text.startswith(HUB) and Path(text).suffix.lower() in TABLES and not Path(text).is_dir()
+        return not text.startswith(HUB) and Path(text).suffix.lower() in DATA_SUFFIXES and not Path(text).is_dir()
     return _comes_from(data, "pandas") and hasattr(data, "columns")
 
 

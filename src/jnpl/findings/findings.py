@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from jnpl.findings.threshold import resolve_threshold
 from jnpl.internal.errors import InputError
-from jnpl.internal.files import make_folder, replacing, write_text
+from jnpl.internal.files import make_folder, printable, replacing, write_text
 from jnpl.internal.tables import load_parquet, save_parquet, table_writer
 from jnpl.noise.noisy_labels import transition_matrix
 
@@ -55,8 +55,8 @@ class Findings:
         label_quality: (N,) mean probability of the given label, LOWER is worse.
         suggested_confidence: (N,) mean probability of the suggested label.
         num_classes: C.
-        class_names: C texts or C whole numbers, or None.
-        ids: (N,) whole numbers or texts.
+        class_names: C strings or C integers, or None.
+        ids: (N,) integers or strings.
         paths: (N,) paths of files, or None.
         unreadable: (N,) true where a sample could not be read, or None.
         threshold_info: the threshold, its rule and the reason for it; see `from_probs`.
@@ -123,13 +123,14 @@ class Findings:
         if not ledger.seen.any():
             raise InputError("the ledger has recorded nothing yet: record predictions first")
         suggested, confidence = ledger.top()
-        rest = (class_names, ids, paths, threshold, unreadable)
         own = ledger.quality(given)
         better = _likelier(suggested, confidence, given, own)
         scores = own if quality is None else np.asarray(quality)
         if scores.shape != given.shape or not (np.isnan(scores) | ((scores >= 0) & (scores <= 1))).all():
             raise InputError(f"quality must be {len(given)} numbers in 0..1, not {scores.dtype} of {scores.shape}")
-        return cls._create(given, better, scores, confidence, ledger.num_classes, *rest)
+        return cls._create(
+            given, better, scores, confidence, ledger.num_classes, class_names, ids, paths, threshold, unreadable
+        )
 
     @classmethod
     def from_probs(
@@ -177,10 +178,11 @@ class Findings:
             found = f"{probs[row].min():g}..{probs[row].max():g} and {total[row]:g}"
             raise InputError(f"probabilities of sample {row} must lie in 0..1 and sum to 1, not {found}")
         each, best = np.arange(len(given)), probs.argmax(axis=1)
-        rest = (class_names, ids, paths, threshold, unreadable)
         quality, confidence = probs[each, given], probs[each, best]
         better = _likelier(best, confidence, given, quality)
-        return cls._create(given, better, quality, confidence, probs.shape[1], *rest)
+        return cls._create(
+            given, better, quality, confidence, probs.shape[1], class_names, ids, paths, threshold, unreadable
+        )
 
     @classmethod
     def _create(
@@ -269,7 +271,19 @@ class Findings:
         return _frame(self._columns())
 
     def worst(self, k: int) -> pd.DataFrame:
-        """Return the `k` rows of `table` with the lowest quality, worst first, ties in the order of the data."""
+        """Return the `k` rows of `table` with the lowest quality, worst first, ties in the order of the data.
+
+        Args:
+            k: number of rows, at most as many as have a quality.
+
+        Returns:
+            Rows of `table`; the index holds the positions of the samples.
+
+        Example:
+            >>> findings = Findings.from_probs([[0.9, 0.1], [0.6, 0.4]], labels=[0, 1])
+            >>> findings.worst(1).index.tolist()
+            [1]
+        """
         if k < 0:
             raise InputError(f"k must be a whole number of at least 0, not {k!r}")
         order = np.argsort(self.label_quality, kind="stable")  # nan last
@@ -463,7 +477,7 @@ def _checked_names(names: Iterable[object] | None, num_classes: int) -> tuple[st
     if len(set(plain)) < num_classes:
         raise InputError(f"class_names must differ: {max(plain, key=plain.count)!r} comes twice")
     whole = tuple(name for name in plain if type(name) is int)
-    texts = tuple(_unicode(name) for name in plain if isinstance(name, str))
+    texts = tuple(printable(name) for name in plain if isinstance(name, str))
     if num_classes not in {len(whole), len(texts)}:
         raise InputError(f"class_names must be all texts or all whole numbers, not {plain[:5]}")
     return texts or whole
@@ -484,10 +498,5 @@ def _checked_texts(what: str, texts: list[str], length: int) -> Array:
     if len(texts) != length:
         raise InputError(f"{what} must be {length}, one per sample, not {len(texts)}")
     array = np.empty(length, object)
-    array[:] = [_unicode(text) for text in texts]
+    array[:] = [printable(text) for text in texts]
     return array
-
-
-def _unicode(text: str) -> str:
-    """Write bytes that are no Unicode, as in file names of old systems, as backslash escapes: Parquet needs Unicode."""
-    return text.encode("utf-8", "backslashreplace").decode()

@@ -60,6 +60,11 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         draft.write_text(text, encoding="utf-8", newline="\n")
 
 
+def printable(name: str) -> str:
+    """Return the name with bytes that are not Unicode escaped: reports and tables cannot hold them."""
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def sync_folder(folder: Path) -> None:
     """Flush a folder, so that a renamed file survives a power cut (not possible on Windows)."""
     with suppress(OSError):

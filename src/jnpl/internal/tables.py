@@ -15,11 +15,12 @@ from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     import pandas as pd
 
-SUFFIXES = (".csv", ".parquet", ".json")
+SUFFIXES = (".csv", ".parquet", ".json")  # of tables that jnpl writes and reads back
+DATA_SUFFIXES = (".csv", ".tsv", ".parquet")  # of tables of samples
 # A spreadsheet runs a cell that starts like this as a formula (OWASP, "CSV Injection"). Leading apostrophes count too,
 # so that `unescaped` can remove exactly one.
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
@@ -104,6 +105,20 @@ def suffix_of(path: str | os.PathLike[str], only: str | None = None) -> str:
     if suffix not in (SUFFIXES if only is None else (only,)):
         raise InputError(f"the file's name must end in {only or ', '.join(SUFFIXES)}, got {str(path)!r}")
     return suffix
+
+
+def require_columns(columns: Iterable[object], wanted: Iterable[str], where: str) -> None:
+    """Raise an InputError unless a table, called `where`, has all wanted columns.
+
+    >>> require_columns(["id", "text"], ["label"], "the table")
+    Traceback (most recent call last):
+        ...
+    jnpl.internal.errors.InputError: the table has no column 'label'; its columns are id, text
+    """
+    known = [str(column) for column in columns]
+    for column in wanted:
+        if column not in known:
+            raise InputError(f"{where} has no column {column!r}; its columns are {', '.join(known) or 'none'}")
 
 
 @contextmanager

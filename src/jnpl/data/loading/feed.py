@@ -49,13 +49,13 @@ class Feed:
         left out. The other batches and their random draws do not change.
         """
         shared = self._order(epoch)
-        given = self._given(shared)[start:]
-        rows = [own_rows(len(shared[step]), self.rank, self.world) for step in given]
-        own = [shared[step][part.start : part.stop] for step, part in zip(given, rows, strict=True)]
+        steps = self._readable_steps(shared)[start:]
+        rows = [own_rows(len(shared[step]), self.rank, self.world) for step in steps]
+        own = [shared[step][part.start : part.stop] for step, part in zip(steps, rows, strict=True)]
         labels = torch.from_numpy(self.labels)
         fetched = self.prepared.fetch(own, self.device)
-        for step, part, found in zip(given, rows, fetched, strict=True):
-            # A process without a readable sample takes one of another: the other processes would wait for ever.
+        for step, part, found in zip(steps, rows, fetched, strict=True):
+            # A process without a readable sample takes one of another process: the others would wait for ever.
             index, samples = found if len(found[0]) else self.prepared.first(shared[step])
             if len(index) == 0:
                 continue
@@ -82,7 +82,7 @@ class Feed:
         groups = None if self.group_size is None else Groups(self.labels, self.group_size)
         return order(self.prepared.offered, self.batch_size, self.seed, epoch, self.world, groups)
 
-    def _given(self, shared: list[Tensor]) -> list[int]:
+    def _readable_steps(self, shared: list[Tensor]) -> list[int]:
         """Return the steps that may have a readable sample.
 
         A checkpoint stores which samples are unreadable, so that `start` counts the same batches before and after.

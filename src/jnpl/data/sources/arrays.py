@@ -56,9 +56,9 @@ def from_arrays(
         The source.
 
     Example:
-    >>> source = from_arrays([[0.5, 1], [2, 3], [4, 5]], ["dog", "cat", "dog"])
-    >>> source.labels, source.class_names, source.kind
-    (array([1, 0, 1]), ('cat', 'dog'), 'vector')
+        >>> source = from_arrays([[0.5, 1], [2, 3], [4, 5]], ["dog", "cat", "dog"])
+        >>> source.labels, source.class_names, source.kind
+        (array([1, 0, 1]), ('cat', 'dog'), 'vector')
     """
     inputs = as_inputs(x, "x")
     given = {"y": _matching(y, "y", inputs, "x")}
@@ -186,10 +186,9 @@ def number_together(
         twice = next(name for name in known if known.count(name) > 1)
         raise InputError(f"class_names holds {twice!r} twice")
     positions: dict[Any, int] = {label: position for position, label in enumerate(known)}
-    if not all(label in positions for labels in given.values() for label in labels):
+    different = {label for labels in given.values() for label in labels}
+    if not different <= positions.keys() and not any(isinstance(label, str) for label in different):
         positions = {position: position for position in range(len(known))}  # not names: class numbers
-        if any(isinstance(label, str) for labels in given.values() for label in labels):
-            positions = {label: position for position, label in enumerate(known)}
     for name, labels in given.items():
         for position, label in enumerate(labels):
             if label not in positions:

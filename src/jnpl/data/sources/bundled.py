@@ -27,9 +27,9 @@ def load(name: str = "digits", *, seed: int = 0, test_size: float | None = None)
         The source; digits are scaled to 0..1.
 
     Example:
-    >>> source = load("digits", seed=0)
-    >>> source.inputs.values.shape, len(source.test)
-    ((1400, 64), 397)
+        >>> source = load("digits", seed=0)
+        >>> source.inputs.values.shape, len(source.test)
+        ((1400, 64), 397)
     """
     (train, labels), (test, test_labels), classes = load_arrays(name, seed=seed, test_size=test_size)
     held_out = Source(f"{name}/test", InMemory(test), test_labels, classes, np.arange(len(test)))

@@ -51,6 +51,11 @@ def kind_of(cells: pd.Series[Any]) -> ColumnKind | str:
         return next((type(cell).__name__ for cell in cells if not isinstance(cell, Hashable)), "tuple")
 
 
+def with_text_names(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with texts as column names: those of an array are numbers."""
+    return frame.set_axis([str(column) for column in frame.columns], axis=1)
+
+
 def is_measured(cells: pd.Series[Any]) -> bool:
     """Whether cells are stored as real numbers (not as booleans)."""
     types, dtype = pd.api.types, cells.dtype

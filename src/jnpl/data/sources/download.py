@@ -63,7 +63,7 @@ def fetch(url: str, target: Path, *, digest: str, progress: Progress | None = No
         if file_digest(target, algorithm) == expected:
             return target
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(target), _reporter(target.name, progress) as report:
+        with _locked(target), _reporter(target.name, progress) as report:
             if file_digest(target, algorithm) == expected:  # another process was faster
                 return target
             if file_digest(part, algorithm) != expected:
@@ -209,8 +209,8 @@ def _response(url: str, headers: dict[str, str], part: Path) -> http.client.HTTP
         if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             part.unlink(missing_ok=True)  # longer than the file: it belongs to something else
             raise _LostError("the server has no such range") from error
-        passing = error.code >= 500 or error.code in (408, 429)
-        raise _LostError(f"{error.code} {error.reason}", final=not passing) from error
+        temporary = error.code >= 500 or error.code in (408, 429)
+        raise _LostError(f"{error.code} {error.reason}", final=not temporary) from error
     except URLError:
         raise
     except (OSError, http.client.HTTPException) as error:  # broken while the headers came
@@ -226,7 +226,7 @@ def _block(response: http.client.HTTPResponse) -> bytes:
 
 
 @contextmanager
-def _alone(target: Path) -> Iterator[None]:
+def _locked(target: Path) -> Iterator[None]:
     """Let one process at a time download `target`: the workers of a machine start at the same time."""
     if sys.platform == "win32":  # no flock: two processes at once find a wrong digest and start again
         yield

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from jnpl.data.sources.columns import COLUMN_KINDS, ColumnKind, distinct, kind_of, levels, values
+from jnpl.data.sources.columns import COLUMN_KINDS, ColumnKind, distinct, kind_of, levels, values, with_text_names
 from jnpl.data.sources.images import extensions
 from jnpl.internal.errors import InputError
 
@@ -31,7 +31,7 @@ MOST_LEVELS = 50  # of a category; rarer ones share a feature
 RARE = 10  # samples that a level needs to get a feature (in tables of fewer than 500 rows: 2 % of them)
 GAPS = 0.01  # above this share of missing values, a feature of its own marks them
 _ROW_NAME = re.compile(r"(?i:.*[ _.-]id)|.*[a-z]I[dD]")  # customer_id, customerId
-_WAYS = {
+_HINTS = {
     "text": "embed a text with --text-column and --embed",
     "image": "take images with --image-column",
     "list": "take lists of numbers with --embedding-column",
@@ -86,12 +86,12 @@ class Encoding:
     `notes` describe what was done.
 
     Example:
-    >>> table = pd.DataFrame({"size": [3, None, 5], "town": ["Ulm", "Ulm", "Bonn"]})
-    >>> encoding = Encoding.fit(table, None, "the table")
-    >>> encoding.names
-    ['size', 'size missing', 'town=Bonn', 'town=Ulm']
-    >>> encoding.apply(pd.DataFrame({"size": [7], "town": ["Rome"]}), "the new table")
-    array([[7., 0., 0., 0.]], dtype=float32)
+        >>> table = pd.DataFrame({"size": [3, None, 5], "town": ["Ulm", "Ulm", "Bonn"]})
+        >>> encoding = Encoding.fit(table, None, "the table")
+        >>> encoding.names
+        ['size', 'size missing', 'town=Bonn', 'town=Ulm']
+        >>> encoding.apply(pd.DataFrame({"size": [7], "town": ["Rome"]}), "the new table")
+        array([[7., 0., 0., 0.]], dtype=float32)
     """
 
     columns: tuple[Column, ...]
@@ -107,7 +107,7 @@ class Encoding:
                 (nearly) all different texts is an InputError.
             where: the table in error messages.
         """
-        frame = _named(frame)
+        frame = with_text_names(frame)
         found: list[Column] = []
         naming, constant, refused = [], [], {}
         for name in frame.columns if columns is None else columns:
@@ -126,9 +126,9 @@ class Encoding:
                 found.append(column)
         if refused:
             listed = ", ".join(f"{name!r} ({what})" for name, (what, _) in refused.items())
-            ways = sorted({_WAYS[way] for _, way in refused.values() if way in _WAYS})
+            hints = sorted({_HINTS[key] for _, key in refused.values() if key in _HINTS})
             choose = "name the columns to learn from with --feature-column"
-            raise InputError(f"{where} has columns that cannot be features: {listed}; {', or '.join([choose, *ways])}")
+            raise InputError(f"{where} has columns that cannot be features: {listed}; {', or '.join([choose, *hints])}")
         notes = _notes(found, naming, constant, frame)
         if not found:
             raise InputError(f"{where} has no column to learn from" + (f": {'; '.join(notes)}" if notes else ""))
@@ -141,7 +141,7 @@ class Encoding:
 
     def apply(self, frame: pd.DataFrame, where: str) -> Array:
         """Return the rows of a table as float32 (N, F). Columns that were not learnt are ignored."""
-        frame = _named(frame)
+        frame = with_text_names(frame)
         out: Array = np.zeros((len(frame), len(self.names)), np.float32)
         start = 0
         for column in self.columns:
@@ -199,7 +199,7 @@ def _kept(codes: Labels, found: list[str]) -> tuple[str, ...]:
 
 
 def _objection(cells: pd.Series[Any], kind: str) -> tuple[str, str] | None:
-    """Return why a column cannot be a feature, and a key of `_WAYS`; None if it can."""
+    """Return why a column cannot be a feature, and a key of `_HINTS`; None if it can."""
     if kind not in COLUMN_KINDS:
         return kind, "list" if kind in ("list", "ndarray", "tuple") else ""
     if kind != "category":
@@ -262,10 +262,6 @@ def _category_summary(column: Column) -> str:
 
 def _listed(names: list[str], most: int = 20) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
-def _named(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame.set_axis([str(column) for column in frame.columns], axis=1)  # an array's columns are numbers
 
 
 def _cells(frame: pd.DataFrame, name: str, where: str) -> pd.Series[Any]:

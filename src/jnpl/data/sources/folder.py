@@ -15,6 +15,7 @@ import numpy as np
 from jnpl.data.source import Source
 from jnpl.data.sources.images import ImageFiles, extensions
 from jnpl.internal.errors import InputError
+from jnpl.internal.files import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -209,11 +210,6 @@ def _refuse_loose_images(folder: Path) -> None:
             f"{str(folder)!r} holds images outside any class, such as {loose.name!r}; "
             "one sub-folder per class is needed, with the images inside"
         )
-
-
-def printable(name: str) -> str:
-    """Return the name with bytes that are not Unicode escaped: reports and tables cannot hold them."""
-    return name.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _listed(names: Sequence[str] | dict[str, int]) -> str:

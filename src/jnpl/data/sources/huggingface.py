@@ -13,6 +13,7 @@ from jnpl.data.source import InMemory, Source, UnreadableError
 from jnpl.data.sources.arrays import as_labels, number_together
 from jnpl.internal.errors import InputError
 from jnpl.internal.importing import require
+from jnpl.internal.tables import require_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,9 +99,7 @@ def load(
     train, test = _splits(_fetch(datasets, name, config) if isinstance(name_or_dataset, str) else name_or_dataset, name)
     label = label_column or _label_column(train, datasets, name)
     wanted = [label, image_column, true_label_column, embedding_column, *(feature_columns or ())]
-    for column in (column for column in wanted if column is not None):
-        if column not in train.features:
-            raise InputError(f"{name} has no column {column!r}; its columns are {', '.join(train.features)}")
+    require_columns(train.features, [column for column in wanted if column is not None], name)
     if image_column is None and feature_columns is None and embedding_column is None:
         image_column = _image_column(train, datasets, name)
     names = getattr(train.features[label], "names", None)

@@ -15,13 +15,13 @@ import pandas as pd
 
 from jnpl.data.source import InMemory, Source
 from jnpl.data.sources.arrays import WHOLE_NUMBER, as_labels, number_together
-from jnpl.data.sources.columns import is_measured, kind_of, levels
+from jnpl.data.sources.columns import is_measured, kind_of, levels, with_text_names
 from jnpl.data.sources.columns import values as values_of
 from jnpl.data.sources.encoding import ROW_NAMES, Encoding
 from jnpl.data.sources.images import ImageFiles
-from jnpl.data.sources.text_column import embedded, texts_of
+from jnpl.data.sources.text_column import embedded, require_text_and_embed, texts_of
 from jnpl.internal.errors import InputError
-from jnpl.internal.tables import load_table
+from jnpl.internal.tables import DATA_SUFFIXES, load_table, require_columns
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from jnpl.data.source import Array
     from jnpl.data.sources.text_column import Embed
 
-SUFFIXES = (".csv", ".tsv", ".parquet")
 IMAGE_NAMES = ("image", "image_path", "path", "file", "filename", "file_name")
 _LABEL_NAME = re.compile(r"(?i)(.*[ _.-])?(labels?|target|class|truth|y)")
 _MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
@@ -73,10 +72,10 @@ def load(
         The source; its ids are the image paths, else the row positions.
 
     Example:
-    >>> frame = pd.DataFrame({"length": [1.0, 2.0], "width": [3, 4], "label": ["cat", "dog"]})
-    >>> source = load(frame)
-    >>> source.inputs.read(1), source.class_names
-    (array([2., 4.], dtype=float32), ('cat', 'dog'))
+        >>> frame = pd.DataFrame({"length": [1.0, 2.0], "width": [3, 4], "label": ["cat", "dog"]})
+        >>> source = load(frame)
+        >>> source.inputs.read(1), source.class_names
+        (array([2., 4.], dtype=float32), ('cat', 'dog'))
     """
     chosen = {
         "image_column": image_column,
@@ -92,9 +91,10 @@ def load(
         path = Path(path_or_frame)
         as_text = {image_column, label_column, true_label_column, text_column} - {None}
         frame, name, where, folder = read(path, as_text), path.stem, repr(str(path_or_frame)), path.parent
-    frame = frame.set_axis([str(column) for column in frame.columns], axis=1)  # an array's columns are numbers
+    frame = with_text_names(frame)
     wanted = [*(feature_columns or ()), image_column, embedding_column, text_column, label_column, true_label_column]
-    _require_columns(frame, [column for column in wanted if column is not None], where)
+    require_columns(frame.columns, [column for column in wanted if column is not None], where)
+    _refuse_repeated_columns(frame, where)
     if len(frame) == 0:
         raise InputError(f"{where} has no rows")
     given = {label_column: _labels(frame[label_column], label_column, where)}
@@ -138,10 +138,7 @@ def _named_inputs(chosen: dict[str, Any], embed: str | Embed | None) -> list[str
     if len(named) > 1:
         kinds = "images, features, embeddings or texts"
         raise InputError(f"the inputs are one of {kinds}, but {' and '.join(named)} are given")
-    if (named == ["text_column"]) != (embed is not None):
-        raise InputError(
-            "text_column and embed (--text-column, --embed) need each other: texts, and the function to embed them"
-        )
+    require_text_and_embed(chosen["text_column"], embed)
     return named
 
 
@@ -218,18 +215,14 @@ def vectors(
 
 def read(path: Path, as_text: Collection[str | None] = ()) -> pd.DataFrame:
     """Read a .csv, .tsv or .parquet file. Of a text file, `as_text` columns stay text: a class may be called 007."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"a table is one of {', '.join(SUFFIXES)}, not {str(path)!r}")
+    if path.suffix.lower() not in DATA_SUFFIXES:
+        raise InputError(f"a table is one of {', '.join(DATA_SUFFIXES)}, not {str(path)!r}")
     return load_table(path, as_text=as_text, missing=_MISSING)
 
 
-def _require_columns(frame: pd.DataFrame, columns: list[str], where: str) -> None:
-    known = list(frame.columns)
-    for column in columns:
-        if column not in known:
-            raise InputError(f"{where} has no column {column!r}; its columns are {', '.join(known) or 'none'}")
+def _refuse_repeated_columns(frame: pd.DataFrame, where: str) -> None:
     if twice := frame.columns[frame.columns.duplicated()].tolist():
-        raise InputError(f"{where} has {known.count(twice[0])} columns named {twice[0]!r}")
+        raise InputError(f"{where} has {frame.columns.tolist().count(twice[0])} columns named {twice[0]!r}")
 
 
 def _labels(column: pd.Series[Any], name: str, where: str) -> list[str] | list[int]:

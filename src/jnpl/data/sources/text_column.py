@@ -20,6 +20,14 @@ BATCH = 256  # texts per call of the function
 Embed: TypeAlias = Callable[[list[str]], Any]  # n texts -> (n, F): an array, a tensor or lists
 
 
+def require_text_and_embed(text_column: str | None, embed: str | Embed | None) -> None:
+    """Raise an InputError if one of the two options is given without the other."""
+    if (text_column is None) != (embed is None):
+        raise InputError(
+            "text_column and embed (--text-column, --embed) need each other: texts, and the function to embed them"
+        )
+
+
 def texts_of(column: pd.Series[Any], name: str, where: str) -> tuple[Array, dict[int, str] | None]:
     """Return the texts of a column (N,), empty where missing, and {row: reason} of the missing ones, or None."""
     missing = column.isna().tolist()

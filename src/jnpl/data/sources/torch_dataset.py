@@ -74,9 +74,9 @@ def from_dataset(
         The source; inputs are read on demand.
 
     Example:
-    >>> source = from_dataset([([0.0, 1.0], "cat"), ([2.0, 3.0], "dog")])
-    >>> source.inputs.read(1), source.labels
-    (array([2., 3.], dtype=float32), array([0, 1]))
+        >>> source = from_dataset([([0.0, 1.0], "cat"), ([2.0, 3.0], "dog")])
+        >>> source.inputs.read(1), source.labels
+        (array([2., 3.], dtype=float32), array([0, 1]))
     """
     if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
         raise InputError(f"a data set needs a length and items by position, which {type(dataset).__name__} has not")
