@@ -9,7 +9,7 @@ from tests.helpers.fast_runs import blobs, digits, train, zero_or_not
 
 from jnpl import noise
 from jnpl.data.sources.arrays import from_arrays
-from jnpl.methods.jnpl import ran_away
+from jnpl.methods.jnpl import has_collapsed
 from jnpl.outputs.saved_model import SavedModel
 
 
@@ -44,4 +44,4 @@ def test_no_class_is_lost(name, tmp_path):
     right, classes = predicted == source.true_labels, len(source.class_names)
     assert np.mean([right[source.true_labels == label].mean() for label in range(classes)]) > floor
     counts = (torch.bincount(torch.as_tensor(each), minlength=classes) for each in (predicted, source.true_labels))
-    assert not ran_away(*counts, 0.3)  # what the guard of the filter asks
+    assert not has_collapsed(*counts, 0.3)  # the test that the guard makes

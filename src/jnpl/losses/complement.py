@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+MAX_DEFAULT_COUNT = 12_000  # up to 1,039 classes; beyond, the exhaustive form costs far less
+
+
 def sample(
     labels: Tensor,
     num_classes: int,
@@ -29,8 +32,8 @@ def sample(
         num_classes: C.
         k: number of complementary labels per sample.
         generator: source of randomness.
-        rows: (start, stop, total), the rows of a batch shared by several processes that `labels` are. The draws are
-            then those that one process would make for the whole batch.
+        rows: (start, stop, total), which rows of a batch shared by several processes `labels` holds. The draws are then
+            those that one process would make for the whole batch.
 
     Returns:
         Complementary labels, (B, K).

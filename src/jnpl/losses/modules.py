@@ -15,24 +15,7 @@ from jnpl.losses.functional import _pl_plus
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = [
-    "Draws",
-    "FocalLoss",
-    "GCELoss",
-    "JNPLLoss",
-    "JNPLTerms",
-    "MAELoss",
-    "NCERCELoss",
-    "NFLRCELoss",
-    "NLLoss",
-    "NLPlusLoss",
-    "PLPlusLoss",
-    "SCELoss",
-    "class_weights",
-]
-
 Complements = Literal["sampled", "exhaustive"]
-_MOST_COMPLEMENTS = 12_000  # up to 1,039 classes; beyond, the exhaustive form costs far less
 
 
 class Draws(NamedTuple):
@@ -105,7 +88,7 @@ class _Negative(nn.Module):
         self.num_classes = num_classes
         self.complements = complements
         self.num_complements = num_complements or complement.default_count(num_classes)
-        if complements == "sampled" and num_complements is None and self.num_complements > _MOST_COMPLEMENTS:
+        if complements == "sampled" and num_complements is None and self.num_complements > complement.MAX_DEFAULT_COUNT:
             raise ValueError(
                 f"for {num_classes} classes the paper's rule gives {self.num_complements:,} complements per sample; "
                 f'use complements="exhaustive", or set num_complements'
@@ -175,7 +158,7 @@ class NLPlusLoss(nn.Module):
 
 
 class NLLoss(NLPlusLoss):
-    """NL (Eq. 2), the mean over the batch: `NLPlusLoss` with gamma = 0.
+    """NL (Eq. 2), the mean over the batch: `NLPlusLoss` with gamma = 0, and its other arguments.
 
     Example:
         >>> NLLoss(10, complements="exhaustive")(torch.zeros(2, 10), torch.tensor([3, 4]))
@@ -223,7 +206,7 @@ class PLPlusLoss(nn.Module):
         Args:
             logits: network output, (B, C).
             uniforms: draws from U(0, 1) for Algorithm 1, (B,).
-            labels: if given, (B,), only samples whose y-hat is the given label are selected (the paper's first rule).
+            labels: if given, (B,), only samples whose y-hat is the given label are selected (Fig. 3a).
             weights: sample weights (B,), in the sum and in the number.
         """
         selected, y_hat = JF.pl_plus_select(logits, uniforms)
@@ -291,7 +274,7 @@ class JNPLLoss(nn.Module):
         Args:
             labels: given labels, (B,).
             generator: source of randomness.
-            rows: (start, stop, total), the rows of a batch shared by several processes that `labels` are.
+            rows: (start, stop, total), which rows of a batch shared by several processes `labels` holds.
         """
         complements = self.negative.draw(labels, generator, rows)
         return Draws(complements, _uniforms(labels, generator, rows))
@@ -322,7 +305,12 @@ class JNPLLoss(nn.Module):
 
 
 class MAELoss(nn.Module):
-    """The mean over the batch of `functional.mae`."""
+    """The mean over the batch of `functional.mae`: `criterion(logits, labels)`, (B, C), (B,) -> ().
+
+    Example:
+        >>> MAELoss()(torch.zeros(2, 10), torch.tensor([3, 4]))
+        tensor(1.8000)
+    """
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """(B, C), (B,) -> ()."""
@@ -330,7 +318,16 @@ class MAELoss(nn.Module):
 
 
 class GCELoss(nn.Module):
-    """The mean over the batch of `functional.gce`, or of `gce_truncated` if `k` is given."""
+    """The mean over the batch of `functional.gce`, or of `gce_truncated` if `k` is given: (B, C), (B,) -> ().
+
+    Args:
+        q: exponent, in (0, 1].
+        k: probability at or below which the loss is constant; None: not truncated.
+
+    Example:
+        >>> GCELoss(q=1.0)(torch.zeros(2, 10), torch.tensor([3, 4]))
+        tensor(0.9000)
+    """
 
     def __init__(self, q: float = 0.7, k: float | None = None) -> None:
         super().__init__()
@@ -344,7 +341,16 @@ class GCELoss(nn.Module):
 
 
 class SCELoss(nn.Module):
-    """The mean over the batch of `functional.sce`."""
+    """The mean over the batch of `functional.sce`: (B, C), (B,) -> ().
+
+    Args:
+        alpha: weight of cross-entropy.
+        beta: weight of reverse cross-entropy.
+
+    Example:
+        >>> SCELoss()(torch.zeros(2, 10), torch.tensor([3, 4]))
+        tensor(8.5196)
+    """
 
     def __init__(self, alpha: float = 0.1, beta: float = 1.0) -> None:
         super().__init__()
@@ -356,7 +362,15 @@ class SCELoss(nn.Module):
 
 
 class FocalLoss(nn.Module):
-    """The mean over the batch of `functional.focal`."""
+    """The mean over the batch of `functional.focal`: (B, C), (B,) -> ().
+
+    Args:
+        gamma: exponent of the factor; 0 is cross-entropy.
+
+    Example:
+        >>> FocalLoss(gamma=1.0)(torch.zeros(2, 10), torch.tensor([3, 4]))
+        tensor(2.0723)
+    """
 
     def __init__(self, gamma: float = 0.5) -> None:
         super().__init__()
@@ -368,7 +382,16 @@ class FocalLoss(nn.Module):
 
 
 class NCERCELoss(nn.Module):
-    """The mean over the batch of `functional.nce_rce`."""
+    """The mean over the batch of `functional.nce_rce`: (B, C), (B,) -> ().
+
+    Args:
+        alpha: weight of normalised cross-entropy.
+        beta: weight of reverse cross-entropy.
+
+    Example:
+        >>> NCERCELoss()(torch.zeros(2, 10), torch.tensor([3, 4]))
+        tensor(8.3893)
+    """
 
     def __init__(self, alpha: float = 1.0, beta: float = 1.0) -> None:
         super().__init__()
@@ -380,7 +403,17 @@ class NCERCELoss(nn.Module):
 
 
 class NFLRCELoss(nn.Module):
-    """The mean over the batch of `functional.nfl_rce`."""
+    """The mean over the batch of `functional.nfl_rce`: (B, C), (B,) -> ().
+
+    Args:
+        alpha: weight of the normalised focal loss.
+        beta: weight of reverse cross-entropy.
+        gamma: exponent of the focal factor.
+
+    Example:
+        >>> NFLRCELoss()(torch.zeros(2, 10), torch.tensor([3, 4]))
+        tensor(8.3893)
+    """
 
     def __init__(self, alpha: float = 1.0, beta: float = 1.0, gamma: float = 0.5) -> None:
         super().__init__()

@@ -99,10 +99,8 @@ class Method(nn.Module, ABC):
         self.model = task.build(0)
         self.stage, self.epoch, self.epochs = 0, 0, 1
         self.sum_over_processes: Callable[[Tensor], Tensor] = lambda tensor: tensor
-        self.gather_over_processes: Callable[[Batch, Tensor], tuple[Tensor, Tensor]] = lambda batch, rows: (
-            batch.index,
-            rows,
-        )
+        self.gather_over_processes: Callable[[Batch, Tensor], tuple[Tensor, Tensor]]
+        self.gather_over_processes = lambda batch, rows: (batch.index, rows)
 
     @abstractmethod
     def step(self, batch: Batch) -> StepOutput:

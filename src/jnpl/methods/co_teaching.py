@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jnpl.losses import functional as JF
-from jnpl.methods.base import StepOutput, Task
+from jnpl.methods.base import StepOutput
 from jnpl.methods.small_loss import SmallLoss, SmallLossSettings, log_mean_prediction
 
 if TYPE_CHECKING:
@@ -25,9 +25,6 @@ class CoTeaching(SmallLoss):
         """Settings of the selection."""
 
         name: str = "co-teaching"
-
-    def __init__(self, task: Task, settings: Settings) -> None:
-        super().__init__(task, settings)
 
     def step(self, batch: Batch) -> StepOutput:
         """Compute the loss of one batch."""

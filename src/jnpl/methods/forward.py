@@ -122,7 +122,7 @@ class Forward(Method):
             return StepOutput(JF.pl(logits, batch.labels).mean(), logits, {})
         log_t = log_transition(self.transition)
         losses = forward_loss(logits, batch.labels, log_t)
-        log_p_y = logits.detach().float().log_softmax(1).gather(1, batch.labels.unsqueeze(1)).squeeze(1)
+        log_p_y = JF.gather_labels(logits.detach().float().log_softmax(1), batch.labels)
         # p_y T_yy / sum_i p_i T_iy; clamped against rounding
         quality = (log_p_y + log_t.diagonal()[batch.labels] + losses.detach()).exp().clamp(0, 1)
         return StepOutput(losses.mean(), logits, {}, quality)

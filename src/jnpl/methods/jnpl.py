@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from pydantic import Field, model_validator
 
-from jnpl.losses import functional
+from jnpl.losses import functional as JF
 from jnpl.losses.modules import JNPLLoss, class_weights
 from jnpl.methods.base import Method, MethodSettings, StepOutput, Task, TrainingSetView
 
@@ -62,15 +62,15 @@ def agreement(given: Tensor, agreed: Tensor) -> Tensor:
     return ((recall - chance) / (1 - chance).clamp_min(1e-6)).clamp(0, 1)
 
 
-def ran_away(predicted: Tensor, given: Tensor, most: float) -> bool:
+def has_collapsed(predicted: Tensor, given: Tensor, most: float) -> bool:
     """Whether the distribution of predictions has collapsed: counts (C,), (C,) -> bool.
 
     True if it is further than `most` (total variation) from that of the given labels, or if more than one class in
     twenty is hardly predicted.
 
-    >>> ran_away(torch.tensor([90.0, 110.0]), torch.tensor([100.0, 100.0]), 0.3)
+    >>> has_collapsed(torch.tensor([90.0, 110.0]), torch.tensor([100.0, 100.0]), 0.3)
     False
-    >>> ran_away(torch.tensor([9.0, 191.0]), torch.tensor([100.0, 100.0]), 0.5)
+    >>> has_collapsed(torch.tensor([9.0, 191.0]), torch.tensor([100.0, 100.0]), 0.5)
     True
     """
     if not predicted.any():
@@ -184,7 +184,7 @@ class JNPL(Method):
             each.zero_()
         self.agreement.copy_(agreement(given, agreed))
         at_risk = self._gamma() > 0 or self._pl_weight() > 0
-        self.held.fill_(bool(self.guard) and at_risk and ran_away(predicted, given, self.guard))
+        self.held.fill_(bool(self.guard) and at_risk and has_collapsed(predicted, given, self.guard))
         if self.held:
             self.guarded += 1
             if self._pl_has_begun(self.epoch - 1):
@@ -223,11 +223,9 @@ class JNPL(Method):
 
     def _ce_weight(self) -> float:
         """Departure: the weight of cross-entropy in this epoch. It ends with the start of PL+ at the latest."""
-        return (
-            0.0
-            if self._pl_has_begun(self.epoch)
-            else self.ce_weight * max(1 - _AGREEMENT_SCALE * self.agreement.item(), 0.0)
-        )
+        if self._pl_has_begun(self.epoch):
+            return 0.0
+        return self.ce_weight * max(1 - _AGREEMENT_SCALE * self.agreement.item(), 0.0)
 
     def step(self, batch: Batch) -> StepOutput:
         """Compute the loss of one batch."""
@@ -261,7 +259,7 @@ class JNPL(Method):
 
     def _cross_entropy(self, logits: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
         """Cross-entropy, weighted like NL+: (B, C), (B,), (B,) -> ()."""
-        losses = functional.pl(logits, labels)
+        losses = JF.pl(logits, labels)
         if (balance := self.loss.negative.class_weight) is not None:
             losses = balance[labels] * losses
         return (losses if weights is None else weights * losses).mean()

@@ -93,7 +93,7 @@ class JointOptim(Method):
         log_p = logits.float().log_softmax(1)
         soft = self.soft_labels[batch.index].to(log_p.device)
         fit = JF.soft_pl(logits.float(), soft).mean()
-        quality = soft.gather(1, batch.labels.unsqueeze(1)).squeeze(1).clamp(0, 1)
+        quality = JF.gather_labels(soft, batch.labels).clamp(0, 1)
         if self.stage > 0:
             return StepOutput(fit, logits, {}, quality)
         # The mean prediction is over the whole batch, over all processes.

@@ -69,7 +69,7 @@ class LIMIT(Method):
     def step(self, batch: Batch) -> StepOutput:
         """Compute the loss of one batch."""
         q_logits = self.q(batch.inputs).float()
-        quality = q_logits.detach().softmax(1).gather(1, batch.labels.unsqueeze(1)).squeeze(1)
+        quality = JF.gather_labels(q_logits.detach().softmax(1), batch.labels)
         if self.in_init:
             return StepOutput(JF.pl(q_logits, batch.labels).mean(), q_logits, {}, quality)
 

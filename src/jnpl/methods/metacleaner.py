@@ -49,9 +49,8 @@ class MetaCleaner(Method):
         self.group_size = settings.subset_size if settings.subset_size > 1 else None
         width, size = head_of(self.model).in_features, settings.subset_size
         columns = (2 * width, 1) if settings.scorer == "relative" else (size * width, size)
-        with torch.random.fork_rng(
-            devices=[]
-        ):  # the scorer's initial weights depend on the network's, thus on the seed
+        with torch.random.fork_rng(devices=[]):
+            # The scorer's initial weights depend on the network's, thus on the seed.
             torch.default_generator.manual_seed(_seed(head_of(self.model).weight))
             self.scorer = nn.Sequential(
                 nn.Linear(columns[0], settings.hidden), nn.ReLU(), nn.Linear(settings.hidden, columns[1])

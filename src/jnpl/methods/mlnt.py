@@ -112,7 +112,7 @@ class MLNT(Method):
             self.feature_net.load_state_dict(self.model.state_dict())
         elif self.mentor is not None:
             self.mentor.load_state_dict(self.classifier.state_dict())
-            of_given = _gather(check_logits(training_set.logits(self.mentor)).softmax(1), self.labels)
+            of_given = JF.gather_labels(check_logits(training_set.logits(self.mentor)).softmax(1), self.labels)
             keep = of_given >= self.settings.tau  # false for nan, a sample that cannot be read
             if not keep.any():
                 raise InputError(
@@ -154,7 +154,7 @@ class MLNT(Method):
         # Departure: the paper takes a meta step, then one with cross-entropy; its code, like this, adds both gradients.
         loss = ce + full * meta
         scalars = {"ce": ce, "meta": meta, "meta_weight": ce.new_tensor(full), "kept": kept.float().mean()}
-        quality = _gather(check_logits(teacher_logits.detach()).softmax(1), batch.labels)
+        quality = JF.gather_labels(check_logits(teacher_logits.detach()).softmax(1), batch.labels)
         return StepOutput(loss, logits, scalars, quality)
 
     def _ramp(self, step: int) -> float | None:
@@ -206,7 +206,7 @@ class MLNT(Method):
         total = log_p.new_zeros(len(log_p))
         for labels in label_sets:
             gradients = torch.autograd.grad(
-                -(_gather(log_p, labels) * mean).sum(),
+                -(JF.gather_labels(log_p, labels) * mean).sum(),
                 list(parameters.values()),
                 retain_graph=True,
                 # The authors' code intends to cut the graph here, but only rebinds a loop variable.
@@ -249,11 +249,6 @@ def synthetic_labels(labels: Tensor, near: Tensor, kept: Tensor, uniforms: Tenso
     pick = (uniforms[:, sets:] * choices).long().minimum(choices - 1).clamp_min(0)
     drawn = labels[near.gather(1, pick)]
     return torch.where(chosen & (choices > 0), drawn, labels.unsqueeze(1)).T
-
-
-def _gather(values: Tensor, labels: Tensor) -> Tensor:
-    """The value of each row's label: (B, C), (B,) -> (B,)."""
-    return values.gather(1, labels.unsqueeze(1)).squeeze(1)
 
 
 def _frozen_copy(network: nn.Module) -> nn.Module:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _NL, _SELNL, _SELPL = range(3)
 _FLOOR = 1e-5  # smallest 1 - p in the released code
-_MOST_COMPLEMENTS = 12_000  # up to 1,039 classes; beyond, the exhaustive form costs far less
 
 
 def nl_clamped(logits: Tensor, complements: Tensor) -> Tensor:
@@ -72,7 +71,8 @@ class NLNL(Method):
         self.num_classes, self.cut, self.clamp = classes, settings.cut, settings.clamp
         self.exhaustive = settings.complements == "exhaustive"
         self.num_complements = settings.num_complements or complement.default_count(classes)
-        if not self.exhaustive and settings.num_complements is None and self.num_complements > _MOST_COMPLEMENTS:
+        too_many = self.num_complements > complement.MAX_DEFAULT_COUNT
+        if not self.exhaustive and settings.num_complements is None and too_many:
             raise InputError(
                 f"for {classes} classes the rule of NLNL gives {self.num_complements:,} complements per sample: "
                 "--set method.complements=exhaustive, or choose a number with --set method.num_complements=1000"

@@ -116,4 +116,4 @@ class PENCIL(Method):
 
 def _quality(rows: Tensor, batch: Batch) -> Tensor:
     """Label quality, softmax(y-tilde) of the given label: (B, C) -> (B,)."""
-    return rows.softmax(1).gather(1, batch.labels.unsqueeze(1)).squeeze(1).clamp(0, 1)
+    return JF.gather_labels(rows.softmax(1), batch.labels).clamp(0, 1)
