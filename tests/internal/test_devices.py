@@ -27,5 +27,7 @@ def test_the_device_that_a_name_allows(monkeypatch, cuda, mps, expected):
 def test_a_device_that_is_not_there():
     assert checked_device("cpu") == torch.device("cpu")
     assert checked_device(torch.device("cpu")) == torch.device("cpu")
-    with pytest.raises(InputError, match=r"device must be auto, cpu, cuda, cuda:1 or mps, and be there; got 'abacus'"):
+    with pytest.raises(
+        InputError, match=r"device must be auto, cpu, cuda, cuda:1 or mps, and be available; got 'abacus'"
+    ):
         checked_device("abacus")

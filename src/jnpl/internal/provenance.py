@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from jnpl import __version__
+from jnpl._version import __version__
 
 
 def versions() -> dict[str, str]:

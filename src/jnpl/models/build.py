@@ -88,13 +88,13 @@ def build(
         The network, with the weights drawn with `seed` or loaded.
 
     Example:
-    >>> network = build("resnet8", num_classes=10, input_shape=(1, 28, 28), seed=0)
-    >>> network(torch.zeros(2, 1, 28, 28)).shape
-    torch.Size([2, 10])
-    >>> build(torch.nn.Linear(4, 3), num_classes=2, input_shape=(4,), seed=0)
-    Traceback (most recent call last):
-        ...
-    jnpl.internal.errors.InputError: the model Linear must give (2, 2) for inputs (2, 4), got (2, 3)
+        >>> network = build("resnet8", num_classes=10, input_shape=(1, 28, 28), seed=0)
+        >>> network(torch.zeros(2, 1, 28, 28)).shape
+        torch.Size([2, 10])
+        >>> build(torch.nn.Linear(4, 3), num_classes=2, input_shape=(4,), seed=0)
+        Traceback (most recent call last):
+            ...
+        jnpl.internal.errors.InputError: the model Linear must give (2, 2) for inputs (2, 4), got (2, 3)
     """
     classes, shape = _checked(num_classes, input_shape)
     stemmed = [name for name, entry in MODELS.items() if entry.has_stem]

@@ -50,12 +50,12 @@ def load_weights(model: nn.Module, where: str | os.PathLike[str], *, digest: str
         The names that were loaded, and those of the head that were not.
 
     Example:
-    >>> import tempfile
-    >>> from jnpl.models.small import resnet8
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     torch.save(resnet8(10).state_dict(), Path(folder, "ten.pth"))
-    ...     load_weights(resnet8(3), Path(folder, "ten.pth")).skipped_head
-    ('fc.weight', 'fc.bias')
+        >>> import tempfile
+        >>> from jnpl.models.small import resnet8
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     torch.save(resnet8(10).state_dict(), Path(folder, "ten.pth"))
+        ...     load_weights(resnet8(3), Path(folder, "ten.pth")).skipped_head
+        ('fc.weight', 'fc.bias')
     """
     source = os.fspath(where)
     _, found = _bare(_read(_local(where, digest), source))

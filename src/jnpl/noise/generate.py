@@ -57,9 +57,9 @@ def symmetric(
         Noisy labels (N,), int64.
 
     Example:
-    >>> noisy = symmetric([0] * 10 + [1] * 10, 0.4, num_classes=3)
-    >>> int((noisy[:10] != 0).sum()), int((noisy[10:] != 1).sum())
-    (4, 4)
+        >>> noisy = symmetric([0] * 10 + [1] * 10, 0.4, num_classes=3)
+        >>> int((noisy[:10] != 0).sum()), int((noisy[10:] != 1).sum())
+        (4, 4)
     """
     clean, size = labels_and_size(labels, num_classes)
     pick, draw = _uniforms(np.random.PCG64(checked_seed(seed)), clean.size, 2)
@@ -101,8 +101,8 @@ def asymmetric(
         Noisy labels (N,), int64.
 
     Example:
-    >>> asymmetric([3, 3, 5, 5, 8, 8], 1.0, "cifar10")
-    array([5, 5, 3, 3, 8, 8])
+        >>> asymmetric([3, 3, 5, 5, 8, 8], 1.0, "cifar10")
+        array([5, 5, 3, 3, 8, 8])
     """
     clean, size = labels_and_size(labels, classes_of_map(mapping) if num_classes is None else num_classes)
     target = np.arange(size)
@@ -128,8 +128,8 @@ def pair_flip(
         Noisy labels (N,), int64.
 
     Example:
-    >>> pair_flip([0, 1, 2], 1.0, num_classes=3)
-    array([1, 2, 0])
+        >>> pair_flip([0, 1, 2], 1.0, num_classes=3)
+        array([1, 2, 0])
     """
     return asymmetric(labels, rate, "pairflip", seed, num_classes=num_classes, count=count)
 
@@ -156,8 +156,8 @@ def transition(
         Noisy labels (N,), int64.
 
     Example:
-    >>> transition([0, 0, 0, 0, 1, 1], [[0.5, 0.5], [0.0, 1.0]], count="exact")
-    array([1, 1, 0, 0, 1, 1])
+        >>> transition([0, 0, 0, 0, 1, 1], [[0.5, 0.5], [0.0, 1.0]], count="exact")
+        array([1, 1, 0, 0, 1, 1])
     """
     rows = stochastic_matrix(matrix)
     if num_classes not in (None, len(rows)):
@@ -202,8 +202,8 @@ def instance_dependent(
         Noisy labels (N,), int64.
 
     Example:
-    >>> instance_dependent([[0.0], [0.1], [5.0], [5.1]], [0, 0, 1, 1], rate=1.0)
-    array([1, 1, 0, 0])
+        >>> instance_dependent([[0.0], [0.1], [5.0], [5.1]], [0, 0, 1, 1], rate=1.0)
+        array([1, 1, 0, 0])
     """
     clean, size = labels_and_size(labels, num_classes)
     table = as_array(features, "features")
@@ -252,8 +252,8 @@ def corrupt(
         The noisy labels with the clean ones, the arguments and a hash.
 
     Example:
-    >>> corrupt([3, 3, 5, 5, 8, 8], "asymm", 0.5, mapping="cifar10").rate_realised
-    0.3333333333333333
+        >>> corrupt([3, 3, 5, 5, 8, 8], "asymm", 0.5, mapping="cifar10").rate_realised
+        0.3333333333333333
     """
     kind = ALIASES.get(kind, kind)
     if kind not in KINDS:

@@ -42,10 +42,10 @@ class NoisyLabels:
     holds names, not numbers.
 
     Example:
-    >>> from jnpl.noise import corrupt
-    >>> bundle = corrupt([0, 0, 1, 1], "symm", 0.5, num_classes=2)
-    >>> bundle.rate_realised, bundle.matrix.tolist()
-    (0.5, [[0.5, 0.5], [0.5, 0.5]])
+        >>> from jnpl.noise import corrupt
+        >>> bundle = corrupt([0, 0, 1, 1], "symm", 0.5, num_classes=2)
+        >>> bundle.rate_realised, bundle.matrix.tolist()
+        (0.5, [[0.5, 0.5], [0.5, 0.5]])
     """
 
     labels: IntArray

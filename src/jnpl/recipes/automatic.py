@@ -69,7 +69,7 @@ def adapt_recipe(source: Source, name: str | None, method: str | None, changes: 
 
 
 def choose(source: Source, recipe: Recipe, given: Collection[str] = (), *, gpu: bool = False) -> Choice:
-    """Choose settings for `source`, except those that the user has `given` and that the recipe already contains."""
+    """Choose settings for `source`, except those that the user has `given`, which the recipe already contains."""
     samples = len(source)
     batch = 64 if samples >= 1_000 else 32 if samples >= 200 else 16
     if "train.batch_size" in given:

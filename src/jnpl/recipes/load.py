@@ -40,8 +40,9 @@ def load_recipe(name: str, changes: Mapping[str, Any] | None = None) -> Recipe:
     Returns:
         The validated recipe.
 
-    >>> load_recipe("paper-cifar10", {"train.epochs": 20, "train.milestones": [16]}).train.epochs
-    20
+    Example:
+        >>> load_recipe("paper-cifar10", {"train.epochs": 20, "train.milestones": [16]}).train.epochs
+        20
     """
     settings = _read(name)
     for key, value in sorted((changes or {}).items(), key=lambda change: change[0] != "method.name"):
