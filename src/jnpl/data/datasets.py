@@ -10,7 +10,16 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jnpl.data.source import Source
+
+
+def import_loader(place: str) -> Callable[..., Source]:
+    """Import the function at "module:function" in `jnpl.data.sources`."""
+    module, _, function = place.partition(":")
+    loader: Callable[..., Source] = getattr(importlib.import_module(f"jnpl.data.sources.{module}"), function)
+    return loader
 
 
 @dataclass(frozen=True)
@@ -35,10 +44,8 @@ class NamedDataset(Description):
 
     def load(self, available: dict[str, Any]) -> Source:
         """Load the data set with those of the available options that it takes."""
-        module, _, function = self.loader.partition(":")
         chosen = {name: available[name] for name in self.options if name in available}
-        source: Source = getattr(importlib.import_module(f"jnpl.data.sources.{module}"), function)(self.name, **chosen)
-        return source
+        return import_loader(self.loader)(self.name, **chosen)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the description, as `jnpl datasets --json` prints it."""

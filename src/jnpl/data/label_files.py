@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from jnpl.data.source import number
 from jnpl.data.sources.arrays import WHOLE_NUMBER
 from jnpl.data.split import part
 from jnpl.internal.errors import InputError
@@ -282,9 +283,8 @@ def _from_text(cells: Sequence[str], path: Path) -> LabelFile:
 
 
 def _numbered(names: Sequence[str]) -> LabelFile:
-    classes = tuple(sorted(set(names)))
-    number = {name: label for label, name in enumerate(classes)}
-    return LabelFile(np.array([number[name] for name in names], dtype=np.int64), classes, holds_names=True)
+    labels, classes = number(list(names))
+    return LabelFile(labels, tuple(map(str, classes)), holds_names=True)
 
 
 def _array(path: Path, keys: Sequence[str]) -> npt.NDArray[Any]:

@@ -7,14 +7,13 @@ in `jnpl.data.datasets`.
 from __future__ import annotations
 
 import difflib
-import importlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jnpl.data.datasets import DATASETS
+from jnpl.data.datasets import DATASETS, import_loader
 from jnpl.data.source import Source
 from jnpl.internal.errors import InputError
 from jnpl.internal.tables import DATA_SUFFIXES
@@ -111,9 +110,7 @@ def open_source(
         return data
     if form is None:
         raise InputError(f"data must be a path, a name, a data frame, (x, y) or a data set, not {type(data).__name__}")
-    module, _, function = form.loader.partition(":")
-    loader: Callable[..., Source] = getattr(importlib.import_module(f"jnpl.data.sources.{module}"), function)
-    return loader(data.removeprefix(HUB) if isinstance(data, str) else data, **given)
+    return import_loader(form.loader)(data.removeprefix(HUB) if isinstance(data, str) else data, **given)
 
 
 def _unknown_path(data: str | os.PathLike[str]) -> InputError:

@@ -96,7 +96,7 @@ class Source:
         name: of the data, for messages and reports.
         inputs: the N samples.
         labels: given labels (N,), class numbers.
-        class_names: names of the C classes, texts or whole numbers.
+        class_names: names of the C classes, strings or integers.
         ids: positions (N,), or paths for files.
         true_labels: true labels (N,), where known. Only `metrics` uses them.
         test: data that are never trained on.

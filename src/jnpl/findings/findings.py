@@ -119,7 +119,7 @@ class Findings:
             >>> Findings.from_ledger(ledger, labels=[0, 1]).is_label_issue.tolist()
             [False, True]
         """
-        given = _checked_labels(labels, ledger.num_samples, ledger.num_classes)
+        given = checked_labels(labels, ledger.num_samples, ledger.num_classes)
         if not ledger.seen.any():
             raise InputError("the ledger has recorded nothing yet: record predictions first")
         suggested, confidence = ledger.top()
@@ -168,7 +168,7 @@ class Findings:
         probs = np.asarray(mean_probs)
         if probs.ndim != 2 or probs.shape[1] < 2 or probs.dtype.kind not in "fiu":
             raise InputError(f"probabilities must be numbers of shape (N, C), not {probs.dtype} of {probs.shape}")
-        given = _checked_labels(labels, len(probs), probs.shape[1])
+        given = checked_labels(labels, len(probs), probs.shape[1])
         skip = np.zeros(len(given), bool) if unreadable is None else _checked_mask(unreadable, len(given))
         with np.errstate(invalid="ignore"):  # inf - inf
             total = probs.sum(axis=1, dtype=np.float64)
@@ -430,7 +430,7 @@ class Findings:
 
 
 def _likelier(suggested: Array, confidence: Array, given: Labels, quality: Array) -> Labels:
-    """(N,) the suggested label where it is likelier than the given one, else the given label."""
+    """Return the suggested label where it is likelier than the given one, else the given one, (N,)."""
     better: Labels = np.where(np.clip(confidence, 0, 1) > np.clip(quality, 0, 1), suggested, given)
     return better
 
@@ -442,14 +442,14 @@ def _same(a: object, b: object) -> bool:
 
 
 def _frame(columns: dict[str, Array]) -> pd.DataFrame:
-    """A data frame whose texts have dtype object under every version of pandas."""
+    """Return a data frame whose texts have dtype object under every version of pandas."""
     import pandas as pd  # noqa: PLC0415 - slow to import
 
     return pd.DataFrame({name: pd.Series(values, dtype=values.dtype) for name, values in columns.items()})
 
 
-def _checked_labels(labels: npt.ArrayLike, num_samples: int, num_classes: int) -> Labels:
-    """(N,) labels in 0..C-1, N >= 1, as int64."""
+def checked_labels(labels: npt.ArrayLike, num_samples: int, num_classes: int) -> Labels:
+    """Return a copy of (N,) labels in 0..C-1, N >= 1, as int64."""
     given = np.asarray(labels)
     if given.shape != (num_samples,) or given.dtype.kind not in "iu":
         raise InputError(f"labels must be {num_samples} whole numbers, not {given.dtype} of shape {given.shape}")
@@ -468,7 +468,7 @@ def _checked_mask(mask: npt.ArrayLike, num_samples: int) -> Mask:
 
 
 def _checked_names(names: Iterable[object] | None, num_classes: int) -> tuple[str, ...] | tuple[int, ...] | None:
-    """C different names, all texts or all whole numbers."""
+    """Return C different names, all strings or all integers."""
     if names is None:
         return None
     plain = [name.item() if isinstance(name, np.generic) else name for name in names]
@@ -484,7 +484,7 @@ def _checked_names(names: Iterable[object] | None, num_classes: int) -> tuple[st
 
 
 def _checked_ids(ids: npt.ArrayLike, num_samples: int) -> Array:
-    """(N,) ids, whole numbers or texts."""
+    """Return (N,) ids, integers or strings."""
     array = np.asarray(ids)
     if array.dtype.kind not in "iu":
         return _checked_texts("ids", [str(name) for name in array.tolist()], num_samples)
@@ -494,7 +494,7 @@ def _checked_ids(ids: npt.ArrayLike, num_samples: int) -> Array:
 
 
 def _checked_texts(what: str, texts: list[str], length: int) -> Array:
-    """(N,) texts of dtype object, all of them valid Unicode."""
+    """Return (N,) strings of dtype object, all of them valid Unicode."""
     if len(texts) != length:
         raise InputError(f"{what} must be {length}, one per sample, not {len(texts)}")
     array = np.empty(length, object)

@@ -18,6 +18,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 from torch import Tensor
 
+from jnpl.findings.findings import checked_labels
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing
 
@@ -144,17 +145,13 @@ class Ledger:
 
     def mean_probs(self) -> Floats:
         """Return the (N, C) mean prediction; nan where never seen. Only `keep="full"` has it."""
-        if not isinstance(self._history, FullHistory):
-            raise InputError("keep='compact' holds no whole predictions: use quality() and top(), or keep='full'")
-        mean = self._history.mean(slice(None), self._seen)
+        mean = self._full_history().mean(slice(None), self._seen)
         mean[self._seen == 0] = np.nan
         return mean
 
     def newest(self) -> Floats:
         """Return the (N, C) last recorded prediction; nan where never seen. Only `keep="full"` has it."""
-        if not isinstance(self._history, FullHistory):
-            raise InputError("keep='compact' holds no whole predictions: use quality() and top(), or keep='full'")
-        newest: Floats = self._history.probs[np.arange(self.num_samples), (self._seen - 1) % self.history]
+        newest: Floats = self._full_history().probs[np.arange(self.num_samples), (self._seen - 1) % self.history]
         newest[self._seen == 0] = np.nan
         return newest
 
@@ -236,7 +233,7 @@ class Ledger:
             mode = draft.stat().st_mode  # safetensors makes its files readable by their owner alone
             try:
                 save_file(self._arrays(), draft, metadata={_HEADER: json.dumps(settings)})
-            except SafetensorError as error:  # a full disk, in its own words
+            except SafetensorError as error:  # such as a full disk
                 raise OSError(str(error)) from error
             draft.chmod(mode)
 
@@ -256,6 +253,11 @@ class Ledger:
             raise InputError(f"{path} is not a ledger that can be read: {error}") from error
         return ledger
 
+    def _full_history(self) -> FullHistory:
+        if not isinstance(self._history, FullHistory):
+            raise InputError("keep='compact' holds no whole predictions: use quality() and top(), or keep='full'")
+        return self._history
+
     def _arrays(self) -> dict[str, Array]:
         return {"seen": self._seen, "last_epoch": self._last_epoch, **self._history.arrays()}
 
@@ -263,13 +265,7 @@ class Ledger:
         return (slice(start, start + _CHUNK) for start in range(0, self.num_samples, _CHUNK))
 
     def _checked_labels(self, labels: Values) -> npt.NDArray[np.int32]:
-        given = _to_numpy(labels)
-        if given.shape != (self.num_samples,) or given.dtype.kind not in "iu":
-            shape = f"{given.dtype} of shape {given.shape}"
-            raise InputError(f"labels must be {self.num_samples} whole numbers, not {shape}")
-        if given.min() < 0 or given.max() >= self.num_classes:
-            raise InputError(f"labels must lie in 0..{self.num_classes - 1}, not {given.min()}..{given.max()}")
-        return given.astype(np.int32)  # a copy: the caller may change its own
+        return checked_labels(_to_numpy(labels), self.num_samples, self.num_classes).astype(np.int32)
 
 
 def _to_numpy(values: Values, dtype: torch.dtype | None = None) -> Array:

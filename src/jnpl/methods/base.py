@@ -92,7 +92,7 @@ class Method(nn.Module, ABC):
     per_process_buffers: ClassVar[tuple[str, ...]] = ()  # buffers with a different value in every process
 
     stages: tuple[Stage, ...] = (Stage("train"),)
-    group_size: int | None = None  # batches are made of groups of so many samples with the same given label
+    group_size: int | None = None  # batches consist of groups of this many samples with the same given label
 
     def __init__(self, task: Task) -> None:
         super().__init__()

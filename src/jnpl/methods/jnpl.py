@@ -21,7 +21,8 @@ _CE_CLASSES = 10  # with more classes NL starts slowly: its gradient on the give
 _MAX_CLASS_WEIGHT = 10.0  # larger class weights diverge at a high learning rate
 _FULL_WEIGHT, _FULL_WEIGHT_BINARY = 2.5, 1.25  # beyond this a class weight is damped
 _AGREEMENT_SCALE = 2.0  # gamma is reached at an agreement of 1 / 2
-_LOST_SHARE, _LOST_COUNT = 0.1, 50  # lost: predicted for less than this share of at least so many given labels
+# A class with at least this many given labels is lost if it is predicted less often than this share of them.
+_LOST_COUNT, _LOST_SHARE = 50, 0.1
 _LOST_CLASSES = 0.05  # share of the classes that may be lost before it counts as a collapse
 
 

@@ -117,7 +117,7 @@ def _seeded(seed: int) -> Iterator[None]:
     if checked_seed(seed) >= 2**63:
         raise InputError(f"seed must be below 2**63, got {seed}")
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(checked_seed(seed))  # torch.manual_seed would reseed every GPU, for good
+        torch.default_generator.manual_seed(checked_seed(seed))  # torch.manual_seed would reseed every GPU permanently
         yield
 
 

@@ -1,7 +1,7 @@
 """Residual networks (He et al. 2016) under torchvision's names, so that its weight files load.
 
 The paper's CIFAR network is `resnet34(10)`: a 3x3 stem without max-pool, widths 64 to 512, PyTorch's default
-initialisation (as in NLNL, the code of the same first author; torchvision itself draws by Kaiming's rule).
+initialisation (as in the code of NLNL, by the same first author; torchvision uses Kaiming initialisation).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ STEMS: tuple[str, ...] = get_args(Stem)
 
 
 def conv(width_in: int, width_out: int, kernel: int, stride: int = 1) -> nn.Conv2d:
-    """A convolution without bias: (B, width_in, H, W) -> (B, width_out, H / stride, W / stride)."""
+    """Return a convolution without bias: (B, width_in, H, W) -> (B, width_out, H / stride, W / stride)."""
     return nn.Conv2d(width_in, width_out, kernel, stride, padding=kernel // 2, bias=False)
 
 

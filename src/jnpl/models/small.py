@@ -43,10 +43,9 @@ CNN9_SMALLEST = 28  # pixels: 28 -> 14 -> 7 by the pools, then 5 -> 3 -> 1 by th
 def cnn9(num_classes: int, *, in_channels: int = 3, dropout: float = 0.25) -> nn.Sequential:
     """The 9-layer CNN of Co-teaching (Han et al. 2018): (B, in_channels, 32, 32) -> (B, num_classes) logits.
 
-    Made for 32x32 images. The global average pool takes any larger size, and 28x28 too (only one position is left
-    to average); an image with a side below 28 pixels leaves the last convolution nothing, and PyTorch raises
-    RuntimeError. Departure from the authors' code: dropout is on in training and off in evaluation; theirs passes
-    no such flag, and whether it drops at all depends on the PyTorch version.
+    Made for 32x32 images; the global average pool takes any size from 28 pixels on. With a smaller side nothing is
+    left for the last convolution, and PyTorch raises RuntimeError. Departure: dropout is on in training and off in
+    evaluation; the authors' code passes no such flag, and whether it drops at all depends on the PyTorch version.
 
     >>> sum(weight.numel() for weight in cnn9(10).parameters())
     4434570
@@ -142,7 +141,7 @@ def preact_resnet18(num_classes: int, *, in_channels: int = 3) -> PreActResNet:
 def preact_resnet32(num_classes: int, *, in_channels: int = 3) -> PreActResNet:
     """PreAct-ResNet-32 of Joint-Optim (Tanaka et al. 2018): (B, in_channels, H, W) -> (B, num_classes) logits.
 
-    Five blocks a stage of widths 32, 64, 128; the convolutions start from He's normal draw, as their code does.
+    Five blocks a stage of widths 32, 64, 128; the convolutions have Kaiming normal initialisation, as in their code.
 
     >>> sum(weight.numel() for weight in preact_resnet32(10).parameters())
     1861162

@@ -29,7 +29,8 @@ def flip_rates(rate: float, uniforms: FloatArray) -> FloatArray:
     """Per-sample flip rates in [0, 1], a truncated normal with mean `rate`: (N,) uniforms -> (N,).
 
     Xia et al. cut the normal at 0 and 1 only, which moves its mean (rate 0 would give 8 % noise). Here both
-    sides are cut at the nearer of the two, so that the mean stays `rate`, and 0 and 1 are what they say.
+    sides are cut at the nearer of the two, so that the mean stays `rate`, and rates 0 and 1
+    change no label and all labels.
     """
     half: FloatArray = SPREAD * np.array([round(quantile) for quantile in quantiles_65536()]) / 65536
     offsets: FloatArray = np.concatenate([half, -half])
@@ -41,12 +42,12 @@ def flip_rates(rate: float, uniforms: FloatArray) -> FloatArray:
 
 
 def quantiles_65536() -> list[float]:
-    """Lower half of 4,096 quantiles of N(0, 1), times 65536; all far enough from .5 for any libm to agree."""
+    """Return the lower half of 4,096 quantiles of N(0, 1), times 65536; none so near to .5 that libms round apart."""
     return [NormalDist().inv_cdf((k + 0.5) / 4096) * 65536 for k in range(2048)]
 
 
 def odds_2_30() -> list[float]:
-    """exp(-k / 64) times 2**30, k = 0..1024; all far enough from .5 for any libm to agree."""
+    """Return exp(-k / 64) times 2**30, k = 0..1024; none so near to .5 that libms round apart."""
     return [math.exp(-k / 64) * 2**30 for k in range(1025)]
 
 
@@ -71,7 +72,7 @@ def feature_parts(features: npt.NDArray[Any], bits: np.random.PCG64) -> IntArray
         span = high - low
     if not np.isfinite(span).all():  # a NaN or an infinity anywhere ends up here
         raise InputError("features must be finite numbers, got NaN, infinity or a range beyond float64")
-    varies = span > 1e-290  # a constant feature says nothing and gets no weight
+    varies = span > 1e-290  # a constant feature gets no weight
     step = np.where(varies, FEATURE_STEPS / np.where(varies, span, 1.0), 0.0)
 
     def in_steps(chunk: slice) -> FloatArray:
@@ -112,7 +113,7 @@ def instance_targets(
     """Draw a wrong class for each sample from its parts: (N, K), (N,), (N,) uniforms -> (N,), not the label.
 
     Every class has its own random projection of the parts; a softmax over the other classes (logits of
-    deviation about 3) gives the odds, so that alike samples of a class are mistaken for the same other class.
+    deviation about 3) gives the odds, so that similar samples of a class get the same wrong class.
     """
     odds_table = np.array([round(odds) for odds in odds_2_30()], dtype=np.int64)
     targets = np.empty_like(labels)

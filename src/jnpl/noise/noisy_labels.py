@@ -64,7 +64,7 @@ class NoisyLabels:
         size, names = self.num_classes, self.class_names
         for field in ("labels", "clean_labels"):
             fixed = labels_and_size(getattr(self, field), size)[0].copy()
-            fixed.setflags(write=False)  # frozen means the contents too: the hash must stay true
+            fixed.setflags(write=False)  # frozen with their contents: the hash must stay valid
             object.__setattr__(self, field, fixed)
         if self.labels.size != self.clean_labels.size:
             raise InputError(f"{self.labels.size} labels do not fit {self.clean_labels.size} clean_labels")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-_MESSAGE = 12 * 2**20  # bytes, about, that a worker returns at a time when everything is read
+_BATCH_BYTES = 12 * 2**20  # approximate size of a batch when a whole source is read
 _AHEAD = 2  # batches that each worker reads ahead
 _NONE = "none of the {} samples can be read: {}"
 
@@ -46,8 +46,8 @@ class Prepared:
     workers: int = 0
     strict: bool = False
     ids: Array | None = None
-    # (N,) all positions. Epochs are ordered over these, readable or not: a run that knows more unreadable samples,
-    # because it resumes or holds the data in memory, has the same batches.
+    # (N,) all positions. Epochs are ordered over these, readable or not: a run that knows more unreadable samples from
+    # the start, because it resumes or holds the data in memory, has the same batches.
     offered: npt.NDArray[np.int64] = field(init=False)
     _moved: dict[torch.device, Tensor] = field(init=False, default_factory=dict)
 
@@ -140,7 +140,7 @@ class _ReadJob:
         broken = dict(self.source.unreadable or {})
         _refuse_unreadable(broken, self.source.ids, strict=self.strict)
         positions = torch.from_numpy(np.setdiff1d(np.arange(len(self.source)), list(broken)))
-        batches = torch.split(positions, min(64, max(1, _MESSAGE // self.nbytes)))
+        batches = torch.split(positions, min(64, max(1, _BATCH_BYTES // self.nbytes)))
         self.on_progress(len(broken))
         for index, samples, failed in decode(self.source.inputs, batches, self.size, self.workers, self.shape):
             _refuse_unreadable(failed, self.source.ids, strict=self.strict)
@@ -263,7 +263,7 @@ def _as_slice(positions: npt.NDArray[np.int64]) -> slice | npt.NDArray[np.int64]
 class _SlotReader(Dataset["tuple[list[int], dict[int, str]]"]):
     """Reads batches of positions into slots of shared memory, in turn; runs in worker processes.
 
-    Only positions go through a pipe, and memory is reused: allocating it anew costs a good part of what decoding costs.
+    Only positions go through a pipe, and memory is reused: allocating it for each batch would take much time.
     """
 
     def __init__(

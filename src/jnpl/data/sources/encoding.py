@@ -45,7 +45,7 @@ class Column:
     name: str
     kind: ColumnKind
     fill: float = 0.0  # replaces a missing number, boolean or day
-    origin: float = 0.0  # day that dates are counted from: float32 has minutes within years, not within decades
+    origin: float = 0.0  # day that dates are counted from: float32 resolves minutes within years, not within decades
     levels: tuple[str, ...] = ()  # of a category, sorted
     other: bool = False  # whether rare and unseen levels have a feature together
     gaps: bool = False  # whether missing values have a feature
