@@ -13,6 +13,7 @@ from jnpl.data.datasets import DATASETS
 from jnpl.data.opening import HUB, open_source
 from jnpl.data.source import InMemory, Source
 from jnpl.data.sources.arrays import WHOLE_NUMBER, as_inputs, as_labels, read_npz
+from jnpl.data.sources.text_column import embedded, require_text_and_embed, texts_of
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import printable
 from jnpl.internal.tables import DATA_SUFFIXES, require_columns
@@ -205,7 +206,6 @@ class _NewDataReader:
     ) -> tuple[Array, dict[int, str] | None]:
         """Return float32 (N, F), as in training, and {row: reason} of empty rows, or None."""
         from jnpl.data.sources.table import vectors  # noqa: PLC0415
-        from jnpl.data.sources.text_column import embedded, require_text_and_embed, texts_of  # noqa: PLC0415
 
         require_text_and_embed(given.get("text_column"), given.get("embed"))
         if "text_column" in given:

@@ -101,7 +101,22 @@ class NoisyLabels:
         return json.dumps({"format": _FORMAT, **fields}, sort_keys=True, separators=(",", ":"))
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write `y`, `y_true`, `recipe` and `sha256` to an .npz whose bytes depend on the content alone."""
+        """Write `y`, `y_true`, `recipe` and `sha256` to an .npz whose bytes depend on the content alone.
+
+        Args:
+            path: the file to write, ending in .npz.
+
+        Returns:
+            The path.
+
+        Example:
+            >>> import tempfile
+            >>> from jnpl.noise import corrupt
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     path = corrupt([0, 0, 1, 1], "symm", 0.5).save(Path(folder, "noisy.npz"))
+            ...     NoisyLabels.load(path).rate_realised
+            0.5
+        """
         target = Path(path)
         if target.suffix.lower() != ".npz":
             raise InputError(f"noisy labels are saved as .npz, got {str(target)!r}")
@@ -123,7 +138,14 @@ class NoisyLabels:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> NoisyLabels:
-        """Read what `save` wrote and check its hash."""
+        """Read what `save` wrote and check its hash.
+
+        Args:
+            path: an .npz of `save` or of `jnpl corrupt`.
+
+        Returns:
+            The noisy labels. A file that was changed after it was saved is an InputError.
+        """
         try:
             with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
                 noisy, clean, recipe, stored_hash = (archive[key] for key in ("y", "y_true", "recipe", "sha256"))
