@@ -382,7 +382,7 @@ def focal(logits: Tensor, labels: Tensor, gamma: float = 0.5) -> Tensor:
         tensor([2.0723])
     """
     logits = check_logits(logits)
-    return gather_labels(_focal_terms(logits, gamma), check_labels(labels, logits))
+    return _gather_labels(_focal_terms(logits, gamma), check_labels(labels, logits))
 
 
 def nce(logits: Tensor, labels: Tensor) -> Tensor:
@@ -423,7 +423,7 @@ def nfl(logits: Tensor, labels: Tensor, gamma: float = 0.5) -> Tensor:
     """
     logits = check_logits(logits)
     terms = _focal_terms(logits, gamma)
-    return gather_labels(terms, check_labels(labels, logits)) / terms.sum(1)
+    return _gather_labels(terms, check_labels(labels, logits)) / terms.sum(1)
 
 
 def nce_rce(logits: Tensor, labels: Tensor, alpha: float = 1.0, beta: float = 1.0) -> Tensor:
@@ -488,8 +488,7 @@ def _focal_terms(logits: Tensor, gamma: float) -> Tensor:
     return -(gamma * _negative.log_one_minus_softmax(logits.detach())).exp() * log_p
 
 
-def gather_labels(values: Tensor, labels: Tensor) -> Tensor:
-    """Return the value of each row's label: (B, C), (B,) -> (B,)."""
+def _gather_labels(values: Tensor, labels: Tensor) -> Tensor:
     return values.gather(1, labels.unsqueeze(1)).squeeze(1)
 
 

@@ -15,6 +15,22 @@ from jnpl.losses.functional import _pl_plus
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+__all__ = [
+    "Draws",
+    "FocalLoss",
+    "GCELoss",
+    "JNPLLoss",
+    "JNPLTerms",
+    "MAELoss",
+    "NCERCELoss",
+    "NFLRCELoss",
+    "NLLoss",
+    "NLPlusLoss",
+    "PLPlusLoss",
+    "SCELoss",
+    "class_weights",
+]
+
 Complements = Literal["sampled", "exhaustive"]
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jnpl.data.loading.batches import Batch
 
 
-__all__ = ["Method", "MethodSettings", "Stage", "StepOutput", "Task", "TrainingSetView"]
+__all__ = ["Method", "MethodSettings", "Stage", "StepOutput", "Task", "TrainingSetView", "gather_labels"]
 
 
 class StepOutput(NamedTuple):
@@ -149,3 +149,8 @@ class Method(nn.Module, ABC):
         drawn = torch.rand(batch.rows.total, columns, generator=batch.generator)
         start = batch.rows.start
         return drawn[start : start + len(batch.labels)].to(batch.labels.device)
+
+
+def gather_labels(values: Tensor, labels: Tensor) -> Tensor:
+    """Return the value of each row's label: (B, C), (B,) -> (B,)."""
+    return values.gather(1, labels.unsqueeze(1)).squeeze(1)

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 
 from jnpl.internal.errors import InputError
 from jnpl.losses import functional as JF
-from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task, TrainingSetView
+from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task, TrainingSetView, gather_labels
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -122,7 +122,7 @@ class Forward(Method):
             return StepOutput(JF.pl(logits, batch.labels).mean(), logits, {})
         log_t = log_transition(self.transition)
         losses = forward_loss(logits, batch.labels, log_t)
-        log_p_y = JF.gather_labels(logits.detach().float().log_softmax(1), batch.labels)
+        log_p_y = gather_labels(logits.detach().float().log_softmax(1), batch.labels)
         # p_y T_yy / sum_i p_i T_iy; clamped against rounding
         quality = (log_p_y + log_t.diagonal()[batch.labels] + losses.detach()).exp().clamp(0, 1)
         return StepOutput(losses.mean(), logits, {}, quality)

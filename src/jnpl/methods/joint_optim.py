@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from jnpl.internal.errors import InputError
 from jnpl.losses import functional as JF
-from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task, TrainingSetView
+from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task, TrainingSetView, gather_labels
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -93,7 +93,7 @@ class JointOptim(Method):
         log_p = logits.float().log_softmax(1)
         soft = self.soft_labels[batch.index].to(log_p.device)
         fit = JF.soft_pl(logits.float(), soft).mean()
-        quality = JF.gather_labels(soft, batch.labels).clamp(0, 1)
+        quality = gather_labels(soft, batch.labels).clamp(0, 1)
         if self.stage > 0:
             return StepOutput(fit, logits, {}, quality)
         # The mean prediction is over the whole batch, over all processes.

@@ -8,7 +8,7 @@ from pydantic import Field
 from torch.nn import functional as F
 
 from jnpl.losses import functional as JF
-from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task
+from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task, gather_labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +69,7 @@ class LIMIT(Method):
     def step(self, batch: Batch) -> StepOutput:
         """Compute the loss of one batch."""
         q_logits = self.q(batch.inputs).float()
-        quality = JF.gather_labels(q_logits.detach().softmax(1), batch.labels)
+        quality = gather_labels(q_logits.detach().softmax(1), batch.labels)
         if self.in_init:
             return StepOutput(JF.pl(q_logits, batch.labels).mean(), q_logits, {}, quality)
 

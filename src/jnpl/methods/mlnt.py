@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from jnpl.internal.errors import InputError
 from jnpl.losses import functional as JF
 from jnpl.losses.argument_checks import check_logits
-from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task, TrainingSetView
+from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task, TrainingSetView, gather_labels
 from jnpl.models.penultimate import head_of, with_features
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class MLNT(Method):
             self.feature_net.load_state_dict(self.model.state_dict())
         elif self.mentor is not None:
             self.mentor.load_state_dict(self.classifier.state_dict())
-            of_given = JF.gather_labels(check_logits(training_set.logits(self.mentor)).softmax(1), self.labels)
+            of_given = gather_labels(check_logits(training_set.logits(self.mentor)).softmax(1), self.labels)
             keep = of_given >= self.settings.tau  # false for nan, a sample that cannot be read
             if not keep.any():
                 raise InputError(
@@ -154,7 +154,7 @@ class MLNT(Method):
         # Departure: the paper takes a meta step, then one with cross-entropy; its code, like this, adds both gradients.
         loss = ce + full * meta
         scalars = {"ce": ce, "meta": meta, "meta_weight": ce.new_tensor(full), "kept": kept.float().mean()}
-        quality = JF.gather_labels(check_logits(teacher_logits.detach()).softmax(1), batch.labels)
+        quality = gather_labels(check_logits(teacher_logits.detach()).softmax(1), batch.labels)
         return StepOutput(loss, logits, scalars, quality)
 
     def _ramp(self, step: int) -> float | None:
@@ -206,7 +206,7 @@ class MLNT(Method):
         total = log_p.new_zeros(len(log_p))
         for labels in label_sets:
             gradients = torch.autograd.grad(
-                -(JF.gather_labels(log_p, labels) * mean).sum(),
+                -(gather_labels(log_p, labels) * mean).sum(),
                 list(parameters.values()),
                 retain_graph=True,
                 # The authors' code intends to cut the graph here, but only rebinds a loop variable.

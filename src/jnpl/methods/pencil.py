@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from torch.nn import functional as F
 
 from jnpl.losses import functional as JF
-from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task
+from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task, gather_labels
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -116,4 +116,4 @@ class PENCIL(Method):
 
 def _quality(rows: Tensor, batch: Batch) -> Tensor:
     """Label quality, softmax(y-tilde) of the given label: (B, C) -> (B,)."""
-    return JF.gather_labels(rows.softmax(1), batch.labels).clamp(0, 1)
+    return gather_labels(rows.softmax(1), batch.labels).clamp(0, 1)
