@@ -75,7 +75,7 @@ def reproduce(
         wanted = plan(names, SCALES[scale], seeds, parts, weights)
         if not wanted:
             raise InputError(f"{item} cannot be made at scale {scale}: {'; '.join(without.values())}")
-        cells = _left(wanted, out / FILE)
+        cells = _not_covered(wanted, out / FILE)
         to_do = [cell for cell in cells if not contains(out / FILE, cell.name)]
         if scale == "paper" and not yes and not (engine == "ray" and gpus):
             _require_gpu(to_do, engine, without)
@@ -121,8 +121,8 @@ def _weights(weights: str, names: tuple[str, ...]) -> str:
     return str(Path(weights).resolve())
 
 
-def _left(cells: "list[PaperCell]", results: Path) -> "list[PaperCell]":
-    """Return the cells without those that are part of a finished cell that also trained a classifier."""
+def _not_covered(cells: "list[PaperCell]", results: Path) -> "list[PaperCell]":
+    """Return the cells without filters that a finished cell with a classifier covers."""
     whole = (cell.model_copy(update={"classify": True}) for cell in cells)
     done = [contains(results, twin.name) for twin in whole]
     return [cell for cell, there in zip(cells, done, strict=True) if cell.classify or not there]

@@ -59,7 +59,7 @@ class Cell(Settings):
     @property
     @abstractmethod
     def with_classifier(self) -> bool:
-        """Whether training goes on to a classifier with pseudo-labels, if its method does."""
+        """Whether a classifier is trained on pseudo-labels after the filter, if the method does that."""
 
     @property
     def test_each_epoch(self) -> int | None:

@@ -59,7 +59,7 @@ class LocalEngine:
         self.jobs = jobs or JOBS
 
     def is_full(self) -> bool:
-        """As many as wanted are running."""
+        """Whether `jobs` processes are running."""
         return len(self.running) >= self.jobs
 
     def start(self, job: Job) -> bool:

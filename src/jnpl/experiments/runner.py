@@ -155,7 +155,7 @@ def _classified(folder: Path, test: Source, failure: str | None, ranked: float |
 
 
 def _epochs_done(folder: Path) -> int | None:
-    """After how many epochs a run in `folder` goes on: 0 if it begins, None if it is finished."""
+    """The number of epochs after which a run in `folder` resumes: 0 if it is new, None if it is finished."""
     try:
         if json.loads((folder / "run.json").read_text("utf-8"))["status"] == "finished":
             return None

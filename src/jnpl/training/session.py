@@ -355,7 +355,7 @@ class Session(LoopCallback):
         return self._feeds.train.prepared.unreadable
 
     def _share_unreadable(self) -> None:
-        """Processes that stream a set find unreadable samples each for itself: tell the others."""
+        """Exchange the unreadable samples: processes that stream a set find them one by one."""
         if self._fabric.world_size > 1 and self._feeds.train.prepared.values is None:
             for found in gather_objects(self._unreadable, self._fabric):
                 self._unreadable.update(found)

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from jnpl.experiments.reproduce import table1, variants
-from jnpl.experiments.reproduce.items import CLAIMS, verdicts
+from jnpl.experiments.reproduce.items import ITEMS, verdicts
 from jnpl.experiments.reproduce.paper import METHODS, SETTINGS
 
+CLAIMS = [claim for item in ITEMS.values() for claim in item.claims]
 RISING = [0.1 + 0.01 * epoch for epoch in range(30)]
 
 

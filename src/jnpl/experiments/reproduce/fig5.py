@@ -49,10 +49,7 @@ def _precision(axis: Any, runs: PaperRuns, part: str, noise: str, shown: dict[st
     shared = {each: runs.shared(("nlnl", "jnpl"), each, part) for each in settings}
     lines = (("nlnl", "NLNL", style.NOISY, "s"), ("jnpl", "JNPL", style.CLEAN, "o"))
     for variant, name, color, mark in lines:
-        for figure, kind, dash in (
-            ("ap", "wrong labels positive", "-"),
-            ("ap_clean", "right labels positive", "--"),
-        ):
+        for (figure, kind), dash in zip(_DEFINITIONS.items(), ("-", "--"), strict=True):
             found = [(percent(each[1]), shared[each].get(variant, [])) for each in settings]
             known = [
                 (float(rate), [value for one in own if (value := one.get(figure)) is not None]) for rate, own in found

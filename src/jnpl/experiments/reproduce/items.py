@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 ITEMS = {module.ITEM.name: module.ITEM for module in (fig1, fig2, fig3, fig4, fig5, fig6, table1, table2)}
 FIGURES = tuple(name for name, item in ITEMS.items() if item.draw is not None)
 GROUPS = {"figures": FIGURES, "all": tuple(ITEMS)}
-CLAIMS = tuple(claim for item in ITEMS.values() for claim in item.claims)
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ def names_of(item: str) -> tuple[str, ...]:
 def plan(
     items: Iterable[str], scale: Scale, seeds: int | None, parts: Collection[str], weights: str | None = None
 ) -> list[PaperCell]:
-    """The cells of several items, each once: one that goes on to a classifier stands in for its filter alone."""
+    """The cells of several items, each once; a cell with a classifier also covers its filter alone."""
     every = [cell for item in items for cell in ITEMS[item].cells(scale, seeds, parts, weights)]
     whole = {cell for cell in every if cell.classify}
     kept = [cell for cell in every if cell.classify or cell.model_copy(update={"classify": True}) not in whole]
