@@ -49,7 +49,7 @@ def test_a_figure_end_to_end_and_not_twice(capsys, tmp_path):
         (["fig1", "--engine", "cloud"], "cloud"),
         (["fig1", "--seeds", "0"], "--seeds"),
         (["table2", "--scale", "tiny"], "table2 cannot be made at scale tiny: Clothing1M is not part of scale tiny"),
-        (["fig1", "--data-root", "nowhere"], "there is no 'nowhere': --data-root is where the data sets lie"),
+        (["fig1", "--data-root", "nowhere"], "there is no 'nowhere': --data-root is the folder of the data sets"),
         ([], "Missing argument"),
     ],
 )
