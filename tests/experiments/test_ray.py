@@ -29,6 +29,7 @@ DIGITS = {"data": "digits", "images": 400, "noise": "symm", "rate": 0.4, "epochs
 CELLS = [BenchCell(row="ce", seed=1, **DIGITS), BenchCell(row="gce", seed=1, **DIGITS)]
 BROKEN = BenchCell(row="gce", seed=1, **{**DIGITS, "data": "iris", "images": None}, net="cnn9")  # a network for images
 STORE = 80 * 2**20
+GPU_SHARE = "tests.helpers.gpu_share"
 SCRIPT = """
 import sys
 from pathlib import Path
@@ -125,19 +126,13 @@ def test_a_worker_and_a_process_killed_in_the_middle_lose_nothing(tmp_path, addr
 
 def test_shares_of_a_gpu_are_kept(tmp_path, address):
     """Four halves of two GPUs, which Ray believes in: a cell sees the one that it has a share of."""
-    (tmp_path / "shown.py").write_text(
-        "import json, os, sys\nfrom pathlib import Path\n"
-        "if __name__ == '__main__':\n"
-        "    told = os.environ.get('CUDA_VISIBLE_DEVICES'), os.environ.get('JNPL_BENCH_ACCELERATOR')\n"
-        "    Path(sys.argv[1]).with_name('result.json').write_text(json.dumps({'results': {'told': told}}))\n"
-    )
     for gpus, told in ((0.5, ["0", "auto"]), (None, ["", None])):
         results = tmp_path / f"results-{gpus}.jsonl"
         engine = RayEngine(address, cpus=0.5, gpus=gpus or 0.0)
-        ray.init(address=address, log_to_driver=False, runtime_env={"env_vars": {"PYTHONPATH": str(tmp_path)}})
+        ray.init(address=address, log_to_driver=False)
         try:
             cells = [Tally(name="one"), Tally(name="two")]
-            assert run_cells(cells, results, tmp_path / "work", None, None, lambda _: None, "shown", engine) == {}
+            assert run_cells(cells, results, tmp_path / "work", None, None, lambda _: None, GPU_SHARE, engine) == {}
             assert ray.is_initialized()  # who connected parts
         finally:
             ray.shutdown()

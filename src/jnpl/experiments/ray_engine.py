@@ -34,7 +34,7 @@ _ATTEMPTS = 5
 CLUSTER_SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent home
     "RAY_worker_niceness": "0",
-    "RAY_worker_register_timeout_seconds": "600",
+    "RAY_worker_register_timeout_seconds": "180",
     "RAY_agent_register_timeout_ms": "600000",
 }
 _STORE = 80 * 2**20  # bytes: the least that Ray takes; what passes through it is a name and an error
