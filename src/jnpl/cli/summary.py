@@ -12,7 +12,7 @@ from rich.text import Text
 
 from jnpl.findings.findings import Findings
 from jnpl.internal.provenance import plain
-from jnpl.outputs.report.tables import worst
+from jnpl.outputs.report.page_tables import worst
 
 if TYPE_CHECKING:
     from pathlib import Path

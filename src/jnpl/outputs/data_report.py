@@ -12,7 +12,7 @@ from jnpl.data.source import UnreadableError
 from jnpl.findings.findings import Findings
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import write_text
-from jnpl.outputs.report import page, tables, thumbs
+from jnpl.outputs.report import page, page_tables, thumbs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +36,7 @@ def write(
 ) -> None:
     """Write the three files of a finished run; without `report`, only data.json. `held_out`: ids and labels."""
     findings = Findings.load(folder)
-    suspects = tables.worst(findings, thumbs.MAX_PICTURES)
+    suspects = page_tables.worst(findings, thumbs.MAX_PICTURES)
     if len(suspects) == 0 or not findings.is_label_issue.any():
         suspects = suspects[:20]
     facts: dict[str, Any] = {
@@ -79,12 +79,12 @@ def _columns(source: Source, suspects: np.ndarray[Any, Any]) -> dict[str, Any]:
     elif source.cells is not None:
         found = source.cells.iloc[source.ids[suspects]]
         names = list(found.columns)
-        shown = [_texts(found.iloc[:, at]) for at in range(len(names))[: tables.MAX_COLUMNS]]
+        shown = [_texts(found.iloc[:, at]) for at in range(len(names))[: page_tables.MAX_COLUMNS]]
         rows = [list(row) for row in zip(*shown, strict=True)]
     else:
         values = [source.inputs.read(at) for at in suspects.tolist()]
         names = [f"feature {number}" for number in range(len(values[0]) if values else 0)]
-        rows = [[float(f"{value:.4g}") for value in row[: tables.MAX_COLUMNS].tolist()] for row in values]
+        rows = [[float(f"{value:.4g}") for value in row[: page_tables.MAX_COLUMNS].tolist()] for row in values]
     return {"names": names, "rows": dict(zip(map(str, suspects.tolist()), rows, strict=True))}
 
 

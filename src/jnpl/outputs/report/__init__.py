@@ -2,7 +2,7 @@
 
 - `page`: the whole page from a run folder
 - `reading`: the files of a run folder
-- `charts`, `tables`: the contents of the charts and tables on the page
+- `charts`, `page_tables`: the contents of the charts and tables on the page
 - `text`: numbers and texts as the page prints them
 - `thumbs`: small pictures of the worst suspects
 """

@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from jnpl._version import __version__
 from jnpl.internal.files import write_text
-from jnpl.outputs.report import charts, reading, tables, text
+from jnpl.outputs.report import charts, page_tables, reading, text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,11 +62,11 @@ def render(facts: RunFacts) -> str:
 
 def _context(facts: RunFacts) -> dict[str, Any]:
     findings = facts.findings
-    names = tables.class_names(findings)
-    heat = tables.heat_map(findings, names)
-    found = tables.suspects(findings, names, facts.pictures, facts.data.columns)
-    shown_columns, hidden_columns = tables.column_names(facts.data.columns)
-    epoch_names, epoch_rows = tables.epochs(facts.lines)
+    names = page_tables.class_names(findings)
+    heat = page_tables.heat_map(findings, names)
+    found = page_tables.suspects(findings, names, facts.pictures, facts.data.columns)
+    shown_columns, hidden_columns = page_tables.column_names(facts.data.columns)
+    epoch_names, epoch_rows = page_tables.epochs(facts.lines)
     return {
         "data_name": text.plain(facts.run.data or facts.name, 80),
         "summary": findings.summary(),
@@ -81,22 +81,22 @@ def _context(facts: RunFacts) -> dict[str, Any]:
         "has_accuracy": bool(charts.accuracy_keys(facts.lines)),
         "names": names,
         "heat": heat,
-        "pairs": tables.confused_pairs(findings, names, _MAX_PAIRS if heat else _MAX_PAIRS_ALONE),
-        "classes": tables.classes(findings, names),
+        "pairs": page_tables.confused_pairs(findings, names, _MAX_PAIRS if heat else _MAX_PAIRS_ALONE),
+        "classes": page_tables.classes(findings, names),
         "suspects": found,
         "with_pictures": any(each.picture for each in found),
-        "given_options": tables.class_options([each.given_number for each in found], names),
-        "suggested_options": tables.class_options([each.suggested_number for each in found], names),
+        "given_options": page_tables.class_options([each.given_number for each in found], names),
+        "suggested_options": page_tables.class_options([each.suggested_number for each in found], names),
         "columns": shown_columns,
         "hidden_columns": hidden_columns,
-        "problems": tables.data_problems(facts),
-        "most_problems": tables.MAX_PROBLEMS,
+        "problems": page_tables.data_problems(facts),
+        "most_problems": page_tables.MAX_PROBLEMS,
         "epoch_names": epoch_names,
         "epoch_rows": epoch_rows,
         "epochs_logged": len(charts.first_seed(facts.lines)),
         "command": None if facts.data.command is None else text.plain(shlex.join(facts.data.command), 20_000),
-        "facts": tables.origin(facts),
-        "settings": tables.settings(facts.run.recipe),
+        "facts": page_tables.origin(facts),
+        "settings": page_tables.settings(facts.run.recipe),
         "version": __version__,
         "folder": text.plain(facts.name, 80),
     }

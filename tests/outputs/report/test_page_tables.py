@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jnpl import Findings
-from jnpl.outputs.report import tables, thumbs
+from jnpl.outputs.report import page_tables, thumbs
 from jnpl.outputs.report.reading import Columns
 
 NAMES = ["cat", "dog", "eel"]
@@ -27,17 +27,17 @@ def test_confused_pairs(findings):
     table = findings.table
     moved = table[table.is_label_issue & (table.given_label != table.suggested_label)]
     counts = Counter(zip(moved.given_label, moved.suggested_label, strict=True))
-    pairs = tables.confused_pairs(findings, NAMES, 10)
+    pairs = page_tables.confused_pairs(findings, NAMES, 10)
     assert {(pair.given, pair.suggested): pair.count for pair in pairs} == counts
     assert [pair.count for pair in pairs] == sorted(counts.values(), reverse=True)
     assert pairs[0].bar == 100
     for pair in pairs:
         assert pair.share == pytest.approx(pair.count / (table.given_label == pair.given).sum())
-    assert tables.confused_pairs(findings, NAMES, 2) == pairs[:2]
+    assert page_tables.confused_pairs(findings, NAMES, 2) == pairs[:2]
 
 
 def test_the_heat_map_has_true_classes_in_rows(findings):
-    rows = tables.heat_map(findings, NAMES)
+    rows = page_tables.heat_map(findings, NAMES)
     matrix = findings.transition_matrix
     largest = max(matrix[i, j] for i in range(3) for j in range(3) if i != j)
     for i, row in enumerate(rows):
@@ -52,18 +52,19 @@ def test_rare_mistakes_are_pale():
     labels = np.arange(200) % 2
     probs = np.where(labels[:, None] == [0, 1], 0.9, 0.1)
     labels[0] = 1  # 1 of 100
-    rows = tables.heat_map(Findings.from_probs(probs, labels), ["a", "b"])
+    rows = page_tables.heat_map(Findings.from_probs(probs, labels), ["a", "b"])
     assert rows[0][1].heat == pytest.approx(0.1)
 
 
 def test_no_heat_map_for_more_classes_than_can_be_read():
     probs = np.eye(31)
-    assert tables.heat_map(Findings.from_probs(probs, np.arange(31)), [str(i) for i in range(31)]) is None
-    assert tables.heat_map(Findings.from_probs(probs[:30, :30], np.arange(30)), [str(i) for i in range(30)]) is not None
+    assert page_tables.heat_map(Findings.from_probs(probs, np.arange(31)), [str(i) for i in range(31)]) is None
+    few = Findings.from_probs(probs[:30, :30], np.arange(30))
+    assert page_tables.heat_map(few, [str(i) for i in range(30)]) is not None
 
 
 def test_classes_by_their_share_of_suspects(findings):
-    rows = tables.classes(findings, NAMES)
+    rows = page_tables.classes(findings, NAMES)
     assert [row.rate for row in rows] == sorted((row.rate for row in rows), reverse=True)
     table = findings.table
     for row in rows:
@@ -75,7 +76,7 @@ def test_classes_by_their_share_of_suspects(findings):
 
 
 def test_a_class_of_nobody_has_no_quality():
-    row = tables.classes(Findings.from_probs([[0.9, 0.1]], [0]), ["0", "1"])[1]
+    row = page_tables.classes(Findings.from_probs([[0.9, 0.1]], [0]), ["0", "1"])[1]
     assert (row.count, row.issues, row.most_suggested) == (0, 0, None)
     assert np.isnan(row.quality)
 
@@ -85,7 +86,7 @@ def test_suspects_worst_first_with_what_is_known_of_them(findings):
     position = int(worst.index[1])
     picture = thumbs.encoded(np.zeros((4, 4, 1), np.uint8))
     columns = Columns(names=["length", "text"], rows={position: [1.23456, "two\nlines"]})
-    found = tables.suspects(findings, NAMES, {position: picture}, columns)
+    found = page_tables.suspects(findings, NAMES, {position: picture}, columns)
     assert [each.id for each in found] == [str(name) for name in worst.id]
     assert [each.quality for each in found] == worst.label_quality.tolist()
     assert [each.given for each in found] == worst.given_label.tolist()
@@ -100,44 +101,44 @@ def test_the_worst_are_issues_first(findings):
     blind = Findings.from_probs(np.full((200, 3), 1 / 3), findings.given_labels, unreadable=some)
     for found in (findings, blind):
         for most in (0, 7, 200):
-            assert tables.worst(found, most).tolist() == found.worst(most).index.tolist()
+            assert page_tables.worst(found, most).tolist() == found.worst(most).index.tolist()
     info = {**findings.threshold_info, "rule": "per-class", "by_class": [0.05, 0.3, 0.6]}
     uneven = replace(findings, threshold_info=info)
     table = uneven.table
     assert not uneven.worst(table.is_label_issue.sum()).is_label_issue.all()  # quality alone is not enough
     issues = table[table.is_label_issue].sort_values("label_quality", kind="stable")
-    found = tables.suspects(uneven, NAMES, {}, None)
+    found = page_tables.suspects(uneven, NAMES, {}, None)
     assert [each.id for each in found] == [str(name) for name in issues.id]
-    assert sorted(tables.worst(uneven, 200)) == list(range(200))
+    assert sorted(page_tables.worst(uneven, 200)) == list(range(200))
 
 
 def test_classes_with_a_threshold_each(findings):
-    assert {row.threshold for row in tables.classes(findings, NAMES)} == {None}
+    assert {row.threshold for row in page_tables.classes(findings, NAMES)} == {None}
     cuts = dict(zip(NAMES, [0.05, 0.3, 0.6], strict=True))
     uneven = replace(findings, threshold_info={**findings.threshold_info, "by_class": list(cuts.values())})
-    assert {row.name: row.threshold for row in tables.classes(uneven, NAMES)} == cuts
+    assert {row.name: row.threshold for row in page_tables.classes(uneven, NAMES)} == cuts
 
 
 def test_only_pictures_and_only_so_many_bytes_go_into_the_page(findings, monkeypatch):
     positions = findings.worst(4).index.tolist()
     png = thumbs.encoded(np.zeros((4, 4, 1), np.uint8))
     pictures = dict(zip(positions, [b"<svg onload=alert(1)>", png, b"", png], strict=True))
-    shown = [each.picture is not None for each in tables.suspects(findings, NAMES, pictures, None)[:4]]
+    shown = [each.picture is not None for each in page_tables.suspects(findings, NAMES, pictures, None)[:4]]
     assert shown == [False, True, False, True]
-    monkeypatch.setattr(tables, "_MAX_PICTURE_BYTES", 150)
-    shown = [each.picture is not None for each in tables.suspects(findings, NAMES, pictures, None)[:4]]
+    monkeypatch.setattr(page_tables, "_MAX_PICTURE_BYTES", 150)
+    shown = [each.picture is not None for each in page_tables.suspects(findings, NAMES, pictures, None)[:4]]
     assert shown == [False, True, False, False]
 
 
 def test_wide_tables_are_cut():
-    names, hidden = tables.column_names(Columns(names=[f"c{i}" for i in range(64)], rows={}))
+    names, hidden = page_tables.column_names(Columns(names=[f"c{i}" for i in range(64)], rows={}))
     assert (names[0], len(names), hidden) == ("c0", 12, 52)
-    assert tables.column_names(None) == ([], 0)
+    assert page_tables.column_names(None) == ([], 0)
 
 
 def test_the_log_as_a_table():
     lines = [{"epoch": number, "loss": 1 / (number + 1), "test_accuracy": 0.5} for number in range(1000)]
-    names, rows = tables.epochs(lines)
+    names, rows = page_tables.epochs(lines)
     assert names == ["epoch", "loss", "test accuracy"]
     assert (len(rows), rows[0], rows[-1]) == (100, ["1", "1", "0.5"], ["1000", "0.001", "0.5"])
-    assert tables.epochs([]) == ([], [])
+    assert page_tables.epochs([]) == ([], [])
