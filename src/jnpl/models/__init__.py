@@ -3,6 +3,8 @@
 - `build`: build a network by name (`MODELS`), from a factory or from a module
 - `resnet`: ResNet-18, -34 and -50
 - `small`: networks for small images: ResNet-8 and -20, and those of the compared methods
+- `backbones`: pretrained networks by name: images or texts -> embeddings
+- `efficientnet`: EfficientNet-Lite0 with its ImageNet weights, the default backbone of images
 - `mlp`: a multi-layer perceptron for vectors
 - `penultimate`: the input of a network's last linear layer
 - `weights`: load weights from a file or an address

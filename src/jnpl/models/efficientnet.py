@@ -115,7 +115,7 @@ def load_efficientnet_lite0() -> EfficientNetLite0:
     except OSError as error:
         raise InputError(f"the weights of efficientnet-lite0 cannot be read: {error}") from None
     if found != WEIGHTS_SHA256:
-        raise InputError(f"{str(path)!r} is not the known file of weights: its SHA-256 is {found}, not {WEIGHTS_SHA256}")
+        raise InputError(f"{str(path)!r} is not the known file: its SHA-256 is {found}, not {WEIGHTS_SHA256}")
     stored = torch.load(path, map_location="cpu", weights_only=True)
     tensors = [tensor for name, tensor in stored.items() if not name.startswith("_fc.")]
     network = EfficientNetLite0()
