@@ -21,6 +21,7 @@ NAMES = [
     "cnn9",
     "preact-resnet18",
     "preact-resnet32",
+    "linear",
     "mlp",
 ]
 
@@ -37,7 +38,7 @@ def test_the_table_names_every_network():
 @pytest.mark.parametrize("name", NAMES)
 def test_the_table_counts_rightly(name):
     entry = MODELS[name]
-    model = build(name, num_classes=10, input_shape=(64,) if name == "mlp" else (3, 32, 32), seed=0)
+    model = build(name, num_classes=10, input_shape=(64,) if MODELS[name].takes_vectors else (3, 32, 32), seed=0)
     assert sum(weight.numel() for weight in model.parameters()) == entry.parameters
     assert entry.description
     assert "\n" not in entry.description

@@ -16,6 +16,8 @@ from jnpl.internal.tables import DATA_SUFFIXES
 
 if TYPE_CHECKING:
     from jnpl.data.source import Source
+    from jnpl.recipes.schema import Recipe
+    from jnpl.training.reporting import Reporter
     from jnpl.training.run import CheckpointInterval
 
 
@@ -59,8 +61,10 @@ class FindOptions:
     balanced: Annotated[
         bool, typer.Option("--balanced", help="clothing1m: the same number of samples of each class.")
     ] = False
+    backbone: options.Backbone = "auto"
+    views: options.Views = 2
     size: Annotated[
-        int | None, typer.Option(min=8, help="Side in pixels that image files are decoded to. Default: automatic.")
+        int | None, typer.Option(min=8, help="Side in pixels that images are decoded to. Default: automatic.")
     ] = None
     holdout: Annotated[float | None, typer.Option(help="Share of the data to hold out and test on, such as 0.1.")] = (
         None
@@ -79,7 +83,7 @@ class FindOptions:
     num_nodes: Annotated[int | None, typer.Option(min=1, help="Number of machines.")] = None
     precision: Annotated[str | None, typer.Option(help="32, bf16-mixed or 16-mixed.")] = None
     workers: options.Workers = None
-    cache: Annotated[Path | None, typer.Option(help="Folder for decoded images that do not fit in memory.")] = None
+    cache: options.Cache = None
     checkpoint_every: Annotated[
         str, typer.Option(help="Epochs (5), minutes (10m) or seconds (30s) between checkpoints.")
     ] = "1m"
@@ -103,7 +107,7 @@ class FindOptions:
             "engine.num_nodes": self.num_nodes,
             "engine.precision": self.precision,
             "engine.workers": self.workers,
-            "engine.cache": self.cache,
+            "engine.cache": self.cache if self.backbone == "none" else None,
             "data.size": self.size,
         }
         return parse_changes(self.change or ()) | {key: value for key, value in own.items() if value is not None}
@@ -163,9 +167,13 @@ def _run(given: FindOptions, *, classify: bool) -> None:
     if ":" in recipe.model or given.embed is not None:
         sys.path.append(str(Path.cwd()))  # the user's own module; last, so that it hides no installed one
     source, held_out = _open(given, recipe.data.val_size)
-    recipe, choices = adapt_recipe(source, given.recipe, given.method, changes)
     reporter = Reporter()
-    reporter.first = list(choices)
+    source, chosen = _embed(given, recipe, source, reporter)
+    if source.backbone is not None:
+        changes.pop("data.size", None)  # of the images that the backbone saw
+    recipe, choices = adapt_recipe(source, given.recipe, given.method, changes)
+    choices = [*chosen, *choices]
+    reporter.first = [line for line in choices if line not in chosen]
     result = run(
         source,
         recipe,
@@ -188,6 +196,32 @@ def _run(given: FindOptions, *, classify: bool) -> None:
         typer.echo(json.dumps(result.results | facts(given.out, given.top)))
     else:
         show(result.results, given.out, given.top)
+
+
+def _embed(
+    given: FindOptions, recipe: "Recipe", source: "Source", reporter: "Reporter"
+) -> "tuple[Source, list[str]]":
+    """Return the data to train on, embedded if a backbone is chosen, and the lines that say so."""
+    from jnpl.data.loading.prepare import default_workers
+    from jnpl.models.choice import embed_for_training, uses_backbone
+    from jnpl.models.embedding import EmbeddingOptions, process_device, process_rank
+
+    if not uses_backbone(source, given.backbone, own_recipe=given.recipe not in (None, "fast"), model=recipe.model):
+        return source, []
+    rank, world = process_rank()
+    reporter.quiet(rank > 0)
+    with reporter.embedding() as progress:
+        embedding = EmbeddingOptions(
+            given.views,
+            given.cache,
+            default_workers() if given.workers is None else given.workers,
+            process_device(recipe.engine.accelerator),
+            rank,
+            world,
+            progress,
+            reporter.note,
+        )
+        return embed_for_training(source, given.backbone, size=given.size, options=embedding)
 
 
 def _open(given: FindOptions, val_size: int) -> "tuple[Source, list[dict[str, Any]]]":

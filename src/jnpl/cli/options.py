@@ -20,10 +20,26 @@ DataRoot = Annotated[
 # Columns of a table
 ImageColumn = Annotated[str | None, typer.Option(help="A table's column of image paths.")]
 EmbeddingColumn = Annotated[str | None, typer.Option(help="A table's column of embeddings.")]
-TextColumn = Annotated[str | None, typer.Option(help="A table's column of texts, with --embed.")]
+TextColumn = Annotated[str | None, typer.Option(help="A table's column of texts.")]
 EmbedFunction = Annotated[
     str | None,
-    typer.Option(help="Function that embeds texts, as MODULE:FUNCTION: a list of n texts -> (n, F) numbers."),
+    typer.Option(help="Your own function that embeds texts, as MODULE:FUNCTION: a list of n texts -> (n, F) numbers."),
+]
+
+# Embedding
+Backbone = Annotated[
+    str,
+    typer.Option(
+        help="Pretrained network that embeds images or texts (jnpl backbones): auto, efficientnet-lite0, hf:NAME, "
+        "timm:NAME, tfidf, MODULE:FACTORY, or none to train from scratch."
+    ),
+]
+Views = Annotated[
+    int, typer.Option(min=1, help="Embeddings per image: 1 the image, 2 and its mirror image, more: random crops.")
+]
+Cache = Annotated[
+    Path | None,
+    typer.Option(help="Folder of cached embeddings. Default: JNPL_CACHE, or a cache folder of the user."),
 ]
 ImageRoot = Annotated[
     Path | None, typer.Option(help="Folder that a table's image paths start from. Default: the table's folder.")

@@ -11,9 +11,9 @@ import numpy as np
 
 from jnpl.data.datasets import DATASETS
 from jnpl.data.opening import HUB, open_source
-from jnpl.data.source import InMemory, Source
+from jnpl.data.source import InMemory, Source, Texts
 from jnpl.data.sources.arrays import WHOLE_NUMBER, as_inputs, as_labels, read_npz
-from jnpl.data.sources.text_column import embedded, require_text_and_embed, texts_of
+from jnpl.data.sources.text_column import embedded, require_text_for_embed, texts_of
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import printable
 from jnpl.internal.tables import DATA_SUFFIXES, require_columns
@@ -75,7 +75,7 @@ def open_new(
             labels, an .npz with x only, a data frame, and arrays, tensors or lists (N, ...). In a folder every file
             that is not hidden is a sample; its label is the outermost folder around it that has the name of a class.
         classes: names of the model's classes.
-        kind: "image" or "vector".
+        kind: "image", "text" or "vector".
         encoding: of the table that the model was trained on (`Source.encoding`).
         part: "train", "test" or "validation" of data that have parts.
         root: folder of the named data sets.
@@ -94,6 +94,9 @@ def open_new(
     if hasattr(data, "columns") and hasattr(data, "iloc"):
         _refuse_part(part, "a data frame")
         return reader.table(data, "the data frame", "table", Path(), given)
+    if kind == "text" and (texts := _as_texts(data)) is not None:
+        _refuse_part(part, "texts")
+        return reader.inputs(Texts(texts), "texts")
     if hasattr(data, "shape") or (isinstance(data, list) and not _is_pairs(data)):
         _refuse_part(part, "an array")
         return reader.inputs(InMemory(as_inputs(data, "x")), "x")
@@ -197,9 +200,22 @@ class _NewDataReader:
             files, ids, unreadable = _pictures(frame, where, Path(given.get("image_root", folder)), given)
             return self.inputs(files, name, ids=ids, labels=labels, unreadable=unreadable)
         if "image_column" in given:
-            raise InputError("image_column has no meaning for a model of vectors")
+            raise InputError(f"image_column has no meaning for a model of {self.kind}s")
+        if self.kind == "text":
+            texts, unreadable = self._texts(frame, where, given)
+            return self.inputs(Texts(texts), name, labels=labels, unreadable=unreadable)
         values, unreadable = self._vectors(frame, where, label_column, given)
         return self.inputs(InMemory(values), name, labels=labels, unreadable=unreadable)
+
+    def _texts(
+        self, frame: pd.DataFrame, where: str, given: dict[str, Any]
+    ) -> tuple[Array, dict[int, str] | None]:
+        """Return the texts (N,) of a table, and {row: reason} of empty ones, or None."""
+        column = given.get("text_column")
+        if column is None:
+            shown = ", ".join(frame.columns)
+            raise InputError(f"the model takes texts: name the column of {where} with --text-column, of {shown}")
+        return texts_of(frame[column], column, where)
 
     def _vectors(
         self, frame: pd.DataFrame, where: str, label_column: str, given: dict[str, Any]
@@ -207,8 +223,10 @@ class _NewDataReader:
         """Return float32 (N, F), as in training, and {row: reason} of empty rows, or None."""
         from jnpl.data.sources.table import vectors  # noqa: PLC0415
 
-        require_text_and_embed(given.get("text_column"), given.get("embed"))
+        require_text_for_embed(given.get("text_column"), given.get("embed"))
         if "text_column" in given:
+            if "embed" not in given:
+                raise InputError("the model takes vectors: --embed names the function that turns texts into them")
             texts, unreadable = texts_of(frame[given["text_column"]], given["text_column"], where)
             return embedded(texts, given["embed"], unreadable), unreadable
         if self.encoding is not None:
@@ -250,6 +268,14 @@ def _key(label: Any, whole: bool) -> str:
     if whole and WHOLE_NUMBER.fullmatch(text):
         return str(int(text.partition(".")[0]))
     return text
+
+
+def _as_texts(data: Any) -> Array | None:
+    """Return a list, array or series of texts as (N,) objects; None if it is something else."""
+    if isinstance(data, str | os.PathLike) or not hasattr(data, "__len__"):
+        return None
+    found = [str(each) if isinstance(each, np.str_) else each for each in data]
+    return np.array(found, object) if found and all(isinstance(each, str) for each in found) else None
 
 
 def _is_pairs(data: list[Any]) -> bool:

@@ -62,8 +62,9 @@ def open_source(
         true_label_column: tables and the hub: the column of true labels.
         feature_columns: tables and the hub: the columns to learn from.
         embedding_column: tables and the hub: the column of vectors.
-        text_column: tables: the column of texts, with `embed`.
-        embed: tables: the function that turns texts into vectors, or its place as "module:function".
+        text_column: tables: the column of texts.
+        embed: tables: the function that turns texts into vectors, or its place as "module:function"; None: they stay
+            texts, for a backbone.
         encoding: tables: how another table's columns became features (`Source.encoding`), to do the same here.
         image_root: tables: the folder that image paths are relative to.
         noise: cifar10n and cifar100n: which of the human labels.

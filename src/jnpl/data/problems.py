@@ -106,9 +106,10 @@ def _groups(source: Source, positions: list[int], prepared_values: Array | None)
     """Return groups of two or more positions with the same content; None if contents cannot be compared."""
     if source.texts is not None:  # vectors of the same text may differ in the last bit between batches
         return _alike((source.texts[position].strip(), position) for position in positions)
-    if isinstance(source.inputs, ImageFiles):
-        return _same_files(source.inputs, positions)
-    values = source.inputs.values if isinstance(source.inputs, InMemory) else prepared_values
+    inputs = source.pictures or source.inputs
+    if isinstance(inputs, ImageFiles):
+        return _same_files(inputs, positions)
+    values = inputs.values if isinstance(inputs, InMemory) else prepared_values
     if values is None:
         return None
     return _alike((hashlib.sha256(np.ascontiguousarray(values[at]).data).digest(), at) for at in positions)

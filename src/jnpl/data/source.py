@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = npt.NDArray[Any]
 Labels: TypeAlias = npt.NDArray[np.int64]
-Kind = Literal["image", "vector"]
+Kind = Literal["image", "vector", "text"]
 
 
 class UnreadableError(Exception):
@@ -29,7 +29,7 @@ class Inputs(Protocol):
 
     @property
     def kind(self) -> Kind:
-        """What `read` returns: an image, uint8 (H, W, 3) or (H, W, 1), or a vector, float32 (F,)."""
+        """What `read` returns: an image, uint8 (H, W, 3) or (H, W, 1), a vector, float32 (F,), or a text, UTF-8."""
 
     def __len__(self) -> int: ...
 
@@ -86,11 +86,84 @@ class InMemory:
 
 
 @dataclass(frozen=True, eq=False)
+class Texts:
+    """N texts. Training needs them as vectors: `jnpl.models.embedding` embeds them."""
+
+    values: Array  # (N,) object array of str
+
+    @property
+    def kind(self) -> Kind:
+        """Always "text"."""
+        return "text"
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def read(self, position: int, size: int | None = None) -> Array:  # noqa: ARG002 - a text has no size
+        """Return the UTF-8 bytes of the text at `position`, as uint8."""
+        return np.frombuffer(self.values[position].encode("utf-8", "backslashreplace"), np.uint8)
+
+    def sizes(self) -> Labels:
+        """Return the characters of each text (N,)."""
+        return np.fromiter(map(len, self.values), np.int64, len(self.values))
+
+    def digest(self) -> bytes:
+        """Return the SHA-256 of all texts."""
+        whole = "\0".join(self.values.tolist())
+        return hashlib.sha256(whole.encode("utf-8", "backslashreplace")).digest()
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddedInputs:
+    """Embeddings (N, V, F) of V views of every sample, float16 in memory or in a memory map.
+
+    `key` is a text that is the same for the same embeddings: of the backbone, the samples and the views.
+    """
+
+    values: Array
+    key: str
+
+    @property
+    def kind(self) -> Kind:
+        """Always "vector"."""
+        return "vector"
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def read(self, position: int, size: int | None = None) -> Array:  # noqa: ARG002 - a vector has no size
+        """Return the mean embedding of the views of a sample: float32 (F,)."""
+        mean: Array = self.values[position].astype(np.float32).mean(axis=0)
+        return mean
+
+    def sizes(self) -> Labels:
+        """Return the bytes of each sample (N,)."""
+        return np.full(len(self.values), self.values[:1].nbytes, np.int64)
+
+    def digest(self) -> bytes:
+        """Return the SHA-256 of the key."""
+        return hashlib.sha256(self.key.encode()).digest()
+
+
+@dataclass(frozen=True, eq=False)
+class BackboneRecord:
+    """What a run keeps of the backbone that made its vectors, to embed new data in the same way.
+
+    Attributes:
+        facts: for model.json (`jnpl.models.embedding.describe`).
+        state: arrays of a backbone that was fitted to these data, such as TF-IDF; None if its name is enough.
+    """
+
+    facts: dict[str, Any]
+    state: dict[str, Array] | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Source:
     """Inputs with their given labels, in a fixed order.
 
-    `texts`, `encoding`, `cells` and `root` serve reports and predictions on new data; they are not part of the
-    fingerprint.
+    `texts`, `encoding`, `cells`, `root`, `pictures` and `backbone` serve reports and predictions on new data; they are
+    not part of the fingerprint.
 
     Attributes:
         name: of the data, for messages and reports.
@@ -107,6 +180,8 @@ class Source:
         encoding: how the columns of a table became vectors (`jnpl.data.sources.encoding.Encoding.to_dict`).
         cells: the table without its label columns. It stays whole in a part of the source: ids count its rows.
         root: the folder that ids which are paths are relative to.
+        pictures: the images that the vectors were made from.
+        backbone: what the vectors were made with.
     """
 
     name: str
@@ -123,6 +198,8 @@ class Source:
     encoding: dict[str, Any] | None = None
     cells: pd.DataFrame | None = None
     root: str | None = None  # absolute
+    pictures: Inputs | None = None
+    backbone: BackboneRecord | None = None
 
     def __post_init__(self) -> None:
         samples, classes = len(self.inputs), len(self.class_names)
@@ -156,7 +233,7 @@ class Source:
 
     @property
     def kind(self) -> Kind:
-        """Images or vectors."""
+        """Images, vectors or texts."""
         return self.inputs.kind
 
     def realised_noise(self) -> tuple[float | None, npt.NDArray[np.float32] | None]:
@@ -190,7 +267,7 @@ class Source:
         """Return the SHA-256 of ids and inputs (the values of arrays, else the sizes of files), without labels."""
         digest = hashlib.sha256("\0".join(map(str, self.ids.tolist())).encode("utf-8", "backslashreplace"))
         digest.update(self.inputs.sizes().astype("<i8").tobytes())
-        if isinstance(self.inputs, InMemory):
+        if isinstance(self.inputs, InMemory | Texts | EmbeddedInputs):
             digest.update(self.inputs.digest())
         return digest.hexdigest()
 

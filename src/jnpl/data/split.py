@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jnpl.data.source import InMemory, Source
+from jnpl.data.source import EmbeddedInputs, InMemory, Source, Texts
 from jnpl.data.sources.images import ImageFiles
 from jnpl.internal.errors import InputError
 
@@ -41,11 +41,6 @@ class ChosenInputs:
 
 def part(source: Source, positions: Labels) -> Source:
     """Return the samples at some positions (M,), without test and validation data."""
-    inputs: Inputs = ChosenInputs(source.inputs, positions)
-    if isinstance(source.inputs, InMemory):
-        inputs = InMemory(source.inputs.values[positions])
-    elif isinstance(source.inputs, ImageFiles):
-        inputs = ImageFiles([source.inputs.path(position) for position in positions.tolist()])
     place = {int(position): number for number, position in enumerate(positions)}
     broken = {place[at]: why for at, why in (source.unreadable or {}).items() if at in place}
 
@@ -54,7 +49,8 @@ def part(source: Source, positions: Labels) -> Source:
 
     return replace(
         source,
-        inputs=inputs,
+        inputs=_chosen(source.inputs, positions),
+        pictures=None if source.pictures is None else _chosen(source.pictures, positions),
         labels=source.labels[positions],
         ids=source.ids[positions],
         true_labels=taken(source.true_labels),
@@ -64,6 +60,16 @@ def part(source: Source, positions: Labels) -> Source:
         test=None,
         validation=None,
     )
+
+
+def _chosen(inputs: Inputs, positions: Labels) -> Inputs:
+    if isinstance(inputs, InMemory | Texts):
+        return replace(inputs, values=inputs.values[positions])
+    if isinstance(inputs, EmbeddedInputs):
+        return EmbeddedInputs(inputs.values[positions], f"{inputs.key} {positions.tolist()}")
+    if isinstance(inputs, ImageFiles):
+        return ImageFiles([inputs.path(position) for position in positions.tolist()])
+    return ChosenInputs(inputs, positions)
 
 
 def to_hold_out(source: Source, share: float, seed: int) -> Labels:

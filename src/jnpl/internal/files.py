@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,6 +59,20 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write UTF-8 text atomically, with its line ends unchanged."""
     with replacing(path) as draft:
         draft.write_text(text, encoding="utf-8", newline="\n")
+
+
+def user_cache() -> Path:
+    """Return the folder `jnpl` in the user's cache folder, which need not exist."""
+    try:
+        if sys.platform == "win32":
+            return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "jnpl"
+        if sys.platform == "darwin":
+            return Path.home() / "Library" / "Caches" / "jnpl"
+        chosen = os.environ.get("XDG_CACHE_HOME", "")
+        # The standard ignores relative paths.
+        return (Path(chosen) if chosen.startswith("/") else Path.home() / ".cache") / "jnpl"
+    except RuntimeError as error:  # a user without a home
+        raise InputError("there is no home folder to keep data in: name a folder, or set JNPL_DATA") from error
 
 
 def printable(name: str) -> str:

@@ -5,7 +5,10 @@
 - `small`: networks for small images: ResNet-8 and -20, and those of the compared methods
 - `backbones`: pretrained networks by name: images or texts -> embeddings
 - `efficientnet`: EfficientNet-Lite0 with its ImageNet weights, the default backbone of images
-- `mlp`: a multi-layer perceptron for vectors
+- `embedding`: a source of images or texts -> a source of embeddings
+- `embedding_cache`: embeddings on disk, written block by block
+- `choice`: the backbone that suits a data set
+- `mlp`: networks for vectors: a multi-layer perceptron, a linear layer
 - `penultimate`: the input of a network's last linear layer
 - `weights`: load weights from a file or an address
 """

@@ -79,7 +79,7 @@ class ImageBackbone:
     takes: Literal["image", "text"] = "image"
 
     def inputs(self, images: Tensor) -> Tensor:
-        """uint8 images (B, size, size, 3) -> inputs of the network, float (B, 3, size, size) in channels-last memory."""
+        """uint8 images (B, size, size, 3) -> inputs of the network (B, 3, size, size), in channels-last memory."""
         scale, shift = (torch.tensor(values, device=images.device) for values in self._scale_and_shift)
         return torch.addcmul(shift, images.float(), scale).permute(0, 3, 1, 2)
 
@@ -99,7 +99,7 @@ class ImageBackbone:
         digest = hashlib.sha256(json.dumps([self.size, self.mean, self.std, type(self.network).__name__]).encode())
         for name, value in sorted(self.network.state_dict().items()):
             digest.update(name.encode())
-            digest.update(value.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+            digest.update(value.detach().cpu().reshape(-1).contiguous().view(torch.uint8).numpy().tobytes())
         return digest.hexdigest()
 
 

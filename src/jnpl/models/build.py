@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from jnpl.internal.checks import checked_seed, whole
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.importing import import_by_name
-from jnpl.models.mlp import mlp
+from jnpl.models.mlp import linear, mlp
 from jnpl.models.resnet import STEMS, Stem, resnet18, resnet34, resnet50
 from jnpl.models.small import CNN9_SMALLEST, cnn9, preact_resnet18, preact_resnet32, resnet8, resnet20
 from jnpl.models.weights import load_weights
@@ -57,6 +57,7 @@ MODELS: dict[str, ModelEntry] = {
     ),
     "preact-resnet18": ModelEntry("PreAct-ResNet-18 of M-correction", 11_171_274, preact_resnet18),
     "preact-resnet32": ModelEntry("PreAct-ResNet-32 of Joint-Optim, widths 32 to 128", 1_861_162, preact_resnet32),
+    "linear": ModelEntry("one linear layer, the head on embeddings", 650, linear, takes_vectors=True),
     "mlp": ModelEntry("two hidden layers of 256, for vectors (images are flattened)", 85_002, mlp, takes_vectors=True),
 }
 _CIFAR_STEM_UP_TO = 64  # pixels of height; larger images are divided by 4 first
@@ -140,7 +141,8 @@ def _named(name: str, num_classes: int, shape: tuple[int, ...], stem: Stem | Non
     entry = MODELS[name]
     if entry.takes_vectors:
         dense = entry.factory(math.prod(shape), num_classes)
-        return dense if len(shape) == 1 else nn.Sequential(nn.Flatten(), *dense.children())
+        layers = dense.children() if isinstance(dense, nn.Sequential) else (dense,)
+        return dense if len(shape) == 1 else nn.Sequential(nn.Flatten(), *layers)
     if len(shape) != 3:
         raise InputError(f"{name} needs images (channels, height, width), got input_shape {shape}: vectors are for mlp")
     channels, height, width = shape

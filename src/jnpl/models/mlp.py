@@ -1,4 +1,4 @@
-"""A multi-layer perceptron for vectors."""
+"""Networks for vectors: a multi-layer perceptron, and a single linear layer."""
 
 from __future__ import annotations
 
@@ -22,3 +22,11 @@ def mlp(in_features: int, num_classes: int, hidden: Sequence[int] = (256, 256)) 
     for width_in, width_out in pairwise(widths):
         layers += [nn.Linear(width_in, width_out), nn.ReLU()]
     return nn.Sequential(*layers, nn.Linear(widths[-1], num_classes))
+
+
+def linear(in_features: int, num_classes: int) -> nn.Linear:
+    """Return a linear layer that starts at zero: (B, in_features) -> (B, num_classes) logits, all classes alike."""
+    layer = nn.Linear(in_features, num_classes)
+    nn.init.zeros_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    return layer

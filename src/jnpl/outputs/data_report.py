@@ -39,8 +39,9 @@ def write(
     suspects = page_tables.worst(findings, thumbs.MAX_PICTURES)
     if len(suspects) == 0 or not findings.is_label_issue.any():
         suspects = suspects[:20]
+    pictures = source.inputs if source.kind == "image" else source.pictures
     facts: dict[str, Any] = {
-        "kind": source.kind,
+        "kind": source.kind if pictures is None else "image",
         "command": list(command),
         "choices": list(choices),
         "root": source.root,
@@ -48,13 +49,13 @@ def write(
     }
     if held_out:
         facts |= {"held_out": list(held_out), "true_labels": source.true_labels is not None}
-    if source.kind == "vector":
+    if pictures is None:
         facts["columns"] = _columns(source, suspects)
     write_text(folder / "data.json", json.dumps(facts, indent=1, default=str) + "\n")
     if not report:
         return
-    if source.kind == "image":
-        thumbs.write(folder, suspects.tolist(), source.inputs.read)
+    if pictures is not None:
+        thumbs.write(folder, suspects.tolist(), pictures.read)
     page.write(folder)
 
 
@@ -64,7 +65,7 @@ def _unreadable(findings: Findings, source: Source) -> dict[int, str]:
     for position in [] if findings.unreadable is None else np.flatnonzero(findings.unreadable).tolist():
         if position not in reasons:
             try:
-                source.inputs.read(position)
+                (source.pictures or source.inputs).read(position)
                 reasons[position] = "could not be read in training"
             except (UnreadableError, OSError, InputError) as error:
                 reasons[position] = str(error)

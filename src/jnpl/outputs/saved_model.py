@@ -13,12 +13,14 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from jnpl.data.loading.augment import CropFlip, Standardize, Transform
+from jnpl.data.loading.augment import CropFlip, EmbeddingViews, Standardize, Transform
 from jnpl.data.loading.prepare import Prepared, prepare
-from jnpl.data.source import Source
+from jnpl.data.source import Source, Texts
 from jnpl.internal.devices import checked_device
 from jnpl.internal.errors import InputError
+from jnpl.models.backbones import ImageBackbone, TextBackbone, load_backbone
 from jnpl.models.build import build
+from jnpl.models.embedding import image_classifier
 from jnpl.training.evaluation import probabilities
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 Floats: TypeAlias = npt.NDArray[np.float32]
 
 _BATCH = 128
+_TEXTS = 1024  # texts that are embedded together
 _LUMA = (0.299, 0.587, 0.114)  # colour to grey, as Pillow does it
 
 
@@ -54,6 +57,7 @@ class SavedModel:
         sample_shape: raw samples, (height, width, channels) or (features,). Images of other sizes are resized, and
             grey images become colour or colour images grey.
         encoding: how a table becomes vectors; None if the model was not trained on a table.
+        text_backbone: what turns texts into the network's vectors; None if the model was not trained on texts.
     """
 
     network: nn.Module
@@ -61,6 +65,7 @@ class SavedModel:
     classes: tuple[Any, ...]
     sample_shape: tuple[int, ...]
     encoding: dict[str, Any] | None = None
+    text_backbone: TextBackbone | None = None
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], device: str | torch.device = "cpu") -> SavedModel:
@@ -72,6 +77,12 @@ class SavedModel:
             network = build(facts["model"], num_classes=len(classes), input_shape=shape, seed=0)
             network.load_state_dict(load_file(run / "model.safetensors"))
             transform = _transform(facts["transform"])
+            backbone = _backbone(facts.get("backbone"), run)
+            if isinstance(backbone, ImageBackbone) and isinstance(transform, EmbeddingViews):
+                network, transform = image_classifier(backbone, network, transform, facts["backbone"]["views"])
+                facts["sample_shape"] = (backbone.size, backbone.size, 3)
+            elif isinstance(transform, EmbeddingViews):
+                facts["sample_shape"] = shape
             sample_shape = tuple(facts.get("sample_shape") or _sample_shape(run, shape, transform))
         except (OSError, LookupError, TypeError, RuntimeError, ValueError, SafetensorError) as error:
             reason = str(error)
@@ -80,11 +91,14 @@ class SavedModel:
             elif isinstance(error, FileNotFoundError):
                 reason = "it is no run folder, as `jnpl find DATA -o RUN` writes it"
             raise InputError(f"{str(folder)!r} holds no model that can be read: {reason}") from error
-        return cls(network.eval().to(place), transform, classes, sample_shape, facts.get("encoding"))
+        texts = backbone if isinstance(backbone, TextBackbone) else None
+        return cls(network.eval().to(place), transform, classes, sample_shape, facts.get("encoding"), texts)
 
     @property
     def kind(self) -> Kind:
-        """Return "image" or "vector", the kind of sample that the model takes."""
+        """Return "image", "text" or "vector", the kind of sample that the model takes."""
+        if self.text_backbone is not None:
+            return "text"
         return "image" if len(self.sample_shape) == 3 else "vector"
 
     def predict(self, x: Any) -> Array:
@@ -140,6 +154,9 @@ class SavedModel:
 
         `workers` processes decode images. Samples that cannot be read get nan; if none can, an InputError is raised.
         """
+        if self.text_backbone is not None:
+            yield from self._text_parts(source, self.text_backbone)
+            return
         prepared = self._prepare(source, workers)
         batches = list(torch.split(torch.arange(len(source)), _BATCH))
         for batch, (positions, samples) in zip(batches, prepared.fetch(batches), strict=True):
@@ -149,6 +166,20 @@ class SavedModel:
                 probs[positions.numpy() - start] = self.forward(samples)
             lost = set(batch.tolist()) - set(positions.tolist())
             yield Part(start, probs, {position: prepared.unreadable[position] for position in sorted(lost)})
+
+    def _text_parts(self, source: Source, backbone: TextBackbone) -> Iterator[Part]:
+        texts = source.inputs
+        if not isinstance(texts, Texts):
+            raise InputError(f"{source.name} holds {source.kind}s, but the model was trained on texts")
+        broken = source.unreadable or {}
+        for start in range(0, len(source), _TEXTS):
+            rows = [at for at in range(start, min(start + _TEXTS, len(source))) if at not in broken]
+            probs = np.full((min(_TEXTS, len(source) - start), len(self.classes)), np.nan, np.float32)
+            if rows:
+                vectors = torch.from_numpy(backbone.encode([texts.values[at] for at in rows]))
+                probs[np.array(rows) - start] = self.forward(vectors)
+            lost = {at: why for at, why in broken.items() if start <= at < start + len(probs)}
+            yield Part(start, probs, lost)
 
     def first(self, source: Source, count: int) -> Tensor:
         """Return the first `count` raw samples that can be read, or all if there are fewer, as `forward` takes them."""
@@ -161,7 +192,10 @@ class SavedModel:
 
     def forward(self, samples: Tensor) -> Floats:
         """Return the (B, C) probabilities of raw samples, uint8 (B, H, W, C) or float32 (B, F) of `sample_shape`."""
-        return next(probabilities(self.network, self.transform, [self._matched(samples)]))
+        samples = self._matched(samples)
+        if isinstance(self.transform, EmbeddingViews) and samples.ndim == 2:
+            samples = samples[:, None]  # one view
+        return next(probabilities(self.network, self.transform, [samples]))
 
     def _matched(self, samples: Tensor) -> Tensor:
         return _with_channels(samples, self.sample_shape[2]) if self.kind == "image" else samples
@@ -217,10 +251,24 @@ def _with_channels(images: Tensor, channels: int) -> Tensor:
 
 def _transform(facts: dict[str, Any]) -> Transform:
     """Return the transform that `Feeds.describe_transform` described."""
-    kinds: dict[str, Any] = {kind.__name__: kind for kind in (CropFlip, Standardize)}
+    kinds: dict[str, Any] = {kind.__name__: kind for kind in (CropFlip, EmbeddingViews, Standardize)}
     own = {name: tuple(value) if isinstance(value, list) else value for name, value in facts.items() if name != "kind"}
     transform: Transform = kinds[facts["kind"]](**own)
     return transform
+
+
+def _backbone(facts: dict[str, Any] | None, run: Path) -> ImageBackbone | TextBackbone | None:
+    """Return the backbone that model.json names; one with other weights than in training is an error."""
+    if facts is None:
+        return None
+    if (run / "backbone.safetensors").is_file():
+        from jnpl.models.tfidf import load_tfidf  # noqa: PLC0415 - scikit-learn is not needed otherwise
+
+        return load_tfidf({name: each.numpy() for name, each in load_file(run / "backbone.safetensors").items()})
+    backbone = load_backbone(facts["name"], facts["takes"], size=facts.get("size"))
+    if backbone.digest != facts["digest"]:
+        raise InputError(f"the backbone {facts['name']} has other weights than the one that the run was trained with")
+    return backbone
 
 
 def _sample_shape(run: Path, input_shape: tuple[int, ...], transform: Transform) -> tuple[int, ...]:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 
-from jnpl.data.source import UnreadableError
+from jnpl.data.source import EmbeddedInputs
 from jnpl.internal.devices import available_device
 from jnpl.methods.jnpl import even_weights
-from jnpl.recipes.load import load_default_recipe
+from jnpl.models.choice import common_side
+from jnpl.recipes.load import DEFAULT, EMBEDDINGS, load_default_recipe
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -29,7 +30,7 @@ CPU_SPEED = 800 * 32 * 32  # pixels per second of resnet8 on two cores (benchmar
 GPU_FACTOR = 50  # speed of a GPU relative to two cores
 MLP_RATE = 0.03  # for 30 epochs in batches of 64; at 0.1 an MLP memorises wrong labels (docs/fast.md)
 _MIN_RATE_STEPS, _MAX_RATE = 2.0, 0.1  # smallest (learning rate x steps) per class; largest learning rate
-_SAMPLED_FILES = 100  # image files whose size is read
+EMBEDDING_WIDTH = 128  # vectors of as many numbers that are no table columns are taken for embeddings
 
 
 class Choice(NamedTuple):
@@ -58,6 +59,9 @@ def adapt_recipe(source: Source, name: str | None, method: str | None, changes: 
     Returns:
         The recipe, and the automatic choices in words.
     """
+    if name in (None, DEFAULT) and is_embedded(source):
+        recipe = load_default_recipe(EMBEDDINGS, method, changes)
+        return AdaptedRecipe(recipe, _embedding_lines(source, recipe))
     recipe = load_default_recipe(name, method, changes)
     if name is not None:
         if source.kind == "image" and recipe.data.size is None and not hasattr(source.inputs, "values"):
@@ -66,6 +70,22 @@ def adapt_recipe(source: Source, name: str | None, method: str | None, changes: 
     gpu = available_device(recipe.engine.accelerator).type != "cpu"
     choice = choose(source, recipe, changes.keys(), gpu=gpu)
     return AdaptedRecipe(load_default_recipe(name, method, {**choice.changes, **changes}), choice.lines)
+
+
+def is_embedded(source: Source) -> bool:
+    """Return whether the samples are embeddings: of a backbone, or wide vectors that are not columns of a table."""
+    if isinstance(source.inputs, EmbeddedInputs):
+        return True
+    if source.kind != "vector" or source.encoding is not None:
+        return False
+    return bool(source.inputs.read(_first_readable(source)).shape[0] >= EMBEDDING_WIDTH)
+
+
+def _embedding_lines(source: Source, recipe: Recipe) -> list[str]:
+    plan = recipe.train
+    steps = math.ceil(len(source) / plan.batch_size) * plan.epochs
+    head = f"head: {recipe.model}, {plan.epochs} epochs in batches of {plan.batch_size}, {steps:,} steps"
+    return [head, _class_line(source, getattr(recipe.method, "class_weight", "none"))]
 
 
 def choose(source: Source, recipe: Recipe, given: Collection[str] = (), *, gpu: bool = False) -> Choice:
@@ -115,24 +135,13 @@ def _image_side(source: Source, epochs: int, *, gpu: bool) -> tuple[int | None, 
     values = getattr(source.inputs, "values", None)
     if values is not None:
         return None, f"images of {values.shape[1]} x {values.shape[2]} pixels as they are"
-    side = _common_side(source)
+    side = common_side(source)
     sides = [each for each in SIDES if each <= side] or [SIDES[0]]
     affordable = (TIME_LIMIT * CPU_SPEED * (GPU_FACTOR if gpu else 1) / (len(source) * epochs)) ** 0.5
     size = max([each for each in sides if each <= affordable] or [sides[0]])
     if size < sides[-1]:
         return size, f"images have {side:.0f}, which would take long on this machine (--size)"
     return size, f"most images have {side:.0f} or more"
-
-
-def _common_side(source: Source) -> float:
-    """Return the shorter side, in pixels, that three quarters of the images have at least."""
-    sides = []
-    for position in np.linspace(0, len(source) - 1, min(_SAMPLED_FILES, len(source))).astype(int):
-        try:
-            sides.append(min(source.inputs.read(int(position)).shape[:2]))
-        except UnreadableError:  # noqa: PERF203 - any single file may be unreadable
-            continue
-    return float(np.quantile(sides, 0.25)) if sides else float(SIDES[-1])
 
 
 def _first_readable(source: Source) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 
-from jnpl.data.loading.augment import CropFlip, Standardize, Transform
+from jnpl.data.loading.augment import CropFlip, EmbeddingViews, Standardize, Transform
 from jnpl.data.loading.feed import Feed
 from jnpl.data.loading.prepare import Prepared, default_workers, prepare
 from jnpl.internal.errors import InputError
@@ -69,6 +69,8 @@ def make_feeds(
 def _transform(prepared: Prepared, recipe: Recipe) -> tuple[Transform, tuple[int, ...]]:
     """Return the transform, from the training data's own statistics, and the shape of its output."""
     values = _statistics_sample(prepared)
+    if values.ndim == 3:
+        return EmbeddingViews(*_view_statistics(values)), values.shape[2:]
     if values.ndim == 2:
         deviation = values.std(0, dtype=np.float64)
         deviation[deviation == 0] = 1
@@ -82,6 +84,20 @@ def _transform(prepared: Prepared, recipe: Recipe) -> tuple[Transform, tuple[int
     padding = side // 8 if recipe.data.padding == "auto" else recipe.data.padding
     crop = CropFlip(tuple(mean.tolist()), std, side, padding, recipe.data.flip)
     return crop, (len(mean), side, side)
+
+
+def _view_statistics(embeddings: np.ndarray[Any, Any]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """(M, V, F) -> mean and deviation of every feature over samples and views: (F,), (F,)."""
+    total, squares = (np.zeros(embeddings.shape[2]) for _ in range(2))
+    for start in range(0, len(embeddings), 1024):
+        part = embeddings[start : start + 1024].reshape(-1, embeddings.shape[2]).astype(np.float64)
+        total += part.sum(axis=0)
+        squares += np.square(part).sum(axis=0)
+    count = embeddings.shape[0] * embeddings.shape[1]
+    mean = total / count
+    deviation = np.sqrt(np.maximum(squares / count - mean**2, 0))
+    deviation[deviation < 1e-6] = 1
+    return tuple(mean.tolist()), tuple(deviation.tolist())
 
 
 def _pixel_statistics(images: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

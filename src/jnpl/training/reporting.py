@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rich.progress import TaskID
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 _WIDE = 120  # columns
+_LINE_EVERY = 10.0  # seconds between lines about embedding, where there is no progress bar
 
 
 class Reporter:
@@ -42,6 +43,31 @@ class Reporter:
         lines, self.first = [*self.first, text], []
         for line in lines:
             self.console.print(f"jnpl: {line}", soft_wrap=True, markup=False)
+
+    @contextmanager
+    def embedding(self) -> Iterator[Callable[[int, int], None]]:
+        """Show the progress of embedding while the block runs; it calls what is yielded with samples done and total."""
+        started, last = time.monotonic(), 0.0
+        first: int | None = None
+
+        def rate(done: int) -> float:
+            return (done - (first or 0)) / max(time.monotonic() - started, 1e-9)
+
+        title = TextColumn("embedding  {task.fields[speed]}")
+        columns = (title, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Bar(*columns, console=self.console, transient=True, disable=not self.console.is_terminal) as bar:
+            task = bar.add_task("", total=None, speed="")
+
+            def show(done: int, total: int) -> None:
+                nonlocal first, last
+                first = done if first is None else first
+                bar.update(task, completed=done, total=total, speed=f"{rate(done):,.0f}/s")
+                now = time.monotonic()
+                if not self.console.is_terminal and first < done < total and now - max(last, started) >= _LINE_EVERY:
+                    last, left = now, (total - done) / max(rate(done), 1e-9)
+                    self.note(f"embedded {done:,} of {total:,}, {rate(done):,.0f}/s, {in_words(left)} left")
+
+            yield show
 
     @contextmanager
     def training(self, epochs: int, steps: int, position: Position) -> Iterator[None]:

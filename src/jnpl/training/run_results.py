@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from safetensors.torch import save_file
 
 from jnpl.findings import metrics
@@ -26,21 +27,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """The classifier of a run, what its inputs pass through, and what model.json says of both."""
+    """The classifier of a run, what its inputs pass through, and what model.json says of both.
+
+    `backbone_state` are the arrays of a backbone that was fitted to the data.
+    """
 
     network: nn.Module
     transform: Transform
     description: dict[str, Any]
+    backbone_state: dict[str, Any] | None = None
 
     def write(self, folder: Path, results: dict[str, Any]) -> None:
-        """Write model.safetensors and model.json."""
+        """Write model.safetensors and model.json, and backbone.safetensors if the backbone was fitted to the data."""
+        if self.backbone_state is not None:
+            arrays = {name: torch.from_numpy(np.ascontiguousarray(each)) for name, each in self.backbone_state.items()}
+            _write_tensors(folder / "backbone.safetensors", arrays)
         state = self.network.state_dict()  # a clone each: safetensors refuses tensors that share memory
         weights = {name: value.detach().cpu().clone().contiguous() for name, value in state.items()}
-        with replacing(folder / "model.safetensors") as draft:
-            mode = draft.stat().st_mode  # safetensors makes its files readable by their owner alone
-            save_file(weights, draft)
-            draft.chmod(mode)
+        _write_tensors(folder / "model.safetensors", weights)
         write_text(folder / "model.json", json.dumps({**self.description, "results": results}, indent=1) + "\n")
+
+
+def _write_tensors(path: Path, tensors: dict[str, torch.Tensor]) -> None:
+    with replacing(path) as draft:
+        mode = draft.stat().st_mode  # safetensors makes its files readable by their owner alone
+        save_file(tensors, draft)
+        draft.chmod(mode)
 
 
 @dataclass(frozen=True)

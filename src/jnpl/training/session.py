@@ -520,7 +520,10 @@ class Session(LoopCallback):
             "encoding": source.encoding,
             "classes": list(source.class_names),
         }
-        model = TrainedModel(self._method.classifier, self._feeds.transform, description)
+        if source.backbone is not None:
+            description["backbone"] = source.backbone.facts
+        state = None if source.backbone is None else source.backbone.state
+        model = TrainedModel(self._method.classifier, self._feeds.transform, description, state)
         return RunResult(results, findings, lines, model)
 
 

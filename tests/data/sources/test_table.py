@@ -109,7 +109,7 @@ def test_labels_beside_the_labels_are_no_features(caplog, labels):
 def test_text_that_is_no_category_is_refused_with_the_ways_out():
     frame = pd.concat([FRAME] * 40, ignore_index=True)
     frame["review"] = [f"the {row}th review" for row in range(len(frame))]
-    message = r"'review' \(text, 120 different in 120 rows\); name .* --feature-column, or .* --text-column and --embed"
+    message = r"'review' \(text, 120 different in 120 rows\); name .* --feature-column, or .* --text-column"
     with pytest.raises(InputError, match=message):
         table.load(frame)
     assert table.load(frame, feature_columns=["count"]).inputs.values.shape == (120, 1)
@@ -257,9 +257,15 @@ def test_texts(tmp_path, suffix):
     assert source.texts.tolist() == ["a", "banana", "", "12"]
     assert source.unreadable == {2: "the table has no text"}
     assert source.encoding is None
-    for options in ({"text_column": "note"}, {"embed": lengths}, {"embed": lengths, "feature_columns": ["z"]}):
-        with pytest.raises(InputError, match=r"text_column and embed .*need each other"):
+    for options in ({"embed": lengths}, {"embed": lengths, "feature_columns": ["z"]}):
+        with pytest.raises(InputError, match=r"embed .*needs text_column"):
             table.load(path, **options)
+    as_they_are = table.load(path, text_column="note")
+    assert as_they_are.kind == "text"
+    assert as_they_are.inputs.values.tolist() == ["a", "banana", "", "12"]
+    assert as_they_are.unreadable == {2: "the table has no text"}
+    other = table.load(frame.assign(note=["a", "banana", None, "13"]), text_column="note")
+    assert other.fingerprint() != as_they_are.fingerprint()
     with pytest.raises(InputError, match=r"column 'z' of .* must hold texts, not int in row 0"):
         table.load(frame, text_column="z", embed=lengths)
 

@@ -48,6 +48,38 @@ class Standardize:
 
 
 @dataclass(frozen=True)
+class EmbeddingViews:
+    """Embeddings of V views (B, V, F) -> (B, F), minus the mean, over the std of every feature.
+
+    Training takes one view of each sample at random, evaluation their mean.
+    """
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    @property
+    def flip(self) -> bool:
+        """The mirror image is one of the views."""
+        return False
+
+    def train(self, samples: Tensor, uniforms: Tensor) -> Tensor:
+        """(B, V, F), (B, 3) draws from U(0, 1) -> (B, F)."""
+        views = samples.shape[1]
+        if views == 1:
+            return self._finish(samples[:, 0])
+        chosen = (uniforms[:, 0] * views).long().clamp_max_(views - 1)
+        return self._finish(samples[torch.arange(len(samples), device=samples.device), chosen])
+
+    def evaluate(self, samples: Tensor) -> Tensor:
+        """(B, V, F) -> (B, F)."""
+        return self._finish(samples.float().mean(1))
+
+    def _finish(self, values: Tensor) -> Tensor:
+        scale, shift = _feature_scale_and_shift(self.mean, self.std, values.device)
+        return torch.addcmul(shift, values.float(), scale)
+
+
+@dataclass(frozen=True)
 class CropFlip:
     """uint8 images (B, H, W, C) -> float (B, C, size, size) in channels-last memory, minus the mean, over the std.
 
@@ -112,3 +144,12 @@ def _scale_and_shift(
     deviation = torch.tensor(std, dtype=torch.float64)
     scale, shift = 1 / (255 * deviation), -torch.tensor(mean, dtype=torch.float64) / deviation
     return scale.repeat(pixels).float().to(device), shift.repeat(pixels).float().to(device)
+
+
+@lru_cache(maxsize=8)
+def _feature_scale_and_shift(
+    mean: tuple[float, ...], std: tuple[float, ...], device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """Return the factor and the summand of each feature: (F,), (F,)."""
+    centre, deviation = (torch.tensor(numbers, dtype=torch.float64) for numbers in (mean, std))
+    return (1 / deviation).float().to(device), (-centre / deviation).float().to(device)

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 from jnpl._version import __version__
 from jnpl.internal.errors import InputError, UnwritableError
+from jnpl.internal.files import user_cache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -137,19 +138,7 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
 def data_root(explicit: str | os.PathLike[str] | None = None) -> Path:
     """Return the folder for data sets: `explicit`, else $JNPL_DATA, else `jnpl` in the user's cache folder."""
     chosen = explicit or os.environ.get("JNPL_DATA")
-    try:
-        return Path(chosen).expanduser() if chosen else _cache() / "jnpl"
-    except RuntimeError as error:  # a user without a home
-        raise InputError("there is no home folder to keep data in: name a folder, or set JNPL_DATA") from error
-
-
-def _cache() -> Path:
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    chosen = os.environ.get("XDG_CACHE_HOME", "")
-    return Path(chosen) if chosen.startswith("/") else Path.home() / ".cache"  # the standard ignores relative paths
+    return Path(chosen).expanduser() if chosen else user_cache()
 
 
 def _download(url: str, part: Path, report: Progress) -> None:

@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from jnpl.data.source import InMemory, Source
+from jnpl.data.source import InMemory, Source, Texts
 from jnpl.data.sources.arrays import WHOLE_NUMBER, as_labels, number_together
 from jnpl.data.sources.columns import is_measured, kind_of, levels, with_text_names
 from jnpl.data.sources.columns import values as values_of
 from jnpl.data.sources.encoding import ROW_NAMES, Encoding
 from jnpl.data.sources.images import ImageFiles
-from jnpl.data.sources.text_column import embedded, require_text_and_embed, texts_of
+from jnpl.data.sources.text_column import embedded, require_text_for_embed, texts_of
 from jnpl.internal.errors import InputError
 from jnpl.internal.tables import DATA_SUFFIXES, load_table, require_columns
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from jnpl.data.source import Array
+    from jnpl.data.source import Array, Inputs
     from jnpl.data.sources.text_column import Embed
 
 IMAGE_NAMES = ("image", "image_path", "path", "file", "filename", "file_name")
@@ -62,8 +62,8 @@ def load(
         feature_columns: the columns to learn from; `jnpl.data.sources.encoding.Encoding` says how they become features,
             and the log says what was done.
         embedding_column: the column of vectors, lists of equal length.
-        text_column: the column of texts, with `embed`.
-        embed: the function that turns texts into vectors, or its place as "module:function".
+        text_column: the column of texts.
+        embed: the function that turns texts into vectors, or its place as "module:function"; None: they stay texts.
         encoding: the encoding of another source, to be used for this table.
         image_root: the folder that image paths are relative to; by default the table's folder (of a data frame: the
             working directory).
@@ -103,7 +103,7 @@ def load(
     numbered, classes = number_together(given)
     true_labels = None if true_label_column is None else numbered[true_label_column]
 
-    def source(inputs: ImageFiles | InMemory, ids: Array | None = None, **more: Any) -> Source:
+    def source(inputs: Inputs, ids: Array | None = None, **more: Any) -> Source:
         ids = np.arange(len(frame)) if ids is None else ids
         return Source(name, inputs, numbered[label_column], classes, ids, true_labels, **more)
 
@@ -113,9 +113,10 @@ def load(
         root = Path(image_root or folder)
         files, paths, unreadable = _images(frame[image_column], image_column, root, where)
         return source(files, paths, unreadable=unreadable, root=os.path.abspath(root))  # noqa: PTH100 - keeps links
-    if text_column is not None and embed is not None:
+    if text_column is not None:
         texts, unreadable = texts_of(frame[text_column], text_column, where)
-        return source(InMemory(embedded(texts, embed, unreadable)), texts=texts, unreadable=unreadable)
+        inputs = Texts(texts) if embed is None else InMemory(embedded(texts, embed, unreadable))
+        return source(inputs, texts=texts, unreadable=unreadable)
     cells = _cells(frame, {*given, embedding_column}, feature_columns or ())
     if embedding_column is not None:
         return source(InMemory(_embeddings(frame[embedding_column], embedding_column, where)), cells=cells)
@@ -133,12 +134,12 @@ def _cells(frame: pd.DataFrame, hidden: Collection[str | None], first: Sequence[
 
 
 def _named_inputs(chosen: dict[str, Any], embed: str | Embed | None) -> list[str]:
-    """Return the option that names the inputs, if one does; more than one, or texts without `embed`, are an error."""
+    """Return the option that names the inputs, if one does; more than one is an error, and so is `embed` without texts."""
     named = [name for name, value in chosen.items() if value is not None]
     if len(named) > 1:
         kinds = "images, features, embeddings or texts"
         raise InputError(f"the inputs are one of {kinds}, but {' and '.join(named)} are given")
-    require_text_and_embed(chosen["text_column"], embed)
+    require_text_for_embed(chosen["text_column"], embed)
     return named
 
 

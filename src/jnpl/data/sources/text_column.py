@@ -1,4 +1,4 @@
-"""Texts as vectors: a column of a table, embedded by the user's own function."""
+"""Texts: a column of a table, as it is or embedded by the user's own function."""
 
 from __future__ import annotations
 
@@ -20,12 +20,10 @@ BATCH = 256  # texts per call of the function
 Embed: TypeAlias = Callable[[list[str]], Any]  # n texts -> (n, F): an array, a tensor or lists
 
 
-def require_text_and_embed(text_column: str | None, embed: str | Embed | None) -> None:
-    """Raise an InputError if one of the two options is given without the other."""
-    if (text_column is None) != (embed is None):
-        raise InputError(
-            "text_column and embed (--text-column, --embed) need each other: texts, and the function to embed them"
-        )
+def require_text_for_embed(text_column: str | None, embed: str | Embed | None) -> None:
+    """Raise an InputError if there is a function to embed texts, but no column of texts."""
+    if embed is not None and text_column is None:
+        raise InputError("embed (--embed) needs text_column (--text-column), the column of texts that it embeds")
 
 
 def texts_of(column: pd.Series[Any], name: str, where: str) -> tuple[Array, dict[int, str] | None]:

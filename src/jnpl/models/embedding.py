@@ -1,0 +1,276 @@
+"""Embed a source: every image or text once through a pretrained backbone, into a cache that a killed run resumes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from jnpl.data.loading.augment import CropFlip
+from jnpl.data.loading.batches import generator_for
+from jnpl.data.loading.prepare import decode
+from jnpl.data.source import BackboneRecord, EmbeddedInputs, Source, Texts
+from jnpl.internal.devices import available_device
+from jnpl.internal.errors import InputError
+from jnpl.models.backbones import ImageBackbone
+from jnpl.models.embedding_cache import EmbeddingCache
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    import numpy.typing as npt
+    from torch import Tensor
+
+    from jnpl.data.loading.augment import EmbeddingViews
+    from jnpl.data.source import Array
+    from jnpl.models.backbones import Backbone
+
+DEFAULT_VIEWS = 2  # the image and its mirror image
+_BATCH = 64  # images through the network at a time; a block is a whole number of batches
+_CROP = 7 / 8  # side of a crop, of views beyond the first two
+
+
+@dataclass(frozen=True)
+class EmbeddingOptions:
+    """How to embed, beside the backbone.
+
+    Attributes:
+        views: embeddings per image: itself, its mirror image, then random crops; texts have one.
+        cache: the folder of cached embeddings; None: memory only.
+        workers: processes that decode images.
+        device: of the network.
+        rank: number of this process, of `world` processes that share the work through the cache.
+        world: number of processes.
+        progress: called with the number of samples that are done and their total.
+        note: called with a line for the user.
+    """
+
+    views: int = DEFAULT_VIEWS
+    cache: Path | None = None
+    workers: int = 0
+    device: torch.device = torch.device("cpu")  # noqa: RUF009 - a constant
+    rank: int = 0
+    world: int = 1
+    progress: Callable[[int, int], None] = lambda _done, _total: None
+    note: Callable[[str], None] = lambda _line: None
+
+
+def describe(backbone: Backbone, views: int) -> dict[str, Any]:
+    """Return what model.json says of the backbone: enough to embed new data in the same way."""
+    facts: dict[str, Any] = {"name": backbone.name, "takes": backbone.takes, "digest": backbone.digest}
+    if isinstance(backbone, ImageBackbone):
+        facts |= {"size": backbone.size, "views": views}
+    return facts
+
+
+def embed_source(source: Source, backbone: Backbone, options: EmbeddingOptions | None = None) -> Source:
+    """Return the source with vectors in place of its images or texts, its test and validation data too.
+
+    Images and texts stay beside the vectors (`Source.pictures`, `Source.texts`), for reports.
+
+    Args:
+        source: images or texts.
+        backbone: from `jnpl.models.backbones.load_backbone`, or fitted on texts.
+        options: views, cache, workers and device.
+
+    Returns:
+        The embedded source. Samples that cannot be read are in `unreadable`.
+    """
+    options = options or EmbeddingOptions()
+    if source.kind != backbone.takes:
+        found = f"{source.name} holds {source.kind}s"
+        raise InputError(f"the backbone {backbone.name} takes {backbone.takes}s, but {found}")
+    if options.views < 1:
+        raise InputError(f"views must be at least 1, got {options.views}")
+    values, broken, key = _embedded(source, backbone, options)
+    unreadable = {**(source.unreadable or {}), **broken}
+    if len(unreadable) == len(source):
+        reason = next(iter(unreadable.values()))
+        raise InputError(f"none of the {len(source)} samples of {source.name} can be read: {reason}")
+    test, validation = (
+        None if other is None else embed_source(other, backbone, options) for other in (source.test, source.validation)
+    )
+    return replace(
+        source,
+        inputs=EmbeddedInputs(values, key),
+        unreadable=dict(sorted(unreadable.items())) or None,
+        pictures=source.inputs if source.kind == "image" else None,
+        texts=source.inputs.values if isinstance(source.inputs, Texts) else source.texts,
+        backbone=BackboneRecord(describe(backbone, options.views), getattr(backbone, "state", None)),
+        test=test,
+        validation=validation,
+    )
+
+
+def identity(source: Source, backbone: Backbone, views: int) -> str:
+    """Return the SHA-256 of all that decides the embeddings: backbone, samples and views."""
+    digest = hashlib.sha256(json.dumps(describe(backbone, views), sort_keys=True).encode())
+    digest.update(source.inputs_fingerprint().encode())
+    digest.update(json.dumps(sorted((source.unreadable or {}).items())).encode())
+    return digest.hexdigest()
+
+
+def cache_key(source: Source, key: str) -> str:
+    """Return the name of the cache: the identity and, for files, when each was changed: sizes alone are too little."""
+    times = getattr(source.inputs, "times", None)
+    return key if times is None else hashlib.sha256(key.encode() + times().astype("<i8").tobytes()).hexdigest()
+
+
+def _embedded(source: Source, backbone: Backbone, options: EmbeddingOptions) -> tuple[Array, dict[int, str], str]:
+    """Return embeddings (N, V, F), the reasons of samples that turned out to be unreadable, and the identity."""
+    views = options.views if isinstance(backbone, ImageBackbone) else 1
+    key, shape = identity(source, backbone, views), (len(source), views, backbone.width)
+    is_known = bool(source.inputs.sizes().any())  # a PyTorch data set could be anything
+    cache = EmbeddingCache(options.cache if is_known else None, cache_key(source, key), shape)
+    if (done := cache.rows_done()) == len(source):
+        options.note(f"{source.name}: embeddings are cached, nothing to compute")
+    elif done:
+        options.note(f"{source.name}: embedding goes on at sample {done:,} of {len(source):,}")
+    embed = _image_blocks if isinstance(backbone, ImageBackbone) else _text_blocks
+    while missing := cache.missing():
+        options.progress(cache.rows_done(), len(source))
+        # Processes share the blocks; one that has finished its own takes one of another: the bytes are the same.
+        own = [block for block in missing if block % options.world == options.rank] or missing[:1]
+        found: Iterator[EmbeddedBlock] = embed(source, backbone, options, [cache.rows(block) for block in own])
+        for block, (values, unreadable) in zip(own, found, strict=True):
+            cache.write(block, values, unreadable)
+            options.progress(cache.rows_done(), len(source))
+    return cache.values(), cache.unreadable(), key
+
+
+class EmbeddedBlock(NamedTuple):
+    """Float16 embeddings (B, V, F) of consecutive samples, and the reasons of those that cannot be read."""
+
+    values: npt.NDArray[np.float16]
+    unreadable: dict[int, str]
+
+
+def _text_blocks(
+    source: Source, backbone: Any, _options: EmbeddingOptions, blocks: Sequence[range]
+) -> Iterator[EmbeddedBlock]:
+    known, texts = source.unreadable or {}, source.inputs
+    for rows in blocks:
+        readable = [at for at in rows if at not in known]
+        values = np.zeros((len(rows), 1, backbone.width), np.float16)
+        if readable:
+            found = backbone.encode([texts.values[at] for at in readable])  # type: ignore[attr-defined]
+            values[np.array(readable) - rows.start, 0] = _halves(found, backbone.name)
+        yield EmbeddedBlock(values, {})
+
+
+def _image_blocks(
+    source: Source, backbone: Any, options: EmbeddingOptions, blocks: Sequence[range]
+) -> Iterator[EmbeddedBlock]:
+    known = source.unreadable or {}
+    network = backbone.inference_network.to(options.device)
+    batches: list[Tensor] = []
+    ends: dict[int, range] = {}  # number of a batch -> the block that it completes
+    for rows in blocks:
+        readable = torch.tensor([at for at in rows if at not in known], dtype=torch.int64)
+        batches += list(torch.split(readable, _BATCH)) if len(readable) else [readable]
+        ends[len(batches) - 1] = rows
+    read = decode(source.inputs, batches, backbone.size, options.workers, (backbone.size, backbone.size, 3))
+    done: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float16]]] = []
+    broken: dict[int, str] = {}
+    for number, (index, images, failed) in enumerate(read):
+        broken |= failed
+        if len(index):
+            found = embed_images(network, backbone, images.to(options.device), options.views, index.tolist())
+            done.append((index.numpy(), _halves(found.cpu().numpy(), backbone.name)))
+        if number in ends:
+            rows = ends[number]
+            values = np.zeros((len(rows), options.views, backbone.width), np.float16)
+            for at, part in done:
+                values[at - rows.start] = part
+            yield EmbeddedBlock(values, broken)
+            done, broken = [], {}
+
+
+@torch.inference_mode()
+def embed_images(
+    network: nn.Module, backbone: ImageBackbone, images: Tensor, views: int, positions: Sequence[int]
+) -> Tensor:
+    """uint8 (B, S, S, 3) -> (B, V, F). Crops depend on the position of a sample in its data, and on nothing else."""
+    inputs = backbone.inputs(images)
+    return torch.stack([network(view).float() for view in make_views(inputs, views, positions)], dim=1)
+
+
+def make_views(inputs: Tensor, views: int, positions: Sequence[int]) -> Iterator[Tensor]:
+    """(B, 3, S, S) -> V times (B, 3, S, S): the image, its mirror image, then random crops, every second mirrored."""
+    yield inputs
+    if views > 1:
+        yield inputs.flip(3)
+    side = inputs.shape[3]
+    cut = max(round(_CROP * side), 1)
+    for number in range(2, views):
+        crops = []
+        for image, position in zip(inputs, positions, strict=True):
+            place = torch.randint(side - cut + 1, (2,), generator=generator_for(0, "view", number, position))
+            top, left = place.tolist()
+            crops.append(image[:, top : top + cut, left : left + cut])
+        resized = F.interpolate(torch.stack(crops), size=(side, side), mode="bilinear", align_corners=False)
+        yield resized.flip(3) if number % 2 else resized
+
+
+class EmbeddingClassifier(nn.Module):
+    """Backbone and head as one network: images (B, 3, S, S) -> logits (B, C).
+
+    The embedding is the mean of the image's and, with `mirror`, its mirror image's, standardised as in training.
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, backbone: nn.Module, head: nn.Module, views: EmbeddingViews, *, mirror: bool) -> None:
+        super().__init__()
+        self.backbone, self.head, self.mirror = backbone, head, mirror
+        self.register_buffer("mean", torch.tensor(views.mean))
+        self.register_buffer("std", torch.tensor(views.std))
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(B, 3, S, S) -> (B, C)."""
+        embeddings = self.backbone(images)
+        if self.mirror:
+            embeddings = (embeddings + self.backbone(images.flip(3))) / 2
+        logits: Tensor = self.head((embeddings - self.mean) / self.std)
+        return logits
+
+
+def image_classifier(
+    backbone: ImageBackbone, head: nn.Module, transform: EmbeddingViews, views: int
+) -> tuple[EmbeddingClassifier, CropFlip]:
+    """Return a head with its backbone as one network, and the transform of raw images into its inputs."""
+    network = EmbeddingClassifier(backbone.inference_network, head, transform, mirror=views > 1)
+    return network.eval(), CropFlip(backbone.mean, backbone.std, backbone.size, padding=0, flip=False)
+
+
+def _halves(values: npt.NDArray[np.float32], name: str) -> npt.NDArray[np.float16]:
+    """Return float16, after a check that all are finite."""
+    limit = float(np.finfo(np.float16).max)
+    if not np.isfinite(values).all():
+        raise InputError(f"the backbone {name} gave embeddings that are not finite")
+    return np.clip(values, -limit, limit).astype(np.float16)
+
+
+def process_device(accelerator: str = "auto") -> torch.device:
+    """Return the device of this process: under torchrun, each process has its own GPU."""
+    device = available_device(accelerator)
+    if device.type == "cuda" and (rank := os.environ.get("LOCAL_RANK", "")).isdigit():
+        return torch.device("cuda", int(rank))
+    return device
+
+
+def process_rank() -> tuple[int, int]:
+    """Return the number of this process and how many there are, as torchrun says; 0, 1 outside of it."""
+    try:
+        return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    except (KeyError, ValueError):
+        return 0, 1
