@@ -9,6 +9,7 @@
 - `embedding_cache`: embeddings on disk, written block by block
 - `choice`: the backbone that suits a data set
 - `mlp`: networks for vectors: a multi-layer perceptron, a linear layer
+- `tfidf`: TF-IDF and truncated SVD, the default backbone of texts
 - `penultimate`: the input of a network's last linear layer
 - `weights`: load weights from a file or an address
 """
