@@ -10,6 +10,7 @@
 - `choice`: the backbone that suits a data set
 - `mlp`: networks for vectors: a multi-layer perceptron, a linear layer
 - `tfidf`: TF-IDF and truncated SVD, the default backbone of texts
+- `hf_backbone`: networks of transformers, for images and for texts (extra `hf`)
 - `penultimate`: the input of a network's last linear layer
 - `weights`: load weights from a file or an address
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -17,10 +18,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from jnpl.internal.errors import InputError
+from jnpl.internal.errors import InputError, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy as np
     import numpy.typing as npt
@@ -96,10 +97,10 @@ class ImageBackbone:
     @cached_property
     def digest(self) -> str:
         """The SHA-256 of weights and preprocessing: embeddings with the same digest can be mixed."""
-        digest = hashlib.sha256(json.dumps([self.size, self.mean, self.std, type(self.network).__name__]).encode())
-        for name, value in sorted(self.network.state_dict().items()):
-            digest.update(name.encode())
-            digest.update(value.detach().cpu().reshape(-1).contiguous().view(torch.uint8).numpy().tobytes())
+        settings = getattr(self.network, "settings", None)  # what the weights do not tell, such as the number of heads
+        described = [self.size, self.mean, self.std, type(self.network).__name__, settings]
+        digest = hashlib.sha256(json.dumps(described, default=str).encode())
+        update_with_weights(digest, self.network.state_dict())
         return digest.hexdigest()
 
 
@@ -128,13 +129,17 @@ class TextBackbone:
 Backbone: TypeAlias = ImageBackbone | TextBackbone
 
 
-def load_backbone(name: str, takes: Literal["image", "text"], *, size: int | None = None) -> Backbone:
+def load_backbone(
+    name: str, takes: Literal["image", "text"], *, size: int | None = None, device: str = "auto"
+) -> Backbone:
     """Return a backbone by name.
 
     Args:
         name: "efficientnet-lite0", "hf:NAME_OR_FOLDER", "timm:NAME" or "package.module:factory".
         takes: what the data are; a backbone for something else is an InputError.
         size: pixels a side of the images, by default the backbone's own.
+        device: where a network for texts runs; "auto" is a GPU if there is one. Networks for images are on the CPU,
+            and moved by who uses them.
 
     Returns:
         The backbone, with its weights loaded.
@@ -146,15 +151,59 @@ def load_backbone(name: str, takes: Literal["image", "text"], *, size: int | Non
     if name == "efficientnet-lite0":
         from jnpl.models.efficientnet import FEATURES, load_efficientnet_lite0  # noqa: PLC0415
 
-        _require_kind(name, "image", takes)
+        require_kind(name, "image", takes)
         mean, std = (127 / 255,) * 3, (128 / 255,) * 3
         return ImageBackbone(name, load_efficientnet_lite0(), size or 224, mean, std, FEATURES)
+    if name.startswith("hf:"):
+        from jnpl.models.hf_backbone import load_hf_images, load_hf_texts  # noqa: PLC0415
+
+        return load_hf_images(name, size=size) if takes == "image" else load_hf_texts(name, device=device)
     raise InputError(f"unknown backbone {name!r}: choose from {', '.join(BACKBONES)} (jnpl backbones), or none")
 
 
-def _require_kind(name: str, has: str, wanted: str) -> None:
+def require_kind(name: str, has: str, wanted: str) -> None:
+    """Raise an InputError if a backbone takes something else than the data are."""
     if has != wanted:
         raise InputError(f"the backbone {name} takes {has}s, but the data are {wanted}s (jnpl backbones)")
+
+
+def update_with_weights(digest: hashlib._Hash, weights: Mapping[str, Tensor]) -> None:
+    """Add names, types, shapes and values of weights to a digest."""
+    for name, value in sorted(weights.items()):
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)} ".encode())
+        digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+
+
+def checked_image_backbone(
+    name: str, network: nn.Module, size: int, mean: Sequence[float], std: Sequence[float]
+) -> ImageBackbone:
+    """Return a backbone after a trial on two images: they must give (2, width), each as if it were alone."""
+    mean_, std_ = (_three_numbers(values, what, name) for values, what in ((mean, "mean"), (std, "std")))
+    images = torch.rand(2, 3, size, size, generator=torch.Generator().manual_seed(0))
+    network.eval()
+    try:
+        with torch.inference_mode():
+            both, alone = network(images), network(images[:1])
+    except Exception as error:  # a network of the user may raise anything
+        raise InputError(f"the backbone {name} failed on images (2, 3, {size}, {size}): {one_line(error)}") from error
+    if not isinstance(both, Tensor) or both.ndim != 2 or len(both) != 2 or not both.is_floating_point():
+        found = tuple(both.shape) if isinstance(both, Tensor) else type(both).__name__
+        raise InputError(f"the backbone {name} must give floats (2, F) for two images, got {found}")
+    if not both.isfinite().all():
+        raise InputError(f"the backbone {name} gives embeddings that are not finite")
+    if not torch.allclose(both[:1], alone, rtol=1e-2, atol=1e-2 * float(both.abs().max())):
+        raise InputError(f"the backbone {name} gives an image another embedding each time, or beside other images")
+    return ImageBackbone(name, network, size, mean_, std_, both.shape[1])
+
+
+def _three_numbers(values: Sequence[float], what: str, name: str) -> tuple[float, float, float]:
+    try:
+        first, second, third = (float(value) for value in values)
+    except (TypeError, ValueError):
+        raise InputError(f"the {what} of the backbone {name} must be three numbers, got {values!r}") from None
+    if not all(map(math.isfinite, (first, second, third))) or (what == "std" and min(first, second, third) <= 0):
+        raise InputError(f"the {what} of the backbone {name} must be finite, and std above 0, got {values!r}")
+    return first, second, third
 
 
 def folded(network: nn.Module) -> nn.Module:
