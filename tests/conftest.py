@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
 
 # Before torch is imported, here and in the processes that tests start.
 os.environ["OMP_NUM_THREADS"] = "1"
+if "JNPL_CACHE" not in os.environ:  # the processes of pytest-xdist have it from the first one
+    os.environ["JNPL_CACHE"] = tempfile.mkdtemp(prefix="jnpl-test-cache-")
+    atexit.register(shutil.rmtree, os.environ["JNPL_CACHE"], ignore_errors=True)
 
 import numpy as np
 import pytest

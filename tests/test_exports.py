@@ -53,6 +53,7 @@ LOSSES = [
     "class_weights",
 ]
 PACKAGE = [
+    "Embeddings",
     "Findings",
     "JNPLClassifier",
     "JNPLLoss",
@@ -60,6 +61,7 @@ PACKAGE = [
     "Monitor",
     "__version__",
     "complement",
+    "embed",
     "find_label_issues",
     "functional",
     "load",

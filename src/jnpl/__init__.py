@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from jnpl import losses, noise
+    from jnpl.api.embeddings import Embeddings, embed
     from jnpl.api.estimator import JNPLClassifier
     from jnpl.api.label_issues import find_label_issues, score_labels
     from jnpl.api.monitor import Monitor
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from jnpl.outputs.saved_model import load
 
 __all__ = [
+    "Embeddings",
     "Findings",
     "JNPLClassifier",
     "JNPLLoss",
@@ -35,6 +37,7 @@ __all__ = [
     "Monitor",
     "__version__",
     "complement",
+    "embed",
     "find_label_issues",
     "functional",
     "load",
@@ -45,11 +48,13 @@ __all__ = [
 ]
 
 _DEFINED_IN = {  # public class or function -> module
+    "Embeddings": "jnpl.api.embeddings",
     "Findings": "jnpl.findings.findings",
     "JNPLClassifier": "jnpl.api.estimator",
     "JNPLLoss": "jnpl.losses.modules",
     "Ledger": "jnpl.findings.ledger",
     "Monitor": "jnpl.api.monitor",
+    "embed": "jnpl.api.embeddings",
     "find_label_issues": "jnpl.api.label_issues",
     "load": "jnpl.outputs.saved_model",
     "score_labels": "jnpl.api.label_issues",

@@ -113,7 +113,7 @@ def test_an_order_of_classes_holds_for_true_labels_too(toy):
     x, _, labels = toy
     names = np.array(["c", "a", "b"])[labels]
     frame = pd.DataFrame(x, columns=list("abcd")).assign(true=names)
-    source = jnpl.api.label_issues._source(frame, names.tolist(), ["c", "a", "b"], {"true_label_column": "true"})
+    source = jnpl.api.label_issues.make_source(frame, names.tolist(), ["c", "a", "b"], {"true_label_column": "true"})
     np.testing.assert_array_equal(source.labels, labels)
     np.testing.assert_array_equal(source.true_labels, labels)
     assert source.class_names == ("c", "a", "b")

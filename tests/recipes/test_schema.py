@@ -10,10 +10,19 @@ from jnpl.internal.errors import InputError
 from jnpl.recipes.load import load_default_recipe, load_recipe, parse_changes, recipe_names
 from jnpl.recipes.schema import Engine, Training, Verdict, parse_recipe
 
+VECTORS = {"vectors": "standard"}
 CIFAR = {
     "model": "resnet34",
     "weights": None,
-    "data": {"size": None, "crop": None, "padding": 4, "flip": True, "std": "one", "val_size": 5000},
+    "data": {
+        "size": None,
+        "crop": None,
+        "padding": 4,
+        "flip": True,
+        "std": "one",
+        "vectors": "standard",
+        "val_size": 5000,
+    },
     "train": {"epochs": 1000, "batch_size": 128, "lr": 0.01, "milestones": (800,)},
     "pseudo": {"epochs": 480, "batch_size": 128, "lr": 0.1, "milestones": (192, 288)},
     "num_complements": 1,
@@ -24,7 +33,15 @@ PAPER = {
     "paper-clothing1m": {
         "model": "resnet50",
         "weights": "required",  # the ImageNet file is the user's
-        "data": {"size": 256, "crop": 224, "padding": 0, "flip": True, "std": "one", "val_size": 0},
+        "data": {
+            "size": 256,
+            "crop": 224,
+            "padding": 0,
+            "flip": True,
+            "std": "one",
+            "vectors": "standard",
+            "val_size": 0,
+        },
         "train": {"epochs": 40, "batch_size": 64, "lr": 1e-3, "milestones": (30,)},
         "pseudo": {"epochs": 15, "batch_size": 64, "lr": 1e-3, "milestones": (10,)},
         "num_complements": 1,
@@ -46,6 +63,7 @@ def test_paper_recipes_are_the_paper(name):
         "ce_start": False,
         "pl_start": 0.0,
         "guard": 0.0,
+        "refine": False,
     }
     assert recipe.model_dump(exclude={"description", "engine"}) == {
         "model": paper["model"],
@@ -72,7 +90,7 @@ def test_the_recipes_there_are():
     for name in recipe_names():
         recipe = load_recipe(name)
         assert recipe.description
-        if name not in PAPER and name not in ("small", "fast"):  # METHOD-DATA
+        if name not in PAPER and name not in ("small", "fast", "fast-embeddings"):  # METHOD-DATA
             assert name.rpartition("-")[0] == recipe.method.name
             pretrained = name.endswith("clothing1m") and recipe.method.name != "limit"  # whose code starts from nothing
             assert recipe.weights == ("required" if pretrained else None)
@@ -250,7 +268,7 @@ def test_a_stage_changes_the_plan():
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ("stages.foo.epochs=2", "setting stages.foo: the stages of jnpl are train$"),
+        ("stages.foo.epochs=2", "setting stages.foo: the stages of jnpl are train, refine$"),
         ("stages.train.epochs=0", "setting stages.train.epochs: .*, got 0$"),
         ("stages.train.foo=0", "no setting 'stages.train.foo'; there are stages.train.epochs, .*"),
         ("stages.train=3", "setting stages: .*dictionary, got 3$"),

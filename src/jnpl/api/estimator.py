@@ -9,35 +9,35 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from torch import nn
 
-from jnpl.data.source import InMemory, Source
-from jnpl.data.sources.arrays import as_inputs
+from jnpl.data.source import InMemory, Source, Texts
+from jnpl.data.sources.arrays import as_inputs, as_texts
 from jnpl.internal.devices import available_device
 from jnpl.internal.errors import InputError
 from jnpl.methods.registry import METHODS
+from jnpl.models.choice import AUTO, NONE
+from jnpl.outputs.saved_model import SavedModel
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.recipes.load import parse_changes
-from jnpl.training.evaluation import probabilities
+from jnpl.training.embed_first import embed_first
 from jnpl.training.reporting import Reporter
 from jnpl.training.run import find
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Sequence
 
     from jnpl.models.build import Factory
-    from jnpl.recipes.schema import Recipe
     from jnpl.training.run_results import RunResult, TrainedModel
 
 Array: TypeAlias = npt.NDArray[Any]
 Floats: TypeAlias = npt.NDArray[np.float32]
 
-_BATCH = 256  # samples predicted together
 # First weights come from PyTorch's global generator, seeded and put back: two threads must not do so at once.
 _ONE_AT_A_TIME = Lock()
 
@@ -46,8 +46,9 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     """A classifier that is robust to wrong labels, and that reports which labels are probably wrong.
 
     `fit` finds the wrong labels of `y`, as `jnpl.find_label_issues` does, then trains a classifier on corrected
-    targets. X are vectors (N, F), or images (N, H, W), (N, H, W, C) or (N, C, H, W), as uint8 or floats in 0..1.
-    Vectors are standardised, images normalised, cropped and flipped as the recipe says.
+    targets. X are vectors (N, F), images (N, H, W), (N, H, W, C) or (N, C, H, W), as uint8 or floats in 0..1, or a list
+    of N texts. Images and texts are embedded by a pretrained network first. Vectors are standardised; images for a
+    network that is trained from scratch are normalised, cropped and flipped as the recipe says.
 
     Args:
         recipe: a name (`jnpl recipes`) or a .toml file. By default `fast`, adapted to the data.
@@ -57,6 +58,9 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         batch_size: samples a step.
         lr: the learning rate.
         method: another method than the recipe's (`jnpl methods`).
+        backbone: the pretrained network that embeds images or texts (`jnpl backbones`): "auto", a name, or "none" to
+            train from scratch.
+        cache: the folder of cached embeddings; by default $JNPL_CACHE, or a cache folder of the user.
         pseudo_label: train a classifier after the search; False: the network of the search is the classifier.
         threshold: label quality below which a label is an issue: 0.5, "auto", "per-class" or "1/c".
         settings: changes of the recipe as the command line's `--set` takes them, such as ("data.flip=false",).
@@ -70,7 +74,7 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         label_quality_: (N,), in 0..1 and LOWER for worse labels.
         history_: what was logged, a line an epoch.
         n_iter_: number of epochs.
-        module_: the trained network.
+        module_: the trained network; on embeddings, the head.
         n_features_in_, feature_names_in_: as scikit-learn has them.
 
     A sample of weight 0 is left out, and its `label_quality_` is nan. Other weights scale a sample's loss; their mean
@@ -96,6 +100,8 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         batch_size: int | None = None,
         lr: float | None = None,
         method: str | None = None,
+        backbone: str = AUTO,
+        cache: str | os.PathLike[str] | None = None,
         pseudo_label: bool = True,
         threshold: float | str | None = None,
         settings: Sequence[str] = (),
@@ -109,6 +115,8 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         self.batch_size = batch_size
         self.lr = lr
         self.method = method
+        self.backbone = backbone
+        self.cache = cache
         self.pseudo_label = pseudo_label
         self.threshold = threshold
         self.settings = settings
@@ -118,25 +126,30 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> JNPLClassifier:
         """Train on (N, F) or images, (N,) labels, which may be wrong, and optionally (N,) sample weights."""
-        X, y = _validated(self, X, y, allow_nd=True)
+        texts = as_texts(X)
+        if texts is None:
+            X, y = _validated(self, X, y, allow_nd=True)
+        else:
+            X, y = texts, column_or_1d(y)
+            check_consistent_length(X, y)
         check_classification_targets(y)
         weights = None if sample_weight is None else _weights(sample_weight, X)
         kept = np.arange(len(X)) if weights is None else np.flatnonzero(weights)
         classes, labels = np.unique(np.asarray(y)[kept], return_inverse=True)
         if len(classes) < 2:
             raise ValueError(f"y has 1 class, {classes[0]!r}, where at least 2 classes are needed")
-        inputs = as_inputs(X, "X")
+        inputs = as_inputs(X, "X") if texts is None else texts
         # A copy of the rows, unless all of them are used and PyTorch can: joblib hands out read-only memory.
         used = inputs if len(kept) == len(X) and inputs.flags.writeable else inputs[kept]
         source = Source(
             "X",
-            InMemory(used),
+            InMemory(used) if texts is None else Texts(used),
             labels.astype(np.int64),
             _class_names(classes),
             kept,
             weights=None if weights is None or len(np.unique(weights[kept])) == 1 else weights[kept],
         )
-        result, model = self._train(source, self._recipe(source))
+        result, model = self._train(source)
         self.classes_ = classes
         self.findings_ = result.findings
         self.label_quality_ = np.full(len(X), np.nan)
@@ -144,8 +157,8 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         self.history_ = result.history
         self.n_iter_ = len(result.history)
         self.input_shape_ = inputs.shape[1:]
-        self.transform_ = model.transform
         self.module_ = deepcopy(model.network).cpu().eval()
+        self.description_, self.backbone_state_ = model.description, model.backbone_state
         return self
 
     def predict(self, X: Any) -> Array:
@@ -157,15 +170,26 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     def predict_proba(self, X: Any) -> Floats:
         """Return the probabilities (N, C), in the order of `classes_`, of vectors (N, F) or images."""
         check_is_fitted(self, "module_")
-        inputs = as_inputs(_validated(self, X, reset=False, allow_nd=True), "X")
-        if inputs.shape[1:] != self.input_shape_:
-            raise InputError(f"X has samples of shape {inputs.shape[1:]}, but was fitted with {self.input_shape_}")
         device = available_device(self.device)  # a model fitted on a GPU may predict on a machine without
-        module = self.module_ if device.type == "cpu" else deepcopy(self.module_).to(device)
-        batches = (torch.tensor(inputs[start : start + _BATCH]) for start in range(0, len(inputs), _BATCH))
-        return np.concatenate(list(probabilities(module, self.transform_, batches)))
+        network = self.module_ if device.type == "cpu" else deepcopy(self.module_)
+        model = SavedModel.assemble(network, self.description_, self.backbone_state_, device)
+        return model.probabilities(self._source_to_predict(X, model))
 
-    def _recipe(self, source: Source) -> Recipe:
+    def _source_to_predict(self, X: Any, model: SavedModel) -> Source:
+        if model.kind == "text":
+            texts = as_texts(X)
+            if texts is None:
+                raise InputError("X must be a list of texts, as it was fitted with")
+            inputs: InMemory | Texts = Texts(texts)
+        else:
+            values = as_inputs(_validated(self, X, reset=False, allow_nd=True), "X")
+            if values.shape[1:] != self.input_shape_:
+                raise InputError(f"X has samples of shape {values.shape[1:]}, but was fitted with {self.input_shape_}")
+            inputs = InMemory(values)
+        none = np.zeros(len(inputs), np.int64)
+        return Source("X", inputs, none, tuple(self.description_["classes"]), np.arange(len(inputs)))
+
+    def _changes(self) -> dict[str, Any]:
         own = {
             "model": self.module if isinstance(self.module, str) else None,
             "train.epochs": self.epochs,
@@ -174,15 +198,16 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             "verdict.threshold": self.threshold,
             "engine.accelerator": self.device,
         }
-        changes = parse_changes(self.settings) | {key: value for key, value in own.items() if value is not None}
+        return parse_changes(self.settings) | {key: value for key, value in own.items() if value is not None}
+
+    def _train(self, source: Source) -> tuple[RunResult, TrainedModel]:
+        report = Reporter()
+        report.quiet(not self.verbose)
+        backbone = self.backbone if self.module is None or source.kind == "text" else NONE
+        source, changes, _ = embed_first(source, backbone, self.recipe, self._changes(), report, cache=self.cache)
         recipe = adapt_recipe(source, self.recipe, self.method, changes).recipe
         if isinstance(self.module, nn.Module) and METHODS[recipe.method.name].networks == "2":
             raise InputError(f"{recipe.method.name} needs two networks that differ: give a factory as module")
-        return recipe
-
-    def _train(self, source: Source, recipe: Recipe) -> tuple[RunResult, TrainedModel]:
-        report = Reporter()
-        report.quiet(not self.verbose)
         given, draws = self.random_state, check_random_state(self.random_state)
         seed = int(given if isinstance(given, int | np.integer) else draws.randint(np.iinfo(np.int32).max))
         with _ONE_AT_A_TIME:

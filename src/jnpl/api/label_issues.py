@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from jnpl.data.opening import open_source
+from jnpl.data.source import Source
 from jnpl.data.sources.arrays import as_labels, from_arrays, number_together
 from jnpl.findings.findings import Findings
 from jnpl.findings.posterior import posterior
 from jnpl.internal.errors import InputError
+from jnpl.models.choice import AUTO
 from jnpl.outputs import data_report
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.recipes.load import parse_changes
+from jnpl.training.embed_first import embed_first
 from jnpl.training.reporting import Reporter
 from jnpl.training.run import find
 
@@ -24,8 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
-
-    from jnpl.data.source import Source
 
 
 def find_label_issues(
@@ -36,6 +37,8 @@ def find_label_issues(
     method: str | None = None,
     settings: Sequence[str] = (),
     class_names: Sequence[str] | None = None,
+    backbone: str = AUTO,
+    cache: str | os.PathLike[str] | None = None,
     out: str | os.PathLike[str] | None = None,
     seed: int = 0,
     verbose: bool = False,
@@ -44,16 +47,19 @@ def find_label_issues(
     """Train once on the given labels and return which of them are probably wrong.
 
     Args:
-        data: with `labels`, an array, a tensor or lists, vectors (N, F) or images (N, H, W[, C]), or a data frame.
-            Alone, whatever `jnpl find` takes: a folder, a table, an .npz, a data frame with a label column, a data set
-            of (input, label) items, or the name of a data set.
+        data: with `labels`, an array, a tensor or lists: vectors (N, F), images (N, H, W[, C]) or texts; or a data
+            frame. Alone, whatever `jnpl find` takes: a folder, a table, an .npz, a data frame with a label column, a
+            data set of (input, label) items, `Embeddings`, or the name of a data set.
         labels: the given labels (N,), class names or numbers.
         recipe: a name (`jnpl recipes`) or a .toml file. By default `fast`, adapted to the data.
         method: another method than the recipe's (`jnpl methods`).
         settings: changes of the recipe, such as ["train.epochs=50"].
         class_names: names of the classes; only with `labels`.
+        backbone: the pretrained network that embeds images or texts first (`jnpl backbones`): "auto", a name, or
+            "none" to train from scratch.
+        cache: the folder of cached embeddings; by default $JNPL_CACHE, or a cache folder of the user.
         out: a run folder for findings, model and checkpoints; a run that was killed there resumes. By default nothing
-            is written to disk.
+            but the cache of embeddings is written to disk.
         seed: the same number gives the same findings, bit for bit.
         verbose: print a line an epoch on stderr.
         **options: for data alone, how to read them, as `jnpl find` has it: `label_column`, `text_column`, `noise`, ...
@@ -71,14 +77,15 @@ def find_label_issues(
     """
     if isinstance(settings, str):
         raise InputError(f"settings are a list of changes, such as [{settings!r}], not one text")
-    source = _source(data, labels, class_names, options)
-    adapted = adapt_recipe(source, recipe, method, parse_changes(settings))
+    source, changes = make_source(data, labels, class_names, options), parse_changes(settings)
     report = Reporter()
     report.quiet(not verbose)
+    source, changes, choices = embed_first(source, backbone, recipe, changes, report, cache=cache)
+    adapted = adapt_recipe(source, recipe, method, changes)
     folder = None if out is None else Path(out)
     result = find(source, adapted.recipe, folder, seed=seed, report=report)
     if folder is not None and result is not None:
-        data_report.write(folder, source, choices=adapted.choices, report=False)
+        data_report.write(folder, source, choices=[*choices, *adapted.choices], report=False)
     if folder is not None:
         return Findings.load(folder)  # also in those of several processes that have no result
     if result is None:
@@ -86,7 +93,9 @@ def find_label_issues(
     return result.findings
 
 
-def _source(data: Any, labels: Any, class_names: Sequence[str] | None, options: dict[str, Any]) -> Source:
+def make_source(data: Any, labels: Any, class_names: Sequence[str] | None, options: dict[str, Any]) -> Source:
+    """Return the source of data alone, as `jnpl find` takes them, or of data with labels."""
+    data = getattr(data, "source", data)  # embeddings
     if labels is None:
         if class_names is not None:
             raise InputError("class_names go with labels; data alone have names of their own")
@@ -108,6 +117,9 @@ def _source(data: Any, labels: Any, class_names: Sequence[str] | None, options: 
         return replace(source, labels=numbered["labels"], true_labels=numbered.get("true"), class_names=known)
     if options:
         raise InputError(f"{', '.join(options)} has no meaning for arrays")
+    if isinstance(data, Source):
+        numbered, known = number_together({"labels": as_labels(labels)}, class_names)
+        return replace(data, labels=numbered["labels"], class_names=known, true_labels=None)
     return from_arrays(data, labels, class_names=class_names)
 
 

@@ -11,6 +11,7 @@ from jnpl.cli.apply import apply
 from jnpl.cli.bench import app as bench
 from jnpl.cli.corrupt import corrupt
 from jnpl.cli.demo import demo
+from jnpl.cli.embed import embed
 from jnpl.cli.export import export
 from jnpl.cli.find import find, train
 from jnpl.cli.lists import datasets, methods, recipes
@@ -24,6 +25,7 @@ from jnpl.training.interrupt import Interrupted
 COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "demo": demo,
     "find": find,
+    "embed": embed,
     "train": train,
     "predict": predict,
     "report": report,

@@ -16,8 +16,6 @@ from jnpl.internal.tables import DATA_SUFFIXES
 
 if TYPE_CHECKING:
     from jnpl.data.source import Source
-    from jnpl.recipes.schema import Recipe
-    from jnpl.training.reporting import Reporter
     from jnpl.training.run import CheckpointInterval
 
 
@@ -157,6 +155,7 @@ def _run(given: FindOptions, *, classify: bool) -> None:
 
     from jnpl.recipes.automatic import adapt_recipe
     from jnpl.recipes.load import load_default_recipe
+    from jnpl.training.embed_first import embed_first
     from jnpl.training.reporting import Reporter
     from jnpl.training.run import find as run
 
@@ -168,12 +167,12 @@ def _run(given: FindOptions, *, classify: bool) -> None:
         sys.path.append(str(Path.cwd()))  # the user's own module; last, so that it hides no installed one
     source, held_out = _open(given, recipe.data.val_size)
     reporter = Reporter()
-    source, chosen = _embed(given, recipe, source, reporter)
-    if source.backbone is not None:
-        changes.pop("data.size", None)  # of the images that the backbone saw
-    recipe, choices = adapt_recipe(source, given.recipe, given.method, changes)
-    choices = [*chosen, *choices]
-    reporter.first = [line for line in choices if line not in chosen]
+    source, changes, chosen = embed_first(
+        source, given.backbone, given.recipe, changes, reporter, views=given.views, cache=given.cache
+    )
+    recipe, adapted = adapt_recipe(source, given.recipe, given.method, changes)
+    choices = [*chosen, *adapted]
+    reporter.first = choices if source.backbone is None else list(adapted)  # else the first is on the screen already
     result = run(
         source,
         recipe,
@@ -196,32 +195,6 @@ def _run(given: FindOptions, *, classify: bool) -> None:
         typer.echo(json.dumps(result.results | facts(given.out, given.top)))
     else:
         show(result.results, given.out, given.top)
-
-
-def _embed(
-    given: FindOptions, recipe: "Recipe", source: "Source", reporter: "Reporter"
-) -> "tuple[Source, list[str]]":
-    """Return the data to train on, embedded if a backbone is chosen, and the lines that say so."""
-    from jnpl.data.loading.prepare import default_workers
-    from jnpl.models.choice import embed_for_training, uses_backbone
-    from jnpl.models.embedding import EmbeddingOptions, process_device, process_rank
-
-    if not uses_backbone(source, given.backbone, own_recipe=given.recipe not in (None, "fast"), model=recipe.model):
-        return source, []
-    rank, world = process_rank()
-    reporter.quiet(rank > 0)
-    with reporter.embedding() as progress:
-        embedding = EmbeddingOptions(
-            given.views,
-            given.cache,
-            default_workers() if given.workers is None else given.workers,
-            process_device(recipe.engine.accelerator),
-            rank,
-            world,
-            progress,
-            reporter.note,
-        )
-        return embed_for_training(source, given.backbone, size=given.size, options=embedding)
 
 
 def _open(given: FindOptions, val_size: int) -> "tuple[Source, list[dict[str, Any]]]":

@@ -12,7 +12,7 @@ import numpy as np
 from jnpl.data.datasets import DATASETS
 from jnpl.data.opening import HUB, open_source
 from jnpl.data.source import InMemory, Source, Texts
-from jnpl.data.sources.arrays import WHOLE_NUMBER, as_inputs, as_labels, read_npz
+from jnpl.data.sources.arrays import WHOLE_NUMBER, as_inputs, as_labels, as_texts, read_npz
 from jnpl.data.sources.text_column import embedded, require_text_for_embed, texts_of
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import printable
@@ -94,7 +94,7 @@ def open_new(
     if hasattr(data, "columns") and hasattr(data, "iloc"):
         _refuse_part(part, "a data frame")
         return reader.table(data, "the data frame", "table", Path(), given)
-    if kind == "text" and (texts := _as_texts(data)) is not None:
+    if kind == "text" and not isinstance(data, os.PathLike) and (texts := as_texts(data)) is not None:
         _refuse_part(part, "texts")
         return reader.inputs(Texts(texts), "texts")
     if hasattr(data, "shape") or (isinstance(data, list) and not _is_pairs(data)):
@@ -207,9 +207,7 @@ class _NewDataReader:
         values, unreadable = self._vectors(frame, where, label_column, given)
         return self.inputs(InMemory(values), name, labels=labels, unreadable=unreadable)
 
-    def _texts(
-        self, frame: pd.DataFrame, where: str, given: dict[str, Any]
-    ) -> tuple[Array, dict[int, str] | None]:
+    def _texts(self, frame: pd.DataFrame, where: str, given: dict[str, Any]) -> tuple[Array, dict[int, str] | None]:
         """Return the texts (N,) of a table, and {row: reason} of empty ones, or None."""
         column = given.get("text_column")
         if column is None:
@@ -268,14 +266,6 @@ def _key(label: Any, whole: bool) -> str:
     if whole and WHOLE_NUMBER.fullmatch(text):
         return str(int(text.partition(".")[0]))
     return text
-
-
-def _as_texts(data: Any) -> Array | None:
-    """Return a list, array or series of texts as (N,) objects; None if it is something else."""
-    if isinstance(data, str | os.PathLike) or not hasattr(data, "__len__"):
-        return None
-    found = [str(each) if isinstance(each, np.str_) else each for each in data]
-    return np.array(found, object) if found and all(isinstance(each, str) for each in found) else None
 
 
 def _is_pairs(data: list[Any]) -> bool:

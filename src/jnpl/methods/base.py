@@ -67,6 +67,9 @@ class TrainingSetView(Protocol):
     def quality(self) -> Tensor:
         """Label quality, averaged over the last epochs: (N,)."""
 
+    def posterior(self) -> Tensor:
+        """`history`, corrected by the given labels and the estimated confusion between classes: (N, C)."""
+
 
 class Method(nn.Module, ABC):
     """The networks of a method, and the loss of one batch. Optimiser, device and data belong to the loop.
@@ -92,6 +95,7 @@ class Method(nn.Module, ABC):
     per_process_buffers: ClassVar[tuple[str, ...]] = ()  # buffers with a different value in every process
 
     stages: tuple[Stage, ...] = (Stage("train"),)
+    optional_stages: ClassVar[tuple[Stage, ...]] = ()  # stages that some settings add
     group_size: int | None = None  # batches consist of groups of this many samples with the same given label
 
     def __init__(self, task: Task) -> None:

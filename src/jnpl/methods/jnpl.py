@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from jnpl.losses import functional as JF
 from jnpl.losses.modules import JNPLLoss, class_weights
-from jnpl.methods.base import Method, MethodSettings, StepOutput, Task, TrainingSetView
+from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task, TrainingSetView
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -93,6 +93,7 @@ class JNPL(Method):
     paper = "Kim et al., CVPR 2021"
     pseudo_mode = "paper"
     supports_sample_weights = True
+    optional_stages = (Stage("refine", fresh=True),)
     per_process_buffers = ("predicted", "given", "agreed")
     weights: Tensor | None
     predicted: Tensor
@@ -102,6 +103,7 @@ class JNPL(Method):
     pl_scale: Tensor
     held: Tensor
     guarded: Tensor
+    targets: Tensor  # (N, C), of the stage `refine`
 
     class Settings(MethodSettings):
         """Settings of the two losses."""
@@ -140,6 +142,12 @@ class JNPL(Method):
             "variation of the class shares) or lose a class; 0: off",
         )
 
+        refine: bool = Field(
+            False,
+            description="a second stage `refine`: a new network learns the mean of the first one's predictions and "
+            "their posterior, as soft targets, and judges the labels",
+        )
+
         @model_validator(mode="after")
         def _check_num_complements(self) -> JNPL.Settings:
             if self.num_complements is not None and self.complements == "exhaustive":
@@ -156,6 +164,9 @@ class JNPL(Method):
         super().__init__(task)
         self.pl_mean, self.pl_start, self.guard = settings.pl_mean, settings.pl_start, settings.guard
         self.gamma, self.gamma_rise = settings.gamma, settings.gamma_rise
+        if settings.refine:
+            self.stages = (*self.stages, *self.optional_stages)
+            self.register_buffer("targets", torch.zeros(len(task.labels), task.num_classes))
         self.ce_weight = max(1 - _CE_CLASSES / task.num_classes, 0.0) if settings.ce_start else 0.0
         self.register_buffer("weights", task.weights, persistent=False)
         self.register_buffer("predicted", torch.zeros(task.num_classes))  # predictions of this epoch
@@ -177,6 +188,10 @@ class JNPL(Method):
             class_weight="none" if settings.class_weight == "none" else balance,
             pl_target=settings.pl_target,
         )
+
+    def begin_stage(self, training_set: TrainingSetView) -> None:
+        """Departure: make the targets of the second stage. A sample that cannot be read has none."""
+        self.targets.copy_(torch.nan_to_num((training_set.history() + training_set.posterior()) / 2))
 
     def begin_epoch(self, training_set: TrainingSetView) -> None:  # noqa: ARG002 (counts are kept by step)
         """Let the guard act if the predictions of the last epoch have collapsed."""
@@ -231,6 +246,8 @@ class JNPL(Method):
     def step(self, batch: Batch) -> StepOutput:
         """Compute the loss of one batch."""
         logits = self.model(batch.inputs)
+        if self.stage == 1:
+            return self._refine(logits, batch)
         self.loss.negative.gamma = 0.0 if self.held else self._gamma()
         weights = None if self.weights is None else self.weights[batch.index]
         with torch.no_grad():
@@ -257,6 +274,13 @@ class JNPL(Method):
             loss = loss + ce_weight * self._cross_entropy(logits, batch.labels, weights)
         share = terms.selected / own
         return StepOutput(loss, logits, {"nl_plus": terms.nl_plus, "pl_plus": pl_plus, "selected": share})
+
+    def _refine(self, logits: Tensor, batch: Batch) -> StepOutput:
+        """Departure: cross-entropy with the soft targets of the second stage."""
+        losses = JF.soft_pl(logits.float(), self.targets[batch.index.to(logits.device)])
+        if self.weights is not None:
+            losses = self.weights[batch.index] * losses
+        return StepOutput(losses.mean(), logits, {})
 
     def _cross_entropy(self, logits: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
         """Cross-entropy, weighted like NL+: (B, C), (B,), (B,) -> ()."""

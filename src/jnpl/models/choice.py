@@ -134,10 +134,10 @@ def embed_for_training(
     chosen = choose_backbone(source, name, size)
     if source.kind == "vector":
         return source, []
-    options = options or EmbeddingOptions()
-    options.note(chosen.line)
     if chosen.backbone is None:
         return source, [chosen.line]
+    options = options or EmbeddingOptions()
+    options.note(chosen.line)
     if options.cache is None:
         options = replace(options, cache=default_cache())
     return embed_source(source, chosen.backbone, options), [chosen.line]

@@ -231,17 +231,21 @@ class EmbeddingClassifier(nn.Module):
 
     def __init__(self, backbone: nn.Module, head: nn.Module, views: EmbeddingViews, *, mirror: bool) -> None:
         super().__init__()
-        self.backbone, self.head, self.mirror = backbone, head, mirror
+        self.backbone, self.head, self.mirror, self.unit = backbone, head, mirror, views.unit
         self.register_buffer("mean", torch.tensor(views.mean))
         self.register_buffer("std", torch.tensor(views.std))
 
     def forward(self, images: Tensor) -> Tensor:
         """(B, 3, S, S) -> (B, C)."""
-        embeddings = self.backbone(images)
+        embeddings = self._embed(images)
         if self.mirror:
-            embeddings = (embeddings + self.backbone(images.flip(3))) / 2
+            embeddings = (embeddings + self._embed(images.flip(3))) / 2
         logits: Tensor = self.head((embeddings - self.mean) / self.std)
         return logits
+
+    def _embed(self, images: Tensor) -> Tensor:
+        embeddings: Tensor = self.backbone(images)
+        return F.normalize(embeddings, dim=1) if self.unit else embeddings
 
 
 def image_classifier(

@@ -76,14 +76,10 @@ class SavedModel:
             shape, classes = tuple(facts["input_shape"]), tuple(facts["classes"])
             network = build(facts["model"], num_classes=len(classes), input_shape=shape, seed=0)
             network.load_state_dict(load_file(run / "model.safetensors"))
-            transform = _transform(facts["transform"])
-            backbone = _backbone(facts.get("backbone"), run)
-            if isinstance(backbone, ImageBackbone) and isinstance(transform, EmbeddingViews):
-                network, transform = image_classifier(backbone, network, transform, facts["backbone"]["views"])
-                facts["sample_shape"] = (backbone.size, backbone.size, 3)
-            elif isinstance(transform, EmbeddingViews):
-                facts["sample_shape"] = shape
-            sample_shape = tuple(facts.get("sample_shape") or _sample_shape(run, shape, transform))
+            facts["sample_shape"] = facts.get("sample_shape") or _sample_shape(run, shape, facts["transform"])
+            state = run / "backbone.safetensors"
+            fitted = {name: each.numpy() for name, each in load_file(state).items()} if state.is_file() else None
+            return cls.assemble(network, facts, fitted, place)
         except (OSError, LookupError, TypeError, RuntimeError, ValueError, SafetensorError) as error:
             reason = str(error)
             if _unfinished(run):
@@ -91,8 +87,33 @@ class SavedModel:
             elif isinstance(error, FileNotFoundError):
                 reason = "it is no run folder, as `jnpl find DATA -o RUN` writes it"
             raise InputError(f"{str(folder)!r} holds no model that can be read: {reason}") from error
+
+    @classmethod
+    def assemble(
+        cls,
+        network: nn.Module,
+        facts: dict[str, Any],
+        backbone_state: dict[str, Array] | None = None,
+        device: torch.device | None = None,
+    ) -> SavedModel:
+        """Return the model with its backbone, if it has one.
+
+        Args:
+            network: the trained network, or the head on the backbone's embeddings.
+            facts: what model.json says.
+            backbone_state: the arrays of a backbone that was fitted to the data.
+            device: of the network; by default the CPU.
+        """
+        transform = _transform(facts["transform"])
+        backbone, sample_shape = _backbone(facts.get("backbone"), backbone_state), tuple(facts["sample_shape"])
         texts = backbone if isinstance(backbone, TextBackbone) else None
-        return cls(network.eval().to(place), transform, classes, sample_shape, facts.get("encoding"), texts)
+        if isinstance(transform, EmbeddingViews):
+            sample_shape = tuple(facts["input_shape"])  # the views are an axis of the cache only
+        if isinstance(backbone, ImageBackbone) and isinstance(transform, EmbeddingViews):
+            network, transform = image_classifier(backbone, network, transform, facts["backbone"]["views"])
+            sample_shape = (backbone.size, backbone.size, 3)
+        placed = network.eval().to(device or "cpu")
+        return cls(placed, transform, tuple(facts["classes"]), sample_shape, facts.get("encoding"), texts)
 
     @property
     def kind(self) -> Kind:
@@ -257,26 +278,26 @@ def _transform(facts: dict[str, Any]) -> Transform:
     return transform
 
 
-def _backbone(facts: dict[str, Any] | None, run: Path) -> ImageBackbone | TextBackbone | None:
+def _backbone(facts: dict[str, Any] | None, state: dict[str, Array] | None) -> ImageBackbone | TextBackbone | None:
     """Return the backbone that model.json names; one with other weights than in training is an error."""
     if facts is None:
         return None
-    if (run / "backbone.safetensors").is_file():
+    if state is not None:
         from jnpl.models.tfidf import load_tfidf  # noqa: PLC0415 - scikit-learn is not needed otherwise
 
-        return load_tfidf({name: each.numpy() for name, each in load_file(run / "backbone.safetensors").items()})
+        return load_tfidf(state)
     backbone = load_backbone(facts["name"], facts["takes"], size=facts.get("size"))
     if backbone.digest != facts["digest"]:
         raise InputError(f"the backbone {facts['name']} has other weights than the one that the run was trained with")
     return backbone
 
 
-def _sample_shape(run: Path, input_shape: tuple[int, ...], transform: Transform) -> tuple[int, ...]:
+def _sample_shape(run: Path, input_shape: tuple[int, ...], transform: dict[str, Any]) -> tuple[int, ...]:
     """Return the shape of raw samples, where model.json has none: images were decoded to the recipe's data.size."""
-    if not isinstance(transform, CropFlip):
+    if transform["kind"] != CropFlip.__name__:
         return input_shape
     data = json.loads((run / "run.json").read_text("utf-8"))["recipe"]["data"]
-    side = data["size"] or transform.size
+    side = data["size"] or transform["size"]
     return side, side, input_shape[0]
 
 

@@ -33,6 +33,11 @@ class Data(Settings):
     )
     flip: bool = Field(True, description="random horizontal flip")
     std: Literal["one", "data"] = Field("one", description="divide by 1 (the paper), or by the data's own deviation")
+    vectors: Literal["standard", "unit"] = Field(
+        "standard",
+        description="standard: every feature by its own mean and deviation; unit: vectors of length 1, minus their "
+        "mean, all features over one deviation",
+    )
     val_size: int = Field(0, ge=0, description="CIFAR: training images left out (the predecessor leaves out 5,000)")
 
 
@@ -209,7 +214,8 @@ def parse_recipe(settings: dict[str, Any]) -> Recipe:
             own = _changed(_stretched(plan, pseudo.get("stretch", 1.0)), own)
             settings = {**settings, "pseudo": {**pseudo, "train": own}}
     recipe = _validated(Recipe, settings, ())
-    known = [stage.name for stage in METHODS[recipe.method.name].stages]
+    method = METHODS[recipe.method.name]
+    known = [stage.name for stage in (*method.stages, *method.optional_stages)]
     for name in recipe.stages:
         if name not in known:
             raise InputError(f"setting stages.{name}: the stages of {recipe.method.name} are {', '.join(known)}")

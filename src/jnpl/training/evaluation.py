@@ -9,6 +9,7 @@ import numpy.typing as npt
 import torch
 
 from jnpl.data.loading.prepare import prepare
+from jnpl.findings.posterior import posterior
 from jnpl.training.processes import gather_objects, share_buffers
 
 if TYPE_CHECKING:
@@ -112,6 +113,10 @@ class TrainingSet:
     def quality(self) -> Tensor:
         """Return the mean probability (N,) of the given label in the last epochs; nan where never seen."""
         return self._tensor(self.ledger.quality(self.feed.labels))
+
+    def posterior(self) -> Tensor:
+        """Return `history`, corrected by the given labels and the estimated transition matrix: (N, C)."""
+        return self._tensor(posterior(self.ledger.mean_probs(), self.feed.labels).probs)
 
     def _tensor(self, values: npt.ArrayLike) -> Tensor:
         return torch.as_tensor(values, dtype=torch.float32, device=self.fabric.device)

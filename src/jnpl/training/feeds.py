@@ -69,8 +69,9 @@ def make_feeds(
 def _transform(prepared: Prepared, recipe: Recipe) -> tuple[Transform, tuple[int, ...]]:
     """Return the transform, from the training data's own statistics, and the shape of its output."""
     values = _statistics_sample(prepared)
-    if values.ndim == 3:
-        return EmbeddingViews(*_view_statistics(values)), values.shape[2:]
+    unit = recipe.data.vectors == "unit"
+    if values.ndim == 3 or (values.ndim == 2 and unit):
+        return EmbeddingViews(*_view_statistics(values, unit=unit), unit), values.shape[-1:]
     if values.ndim == 2:
         deviation = values.std(0, dtype=np.float64)
         deviation[deviation == 0] = 1
@@ -86,17 +87,25 @@ def _transform(prepared: Prepared, recipe: Recipe) -> tuple[Transform, tuple[int
     return crop, (len(mean), side, side)
 
 
-def _view_statistics(embeddings: np.ndarray[Any, Any]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """(M, V, F) -> mean and deviation of every feature over samples and views: (F,), (F,)."""
-    total, squares = (np.zeros(embeddings.shape[2]) for _ in range(2))
-    for start in range(0, len(embeddings), 1024):
-        part = embeddings[start : start + 1024].reshape(-1, embeddings.shape[2]).astype(np.float64)
+def _view_statistics(embeddings: np.ndarray[Any, Any], *, unit: bool) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return mean and deviation of every feature over samples and views: (M, V, F) or (M, F) -> (F,), (F,).
+
+    With `unit`, those of embeddings of length 1, and one deviation for all features: the root of their mean variance.
+    """
+    rows = embeddings.reshape(-1, embeddings.shape[-1])
+    total, squares = (np.zeros(rows.shape[1]) for _ in range(2))
+    for start in range(0, len(rows), 1024):
+        part = rows[start : start + 1024].astype(np.float64)
+        if unit:
+            part /= np.maximum(np.linalg.norm(part, axis=1, keepdims=True), 1e-12)
         total += part.sum(axis=0)
         squares += np.square(part).sum(axis=0)
-    count = embeddings.shape[0] * embeddings.shape[1]
-    mean = total / count
-    deviation = np.sqrt(np.maximum(squares / count - mean**2, 0))
-    deviation[deviation < 1e-6] = 1
+    mean = total / len(rows)
+    variance = np.maximum(squares / len(rows) - mean**2, 0)
+    if unit:
+        variance = np.full_like(variance, variance.mean())
+    deviation = np.sqrt(variance)
+    deviation[deviation < 1e-8] = 1
     return tuple(mean.tolist()), tuple(deviation.tolist())
 
 

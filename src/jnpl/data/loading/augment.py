@@ -49,13 +49,15 @@ class Standardize:
 
 @dataclass(frozen=True)
 class EmbeddingViews:
-    """Embeddings of V views (B, V, F) -> (B, F), minus the mean, over the std of every feature.
+    """Embeddings of V views (B, V, F), or of one (B, F) -> (B, F), minus the mean, over the std of every feature.
 
-    Training takes one view of each sample at random, evaluation their mean.
+    With `unit`, every embedding is first divided by its length. Training takes one view of each sample at random,
+    evaluation their mean.
     """
 
     mean: tuple[float, ...]
     std: tuple[float, ...]
+    unit: bool = False
 
     @property
     def flip(self) -> bool:
@@ -63,20 +65,24 @@ class EmbeddingViews:
         return False
 
     def train(self, samples: Tensor, uniforms: Tensor) -> Tensor:
-        """(B, V, F), (B, 3) draws from U(0, 1) -> (B, F)."""
-        views = samples.shape[1]
-        if views == 1:
-            return self._finish(samples[:, 0])
-        chosen = (uniforms[:, 0] * views).long().clamp_max_(views - 1)
-        return self._finish(samples[torch.arange(len(samples), device=samples.device), chosen])
+        """(B, V, F) or (B, F), (B, 3) draws from U(0, 1) -> (B, F)."""
+        if samples.ndim == 3:
+            views = samples.shape[1]
+            chosen = (uniforms[:, 0] * views).long().clamp_max_(views - 1)
+            samples = samples[torch.arange(len(samples), device=samples.device), chosen]
+        return self._finish(self._scaled(samples))
 
     def evaluate(self, samples: Tensor) -> Tensor:
-        """(B, V, F) -> (B, F)."""
-        return self._finish(samples.float().mean(1))
+        """(B, V, F) or (B, F) -> (B, F)."""
+        scaled = self._scaled(samples)
+        return self._finish(scaled.mean(1) if samples.ndim == 3 else scaled)
+
+    def _scaled(self, values: Tensor) -> Tensor:
+        return F.normalize(values.float(), dim=-1) if self.unit else values.float()
 
     def _finish(self, values: Tensor) -> Tensor:
         scale, shift = _feature_scale_and_shift(self.mean, self.std, values.device)
-        return torch.addcmul(shift, values.float(), scale)
+        return torch.addcmul(shift, values, scale)
 
 
 @dataclass(frozen=True)

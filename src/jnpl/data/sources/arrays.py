@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jnpl.data.source import InMemory, Source, number
+from jnpl.data.source import InMemory, Source, Texts, number
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def from_arrays(
     Labels are names or whole numbers.
 
     Args:
-        x: vectors (N, F) or images, as `as_inputs` reads them.
+        x: vectors (N, F) or images, as `as_inputs` reads them, or N texts.
         y: given labels (N,).
         y_true: true labels (N,).
         x_test: test samples (M, ...), with `y_test`.
@@ -60,6 +60,10 @@ def from_arrays(
         >>> source.labels, source.class_names, source.kind
         (array([1, 0, 1]), ('cat', 'dog'), 'vector')
     """
+    if (texts := as_texts(x)) is not None and y_true is None and x_test is None and x_val is None:
+        labels, classes = number_together({"y": _matching(y, "y", texts, "x")}, class_names)
+        empty = {at: "the text is empty" for at, text in enumerate(texts) if not text.strip()}
+        return Source(name, Texts(texts), labels["y"], classes, np.arange(len(texts)), unreadable=empty or None)
     inputs = as_inputs(x, "x")
     given = {"y": _matching(y, "y", inputs, "x")}
     if y_true is not None:
@@ -124,6 +128,18 @@ def read_npz(path: str | Path, needed: Sequence[str], optional: Sequence[str] = 
             shown = ", ".join(files) or "without names"
             raise InputError(f"{str(path)!r} has no array {key!r}; its arrays are {shown}")
     return found
+
+
+def as_texts(x: Any) -> Array | None:
+    """Return a list, array or series of texts as (N,) objects; None if it is something else.
+
+    >>> as_texts(["a", "b"]), as_texts([[1.0, 2.0]])
+    (array(['a', 'b'], dtype=object), None)
+    """
+    if isinstance(x, str | bytes) or not hasattr(x, "__len__") or getattr(x, "ndim", 1) != 1:
+        return None
+    found = [str(each) if isinstance(each, np.str_) else each for each in x]
+    return np.array(found, object) if found and all(isinstance(each, str) for each in found) else None
 
 
 def as_inputs(x: Any, name: str = "x") -> Array:

@@ -32,7 +32,7 @@ RARE = 10  # samples that a level needs to get a feature (in tables of fewer tha
 GAPS = 0.01  # above this share of missing values, a feature of its own marks them
 _ROW_NAME = re.compile(r"(?i:.*[ _.-]id)|.*[a-z]I[dD]")  # customer_id, customerId
 _HINTS = {
-    "text": "embed a text with --text-column and --embed",
+    "text": "learn from a text with --text-column",
     "image": "take images with --image-column",
     "list": "take lists of numbers with --embedding-column",
 }

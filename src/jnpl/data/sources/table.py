@@ -134,7 +134,7 @@ def _cells(frame: pd.DataFrame, hidden: Collection[str | None], first: Sequence[
 
 
 def _named_inputs(chosen: dict[str, Any], embed: str | Embed | None) -> list[str]:
-    """Return the option that names the inputs, if one does; more than one is an error, and so is `embed` without texts."""
+    """Return the option that names the inputs, if one does; two of them, or `embed` without texts, are an error."""
     named = [name for name, value in chosen.items() if value is not None]
     if len(named) > 1:
         kinds = "images, features, embeddings or texts"

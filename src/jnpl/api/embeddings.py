@@ -1,0 +1,180 @@
+"""`embed`: images or texts -> the embeddings of a pretrained network, cached and resumable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from jnpl.api.label_issues import make_source
+from jnpl.data.loading.prepare import default_workers
+from jnpl.data.source import EmbeddedInputs
+from jnpl.internal.errors import InputError
+from jnpl.internal.files import replacing
+from jnpl.internal.tables import save_parquet
+from jnpl.models.choice import AUTO, embed_for_training
+from jnpl.models.embedding import DEFAULT_VIEWS, EmbeddingOptions, process_device, process_rank
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Sequence
+
+    from jnpl.data.source import Source
+
+SUFFIXES = (".npz", ".parquet")
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings:
+    """Embeddings of a data set, with its ids and labels.
+
+    `jnpl.find_label_issues(embeddings)` takes them as data; pictures and texts are not lost on the way.
+
+    Attributes:
+        source: the embedded data.
+    """
+
+    source: Source
+
+    @property
+    def views(self) -> npt.NDArray[np.float16]:
+        """(N, V, F) embeddings of every view, float16; a memory map where they are cached."""
+        inputs = self.source.inputs
+        if not isinstance(inputs, EmbeddedInputs):
+            raise InputError(f"{self.source.name} is not embedded")
+        values: npt.NDArray[np.float16] = inputs.values
+        return values
+
+    @property
+    def values(self) -> npt.NDArray[np.float32]:
+        """(N, F) mean embeddings of the views, float32; zeros where a sample cannot be read."""
+        mean: npt.NDArray[np.float32] = self.views.mean(axis=1, dtype=np.float32)
+        return mean
+
+    @property
+    def ids(self) -> npt.NDArray[Any]:
+        """(N,) positions, or paths for files."""
+        return self.source.ids
+
+    @property
+    def labels(self) -> npt.NDArray[Any]:
+        """(N,) given labels, by name."""
+        named: npt.NDArray[Any] = np.array(self.source.class_names, object)[self.source.labels]
+        return named
+
+    @property
+    def backbone(self) -> str:
+        """Name of the backbone."""
+        return "" if self.source.backbone is None else str(self.source.backbone.facts["name"])
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the embeddings, which `jnpl find` reads again.
+
+        Args:
+            path: `.npz` with x (N, F), y, class_names and, where known, y_true, x_test, y_test; or `.parquet` with the
+                columns embedding, label, and path or text: the report then shows pictures and texts.
+        """
+        target = Path(path)
+        if target.suffix.lower() not in SUFFIXES:
+            raise InputError(f"embeddings are written as {' or '.join(SUFFIXES)}, not {str(path)!r}")
+        with replacing(target) as draft:
+            if target.suffix.lower() == ".npz":
+                with draft.open("wb") as file:
+                    np.savez(file, **self._arrays())
+            else:
+                save_parquet(draft, self._table())
+
+    def _arrays(self) -> dict[str, Any]:
+        source, readable = self.source, self._readable()
+        arrays: dict[str, Any] = {"x": self.values[readable], "y": source.labels[readable]}
+        arrays["class_names"] = np.array([str(name) for name in source.class_names])
+        if source.true_labels is not None:
+            arrays["y_true"] = source.true_labels[readable]
+        if source.test is not None:
+            arrays |= {"x_test": Embeddings(source.test).values, "y_test": source.test.labels}
+        return arrays
+
+    def _table(self) -> Any:
+        import pyarrow as pa  # noqa: PLC0415 - .npz does without
+
+        source, readable = self.source, self._readable()
+        columns: dict[str, Any] = {"embedding": pa.array(list(self.values[readable]), pa.list_(pa.float32()))}
+        columns["label"] = pa.array(self.labels[readable].tolist())
+        if source.true_labels is not None:
+            columns["true_label"] = pa.array([source.class_names[label] for label in source.true_labels[readable]])
+        if source.ids.dtype == object:
+            root = Path(source.root or "")
+            columns["path"] = pa.array([str(root / str(name)) for name in source.ids[readable]])
+        if source.texts is not None:
+            columns["text"] = pa.array(source.texts[readable].tolist())
+        return pa.table(columns)
+
+    def _readable(self) -> npt.NDArray[np.int64]:
+        return np.setdiff1d(np.arange(len(self.source)), list(self.source.unreadable or ()))
+
+
+def embed(
+    data: Any,
+    labels: Any = None,
+    *,
+    backbone: str = AUTO,
+    views: int = DEFAULT_VIEWS,
+    size: int | None = None,
+    cache: str | os.PathLike[str] | None = None,
+    workers: int | None = None,
+    class_names: Sequence[str] | None = None,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+    note: Callable[[str], None] = lambda _line: None,
+    **options: Any,
+) -> Embeddings:
+    """Embed images or texts with a pretrained network.
+
+    Embeddings are computed once: they are cached by the weights of the backbone, its preprocessing and the data. After
+    a kill the same call continues at the last written block.
+
+    Args:
+        data: with `labels`, images (N, H, W[, C]) or a list of texts; alone, whatever `jnpl find` takes: a folder, a
+            table with `image_column` or `text_column`, the name of a data set.
+        labels: the given labels (N,).
+        backbone: "auto" (efficientnet-lite0 for images, tfidf for texts), or a name of `jnpl backbones`.
+        views: embeddings per image: 1 the image, 2 and its mirror image, more: random crops.
+        size: pixels a side of the images that the backbone sees.
+        cache: the folder of cached embeddings; by default $JNPL_CACHE, or a cache folder of the user.
+        workers: processes that decode images; by default one per core.
+        class_names: names of the classes; only with `labels`.
+        progress: called with the number of samples that are done, and their total.
+        note: called with lines for the user.
+        **options: for data alone, how to read them, as `jnpl find` has it: `label_column`, `text_column`, ...
+
+    Returns:
+        The embeddings.
+
+    Example:
+        >>> texts = ["a good film", "a bad film", "good music", "bad music"] * 5
+        >>> embeddings = embed(texts, ["good", "bad"] * 10)
+        >>> embeddings.backbone, len(embeddings), embeddings.labels[:2].tolist()
+        ('tfidf', 20, ['good', 'bad'])
+    """
+    source = make_source(data, labels, class_names, options)
+    rank, world = process_rank()
+    how = EmbeddingOptions(
+        views,
+        None if cache is None else Path(cache),
+        default_workers() if workers is None else workers,
+        process_device(),
+        rank,
+        world,
+        progress,
+        note,
+    )
+    embedded, lines = embed_for_training(source, backbone, size=size, options=how)
+    if embedded.backbone is None:
+        reason = lines[0].partition(", ")[2] if lines else f"{source.name} holds vectors already"
+        raise InputError(f"nothing to embed: {reason}; --backbone names one")
+    return Embeddings(embedded)
