@@ -14,7 +14,7 @@ from jnpl.cli.demo import demo
 from jnpl.cli.embed import embed
 from jnpl.cli.export import export
 from jnpl.cli.find import find, train
-from jnpl.cli.lists import datasets, methods, recipes
+from jnpl.cli.lists import backbones, datasets, methods, recipes
 from jnpl.cli.predict import predict
 from jnpl.cli.report import report
 from jnpl.cli.reproduce import reproduce
@@ -36,6 +36,7 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "methods": methods,
     "recipes": recipes,
     "datasets": datasets,
+    "backbones": backbones,
     "bench": bench,
 }
 

@@ -1,4 +1,4 @@
-"""`jnpl methods`, `jnpl recipes` and `jnpl datasets`."""
+"""`jnpl methods`, `jnpl recipes`, `jnpl datasets` and `jnpl backbones`."""
 
 # ruff: noqa: PLC0415 - imports inside commands keep `jnpl --help` quick
 import json
@@ -50,6 +50,23 @@ def datasets(*, as_json: AsJson = False) -> None:
         return
     for entry in DATASETS.values():
         typer.echo(f"{entry.name:12} {entry.classes:>4} classes  {entry.samples:>9,} samples  {entry.what}")
+
+
+def backbones(*, as_json: AsJson = False) -> None:
+    """List the backbones: what each takes, where it comes from, and whether it can be used here."""
+    from jnpl.models.backbones import BACKBONES
+
+    rows = [entry.to_dict() for entry in BACKBONES.values()]
+    if as_json:
+        typer.echo(json.dumps(rows))
+        return
+    for row in rows:
+        size = f"{row['size']} x {row['size']} pixels" if row["size"] else "the model's size"
+        pixels = "" if row["takes"] == "text" else f"; {size}; mean and std: {row['mean_std']}"
+        width = f"{row['width']} numbers" if row["width"] else "the model's width"
+        typer.echo(f"{row['name']:22} {row['takes']} -> {width}{pixels}")
+        typer.echo(f"{'':22} licence: {row['licence']}; source: {row['source']}")
+        typer.echo(f"{'':22} {'usable here' if row['usable'] else row['why_not']}")
 
 
 def _flat(settings: dict[str, object], before: str = "") -> list[tuple[str, object]]:

