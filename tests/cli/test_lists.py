@@ -1,4 +1,4 @@
-"""`jnpl methods`, `jnpl train`, and the pages that are generated from the registry."""
+"""`jnpl methods`, `jnpl backbones`, `jnpl train`, and the pages that are generated from the registry."""
 
 from __future__ import annotations
 
@@ -61,6 +61,30 @@ def test_methods_for_people(capsys):
     code, out, _ = jnpl(capsys, "methods")
     assert code == 0
     assert all(name in out for name in NAMES)
+    assert max(map(len, out.splitlines())) < 160
+
+
+def test_backbones_json(capsys):
+    code, out, err = jnpl(capsys, "backbones", "--json")
+    rows = {row["name"]: row for row in json.loads(out)}
+    assert (code, err) == (0, "")
+    assert list(rows) == ["efficientnet-lite0", "tfidf", "hf:NAME_OR_FOLDER", "timm:NAME", "package.module:factory"]
+    keys = {"name", "takes", "width", "size", "mean_std", "licence", "source", "extra", "usable", "why_not"}
+    assert all(set(row) == keys for row in rows.values())
+    default = rows["efficientnet-lite0"]
+    assert (default["takes"], default["width"], default["size"], default["usable"]) == ("image", 1280, 224, True)
+    assert rows["tfidf"]["usable"] is True
+    assert all(row["usable"] == (row["why_not"] is None) for row in rows.values())
+
+
+def test_backbones_for_people(capsys, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "timm", None)  # as if it were not installed
+    code, out, err = jnpl(capsys, "backbones")
+    assert (code, err) == (0, "")
+    assert "image -> 1280 numbers; 224 x 224 pixels; mean and std: (value - 127) / 128" in out
+    assert 'not installed: pip install "jnpl[timm]"' in out
     assert max(map(len, out.splitlines())) < 160
 
 
