@@ -44,7 +44,7 @@ def bert(tmp_path_factory):
     )
     transformers.BertModel(config).eval().save_pretrained(folder)
     (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]), "utf-8")
-    transformers.BertTokenizer(str(folder / "vocab.txt"), model_max_length=32).save_pretrained(folder)
+    transformers.BertTokenizerFast(str(folder / "vocab.txt"), model_max_length=32).save_pretrained(folder)
     return folder
 
 

@@ -424,14 +424,16 @@ def _load_model(transformers: ModuleType, place: _Place, subfolder: str = "") ->
     model, found = transformers.AutoModel.from_pretrained(
         place.where, subfolder=subfolder, output_loading_info=True, **place.options
     )
-    return model.float().eval(), sorted(found["missing_keys"])
+    prefix = f"{model.base_model_prefix}."  # before each name in transformers 4
+    return model.float().eval(), sorted(key.removeprefix(prefix) for key in found["missing_keys"])
 
 
 def _require_input(model: Any, takes: Literal["image", "text"], name: str) -> None:
     kinds = {"input_ids": "text", "pixel_values": "image"}
-    has = kinds.get(model.main_input_name)
+    given = getattr(model, "main_input_name", "pixel_values")  # the vision models inside CLIP of transformers 4 lack it
+    has = kinds.get(given)
     if has is None:
-        raise InputError(f"the backbone {name} takes {model.main_input_name}, neither images nor texts")
+        raise InputError(f"the backbone {name} takes {given}, neither images nor texts")
     require_kind(name, has, takes)
 
 
