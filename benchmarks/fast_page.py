@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jnpl.experiments import plots
 from jnpl.experiments import result_tables as tables
-from jnpl.experiments.bench import LONG, ROWS, SHARE
+from jnpl.experiments.rows import LONG, ROWS, SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from jnpl.experiments.bench import BenchCell
+    from jnpl.experiments.cell import Cell
     from jnpl.experiments.result_tables import Result
 
 ROOT = Path(__file__).parents[1]
@@ -117,7 +117,7 @@ def comparable(results: Sequence[Result]) -> list[Result]:
     ]
 
 
-def _ran_on_several_machines(cell: BenchCell) -> bool:
+def _ran_on_several_machines(cell: Cell) -> bool:
     return cell.seed == 1 or (cell.seed, cell.noise) == (3, "human") or cell.row.endswith("-augmented")
 
 

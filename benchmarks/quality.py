@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from jnpl.experiments import result_tables as tables
-from jnpl.experiments.bench import ABLATIONS, CIFAR, CROPS, LONG, ROWS, SECOND_PARTS, TABLE, BenchCell
+from jnpl.experiments.cell import Cell
 from jnpl.experiments.grid import run_cells
+from jnpl.experiments.rows import ABLATIONS, CIFAR, CROPS, LONG, ROWS, SECOND_PARTS, TABLE
 from jnpl.internal.errors import InputError
 from jnpl.training.interrupt import Interrupted
 
@@ -55,12 +56,12 @@ BOTH = (
 )
 
 
-def decisive(seeds: tuple[int, ...]) -> list[BenchCell]:
+def decisive(seeds: tuple[int, ...]) -> list[Cell]:
     """5,000 images at 16 pixels, all rows: a whole table of the first seed before the next begins."""
     same = {**RESNET8, "images": 5_000, "test_images": 10_000}
     settings = [("cifar10", *noise) for noise in DECISIVE] + [("cifar10n", "human", 0.0)]
     return [
-        BenchCell(row=row, data=data, noise=noise, rate=rate, seed=seed, **same)
+        Cell(row=row, data=data, noise=noise, rate=rate, seed=seed, **same)
         for seed in seeds
         for data, noise, rate in settings
         for row in (*TABLE, *CROPS, *LONG)
@@ -69,16 +70,16 @@ def decisive(seeds: tuple[int, ...]) -> list[BenchCell]:
     ]
 
 
-def full(seeds: tuple[int, ...]) -> list[BenchCell]:
+def full(seeds: tuple[int, ...]) -> list[Cell]:
     """All 50,000 images, three rows, one seed."""
     same = {**RESNET8, "data": "cifar10", "noise": "symm", "rate": 0.4, "epochs": 10}
-    return [BenchCell(row=row, seed=seed, **same) for seed in seeds[:1] for row in ("ce", "nlnl", "fast")]
+    return [Cell(row=row, seed=seed, **same) for seed in seeds[:1] for row in ("ce", "nlnl", "fast")]
 
 
-def breadth(seeds: tuple[int, ...]) -> list[BenchCell]:
+def breadth(seeds: tuple[int, ...]) -> list[Cell]:
     """Small tables of numbers, and a wider network on a few images."""
     tables = [
-        BenchCell(row=row, data=data, noise=noise, rate=rate, net="mlp", epochs=60, batch_size=32, seed=seed)
+        Cell(row=row, data=data, noise=noise, rate=rate, net="mlp", epochs=60, batch_size=32, seed=seed)
         for seed in seeds
         for data in ("digits", "wine", "breast-cancer")
         for noise, rate in (*BREADTH, *([("symm", 0.8)] if data == "digits" else []))  # of 3 classes that is no noise
@@ -94,40 +95,40 @@ def breadth(seeds: tuple[int, ...]) -> list[BenchCell]:
         "epochs": 4,
         "test_images": 500,
     }
-    return tables + [BenchCell(row=row, seed=seed, **same) for seed in seeds[:1] for row in ("ce", "fast")]
+    return tables + [Cell(row=row, seed=seed, **same) for seed in seeds[:1] for row in ("ce", "fast")]
 
 
-def noises(seeds: tuple[int, ...]) -> list[BenchCell]:
+def noises(seeds: tuple[int, ...]) -> list[Cell]:
     """The noises that are not in the decisive table, on 10,000 images: the rankings alone, one seed."""
     same = {**RESNET8, "data": "cifar10", "images": 10_000, "test_images": 1_000}
     return [
-        BenchCell(row=row, noise=noise, rate=rate, seed=seed, **same)
+        Cell(row=row, noise=noise, rate=rate, seed=seed, **same)
         for seed in seeds[:1]
         for noise, rate in NOISES
         for row in ("ce", "gce", "fast-filter")
     ]
 
 
-def ablation(_seeds: tuple[int, ...]) -> list[BenchCell]:
+def ablation(_seeds: tuple[int, ...]) -> list[Cell]:
     """What each part of fast is worth: seed 0 and other images than those of the table, no test image; and digits."""
     same = {**RESNET8, "data": "cifar10", "start": 35_000, "images": 5_000, "test_images": 5_000}
     cells = [
-        BenchCell(row=row, noise=noise, rate=0.4, seed=0, **same)
+        Cell(row=row, noise=noise, rate=0.4, seed=0, **same)
         for noise, rows in (("symm", ("ce", *ABLATIONS, "fast", *SECOND_PARTS)), ("asymm", BOTH))
         for row in rows
     ]
     digits = [
-        BenchCell(row=row, data="digits", noise="symm", rate=0.4, net="mlp", epochs=60, batch_size=64, seed=0)
+        Cell(row=row, data="digits", noise="symm", rate=0.4, net="mlp", epochs=60, batch_size=64, seed=0)
         for row in ("ce", *ABLATIONS)
         if row != "fast-no-crop"
     ]
     return digits + cells
 
 
-def cost(_seeds: tuple[int, ...]) -> list[BenchCell]:
+def cost(_seeds: tuple[int, ...]) -> list[Cell]:
     """What a filter costs beside cross-entropy and its cross-validation, one right after the other (--jobs 1)."""
     same = {**RESNET8, "data": "cifar10", "noise": "symm", "rate": 0.4, "images": 5_000, "test_images": 1_000}
-    return [BenchCell(row=row, seed=seed, **same) for seed in (4, 5, 6) for row in ("ce", "fast-filter", "cleanlab")]
+    return [Cell(row=row, seed=seed, **same) for seed in (4, 5, 6) for row in ("ce", "fast-filter", "cleanlab")]
 
 
 SUITES = {
@@ -194,10 +195,10 @@ def _fill(args: argparse.Namespace, results: Path, changes: dict[str, int]) -> d
     return run_cells(cells, results, args.work / args.suite, args.jobs, args.data, partial(print, flush=True))
 
 
-def _shrunk(cell: BenchCell, changes: dict[str, int]) -> BenchCell:
+def _shrunk(cell: Cell, changes: dict[str, int]) -> Cell:
     """Fewer epochs, fewer images; tables of numbers are small as they are."""
     few = {name: value for name, value in changes.items() if name != "images" or cell.data in CIFAR}
-    return BenchCell.model_validate({**cell.model_dump(), **few})
+    return Cell.model_validate({**cell.model_dump(), **few})
 
 
 if __name__ == "__main__":

@@ -25,9 +25,9 @@ from jnpl.experiments.reproduce.items import FIGURES, GROUPS, ITEMS, names_of, p
 from jnpl.experiments.reproduce.paper import percent
 from jnpl.experiments.reproduce.runs import load, mean_curve
 from jnpl.experiments.reproduce.scales import SCALES, how_to_get
-from jnpl.experiments.reproduce.variants import SMALL
 from jnpl.experiments.result_tables import markdown_table
 from jnpl.experiments.results import read
+from jnpl.experiments.rows import SMALL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,11 +1,14 @@
-"""All methods on 10,000 real CIFAR-10 images with 40 % wrong labels: last-epoch accuracy, filter AP, cost of an epoch.
+"""All methods with 40 % wrong labels, on CIFAR-10 and on digits: last-epoch accuracy, filter AP, cost of an epoch.
 
     python benchmarks/rivals.py --data DIR            # fill results/rivals.jsonl, resumable; write docs/rivals.md
+    python benchmarks/rivals.py --digits              # fill results/digits.jsonl, about 5 minutes; write docs/rivals.md
     python benchmarks/rivals.py --data DIR --cost     # seconds of an epoch, side by side, in results/rivals-cost.jsonl
     python benchmarks/rivals.py --table               # docs/rivals.md from the results alone
 
-Scale, the same for all: the first 10,000 training images at 16 pixels (2 x 2 means), resnet8, the first 5,000 test
-images, batches of 128, one thread a cell. A cell is a method, a noise and a seed; its line holds every setting.
+CIFAR-10: the first 10,000 training images at 16 pixels (2 x 2 means), resnet8, the first 5,000 test images. Digits:
+1,400 images of 8 x 8 as vectors, an MLP: cross-entropy memorises them within 60 epochs. Batches of 128, one thread a
+cell. A cell is a method, a noise and a seed; its line holds every setting. tests/integration/test_methods.py holds
+every method to the settings for digits.
 """
 
 from __future__ import annotations
@@ -19,21 +22,23 @@ import time
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 
-from jnpl import __version__
+from jnpl import __version__, noise
 from jnpl.data import split
+from jnpl.data.opening import open_source
 from jnpl.experiments import cell_data, results
-from jnpl.experiments.cell import Cell, DataPart
+from jnpl.experiments.cell import Cell
 from jnpl.experiments.grid import run_cells
 from jnpl.experiments.job import RESULT
 from jnpl.experiments.result_tables import markdown_table, spread
 from jnpl.findings.ledger import Ledger
 from jnpl.internal import provenance
 from jnpl.internal.files import write_text
+from jnpl.internal.settings import Settings
 from jnpl.methods import registry
 from jnpl.methods.base import Task
 from jnpl.methods.registry import METHODS
@@ -54,16 +59,15 @@ if TYPE_CHECKING:
     from jnpl.methods.base import Method
 
 HERE = Path(__file__).parent
-RESULTS, COST, PAGE = HERE / "results/rivals.jsonl", HERE / "results/rivals-cost.jsonl", HERE.parent / "docs/rivals.md"
-DIGITS = HERE / "results/digits.jsonl"
-NOISES = ("symm", "asymm")
+COST, PAGE = HERE / "results/rivals-cost.jsonl", HERE.parent / "docs/rivals.md"
+NOISES: tuple[Literal["symm", "asymm"], ...] = ("symm", "asymm")
 RATE, IMAGES, TEST = 0.4, 10_000, 5_000
 
 PLAN = {"epochs": 30, "lr": 0.1, "schedule": "cosine"}  # SGD, momentum 0.9, weight decay 1e-4
 ROBUST = {**PLAN, "lr": 0.01}  # their papers' rate
 HIGH = {"lr": 0.05, "schedule": "constant"}  # label-correcting methods hold the rate high
 ADAM = {**PLAN, "optimizer": "adam", "lr": 1e-3, "weight_decay": 0.0}
-SETTINGS: dict[str, dict[str, Any]] = {
+CIFAR: dict[str, dict[str, Any]] = {
     "ce": {},
     "mae": {},
     "gce": {"train": ROBUST},
@@ -121,93 +125,98 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "stages": {"ce": {"epochs": 8, **HIGH}, "labels": {"epochs": 15, **HIGH}, "classify": {"epochs": 10}},
     },
 }
+DIGITS_PLAN = {"epochs": 60, "lr": 0.05, "schedule": "cosine"}
+DIGITS_ADAM = {"epochs": 60, "optimizer": "adam", "lr": 1e-3, "weight_decay": 0.0}
+DIGITS: dict[str, dict[str, Any]] = {
+    **{name: {} for name in METHODS},
+    "co-teaching": {"train": DIGITS_ADAM, "method": {"noise_rate": "oracle"}},
+    "jocor": {"train": DIGITS_ADAM, "method": {"noise_rate": "oracle"}},
+    "nlnl": {"method": {"complements": "exhaustive"}},
+    "jnpl": {"method": {"complements": "exhaustive"}},
+    "forward": {"stages": {"ce": {"epochs": 10}}},
+    "limit": {"train": DIGITS_ADAM, "method": {"beta": 10.0}},
+    "joint-optim": {"stages": {"labels": {"epochs": 40, **HIGH}}},
+    "mlnt": {
+        "method": {"iterations": 2, "label_sets": 3, "inner_lr": 0.2, "warm_up_steps": 22, "ramp_steps": 110},
+        "stages": {"ce": {"epochs": 10}, "mlnt-1": {"epochs": 20}, "mlnt-2": {"epochs": 20}},
+    },
+    "pencil": {
+        "method": {"label_lr": 3000.0},
+        "stages": {"ce": {"epochs": 10, **HIGH}, "labels": {"epochs": 40, **HIGH}, "classify": {"epochs": 20}},
+    },
+    "gce-truncated": {"method": {"name": "gce", "truncated": True, "prune_from": 24, "prune_every": 6}},
+    "forward-oracle": {"method": {"name": "forward", "matrix": "oracle"}},
+    "m-correction-sh": {
+        "method": {"name": "m-correction", "variant": "MD-DYR-SH", "dynamic_epochs": 4, "temperature_epochs": 35},
+    },
+    "limit-l": {"train": DIGITS_ADAM, "method": {"name": "limit", "kind": "L", "beta": 10.0}},
+    "limit-beta0": {"train": DIGITS_ADAM, "method": {"name": "limit"}},
+    "nl-plus": {"method": {"name": "jnpl", "complements": "exhaustive", "pl_weight": 0.0}},
+    "nl": {"method": {"name": "jnpl", "complements": "exhaustive", "pl_weight": 0.0, "gamma": 0.0}},
+}
 ONE_NETWORK = ("mae", "gce", "sce", "nce-rce", "nfl-rce", "jnpl")  # at most 1.05 times the epoch of ce
 TWO_NETWORKS = ("co-teaching", "jocor")  # at most 2.1 times
 LIMITS = dict.fromkeys(ONE_NETWORK, 1.05) | dict.fromkeys(TWO_NETWORKS, 2.1)
+SETTINGS = {"cifar10": CIFAR, "digits": DIGITS}
+FILES = {"cifar10": HERE / "results/rivals.jsonl", "digits": HERE / "results/digits.jsonl"}
 
 
-def recipe_of(name: str) -> Recipe:
-    """The settings of a row as a recipe."""
-    own = SETTINGS[name]
-    method = {"name": name, **own.get("method", {})}
-    plan = own.get("train", PLAN)
-    return parse_recipe(
-        {
-            "model": "resnet8",
-            "train": plan,
-            "stages": own.get("stages", {}),
-            "method": method,
-            "pseudo": own.get("pseudo"),
-            "data": {"padding": 2},
-            "engine": {"accelerator": "cpu", "workers": 0},
-        }
-    )
-
-
-class RivalCell(Cell):
-    """A method on CIFAR-10 at 16 pixels with 40 % wrong labels."""
+class RivalCell(Settings):
+    """A method on one data set with 40 % wrong labels. Its name has no hash: all settings are in its line."""
 
     method: str
-
-    @property
-    def label(self) -> str:
-        """The method."""
-        return self.method
+    data: Literal["cifar10", "digits"] = "cifar10"
+    noise: Literal["symm", "asymm"] = "symm"
+    seed: int = 0
 
     @property
     def name(self) -> str:
-        """Without a hash: the settings are in the line."""
-        return f"{self.method}-{self.noise}-{self.seed}"
+        """The name of its line."""
+        return f"{self.method}-{self.noise}-{self.seed}" if self.data == "cifar10" else f"{self.method}-{self.seed}"
 
     def recipe(self) -> Recipe:
-        """The settings of its method."""
-        return recipe_of(self.method)
+        """All settings of its training."""
+        own, images = SETTINGS[self.data][self.method], self.data == "cifar10"
+        return parse_recipe(
+            {
+                "model": "resnet8" if images else "mlp",
+                "train": PLAN if images else DIGITS_PLAN,
+                "data": {"padding": 2} if images else {},
+                "engine": {"accelerator": "cpu", "workers": 0},
+                **own,
+                "method": {"name": self.method, **own.get("method", {})},
+            }
+        )
 
-    def data_part(self) -> DataPart:
-        """The first images of both parts."""
-        return DataPart("cifar10", IMAGES, test_images=TEST, pixels=16, asymmetric="cifar10")
-
-    def content(self) -> dict[str, Any]:
-        """Its own settings."""
-        return self.model_dump(mode="json")
-
-    @property
-    def with_classifier(self) -> bool:
-        """Always."""
-        return True
-
-
-def cell_of(name: str, kind: str, seed: int) -> RivalCell:
-    return RivalCell.model_validate({"method": name, "data": "cifar10", "noise": kind, "rate": RATE, "seed": seed})
+    def source(self, root: Path | None) -> Source:
+        """Its data: of digits one split for all seeds."""
+        if self.data == "digits":
+            whole = open_source("digits")
+            return replace(whole, labels=noise.symmetric(whole.labels, RATE, 10, seed=self.seed))
+        size: dict[str, Any] = {"images": IMAGES, "test_images": TEST, "pixels": 16}
+        same: dict[str, Any] = {"data": self.data, "noise": self.noise, "rate": RATE, "seed": self.seed}
+        return cell_data.load(Cell(row="ce", **same, **size), root)
 
 
 def run_cell(cell: RivalCell, root: Path | None, folder: Path) -> dict[str, Any]:
-    """Train one cell, or resume it if it was killed; returns its line of the file of results."""
+    """Train one cell, or resume it if it was killed; returns its line of the file of results.
+
+    `jnpl` and `nlnl` go on with their pseudo-labels.
+    """
     torch.set_num_threads(1)
-    recipe = cell.recipe()
-    run = find(
-        cell_data.load(cell, root),
-        recipe,
-        folder,
-        seed=cell.seed,
-        every=CheckpointInterval(seconds=60),
-        strict=False,
-        report=Reporter(),
-        classify=True,
-    )
-    if run is None:
-        raise RuntimeError("only the first of several processes has results")
-    last_10 = statistics.mean(line["test_accuracy"] for line in run.history[-10:])
+    recipe, source, every = cell.recipe(), cell.source(root), CheckpointInterval(seconds=60)
+    run = find(source, recipe, folder, seed=cell.seed, every=every, strict=False, report=Reporter(), classify=True)
+    if run is None or source.test is None:
+        raise RuntimeError("only the first of several processes has results, and only with test data")
     figures = {key: value for key, value in run.results.items() if key != "run"}
+    last_10 = statistics.mean(line["test_accuracy"] for line in run.history[-10:])
     return {
+        **cell.model_dump(),
         "name": cell.name,
-        "method": cell.method,
-        "noise": cell.noise,
         "rate": RATE,
-        "seed": cell.seed,
-        "images": IMAGES,
-        "pixels": 16,
-        "test_images": TEST,
+        "images": len(source),
+        "test_images": len(source.test),
+        "pixels": 16 if cell.data == "cifar10" else None,
         "versions": {"jnpl": __version__, "torch": torch.__version__},
         "commit": provenance.commit(),
         "settings": recipe.model_dump(mode="json", exclude={"engine", "description"}),
@@ -215,12 +224,17 @@ def run_cell(cell: RivalCell, root: Path | None, folder: Path) -> dict[str, Any]
     }
 
 
-def run_all(args: argparse.Namespace) -> dict[str, str]:
-    """Run all cells that have no line yet; returns those that failed with the reason."""
-    names = sorted(args.methods or SETTINGS, key=lambda name: name not in METHODS)  # variants come last
-    cells = [cell_of(name, kind, seed) for seed in range(args.seeds) for name in names for kind in NOISES]
+def run_all(data: Literal["cifar10", "digits"], args: argparse.Namespace) -> dict[str, str]:
+    """Run all cells of a data set that have no line yet; returns those that failed with the reason."""
+    names = sorted(args.methods or SETTINGS[data], key=lambda name: name not in METHODS)  # variants come last
+    cells = [
+        RivalCell(method=name, data=data, noise=kind, seed=seed)
+        for seed in range(args.seeds or (1 if data == "cifar10" else 3))
+        for name in names
+        for kind in (NOISES if data == "cifar10" else NOISES[:1])
+    ]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
-    return run_cells(cells, RESULTS, args.work, args.jobs, args.data_root, module="rivals")
+    return run_cells(cells, FILES[data], args.work / data, args.jobs, args.data_root, module="rivals")
 
 
 class BeginEpoch(LoopCallback):
@@ -241,8 +255,7 @@ def cost(root: Path, rounds: int, names: list[str]) -> None:
     """
     names = ["ce", *(name for name in names if name != "ce")]  # ce beside itself shows how precise the ratios are
     torch.set_num_threads(1)
-    whole = cell_data.load(cell_of("ce", "symm", 0), root)
-    few = replace(split.part(whole, np.arange(2560)), true_labels=None, test=None)
+    few = replace(split.part(RivalCell(method="ce").source(root), np.arange(2560)), true_labels=None, test=None)
     epochs = {name: _epoch(few, name) for name in names}
     pairs: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
     for number in range(rounds + 1):  # the first warms up
@@ -263,7 +276,7 @@ def cost(root: Path, rounds: int, names: list[str]) -> None:
 
 def _epoch(source: Source, name: str) -> Any:
     """Return a function that trains an epoch and returns its seconds."""
-    recipe = recipe_of(name)
+    recipe = RivalCell(method=name).recipe()
     fabric = make_fabric(recipe.engine)
     feeds = make_feeds(source, recipe, fabric, 0, print, strict=False)
 
@@ -311,10 +324,10 @@ def _epoch(source: Source, name: str) -> Any:
 
 def page() -> str:
     """docs/rivals.md from the results."""
-    cells = list(results.read(RESULTS).values())
+    cells = list(results.read(FILES["cifar10"]).values())
     ratios = {name: line["results"]["ratio"] for name, line in results.read(COST).items()}
     rows = []
-    for name in SETTINGS:
+    for name in CIFAR:
         texts = []
         for kind in NOISES:
             own = [cell["results"] for cell in cells if (cell["method"], cell["noise"]) == (name, kind)]
@@ -334,7 +347,7 @@ def page() -> str:
         "time per epoch / CE's",
     ]
     digits: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for line in results.read(DIGITS).values():
+    for line in results.read(FILES["digits"]).values():
         for key, value in line["results"].items():
             digits[line["method"]][key].append(value)
     small = [
@@ -359,16 +372,17 @@ def main() -> int:
     )
     parser.add_argument("--work", type=Path, default=Path("runs/rivals"), help="run folders and logs")
     parser.add_argument("--jobs", type=int, default=2, help="cells at a time")
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--methods", nargs="*", choices=list(SETTINGS))
+    parser.add_argument("--seeds", type=int, help="default: 1, on digits 3")
+    parser.add_argument("--methods", nargs="*", choices=[*CIFAR, *(name for name in DIGITS if name not in CIFAR)])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--cost", action="store_true")
+    parser.add_argument("--digits", action="store_true")
     parser.add_argument("--table", action="store_true")
     args = parser.parse_args()
     if args.table:
         PAGE.write_text(page(), "utf-8")
         return 0
-    if args.data_root is None:
+    if args.data_root is None and not (args.digits or args.cell):
         parser.error("--data DIR is needed: the folder with CIFAR-10's binary version")
     failed: dict[str, str] = {}
     try:
@@ -377,9 +391,9 @@ def main() -> int:
             line = run_cell(cell, args.data_root, args.cell.parent / "run")
             write_text(args.cell.parent / RESULT, json.dumps(line) + "\n")
         elif args.cost:
-            cost(args.data_root, args.rounds, args.methods or list(SETTINGS))
+            cost(args.data_root, args.rounds, args.methods or list(CIFAR))
         else:
-            failed = run_all(args)
+            failed = run_all("digits" if args.digits else "cifar10", args)
             PAGE.write_text(page(), "utf-8")
     except Interrupted as stop:
         print(stop, file=sys.stderr)

@@ -22,7 +22,7 @@ import torch
 
 from jnpl import metrics
 from jnpl.experiments import cell_data
-from jnpl.experiments.bench import BenchCell
+from jnpl.experiments.cell import Cell
 from jnpl.recipes.schema import parse_recipe
 from jnpl.training.reporting import Reporter
 from jnpl.training.run import CheckpointInterval, find
@@ -51,8 +51,8 @@ def trial(name: str, recipe: dict[str, Any], kind: str, rate: float, root: Path,
         "epochs": 1,
         "seed": 0,
     }
-    tested = cell_data.load(BenchCell.model_validate(same), root)
-    source = cell_data.load(BenchCell.model_validate({**same, "start": 35_000}), root)
+    tested = cell_data.load(Cell.model_validate(same), root)
+    source = cell_data.load(Cell.model_validate({**same, "start": 35_000}), root)
     source = replace(source, test=tested.test)
     wrong = cell_data.is_wrong(source)
 

@@ -9,9 +9,9 @@ import pytest
 from pydantic import ValidationError
 
 from jnpl.data.sources.cifar import PIXELS
-from jnpl.experiments import bench
 from jnpl.experiments import cell_data as data
-from jnpl.experiments.bench import BenchCell
+from jnpl.experiments import rows
+from jnpl.experiments.cell import Cell
 from jnpl.internal.errors import InputError
 from jnpl.methods.registry import METHODS
 from jnpl.training.phases import make_phases
@@ -22,10 +22,10 @@ CIFAR = {**IRIS, "data": "cifar10", "pixels": 16, "images": 40, "test_images": 2
 
 
 def test_a_key_is_that_of_the_settings_alone_and_stays():
-    cell = BenchCell(**IRIS)
+    cell = Cell(**IRIS)
     assert cell.name == "ce-iris-symm40-1-2fec650a55f2"  # results on disk are found by it: never change it lightly
-    assert BenchCell.model_validate_json(cell.model_dump_json()) == cell
-    assert BenchCell(**dict(reversed(IRIS.items()))).key == cell.key
+    assert Cell.model_validate_json(cell.model_dump_json()) == cell
+    assert Cell(**dict(reversed(IRIS.items()))).key == cell.key
 
 
 def test_every_setting_makes_another_key():
@@ -44,15 +44,15 @@ def test_every_setting_makes_another_key():
         {"seed": 2},
         {"data": "cifar10n", "noise": "human", "rate": 0},
     ]
-    keys = {BenchCell(**CIFAR).key, *(BenchCell(**{**CIFAR, **other}).key for other in others)}
+    keys = {Cell(**CIFAR).key, *(Cell(**{**CIFAR, **other}).key for other in others)}
     assert len(keys) == 1 + len(others)
     changed = {name for other in others for name in other}
-    assert changed == set(BenchCell.model_fields)
+    assert changed == set(Cell(**CIFAR).model_dump())
 
 
 def test_human_noise_has_no_rate_in_its_name():
-    assert BenchCell(**{**CIFAR, "data": "cifar10n", "noise": "human", "rate": 0}).setting == "cifar10n-human"
-    assert BenchCell(**{**IRIS, "rate": 0.125}).setting == "iris-symm12.5"
+    assert Cell(**{**CIFAR, "data": "cifar10n", "noise": "human", "rate": 0}).setting == "cifar10n-human"
+    assert Cell(**{**IRIS, "rate": 0.125}).setting == "iris-symm12.5"
 
 
 @pytest.mark.parametrize(
@@ -69,14 +69,14 @@ def test_human_noise_has_no_rate_in_its_name():
 )
 def test_what_does_not_belong_together_is_refused(wrong, told):
     with pytest.raises(ValidationError, match=told):
-        BenchCell(**{**IRIS, **wrong})
+        Cell(**{**IRIS, **wrong})
 
 
 @pytest.mark.parametrize("epochs", [1, 2, 10, 30, 61])
-@pytest.mark.parametrize("row", bench.ROWS)
+@pytest.mark.parametrize("row", rows.ROWS)
 def test_every_row_is_a_recipe_at_any_length(row, epochs):
     for settings in (IRIS, {**CIFAR, "padding": 1, "batch_size": 16}):
-        cell = BenchCell(**{**settings, "row": row, "epochs": epochs})
+        cell = Cell(**{**settings, "row": row, "epochs": epochs})
         recipe = cell.recipe()
         ours = max(2, round(0.9 * epochs))  # and three times as many in its second part
         assert recipe.train.epochs == (ours if row.startswith("fast") else 4 * ours if "-long" in row else epochs)
@@ -93,7 +93,7 @@ def test_every_row_is_a_recipe_at_any_length(row, epochs):
 
 @pytest.mark.parametrize("epochs", [4, 10, 30, 61])
 def test_the_stages_of_nlnl_sum_to_the_epochs_of_the_others(epochs):
-    recipe = BenchCell(**{**IRIS, "row": "nlnl", "epochs": epochs}).recipe()
+    recipe = Cell(**{**IRIS, "row": "nlnl", "epochs": epochs}).recipe()
 
     class Bare:
         stages = METHODS["nlnl"].stages
@@ -106,7 +106,7 @@ def test_the_stages_of_nlnl_sum_to_the_epochs_of_the_others(epochs):
 
 
 def test_the_paper_scaled():
-    recipe = BenchCell(**{**IRIS, "row": "jnpl-paper", "epochs": 30, "batch_size": 32}).recipe()
+    recipe = Cell(**{**IRIS, "row": "jnpl-paper", "epochs": 30, "batch_size": 32}).recipe()
     assert (recipe.train.lr, recipe.train.milestones) == (0.01, (24,))
     second = pseudo_label_settings(recipe, METHODS["jnpl"])
     assert (second.plan.epochs, second.plan.lr, second.plan.milestones) == (30, 0.1, (12, 18))
@@ -118,26 +118,26 @@ def test_the_paper_scaled():
 
 def test_an_unknown_row_is_told():
     with pytest.raises(InputError, match="there is no row 'cee'; there are ce, fast"):
-        BenchCell(**{**IRIS, "row": "cee"}).recipe()
+        Cell(**{**IRIS, "row": "cee"}).recipe()
 
 
 @pytest.mark.parametrize(
     ("name", "samples", "classes"), [("wine", 178, 3), ("breast-cancer", 569, 2), ("iris", 150, 3)]
 )
 def test_sets_of_scikit_learn_are_split_by_class_and_seed(name, samples, classes):
-    source = data.load(BenchCell(**{**IRIS, "data": name}), None)
+    source = data.load(Cell(**{**IRIS, "data": name}), None)
     assert len(source) + len(source.test) == samples
     assert len(source.test) == -(-samples // 4)
     shares = [np.bincount(labels, minlength=classes) for labels in (source.true_labels, source.test.labels)]
     assert abs(shares[0] / len(source) - shares[1] / len(source.test)).max() < 0.03
-    again, other = (data.load(BenchCell(**{**IRIS, "data": name, "seed": seed}), None) for seed in (1, 2))
+    again, other = (data.load(Cell(**{**IRIS, "data": name, "seed": seed}), None) for seed in (1, 2))
     assert again.fingerprint() == source.fingerprint() != other.fingerprint()
 
 
 def test_kinds_of_noise():
     found = {}
     for noise in ("symm", "asymm", "instance", "none"):
-        cell = BenchCell(**{**IRIS, "data": "digits", "noise": noise, "rate": 0.4 * (noise != "none")})
+        cell = Cell(**{**IRIS, "data": "digits", "noise": noise, "rate": 0.4 * (noise != "none")})
         source = data.load(cell, None)
         found[noise] = source.labels, source.true_labels
     wrong = {noise: given != true for noise, (given, true) in found.items()}
@@ -150,11 +150,11 @@ def test_kinds_of_noise():
 
 
 def test_fewer_samples_are_the_first_ones():
-    few, all_ = (data.load(BenchCell(**{**IRIS, "images": images}), None) for images in (20, None))
+    few, all_ = (data.load(Cell(**{**IRIS, "images": images}), None) for images in (20, None))
     assert (len(few), len(all_)) == (20, 112)
     assert (few.true_labels == all_.true_labels[:20]).all()
     with pytest.raises(InputError, match="a cell needs samples 0 to 113, iris has 112"):
-        data.load(BenchCell(**{**IRIS, "images": 113}), None)
+        data.load(Cell(**{**IRIS, "images": 113}), None)
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def cifar(tmp_path):
 
 def test_cifar_from_an_image_on_at_half_the_size(cifar):
     root, images, _ = cifar
-    source = data.load(BenchCell(**{**CIFAR, "start": 35, "noise": "asymm"}), root)
+    source = data.load(Cell(**{**CIFAR, "start": 35, "noise": "asymm"}), root)
     assert (len(source), len(source.test)) == (40, 20)
     assert source.inputs.values.shape == (40, 16, 16, 3)
     block = images[35, 4:6, 6:8].astype(float).mean((0, 1))
@@ -186,10 +186,10 @@ def test_cifar_from_an_image_on_at_half_the_size(cifar):
     assert all(
         moved[true] == given for true, given in zip(source.true_labels[wrong], source.labels[wrong], strict=True)
     )
-    whole = data.load(BenchCell(**{**CIFAR, "pixels": 32, "start": 35}), root)
+    whole = data.load(Cell(**{**CIFAR, "pixels": 32, "start": 35}), root)
     assert (whole.inputs.values == images[35:75]).all()
     with pytest.raises(InputError, match="a cell needs samples 120 to 160, cifar10 has 150"):
-        data.load(BenchCell(**{**CIFAR, "start": 120}), root)
+        data.load(Cell(**{**CIFAR, "start": 120}), root)
 
 
 @pytest.mark.parametrize("name", ["cifar10", "cifar10n"])
@@ -197,7 +197,7 @@ def test_no_test_image_where_settings_are_chosen(cifar, name):
     root, images, _ = cifar
     noisy = {"data": name, "noise": "human", "rate": 0} if name == "cifar10n" else {}
     for start, wanted in ((0, None), (35, images[120:140])):
-        test = data.load(BenchCell(**{**CIFAR, **noisy, "pixels": 32, "start": start}), root).test
+        test = data.load(Cell(**{**CIFAR, **noisy, "pixels": 32, "start": start}), root).test
         seen = {image.tobytes() for image in images}
         assert len(test) == 20
         assert all((image.tobytes() in seen) == bool(start) for image in test.inputs.values)
@@ -205,21 +205,21 @@ def test_no_test_image_where_settings_are_chosen(cifar, name):
             assert (test.inputs.values == wanted).all()
             assert (test.labels == np.arange(20) % 10).all()  # the true ones
     with pytest.raises(InputError, match="images from 120 on are held out; a cell needs images to 130"):
-        data.load(BenchCell(**{**CIFAR, "start": 90}), root)
+        data.load(Cell(**{**CIFAR, "start": 90}), root)
 
 
 def test_people_s_labels_are_given(cifar):
     root, _, human = cifar
-    source = data.load(BenchCell(**{**CIFAR, "data": "cifar10n", "noise": "human", "rate": 0, "start": 7}), root)
+    source = data.load(Cell(**{**CIFAR, "data": "cifar10n", "noise": "human", "rate": 0, "start": 7}), root)
     assert (source.labels == human[7:47]).all()
     assert (source.labels != source.true_labels).mean() == pytest.approx(1 / 3, abs=0.02)
 
 
 def test_settings_are_plain_json():
-    assert json.loads(BenchCell(**IRIS).model_dump_json())["test_images"] is None
+    assert json.loads(Cell(**IRIS).model_dump_json())["test_images"] is None
 
 
-@pytest.mark.parametrize("name", bench.TABLES)
+@pytest.mark.parametrize("name", rows.TABLES)
 def test_tables_have_as_many_samples_and_classes_as_their_rows_take_them_to_have(name):
-    source = data.load(BenchCell(row="ce", data=name, noise="symm", rate=0.2, epochs=1, seed=0), None)
-    assert (len(source), len(source.class_names)) == bench.TABLES[name]
+    source = data.load(Cell(row="ce", data=name, noise="symm", rate=0.2, epochs=1, seed=0), None)
+    assert (len(source), len(source.class_names)) == rows.TABLES[name]

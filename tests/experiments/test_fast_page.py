@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.helpers.scripts import load_script
 
-from jnpl.experiments.bench import BenchCell
+from jnpl.experiments.cell import Cell
 from jnpl.experiments.result_tables import Result
 
 RIVALS = ("ce", "nlnl", "cleanlab", "jnpl-paper", "gce", "co-teaching")
@@ -19,7 +19,7 @@ def page():
 
 def result(row, noise="symm", rate=0.4, seed=1, **facts):
     data = "cifar10n" if noise == "human" else "cifar10"
-    cell = BenchCell(row=row, data=data, noise=noise, rate=rate, seed=seed, epochs=30, pixels=16)
+    cell = Cell(row=row, data=data, noise=noise, rate=rate, seed=seed, epochs=30, pixels=16)
     values = {"ap": 0.6, "ap_peak": 0.7, "test_accuracy": 0.5, "filter_test_accuracy": 0.4, **facts}
     return Result(cell, cell.setting, values)
 

@@ -14,16 +14,16 @@ import pytest
 from tests.helpers.tally import Tally
 
 from jnpl.experiments import locks, status
-from jnpl.experiments.bench import BenchCell
+from jnpl.experiments.cell import Cell
 from jnpl.experiments.engines import LocalEngine
 from jnpl.experiments.grid import run_cells
 from jnpl.experiments.job import STARTS, End, Job
 from jnpl.experiments.results import read as results_of
 
 IRIS = {"data": "iris", "noise": "symm", "rate": 0.4, "epochs": 2, "batch_size": 32, "seed": 1}
-DONE = BenchCell(row="ce", **{**IRIS, "data": "digits", "images": 300})
-BROKEN = BenchCell(row="gce", **IRIS, net="cnn9")  # a network for images
-LONG = BenchCell(row="ce", **{**IRIS, "epochs": 150})
+DONE = Cell(row="ce", **{**IRIS, "data": "digits", "images": 300})
+BROKEN = Cell(row="gce", **IRIS, net="cnn9")  # a network for images
+LONG = Cell(row="ce", **{**IRIS, "epochs": 150})
 SCRIPT = """
 import sys
 from pathlib import Path
@@ -37,7 +37,7 @@ try:
 except Interrupted as stop:
     sys.exit(stop.code)
 """
-BENCH = ("jnpl.experiments.bench", "BenchCell", "jnpl.experiments.runner")
+BENCH = ("jnpl.experiments.bench", "Cell", "jnpl.experiments.runner")
 TALLY = ("tests.helpers.tally", "Tally", "tests.helpers.tally")
 posix = pytest.mark.skipif(not locks.AVAILABLE, reason="there are no such locks and signals on Windows")
 

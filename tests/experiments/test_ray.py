@@ -14,7 +14,7 @@ import pytest
 from tests.helpers.tally import Tally
 
 from jnpl.experiments import locks, status
-from jnpl.experiments.bench import BenchCell
+from jnpl.experiments.cell import Cell
 from jnpl.experiments.engines import make_engine
 from jnpl.experiments.grid import run_cells
 from jnpl.experiments.job import STARTS, Job
@@ -26,8 +26,8 @@ ray = pytest.importorskip("ray", reason="Ray is not installed: it comes with the
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
 DIGITS = {"data": "digits", "images": 400, "noise": "symm", "rate": 0.4, "epochs": 40, "batch_size": 32}
-CELLS = [BenchCell(row="ce", seed=1, **DIGITS), BenchCell(row="gce", seed=1, **DIGITS)]
-BROKEN = BenchCell(row="gce", seed=1, **{**DIGITS, "data": "iris", "images": None}, net="cnn9")  # a network for images
+CELLS = [Cell(row="ce", seed=1, **DIGITS), Cell(row="gce", seed=1, **DIGITS)]
+BROKEN = Cell(row="gce", seed=1, **{**DIGITS, "data": "iris", "images": None}, net="cnn9")  # a network for images
 STORE = 80 * 2**20
 GPU_SHARE = "tests.helpers.gpu_share"
 SCRIPT = """

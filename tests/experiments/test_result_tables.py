@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jnpl.experiments import result_tables as tables
-from jnpl.experiments.bench import BenchCell
+from jnpl.experiments.cell import Cell
 from jnpl.experiments.results import add
 from jnpl.internal.errors import InputError
 
@@ -13,7 +13,7 @@ WINE = {"data": "wine", "noise": "symm", "rate": 0.4, "epochs": 3}
 
 
 def put(folder, row, seed, *, aps=None, cpu=1.0, accuracy=0.5, setting=WINE, **more):
-    cell = BenchCell(row=row, seed=seed, **setting)
+    cell = Cell(row=row, seed=seed, **setting)
     aps = aps or [0.2, 0.4, 0.3]
     results = {
         "ap": aps[-1],

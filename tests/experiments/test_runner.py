@@ -15,7 +15,7 @@ from sklearn.metrics import average_precision_score
 
 from jnpl.experiments import cell_data as data
 from jnpl.experiments import cross_validation
-from jnpl.experiments.bench import BenchCell
+from jnpl.experiments.cell import Cell
 from jnpl.experiments.observer import Observer, Seconds
 from jnpl.experiments.ranking_figures import RankingFigures, margin
 from jnpl.experiments.runner import run_cell
@@ -42,7 +42,7 @@ def _threads():
 
 
 def test_the_curve_is_the_ap_of_the_mean_of_ten_epochs(tmp_path):
-    cell = BenchCell(**IRIS)
+    cell = Cell(**IRIS)
     source = data.load(cell, None)
     figures, seen = RankingFigures(source, source.test, "history", margins=True), []
     observer = Observer(figures)
@@ -76,7 +76,7 @@ def test_the_curve_is_the_ap_of_the_mean_of_ten_epochs(tmp_path):
 
 
 def test_a_saved_model_says_what_the_run_said(tmp_path):
-    cell = BenchCell(**{**IRIS, "epochs": 3})
+    cell = Cell(**{**IRIS, "epochs": 3})
     source = data.load(cell, None)
     every = CheckpointInterval(seconds=None)
     told = find(source, cell.recipe(), tmp_path, seed=1, every=every, strict=True, report=Reporter()).results
@@ -92,10 +92,10 @@ def test_a_saved_model_says_what_the_run_said(tmp_path):
 
 
 def test_a_cell_notes_settings_and_results(tmp_path):
-    cell = BenchCell(**{**IRIS, "epochs": 4})
+    cell = Cell(**{**IRIS, "epochs": 4})
     told = run_cell(cell, tmp_path / "run", None)
     assert told == json.loads(json.dumps(told, allow_nan=False))
-    assert BenchCell(**told["cell"]) == cell
+    assert Cell(**told["cell"]) == cell
     assert told["recipe"]["train"]["lr"] == 0.1
     assert (told["data"]["samples"], told["data"]["test_samples"]) == (112, 38)
     source = data.load(cell, None)
@@ -123,7 +123,7 @@ def test_a_cell_notes_settings_and_results(tmp_path):
     ],
 )
 def test_a_killed_cell_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch, row, epochs, kills, figures):
-    cell = BenchCell(**{**IRIS, "row": row, "epochs": epochs, "rate": 0.2})
+    cell = Cell(**{**IRIS, "row": row, "epochs": epochs, "rate": 0.2})
     save, notes, seen, total = Session._save, tmp_path / "run" / "notes", [], []
     monkeypatch.setattr(Session, "_save", lambda _session, position: total.append(position.total))
     whole = run_cell(cell, tmp_path / "whole", None)
@@ -154,7 +154,7 @@ def test_a_killed_cell_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch,
 
 @pytest.mark.skipif(sys.platform == "win32", reason="os.kill ends the process there")
 def test_a_cell_that_is_asked_to_stop_keeps_its_steps_and_their_time(tmp_path, monkeypatch, figures):
-    cell, call = BenchCell(**{**IRIS, "epochs": 4}), Observer.__call__
+    cell, call = Cell(**{**IRIS, "epochs": 4}), Observer.__call__
     whole = run_cell(cell, tmp_path / "whole", None)
 
     def stop(observer, session):
@@ -184,14 +184,14 @@ def test_a_checkpoint_is_not_in_the_time(tmp_path, monkeypatch):
 
     began = [Seconds.now().cpu]
     monkeypatch.setattr(Session, "_save", slow)
-    told = run_cell(BenchCell(**{**IRIS, "row": "gce", "epochs": 4}), tmp_path / "run", None)["results"]
+    told = run_cell(Cell(**{**IRIS, "row": "gce", "epochs": 4}), tmp_path / "run", None)["results"]
     assert Seconds.now().cpu - began[0] > 2
     assert told["total_cpu_seconds"] < 1
 
 
 @pytest.mark.parametrize("change", ["version", "notes"])
 def test_what_another_version_left_is_begun_anew(tmp_path, monkeypatch, change, figures):
-    cell, save, trained = BenchCell(**{**IRIS, "row": "gce", "epochs": 3}), Session._save, []
+    cell, save, trained = Cell(**{**IRIS, "row": "gce", "epochs": 3}), Session._save, []
     whole = run_cell(cell, tmp_path / "run", None)
 
     def note(session, position):
@@ -212,14 +212,14 @@ def test_what_another_version_left_is_begun_anew(tmp_path, monkeypatch, change, 
 
 def test_a_cell_with_a_share_of_a_gpu_trains_where_one_is(tmp_path, monkeypatch):
     monkeypatch.setenv("JNPL_BENCH_ACCELERATOR", "auto")
-    told = run_cell(BenchCell(**{**IRIS, "row": "gce", "epochs": 1}), tmp_path / "run", None)
+    told = run_cell(Cell(**{**IRIS, "row": "gce", "epochs": 1}), tmp_path / "run", None)
     assert told["device"] == ("cuda" if torch.cuda.is_available() else "cpu")
     same = json.loads((tmp_path / "run" / "same.json").read_text())["same"]
     assert same["settings"]["engine"]["accelerator"] == "auto"
 
 
 def test_pseudo_labels_leave_the_filter_s_figures(tmp_path, figures):
-    told = run_cell(BenchCell(**{**IRIS, "row": "nlnl", "epochs": 16, "rate": 0.2}), tmp_path / "run", None)["results"]
+    told = run_cell(Cell(**{**IRIS, "row": "nlnl", "epochs": 16, "rate": 0.2}), tmp_path / "run", None)["results"]
     assert len(told["ap_curve"]) == told["filter_epochs"] == 16
     assert told["filter_test_accuracy"] is not None
     assert told["total_cpu_seconds"] > 1.2 * told["cpu_seconds"]
@@ -227,14 +227,14 @@ def test_pseudo_labels_leave_the_filter_s_figures(tmp_path, figures):
 
 
 def test_the_last_point_of_fast_s_curve_is_its_verdict(tmp_path):
-    told = run_cell(BenchCell(**{**IRIS, "row": "fast", "epochs": 5}), tmp_path / "run", None)["results"]
+    told = run_cell(Cell(**{**IRIS, "row": "fast", "epochs": 5}), tmp_path / "run", None)["results"]
     assert told["ap_curve"][-1] == pytest.approx(told["ap"], abs=1e-6)
     assert told["curve_epochs"] == [3, 4]
     assert told["test_accuracy"] is not None
 
 
 def test_true_labels_have_no_ap(tmp_path):
-    told = run_cell(BenchCell(**{**IRIS, "row": "ce-clean", "epochs": 2}), tmp_path / "run", None)
+    told = run_cell(Cell(**{**IRIS, "row": "ce-clean", "epochs": 2}), tmp_path / "run", None)
     assert told["data"]["realised_rate"] == 0
     assert (told["results"]["ap"], told["results"]["ap_epoch"]) == (None, None)
     assert told["results"]["test_accuracy"] > 0.4
@@ -245,7 +245,7 @@ def test_a_second_part_that_cannot_begin_leaves_the_filter_s_findings(tmp_path, 
         raise LearningError("no label was kept")
 
     monkeypatch.setattr("jnpl.training.pseudo_labels.targets", nothing_kept)
-    told = run_cell(BenchCell(**{**IRIS, "row": "jnpl-paper", "epochs": 2}), tmp_path / "run", None)["results"]
+    told = run_cell(Cell(**{**IRIS, "row": "jnpl-paper", "epochs": 2}), tmp_path / "run", None)["results"]
     assert told["second_part"] == "no label was kept"
     assert told["test_accuracy"] is None
     assert told["filter_test_accuracy"] > 0
@@ -254,7 +254,7 @@ def test_a_second_part_that_cannot_begin_leaves_the_filter_s_findings(tmp_path, 
 
 def test_what_a_method_did_on_its_own_is_noted(tmp_path, monkeypatch):
     monkeypatch.setattr("jnpl.methods.jnpl.JNPL.notes", lambda self: ["a guard acted"])
-    told = run_cell(BenchCell(**{**IRIS, "row": "fast", "epochs": 2}), tmp_path / "run", None)["results"]
+    told = run_cell(Cell(**{**IRIS, "row": "fast", "epochs": 2}), tmp_path / "run", None)["results"]
     assert told["notes"] == ["a guard acted"]
 
 
@@ -283,7 +283,7 @@ def test_newest_is_the_last_recorded_prediction():
 
 def test_cleanlab_ranks_by_what_other_folds_say(tmp_path):
     pytest.importorskip("cleanlab", reason="the row cleanlab needs jnpl[bench]")
-    cell = BenchCell(**{**IRIS, "row": "cleanlab", "data": "digits", "images": 600, "epochs": 2, "rate": 0.2})
+    cell = Cell(**{**IRIS, "row": "cleanlab", "data": "digits", "images": 600, "epochs": 2, "rate": 0.2})
     told = run_cell(cell, tmp_path / "run", None)["results"]
     assert told["ap"] > 0.6
     assert told["ap_curve"] == [told["ap"]]
@@ -295,7 +295,7 @@ def test_cleanlab_ranks_by_what_other_folds_say(tmp_path):
 
 def test_finished_folds_are_not_trained_again(tmp_path, monkeypatch, figures):
     pytest.importorskip("cleanlab", reason="the row cleanlab needs jnpl[bench]")
-    cell = BenchCell(**{**IRIS, "row": "cleanlab", "epochs": 2, "rate": 0.2})
+    cell = Cell(**{**IRIS, "row": "cleanlab", "epochs": 2, "rate": 0.2})
     whole, train, trained = run_cell(cell, tmp_path / "whole", None), cross_validation.train, []
 
     def until(last):
@@ -325,4 +325,4 @@ def test_without_cleanlab_the_extra_is_named(tmp_path, monkeypatch):
 
     monkeypatch.setattr("jnpl.experiments.cross_validation.require", missing)
     with pytest.raises(MissingExtraError, match=r"cleanlab.rank bench"):
-        run_cell(BenchCell(**{**IRIS, "row": "cleanlab"}), tmp_path / "run", None)
+        run_cell(Cell(**{**IRIS, "row": "cleanlab"}), tmp_path / "run", None)

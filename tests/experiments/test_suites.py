@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.helpers.scripts import load_script
 
-from jnpl.experiments.bench import BenchCell
+from jnpl.experiments.cell import Cell
 from jnpl.experiments.results import read
 from jnpl.recipes.schema import parse_recipe
 
@@ -84,7 +84,7 @@ def test_committed_figures_are_of_the_recipes_of_today(quality, suite):
     lines = read(quality.results_of(suite))
     assert set(lines) == {cell.name for cell in quality.SUITES[suite](quality.SEEDS)}
     for name, told in lines.items():
-        cell = BenchCell.model_validate(told["cell"])
+        cell = Cell.model_validate(told["cell"])
         then, now = (
             recipe.model_dump(exclude={"engine", "description"})
             for recipe in (parse_recipe(told["recipe"]), cell.recipe())

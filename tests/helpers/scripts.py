@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from functools import cache
 from typing import Any
 
@@ -16,5 +17,6 @@ def load_script(path: str) -> Any:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # pydantic looks there for the names in annotations
     spec.loader.exec_module(module)
     return module

@@ -12,7 +12,7 @@ from jnpl.internal.errors import InputError
 from jnpl.internal.importing import require
 
 if TYPE_CHECKING:
-    from jnpl.experiments.bench import BenchCell
+    from jnpl.experiments.cell import Cell
 
 _IMAGES = 5_000  # of CIFAR: two cores train on them in minutes
 
@@ -66,8 +66,8 @@ def bench(
         return
     if out is None:
         raise InputError("Missing option '--out' / '-o'. (see jnpl bench --help)")
-    from jnpl.experiments.bench import CIFAR, ROWS, TABLE
     from jnpl.experiments.engines import make_engine
+    from jnpl.experiments.rows import CIFAR, ROWS, TABLE
 
     names = list(TABLE) if rows is None else list(dict.fromkeys(name.strip() for name in rows.split(",")))
     if unknown := [name for name in names if name not in ROWS]:
@@ -143,13 +143,13 @@ def _noise(text: str) -> tuple[str, float]:
         raise InputError(f"--noise takes a kind and a rate, such as symm:0.4, got {text!r}") from None
 
 
-def _cell(settings: dict[str, Any]) -> "BenchCell":
+def _cell(settings: dict[str, Any]) -> "Cell":
     from pydantic import ValidationError
 
-    from jnpl.experiments.bench import BenchCell
+    from jnpl.experiments.cell import Cell
 
     try:
-        return BenchCell.model_validate(settings)
+        return Cell.model_validate(settings)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
@@ -157,7 +157,7 @@ def _cell(settings: dict[str, Any]) -> "BenchCell":
         raise InputError(f"{field}{': ' if field else ''}{first['msg'].removeprefix('Value error, ')}{got}") from None
 
 
-def _check(cells: "list[BenchCell]", data_root: Path | None) -> None:
+def _check(cells: "list[Cell]", data_root: Path | None) -> None:
     """Report wrong settings before anything is trained, and download missing data once for all cells."""
     from jnpl.experiments import cell_data
     from jnpl.models.build import MODELS

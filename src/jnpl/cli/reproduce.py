@@ -12,7 +12,7 @@ from jnpl.experiments.results import FILE, contains
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
-    from jnpl.experiments.reproduce.paper_cell import PaperCell
+    from jnpl.experiments.cell import Cell
     from jnpl.experiments.reproduce.runs import PaperRuns
 
 
@@ -121,14 +121,14 @@ def _weights(weights: str, names: tuple[str, ...]) -> str:
     return str(Path(weights).resolve())
 
 
-def _not_covered(cells: "list[PaperCell]", results: Path) -> "list[PaperCell]":
+def _not_covered(cells: "list[Cell]", results: Path) -> "list[Cell]":
     """Return the cells without filters that a finished cell with a classifier covers."""
     whole = (cell.model_copy(update={"classify": True}) for cell in cells)
     done = [contains(results, twin.name) for twin in whole]
     return [cell for cell, there in zip(cells, done, strict=True) if cell.classify or not there]
 
 
-def _require_gpu(cells: "list[PaperCell]", engine: str, without: dict[str, str]) -> None:
+def _require_gpu(cells: "list[Cell]", engine: str, without: dict[str, str]) -> None:
     """Refuse to train at scale paper without a GPU."""
     import torch
 
@@ -148,7 +148,7 @@ def _require_gpu(cells: "list[PaperCell]", engine: str, without: dict[str, str])
     )
 
 
-def _check(cells: "list[PaperCell]", data_root: Path | None) -> None:
+def _check(cells: "list[Cell]", data_root: Path | None) -> None:
     """Report wrong settings before anything is trained, and download missing data once for all cells."""
     from jnpl.experiments import cell_data
 

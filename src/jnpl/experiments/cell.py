@@ -1,75 +1,133 @@
-"""Cells: one recipe on one data set with one noise and one seed, named by a hash of all that its results depend on."""
+"""Cells: one row on one data set with one noise and one seed, named by a hash of all that its results depend on."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field
+from pydantic import AliasChoices, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
+from jnpl.experiments.reproduce.scales import SCALES, ScaleName
+from jnpl.experiments.rows import BASE, CIFAR, ROWS, TABLES, VARIANTS, Row
+from jnpl.internal.errors import InputError
 from jnpl.internal.settings import Settings
 
 if TYPE_CHECKING:
     from jnpl.recipes.schema import Recipe
 
 Noise = Literal["symm", "asymm", "instance", "human", "none"]
-
-
-class DataPart(NamedTuple):
-    """Which samples of a named data set a cell trains and tests on."""
-
-    name: str
-    images: int | None = None  # training samples; None: all
-    start: int = 0  # CIFAR: the first training image; above 0, the test images are the last fifth of the training set
-    test_images: int | None = None  # the first of the test set; None: all
-    pixels: int | None = None  # 16: means of 2 x 2 pixels of CIFAR; None: as they are
-    val_size: int = 0  # validation images, held out of the training set
-    split_seed: int = 0  # of sets that come without a test set
-    asymmetric: str = "pairflip"  # the class map of asymmetric noise
-    exact: bool = True  # fewer training samples than `images` are an error
+WITH_RATE = ("symm", "asymm", "instance")
+_CURVE_TEST = 1_000  # test images after every epoch of cross-entropy, to find its best epoch
+_AT_SCALE = ("scale", "classify", "weights")  # fields of `jnpl reproduce`
+_AT_SIZE = ("images", "start", "test_images", "pixels", "net", "epochs", "batch_size", "padding")  # of `jnpl bench`
 
 
 class Cell(Settings):
-    """The settings of all cells: data, noise, and the seed of noise and training. A subclass adds the recipe."""
+    """One training: of `jnpl bench` at sizes of its own, or of `jnpl reproduce` at a scale, which gives the sizes.
 
-    data: str
+    As JSON it has the fields of its kind alone; at a scale its row is called `variant`, as results on disk have it.
+
+    >>> Cell(row="ce", data="digits", noise="symm", rate=0.4, epochs=2, seed=1).name
+    'ce-digits-symm40-1-e71bb58a747c'
+    >>> Cell(row="jnpl", data="digits", noise="symm", rate=0.6, seed=1, scale="tiny").name[:27]
+    'jnpl-filter-digits-symm60-1'
+    """
+
+    row: str = Field(
+        min_length=1,
+        pattern=r"^[a-z0-9-]+$",
+        validation_alias=AliasChoices("row", "variant"),
+        description="a name of `ROWS`, or at a scale of `VARIANTS`",
+    )
+    data: Literal["cifar10", "cifar10n", "cifar100", "clothing1m", "digits", "wine", "breast-cancer", "iris"]
     noise: Noise
     rate: float = Field(0.0, ge=0, le=1)
-    seed: int = Field(ge=0)
+    seed: int = Field(ge=0, description="of noise and training")
+    scale: ScaleName | None = None
+    classify: bool = Field(False, description="at a scale: go on to a classifier, where the method does")
+    weights: str | None = Field(None, description="at a scale: pretrained weights, for recipes that begin with some")
+    images: int | None = Field(None, ge=1, description="training samples; None: all")
+    start: int = Field(
+        0, ge=0, description="CIFAR: the first training image; above 0, test images are training images from 40,000 on"
+    )
+    test_images: int | None = Field(None, ge=1, description="the first of the test set; None: all")
+    pixels: Literal[16, 32] | None = Field(None, description="CIFAR: 16 are means of 2 x 2")
+    net: str = "auto"
+    epochs: int = Field(30, ge=1)
+    batch_size: int = Field(64, ge=2)
+    padding: int = Field(0, ge=0, description="CIFAR: before the random crop of the rivals; 0: flip only")
+
+    @model_validator(mode="after")
+    def _check_combinations(self) -> Cell:
+        if (self.noise in WITH_RATE) != (self.rate > 0):
+            raise ValueError(f"a rate above 0 goes with {', '.join(WITH_RATE)}, got {self.noise!r} with {self.rate:g}")
+        if (self.noise == "human") != (self.data == "cifar10n"):
+            raise ValueError(f"noise 'human' is that of cifar10n, got {self.noise!r} with {self.data!r}")
+        if self.scale is not None:
+            known = tuple(SCALES[self.scale].stands_for.values())
+            if self.row not in VARIANTS:
+                raise ValueError(f"there is no variant {self.row!r}; there are {', '.join(VARIANTS)}")
+            if self.data not in known:
+                raise ValueError(f"scale {self.scale} has {', '.join(known)}, got {self.data!r}")
+            return self
+        if self.data not in (*CIFAR, *TABLES):
+            raise ValueError(f"without a scale, data is one of {', '.join((*CIFAR, *TABLES))}, got {self.data!r}")
+        if self.data in CIFAR and self.pixels is None:
+            raise ValueError(f"{self.data} needs pixels, 16 or 32")
+        if self.data not in CIFAR and (self.pixels is not None or self.start or self.padding):
+            values = f"got {self.pixels}, {self.start} and {self.padding} with {self.data!r}"
+            raise ValueError(f"pixels, start and padding are for {' and '.join(CIFAR)}, {values}")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _own_fields(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        others, row = (_AT_SCALE, "row") if self.scale is None else (_AT_SIZE, "variant")
+        return {row if name == "row" else name: value for name, value in dump(self).items() if name not in others}
 
     @property
-    @abstractmethod
-    def label(self) -> str:
-        """The method: the first part of the cell's name."""
+    def entry(self) -> Row:
+        """Its line in the table of recipes."""
+        rows = ROWS if self.scale is None else VARIANTS
+        if self.row not in rows:
+            raise InputError(f"there is no row {self.row!r}; there are {', '.join(rows)}")
+        return rows[self.row]
 
-    @abstractmethod
     def recipe(self) -> Recipe:
         """All settings of its training."""
-
-    @abstractmethod
-    def data_part(self) -> DataPart:
-        """The samples it trains and tests on."""
-
-    @abstractmethod
-    def content(self) -> dict[str, Any]:
-        """What its name is a hash of, as JSON."""
+        return self.entry.recipe(self)
 
     @property
-    @abstractmethod
     def with_classifier(self) -> bool:
         """Whether a classifier is trained on pseudo-labels after the filter, if the method does that."""
+        return self.entry.classify if self.scale is None else self.classify
 
     @property
     def test_each_epoch(self) -> int | None:
         """Number of test samples to evaluate after every epoch; None: all."""
-        return None
+        if self.scale is not None:
+            return SCALES[self.scale].curve_images
+        return _CURVE_TEST if self.row == BASE else 0
 
-    @property
-    def checkpoint_seconds(self) -> float | None:
-        """Seconds between checkpoints within an epoch; None: only at the end of each epoch."""
-        return None
+    def content(self) -> dict[str, Any]:
+        """What its name is a hash of, as JSON: never change it lightly, results on disk are found by it.
+
+        At sizes of its own these are its settings, without the recipe of its row. At a scale it is all that its
+        results depend on: recipe (but for where it runs), data, noise and seed.
+        """
+        if self.scale is None:
+            return self.model_dump(mode="json")
+        size = SCALES[self.scale]
+        data = {
+            "name": self.data,
+            "images": size.images,
+            "pixels": size.pixels,
+            "noise": self.noise,
+            "rate": self.rate,
+            "curve_images": size.curve_images,
+        }
+        recipe = self.recipe().model_dump(mode="json", exclude={"engine", "description"})
+        return {"recipe": recipe, "data": data, "seed": self.seed, "classify": self.classify}
 
     @property
     def key(self) -> str:
@@ -84,5 +142,6 @@ class Cell(Settings):
 
     @property
     def name(self) -> str:
-        """The name of its line in a file of results, and of its folder while it runs."""
-        return f"{self.label}-{self.setting}-{self.seed}-{self.key}"
+        """The name of its line in a file of results, and of its folder while it runs; at a scale with its filter."""
+        kind = "-filter" if self.scale is not None and not self.classify else ""
+        return f"{self.row}{kind}-{self.setting}-{self.seed}-{self.key}"

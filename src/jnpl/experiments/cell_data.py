@@ -12,6 +12,7 @@ from jnpl.data.opening import open_source
 from jnpl.data.source import InMemory
 from jnpl.data.sources import bundled
 from jnpl.data.split import part
+from jnpl.experiments.reproduce.scales import SCALES
 from jnpl.internal.errors import InputError
 from jnpl.noise import generate as noise
 
@@ -19,34 +20,37 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jnpl.data.source import Array, Labels, Source
-    from jnpl.experiments.cell import Cell, DataPart
+    from jnpl.experiments.cell import Cell
 
 HELD_OUT = 0.2  # of CIFAR's training images, the last, take the place of the test set where settings are chosen
 
 
 def load(cell: Cell, root: Path | None) -> Source:
-    """Return the samples of a cell with given and true labels, and its test set as `test`."""
-    wanted = cell.data_part()
-    if wanted.name in bundled.TEST_SIZES:
-        whole = bundled.load(wanted.name, seed=wanted.split_seed)
+    """Return the samples of a cell with given and true labels, and its test set as `test`.
+
+    Sets of scikit-learn are split by the cell's seed; at a scale all cells have one split.
+    """
+    size = cell if cell.scale is None else SCALES[cell.scale]
+    if cell.data in bundled.TEST_SIZES:
+        whole = bundled.load(cell.data, seed=cell.seed if cell.scale is None else 0)
     else:
-        whole = open_source(wanted.name, root=root, val_size=wanted.val_size)
+        val_size = cell.recipe().data.val_size if cell.data.startswith("cifar") else 0
+        whole = open_source(cell.data, root=root, val_size=val_size)
     if whole.test is None:
-        raise InputError(f"{wanted.name} has no test set")
-    images = len(whole) - wanted.start if wanted.images is None else wanted.images
-    images = images if wanted.exact else min(images, len(whole))
-    end = wanted.start + images
-    if not wanted.start < end <= len(whole):
-        raise InputError(f"a cell needs samples {wanted.start:,} to {end:,}, {wanted.name} has {len(whole):,}")
-    kept = whole if images == len(whole) else part(whole, np.arange(wanted.start, end))
-    test = first(_held_out(whole, end) if wanted.start else whole.test, wanted.test_images)
-    size = "" if wanted.pixels is None else f"-{wanted.pixels}px"
-    clean = replace(downsample(kept, wanted.pixels), test=downsample(test, wanted.pixels), validation=whole.validation)
-    labels = given_labels(clean, cell, wanted)
-    return replace(clean, name=f"{wanted.name}{size}+{cell.noise}{cell.rate:g}", labels=labels)
+        raise InputError(f"{cell.data} has no test set")
+    images = len(whole) - cell.start if size.images is None else size.images
+    images = images if cell.scale is None else min(images, len(whole))
+    end = cell.start + images
+    if not cell.start < end <= len(whole):
+        raise InputError(f"a cell needs samples {cell.start:,} to {end:,}, {cell.data} has {len(whole):,}")
+    kept = whole if images == len(whole) else part(whole, np.arange(cell.start, end))
+    test = first(_held_out(whole, end) if cell.start else whole.test, cell.test_images)
+    pixels = "" if size.pixels is None else f"-{size.pixels}px"
+    clean = replace(downsample(kept, size.pixels), test=downsample(test, size.pixels), validation=whole.validation)
+    return replace(clean, name=f"{cell.data}{pixels}+{cell.noise}{cell.rate:g}", labels=given_labels(clean, cell))
 
 
-def given_labels(source: Source, cell: Cell, wanted: DataPart) -> Labels:
+def given_labels(source: Source, cell: Cell) -> Labels:
     """(N,) labels with the cell's noise, by its seed."""
     if cell.noise in ("human", "none"):
         return source.labels
@@ -54,7 +58,9 @@ def given_labels(source: Source, cell: Cell, wanted: DataPart) -> Labels:
     if cell.noise == "symm":
         return noise.symmetric(clean, cell.rate, classes, cell.seed)
     if cell.noise == "asymm":
-        return noise.asymmetric(clean, cell.rate, wanted.asymmetric, cell.seed, num_classes=classes)
+        # At a scale digits have the map of CIFAR-10, by number: 3 <-> 5 for cat <-> dog.
+        maps = {"cifar10": "cifar10", "cifar100": "cifar100"} | ({} if cell.scale is None else {"digits": "cifar10"})
+        return noise.asymmetric(clean, cell.rate, maps.get(cell.data, "pairflip"), cell.seed, num_classes=classes)
     return noise.instance_dependent(values_of(source), clean, cell.rate, cell.seed, num_classes=classes)
 
 

@@ -9,7 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from jnpl.experiments.bench import ROWS
+from jnpl.experiments.rows import ROWS
 from jnpl.internal.files import replacing
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from jnpl.experiments.bench import BASE, ROWS, BenchCell
+from jnpl.experiments.cell import Cell
 from jnpl.experiments.results import read
+from jnpl.experiments.rows import BASE, ROWS
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import write_text
 
@@ -56,7 +57,7 @@ def latex_text(text: str) -> str:
 class Result:
     """The results of a cell; `setting` is the name of its column."""
 
-    cell: BenchCell
+    cell: Cell
     setting: str
     facts: dict[str, Any]
 
@@ -68,10 +69,10 @@ class Result:
 
 def load(path: Path) -> list[Result]:
     """All cells of a file of results, in the order of rows, settings and seeds."""
-    found: list[tuple[BenchCell, dict[str, Any]]] = []
+    found: list[tuple[Cell, dict[str, Any]]] = []
     for name, line in read(path).items():
         try:
-            found.append((BenchCell.model_validate(line["cell"]), line["results"]))
+            found.append((Cell.model_validate(line["cell"]), line["results"]))
         except (ValueError, LookupError, TypeError) as error:  # noqa: PERF203 (it ends the loop)
             raise InputError(f"{name!r} in {str(path)!r} is not the result of a cell of jnpl bench") from error
     names = _column_names([cell for cell, _ in found])
@@ -92,14 +93,14 @@ def load(path: Path) -> list[Result]:
     )
 
 
-def _group(cell: BenchCell) -> str:
+def _group(cell: Cell) -> str:
     """What cells of one column have in common: all but row and seed."""
     return cell.model_copy(update={"row": "any", "seed": 0}).model_dump_json()
 
 
-def _column_names(cells: Sequence[BenchCell]) -> dict[str, str]:
+def _column_names(cells: Sequence[Cell]) -> dict[str, str]:
     """Group -> name: data and noise, and where that is not enough, what differs."""
-    by_name: dict[str, dict[str, BenchCell]] = defaultdict(dict)
+    by_name: dict[str, dict[str, Cell]] = defaultdict(dict)
     for cell in cells:
         by_name[cell.setting][_group(cell)] = cell
     names: dict[str, str] = {}

@@ -11,19 +11,18 @@ import sys
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import torch
-from pydantic import TypeAdapter
 
 from jnpl.experiments import cell_data, cross_validation
-from jnpl.experiments.bench import BASE, ROWS, BenchCell
+from jnpl.experiments.cell import Cell
 from jnpl.experiments.confidence_figures import ConfidenceFigures
 from jnpl.experiments.job import RESULT
 from jnpl.experiments.observer import Observer
 from jnpl.experiments.ranking_figures import RankingFigures
 from jnpl.experiments.reproduce.paper import CAT
-from jnpl.experiments.reproduce.paper_cell import PaperCell
+from jnpl.experiments.rows import BASE
 from jnpl.findings import metrics
 from jnpl.findings.findings import Findings
 from jnpl.internal import provenance
@@ -43,10 +42,15 @@ if TYPE_CHECKING:
     from jnpl.data.source import Source
     from jnpl.recipes.schema import Recipe
 
-AnyCell: TypeAlias = BenchCell | PaperCell
+_CHECKPOINTS = {
+    None: None,
+    "paper": 300.0,
+    "small": 20.0,
+    "tiny": 20.0,
+}  # seconds between two, by scale
 
 
-def run_cell(cell: AnyCell, work: Path, root: Path | None, every: CheckpointInterval | None = None) -> dict[str, Any]:
+def run_cell(cell: Cell, work: Path, root: Path | None, every: CheckpointInterval | None = None) -> dict[str, Any]:
     """Train a cell and return its line of a file of results.
 
     Args:
@@ -58,8 +62,7 @@ def run_cell(cell: AnyCell, work: Path, root: Path | None, every: CheckpointInte
     torch.set_num_threads(1)
     import_module("lightning_fabric")  # slow, and not part of what is timed
     recipe, source = _placed(cell.recipe()), cell_data.load(cell, root)
-    row = ROWS[cell.row] if isinstance(cell, BenchCell) else None
-    if row is not None and row.true_labels:
+    if cell.entry.true_labels:
         source = replace(source, labels=cell_data.true_labels(source))
     if source.test is None:
         raise InputError(f"{source.name} has no test set")
@@ -68,11 +71,11 @@ def run_cell(cell: AnyCell, work: Path, root: Path | None, every: CheckpointInte
     settings = recipe.model_dump(mode="json")
     same = {"name": cell.name, "settings": settings, "data": source.fingerprint(), "versions": provenance.versions()}
     commits = _open_work(work, same)
-    if row is not None and row.folds:
+    if cell.entry.folds:
         results = cross_validation.run(replace(source, test=None), source.test, recipe, work, cell.seed)
         facts: dict[str, Any] = {"results": results}
     else:
-        facts = _train(cell, recipe, source, few, work, every or CheckpointInterval(seconds=cell.checkpoint_seconds))
+        facts = _train(cell, recipe, source, few, work, every or CheckpointInterval(seconds=_CHECKPOINTS[cell.scale]))
     line: dict[str, Any] = provenance.plain(
         {
             "name": cell.name,
@@ -102,12 +105,12 @@ def _data_facts(source: Source, few: Source | None) -> dict[str, Any]:
 
 
 def _train(
-    cell: AnyCell, recipe: Recipe, source: Source, few: Source | None, work: Path, every: CheckpointInterval
+    cell: Cell, recipe: Recipe, source: Source, few: Source | None, work: Path, every: CheckpointInterval
 ) -> dict[str, dict[str, Any]]:
     """Train in one run, tested on `few` after every epoch; returns `results`, and for cells of the paper `stages`."""
     folder, test = work / "train", source.test or source
     figures: RankingFigures | ConfidenceFigures
-    if isinstance(cell, BenchCell):
+    if cell.scale is None:
         figures = RankingFigures(source, test, recipe.verdict.score, margins=cell.row == BASE)
     else:
         cat = CAT if cell.data in ("cifar10", "digits") else None
@@ -124,7 +127,7 @@ def _train(
             folder,
             seed=cell.seed,
             every=every,
-            strict=isinstance(cell, BenchCell),
+            strict=cell.scale is None,
             report=Reporter(),
             classify=cell.with_classifier,
             observe=observer,
@@ -202,7 +205,7 @@ def main(args: Sequence[str] | None = None) -> int:
     given = parser.parse_args(args)
     work = given.cell.parent / "run"
     try:
-        cell: AnyCell = TypeAdapter(AnyCell).validate_json(given.cell.read_text("utf-8"))
+        cell = Cell.model_validate_json(given.cell.read_text("utf-8"))
         line = run_cell(cell, work, given.data_root)
     except InputError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)

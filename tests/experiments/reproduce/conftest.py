@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from jnpl.experiments.cell import Cell
 from jnpl.experiments.confidence_figures import BINS
-from jnpl.experiments.reproduce.paper_cell import PaperCell
 from jnpl.experiments.reproduce.runs import load
 from jnpl.experiments.results import add, read
 
@@ -53,8 +53,8 @@ def made(tmp_path):
             cpu_seconds=None,
         ):
             data = data or ("digits" if scale == "tiny" else "cifar10")
-            cell = PaperCell(
-                variant=variant,
+            cell = Cell(
+                row=variant,
                 data=data,
                 noise=noise,
                 rate=rate,

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from jnpl.experiments.reproduce import table1, variants
+from jnpl.experiments import rows
+from jnpl.experiments.reproduce import table1
 from jnpl.experiments.reproduce.items import ITEMS, verdicts
 from jnpl.experiments.reproduce.paper import METHODS, SETTINGS
 
@@ -137,7 +138,7 @@ def test_pl_plus_speeds_up(made, curve, status):
 
 
 def test_where_pl_plus_begins_is_read_from_the_runs_own_recipe(made, monkeypatch):
-    monkeypatch.setattr(variants, "SMALL", variants.SMALL._replace(pl_start=0.5))
+    monkeypatch.setattr(rows, "SMALL", rows.SMALL._replace(pl_start=0.5))
     made.cell("nl-plus", curve=RISING)
     made.cell("jnpl", curve=[value + 0.1 for value in RISING])
     monkeypatch.undo()
@@ -303,7 +304,7 @@ def test_a_single_missing_run_leaves_a_claim_open(made, names, build, runs):
     results = made.results()
     rules = {claim.name: claim.check for claim in CLAIMS if claim.name in names}
     assert {name: judge(results)[0] for name, judge in rules.items()} == dict.fromkeys(names, "agrees")
-    needed = [each for each in results.every if each.cell.variant != "fast"]
+    needed = [each for each in results.every if each.cell.row != "fast"]
     assert len(needed) == runs
     for gone in needed:
         left = replace(results, every=[each for each in results.every if each is not gone])

@@ -7,12 +7,12 @@ from collections import Counter
 import pytest
 from pydantic import ValidationError
 
-from jnpl.experiments.reproduce import variants
+from jnpl.experiments import rows
+from jnpl.experiments.cell import Cell
+from jnpl.experiments.reproduce.fig3 import PL_PLUS
 from jnpl.experiments.reproduce.items import ITEMS, names_of, plan
 from jnpl.experiments.reproduce.paper import METHODS, SETTINGS, TABLE1, TABLE2, printed
-from jnpl.experiments.reproduce.paper_cell import PaperCell
 from jnpl.experiments.reproduce.scales import SCALES
-from jnpl.experiments.reproduce.variants import PL_PLUS, recipe_of
 from jnpl.internal.errors import InputError
 from jnpl.recipes.load import load_recipe
 
@@ -29,32 +29,37 @@ CLOTHING = 647.21
 SYMM60 = {"data": "cifar10", "noise": "symm", "rate": 0.6, "seed": 1, "scale": "small"}
 
 
+def recipe_of(variant, data, scale, weights=None, setting=("none", 0.0)):
+    noise, rate = setting
+    return Cell(row=variant, data=data, noise=noise, rate=rate, seed=1, scale=scale, weights=weights).recipe()
+
+
 def test_a_name_hangs_on_what_the_cell_resolves_to(monkeypatch):
-    cell = PaperCell(variant="jnpl", **SYMM60)
+    cell = Cell(row="jnpl", **SYMM60)
     before = cell.name
     assert before.startswith("jnpl-filter-cifar10-symm60-1-")
-    others = [{"seed": 2}, {"rate": 0.4}, {"classify": True}, {"noise": "asymm"}, {"variant": "nl-plus"}]
+    others = [{"seed": 2}, {"rate": 0.4}, {"classify": True}, {"noise": "asymm"}, {"row": "nl-plus"}]
     names = {cell.model_copy(update=change).name for change in others}
     assert before not in names
     assert len(names) == len(others)
-    monkeypatch.setattr(variants, "SMALL", variants.SMALL._replace(filter_lr=0.123))
+    monkeypatch.setattr(rows, "SMALL", rows.SMALL._replace(filter_lr=0.123))
     assert cell.name != before
     monkeypatch.undo()
-    assert PaperCell.model_validate_json(cell.model_dump_json()).name == before
+    assert Cell.model_validate_json(cell.model_dump_json()).name == before
 
 
 @pytest.mark.parametrize(
     ("change", "told"),
     [
         ({"variant": "jnpl-n7"}, "there is no variant 'jnpl-n7'"),
-        ({"rate": 0.0}, "a rate above 0 goes with symm and asymm"),
+        ({"rate": 0.0}, "a rate above 0 goes with symm, asymm"),
         ({"data": "digits"}, "scale small has cifar10, cifar100, got 'digits'"),
         ({"scale": "huge"}, "paper"),
     ],
 )
 def test_wrong_cells_are_refused(change, told):
     with pytest.raises(ValidationError, match=told):
-        PaperCell(**{"variant": "jnpl", **SYMM60, **change})
+        Cell(**{"variant": "jnpl", **SYMM60, **change})
 
 
 def test_the_papers_recipes_are_untouched_at_its_scale():
@@ -110,7 +115,7 @@ def test_items_share_their_cells():
     assert len(figures) == len({cell.name for cell in figures}) == 50
     everything = plan(names_of("all"), scale, None, parts)
     # Table 1's NLNL and JNPL are those of the figures, but for two more seeds at symm 60.
-    alone = Counter(cell.variant for cell in everything if not cell.classify)
+    alone = Counter(cell.row for cell in everything if not cell.classify)
     assert alone == {
         "nl": 3,
         "nl-plus": 6,
@@ -128,14 +133,14 @@ def test_items_share_their_cells():
     assert [len(plan(["fig4"], scale, count, parts)) for count in (None, 1, 2)] == [15, 5, 10]
     assert [cell.seed for cell in plan(["fig3", "fig4"], scale, None, parts)] == [1] * 9 + [2] * 9 + [3] * 9
     table2 = plan(["table2"], SCALES["paper"], None, ["clothing1m"], "r50.safetensors")
-    assert [cell.variant for cell in table2] == list(TABLE2)
+    assert [cell.row for cell in table2] == list(TABLE2)
 
 
 def test_the_papers_scale_has_the_papers_methods_and_fast():
     cells = plan(names_of("all"), SCALES["paper"], None, ["cifar10", "cifar100"])
-    assert {cell.variant for cell in cells} == {*METHODS, "nl-plus", *PL_PLUS}
-    assert {cell.variant for cell in cells if cell.classify} == {*METHODS}
-    assert {cell.variant for cell in ITEMS["fig2"].cells(SCALES["paper"], None, ["cifar10"])} == {"nlnl", "nl-plus"}
+    assert {cell.row for cell in cells} == {*METHODS, "nl-plus", *PL_PLUS}
+    assert {cell.row for cell in cells if cell.classify} == {*METHODS}
+    assert {cell.row for cell in ITEMS["fig2"].cells(SCALES["paper"], None, ["cifar10"])} == {"nlnl", "nl-plus"}
     assert {cell.seed for cell in ITEMS["fig4"].cells(SCALES["paper"], None, ["cifar10"])} == {1}
 
 
@@ -160,7 +165,7 @@ def test_nl_alone_and_nl_that_becomes_nl_plus_have_the_budget_of_nl_plus(scale):
 )
 @pytest.mark.parametrize("scale", ["paper", "small"])
 def test_jocors_agreement_is_its_authors(scale, data, noise, rate, agreement):
-    cell = PaperCell(variant="jocor", data=data, noise=noise, rate=rate, seed=1, scale=scale)
+    cell = Cell(row="jocor", data=data, noise=noise, rate=rate, seed=1, scale=scale)
     assert cell.recipe().method.agreement == agreement
     assert cell.content()["recipe"]["method"]["agreement"] == agreement  # so the name hangs on it
 
@@ -181,19 +186,21 @@ def test_unknown_items_are_refused():
 
 
 def test_the_papers_table_is_whole():
-    for rows in TABLE1.values():
-        assert list(rows) == [name for name in METHODS if name != "fast"]
-        assert {len(row) for row in rows.values()} == {len(SETTINGS)}
+    for table in TABLE1.values():
+        assert list(table) == [name for name in METHODS if name != "fast"]
+        assert {len(row) for row in table.values()} == {len(SETTINGS)}
     assert printed("cifar100", "jnpl", ("asymm", 0.4)) == 59.51
     assert printed("cifar10", "fast", ("asymm", 0.4)) is None
 
 
 @pytest.mark.parametrize("data", ["cifar10", "cifar100"])
 def test_every_digit_of_table_1_is_the_papers(data):
-    rows = list(TABLE1[data].values())
+    lines = list(TABLE1[data].values())
     # In hundredths, which are whole: a wrong digit shows in its row and in its column.
-    assert [hundredths(row) for row in rows] == [round(100 * value) for value in ROWS[data]]
-    assert [hundredths(column) for column in zip(*rows, strict=True)] == [round(100 * value) for value in COLUMNS[data]]
+    assert [hundredths(row) for row in lines] == [round(100 * value) for value in ROWS[data]]
+    assert [hundredths(column) for column in zip(*lines, strict=True)] == [
+        round(100 * value) for value in COLUMNS[data]
+    ]
     empty = [(variant, SETTINGS[at]) for variant, row in TABLE1[data].items() for at in range(8) if row[at] is None]
     assert empty == [("nlnl", ("symm", 0.8))]
 

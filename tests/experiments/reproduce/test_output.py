@@ -12,10 +12,10 @@ import pytest
 from PIL import Image
 
 from jnpl.experiments.reproduce import captions, drawing, output
+from jnpl.experiments.reproduce.fig3 import PL_PLUS
 from jnpl.experiments.reproduce.items import FIGURES, ITEMS
 from jnpl.experiments.reproduce.paper import SETTINGS
 from jnpl.experiments.reproduce.style import CLEAN, LINES, NOISY
-from jnpl.experiments.reproduce.variants import PL_PLUS
 from jnpl.experiments.results import add, read
 
 # Figure -> the colours that show data, and whose; None: of all runs.
@@ -68,7 +68,7 @@ def test_the_colours_of_a_figure_are_those_of_its_runs(made, item):
     results = everything(made, apart=0.03)
     whole = ITEMS[item].draw(results)
     for color, variant in SHOWN[item].items():
-        left = [each for each in results.every if variant is not None and each.cell.variant != variant]
+        left = [each for each in results.every if variant is not None and each.cell.row != variant]
         without = ITEMS[item].draw(replace(results, every=left))
         rows = ROWS.get(item, 1)
         more = pixels(whole, color, rows) - pixels(without, color, rows)

@@ -17,14 +17,14 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from jnpl.data.opening import open_source
 from jnpl.experiments import cell_data as data
+from jnpl.experiments import rows
 from jnpl.experiments import runner as run
+from jnpl.experiments.cell import Cell
 from jnpl.experiments.confidence_figures import MOST, coordinates, mean_confidence, stage_facts
 from jnpl.experiments.observer import Observer
-from jnpl.experiments.reproduce import variants
+from jnpl.experiments.reproduce.fig3 import PL_PLUS
 from jnpl.experiments.reproduce.paper import METHODS as METHODS_OF_TABLE_1
-from jnpl.experiments.reproduce.paper_cell import PaperCell
 from jnpl.experiments.reproduce.scales import SCALES, missing
-from jnpl.experiments.reproduce.variants import PL_PLUS
 from jnpl.internal import provenance
 from jnpl.internal.errors import InputError, LearningError
 from jnpl.methods.pseudo_label import PseudoLabel
@@ -63,7 +63,7 @@ def without_time(facts):
 
 
 def test_a_cell_says_what_it_was_made_from(tmp_path):
-    cell = PaperCell(variant="nlnl", **TINY)
+    cell = Cell(row="nlnl", **TINY)
     told = run.run_cell(cell, tmp_path / "work", None)
     source = data.load(cell, None)
     assert len(source) == 600
@@ -93,10 +93,10 @@ def test_a_cell_says_what_it_was_made_from(tmp_path):
     "variant", sorted({*METHODS_OF_TABLE_1, "nl", "nl-plus", "nl-plus-late", "jnpl-late", *PL_PLUS})
 )
 def test_every_variant_trains(tmp_path, monkeypatch, variant):
-    few = variants.TINY._replace(filter_epochs=6, classify_epochs=2, fast_epochs=2)
-    monkeypatch.setattr(variants, "TINY", few)
+    few = rows.TINY._replace(filter_epochs=6, classify_epochs=2, fast_epochs=2)
+    monkeypatch.setattr(rows, "TINY", few)
     classify = variant in METHODS_OF_TABLE_1
-    told = run.run_cell(PaperCell(variant=variant, **TINY, classify=classify), tmp_path / "work", None)
+    told = run.run_cell(Cell(row=variant, **TINY, classify=classify), tmp_path / "work", None)
     results = told["results"]
     assert 0.05 < results["test_accuracy"] <= 1
     assert 0.5 < results["ap"] <= 1
@@ -105,7 +105,7 @@ def test_every_variant_trains(tmp_path, monkeypatch, variant):
 
 def test_stage_facts_against_plain_loops():
     generator = np.random.default_rng(0)
-    source = data.load(PaperCell(variant="nlnl", **{**TINY, "noise": "asymm", "rate": 0.4}), None)
+    source = data.load(Cell(row="nlnl", **{**TINY, "noise": "asymm", "rate": 0.4}), None)
     probs = generator.dirichlet(np.ones(10), len(source))
     told = stage_facts(probs, source, seed=1, cat=3)
     own = [probs[at, label] for at, label in enumerate(source.labels)]
@@ -133,7 +133,7 @@ def test_stage_facts_against_plain_loops():
 
 
 def test_a_run_that_is_killed_after_a_stage_goes_on_with_its_facts(tmp_path, monkeypatch):
-    cell = PaperCell(variant="nlnl", **TINY)
+    cell = Cell(row="nlnl", **TINY)
     whole = run.run_cell(cell, tmp_path / "whole", None)
     look = Observer.__call__
 
@@ -152,7 +152,7 @@ def test_a_run_that_is_killed_after_a_stage_goes_on_with_its_facts(tmp_path, mon
 
 
 def test_notes_of_epochs_against_plain_arithmetic(tmp_path, monkeypatch):
-    cell, seen = PaperCell(variant="jnpl", **TINY, classify=True), []
+    cell, seen = Cell(row="jnpl", **TINY, classify=True), []
     look = Observer.__call__
 
     def watched(self, view):
@@ -181,13 +181,13 @@ def test_notes_of_epochs_against_plain_arithmetic(tmp_path, monkeypatch):
 
 
 def test_what_is_not_known_of_an_epoch_is_not_told(tmp_path):
-    told = run.run_cell(PaperCell(variant="ce", **TINY), tmp_path / "noisy", None)["results"]
+    told = run.run_cell(Cell(row="ce", **TINY), tmp_path / "noisy", None)["results"]
     assert told["selected_curve"] is None
     assert len(told["ap_curve"]) == len(told["curve"]) == 4
-    clean = PaperCell(variant="nl-plus", **{**TINY, "noise": "none", "rate": 0.0})
+    clean = Cell(row="nl-plus", **{**TINY, "noise": "none", "rate": 0.0})
     told = run.run_cell(clean, tmp_path / "clean", None)
     assert [told["results"][f"{name}_curve"] for name in ("ap", "right", "wrong")] == [None] * 3
-    source = data.load(PaperCell(variant="ce", **TINY), None)
+    source = data.load(Cell(row="ce", **TINY), None)
     quality = np.full(len(source), 0.5, np.float32)
     assert mean_confidence(quality, replace(source, true_labels=None)) == {}
     quality[source.labels != source.true_labels] = np.nan  # never seen, all of them
@@ -195,7 +195,7 @@ def test_what_is_not_known_of_an_epoch_is_not_told(tmp_path):
 
 
 def test_an_epoch_that_is_run_again_replaces_its_note(tmp_path, monkeypatch):
-    cell, save, trained = PaperCell(variant="nl-plus", **TINY), Session._save, []
+    cell, save, trained = Cell(row="nl-plus", **TINY), Session._save, []
     whole = run.run_cell(cell, tmp_path / "whole", None)
 
     def killed(session, position):
@@ -238,12 +238,12 @@ def other_data(patch):
 
 
 def other_name(patch):
-    patch.setattr(variants, "TINY", variants.TINY._replace(filter_lr=0.05))
+    patch.setattr(rows, "TINY", rows.TINY._replace(filter_lr=0.05))
 
 
 @pytest.mark.parametrize("change", [None, other_versions, other_data, other_name])
 def test_a_killed_cell_begins_anew_where_it_is_not_the_same(tmp_path, monkeypatch, change):
-    cell, work, looks = PaperCell(variant="nlnl", **TINY), tmp_path / "work", []
+    cell, work, looks = Cell(row="nlnl", **TINY), tmp_path / "work", []
     look = Observer.__call__
 
     def watched(self, view):
@@ -294,19 +294,19 @@ def test_a_cell_trains_where_the_grid_has_a_place_for_it(tmp_path, monkeypatch, 
         return told
 
     monkeypatch.setattr(run, "find", placed)
-    cell = PaperCell(variant="ce", **TINY)
+    cell = Cell(row="ce", **TINY)
     told = run.run_cell(cell, tmp_path / "work", None)
     assert seen == [place or "cpu"]
     assert (told["device"], told["name"]) == (device, cell.name)  # and is the same cell
 
 
 def test_a_process_that_is_stopped_goes_on(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(variants, "TINY", variants.TINY._replace(filter_epochs=LONG))
-    cell = PaperCell(variant="nl-plus", **TINY)
+    monkeypatch.setattr(rows, "TINY", rows.TINY._replace(filter_epochs=LONG))
+    cell = Cell(row="nl-plus", **TINY)
     (tmp_path / "cell.json").write_text(cell.model_dump_json())
     script = (
-        "import sys; from jnpl.experiments import runner; from jnpl.experiments.reproduce import variants; "
-        f"variants.TINY = variants.TINY._replace(filter_epochs={LONG}); sys.exit(runner.main(sys.argv[1:]))"
+        "import sys; from jnpl.experiments import runner; from jnpl.experiments import rows; "
+        f"rows.TINY = rows.TINY._replace(filter_epochs={LONG}); sys.exit(runner.main(sys.argv[1:]))"
     )
     args = [str(tmp_path / "cell.json")]
     process = subprocess.Popen([sys.executable, "-c", script, *args])
@@ -331,7 +331,7 @@ def test_a_process_that_is_stopped_goes_on(tmp_path, monkeypatch, capsys):
 
 
 def test_a_classifier_follows_and_is_tested_after_its_last_epoch(tmp_path):
-    cell = PaperCell(variant="jnpl", **{**TINY, "rate": 0.2}, classify=True)
+    cell = Cell(row="jnpl", **{**TINY, "rate": 0.2}, classify=True)
     told = run.run_cell(cell, tmp_path / "work", None)
     names = [name for name, _ in told["results"]["curve_stages"]]
     assert names == ["train", "pseudo"]
@@ -343,9 +343,9 @@ def test_a_classifier_follows_and_is_tested_after_its_last_epoch(tmp_path):
 
 
 def test_a_filter_that_keeps_nothing_is_told_and_not_lost(tmp_path, monkeypatch):
-    make = variants._MAKERS["nlnl"]
-    monkeypatch.setitem(variants._MAKERS, "nlnl", lambda plan: {**make(plan), "verdict": {"threshold": 0.999_999}})
-    told = run.run_cell(PaperCell(variant="nlnl", **TINY, classify=True), tmp_path / "work", None)
+    make = rows._MAKERS["nlnl"]
+    monkeypatch.setitem(rows._MAKERS, "nlnl", lambda plan: {**make(plan), "verdict": {"threshold": 0.999_999}})
+    told = run.run_cell(Cell(row="nlnl", **TINY, classify=True), tmp_path / "work", None)
     assert told["results"]["second_part"].startswith("no label was kept")
     assert told["results"]["test_accuracy"] is None
     assert told["results"]["ap"] is not None
@@ -368,7 +368,7 @@ def broken_from(epoch, method, monkeypatch):
 @pytest.mark.parametrize("epoch", [0, 1])
 def test_a_classifier_that_breaks_is_told_and_its_filter_not_lost(tmp_path, monkeypatch, epoch):
     broken_from(epoch, PseudoLabel, monkeypatch)
-    told = run.run_cell(PaperCell(variant="jnpl", **TINY, classify=True), tmp_path / "work", None)
+    told = run.run_cell(Cell(row="jnpl", **TINY, classify=True), tmp_path / "work", None)
     assert told["results"]["second_part"].startswith(f"the loss is nan in epoch {12 + epoch}")
     assert told["results"]["test_accuracy"] is None
     assert told["results"]["filter_test_accuracy"] == told["stages"]["train"]["test_accuracy"]
@@ -378,7 +378,7 @@ def test_a_classifier_that_breaks_is_told_and_its_filter_not_lost(tmp_path, monk
 def test_a_filter_that_breaks_has_no_results(tmp_path, monkeypatch):
     broken_from(1, METHODS["jnpl"], monkeypatch)
     with pytest.raises(LearningError, match="the loss is nan in epoch 1"):
-        run.run_cell(PaperCell(variant="jnpl", **TINY, classify=True), tmp_path / "work", None)
+        run.run_cell(Cell(row="jnpl", **TINY, classify=True), tmp_path / "work", None)
 
 
 def test_what_else_is_wrong_in_the_second_part_is_no_result(tmp_path, monkeypatch):
@@ -387,7 +387,7 @@ def test_what_else_is_wrong_in_the_second_part_is_no_result(tmp_path, monkeypatc
 
     monkeypatch.setattr("jnpl.training.pseudo_labels.targets", refused)
     with pytest.raises(InputError, match="the weights are of another network") as caught:
-        run.run_cell(PaperCell(variant="jnpl", **TINY, classify=True), tmp_path / "work", None)
+        run.run_cell(Cell(row="jnpl", **TINY, classify=True), tmp_path / "work", None)
     assert not isinstance(caught.value, LearningError)
 
 
@@ -395,7 +395,7 @@ def test_the_last_epoch_is_tested_on_all_images(tmp_path, monkeypatch):
     scale = SCALES["tiny"]
     few = type(scale)(**{**vars(scale), "curve_images": 50})
     monkeypatch.setitem(SCALES, "tiny", few)
-    told = run.run_cell(PaperCell(variant="ce", **TINY), tmp_path / "work", None)
+    told = run.run_cell(Cell(row="ce", **TINY), tmp_path / "work", None)
     assert (told["data"]["curve_test_samples"], told["data"]["test_samples"]) == (50, 397)
     accuracy = told["results"]["test_accuracy"]
     assert accuracy * 397 == pytest.approx(round(accuracy * 397), abs=1e-6)
@@ -403,7 +403,7 @@ def test_the_last_epoch_is_tested_on_all_images(tmp_path, monkeypatch):
 
 
 def test_wrong_input_of_a_process_is_one_line(tmp_path, capsys):
-    cell = PaperCell(variant="jnpl", **{**TINY, "data": "cifar10", "scale": "small"})
+    cell = Cell(row="jnpl", **{**TINY, "data": "cifar10", "scale": "small"})
     (tmp_path / "cell.json").write_text(cell.model_dump_json())
     (root := tmp_path / "data/cifar-10-batches-bin").mkdir(parents=True)
     (root / "test_batch.bin").write_bytes(b"")
@@ -413,9 +413,9 @@ def test_wrong_input_of_a_process_is_one_line(tmp_path, capsys):
 
 def test_the_noise_is_the_papers():
     whole = open_source("digits")
-    symm = data.load(PaperCell(variant="ce", **TINY), None)
+    symm = data.load(Cell(row="ce", **TINY), None)
     assert (symm.true_labels == whole.labels[:600]).all()
-    asymm = data.load(PaperCell(variant="ce", **{**TINY, "noise": "asymm", "rate": 0.4}), None)
+    asymm = data.load(Cell(row="ce", **{**TINY, "noise": "asymm", "rate": 0.4}), None)
     moved = asymm.labels != asymm.true_labels
     assert set(asymm.true_labels[moved]) == {9, 2, 4, 3, 5}
     assert set(zip(asymm.true_labels[moved], asymm.labels[moved], strict=True)) == {
@@ -436,8 +436,8 @@ def test_cifar100_runs_the_same_code(tmp_path, monkeypatch):
         records[:, 0], records[:, 1] = 0, fine
         (folder / name).write_bytes(records.tobytes())
     assert "cifar100" not in missing(SCALES["small"], folder.parent)
-    monkeypatch.setattr(variants, "SMALL", variants.SMALL._replace(filter_epochs=3, classify_epochs=1))
-    cell = PaperCell(variant="nlnl", data="cifar100", noise="asymm", rate=0.4, seed=1, scale="small", classify=True)
+    monkeypatch.setattr(rows, "SMALL", rows.SMALL._replace(filter_epochs=3, classify_epochs=1))
+    cell = Cell(row="nlnl", data="cifar100", noise="asymm", rate=0.4, seed=1, scale="small", classify=True)
     told = run.run_cell(cell, tmp_path / "work", folder.parent)
     assert (told["data"]["classes"], told["data"]["samples"]) == (100, 500)
     assert told["data"]["realised_rate"] == pytest.approx(0.4)

@@ -75,7 +75,7 @@ def test_only_methods_of_the_paper_are_bold(made):
     assert re.findall(r"\\textbf\{(.*?)\}", table1.latex(results)) == ["50.0", "40.0"]
     assert "| 90.0 |" in table1.markdown(results)
     # Two rows of the paper's are not enough for a mark, whatever stands beneath them.
-    few = replace(results, every=[each for each in results.every if each.cell.variant != "ce"])
+    few = replace(results, every=[each for each in results.every if each.cell.row != "ce"])
     assert "**50.0**" not in table1.markdown(few)
 
 

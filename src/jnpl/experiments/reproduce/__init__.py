@@ -2,8 +2,8 @@
 
 - `fig1`, `fig2`, `fig3`, `fig4`, `fig5`, `fig6`, `table1`, `table2`: what the paper
   claims, the cells, the drawing or text, and the rule for the verdict.
-- `item`: what an item is; `paper_cell`: its cells; `runs`: their results by what the paper calls them.
-- `paper`: the numbers that the paper prints; `scales` and `variants`: data, sizes and recipes.
+- `item`: what an item is; `runs`: results of its cells by what the paper calls them.
+- `paper`: the numbers that the paper prints; `scales`: data and sizes.
 - `captions`, `output`, `index_page`: captions, the output folder, index.html.
 - `drawing`, `style`, `entries`: what several items share.
 - `cost`: GPU hours of the paper's scale, estimated.

@@ -10,8 +10,8 @@ from jnpl.experiments.reproduce.items import ITEMS, verdicts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from jnpl.experiments.cell import Cell
     from jnpl.experiments.reproduce.items import ClaimVerdict
-    from jnpl.experiments.reproduce.paper_cell import PaperCell
     from jnpl.experiments.reproduce.runs import PaperRun, PaperRuns
 
 
@@ -59,10 +59,10 @@ def used(runs: PaperRuns, item: str) -> list[PaperRun]:
         setting = None if cell.noise == "none" else (cell.noise, cell.rate)
         part = next(part for part, data in runs.scale.stands_for.items() if data == cell.data)
         if setting is None or cell.classify:
-            own = runs.of(cell.variant, setting, part, classify=cell.classify)
+            own = runs.of(cell.row, setting, part, classify=cell.classify)
         else:
-            beside = dict.fromkeys(each.variant for each in wanted)
-            own = runs.shared(tuple(beside), setting, part).get(cell.variant, [])
+            beside = dict.fromkeys(each.row for each in wanted)
+            own = runs.shared(tuple(beside), setting, part).get(cell.row, [])
         found += [each for each in (own[:1] if ITEMS[item].one_seed else own) if each not in found]
     return found
 
@@ -74,15 +74,15 @@ def lacking(runs: PaperRuns, item: str) -> int:
     return (wanted - have).total()
 
 
-def _place(cell: PaperCell) -> tuple[object, ...]:
+def _place(cell: Cell) -> tuple[object, ...]:
     """Everything but the seed."""
-    return cell.variant, cell.data, cell.noise, cell.rate
+    return cell.row, cell.data, cell.noise, cell.rate
 
 
-def _wanted(runs: PaperRuns, item: str) -> list[PaperCell]:
+def _wanted(runs: PaperRuns, item: str) -> list[Cell]:
     parts = [part for part in runs.scale.stands_for if part not in runs.missing]
     cells = ITEMS[item].cells(runs.scale, runs.seeds, parts, weights="any")
-    return [cell for cell in cells if cell.variant not in ITEMS[item].not_shown]
+    return [cell for cell in cells if cell.row not in ITEMS[item].not_shown]
 
 
 def _runs(runs: PaperRuns, item: str) -> str:

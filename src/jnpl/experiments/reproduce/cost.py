@@ -16,7 +16,7 @@ from jnpl.training.pseudo_labels import pseudo_label_settings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jnpl.experiments.reproduce.paper_cell import PaperCell
+    from jnpl.experiments.cell import Cell
     from jnpl.recipes.schema import Recipe
 
 TERA = 15e12  # operations a second that a GPU is taken to sustain
@@ -54,14 +54,14 @@ def passes(recipe: Recipe, stage: int) -> int:
     return _BACKWARD + frozen + recipe.method.label_sets * each
 
 
-def gpu_hours(cells: Sequence[PaperCell]) -> float:
+def gpu_hours(cells: Sequence[Cell]) -> float:
     """Return GPU hours: epochs x images x networks x passes of a step x operations of a pass, at `TERA` a second."""
-    kinds = {(cell.variant, cell.data, cell.classify): cell for cell in cells}  # noise and seed change nothing
-    counts = Counter((cell.variant, cell.data, cell.classify) for cell in cells)
+    kinds = {(cell.row, cell.data, cell.classify): cell for cell in cells}  # noise and seed change nothing
+    counts = Counter((cell.row, cell.data, cell.classify) for cell in cells)
     return sum(count * _operations_of(kinds[kind]) for kind, count in counts.items()) / TERA / 3600
 
 
-def _operations_of(cell: PaperCell) -> float:
+def _operations_of(cell: Cell) -> float:
     """Operations of a whole run."""
     recipe = cell.recipe()
     networks = 2 if METHODS[recipe.method.name].networks.startswith("2") else 1

@@ -85,7 +85,7 @@ def _budget(runs: PaperRuns, own: Sequence[PaperRun]) -> list[str]:
     """The epochs of NL and NL+ in Figure 2, where they are known."""
     variant, stage = nl_of(runs.scale)
     epochs = [
-        {each.stage(name)["epoch"] for each in own if each.cell.variant == which}
+        {each.stage(name)["epoch"] for each in own if each.cell.row == which}
         for which, name in ((variant, stage), ("nl-plus", None))
     ]
     if any(len(each) != 1 for each in epochs):

@@ -11,7 +11,6 @@ import numpy as np
 from jnpl.experiments.reproduce import style
 from jnpl.experiments.reproduce.item import ACCURACY, NOT_ALL, SYMM60, Claim, Item, Outcome, unless_even
 from jnpl.experiments.reproduce.runs import mean_curve, smooth, start_of_pl, where
-from jnpl.experiments.reproduce.variants import PL_PLUS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +19,14 @@ if TYPE_CHECKING:
 
     from jnpl.experiments.reproduce.runs import PaperRun, PaperRuns
 
-
+# Variants by their N.
+PL_PLUS = {
+    "jnpl-ce": "CE",
+    "jnpl-n0": "N = 0",
+    "jnpl-n1": "N = 1",
+    "jnpl-n2": "N = 2",
+    "jnpl": "N = 3",
+}
 # The paper's two cases: the given label is the surest class, or another is; all the others are below 1 / c.
 _CASES = (
     ("the given label is the surest", 3, (0.03, 0.04, 0.05, 0.62, 0.06, 0.07, 0.03, 0.04, 0.03, 0.03)),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from jnpl.experiments.cell import Cell
 from jnpl.experiments.reproduce.paper import DATA_NAMES
-from jnpl.experiments.reproduce.paper_cell import PaperCell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -65,9 +65,7 @@ class Item:
         """The data sets that it may have to do without."""
         return tuple(part for part in self.parts if part != "cifar10")
 
-    def cells(
-        self, scale: Scale, seeds: int | None, parts: Collection[str], weights: str | None = None
-    ) -> list[PaperCell]:
+    def cells(self, scale: Scale, seeds: int | None, parts: Collection[str], weights: str | None = None) -> list[Cell]:
         """Its cells on the data sets of the paper that are there, `parts`.
 
         Without `seeds` there are as many as the scale has for a figure, or for a setting of Table 1.
@@ -78,11 +76,11 @@ class Item:
                 return seeds
             return scale.more_seeds.get(setting, 1) if self.classify else scale.figure_seeds.get(self.name, 1)
 
-        def cell(variant: str, part: str, setting: Setting | None, seed: int) -> PaperCell:
+        def cell(variant: str, part: str, setting: Setting | None, seed: int) -> Cell:
             noise, rate = setting or ("none", 0.0)
             same: dict[str, Any] = {"noise": noise, "rate": rate, "scale": scale.name, "classify": self.classify}
             own = weights if part == "clothing1m" else None
-            return PaperCell(variant=variant, data=scale.stands_for[part], seed=seed, weights=own, **same)
+            return Cell(row=variant, data=scale.stands_for[part], seed=seed, weights=own, **same)
 
         return [
             cell(variant, part, setting, seed)

@@ -11,8 +11,8 @@ from jnpl.internal.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from jnpl.experiments.cell import Cell
     from jnpl.experiments.reproduce.item import Status
-    from jnpl.experiments.reproduce.paper_cell import PaperCell
     from jnpl.experiments.reproduce.runs import PaperRuns
     from jnpl.experiments.reproduce.scales import Scale
 
@@ -55,7 +55,7 @@ def names_of(item: str) -> tuple[str, ...]:
 
 def plan(
     items: Iterable[str], scale: Scale, seeds: int | None, parts: Collection[str], weights: str | None = None
-) -> list[PaperCell]:
+) -> list[Cell]:
     """The cells of several items, each once; a cell with a classifier also covers its filter alone."""
     every = [cell for item in items for cell in ITEMS[item].cells(scale, seeds, parts, weights)]
     whole = {cell for cell in every if cell.classify}

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
-Noise = Literal["symm", "asymm"]
-Setting = tuple[Noise, float]
+Setting = tuple[str, float]  # noise, rate
 
 SYMM: tuple[Setting, ...] = (("symm", 0.2), ("symm", 0.4), ("symm", 0.6), ("symm", 0.8))
 ASYMM: tuple[Setting, ...] = (("asymm", 0.1), ("asymm", 0.2), ("asymm", 0.3), ("asymm", 0.4))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from jnpl.experiments.reproduce.paper_cell import PaperCell
+from jnpl.experiments.cell import Cell
 from jnpl.experiments.reproduce.scales import SCALES, Scale
 from jnpl.experiments.results import read
 from jnpl.internal.errors import InputError
@@ -28,7 +28,7 @@ _SMOOTHED = 5  # epochs
 class PaperRun:
     """The line of a cell; current if today's settings of the cell are those that it was made with."""
 
-    cell: PaperCell
+    cell: Cell
     line: dict[str, Any]
     is_current: bool
 
@@ -84,7 +84,7 @@ class PaperRuns:
         found: dict[int, PaperRun] = {}
         for each in self.every:
             cell = each.cell
-            if (cell.variant, cell.data, cell.noise, cell.rate) != (variant, data, noise, rate):
+            if (cell.row, cell.data, cell.noise, cell.rate) != (variant, data, noise, rate):
                 continue
             if classify and not cell.classify:
                 continue
@@ -161,7 +161,7 @@ def load(path: Path, scale: str, missing: dict[str, str] | None = None, seeds: i
     found = []
     for name, line in sorted(read(path).items()):
         try:
-            cell = PaperCell.model_validate(line["cell"])
+            cell = Cell.model_validate(line["cell"])
             run = PaperRun(cell, line, name == cell.name)
             _ = run.curve(), run.stage(), run.classes  # whatever is missing shows here
         except (ValueError, LookupError, TypeError, AttributeError) as error:

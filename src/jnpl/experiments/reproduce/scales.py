@@ -9,7 +9,7 @@ from jnpl.data.datasets import DATASETS
 from jnpl.data.sources import cifar, clothing1m
 from jnpl.data.sources.download import data_root
 from jnpl.experiments.reproduce.paper import DATA_NAMES, SETTINGS, Setting
-from jnpl.experiments.reproduce.variants import SMALL
+from jnpl.experiments.rows import SMALL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +20,7 @@ ScaleName = Literal["paper", "small", "tiny"]
 
 @dataclass(frozen=True)
 class Scale:
-    """Data and size; what it does to a recipe is in `variants`."""
+    """Data and size; what it does to a recipe is in `rows`."""
 
     name: ScaleName
     stands_for: Mapping[str, str]  # data set of the paper -> ours; what is missing is not run at this scale
