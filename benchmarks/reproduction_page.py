@@ -15,7 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jnpl.experiments.reproduce import output, style
+from jnpl.experiments import style
+from jnpl.experiments.reproduce import output
 from jnpl.experiments.reproduce.captions import caption, used
 from jnpl.experiments.reproduce.cost import TERA, gpu_hours
 from jnpl.experiments.reproduce.fig1 import sides
@@ -170,9 +171,7 @@ def draw_why(results: PaperRuns, out: Path) -> Path:
     for axis in (left, right):
         if axis.lines:
             axis.legend(fontsize=7, frameon=False)
-    png, svg = style.save(figure, out, "reproduce-why")
-    svg.unlink()
-    return png
+    return style.save(figure, out / "reproduce-why.png")
 
 
 def _short(found: PaperRun | None) -> str:
@@ -236,9 +235,7 @@ def main() -> None:
     """Write the pages and the figures."""
     results = results_of()
     for item in FIGURES:
-        png, svg = output.figure(results, item, IMAGES, image(item).removesuffix(".png"))
-        svg.unlink()  # the pages show PNG
-        print(png)
+        print(style.save(output.figure(results, item), IMAGES / image(item)))
     print(draw_why(results, IMAGES))
     for path, text in pages(results).items():
         path.write_text(text, "utf-8")

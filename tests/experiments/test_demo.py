@@ -35,8 +35,8 @@ FILES = (
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> demo.DemoSettings:
-    """Two epochs of a narrow net: every path, no learning."""
-    settings = demo.DemoSettings(epochs=2, hidden=(8,))
+    """Two epochs: every path, no learning."""
+    settings = demo.DemoSettings(epochs=2)
     monkeypatch.setattr(demo, "DemoSettings", lambda: settings)
     return settings
 

@@ -6,5 +6,5 @@
 - `grid`: runs many cells, with `job` (a cell as a process), `engines` and `ray_engine` (where they run),
   `parent_watch`, `locks`, and `status` (the progress of a grid).
 - `results`: files of results; `result_tables` and `plots` show those of `jnpl bench`.
-- `reproduce`: the paper's figures and tables; `demo` and `demo_figures`: `jnpl demo`.
+- `reproduce`: the paper's figures and tables; `demo` and `demo_figures`: `jnpl demo`; `style`: that of all figures.
 """

@@ -7,48 +7,34 @@ import os
 import platform
 import shutil
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from lightning_fabric import Fabric
 from rich.table import Table
 
 from jnpl import __version__
-from jnpl.data.loading.augment import Standardize
-from jnpl.data.loading.feed import Feed
-from jnpl.data.loading.prepare import Prepared
-from jnpl.data.source import InMemory
-from jnpl.data.sources.bundled import load_arrays
+from jnpl.data.sources import bundled
 from jnpl.experiments import demo_figures
+from jnpl.experiments.cell_data import true_labels, values_of
 from jnpl.findings import metrics
 from jnpl.findings.findings import Findings
-from jnpl.findings.ledger import Ledger
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder, write_text
-from jnpl.methods import registry
-from jnpl.methods.base import Task
-from jnpl.methods.ce import CE
-from jnpl.methods.jnpl import JNPL
-from jnpl.models.mlp import mlp
 from jnpl.noise import generate as noise
-from jnpl.recipes.schema import Training
-from jnpl.training.evaluation import accuracy
-from jnpl.training.learner import make_optimizer
-from jnpl.training.loop import LoopCallback, Position, train
-from jnpl.training.records import SampleRecords
+from jnpl.recipes.schema import Recipe, parse_recipe
+from jnpl.training.reporting import Reporter
+from jnpl.training.run import find
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
-    import numpy.typing as npt
     from rich.console import Console
-    from torch import nn
 
-    from jnpl.methods.base import Method
+    from jnpl.data.source import Source
     from jnpl.noise.noisy_labels import NoisyLabels
+    from jnpl.training.epoch_view import EpochView
 
 _FORMAT = "jnpl demo 1"
 METHODS = ("ce", "jnpl")
@@ -60,25 +46,25 @@ class DemoSettings:
     """The same network, optimiser and epochs for both methods; neither is given the noise rate."""
 
     noise_rate: float = 0.4
-    test_samples: int = 397
-    hidden: tuple[int, ...] = (256, 256)
     epochs: int = 150
     batch_size: int = 128
     learning_rate: float = 1e-3  # Adam
-    history: int = 10
     pl_weight: float = 0.01  # the paper's lambda
     n: int = 3  # the paper's N
 
-
-@dataclass(frozen=True)
-class DemoData:
-    """Scikit-learn's digits, split and corrupted."""
-
-    train: npt.NDArray[np.float32]  # (N, 64) in 0..1
-    test: npt.NDArray[np.float32]
-    true_labels: npt.NDArray[np.int64]
-    test_labels: npt.NDArray[np.int64]
-    noisy: NoisyLabels
+    def recipe(self, name: str) -> Recipe:
+        """All settings of a method's training."""
+        # All nine complements at once, the expectation of the paper's sampled loss times nine: epochs instead of hours.
+        jnpl = {"pl_weight": self.pl_weight, "n": self.n, "complements": "exhaustive"}
+        plan = {"epochs": self.epochs, "batch_size": self.batch_size, "lr": self.learning_rate}
+        return parse_recipe(
+            {
+                "model": "mlp",
+                "train": {**plan, "optimizer": "adam", "weight_decay": 0.0},
+                "method": {"name": name, **(jnpl if name == "jnpl" else {})},
+                "engine": {"accelerator": "cpu", "workers": 0},
+            }
+        )
 
 
 @dataclass(frozen=True)
@@ -90,57 +76,34 @@ class DemoResult:
     scores: dict[str, float]
 
 
-def load_digits(settings: DemoSettings, seed: int) -> DemoData:
+def load_digits(settings: DemoSettings, seed: int) -> tuple[Source, NoisyLabels]:
     """Split the digits by class and give a share of the training labels another class."""
-    (train, labels), (test, test_labels), _ = load_arrays("digits", seed=seed, test_size=settings.test_samples)
-    noisy = noise.corrupt(labels, "symm", settings.noise_rate, num_classes=10, seed=seed)
-    return DemoData(train, test, labels, test_labels, noisy)
+    source = bundled.load("digits", seed=seed)
+    noisy = noise.corrupt(source.labels, "symm", settings.noise_rate, num_classes=10, seed=seed)
+    return replace(source, labels=noisy.labels.copy()), noisy
 
 
 def run_method(
-    name: str, data: DemoData, settings: DemoSettings, seed: int, log: Callable[[dict[str, Any]], None]
+    name: str, source: Source, settings: DemoSettings, seed: int, log: Callable[[dict[str, Any]], None]
 ) -> DemoResult:
-    """Train one method, collect its predictions of every label, and score it.
+    """Train one method in memory, judge every label, and score the result."""
+    start, report = time.perf_counter(), Reporter()
+    report.quiet(True)
 
-    The training loop is called directly, not through `jnpl.training.run.find`: the demo needs no recipe, run folder or
-    checkpoints, and its figures are pinned to this loop.
-    """
-    start = time.perf_counter()
-    fabric = Fabric(accelerator="cpu", devices=1)
-    method = _build(name, data, settings, seed)
-    plan = Training(
-        epochs=settings.epochs,
-        batch_size=settings.batch_size,
-        optimizer="adam",
-        lr=settings.learning_rate,
-        weight_decay=0.0,
-    )
-    setup, optimizer = fabric.setup(method, make_optimizer(method, plan))
-    transform = Standardize(tuple(data.train.mean(0).tolist()), (1.0,) * data.train.shape[1])
-    feeds = [
-        Feed(Prepared(inputs, None, inputs.values, {}), labels, transform, plan.batch_size, seed, fabric.device)
-        for inputs, labels in (
-            (InMemory(data.train), data.noisy.labels.copy()),
-            (InMemory(data.test), data.test_labels),
-        )
-    ]
-    records = SampleRecords.make(Ledger(len(data.train), 10, history=settings.history))
-    progress, curve = Position(), list[float]()
+    def observe(view: EpochView) -> None:
+        log({"seed": seed, "method": name, **view.line})
 
-    class Curve(LoopCallback):
-        def after_epoch(self) -> None:
-            curve.append(accuracy(method, feeds[1], fabric)["model"])
-            log({"seed": seed, "method": name, "epoch": progress.epoch, **progress.means(), "test_accuracy": curve[-1]})
-
-    train(setup, optimizer, feeds[0], records, plan, fabric, progress, Curve())
-    findings = Findings.from_ledger(records.ledger, data.noisy.labels)
+    found = find(source, settings.recipe(name), seed=seed, report=report, observe=observe)
+    if found is None:
+        raise RuntimeError("a run in memory has one process")
+    curve = [float(line["test_accuracy"]) for line in found.history]
     scores = {
         "test_accuracy": curve[-1],
         "best_test_accuracy": max(curve),
-        **metrics.evaluate(findings, data.true_labels),
+        **metrics.evaluate(found.findings, true_labels(source)),
         "seconds": time.perf_counter() - start,
     }
-    return DemoResult(findings, curve, scores)
+    return DemoResult(found.findings, curve, scores)
 
 
 def run(out: Path, seeds: list[int], settings: DemoSettings, on_epoch: Callable[[str, int], None]) -> dict[str, Any]:
@@ -149,16 +112,16 @@ def run(out: Path, seeds: list[int], settings: DemoSettings, on_epoch: Callable[
     results: dict[str, list[DemoResult]] = {name: [] for name in METHODS}
     lines: list[str] = []
     for seed in seeds:
-        data = load_digits(settings, seed)
+        source, noisy = load_digits(settings, seed)
         for name in METHODS:
 
             def log(line: dict[str, Any], name: str = name, seed: int = seed) -> None:
                 lines.append(json.dumps(line))
                 on_epoch(name, seed)
 
-            results[name].append(run_method(name, data, settings, seed, log))
+            results[name].append(run_method(name, source, settings, seed, log))
         folder = out if seed == seeds[0] else out / f"seed-{seed}"
-        _write_seed(folder, data, {name: results[name][-1] for name in METHODS})
+        _write_seed(folder, source, noisy, {name: results[name][-1] for name in METHODS})
     write_text(out / "metrics.jsonl", "\n".join(lines) + "\n")
     summary = {
         "seeds": seeds,
@@ -225,29 +188,16 @@ def prepare_folder(out: Path) -> None:
     write_text(file, json.dumps({"format": _FORMAT, "status": "running"}) + "\n")
 
 
-def _build(name: str, data: DemoData, settings: DemoSettings, seed: int) -> Method:
-    def network(_number: int) -> nn.Module:
-        with torch.random.fork_rng(devices=[]):  # layers draw their first weights from the global generator
-            torch.manual_seed(seed)
-            return mlp(64, 10, settings.hidden)
-
-    task = Task(network, torch.from_numpy(data.noisy.labels.copy()), 10)
-    if name == "ce":
-        return registry.make(task, CE.Settings())
-    # All nine complements at once, the expectation of the paper's sampled loss times nine: epochs instead of hours.
-    return registry.make(task, JNPL.Settings(pl_weight=settings.pl_weight, n=settings.n, complements="exhaustive"))
-
-
-def _write_seed(folder: Path, data: DemoData, results: dict[str, DemoResult]) -> None:
+def _write_seed(folder: Path, source: Source, noisy: NoisyLabels, results: dict[str, DemoResult]) -> None:
     make_folder(folder)
     found = results["jnpl"].findings
     found.save(folder)
-    data.noisy.save(folder / "labels.npz")
+    noisy.save(folder / "labels.npz")
     qualities = {TITLES[name]: result.findings.label_quality for name, result in results.items()}
     curves = {TITLES[name]: result.curve for name, result in results.items()}
-    demo_figures.confidence_histograms(folder / "histograms.png", qualities, data.noisy.is_noisy, found.threshold)
+    demo_figures.confidence_histograms(folder / "histograms.png", qualities, noisy.is_noisy, found.threshold)
     demo_figures.accuracy_curves(folder / "accuracy.png", curves)
-    demo_figures.suspect_sheet(folder / "suspects.png", found.worst(24), data.train.reshape(-1, 8, 8))
+    demo_figures.suspect_sheet(folder / "suspects.png", found.worst(24), values_of(source).reshape(-1, 8, 8))
 
 
 def _mean(scores: list[dict[str, float]]) -> dict[str, float]:

@@ -6,10 +6,8 @@ from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
-from jnpl.internal.files import replacing
+from jnpl.experiments import style
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,22 +15,21 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
     import pandas as pd
-
-RIGHT, WRONG, INK = "#2f6db5", "#e1812c", "#333333"  # the paper's blue and orange
+    from matplotlib.figure import Figure
 
 
 def confidence_histograms(
     path: Path, qualities: Mapping[str, npt.NDArray[np.float64]], is_noisy: npt.NDArray[np.bool_], threshold: float
 ) -> None:
     """The paper's Figure 1: p_y of right and wrong labels, one panel per method."""
-    figure = _figure(4.6 * len(qualities), 3.4)
+    figure = style.new(4.6 * len(qualities), 3.4)
     axes = figure.subplots(1, len(qualities), sharey=True, squeeze=False)[0]
     for axis, (name, quality) in zip(axes, qualities.items(), strict=True):
         sides = [quality[~is_noisy], quality[is_noisy]]
         names = [f"right label ({len(sides[0]):,})", f"wrong label ({len(sides[1]):,})"]
         bins = np.linspace(0, 1, 21).tolist()
-        axis.hist(sides, bins=bins, stacked=True, color=[RIGHT, WRONG], label=names)
-        axis.axvline(threshold, color=INK, linewidth=1, linestyle="--")
+        axis.hist(sides, bins=bins, stacked=True, color=[style.CLEAN, style.NOISY], label=names)
+        axis.axvline(threshold, color=style.INK, linewidth=1, linestyle="--")
         axis.set_title(name, fontsize=11)
         axis.set_xlabel("label quality: mean $p_y$ of the last epochs", fontsize=9)
     axes[0].set_ylabel("samples", fontsize=9)
@@ -42,9 +39,9 @@ def confidence_histograms(
 
 def accuracy_curves(path: Path, curves: Mapping[str, Sequence[float]]) -> None:
     """Test accuracy over epochs, one line per method; the last epoch is written beside its end."""
-    figure = _figure(6.4, 3.6)
+    figure = style.new(6.4, 3.6)
     axis = figure.subplots()
-    colors = cycle([WRONG, RIGHT, "#3a923a", "#8c564b"])
+    colors = cycle([style.NOISY, style.CLEAN, "#3a923a", "#8c564b"])
     for (name, curve), color in zip(curves.items(), colors, strict=False):
         axis.plot(range(1, len(curve) + 1), curve, color=color, label=name, linewidth=1.6)
         axis.annotate(f" {curve[-1]:.1%}", (len(curve), curve[-1]), color=color, fontsize=9, va="center")
@@ -61,27 +58,19 @@ def accuracy_curves(path: Path, curves: Mapping[str, Sequence[float]]) -> None:
 def suspect_sheet(path: Path, worst: pd.DataFrame, images: npt.NDArray[Any], columns: int = 8) -> None:
     """The worst suspects as images, each with its given label -> suggested label and the quality of the given one."""
     rows = -(-len(worst) // columns)
-    figure = _figure(1.25 * columns, 1.75 * rows + 0.1)
+    figure = style.new(1.25 * columns, 1.75 * rows + 0.1)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for axis in axes:
         axis.axis("off")
     for axis, position, row in zip(axes, worst.index, worst.itertuples(), strict=False):
         axis.imshow(images[position], cmap="gray_r", interpolation="nearest")
-        axis.set_title(f"{row.given_label} \N{RIGHTWARDS ARROW} {row.suggested_label}", fontsize=11, color=INK, pad=3)
+        axis.set_title(f"{row.given_label} \N{RIGHTWARDS ARROW} {row.suggested_label}", fontsize=11, pad=3)
         axis.text(0.5, -0.04, f"{row.label_quality:.1g}", transform=axis.transAxes, ha="center", va="top", fontsize=7)
     _save(figure, path)
-
-
-def _figure(width: float, height: float) -> Figure:
-    # Figure and canvas by hand: pyplot would keep global state and may need a screen.
-    figure = Figure(figsize=(width, height), dpi=120, layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
 
 
 def _save(figure: Figure, path: Path) -> None:
     for axis in figure.axes:
         axis.spines[["top", "right"]].set_visible(False)
         axis.tick_params(labelsize=8)
-    with replacing(path) as draft:
-        figure.savefig(draft, format="png", metadata={"Software": None})  # the draft has no suffix
+    style.save(figure, path)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
+from jnpl.experiments import style
 from jnpl.experiments.rows import ROWS
-from jnpl.internal.files import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,17 +29,15 @@ def ap_against_time(path: Path, results: Sequence[Result]) -> None:
         return
     across = min(_ACROSS, len(settings))
     down = -(-len(settings) // across)
-    figure = Figure(figsize=(3.6 * across, 2.9 * down + 0.5), layout="constrained", dpi=110)
-    FigureCanvasAgg(figure)
-    panels = figure.subplots(down, across, squeeze=False).ravel()
+    figure = style.new(3.6 * across, 2.9 * down + 0.5)
+    panels = style.panels(figure, down, across)
     shown: dict[str, Any] = {}
     for panel, setting in zip(panels, settings, strict=False):
         _panel(panel, setting, [each for each in ranked if each.setting == setting], shown)
     for panel in panels[len(settings) :]:
         panel.set_visible(False)
     figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=6, fontsize=8, frameon=False)
-    with replacing(path) as draft:
-        figure.savefig(draft, format="png")
+    style.save(figure, path)
 
 
 def _panel(panel: Any, setting: str, results: Sequence[Result], shown: dict[str, Any]) -> None:
@@ -49,13 +45,13 @@ def _panel(panel: Any, setting: str, results: Sequence[Result], shown: dict[str,
         own = [each.facts for each in results if each.cell.row == row]
         if not own:
             continue
-        color, style = _COLORS[number % len(_COLORS)], _STYLES[number // len(_COLORS) % len(_STYLES)]
+        color, dash = _COLORS[number % len(_COLORS)], _STYLES[number // len(_COLORS) % len(_STYLES)]
         length = min(len(each["ap_curve"]) for each in own)
         seconds, aps = (
             np.mean([each[name][:length] for each in own], axis=0) for name in ("curve_seconds", "ap_curve")
         )
         (line,) = panel.plot(
-            seconds, aps, color=color, linestyle=style, linewidth=1.5, marker="o" if length == 1 else None
+            seconds, aps, color=color, linestyle=dash, linewidth=1.5, marker="o" if length == 1 else None
         )
         shown.setdefault(row, line)
         if row == "ce":

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from jnpl.experiments.reproduce import captions, index_page
+from jnpl.experiments.reproduce import captions, output
 from jnpl.experiments.reproduce.paper import METHODS
 
 STALE = "were made with other settings"
@@ -113,7 +113,7 @@ def test_runs_that_do_not_differ_are_told_with_their_figures(made, tmp_path):
     assert [each.status for each in own] == ["no difference"]
     assert "30.0% with NL+" in captions.seen(own)
     assert captions.agreement(own) == "No difference is seen: PL+ beside NL+ makes training faster."
-    text = index_page.render(results, ["fig4"], tmp_path)
+    text = output.render(results, ["fig4"], tmp_path)
     assert '<td class="unknown">no difference</td>' in text
     assert '<td class="unknown">not enough data</td>' in text
 
@@ -122,7 +122,7 @@ def test_the_page_counts_the_runs_of_its_items(made, tmp_path):
     three_seeds_of_table_1(made)
     made.cell("nlnl")
     made.cell("jnpl", name="jnpl-of-another-version")
-    text = re.sub(r"\s+", " ", index_page.render(made.results(missing=MISSING), ["fig1", "fig4"], tmp_path))
+    text = re.sub(r"\s+", " ", output.render(made.results(missing=MISSING), ["fig1", "fig4"], tmp_path))
     assert "2 runs, 2 min of training; program abc1234. 1 of the runs were made with other settings" in text
-    text = re.sub(r"\s+", " ", index_page.render(made.results(missing=MISSING), ["table1"], tmp_path))
+    text = re.sub(r"\s+", " ", output.render(made.results(missing=MISSING), ["table1"], tmp_path))
     assert "24 runs, 24 min of training; program abc1234. </p>" in text

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from jnpl.experiments import style
 from jnpl.experiments.reproduce import captions, drawing, output
 from jnpl.experiments.reproduce.fig3 import PL_PLUS
 from jnpl.experiments.reproduce.items import FIGURES, ITEMS
 from jnpl.experiments.reproduce.paper import SETTINGS
-from jnpl.experiments.reproduce.style import CLEAN, LINES, NOISY
 from jnpl.experiments.results import add, read
+from jnpl.experiments.style import CLEAN, LINES, NOISY
 
 # Figure -> the colours that show data, and whose; None: of all runs.
 SHOWN = {
@@ -77,9 +78,9 @@ def test_the_colours_of_a_figure_are_those_of_its_runs(made, item):
 
 @pytest.mark.parametrize("item", FIGURES)
 def test_a_figure_says_what_it_is(made, tmp_path, item, monkeypatch):
-    monkeypatch.setitem(output.style._RC, "svg.fonttype", "none")
-    drawn = output.figure(everything(made), item, tmp_path)
-    assert [path.name for path in drawn] == [f"{item}.png", f"{item}.svg"]
+    monkeypatch.setitem(style._RC, "svg.fonttype", "none")
+    figure = output.figure(everything(made), item)
+    drawn = [style.save(figure, tmp_path / f"{item}.{kind}") for kind in style.FORMATS]
     with Image.open(drawn[0]) as picture:
         assert picture.width > 900
         assert picture.height > 400
@@ -102,8 +103,9 @@ def test_a_figure_without_results_says_so(made, item):
 
 def test_the_same_numbers_give_the_same_bytes(made, tmp_path):
     results = everything(made)
-    one, two = (output.figure(results, "fig4", tmp_path, name) for name in ("one", "two"))
-    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
+    for kind in style.FORMATS:
+        one, two = (style.save(output.figure(results, "fig4"), tmp_path / f"{name}.{kind}") for name in ("one", "two"))
+        assert one.read_bytes() == two.read_bytes()
 
 
 def test_gradient_maps_are_the_closed_forms():

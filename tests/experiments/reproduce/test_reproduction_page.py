@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 from tests.helpers.scripts import load_script
 
+from jnpl.experiments import style
 from jnpl.experiments.reproduce import output
 from jnpl.experiments.reproduce.items import FIGURES, ITEMS, names_of, plan
 from jnpl.experiments.reproduce.scales import SCALES
@@ -41,7 +42,7 @@ def test_the_committed_curves_of_why_are_what_the_results_say(script, tmp_path):
 
 @pytest.mark.parametrize("item", FIGURES)
 def test_the_committed_picture_is_what_the_results_say(script, tmp_path, item):
-    fresh, _ = output.figure(script.results_of(), item, tmp_path)
+    fresh = style.save(output.figure(script.results_of(), item), tmp_path / "fresh.png")
     assert np.array_equal(pixels(script.IMAGES / script.image(item)), pixels(fresh))
 
 

@@ -4,7 +4,7 @@
   claims, the cells, the drawing or text, and the rule for the verdict.
 - `item`: what an item is; `runs`: results of its cells by what the paper calls them.
 - `paper`: the numbers that the paper prints; `scales`: data and sizes.
-- `captions`, `output`, `index_page`: captions, the output folder, index.html.
-- `drawing`, `style`, `entries`: what several items share.
+- `captions`, `output`: captions, the output folder with index.html.
+- `drawing`, `entries`: what several items share.
 - `cost`: GPU hours of the paper's scale, estimated.
 """

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.colors import PowerNorm
 
+from jnpl.experiments import style
 from jnpl.experiments.confidence_figures import BINS, MOST
-from jnpl.experiments.reproduce import style
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jnpl.experiments.reproduce import drawing, style
+from jnpl.experiments import style
+from jnpl.experiments.reproduce import drawing
 from jnpl.experiments.reproduce.item import NOT_ALL, REACHES, SYMM60, Claim, Item, Outcome, agrees_if
 from jnpl.experiments.reproduce.paper import STAGES
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jnpl.experiments.reproduce import style
+from jnpl.experiments import style
 from jnpl.experiments.reproduce.item import ACCURACY, NOT_ALL, SYMM60, Claim, Item, Outcome, unless_even
 from jnpl.experiments.reproduce.runs import mean_curve, smooth, start_of_pl, where
 

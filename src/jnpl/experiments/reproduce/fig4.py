@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jnpl.experiments.reproduce import style
+from jnpl.experiments import style
 from jnpl.experiments.reproduce.fig3 import curve_notes
 from jnpl.experiments.reproduce.item import (
     ACCURACY,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jnpl.experiments.reproduce import style
+from jnpl.experiments import style
 from jnpl.experiments.reproduce.item import AP, NOT_ALL, Claim, Item, Outcome, parts_of, unless_even
 from jnpl.experiments.reproduce.paper import DATA_NAMES, Setting, percent
 

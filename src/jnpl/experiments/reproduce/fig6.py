@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jnpl.experiments.reproduce import drawing, style
+from jnpl.experiments import style
+from jnpl.experiments.reproduce import drawing
 from jnpl.experiments.reproduce.item import ASYMM40, NOT_ALL, Claim, Item, Outcome, agrees_if
 
 if TYPE_CHECKING:

@@ -1,25 +1,34 @@
-"""The output folder of `jnpl reproduce`: figures, tables, index.html, and reproduce.json with everything."""
+"""The output folder of `jnpl reproduce`: figures, tables, index.html with all of them, and reproduce.json."""
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from importlib import resources
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from jnpl._version import __version__
-from jnpl.experiments.reproduce import captions, index_page, style
+from jnpl.experiments import style
+from jnpl.experiments.reproduce import captions
 from jnpl.experiments.reproduce.items import FIGURES, ITEMS, verdicts
 from jnpl.experiments.results import FILE
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder, write_text
+from jnpl.training.reporting import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from matplotlib.figure import Figure
+
     from jnpl.experiments.reproduce.runs import PaperRuns
 
-SUMMARY = "reproduce.json"
+SUMMARY, PAGE = "reproduce.json", "index.html"
 
 
 def _formats(item: str) -> tuple[str, ...]:
@@ -32,7 +41,7 @@ def check_folder(out: Path, scale: str) -> None:
     if out.exists() and not out.is_dir():
         raise InputError(f"{str(out)!r} is a file: --out is the folder for all that is made")
     if not file.is_file():
-        names = [index_page.FILE, *(f"{name}.{kind}" for name in ITEMS for kind in _formats(name))]
+        names = [PAGE, *(f"{name}.{kind}" for name in ITEMS for kind in _formats(name))]
         lost = [name for name in names if (out / name).exists()]
         if lost and not (out / FILE).is_file():
             raise InputError(f"{str(out / lost[0])!r} is not of jnpl reproduce: give another folder by --out")
@@ -57,10 +66,10 @@ def draw(runs: PaperRuns, items: Sequence[str], out: Path) -> list[Path]:
     before = {item for item in ITEMS if (out / f"{item}.{_formats(item)[0]}").is_file()}
     items = [item for item in ITEMS if item in items or (item in before and _is_known(runs, item))]
     for item in items:
-        written += figure(runs, item, out) if item in FIGURES else table(runs, item, out)
-    write_text(out / index_page.FILE, index_page.render(runs, items, out))
+        written += _write(runs, item, out)
+    write_text(out / PAGE, render(runs, items, out))
     write_text(out / SUMMARY, json.dumps(summary(runs, items), indent=1) + "\n")
-    return [*written, out / index_page.FILE, out / SUMMARY]
+    return [*written, out / PAGE, out / SUMMARY]
 
 
 def _is_known(runs: PaperRuns, item: str) -> bool:
@@ -68,22 +77,24 @@ def _is_known(runs: PaperRuns, item: str) -> bool:
     return bool(captions.used(runs, item)) or not captions.lacking(runs, item)
 
 
-def figure(runs: PaperRuns, item: str, out: Path, name: str | None = None) -> list[Path]:
-    """Write one figure as PNG and SVG."""
+def figure(runs: PaperRuns, item: str) -> Figure:
+    """Draw one figure, with the command that makes it at the bottom."""
     draw_item = ITEMS[item].draw
     if draw_item is None:
         raise InputError(f"{item} is a table, not a figure")
-    drawn = draw_item(runs)
+    drawn: Figure = draw_item(runs)
     style.foot(drawn, captions.foot(runs, item))
-    return style.save(drawn, out, name or item)
+    return drawn
 
 
-def table(runs: PaperRuns, item: str, out: Path) -> list[Path]:
-    """Write one table as Markdown, CSV and LaTeX."""
-    paths = []
-    for kind, text in ITEMS[item].files.items():
-        paths.append(out / f"{item}.{kind}")
-        write_text(paths[-1], text(runs))
+def _write(runs: PaperRuns, item: str, out: Path) -> list[Path]:
+    """Write a figure as PNG and SVG, or a table as Markdown, CSV and LaTeX."""
+    paths = [out / f"{item}.{kind}" for kind in _formats(item)]
+    if item in FIGURES:
+        drawn = figure(runs, item)
+        return [style.save(drawn, path) for path in paths]
+    for path, text in zip(paths, ITEMS[item].files.values(), strict=True):
+        write_text(path, text(runs))
     return paths
 
 
@@ -104,3 +115,61 @@ def summary(runs: PaperRuns, items: Sequence[str]) -> dict[str, Any]:
         "verdicts": [asdict(verdict) for verdict in verdicts(runs)],
         "cells": cells,
     }
+
+
+class Block(NamedTuple):
+    """A table, or a line of text between tables."""
+
+    text: str
+    head: list[str]
+    rows: list[list[str]]
+
+
+def render(runs: PaperRuns, items: Sequence[str], folder: Path) -> str:
+    """Return index.html: all items on one self-contained page, with the pictures in `folder` inside."""
+    environment = Environment(
+        loader=PackageLoader("jnpl.experiments.reproduce", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    sheet = (resources.files("jnpl.experiments.reproduce") / "page.css").read_text("utf-8")
+    shown = [_item(runs, item, folder) for item in items]
+    shown_runs = {each.cell.name: each for item in items for each in captions.used(runs, item)}.values()
+    page = environment.get_template("page.html.j2").render(
+        items=shown,
+        verdicts=[each for each in verdicts(runs) if each.item in items],
+        scale=runs.scale,
+        style=Markup(sheet),  # noqa: S704 - our own file
+        version=__version__,
+        runs=len(shown_runs),
+        stale=sum(not each.is_current for each in shown_runs),
+        commits=sorted({str(each.line.get("commit", "unknown")) for each in shown_runs}),
+        time=in_words(sum(each.get("seconds") or 0.0 for each in shown_runs)),
+    )
+    return page.strip() + "\n"
+
+
+def _item(runs: PaperRuns, item: str, folder: Path) -> dict[str, Any]:
+    picture, table = folder / f"{item}.png", ITEMS[item].files.get("md")
+    encoded = base64.b64encode(picture.read_bytes()).decode() if picture.is_file() and table is None else None
+    own_blocks = [] if table is None else blocks(table(runs))
+    return {"name": item, "caption": captions.caption(runs, item), "picture": encoded, "blocks": own_blocks}
+
+
+def blocks(markdown: str) -> list[Block]:
+    """The tables and lines of a Markdown text of ours.
+
+    >>> blocks("A line.\\n\\n| a | b |\\n| --- | --- |\\n| 1 | 2 |\\n")
+    [Block(text='A line.', head=[], rows=[]), Block(text='', head=['a', 'b'], rows=[['1', '2']])]
+    """
+    found = []
+    for part in markdown.strip().split("\n\n"):
+        lines = part.splitlines()
+        if not lines[0].startswith("|"):
+            found.append(Block(part.replace("**", ""), [], []))
+            continue
+        head, _, *rows = ([cell.strip() for cell in line.strip("|").split(" | ")] for line in lines)
+        found.append(Block("", head, rows))
+    return found

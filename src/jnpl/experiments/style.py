@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from jnpl.internal.files import replacing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
 CLEAN, NOISY, INK, MUTED, GRID = "#2f6db5", "#e1812c", "#222222", "#6b6b6b", "#e3e3e3"  # the paper's blue and orange
@@ -84,12 +83,10 @@ def foot(figure: Figure, text: str) -> None:
     figure.supxlabel(text, fontsize=7, color=MUTED)
 
 
-def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Write NAME.png and NAME.svg: the same bytes for the same numbers."""
-    paths = [folder / f"{name}.{kind}" for kind in FORMATS]
-    plain: Sequence[dict[str, Any]] = ({"Software": None}, {"Date": None, "Creator": None})
-    with rc_context(_RC):
-        for path, kind, facts in zip(paths, FORMATS, plain, strict=True):
-            with replacing(path) as draft:
-                figure.savefig(draft, format=kind, metadata=facts)
-    return paths
+def save(figure: Figure, path: Path) -> Path:
+    """Write a PNG or SVG file, by its suffix, and return its path: the same bytes for the same numbers."""
+    kind = path.suffix.removeprefix(".")
+    unset = ("Software",) if kind == "png" else ("Date", "Creator")
+    with rc_context(_RC), replacing(path) as draft:
+        figure.savefig(draft, format=kind, metadata=dict.fromkeys(unset))
+    return path
