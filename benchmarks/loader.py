@@ -20,19 +20,14 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import os
-import platform
 import random
-import shutil
 import statistics
-import subprocess
 import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import PIL
 import torch
 from PIL import Image, ImageOps
 from torch import Tensor
@@ -44,6 +39,9 @@ from jnpl.data.loading.prepare import decode, prepare
 from jnpl.data.source import InMemory, Source
 from jnpl.data.sources import cifar
 from jnpl.data.sources.images import ImageFiles
+from jnpl.data.split import part
+from jnpl.experiments.result_tables import markdown_table
+from jnpl.internal import provenance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -147,8 +145,7 @@ def synthetic(images: int) -> Source:
 
 def cifar10(root: Path, images: int) -> Source:
     whole = cifar.load("cifar10", root, download=False)
-    values = np.stack([whole.inputs.read(at) for at in range(min(images, len(whole)))])
-    return Source("cifar10", InMemory(values), whole.labels[: len(values)], whole.class_names, whole.ids[: len(values)])
+    return part(whole, np.arange(min(images, len(whole))))
 
 
 def photos(folder: Path, count: int) -> list[str]:
@@ -163,11 +160,6 @@ def photos(folder: Path, count: int) -> list[str]:
         Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).save(path, quality=90)
         paths.append(str(path))
     return paths
-
-
-def table(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def ratios(times: Times, rival: str, limit: str) -> dict[str, float]:
@@ -193,38 +185,7 @@ def report(memory: Times, decoding: Times) -> tuple[str, list[dict[str, Any]]]:
             + [f"{found['ratio']:.2f}x ({found['least']:.2f} to {found['greatest']:.2f})"]
             + [f">= {target:g}x {other}: {'met' if met else '**missed**'}"]
         )
-    return table(["path", "jnpl, images/s", "rival, images/s", "ratio", "target"], rows), judged
-
-
-def surroundings(arguments: argparse.Namespace, data: str) -> dict[str, Any]:
-    git, here = shutil.which("git"), Path(__file__).parent
-    cpu = Path("/proc/cpuinfo")
-    models = [line for line in cpu.read_text().splitlines() if line.startswith("model name")] if cpu.exists() else []
-
-    def ask(*words: str) -> str | None:
-        if git is None:
-            return None
-        return subprocess.run([git, *words], cwd=here, capture_output=True, text=True, check=False).stdout.strip()
-
-    return {
-        "data": data,
-        "images": arguments.images,
-        "files": arguments.files,
-        "passes": PASSES,
-        "rounds": arguments.rounds,
-        "batch": BATCH,
-        "workers": WORKERS,
-        "threads": torch.get_num_threads(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "load": [round(load, 1) for load in os.getloadavg()] if hasattr(os, "getloadavg") else None,
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-        "pillow": PIL.__version__,
-        "python": platform.python_version(),
-        "cpu": models[0].split(":", 1)[1].strip() if models else platform.processor(),
-        "commit": ask("rev-parse", "HEAD"),
-        "uncommitted": bool(ask("status", "--porcelain", "--", "../src")),
-    }
+    return markdown_table([["path", "jnpl, images/s", "rival, images/s", "ratio", "target"], *rows]), judged
 
 
 def main() -> None:
@@ -241,13 +202,14 @@ def main() -> None:
         decoding = files(PASSES * photos(Path(folder), arguments.files), arguments.rounds)
     source = cifar10(arguments.data, arguments.images) if arguments.data else synthetic(arguments.images)
     memory = in_memory(source, arguments.rounds)
-    setup = surroundings(arguments, source.name)
+    setup = {**vars(arguments), "data": source.name, **provenance.versions(), "commit": provenance.commit()}
     text, judged = report(memory, decoding)
     print(" · ".join(f"{key} {value}" for key, value in setup.items()), end="\n\n")
     print(text)
     if arguments.json:
         speeds = {"in_memory": memory, "files": decoding}
-        arguments.json.write_text(json.dumps({"setup": setup, "judged": judged, "speeds": speeds}, indent=2) + "\n")
+        facts = {"setup": setup, "judged": judged, "speeds": speeds}
+        arguments.json.write_text(json.dumps(facts, indent=2, default=str) + "\n")
 
 
 if __name__ == "__main__":

@@ -12,10 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
-import shutil
 import statistics
-import subprocess
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +24,7 @@ from torch.nn import functional as F
 from jnpl import complement
 from jnpl import functional as JF
 from jnpl.experiments.result_tables import markdown_table
+from jnpl.internal import provenance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -206,29 +204,6 @@ def report(sampled: list[dict[str, Any]], exhaustive: list[dict[str, Any]], memo
     return "\n\n".join(parts)
 
 
-def surroundings(threads: int, repeats: int) -> dict[str, Any]:
-    git, here = shutil.which("git"), Path(__file__).parent
-    cpu = Path("/proc/cpuinfo")
-    models = [line for line in cpu.read_text().splitlines() if line.startswith("model name")] if cpu.exists() else []
-
-    def ask(*words: str) -> str | None:
-        if git is None:
-            return None
-        return subprocess.run([git, *words], cwd=here, capture_output=True, text=True, check=False).stdout.strip()
-
-    return {
-        "batch": BATCH,
-        "threads": threads,
-        "repeats": repeats,
-        "logits": "3 * randn, seed 0, float32",
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "cpu": models[0].split(":", 1)[1].strip() if models else platform.processor(),
-        "commit": ask("rev-parse", "HEAD"),
-        "uncommitted": bool(ask("status", "--porcelain", "--", "../src")),
-    }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--threads", type=int, default=1)
@@ -238,11 +213,11 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     found = {"sampled": time_sampled(arguments.repeats), "exhaustive": time_exhaustive(arguments.repeats)}
     memory = weigh()
-    setup = surroundings(arguments.threads, arguments.repeats)
+    setup = {"batch": BATCH, **vars(arguments), **provenance.versions(), "commit": provenance.commit()}
     print(" · ".join(f"{key} {value}" for key, value in setup.items()), end="\n\n")
     print(report(found["sampled"], found["exhaustive"], memory))
     if arguments.json:
-        arguments.json.write_text(json.dumps({"setup": setup, **found, "memory": memory}, indent=2) + "\n")
+        arguments.json.write_text(json.dumps({"setup": setup, **found, "memory": memory}, indent=2, default=str) + "\n")
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from jnpl.data.loading.feed import Feed
 from jnpl.data.loading.prepare import Prepared
 from jnpl.data.source import InMemory
 from jnpl.data.sources import cifar
+from jnpl.experiments.result_tables import markdown_table
 from jnpl.findings.ledger import Ledger
 from jnpl.methods import registry
 from jnpl.methods.base import Task
@@ -60,12 +61,13 @@ def main() -> None:
     ratios = {"jnpl / limit": median["jnpl"] / median["limit"], "jnpl / ce": median["jnpl"] / median["ce"]}
     targets = {"jnpl / limit": 1.06, "jnpl / ce": 1.03}
     print(f"{args.images} images, batch 128, resnet8, {args.threads} thread(s), {args.rounds} rounds, medians\n")
-    print("| | seconds an epoch | images/s |\n|---|---|---|")
-    for name, seconds in median.items():
-        print(f"| {name} | {seconds:.3f} | {args.images / seconds:,.0f} |")
-    print("\n| ratio | measured | target | |\n|---|---|---|---|")
-    for name, ratio in ratios.items():
-        print(f"| {name} | {ratio:.3f} | {targets[name]} | {'met' if ratio <= targets[name] else 'missed'} |")
+    rows = [[name, f"{each:.3f}", f"{args.images / each:,.0f}"] for name, each in median.items()]
+    print(markdown_table([["", "seconds an epoch", "images/s"], *rows]), end="\n\n")
+    rows = [
+        [name, f"{ratio:.3f}", f"{targets[name]}", "met" if ratio <= targets[name] else "missed"]
+        for name, ratio in ratios.items()
+    ]
+    print(markdown_table([["ratio", "measured", "target", ""], *rows]))
     if args.json:
         facts = {"torch": torch.__version__, "images": args.images, "threads": args.threads, "data": bool(args.data)}
         args.json.write_text(json.dumps({**facts, "seconds": times, "ratios": ratios}, indent=1) + "\n")
