@@ -37,7 +37,7 @@ try:
 except Interrupted as stop:
     sys.exit(stop.code)
 """
-BENCH = ("jnpl.experiments.bench", "Cell", "jnpl.experiments.runner")
+BENCH = ("jnpl.experiments.cell", "Cell", "jnpl.experiments.runner")
 TALLY = ("tests.helpers.tally", "Tally", "tests.helpers.tally")
 posix = pytest.mark.skipif(not locks.AVAILABLE, reason="there are no such locks and signals on Windows")
 

@@ -66,8 +66,10 @@ def bench(
         return
     if out is None:
         raise InputError("Missing option '--out' / '-o'. (see jnpl bench --help)")
+    from jnpl.experiments.cell_data import check
     from jnpl.experiments.engines import make_engine
     from jnpl.experiments.rows import CIFAR, ROWS, TABLE
+    from jnpl.models.build import MODELS
 
     names = list(TABLE) if rows is None else list(dict.fromkeys(name.strip() for name in rows.split(",")))
     if unknown := [name for name in names if name not in ROWS]:
@@ -92,7 +94,9 @@ def bench(
     if any(ROWS[name].folds for name in names):
         require("cleanlab", "bench")
     where = make_engine(engine, address, gpus)
-    _check(cells, data_root)
+    if net != "auto" and net not in MODELS:
+        raise InputError(f"unknown network {net!r}: auto, or one of {', '.join(MODELS)}")
+    check(cells, data_root)
 
     from jnpl.experiments import result_tables as tables
     from jnpl.experiments.grid import run_cells
@@ -155,16 +159,3 @@ def _cell(settings: dict[str, Any]) -> "Cell":
         field = ".".join(map(str, first["loc"]))
         got = f", got {first['input']!r}" if field else ""
         raise InputError(f"{field}{': ' if field else ''}{first['msg'].removeprefix('Value error, ')}{got}") from None
-
-
-def _check(cells: "list[Cell]", data_root: Path | None) -> None:
-    """Report wrong settings before anything is trained, and download missing data once for all cells."""
-    from jnpl.experiments import cell_data
-    from jnpl.models.build import MODELS
-
-    net = cells[0].net
-    if net != "auto" and net not in MODELS:
-        raise InputError(f"unknown network {net!r}: auto, or one of {', '.join(MODELS)}")
-    for cell in cells:
-        cell.recipe()
-    cell_data.load(cells[0], data_root)

@@ -59,6 +59,7 @@ def reproduce(
     if scale not in SCALES:
         raise InputError(f"there is no scale {scale!r}; there are {', '.join(SCALES)}")
 
+    from jnpl.experiments import cell_data
     from jnpl.experiments.engines import make_engine
     from jnpl.experiments.grid import run_cells
     from jnpl.experiments.reproduce.output import draw
@@ -79,7 +80,7 @@ def reproduce(
         to_do = [cell for cell in cells if not contains(out / FILE, cell.name)]
         if scale == "paper" and not yes and not (engine == "ray" and gpus):
             _require_gpu(to_do, engine, without)
-        _check(to_do, data_root)
+        cell_data.check(to_do, data_root)
         _show_missing(without, "jnpl: ", err=True)
         failed = run_cells(cells, out / FILE, out / "work", jobs, data_root, show_line, engine=where)
     results = load(out / FILE, scale, absent, seeds)
@@ -146,16 +147,6 @@ def _require_gpu(cells: "list[Cell]", engine: str, without: dict[str, str]) -> N
         f"operations, at {TERA / 1e12:.0f} TFLOP/s sustained), and {where}: --scale small is for two cores, --yes "
         "trains anyway"
     )
-
-
-def _check(cells: "list[Cell]", data_root: Path | None) -> None:
-    """Report wrong settings before anything is trained, and download missing data once for all cells."""
-    from jnpl.experiments import cell_data
-
-    for cell in cells:
-        cell.recipe()
-    for cell in {cell.data: cell for cell in cells}.values():
-        cell_data.load(cell, data_root)
 
 
 def _show(

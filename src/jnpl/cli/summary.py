@@ -12,7 +12,7 @@ from rich.text import Text
 
 from jnpl.findings.findings import Findings
 from jnpl.internal.provenance import plain
-from jnpl.outputs.report.page_tables import worst
+from jnpl.outputs.report.page_tables import confused_pairs, worst
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,9 +33,9 @@ def show(result: dict[str, Any], out: Path, top: int) -> None:
     )
     for line in _notes(result, findings, out):
         console.print(line)
-    pairs = confused(findings)[:_PAIRS]
+    pairs = confused_pairs(findings, _names(findings), _PAIRS)
     if pairs:
-        listed = ", ".join(f"{given} -> {suggested} ({count:,})" for given, suggested, count in pairs)
+        listed = ", ".join(f"{pair.given} -> {pair.suggested} ({pair.count:,})" for pair in pairs)
         console.print(f"most frequent label issues (given -> suggested): {listed}")
     if result["issues"] and top:
         console.print(_worst(findings, min(top, result["issues"])))
@@ -66,21 +66,15 @@ def _notes(result: dict[str, Any], findings: Findings, out: Path) -> list[str]:
 def facts(out: Path, top: int) -> dict[str, Any]:
     """Return what `--json` adds to the results: the most frequent class pairs and the worst label issues."""
     findings = Findings.load(out)
-    pairs = [{"given": given, "suggested": suggested, "count": n} for given, suggested, n in confused(findings)]
+    found = confused_pairs(findings, _names(findings), _PAIRS)
+    pairs = [{"given": pair.given, "suggested": pair.suggested, "count": pair.count} for pair in found]
     rows = findings.table.iloc[worst(findings, min(top, int(findings.is_label_issue.sum())))]
     columns = ["id", "given_label", "suggested_label", "label_quality", "suggested_confidence"]
-    return {"confused": pairs[:_PAIRS], "suspects": plain(rows[columns].to_dict(orient="records"))}
+    return {"confused": pairs, "suspects": plain(rows[columns].to_dict(orient="records"))}
 
 
-def confused(findings: Findings) -> list[tuple[str, str, int]]:
-    """Return (given, suggested, number of issues) of each class pair, the most frequent first."""
-    moved = findings.is_label_issue & (findings.suggested_labels != findings.given_labels)
-    size = findings.num_classes
-    codes = findings.given_labels[moved] * size + findings.suggested_labels[moved]
-    pairs, counts = np.unique(codes, return_counts=True)
-    names = findings.class_names or tuple(range(size))
-    order = np.argsort(-counts, kind="stable")
-    return [(str(names[pairs[at] // size]), str(names[pairs[at] % size]), int(counts[at])) for at in order]
+def _names(findings: Findings) -> list[str]:
+    return [str(name) for name in findings.class_names or range(findings.num_classes)]
 
 
 def _uneven(findings: Findings) -> str | None:
@@ -89,7 +83,7 @@ def _uneven(findings: Findings) -> str | None:
     classes, counts = np.unique(findings.given_labels[scored], return_counts=True)
     if len(counts) == 0 or counts.max() <= _UNEVEN * counts.min():
         return None
-    names = findings.class_names or tuple(range(findings.num_classes))
+    names = _names(findings)
     most, least = ((names[classes[at]], f"{counts[at]:,}") for at in (counts.argmax(), counts.argmin()))
     line = f"uneven classes: {most[0]} has {most[1]} labels, {least[0]} {least[1]}"
     if "by_class" in findings.threshold_info:

@@ -17,6 +17,7 @@ from jnpl.internal.errors import InputError
 from jnpl.noise import generate as noise
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from jnpl.data.source import Array, Labels, Source
@@ -48,6 +49,14 @@ def load(cell: Cell, root: Path | None) -> Source:
     pixels = "" if size.pixels is None else f"-{size.pixels}px"
     clean = replace(downsample(kept, size.pixels), test=downsample(test, size.pixels), validation=whole.validation)
     return replace(clean, name=f"{cell.data}{pixels}+{cell.noise}{cell.rate:g}", labels=given_labels(clean, cell))
+
+
+def check(cells: Sequence[Cell], root: Path | None) -> None:
+    """Report wrong settings before anything is trained, and download missing data once for all cells."""
+    for cell in cells:
+        cell.recipe()
+    for cell in {cell.data: cell for cell in cells}.values():
+        load(cell, root)
 
 
 def given_labels(source: Source, cell: Cell) -> Labels:

@@ -82,7 +82,7 @@ def run_cell(cell: Cell, work: Path, root: Path | None, every: CheckpointInterva
             "cell": cell.model_dump(mode="json"),
             "recipe": {key: value for key, value in settings.items() if key != "engine"},
             "engine": recipe.engine.model_dump(mode="json", include={"accelerator", "precision"}),
-            "device": _device(recipe),
+            "device": available_device(recipe.engine.accelerator).type,  # times of different devices do not compare
             "versions": provenance.versions(),
             "commit": ", ".join(commits),
             "noise_sha256": hashlib.sha256(source.labels.astype("<i8").tobytes()).hexdigest(),
@@ -186,11 +186,6 @@ def _placed(recipe: Recipe) -> Recipe:
     place = os.environ.get("JNPL_BENCH_ACCELERATOR")
     engine = recipe.engine.model_copy(update={"accelerator": place})
     return recipe if place is None else recipe.model_copy(update={"engine": engine})
-
-
-def _device(recipe: Recipe) -> str:
-    """Where it trains: times of different devices do not compare."""
-    return available_device(recipe.engine.accelerator).type
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from jnpl.experiments import locks
@@ -37,18 +37,8 @@ class Status:
 
     def facts(self) -> dict[str, Any]:
         """The status as JSON."""
-        return {
-            "cells": len(self.done) + len(self.running) + len(self.waiting) + len(self.failed),
-            "done": self.done,
-            "running": self.running,
-            "epochs": self.epochs,
-            "waiting": self.waiting,
-            "begun": self.begun,
-            "failed": self.failed,
-            "seconds_left": self.seconds_left,
-            "at_work": self.at_work,
-            "engine": self.engine,
-        }
+        cells = len(self.done) + len(self.running) + len(self.waiting) + len(self.failed)
+        return {"cells": cells, **asdict(self)}
 
     def text(self) -> str:
         """The status as text."""

@@ -9,11 +9,13 @@ from sklearn.linear_model import LogisticRegression
 from tests.helpers.runs import findings
 
 from jnpl.findings import Findings
-from jnpl.outputs.export.cleanlab import cleanlab_table, write
+from jnpl.outputs.export.findings_table import cleanlab_table, export
+from jnpl.outputs.export.targets import ExportRequest
 
 
 def read(found, tmp_path):
-    assert write(found, tmp_path / "issues.csv") == len(found.ids)
+    found.save(tmp_path)
+    assert export(ExportRequest(tmp_path, "cleanlab", tmp_path / "issues.csv")) == {"rows": len(found.ids)}
     return pd.read_csv(tmp_path / "issues.csv")
 
 

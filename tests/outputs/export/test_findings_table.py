@@ -10,9 +10,15 @@ from tests.helpers.runs import findings
 
 from jnpl.internal.errors import InputError
 from jnpl.internal.tables import load_parquet
-from jnpl.outputs.export.findings_table import findings_rows, write
+from jnpl.outputs.export.findings_table import export, findings_rows
+from jnpl.outputs.export.targets import ExportRequest
 
 PATHS = ["=a.png", "b.png", "c.png", "d.png", "e.png", "f.png"]
+
+
+def write(found, out, suffix, *, issues=False):
+    found.save(out.parent / "run")
+    return export(ExportRequest(out.parent / "run", suffix.removeprefix("."), out, issues))["rows"]
 
 
 def test_three_forms_hold_the_table(tmp_path):

@@ -1,4 +1,4 @@
-"""Export the findings as one table: .csv, .parquet or .json."""
+"""Export the findings as one table: .csv, .parquet, .json, or a .csv with the columns of cleanlab."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from jnpl.findings.findings import Findings
 from jnpl.internal.tables import table_writer
 
 if TYPE_CHECKING:
-    import os
-
     import pandas as pd
 
     from jnpl.outputs.export.targets import ExportRequest
@@ -20,15 +18,11 @@ if TYPE_CHECKING:
 def export(request: ExportRequest) -> dict[str, Any]:
     """Write the table of a run; returns the number of rows."""
     findings = Findings.load(request.run)
-    return {"rows": write(findings, request.out, f".{request.target}", issues=request.issues)}
-
-
-def write(findings: Findings, out: str | os.PathLike[str], suffix: str, *, issues: bool = False) -> int:
-    """Write `findings_rows` as .csv, .parquet or .json, as `suffix` says; returns the number of rows."""
-    frame = findings_rows(findings, issues=issues)
-    with table_writer(out, suffix) as put:
+    for_cleanlab = request.target == "cleanlab"
+    frame = cleanlab_table(findings) if for_cleanlab else findings_rows(findings, issues=request.issues)
+    with table_writer(request.out, ".csv" if for_cleanlab else f".{request.target}") as put:
         put(frame)
-    return len(frame)
+    return {"rows": len(frame)}
 
 
 def findings_rows(findings: Findings, *, issues: bool = False) -> pd.DataFrame:
@@ -39,3 +33,15 @@ def findings_rows(findings: Findings, *, issues: bool = False) -> pd.DataFrame:
         frame = frame.iloc[order[findings.is_label_issue[order]]]
     texts = [name for name in frame.columns if frame[name].dtype == object]
     return frame.astype(dict.fromkeys(texts, "string"))
+
+
+def cleanlab_table(findings: Findings) -> pd.DataFrame:
+    """Return one row per sample in the order of the data, with the columns of CleanLearning and Datalab.
+
+    `label_quality` (CleanLearning) and `label_score` (Datalab) are the same: 0..1, lower is worse. Labels are names,
+    as Datalab has them; where they are numbers from 0, CleanLearning.fit takes the frame as it is.
+    """
+    found = findings_rows(findings)
+    named = found.rename(columns={"suggested_label": "predicted_label"})
+    named["label_score"] = named["label_quality"]
+    return named[["id", "is_label_issue", "label_quality", "label_score", "given_label", "predicted_label"]]

@@ -67,7 +67,7 @@ TARGETS = {
     "label-studio": ExportTarget(
         "label_studio", "tasks with predictions for Label Studio (.json)", ("issues", "image_prefix", "data")
     ),
-    "cleanlab": ExportTarget("cleanlab", "a .csv with cleanlab's columns"),
+    "cleanlab": ExportTarget("findings_table", "a .csv with cleanlab's columns"),
     "hf": ExportTarget(
         "hf_dataset", "a folder for datasets.load_from_disk, with corrected labels", ("root",), folder=True
     ),
