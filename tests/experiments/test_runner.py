@@ -45,7 +45,7 @@ def test_the_curve_is_the_ap_of_the_mean_of_ten_epochs(tmp_path):
     cell = Cell(**IRIS)
     source = data.load(cell, None)
     figures, seen = RankingFigures(source, source.test, "history", margins=True), []
-    observer = Observer(figures)
+    observer = Observer(figures, tmp_path / "notes")
 
     def observe(view):
         observer(view)

@@ -70,11 +70,11 @@ class Figures(Protocol):
 class Observer:
     """Called at the end of each epoch of a run; the time that it takes itself is not counted.
 
-    With a folder for `notes` it saves its notes, and only then a checkpoint: whatever epoch a killed run resumes at,
-    there are notes of it.
+    It saves its notes to the folder `notes`, and only then a checkpoint: whatever epoch a killed run resumes at, there
+    are notes of it.
     """
 
-    def __init__(self, figures: Figures, notes: Path | None = None) -> None:
+    def __init__(self, figures: Figures, notes: Path) -> None:
         self.figures, self.notes = figures, notes
         self.watch = Stopwatch()
         self.epochs = 0  # of the run that are done
@@ -87,15 +87,12 @@ class Observer:
         before_pseudo_labels = sum(phase.plan.epochs for phase in view.phases if not phase.pseudo)
         self.filtered = self.epochs >= before_pseudo_labels
         self.figures.note(view, self, began)
-        if self.notes is not None:
-            self.save(self.watch.read() - (Seconds.now() - began))
-            view.save()
+        self.save(self.watch.read() - (Seconds.now() - began))
+        view.save()
         self.watch.leave_out(Seconds.now() - began)
 
     def save(self, seconds: Seconds | None = None) -> None:
         """Save the notes after this epoch, and the time so far."""
-        if self.notes is None:
-            return
         facts = {"epochs": self.epochs, "filtered": self.filtered, "seconds": seconds or self.watch.read()}
         make_folder(self.notes)
         write_text(self.notes / _file(self.epochs), json.dumps({**facts, **self.figures.state()}))
@@ -103,8 +100,6 @@ class Observer:
 
     def resume(self, epochs: int | None) -> bool:
         """Load what was noted after so many epochs (None: the last there are); False if there are no such notes."""
-        if self.notes is None or not self.notes.is_dir():
-            return False
         files = sorted(self.notes.glob("[0-9]*.json")) if epochs is None else [self.notes / _file(epochs)]
         try:
             facts = json.loads(files[-1].read_text("utf-8"))

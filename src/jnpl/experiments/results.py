@@ -12,22 +12,16 @@ from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder, write_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 FILE = "results.jsonl"  # its name in the output folder of `jnpl bench` and `jnpl reproduce`
 
 
-def _to_stderr(line: str) -> None:
-    print(f"jnpl: {line}", file=sys.stderr)
-
-
-def read(path: Path, note: Callable[[str], None] = _to_stderr) -> dict[str, dict[str, Any]]:
-    """Read a file of results.
+def read(path: Path) -> dict[str, dict[str, Any]]:
+    """Read a file of results. If its last line is incomplete, a message says so, and that line is left out.
 
     Args:
         path: the file; one that does not exist holds nothing.
-        note: called with a message if the last line is incomplete; that line is left out.
 
     Returns:
         Cell name -> its line, in the order of the file. If two lines have one name, the later counts.
@@ -41,7 +35,7 @@ def read(path: Path, note: Callable[[str], None] = _to_stderr) -> dict[str, dict
     except (OSError, ValueError) as error:
         raise InputError(f"{str(path)!r} cannot be read as a file of results: {error}") from error
     if lines[-1]:
-        note(f"the last line of {str(path)!r} is incomplete and is left out")
+        print(f"jnpl: the last line of {str(path)!r} is incomplete and is left out", file=sys.stderr)
     for number, line in enumerate(lines[:-1], 1):
         try:
             result = json.loads(line)

@@ -168,29 +168,20 @@ def _fast_flip(cell: Cell) -> Recipe:
     return _fast(cell, {"data.padding": cell.padding})
 
 
-def _fast_changed(changes: dict[str, Any]) -> Callable[[Cell], Recipe]:
-    """`fast` with some settings changed."""
-    return lambda cell: _fast(cell, changes)
+def _fast_lr(times: float, cell: Cell) -> Recipe:
+    return _fast(cell, {"train.lr": times * _fast_rate(cell)})
 
 
-def _fast_lr_times(times: float) -> Callable[[Cell], Recipe]:
-    return lambda cell: _fast(cell, {"train.lr": times * _fast_rate(cell)})
-
-
-def _augmented(rival: Callable[[Cell], Recipe]) -> Callable[[Cell], Recipe]:
+def _augmented(rival: Callable[[Cell], Recipe], cell: Cell) -> Recipe:
     """A rival with the crops of `fast`."""
-    return lambda cell: rival(cell).model_copy(update={"data": _fast(cell).data})
+    return rival(cell).model_copy(update={"data": _fast(cell).data})
 
 
-def _long(rival: Callable[[Cell], Recipe]) -> Callable[[Cell], Recipe]:
+def _long(rival: Callable[[Cell], Recipe], cell: Cell) -> Recipe:
     """A rival with the crops of `fast` and as many epochs as both of its parts have."""
-
-    def recipe(cell: Cell) -> Recipe:
-        fast = _fast(cell)
-        stretch = 1.0 if fast.pseudo is None else 1 + fast.pseudo.stretch
-        return _augmented(rival)(cell.model_copy(update={"epochs": round(stretch * fast.train.epochs)}))
-
-    return recipe
+    fast = _fast(cell)
+    stretch = 1.0 if fast.pseudo is None else 1 + fast.pseudo.stretch
+    return _augmented(rival, cell.model_copy(update={"epochs": round(stretch * fast.train.epochs)}))
 
 
 def _fast_with_ce(cell: Cell) -> Recipe:
@@ -209,27 +200,27 @@ ROWS = {
     "gce": Row("generalised cross-entropy, q = 0.7", _gce),
     "co-teaching": Row("Co-teaching, which is given the noise rate", _co_teaching),
     "ce-clean": Row("cross-entropy on the true labels", _ce, true_labels=True),
-    "ce-augmented": Row("cross-entropy with the crops of fast", _augmented(_ce)),
+    "ce-augmented": Row("cross-entropy with the crops of fast", partial(_augmented, _ce)),
     "fast-flip": Row("fast with the crops of the others", _fast_flip),
 }
 CROPS = {
-    "nlnl-augmented": Row("NLNL with the crops of fast", _augmented(_nlnl)),
-    "cleanlab-augmented": Row("cleanlab with the crops of fast", _augmented(_ce), folds=True),
-    "gce-augmented": Row("generalised cross-entropy with the crops of fast", _augmented(_gce)),
-    "co-teaching-augmented": Row("Co-teaching with the crops of fast", _augmented(_co_teaching)),
+    "nlnl-augmented": Row("NLNL with the crops of fast", partial(_augmented, _nlnl)),
+    "cleanlab-augmented": Row("cleanlab with the crops of fast", partial(_augmented, _ce), folds=True),
+    "gce-augmented": Row("generalised cross-entropy with the crops of fast", partial(_augmented, _gce)),
+    "co-teaching-augmented": Row("Co-teaching with the crops of fast", partial(_augmented, _co_teaching)),
     "ce-clean-augmented": Row(
-        "cross-entropy on the true labels with the crops of fast", _augmented(_ce), true_labels=True
+        "cross-entropy on the true labels with the crops of fast", partial(_augmented, _ce), true_labels=True
     ),
 }
 LONG = {
-    "gce-long": Row("generalised cross-entropy with the crops and all epochs of fast", _long(_gce)),
-    "co-teaching-long": Row("Co-teaching with the crops and all epochs of fast", _long(_co_teaching)),
+    "gce-long": Row("generalised cross-entropy with the crops and all epochs of fast", partial(_long, _gce)),
+    "co-teaching-long": Row("Co-teaching with the crops and all epochs of fast", partial(_long, _co_teaching)),
 }
 ABLATIONS = {
     "fast-filter": Row("fast as it is, the filter alone", _fast, classify=False),
     "fast-ce": Row("cross-entropy in place of NL+ and PL+, all else as fast", _fast_with_ce, classify=False),
     **{
-        f"fast-{name}": Row(description, _fast_changed(changes), classify=False)
+        f"fast-{name}": Row(description, partial(_fast, changes=changes), classify=False)
         for name, description, changes in (
             ("nl", "NL throughout (gamma 0)", {"method.gamma": 0.0, "method.gamma_rise": None}),
             ("nl-plus", "NL+ from the start (gamma 1)", {"method.gamma_rise": None}),
@@ -257,7 +248,7 @@ ABLATIONS = {
         )
     },
     **{
-        f"fast-lr-{name}": Row(description, _fast_lr_times(times), classify=False)
+        f"fast-lr-{name}": Row(description, partial(_fast_lr, times), classify=False)
         for name, description, times in (
             ("low", "half the learning rate", 0.5),
             ("high", "twice the learning rate", 2.0),
@@ -265,7 +256,7 @@ ABLATIONS = {
     },
 }
 SECOND_PARTS = {
-    f"fast-{name}": Row(description, _fast_changed(changes))
+    f"fast-{name}": Row(description, partial(_fast, changes=changes))
     for name, description, changes in (
         ("hard", "pseudo-labels hard in place of soft", {"pseudo.soft": False}),
         (
