@@ -98,11 +98,11 @@ class Verdict(Settings):
 
     history: int = Field(10, ge=1, description="epochs whose predictions are averaged")
     keep: Literal["full", "compact"] = Field("full", description="what the ledger stores; compact: 94 bytes per sample")
-    score: Literal["history", "network", "posterior"] = Field(
+    score: Literal["history", "network", "posterior", "blend"] = Field(
         "history",
         description="history: p_y averaged over the last epochs of training (or the method's own score); network: p_y "
         "of the network at the end; posterior: the mean of both, corrected by the estimated confusion between classes "
-        "(jnpl.findings.posterior)",
+        "(jnpl.findings.posterior); blend: the mean of that mean and its posterior",
     )
     threshold: Annotated[float, Field(gt=0, lt=1)] | Literal["auto", "per-class", "1/c"] = 0.5
 
@@ -120,10 +120,11 @@ class Verdict(Settings):
 class Pseudo(Settings):
     """The second stage of `jnpl train`: a classifier trained on kept labels and pseudo-labels."""
 
-    mode: Literal["paper", "nlnl", "predicted"] | None = Field(
+    mode: Literal["none", "paper", "nlnl", "predicted"] | None = Field(
         None,
-        description="paper: kept labels, and the filter's predictions for the other samples; nlnl: two steps, as in "
-        "the code of NLNL; predicted: the filter's predictions for all samples; None: as in the method's paper",
+        description="none: no such stage, the method's network is the classifier; paper: kept labels, and the filter's "
+        "predictions for the other samples; nlnl: two steps, as in the code of NLNL; predicted: the "
+        "filter's predictions for all samples; None: as in the method's paper",
     )
     soft: bool = Field(True, description="mean predictions as soft targets; false: their most probable class")
     warm: bool = Field(False, description="the first step starts from the filter's weights; false: from new ones")

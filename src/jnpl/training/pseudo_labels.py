@@ -44,6 +44,8 @@ def pseudo_label_settings(recipe: Recipe, method: type[Method]) -> PseudoLabelSe
         return None
     given = recipe.pseudo or Pseudo()
     mode = given.mode or method.pseudo_mode or "paper"
+    if mode == "none":
+        return None
     weight = given.class_weight or ("nlnl" if mode == "nlnl" else "none")
     return PseudoLabelSettings(mode, given.soft, weight == "nlnl", given.warm, given.train or recipe.train)
 

@@ -33,7 +33,8 @@ def final_probs(settings: Verdict, method: Method, training_set: TrainingSet) ->
     if ledger.keep == "full":  # the trained network is surer than it was during training: the mean of both is taken
         history = ledger.mean_probs()
         probs = np.where(np.isnan(history), probs, (probs + history) / 2)
-    return posterior(probs, training_set.feed.labels).probs
+    corrected = posterior(probs, training_set.feed.labels).probs
+    return corrected if settings.score == "posterior" else (probs + corrected) / 2
 
 
 def judge(
