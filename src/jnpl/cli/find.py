@@ -61,6 +61,9 @@ class FindOptions:
     ] = False
     backbone: options.Backbone = "auto"
     views: options.Views = 2
+    finetune: Annotated[
+        bool, typer.Option("--finetune", help="Train the backbone too, after the head: better, and slow without a GPU.")
+    ] = False
     size: Annotated[
         int | None, typer.Option(min=8, help="Side in pixels that images are decoded to. Default: automatic.")
     ] = None
@@ -156,6 +159,7 @@ def _run(given: FindOptions, *, classify: bool) -> None:
     from jnpl.recipes.automatic import adapt_recipe
     from jnpl.recipes.load import load_default_recipe
     from jnpl.training.embed_first import embed_first
+    from jnpl.training.finetune import finetuning_recipe
     from jnpl.training.reporting import Reporter
     from jnpl.training.run import find as run
 
@@ -165,14 +169,18 @@ def _run(given: FindOptions, *, classify: bool) -> None:
         torch.set_num_threads(given.threads)
     if ":" in recipe.model or given.embed is not None:
         sys.path.append(str(Path.cwd()))  # the user's own module; last, so that it hides no installed one
-    source, held_out = _open(given, recipe.data.val_size)
+    opened, held_out = _open(given, recipe.data.val_size)
     reporter = Reporter()
     source, changes, chosen = embed_first(
-        source, given.backbone, given.recipe, changes, reporter, views=given.views, cache=given.cache
+        opened, given.backbone, given.recipe, changes, reporter, views=given.views, cache=given.cache
     )
-    recipe, adapted = adapt_recipe(source, given.recipe, given.method, changes)
-    choices = [*chosen, *adapted]
-    reporter.first = choices if source.backbone is None else list(adapted)  # else the first is on the screen already
+    if given.finetune:
+        recipe = finetuning_recipe(source, given.method, changes, reporter, seed=given.seed, cache=given.cache)
+        source, choices = opened, chosen
+    else:
+        recipe, adapted = adapt_recipe(source, given.recipe, given.method, changes)
+        choices = [*chosen, *adapted]
+        reporter.first = choices if source.backbone is None else list(adapted)  # else one is on the screen already
     result = run(
         source,
         recipe,

@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from jnpl.data.loading.augment import EmbeddingViews
 from jnpl.internal.checks import checked_seed, whole
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.importing import import_by_name
+from jnpl.models.backbones import ImageBackbone, load_backbone
+from jnpl.models.embedding import EmbeddingClassifier
 from jnpl.models.mlp import linear, mlp
 from jnpl.models.resnet import STEMS, Stem, resnet18, resnet34, resnet50
 from jnpl.models.small import CNN9_SMALLEST, cnn9, preact_resnet18, preact_resnet32, resnet8, resnet20
@@ -60,6 +63,7 @@ MODELS: dict[str, ModelEntry] = {
     "linear": ModelEntry("one linear layer, the head on embeddings", 650, linear, takes_vectors=True),
     "mlp": ModelEntry("two hidden layers of 256, for vectors (images are flattened)", 85_002, mlp, takes_vectors=True),
 }
+FINETUNE = "finetune:"  # before the name of a backbone: the backbone and a linear head as one network
 _CIFAR_STEM_UP_TO = 64  # pixels of height; larger images are divided by 4 first
 
 
@@ -75,9 +79,10 @@ def build(
     """Build a network (B, *input_shape) -> (B, num_classes) logits.
 
     Args:
-        name_or_module: a name of `MODELS`; an `nn.Module`, which is returned itself; a factory; or the place of a
-            factory as "package.module:factory". A factory is called with `num_classes` and, if it takes it,
-            `input_shape`. A network that is not from `MODELS` is tried on two inputs of zeros.
+        name_or_module: a name of `MODELS`; "finetune:" and the name of a backbone, for the backbone with a linear
+            head; an `nn.Module`, which is returned itself; a factory; or the place of a factory as
+            "package.module:factory". A factory is called with `num_classes` and, if it takes it, `input_shape`. A
+            network of the user is tried on two inputs of zeros.
         num_classes: number of classes, at least 2.
         input_shape: of one sample, (C, H, W) or (F,).
         seed: the initial weights depend on it; PyTorch's global random state is left unchanged.
@@ -102,7 +107,9 @@ def build(
     if stem is not None and (not isinstance(name_or_module, str) or name_or_module not in stemmed):
         raise InputError(f"a stem is for {', '.join(stemmed)} only, got stem={stem!r} for {_called(name_or_module)}")
     with _seeded(seed):
-        if isinstance(name_or_module, str) and ":" not in name_or_module:
+        if isinstance(name_or_module, str) and name_or_module.startswith(FINETUNE):
+            model = _backbone_and_head(name_or_module.removeprefix(FINETUNE), classes, shape)
+        elif isinstance(name_or_module, str) and ":" not in name_or_module:
             model = _named(name_or_module, classes, shape, stem)
         else:
             model = _user_model(name_or_module, classes, shape)
@@ -154,6 +161,17 @@ def _named(name: str, num_classes: int, shape: tuple[int, ...], stem: Stem | Non
             raise InputError(f"stem must be one of {', '.join(STEMS)}, got {stem!r}")
         options["stem"] = stem or ("cifar" if height <= _CIFAR_STEM_UP_TO else "imagenet")
     return entry.factory(num_classes, **options)
+
+
+def _backbone_and_head(name: str, num_classes: int, shape: tuple[int, ...]) -> nn.Module:
+    """Return a pretrained backbone with a linear head that knows nothing yet: images (B, 3, S, S) -> (B, C)."""
+    if len(shape) != 3 or shape[1] != shape[2]:
+        raise InputError(f"the backbone {name} needs square images, got input_shape {shape}")
+    backbone = load_backbone(name, "image", size=shape[1])
+    if not isinstance(backbone, ImageBackbone):
+        raise InputError(f"the backbone {name} is not a network for images")
+    views = EmbeddingViews((0.0,) * backbone.width, (1.0,) * backbone.width, unit=True)
+    return EmbeddingClassifier(backbone.network, linear(backbone.width, num_classes), views, mirror=False)
 
 
 def _user_model(given: str | nn.Module | Factory, num_classes: int, shape: tuple[int, ...]) -> nn.Module:

@@ -243,6 +243,14 @@ class EmbeddingClassifier(nn.Module):
         logits: Tensor = self.head((embeddings - self.mean) / self.std)
         return logits
 
+    def train(self, mode: bool = True) -> EmbeddingClassifier:
+        """Set the mode; batch norm keeps the statistics that the backbone was trained with, also in fine-tuning."""
+        super().train(mode)
+        for module in self.backbone.modules():
+            if isinstance(module, nn.modules.batchnorm._BatchNorm):
+                module.eval()
+        return self
+
     def _embed(self, images: Tensor) -> Tensor:
         embeddings: Tensor = self.backbone(images)
         return F.normalize(embeddings, dim=1) if self.unit else embeddings

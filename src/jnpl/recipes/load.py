@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 DEFAULT, DEFAULT_OF_OTHERS = "fast", "small"  # fast is made for the method jnpl alone
+FINETUNE_RECIPE = "finetune"  # of backbone and head
 EMBEDDINGS = "fast-embeddings"  # the default on embeddings of a pretrained network, for every method
 
 

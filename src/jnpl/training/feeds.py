@@ -12,6 +12,8 @@ from jnpl.data.loading.augment import CropFlip, EmbeddingViews, Standardize, Tra
 from jnpl.data.loading.feed import Feed
 from jnpl.data.loading.prepare import Prepared, default_workers, prepare
 from jnpl.internal.errors import InputError
+from jnpl.models.backbones import ImageBackbone, load_backbone
+from jnpl.models.build import FINETUNE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,13 +80,24 @@ def _transform(prepared: Prepared, recipe: Recipe) -> tuple[Transform, tuple[int
         mean = values.mean(0, dtype=np.float64)
         return Standardize(tuple(mean.tolist()), tuple(deviation.tolist())), values.shape[1:]
     mean, deviation = _pixel_statistics(values)
+    own = _backbone_statistics(recipe)
     side = recipe.data.crop or min(values.shape[1:3])
     if side > min(values.shape[1:3]):  # padding is for training alone: in evaluation the centre is cut from the image
         raise InputError(f"setting data.crop: {side} pixels cannot be cut from images of {values.shape[1:3]}")
     std = (1.0,) * len(mean) if recipe.data.std == "one" else tuple(np.maximum(deviation, 1e-6).tolist())
+    if own is not None:
+        mean, std = np.array(own[0]), own[1]
     padding = side // 8 if recipe.data.padding == "auto" else recipe.data.padding
     crop = CropFlip(tuple(mean.tolist()), std, side, padding, recipe.data.flip)
     return crop, (len(mean), side, side)
+
+
+def _backbone_statistics(recipe: Recipe) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+    """Return mean and deviation that a backbone to be fine-tuned was trained with; None for other networks."""
+    if not recipe.model.startswith(FINETUNE):
+        return None
+    backbone = load_backbone(recipe.model.removeprefix(FINETUNE), "image", size=recipe.data.size)
+    return (backbone.mean, backbone.std) if isinstance(backbone, ImageBackbone) else None
 
 
 def _view_statistics(embeddings: np.ndarray[Any, Any], *, unit: bool) -> tuple[tuple[float, ...], tuple[float, ...]]:

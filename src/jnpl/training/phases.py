@@ -26,8 +26,9 @@ class Phase(NamedTuple):
 def make_phases(recipe: Recipe, method: Method, pseudo: PseudoLabelSettings | None) -> list[Phase]:
     """Return the stages of the method, then one or two steps with pseudo-labels, if `pseudo` says how."""
     known = [stage.name for stage in method.stages]
+    unused = {stage.name for stage in method.optional_stages}
     for name in recipe.stages:
-        if name not in known:  # a stage of the method, but not with these settings
+        if name not in known and name not in unused:  # a stage of the method, but not with these settings
             raise InputError(f"setting stages.{name}: with these settings {recipe.method.name} has {', '.join(known)}")
     phases = [
         Phase(stage.name, recipe.plan(stage.name), number, fresh=stage.fresh and number > 0, select=stage.select)

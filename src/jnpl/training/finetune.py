@@ -1,0 +1,73 @@
+"""Fine-tuning: a head is trained on the cached embeddings, then head and backbone together, with the same losses."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from safetensors.torch import save
+
+from jnpl.data.loading.augment import EmbeddingViews
+from jnpl.internal.errors import InputError
+from jnpl.internal.files import make_folder, replacing
+from jnpl.models.backbones import ImageBackbone, load_backbone
+from jnpl.models.build import FINETUNE
+from jnpl.models.choice import default_cache
+from jnpl.models.embedding import EmbeddingClassifier
+from jnpl.recipes.automatic import adapt_recipe
+from jnpl.recipes.load import FINETUNE_RECIPE, load_default_recipe
+from jnpl.training.run import find
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from jnpl.data.source import Source
+    from jnpl.recipes.schema import Recipe
+    from jnpl.training.reporting import Reporter
+
+
+def finetuning_recipe(
+    embedded: Source,
+    method: str | None,
+    changes: Mapping[str, Any],
+    report: Reporter,
+    *,
+    seed: int = 0,
+    cache: str | os.PathLike[str] | None = None,
+) -> Recipe:
+    """Train a head on the embeddings, and return the recipe that fine-tunes backbone and head from there.
+
+    The weights to start from are written to the cache folder, named by their content: a run that is repeated finds the
+    same.
+
+    Args:
+        embedded: the embedded data.
+        method: the method to use in place of the recipe's own.
+        changes: changed settings of the fine-tuning by dotted name.
+        report: prints progress.
+        seed: of the head.
+        cache: the folder of cached embeddings.
+
+    Returns:
+        The recipe, for the images themselves.
+    """
+    if embedded.backbone is None or embedded.backbone.facts["takes"] != "image":
+        raise InputError("--finetune needs images and a pretrained backbone (jnpl backbones)")
+    facts = embedded.backbone.facts
+    backbone = load_backbone(facts["name"], "image", size=facts["size"])
+    report.note("fine-tuning: first a head on the embeddings, then the whole network")
+    result = find(embedded, adapt_recipe(embedded, None, method, {}).recipe, seed=seed, report=report)
+    model = None if result is None else result.model
+    if model is None or not isinstance(model.transform, EmbeddingViews) or not isinstance(backbone, ImageBackbone):
+        raise InputError("--finetune runs in one process until the head is trained; use --devices, not torchrun")
+    whole = EmbeddingClassifier(backbone.network, model.network.cpu(), model.transform, mirror=False)
+    content = save({name: value.contiguous() for name, value in whole.state_dict().items()})
+    folder = make_folder(default_cache() if cache is None else Path(cache))
+    path = folder / f"start-{hashlib.sha256(content).hexdigest()[:32]}.safetensors"
+    if not path.is_file():
+        with replacing(path) as draft:
+            draft.write_bytes(content)
+    own = {"model": f"{FINETUNE}{facts['name']}", "weights": str(path), "data.size": facts["size"]}
+    return load_default_recipe(FINETUNE_RECIPE, method, {**own, **changes})
