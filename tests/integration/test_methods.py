@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
 import sys
 from functools import cache
 
@@ -21,8 +20,6 @@ from tests.helpers.scripts import load_script
 from jnpl.experiments.results import read
 from jnpl.internal.tables import load_parquet
 from jnpl.methods.registry import METHODS
-from jnpl.training.reporting import Reporter
-from jnpl.training.run import CheckpointInterval, find
 
 RESULTS = ROOT / "benchmarks" / "results" / "digits.jsonl"
 KEYS = ("test_accuracy", "ap")
@@ -75,16 +72,7 @@ def test_the_committed_digits_on_three_seeds():
 
 
 def train(name, out, report=None, model="mlp", kind="vector", samples=130):
-    return find(
-        quick.data(kind, samples),
-        quick.recipe_of(name, model),
-        out,
-        seed=0,
-        every=CheckpointInterval(epochs=None, seconds=None),
-        strict=False,
-        report=report or Reporter(),
-        classify=True,
-    ).results
+    return quick.train(quick.data(kind, samples), quick.recipe_of(name, model), out, report).results
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -119,25 +107,15 @@ def test_every_method_runs_on_images(name, tmp_path):
 LIKE_ONE = sorted(set(METHODS) - {"m-correction", "mlnt", "metacleaner", "jnpl"})
 
 
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory):
-    """All methods on two processes, started once by torchrun."""
-    out = tmp_path_factory.mktemp("pair")
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", quick.__file__]
-    done = subprocess.run([*launch, str(out)], capture_output=True, text=True, check=False, timeout=1800)
-    assert done.returncode == 0, done.stderr[-4000:]
-    return out
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are launched with POSIX means")
 @pytest.mark.parametrize("name", METHODS)
 def test_two_processes_hold_the_same_state(name, pair):
     """Weights, the state of samples, counters: bit for bit the same on both."""
-    states = [load_file(pair / f"{name}-{rank}.safetensors") for rank in range(2)]
+    states = [load_file(pair / "methods" / f"{name}-{rank}.safetensors") for rank in range(2)]
     assert set(states[0]) == set(states[1])
     for key, value in states[0].items():
         assert value.equal(states[1][key]), key
-    assert json.loads((pair / "results.json").read_text())[name]["samples"] == quick.SHARED
+    assert json.loads((pair / "methods/results.json").read_text())[name]["samples"] == quick.SHARED
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are launched with POSIX means")
@@ -148,7 +126,7 @@ def test_processes_leave_their_group_before_the_interpreter_ends(pair):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are launched with POSIX means")
 def test_a_process_without_a_test_sample_does_not_keep_the_other_waiting(pair):
-    told = json.loads((pair / "results.json").read_text())["alone"]
+    told = json.loads((pair / "methods/results.json").read_text())["alone"]
     assert told["test_accuracy_network_1"] in (0.0, 1.0)
 
 
@@ -158,6 +136,6 @@ def test_two_processes_learn_as_one(name, pair, tmp_path):
     """Also where a tenth of the samples cannot be read, and shares are uneven."""
     train(name, tmp_path / "one", samples=quick.SHARED)
     one, two = (
-        load_parquet(run / "findings.parquet").to_pandas()["label_quality"] for run in (tmp_path / "one", pair / name)
+        load_parquet(run / "findings.parquet").to_pandas()["label_quality"] for run in (tmp_path / "one", pair / "methods" / name)
     )
     np.testing.assert_allclose(two, one, atol=2e-3)
