@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.metrics import average_precision_score, roc_auc_score
+from tests.helpers import forked
 
 from jnpl.data.opening import open_source
 from jnpl.experiments import cell_data as data
@@ -313,23 +313,28 @@ def test_a_cell_trains_where_the_grid_has_a_place_for_it(tmp_path, monkeypatch, 
     assert (told["device"], told["name"]) == (device, cell.name)  # and is the same cell
 
 
+def run_long(args):
+    """Run a cell of many epochs, none of them quick, in a process of its own."""
+    rows.TINY = rows.TINY._replace(filter_epochs=LONG)
+    look = Observer.__call__
+    Observer.__call__ = lambda self, view: (time.sleep(0.1), look(self, view))
+    return run.main(args)
+
+
 def test_a_process_that_is_stopped_goes_on(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(rows, "TINY", rows.TINY._replace(filter_epochs=LONG))
     cell = Cell(row="nl-plus", **TINY)
     (tmp_path / "cell.json").write_text(cell.model_dump_json())
-    script = (
-        "import sys; from jnpl.experiments import runner; from jnpl.experiments import rows; "
-        f"rows.TINY = rows.TINY._replace(filter_epochs={LONG}); sys.exit(runner.main(sys.argv[1:]))"
-    )
     args = [str(tmp_path / "cell.json")]
-    process = subprocess.Popen([sys.executable, "-c", script, *args])
+    process = forked.start(tmp_path.with_suffix(".said"), run_long, args)
     log = tmp_path / "run/train/metrics.jsonl"
     try:
         limit = time.monotonic() + 1800
-        while not (log.is_file() and log.stat().st_size) and process.poll() is None and time.monotonic() < limit:
-            time.sleep(0.02)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(600) == 128 + signal.SIGTERM
+        while not forked.has_written(log) and process.is_alive() and time.monotonic() < limit:
+            time.sleep(0.005)
+        os.kill(process.pid, signal.SIGTERM)
+        process.join(600)
+        assert process.exitcode == 128 + signal.SIGTERM
     finally:
         process.kill()
     assert not (tmp_path / "result.json").exists()
