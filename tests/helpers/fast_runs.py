@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_digits
-from tests.helpers import quick
 
 from jnpl import noise
 from jnpl.data.opening import open_source
@@ -16,6 +15,7 @@ from jnpl.recipes.automatic import choose
 from jnpl.recipes.load import load_recipe, parse_changes
 from jnpl.training.reporting import Reporter
 from jnpl.training.run import CheckpointInterval, find
+from tests.helpers import quick
 
 NEVER = CheckpointInterval(epochs=None, seconds=None)
 RAN_AWAY = "the guard held back NL+ and PL+"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from multiprocessing.process import BaseProcess
+    from pathlib import Path
 
 # Imports of a training; each process would need two seconds for them.
 PRELOAD = ["lightning_fabric", "jnpl.cli.app", "jnpl.cli.find", "jnpl.training.run", "jnpl.experiments.runner"]

@@ -18,7 +18,6 @@ from typing import Any
 
 import torch
 from safetensors.torch import save_file
-from tests.helpers import fast_runs, quick, toy
 
 from jnpl.cli.app import main as jnpl
 from jnpl.data.opening import open_source
@@ -29,6 +28,7 @@ from jnpl.recipes.load import load_recipe
 from jnpl.training import session
 from jnpl.training.reporting import Reporter
 from jnpl.training.run import CheckpointInterval, find
+from tests.helpers import fast_runs, quick, toy
 
 KILLED = "killed"  # a run of `fast` that was killed on its way
 TWO = ("--accelerator", "cpu", "--devices", "2")

@@ -80,7 +80,8 @@ def test_two_processes_are_as_one(gamma, pair, tmp_path):
     told = train_small(gamma, tmp_path / "one", devices=1)
     other = json.loads((pair / "fast" / gamma / "run.json").read_text())["results"]
     one, two = (
-        load_parquet(run / "findings.parquet").to_pandas()["label_quality"] for run in (tmp_path / "one", pair / "fast" / gamma)
+        load_parquet(run / "findings.parquet").to_pandas()["label_quality"]
+        for run in (tmp_path / "one", pair / "fast" / gamma)
     )
     np.testing.assert_allclose(two, one, atol=1e-5)
     assert other["test_accuracy"] == told["test_accuracy"]
@@ -90,6 +91,7 @@ def test_two_processes_are_as_one(gamma, pair, tmp_path):
 def test_two_processes_that_are_killed_go_on(pair):
     """What each had counted of its part of the epoch is not lost, nor counted twice: gamma hangs on it."""
     one, two = (
-        load_parquet(pair / "fast" / name / "findings.parquet").to_pandas()["label_quality"] for name in ("agreement", KILLED)
+        load_parquet(pair / "fast" / name / "findings.parquet").to_pandas()["label_quality"]
+        for name in ("agreement", KILLED)
     )
     np.testing.assert_array_equal(two, one)
