@@ -23,7 +23,7 @@ from jnpl.experiments.results import read as results_of
 IRIS = {"data": "iris", "noise": "symm", "rate": 0.4, "epochs": 2, "batch_size": 32, "seed": 1}
 # As a real cell does it: test_paper_cells.py has what a process says, test_ray.py and cli/test_bench.py have real ones.
 DONE, BROKEN = Tally(name="done", steps=2), Tally(name="broken", fails="InputError: cnn9 needs images")
-LONG = Cell(row="ce", **{**IRIS, "epochs": 150})
+LONG = Cell(row="ce", **{**IRIS, "epochs": 60})
 SCRIPT = """
 import sys
 from pathlib import Path
@@ -37,7 +37,8 @@ try:
 except Interrupted as stop:
     sys.exit(stop.code)
 """
-BENCH = ("jnpl.experiments.cell", "Cell", "jnpl.experiments.runner")
+SLOW_RUNNER = "tests.helpers.slow_runner"
+BENCH = ("jnpl.experiments.cell", "Cell", SLOW_RUNNER)
 TALLY = ("tests.helpers.tally", "Tally", "tests.helpers.tally")
 posix = pytest.mark.skipif(not locks.AVAILABLE, reason="there are no such locks and signals on Windows")
 
@@ -111,16 +112,17 @@ def test_a_cell_whose_grid_is_stopped_and_whose_process_is_killed_goes_on_from_i
     finally:
         process.kill()
     stopped = json.loads(max(notes.iterdir()).read_text())
-    assert 5 <= stopped["epochs"] < 150
+    assert 5 <= stopped["epochs"] < 60
 
     def kill():
         wait(lambda: noted(notes) >= stopped["epochs"] + 5)
         os.kill(json.loads((work / LONG.name / "process.json").read_text())["pid"], signal.SIGKILL)
         killed.update(json.loads(max(notes.glob("0*.json")).read_text()))
+        (results.parent / "quick").touch()
 
     killer = threading.Thread(target=kill)
     killer.start()
-    assert run_cells([LONG], results, work, 1, None, said.append) == {}
+    assert run_cells([LONG], results, work, 1, None, said.append, module=SLOW_RUNNER) == {}
     killer.join()
     assert sum("signal 9; it is started again and resumes" in line for line in said) == 1
     assert sum(": done in " in line for line in said) == 1
