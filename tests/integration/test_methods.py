@@ -74,7 +74,7 @@ def learnt_from_half(tmp_path_factory):
             x_test=whole.test.inputs.values,
             y_test=whole.test.labels,
         )
-        recipe = load_script("benchmarks/digits.py").recipe_of(name)
+        recipe = load_script("benchmarks/rivals.py").RivalCell(method=name, data="digits", seed=SEED).recipe()
         return quick.train(source, recipe, tmp_path_factory.mktemp(name) / "run").results
 
     return of
