@@ -26,6 +26,14 @@ settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
 
+def _no_sync(descriptor):
+    """Stand for `os.fsync`, for which a busy disk may take seconds: a kill does not need it, and no test cuts power."""
+    os.fstat(descriptor)  # a file that is closed is an error here too
+
+
+os.fsync = _no_sync
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup():
     """Undo what the test before has set, before the fixtures of any scope run."""

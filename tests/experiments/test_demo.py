@@ -47,7 +47,7 @@ def invoke(*args: str) -> int:
     return int(stop.value.code or 0)
 
 
-def test_json_is_one_object_of_the_pinned_shape(
+def test_json_is_one_object_of_the_pinned_shape_and_an_earlier_demo_is_replaced(
     short: demo.DemoSettings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "a run"
@@ -71,23 +71,18 @@ def test_json_is_one_object_of_the_pinned_shape(
     assert printed["methods"]["ce"]["test_accuracy"] == pytest.approx(
         np.mean([line["test_accuracy"] for line in lines if line["method"] == "ce" and line["epoch"] == 1])
     )
+    # An earlier demo is replaced, and what people see has a table, suspects and where to look.
+    (run / "run.json").write_text('{"format": "jnpl demo 1", "status": "running"}')  # as a killed one leaves it
+    assert invoke("--out", str(run)) == 0
+    assert not (run / "seed-4").exists()
+    text = capsys.readouterr().out
+    for word in ("cross-entropy", "JNPL", "test accuracy", "ten worst label issues", "suspects.png"):
+        assert word in text
 
 
-def test_the_folder_agrees_with_itself(short: demo.DemoSettings, tmp_path: Path) -> None:
-    assert invoke("--out", str(tmp_path)) == 0
-    table = pd.read_csv(tmp_path / "findings.csv")
-    labels = noise.NoisyLabels.load(tmp_path / "labels.npz")
-    assert len(table) == 1400
-    assert (table["given_label"] == labels.labels).all()
-    assert labels.rate_realised == pytest.approx(0.4, abs=0.005)
-    assert Findings.load(tmp_path).table["label_quality"].to_numpy() == pytest.approx(table["label_quality"], abs=1e-6)
-    for name in ("histograms.png", "accuracy.png", "suspects.png"):
-        with Image.open(tmp_path / name) as picture:
-            assert picture.width > 400
-            assert len(picture.convert("L").getcolors(1 << 24) or []) > 20  # drawn, not blank
-
-
-def test_the_same_seed_gives_the_same_bytes(short: demo.DemoSettings, tmp_path: Path) -> None:
+def test_the_folder_agrees_with_itself_and_the_same_seed_gives_the_same_bytes(
+    short: demo.DemoSettings, tmp_path: Path
+) -> None:
     for name in ("one", "two"):
         assert invoke("--out", str(tmp_path / name)) == 0
     assert invoke("--out", str(tmp_path / "other"), "--seed", "1") == 0
@@ -95,23 +90,17 @@ def test_the_same_seed_gives_the_same_bytes(short: demo.DemoSettings, tmp_path: 
         first = (tmp_path / "one" / file).read_bytes()
         assert first == (tmp_path / "two" / file).read_bytes()
         assert first != (tmp_path / "other" / file).read_bytes()
-
-
-def test_people_see_a_table_suspects_and_where_to_look(
-    short: demo.DemoSettings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert invoke("--out", str(tmp_path)) == 0
-    text = capsys.readouterr().out
-    for word in ("cross-entropy", "JNPL", "test accuracy", "ten worst label issues", "suspects.png"):
-        assert word in text
-
-
-def test_an_earlier_demo_is_replaced(short: demo.DemoSettings, tmp_path: Path) -> None:
-    assert invoke("--out", str(tmp_path), "--seeds", "2") == 0
-    assert (tmp_path / "seed-1").is_dir()
-    (tmp_path / "run.json").write_text('{"format": "jnpl demo 1", "status": "running"}')  # as a killed one leaves it
-    assert invoke("--out", str(tmp_path)) == 0
-    assert not (tmp_path / "seed-1").exists()
+    one = tmp_path / "one"
+    table = pd.read_csv(one / "findings.csv")
+    labels = noise.NoisyLabels.load(one / "labels.npz")
+    assert len(table) == 1400
+    assert (table["given_label"] == labels.labels).all()
+    assert labels.rate_realised == pytest.approx(0.4, abs=0.005)
+    assert Findings.load(one).table["label_quality"].to_numpy() == pytest.approx(table["label_quality"], abs=1e-6)
+    for name in ("histograms.png", "accuracy.png", "suspects.png"):
+        with Image.open(one / name) as picture:
+            assert picture.width > 400
+            assert len(picture.convert("L").getcolors(1 << 24) or []) > 20  # drawn, not blank
 
 
 def test_a_foreign_folder_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

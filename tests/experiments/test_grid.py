@@ -21,9 +21,9 @@ from jnpl.experiments.job import STARTS, End, Job
 from jnpl.experiments.results import read as results_of
 
 IRIS = {"data": "iris", "noise": "symm", "rate": 0.4, "epochs": 2, "batch_size": 32, "seed": 1}
-DONE = Cell(row="ce", **{**IRIS, "data": "digits", "images": 300})
-BROKEN = Cell(row="gce", **IRIS, net="cnn9")  # a network for images
-LONG = Cell(row="ce", **{**IRIS, "epochs": 150})
+# As a real cell does it: test_paper_cells.py has what a process says, test_ray.py and cli/test_bench.py have real ones.
+DONE, BROKEN = Tally(name="done", steps=2), Tally(name="broken", fails="InputError: cnn9 needs images")
+LONG = Cell(row="ce", **{**IRIS, "epochs": 60})
 SCRIPT = """
 import sys
 from pathlib import Path
@@ -37,7 +37,8 @@ try:
 except Interrupted as stop:
     sys.exit(stop.code)
 """
-BENCH = ("jnpl.experiments.cell", "Cell", "jnpl.experiments.runner")
+SLOW_RUNNER = "tests.helpers.slow_runner"
+BENCH = ("jnpl.experiments.cell", "Cell", SLOW_RUNNER)
 TALLY = ("tests.helpers.tally", "Tally", "tests.helpers.tally")
 posix = pytest.mark.skipif(not locks.AVAILABLE, reason="there are no such locks and signals on Windows")
 
@@ -51,35 +52,29 @@ def in_a_process(cell, folders, kind):
     return subprocess.Popen([sys.executable, "-c", SCRIPT, cell.model_dump_json(), *map(str, folders), *kind])
 
 
-def is_far(notes):
-    """Whether a cell has noted five epochs."""
-    return any(int(file.stem) >= 5 for file in notes.glob("0*.json"))
+def noted(notes):
+    """The number of epochs that a cell has noted."""
+    return max((int(file.stem) for file in notes.glob("0*.json")), default=0)
 
 
 def read(results, cell):
     return results_of(results)[cell.name]
 
 
-@pytest.fixture(scope="module")
-def undisturbed(alone):
-    return alone(LONG)
-
-
-def test_done_cells_are_not_run_again_and_a_failure_does_not_end_the_grid(folders):
+def test_done_cells_are_not_run_again_and_a_failure_does_not_end_the_grid(folders, tally):
     (results, work), said = folders, []
-    failed = run_cells([BROKEN, DONE], results, work, 2, None, said.append)
+    failed = run_cells([BROKEN, DONE], results, work, 2, None, said.append, module=tally)
     assert list(failed) == [BROKEN.name]
     assert "cnn9 needs images" in failed[BROKEN.name]
     assert any(f"{BROKEN.name}: FAILED, InputError: cnn9 needs images" in line for line in said)
     assert {name: (work / name / "failed").read_text().strip() for name in failed} == failed
     assert any(line.startswith(f"{DONE.name}: done in ") and "left" in line for line in said)
     assert list(results_of(results)) == [DONE.name]
-    assert read(results, DONE)["results"]["filter_epochs"] == 2
+    assert read(results, DONE)["results"]["steps"] == 2
     assert not (work / DONE.name / "result.json").exists()
-    assert not (work / DONE.name / "run").exists()
     assert not (results.parent / f".{DONE.name}.lock").exists()
     written = results.stat().st_mtime_ns
-    assert run_cells([DONE], results, work, 2, None, said.append) == {}
+    assert run_cells([DONE], results, work, 2, None, said.append, module=tally) == {}
     assert said[-1] == "1 cells, 1 done before"
     assert results.stat().st_mtime_ns == written
 
@@ -103,45 +98,41 @@ def test_a_stopped_grid_stops_its_children_which_save_themselves(folders, tally,
 
 
 @posix
-def test_a_cell_whose_grid_is_stopped_goes_on_from_its_checkpoint(folders, wait, figures, undisturbed):
-    results, work = folders
+def test_a_cell_whose_grid_is_stopped_and_whose_process_is_killed_goes_on_from_its_checkpoint(
+    folders, wait, figures, alone
+):
+    """The grid is stopped in the middle; run again, its child is killed later on, and starts for the third time."""
+    (results, work), said, killed = folders, [], {}
     notes = work / LONG.name / "run" / "notes"
     process = in_a_process(LONG, folders, BENCH)
     try:
-        wait(lambda: is_far(notes), process)
+        wait(lambda: noted(notes) >= 5, process)
         process.send_signal(signal.SIGTERM)
         assert process.wait(600) == 128 + signal.SIGTERM
     finally:
         process.kill()
-    before = json.loads(max(notes.iterdir()).read_text())
-    assert 5 <= before["epochs"] < 150
-    assert run_cells([LONG], results, work, 1, None, lambda _: None) == {}
-    assert figures(read(results, LONG)) == undisturbed
-    after = read(results, LONG)["results"]
-    assert after["curve_seconds"][: before["epochs"]] == before["curve_seconds"]  # it did not begin anew
-    assert after["total_cpu_seconds"] > before["seconds"][1]
-
-
-@posix
-def test_a_killed_child_is_run_again_and_goes_on(folders, wait, figures, undisturbed):
-    (results, work), said, seen = folders, [], {}
+    stopped = json.loads(max(notes.iterdir()).read_text())
+    assert 5 <= stopped["epochs"] < 60
 
     def kill():
-        notes = work / LONG.name / "run" / "notes"
-        wait(lambda: is_far(notes))
+        wait(lambda: noted(notes) >= stopped["epochs"] + 5)
         os.kill(json.loads((work / LONG.name / "process.json").read_text())["pid"], signal.SIGKILL)
-        seen.update(json.loads(max(notes.glob("0*.json")).read_text()))
+        killed.update(json.loads(max(notes.glob("0*.json")).read_text()))
+        (results.parent / "quick").touch()
 
     killer = threading.Thread(target=kill)
     killer.start()
-    assert run_cells([LONG], results, work, 1, None, said.append) == {}
+    assert run_cells([LONG], results, work, 1, None, said.append, module=SLOW_RUNNER) == {}
     killer.join()
     assert sum("signal 9; it is started again and resumes" in line for line in said) == 1
     assert sum(": done in " in line for line in said) == 1
-    assert figures(read(results, LONG)) == undisturbed
-    curve = read(results, LONG)["results"]["curve_seconds"]
-    known = seen["epochs"] - 1  # the kill may have come between the last notes and their checkpoint
-    assert curve[:known] == seen["curve_seconds"][:known]
+    assert figures(read(results, LONG)) == alone(LONG)
+    after = read(results, LONG)["results"]
+    assert after["curve_seconds"][: stopped["epochs"]] == stopped["curve_seconds"]  # it did not begin anew
+    known = killed["epochs"] - 1  # the kill may have come between the last notes and their checkpoint
+    assert known > stopped["epochs"]
+    assert after["curve_seconds"][:known] == killed["curve_seconds"][:known]
+    assert after["total_cpu_seconds"] > killed["curve_seconds"][known - 1] > stopped["curve_seconds"][-1]
 
 
 def test_a_cell_that_is_killed_again_and_again_is_given_up(folders, tally):

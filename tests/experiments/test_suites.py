@@ -9,6 +9,13 @@ from jnpl.experiments.cell import Cell
 from jnpl.experiments.results import read
 from jnpl.recipes.schema import parse_recipe
 
+# Descriptions in committed results -> those of today, where only the words have changed.
+REWORDED = {
+    "Any data, in minutes: NL first and NL+ later, averaged weights, labels judged by their posterior.": (
+        "Any data, in minutes: NL first and NL+ later, averaged weights, labels scored by their posterior."
+    )
+}
+
 
 @pytest.fixture(scope="module")
 def quality():
@@ -85,10 +92,8 @@ def test_committed_figures_are_of_the_recipes_of_today(quality, suite):
     assert set(lines) == {cell.name for cell in quality.SUITES[suite](quality.SEEDS)}
     for name, told in lines.items():
         cell = Cell.model_validate(told["cell"])
-        then, now = (
-            recipe.model_dump(exclude={"engine", "description"})
-            for recipe in (parse_recipe(told["recipe"]), cell.recipe())
-        )
+        then, now = (recipe.model_dump(exclude={"engine"}) for recipe in (parse_recipe(told["recipe"]), cell.recipe()))
+        then["description"] = REWORDED.get(then["description"], then["description"])
         assert name == cell.name
         assert then == now, name
 

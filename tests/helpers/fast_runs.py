@@ -15,11 +15,16 @@ from jnpl.recipes.automatic import choose
 from jnpl.recipes.load import load_recipe, parse_changes
 from jnpl.training.reporting import Reporter
 from jnpl.training.run import CheckpointInterval, find
+from tests.helpers import quick
 
 NEVER = CheckpointInterval(epochs=None, seconds=None)
 RAN_AWAY = "the guard held back NL+ and PL+"
 # PL+ at a hundred times its weight beside NL+, both from the first step: without a guard it collapses.
 COLLAPSES = ("train.lr=0.1", "method.pl_start=0", "method.pl_weight=1.0", "method.gamma_rise=none")
+
+# Five epochs of batches of 32, and the two ways to choose gamma: by the step, or by what the network agrees with.
+SMALL = ("train.epochs=5", "train.batch_size=32", "train.lr=0.05")
+GAMMA = {"clock": ("method.gamma_rise=[0.0, 0.5]", "method.guard=0"), "agreement": ()}
 
 
 def train(
@@ -37,6 +42,12 @@ def train(
     recipe = load_recipe("fast", {**chosen, **given})
     result = find(source, recipe, out, seed=seed, every=every, strict=False, report=report or Reporter(), **options)
     return None if result is None else result.results
+
+
+def train_small(gamma: str, out: Any, devices: int, **options: Any) -> Any:
+    """Train on a last batch of 26, and odd shares; pseudo-labels once."""
+    changes = (*SMALL, *GAMMA[gamma], f"engine.devices={devices}")
+    return train(quick.data(samples=250), out, *changes, classify=gamma == "clock", **options)
 
 
 def digits(rate, seed=0):

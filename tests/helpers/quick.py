@@ -1,32 +1,24 @@
-"""Every method, two epochs a stage: the settings of the quick tests. Run by torchrun it trains all on two processes."""
+"""Every method, two epochs a stage: the settings of the quick tests."""
 
 from __future__ import annotations
 
-import atexit
-import json
-import os
 import signal
-import sys
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from safetensors.torch import save_file
 
 from jnpl import noise
 from jnpl.data.sources.arrays import from_arrays
-from jnpl.methods.registry import METHODS
 from jnpl.recipes.schema import Recipe, parse_recipe
-from jnpl.training import session
 from jnpl.training.interrupt import Interrupted
 from jnpl.training.reporting import Reporter
 from jnpl.training.run import CheckpointInterval, find
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from jnpl.data.source import Source
     from jnpl.training.loop import Position
@@ -71,6 +63,20 @@ def data(kind: str = "vector", samples: int = 130) -> Source:
     return replace(from_arrays(x, given, y_true=labels, **held), unreadable=broken)
 
 
+def train(source: Source, recipe: Recipe, out: Path, report: Reporter | None = None, *, classify: bool = True) -> Any:
+    """Run it without checkpoints but for those of a stop; returns its result, None in all but the first process."""
+    return find(
+        source,
+        recipe,
+        out,
+        seed=0,
+        every=CheckpointInterval(epochs=None, seconds=None),
+        strict=False,
+        report=report or Reporter(),
+        classify=classify,
+    )
+
+
 class Stop(Reporter):
     """Sends the process a signal to stop after so many steps."""
 
@@ -94,51 +100,3 @@ def stopped_and_resumed(run: Callable[[Reporter], Any], steps: int) -> tuple[Any
             result = run(Stop(steps))
         stops += result is None
     return result, stops
-
-
-def main(out: Path) -> None:
-    """Train all methods; leave the state of each, as this process has it."""
-    torch.set_num_threads(1)
-    made: list[session.Session] = []
-    real = session.Session.__init__
-
-    def remember(self: session.Session, *args: Any, **kwargs: Any) -> None:
-        real(self, *args, **kwargs)
-        made.append(self)
-
-    session.Session.__init__ = remember  # type: ignore[method-assign]
-    rank, results = os.environ.get("RANK", "0"), {}
-    atexit.register(lambda: (out / f"left-{rank}").write_text(str(not torch.distributed.is_initialized())))
-    for name in METHODS:
-        told = find(
-            data(samples=SHARED),
-            recipe_of(name, devices=2),
-            out / name,
-            seed=0,
-            every=CheckpointInterval(epochs=None, seconds=None),
-            strict=False,
-            report=Reporter(),
-            classify=True,
-        )
-        results[name] = None if told is None else told.results
-        # Batch norm's running statistics are each process's own; an MLP has none.
-        state = {key: value.clone().contiguous() for key, value in made[-1]._method.state_dict().items()}
-        save_file(state, out / f"{name}-{rank}.safetensors")
-    one = data(samples=SHARED)
-    alone = replace(one, test=from_arrays(one.inputs.values[:1], one.labels[:1], class_names=list(range(4))))
-    told = find(
-        alone,
-        recipe_of("co-teaching", devices=2),
-        out / "alone",
-        seed=0,
-        every=CheckpointInterval(epochs=None, seconds=None),
-        strict=False,
-        report=Reporter(),
-    )
-    results["alone"] = None if told is None else told.results
-    if rank == "0":
-        (out / "results.json").write_text(json.dumps(results))
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

@@ -1,30 +1,21 @@
-"""The recipe `fast`, stopped, killed and on two processes: as if nothing had happened. torchrun trains here, too."""
+"""The recipe `fast`, stopped, killed and on two processes: as if nothing had happened."""
 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
-from contextlib import suppress
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from tests.helpers import quick
-from tests.helpers.fast_runs import COLLAPSES, RAN_AWAY, train
-from tests.helpers.paths import ROOT
+from tests.helpers.fast_runs import COLLAPSES, RAN_AWAY, SMALL, train, train_small
+from tests.helpers.pair import KILLED
 
 from jnpl.internal.tables import load_parquet
 from jnpl.training.run import CheckpointInterval
-from jnpl.training.session import Session
 
-MODULE = "tests.integration.test_fast_resume"  # as torchrun starts it
 posix = pytest.mark.skipif(sys.platform == "win32", reason="processes are launched with POSIX means")
-
-
-SMALL = ("train.epochs=5", "train.batch_size=32", "train.lr=0.05")
 
 
 def expect_the_same(war, peace, told, wanted):
@@ -82,33 +73,15 @@ def test_killed_after_an_epoch(at, peace, tmp_path):
     expect_the_same(tmp_path / "war", calm, told, wanted)
 
 
-GAMMA = {"clock": ("method.gamma_rise=[0.0, 0.5]", "method.guard=0"), "agreement": ()}
-
-
-def train_small(gamma, out, devices, **options):
-    """A last batch of 26, and odd shares; pseudo-labels once."""
-    changes = (*SMALL, *GAMMA[gamma], f"engine.devices={devices}")
-    return train(quick.data(samples=250), out, *changes, classify=gamma == "clock", **options)
-
-
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory):
-    """Both ways to choose gamma on two processes, started once by torchrun; one of them again, killed on its way."""
-    out = tmp_path_factory.mktemp("pair")
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", MODULE]
-    done = subprocess.run([*launch, str(out)], cwd=ROOT, capture_output=True, text=True, check=False, timeout=1800)
-    assert done.returncode == 0, done.stderr[-4000:]
-    return out
-
-
 @posix
 @pytest.mark.parametrize("gamma", ["clock", "agreement"])
 def test_two_processes_are_as_one(gamma, pair, tmp_path):
     """Averaged weights, the look at the end, pseudo-labels; gamma by what both processes saw, or by the clock alone."""
     told = train_small(gamma, tmp_path / "one", devices=1)
-    other = json.loads((pair / gamma / "run.json").read_text())["results"]
+    other = json.loads((pair / "fast" / gamma / "run.json").read_text())["results"]
     one, two = (
-        load_parquet(run / "findings.parquet").to_pandas()["label_quality"] for run in (tmp_path / "one", pair / gamma)
+        load_parquet(run / "findings.parquet").to_pandas()["label_quality"]
+        for run in (tmp_path / "one", pair / "fast" / gamma)
     )
     np.testing.assert_allclose(two, one, atol=1e-5)
     assert other["test_accuracy"] == told["test_accuracy"]
@@ -118,35 +91,7 @@ def test_two_processes_are_as_one(gamma, pair, tmp_path):
 def test_two_processes_that_are_killed_go_on(pair):
     """What each had counted of its part of the epoch is not lost, nor counted twice: gamma hangs on it."""
     one, two = (
-        load_parquet(pair / name / "findings.parquet").to_pandas()["label_quality"] for name in ("agreement", KILLED)
+        load_parquet(pair / "fast" / name / "findings.parquet").to_pandas()["label_quality"]
+        for name in ("agreement", KILLED)
     )
     np.testing.assert_array_equal(two, one)
-
-
-KILLED = "killed"
-
-
-def killed_on_its_way(out):
-    """Stopped after two epochs when all processes have saved themselves, and run again."""
-    save = Session._save
-
-    def last(session, position):
-        save(session, position)
-        if position.epoch == 2:
-            raise KilledError
-
-    again = {"devices": 2, "every": CheckpointInterval(epochs=1, seconds=None)}
-    Session._save = last
-    with suppress(KilledError):
-        train_small("agreement", out, **again)
-    Session._save = save
-    if not (out / "checkpoint").is_dir():
-        raise AssertionError("it was not killed")
-    train_small("agreement", out, **again)
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    for each in GAMMA:
-        train_small(each, Path(sys.argv[1]) / each, devices=2)
-    killed_on_its_way(Path(sys.argv[1]) / KILLED)

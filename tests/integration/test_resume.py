@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
-import subprocess
 import time
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from tests.helpers import toy
+from tests.helpers import forked, toy
 
 from jnpl.cli.app import main
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from multiprocessing.process import BaseProcess
     from pathlib import Path
 
 SAME = ("model.safetensors", "findings.parquet", "findings.csv")
@@ -44,6 +46,19 @@ def find(command: list[str]) -> Told:
     return Told(int(stop.value.code or 0), out.getvalue(), err.getvalue())
 
 
+def start(folder: Path, command: list[str]) -> BaseProcess:
+    """Run a command in a process of its own; what it prints goes to the file `said` in the folder."""
+    return forked.start(folder / "said", main, command[command.index("find") :])
+
+
+def wait_for(asked: Callable[[], bool], process: BaseProcess) -> None:
+    """Wait until something is so, or the process has ended."""
+    until = time.monotonic() + 1800
+    while not asked() and process.is_alive():
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
 def lines(run: Path) -> list[dict[str, float]]:
     return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
 
@@ -58,17 +73,16 @@ def expect_the_same(run: Path, peaceful: Path) -> None:
 def test_killed_at_random_moments(peace: tuple[Path, Path], tmp_path: Path, every: str) -> None:
     """SIGKILL inside and between epochs and while a checkpoint is written; `benchmarks/resume.py` does it 20 times."""
     data, peaceful = peace
-    command = [*toy.command(data, tmp_path / "run", "--checkpoint-every", every)]
+    command = toy.command(data, tmp_path / "run", "--checkpoint-every", every)
     moments = random.Random(7)
     kills = 0
-    for _ in range(3):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        until = time.monotonic() + 1800
-        while not (tmp_path / "run" / "metrics.jsonl").exists() and process.poll() is None and time.monotonic() < until:
-            time.sleep(0.02)  # kills before the first step show nothing
-        time.sleep(moments.uniform(0, 0.6))
-        process.send_signal(signal.SIGKILL)
-        kills += process.wait() == -signal.SIGKILL
+    for most in (0, 0.2, 0.6):  # seconds after the first epoch is done, then after the start
+        process = start(tmp_path, command)
+        wait_for(lambda: forked.has_written(tmp_path / "run" / "metrics.jsonl"), process)
+        time.sleep(moments.uniform(0, most))
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        kills += process.exitcode == -signal.SIGKILL
     done = find(command)
     assert kills
     assert json.loads(done.out)["epochs"] == 5
@@ -78,14 +92,12 @@ def test_killed_at_random_moments(peace: tuple[Path, Path], tmp_path: Path, ever
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_asked_to_stop(peace: tuple[Path, Path], tmp_path: Path, number: signal.Signals, code: int) -> None:
     command = toy.command(peace[0], tmp_path / "run", "--set", "train.epochs=400", "--set", "train.milestones=[3]")
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    log = tmp_path / "run" / "metrics.jsonl"
-    while not (log.exists() and log.read_text()):  # an epoch is done
-        assert process.poll() is None, process.communicate()[1]
-        time.sleep(0.02)
-    process.send_signal(number)
-    _, told = process.communicate(timeout=1800)
-    assert process.returncode == code
+    process = start(tmp_path, command)
+    wait_for(lambda: forked.has_written(tmp_path / "run" / "metrics.jsonl"), process)  # an epoch is done
+    os.kill(process.pid, number)
+    process.join(1800)
+    told = (tmp_path / "said").read_text()
+    assert process.exitcode == code, told
     assert "run the same command again to resume" in told
     assert "Traceback" not in told
     assert list((tmp_path / "run" / "checkpoint").iterdir())
@@ -107,11 +119,10 @@ def test_a_torn_checkpoint_is_named_and_the_older_one_used(peace: tuple[Path, Pa
     data, peaceful = peace
     run = tmp_path / "run"
     long = toy.command(data, run, "--checkpoint-every", "1")
-    process = subprocess.Popen(long, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while len(list((run / "checkpoint").glob("[0-9]*"))) < 2 and process.poll() is None:
-        time.sleep(0.01)
-    process.kill()
-    process.wait()
+    process = start(tmp_path, long)
+    wait_for(lambda: len(list((run / "checkpoint").glob("[0-9]*"))) >= 2, process)
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
     newest = max((run / "checkpoint").glob("[0-9]*")) / "state.safetensors"
     newest.write_bytes(newest.read_bytes()[:-100])
     status = json.loads((run / "run.json").read_text())["status"]

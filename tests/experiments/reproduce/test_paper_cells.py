@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.metrics import average_precision_score, roc_auc_score
+from tests.helpers import forked
 
 from jnpl.data.opening import open_source
 from jnpl.experiments import cell_data as data
@@ -21,7 +21,7 @@ from jnpl.experiments import rows
 from jnpl.experiments import runner as run
 from jnpl.experiments.cell import Cell
 from jnpl.experiments.confidence_figures import MOST, coordinates, mean_confidence, stage_facts
-from jnpl.experiments.observer import Observer
+from jnpl.experiments.observer import Observer, Seconds
 from jnpl.experiments.reproduce.fig3 import PL_PLUS
 from jnpl.experiments.reproduce.paper import METHODS as METHODS_OF_TABLE_1
 from jnpl.experiments.reproduce.scales import SCALES, missing
@@ -195,7 +195,16 @@ def test_what_is_not_known_of_an_epoch_is_not_told(tmp_path):
 
 
 def test_an_epoch_that_is_run_again_replaces_its_note(tmp_path, monkeypatch):
+    """On a clock of one second a step, so that the time of a killed and resumed cell is known exactly."""
     cell, save, trained = Cell(row="nl-plus", **TINY), Session._save, []
+    step, steps = METHODS["jnpl"].step, []
+
+    def counted(method, batch):
+        steps.append(batch)
+        return step(method, batch)
+
+    monkeypatch.setattr(METHODS["jnpl"], "step", counted)
+    monkeypatch.setattr(Seconds, "now", lambda: Seconds(2.0 * len(steps), float(len(steps))))
     whole = run.run_cell(cell, tmp_path / "whole", None)
 
     def killed(session, position):
@@ -215,12 +224,16 @@ def test_an_epoch_that_is_run_again_replaces_its_note(tmp_path, monkeypatch):
     last = json.loads((tmp_path / "cut/notes/000005.json").read_text())
     last["each_epoch"][4]["ap"] = 0.456
     (tmp_path / "cut/notes/000005.json").write_text(json.dumps(last))
+    before = len(steps)
     again = run.run_cell(cell, tmp_path / "cut", None, ALWAYS)
     assert trained[5:] == [*range(5, 13), 12]  # once more at the end, for a later `jnpl train`
     assert again["results"]["ap_curve"][3] == 0.123  # as the first process left it
     again["results"]["ap_curve"][3] = whole["results"]["ap_curve"][3]
     assert timeless(again) == timeless(whole)
-    assert 100 < again["results"]["cpu_seconds"] < 200
+    # All ten steps of the fifth epoch are in the checkpoint, not in the notes: seven epochs are left.
+    assert len(steps) - before == 7 * 10
+    assert whole["results"]["cpu_seconds"] == 12 * 10
+    assert again["results"]["cpu_seconds"] == 100 + 7 * 10
 
 
 def other_versions(patch):
@@ -300,23 +313,28 @@ def test_a_cell_trains_where_the_grid_has_a_place_for_it(tmp_path, monkeypatch, 
     assert (told["device"], told["name"]) == (device, cell.name)  # and is the same cell
 
 
+def run_long(args):
+    """Run a cell of many epochs, none of them quick, in a process of its own."""
+    rows.TINY = rows.TINY._replace(filter_epochs=LONG)
+    look = Observer.__call__
+    Observer.__call__ = lambda self, view: (time.sleep(0.1), look(self, view))
+    return run.main(args)
+
+
 def test_a_process_that_is_stopped_goes_on(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(rows, "TINY", rows.TINY._replace(filter_epochs=LONG))
     cell = Cell(row="nl-plus", **TINY)
     (tmp_path / "cell.json").write_text(cell.model_dump_json())
-    script = (
-        "import sys; from jnpl.experiments import runner; from jnpl.experiments import rows; "
-        f"rows.TINY = rows.TINY._replace(filter_epochs={LONG}); sys.exit(runner.main(sys.argv[1:]))"
-    )
     args = [str(tmp_path / "cell.json")]
-    process = subprocess.Popen([sys.executable, "-c", script, *args])
+    process = forked.start(tmp_path.with_suffix(".said"), run_long, args)
     log = tmp_path / "run/train/metrics.jsonl"
     try:
         limit = time.monotonic() + 1800
-        while not (log.is_file() and log.stat().st_size) and process.poll() is None and time.monotonic() < limit:
-            time.sleep(0.02)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(600) == 128 + signal.SIGTERM
+        while not forked.has_written(log) and process.is_alive() and time.monotonic() < limit:
+            time.sleep(0.005)
+        os.kill(process.pid, signal.SIGTERM)
+        process.join(600)
+        assert process.exitcode == 128 + signal.SIGTERM
     finally:
         process.kill()
     assert not (tmp_path / "result.json").exists()
