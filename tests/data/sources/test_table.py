@@ -287,8 +287,8 @@ def test_columns_that_are_not_there():
     ):
         with pytest.raises(InputError, match="has no column 'no'; its columns are width, count, label"):
             table.load(FRAME, **options)
-    with pytest.raises(InputError, match="or texts, but image_column and embedding_column are given"):
-        table.load(FRAME, image_column="width", embedding_column="count")
+    with pytest.raises(InputError, match="or texts, but image_column and text_column are given"):
+        table.load(FRAME, image_column="width", text_column="count")
     with pytest.raises(InputError, match="has 2 columns named 'count'"):
         table.load(pd.concat([FRAME, FRAME["count"]], axis=1))
     with pytest.raises(InputError, match="no columns beside the labels"):
@@ -313,7 +313,7 @@ def test_files_that_are_refused(tmp_path):
     refused("a.csv", b"x,label\n1,a\n2,b,c,d\n", "not a valid .csv table")
     refused("a.csv", b"x,label\n1,\xff\xfe\n", "not a valid .csv table")
     refused("a.parquet", b"not parquet", "not a valid .parquet table")
-    refused("a.xlsx", b"", r"a table is one of .csv, .tsv, .parquet, not")
+    refused("a.xlsx", b"", r"a table is one of .csv, .tsv, .parquet, .csv.gz, .tsv.gz, not")
     refused("a.csv", b"x,label\n", "has no rows")
     with pytest.raises(InputError, match=r"no such file: '.*none.csv'"):
         table.load(tmp_path / "none.csv")
