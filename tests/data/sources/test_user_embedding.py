@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+from PIL import Image
 
-from jnpl.data.sources.user_embedding import BATCH, embed_texts
+from jnpl.data.opening import open_source
+from jnpl.data.sources.user_embedding import BATCH, IMAGE_BATCH, embed_texts
 from jnpl.internal.errors import InputError
 
 TEXTS = np.array(["one", "three"], object)
@@ -96,3 +99,49 @@ def test_a_function_by_its_place(tmp_path, monkeypatch):
 def test_no_text_at_all():
     with pytest.raises(InputError, match="there is no text for embed 'len'"):
         embed_texts(TEXTS, len, {0: "none", 1: "none"})
+
+
+def gray(images):
+    assert all(isinstance(image, Image.Image) and image.mode == "RGB" for image in images)
+    return np.array([[np.asarray(image).mean(), 1.0] for image in images])
+
+
+def test_images_of_a_folder(tmp_path):
+    for split in ("train", "test"):
+        for label, value in (("a", 10), ("b", 20)):
+            (tmp_path / split / label).mkdir(parents=True)
+            Image.new("L", (3, 2), value).save(tmp_path / split / label / "1.png")
+    (tmp_path / "train" / "a" / "2.png").write_bytes(b"broken")
+    source = open_source(tmp_path, embed=gray)
+    assert source.inputs.values.tolist() == [[10, 1], [0, 0], [20, 1]]
+    assert source.unreadable == {1: "not an image that Pillow can open"}
+    assert (source.kind, source.pictures.kind, source.test.pictures.kind) == ("vector", "image", "image")
+    assert source.test.inputs.values.tolist() == [[10, 1], [20, 1]]
+
+
+def test_images_of_a_table_and_of_arrays(tmp_path):
+    x = np.stack([np.full((4, 4, 1), value, np.uint8) for value in range(IMAGE_BATCH + 2)])
+    y = ["a", "b"] * (len(x) // 2)
+    expected = [[value, 1] for value in range(len(x))]
+    assert open_source((x, y), embed=gray).inputs.values.tolist() == expected
+    Image.new("L", (3, 2), 7).save(tmp_path / "1.png")
+    frame = pd.DataFrame({"file": ["1.png", "1.png"], "label": ["a", "b"]})
+    source = open_source(frame, embed=gray, image_root=tmp_path)
+    assert source.inputs.values.tolist() == [[7, 1], [7, 1]]
+    assert (source.ids.tolist(), source.root) == (["1.png", "1.png"], str(tmp_path))
+
+
+def test_what_cannot_be_embedded(tmp_path):
+    for label in ("a", "b"):
+        (tmp_path / label).mkdir()
+        (tmp_path / label / "1.png").write_bytes(b"broken")
+    with pytest.raises(
+        InputError, match="there is no image for embed 'gray': none of 2 can be read, the first: not an"
+    ):
+        open_source(tmp_path, embed=gray)
+    with pytest.raises(InputError, match="takes texts or images, but arrays holds vectors"):
+        open_source(([[1.0], [2.0]], ["a", "b"]), embed=gray)
+    frame = pd.DataFrame({"x": [1.0, 2.0], "label": ["a", "b"]})
+    for options in ({}, {"feature_columns": ["x"]}, {"embedding_column": "x"}):
+        with pytest.raises(InputError, match=r"embed \(--embed\) needs text_column .* or image_column"):
+            open_source(frame, embed=gray, **options)

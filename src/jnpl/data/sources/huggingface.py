@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 TRAIN = ("train", "training")
 TEST = ("test", "testing", "validation", "valid", "val")  # the first that is there serves as test data
+# What `jnpl export --to hf` writes beside the images.
+_EXPORTED = {"id", "label", "given_label", "label_quality", "is_label_issue", "suggested_confidence"}
 LABEL_NAMES = ("label", "labels", "target")
 
 
@@ -153,6 +155,8 @@ def load_folder(
         found = datasets.load_from_disk(os.fspath(path))
     except Exception as error:  # the disk, Arrow and JSON raise different errors
         raise InputError(f"cannot load the data set {str(path)!r}: {one_line(error)}") from error
+    if set(getattr(found, "features", ())) == _EXPORTED:
+        raise InputError(f"{str(path)!r} holds labels without samples: the data of its run were not image files")
     return load(
         found,
         image_column=image_column,

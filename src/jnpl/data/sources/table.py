@@ -402,6 +402,8 @@ def _images(column: pd.Series[Any], name: str, root: Path, where: str) -> dict[s
             f"in {str(root)!r}; image_root says where the paths start"
         )
     inputs, ids, unreadable = image_files(paths, root)
+    if named and all(os.path.isabs(path) for path in named):  # noqa: PTH117 - a million times
+        root = Path(os.path.commonpath([os.path.dirname(path) for path in named]))  # noqa: PTH120
     return {"inputs": inputs, "ids": ids, "unreadable": unreadable, "root": _absolute(root)}
 
 

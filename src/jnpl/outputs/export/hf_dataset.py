@@ -25,8 +25,9 @@ _INFO = {"state.json", "dataset_info.json"}  # beside its .arrow files
 def export(request: ExportRequest) -> dict[str, Any]:
     """Write the data set of a run; returns the number of rows and of missing images."""
     findings = Findings.load(request.run)
-    in_files = findings.paths is not None and (request.root is not None or data_fact(request.run, "root") is not None)
-    root = data_root(request.run, request.root) if in_files else None
+    inside = data_fact(request.run, "kind") == "image" and data_fact(request.run, "root") is None  # no files
+    without = findings.paths is None or (inside and request.root is None)
+    root = None if without else data_root(request.run, request.root)
     return dict(write(findings, request.out, root, overwrite=request.overwrite))
 
 
