@@ -203,7 +203,8 @@ def _split_labels(
             rows[part], found[part] = at, _labels(frame[column], column, where, at)
             lines.append(f"{len(at):,} are {part} data with the labels in {column!r}")
     if split is not None:
-        _LOG.warning("%s: by its column %r, %s rows are the data, %s", where, split.name, len(train), ", ".join(lines))
+        lines = [f"{len(train):,} rows are the data", *lines]
+        _LOG.warning("%s: by its column %r, %s", where, split.name, ", ".join(lines))
     numbered, classes = number_together(found)
     given = np.zeros(len(frame), np.int64)
     for part in ("train", "test", "validation"):
