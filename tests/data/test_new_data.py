@@ -165,10 +165,10 @@ def test_what_training_takes():
         (X, {"part": "some"}, "part is one of train, test, validation, not 'some'"),
         (X, {"part": "test"}, "part='test' has no meaning for an array"),
         ((X, [0, 1, 0, 1]), {"part": "test"}, "arrays has no test data"),
-        (pd.DataFrame(X), {"part": "test"}, "no meaning for a data frame"),
+        (pd.DataFrame(X), {"part": "test"}, "no meaning for the data frame: it has no column split"),
         (pd.DataFrame(X), {"columns": TableColumns(label_column="y")}, "has no column 'y'; its columns are 0, 1, 2"),
         (pd.DataFrame({"a": ["x", "y"]}), {}, "features must be numbers, but the data frame has 'a'"),
-        (pd.DataFrame(X), {"kind": "image"}, "name the column of the data frame that holds paths, of 0, 1, 2"),
+        (pd.DataFrame(X), {"kind": "image"}, "name the column of the data frame that holds paths or bytes, of 0, 1, 2"),
         (pd.DataFrame({"a": ["x"]}), {"columns": TableColumns(image_column="a")}, "no meaning for a model of vectors"),
         ("digits", {"columns": TableColumns(image_column="a")}, "image_column has no meaning for digits"),
         (7, {}, "data must be a path"),
@@ -196,3 +196,55 @@ def test_mistakes_in_files(tmp_path):
         opened(tmp_path / "empty", "image")
     with pytest.raises(InputError, match="part='test' has no meaning"):
         opened(tmp_path / "empty", "image", part="test")
+
+
+def means(images):
+    return [[float(np.asarray(image).mean()), 1.0] for image in images]
+
+
+def test_images_embedded_by_a_function_of_ones_own(tmp_path):
+    root = photos(tmp_path / "photos", each=2)
+    (root / "cat" / "0.png").write_bytes(b"broken")
+    own = TableColumns(embed=means)
+    new = opened(root, columns=own)
+    assert (values(new).shape, new.source.kind, new.labels.tolist()) == ((6, 2), "vector", [0, 0, 1, 1, 2, 2])
+    assert new.source.unreadable == {0: "not an image that Pillow can open"}
+    assert values(opened(root / "dog" / "1.png", columns=own)).tolist() == values(new)[[3]].tolist()
+    frame = pd.DataFrame({"path": ["dog/1.png"]})
+    table = opened(frame, columns=TableColumns(embed=means, image_root=root))
+    assert (values(table).tolist(), table.source.ids.tolist()) == (values(new)[[3]].tolist(), ["dog/1.png"])
+    x = np.full((1, 4, 4, 3), 9, np.uint8)
+    assert values(opened(x, columns=own)).tolist() == [[9, 1]]
+    with pytest.raises(InputError, match=r"embed \(--embed\) has no meaning for a model of images"):
+        opened(root, "image", columns=own)
+
+
+def test_images_inside_a_table(tmp_path):
+    photo = next(photos(tmp_path / "photos", each=1).rglob("*.png")).read_bytes()
+    frame = pd.DataFrame({"photo": [{"bytes": photo, "path": "a.png"}, {"bytes": b"", "path": "b.png"}]})
+    new = opened(frame, "image")
+    assert new.source.ids.tolist() == ["a.png", "b.png"]
+    assert new.source.inputs.read(0, 8).shape == (8, 8, 3)
+
+
+def test_a_part_of_a_table():
+    frame = pd.DataFrame(X, columns=list("abc")).assign(label="cat", split=["train", "test", "train", "test"])
+    features = TableColumns(feature_columns=list("abc"))
+    new = opened(frame, part="test", columns=features)
+    assert (values(new).tolist(), new.source.ids.tolist()) == (X[[1, 3]].tolist(), [1, 3])
+    assert new.labels.tolist() == [0, 0]
+    with pytest.raises(InputError, match="part='validation' has no meaning for the data frame"):
+        opened(frame, part="validation", columns=features)
+
+
+def test_embeddings_are_recognised(tmp_path):
+    root = photos(tmp_path / "photos", each=1)
+    frame = pd.DataFrame({"embedding": X[:1].tolist(), "path": [str(root / "cat" / "0.png")]})
+    new = opened(frame)
+    assert (values(new).tolist(), new.source.ids.tolist()) == (X[:1].tolist(), [str(root / "cat" / "0.png")])
+
+
+def test_compressed_tables(tmp_path):
+    pd.DataFrame(X).to_csv(tmp_path / "x.csv.gz", index=False)
+    new = opened(tmp_path / "x.csv.gz")
+    assert (values(new).tolist(), new.source.name) == (X.tolist(), "x")

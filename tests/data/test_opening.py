@@ -66,8 +66,10 @@ def test_texts_reach_the_table_through_a_function_of_ones_own(monkeypatch, tmp_p
     source = open_source(frame, text_column="words", embed="own_embedding:lengths")
     assert source.inputs.values.tolist() == [[7], [5]]
     assert source.texts.tolist() == ["one two", "three"]
-    with pytest.raises(InputError, match="text_column, embed has no meaning for digits"):
+    with pytest.raises(InputError, match="text_column has no meaning for digits"):
         open_source("digits", text_column="words", embed="own_embedding:lengths")
+    with pytest.raises(InputError, match=r"embed \(--embed\) takes texts or images, but digits holds vectors"):
+        open_source("digits", embed="own_embedding:lengths")
 
 
 def test_an_encoding_reaches_the_table():
@@ -116,7 +118,9 @@ def test_what_is_not_there():
 
 def test_files_of_another_kind(tmp_path):
     (tmp_path / "a.zip").write_bytes(b"")
-    with pytest.raises(InputError, match=r"folder of class folders, one of .csv, .tsv, .parquet, or an .npz, not"):
+    with pytest.raises(
+        InputError, match=r"folder of class folders, one of .csv, .tsv, .parquet, .csv.gz, .tsv.gz, or an .npz, not"
+    ):
         open_source(tmp_path / "a.zip")
 
 

@@ -78,7 +78,8 @@ class Embeddings:
 
         Args:
             path: `.npz` with x (N, F), y, class_names and, where known, y_true, x_test, y_test; or `.parquet` with the
-                columns embedding, label, and path or text: the report then shows pictures and texts.
+                columns embedding, label, where known true_label, and path or text: the report then shows pictures and
+                texts. With test data, a column split says which rows they are.
         """
         target = Path(path)
         if target.suffix.lower() not in SUFFIXES:
@@ -103,11 +104,26 @@ class Embeddings:
     def _table(self) -> Any:
         import pyarrow as pa  # noqa: PLC0415 - .npz does without
 
+        parts = {"train": self.source, "test": self.source.test, "validation": self.source.validation}
+        known = {name: part for name, part in parts.items() if part is not None}
+        tables = [Embeddings(part)._columns(self.source.true_labels is not None) for part in known.values()]
+        if len(known) > 1:  # without test data, a table needs no column that says so
+            tables = [
+                table.append_column("split", pa.array([name] * len(table)))
+                for name, table in zip(known, tables, strict=True)
+            ]
+        return pa.concat_tables(tables)
+
+    def _columns(self, truth: bool) -> Any:
+        """Return the samples that can be read as a table, with a column of true labels on request."""
+        import pyarrow as pa  # noqa: PLC0415
+
         source, readable = self.source, self._readable()
         columns: dict[str, Any] = {"embedding": pa.array(list(self.values[readable]), pa.list_(pa.float32()))}
         columns["label"] = pa.array(self.labels[readable].tolist())
-        if source.true_labels is not None:
-            columns["true_label"] = pa.array([source.class_names[label] for label in source.true_labels[readable]])
+        if truth:  # the labels of test data are true
+            true = source.labels if source.true_labels is None else source.true_labels
+            columns["true_label"] = pa.array([source.class_names[label] for label in true[readable]])
         if source.ids.dtype == object:
             root = Path(source.root or "")
             columns["path"] = pa.array([str(root / str(name)) for name in source.ids[readable]])

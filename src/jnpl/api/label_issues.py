@@ -115,12 +115,14 @@ def make_source(data: Any, labels: Any, class_names: Sequence[str] | None, optio
         by_name = {key: [source.class_names[label] for label in values.tolist()] for key, values in named.items()}
         numbered, known = number_together(by_name, class_names)
         return replace(source, labels=numbered["labels"], true_labels=numbered.get("true"), class_names=known)
-    if options:
-        raise InputError(f"{', '.join(options)} has no meaning for arrays")
+    if strange := [name for name in options if name != "embed"]:
+        raise InputError(f"{', '.join(strange)} has no meaning for arrays")
     if isinstance(data, Source):
         numbered, known = number_together({"labels": as_labels(labels)}, class_names)
-        return replace(data, labels=numbered["labels"], class_names=known, true_labels=None)
-    return from_arrays(data, labels, class_names=class_names)
+        source = replace(data, labels=numbered["labels"], class_names=known, true_labels=None)
+    else:
+        source = from_arrays(data, labels, class_names=class_names)
+    return open_source(source, **options)
 
 
 def score_labels(

@@ -12,7 +12,7 @@ import typer
 
 from jnpl.cli import options
 from jnpl.internal.errors import InputError
-from jnpl.internal.tables import DATA_SUFFIXES
+from jnpl.internal.tables import data_suffix
 
 if TYPE_CHECKING:
     from jnpl.data.source import Source
@@ -25,7 +25,9 @@ class FindOptions:
 
     data: Annotated[
         str,
-        typer.Argument(help="An image folder, a .csv or .parquet table, an .npz, a name (jnpl datasets) or hf:NAME."),
+        typer.Argument(
+            help="An image folder, a .csv or .parquet table, an .npz, a name (jnpl datasets), hf:NAME or its folder."
+        ),
     ]
     out: Annotated[Path, typer.Option("--out", "-o", help="The run folder. An unfinished run in it is resumed.")]
     recipe: Annotated[
@@ -230,7 +232,7 @@ def _open(given: FindOptions, val_size: int) -> "tuple[Source, list[dict[str, An
         held_out = [{"id": name, "label": source.class_names[label]} for name, label in rows]
         source = split.hold_out(source, positions)
     if given.test is not None:
-        if source.encoding is not None and Path(given.test).suffix.lower() in DATA_SUFFIXES:
+        if source.encoding is not None and data_suffix(given.test):
             columns = {**columns, "feature_columns": None, "encoding": source.encoding}  # which knows the columns
         source = split.with_test(source, open_source(given.test, **columns))
     return source, held_out

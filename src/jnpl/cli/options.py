@@ -18,12 +18,15 @@ DataRoot = Annotated[
 ]
 
 # Columns of a table
-ImageColumn = Annotated[str | None, typer.Option(help="A table's column of image paths.")]
+ImageColumn = Annotated[str | None, typer.Option(help="A table's column of images, or of their paths.")]
 EmbeddingColumn = Annotated[str | None, typer.Option(help="A table's column of embeddings.")]
 TextColumn = Annotated[str | None, typer.Option(help="A table's column of texts.")]
 EmbedFunction = Annotated[
     str | None,
-    typer.Option(help="Your own function that embeds texts, as MODULE:FUNCTION: a list of n texts -> (n, F) numbers."),
+    typer.Option(
+        help="Your own function that embeds texts or images, as MODULE:FUNCTION: a list of n texts or n PIL images -> "
+        "(n, F) numbers."
+    ),
 ]
 
 # Embedding

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jnpl.data.datasets import DATASETS
-from jnpl.data.opening import HUB, open_source
+from jnpl.data.opening import HUB, is_saved_dataset, open_source
 from jnpl.data.source import InMemory, Source, Texts
 from jnpl.data.sources.arrays import WHOLE_NUMBER, as_inputs, as_labels, as_texts, read_npz
-from jnpl.data.sources.text_column import embedded, require_text_for_embed, texts_of
+from jnpl.data.sources.text_column import texts_of
+from jnpl.data.sources.user_embedding import embed_inputs
+from jnpl.data.split import part as part_of
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import printable
-from jnpl.internal.tables import DATA_SUFFIXES, require_columns
+from jnpl.internal.tables import data_suffix, require_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,8 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from jnpl.data.source import Array, Inputs, Kind, Labels
-    from jnpl.data.sources.images import ImageFiles
-    from jnpl.data.sources.text_column import Embed
+    from jnpl.data.sources.user_embedding import Embed
 
 PARTS = ("train", "test", "validation")
 
@@ -86,14 +87,15 @@ def open_new(
     """
     if part is not None and part not in PARTS:
         raise InputError(f"part is one of {', '.join(PARTS)}, not {part!r}")
-    reader = _NewDataReader(tuple(classes), kind, encoding)
     given = {} if columns is None else columns.given()
+    if "embed" in given and kind != "vector":
+        raise InputError(f"embed (--embed) has no meaning for a model of {kind}s: it was not trained on vectors")
+    reader = _NewDataReader(tuple(classes), kind, encoding, given.get("embed"))
     named = isinstance(data, str) and (data in DATASETS or data.startswith(HUB))
     if isinstance(data, str | os.PathLike) and not named and Path(data).exists():
         return _open_path(Path(data), reader, part, given)
     if hasattr(data, "columns") and hasattr(data, "iloc"):
-        _refuse_part(part, "a data frame")
-        return reader.table(data, "the data frame", "table", Path(), given)
+        return reader.table(data, "the data frame", "table", Path(), given, part)
     if kind == "text" and not isinstance(data, os.PathLike) and (texts := as_texts(data)) is not None:
         _refuse_part(part, "texts")
         return reader.inputs(Texts(texts), "texts")
@@ -106,14 +108,15 @@ def open_new(
 def _open_path(path: Path, reader: _NewDataReader, part: str | None, given: dict[str, Any]) -> NewData:
     """Open an existing file or folder."""
     suffix = path.suffix.lower() if path.is_file() else ""
-    if suffix in DATA_SUFFIXES:
-        from jnpl.data.sources.table import read  # noqa: PLC0415 - arrays and images do without pandas
+    if path.is_file() and data_suffix(path):
+        from jnpl.data.sources.table import read, table_name  # noqa: PLC0415 - arrays and images do without pandas
 
-        _refuse_part(part, "a table")
         as_text = (given.get("label_column", "label"), given.get("image_column"), given.get("text_column"))
-        return reader.table(read(path, as_text), repr(str(path)), path.stem, path.parent, given)
-    if given:
-        raise InputError(f"{', '.join(given)} has no meaning for {str(path)!r}, which is not a table")
+        return reader.table(read(path, as_text), repr(str(path)), table_name(path), path.parent, given, part)
+    if is_saved_dataset(path):
+        return reader.labelled(open_source(path, **given), part)
+    if strange := [name for name in given if name != "embed"]:
+        raise InputError(f"{', '.join(strange)} has no meaning for {str(path)!r}, which is not a table")
     if suffix == ".npz":
         return reader.npz(path, part)
     _refuse_part(part, repr(str(path)))
@@ -128,11 +131,15 @@ def _open_path(path: Path, reader: _NewDataReader, part: str | None, given: dict
 
 @dataclass(frozen=True)
 class _NewDataReader:
-    """Opens each form of data for a model with these classes, kind of input and encoding."""
+    """Opens each form of data for a model with these classes, kind of input and encoding.
+
+    `embed` turns texts and images into the model's vectors.
+    """
 
     classes: tuple[Any, ...]
     kind: Kind
     encoding: dict[str, Any] | None
+    embed: str | Embed | None = None
 
     def inputs(
         self,
@@ -145,6 +152,9 @@ class _NewDataReader:
     ) -> NewData:
         if len(inputs) == 0:
             raise InputError(f"{name} holds no samples")
+        if self.embed is not None:
+            values, unreadable = embed_inputs(inputs, self.embed, name, unreadable)
+            inputs = InMemory(values)
         none = np.zeros(len(inputs), np.int64)
         where = np.arange(len(inputs)) if ids is None else ids
         source = Source(name, inputs, none, self.classes, where, unreadable=unreadable)
@@ -188,7 +198,9 @@ class _NewDataReader:
                 labels = [names[label] if 0 <= label < len(names) else label for label in labels]
         return self.inputs(InMemory(values), path.stem, labels=labels)
 
-    def table(self, frame: pd.DataFrame, where: str, name: str, folder: Path, given: dict[str, Any]) -> NewData:
+    def table(
+        self, frame: pd.DataFrame, where: str, name: str, folder: Path, given: dict[str, Any], part: str | None = None
+    ) -> NewData:
         from jnpl.data.sources.columns import with_text_names  # noqa: PLC0415 - arrays and images do without pandas
 
         frame = with_text_names(frame)
@@ -196,61 +208,81 @@ class _NewDataReader:
         require_columns(frame.columns, [*named, *given.get("feature_columns", ())], where)
         label_column = given.get("label_column", "label")
         labels = _labels(frame[label_column].tolist()) if label_column in frame.columns else None
-        if self.kind == "image":
-            files, ids, unreadable = _pictures(frame, where, Path(given.get("image_root", folder)), given)
-            return self.inputs(files, name, ids=ids, labels=labels, unreadable=unreadable)
-        if "image_column" in given:
-            raise InputError(f"image_column has no meaning for a model of {self.kind}s")
-        if self.kind == "text":
-            texts, unreadable = self._texts(frame, where, given)
-            return self.inputs(Texts(texts), name, labels=labels, unreadable=unreadable)
-        values, unreadable = self._vectors(frame, where, label_column, given)
-        return self.inputs(InMemory(values), name, labels=labels, unreadable=unreadable)
+        found = self.inputs(**self._columns(frame, where, folder, given), name=name, labels=labels)
+        if part is None:
+            return found
+        from jnpl.data.sources.split_column import find_split  # noqa: PLC0415
 
-    def _texts(self, frame: pd.DataFrame, where: str, given: dict[str, Any]) -> tuple[Array, dict[int, str] | None]:
-        """Return the texts (N,) of a table, and {row: reason} of empty ones, or None."""
+        split = find_split(frame, named)
+        if split is None or not len(rows := split.rows[part]):
+            raise InputError(f"part={part!r} has no meaning for {where}: it has no column split with such rows")
+        return NewData(part_of(found.source, rows), None if found.labels is None else found.labels[rows])
+
+    def _columns(self, frame: pd.DataFrame, where: str, folder: Path, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the samples of a table as arguments of `inputs`: inputs, and where they have them ids, unreadable."""
+        root, images = Path(given.get("image_root", folder)), given.get("image_column")
+        if self.kind == "text":
+            if "image_column" in given:
+                raise InputError("image_column has no meaning for a model of texts")
+            return self._texts(frame, where, given)
+        if self.kind == "image" or (self.embed is not None and "text_column" not in given):
+            return _pictures(frame, where, root, images)
+        if "text_column" in given and "embedding_column" not in given:
+            if self.embed is None:
+                raise InputError("the model takes vectors: --embed names the function that turns texts into them")
+            return self._texts(frame, where, given)
+        return self._vectors(frame, where, root, given)
+
+    def _texts(self, frame: pd.DataFrame, where: str, given: dict[str, Any]) -> dict[str, Any]:
         column = given.get("text_column")
         if column is None:
             shown = ", ".join(frame.columns)
             raise InputError(f"the model takes texts: name the column of {where} with --text-column, of {shown}")
-        return texts_of(frame[column], column, where)
+        texts, unreadable = texts_of(frame[column], column, where)
+        return {"inputs": Texts(texts), "unreadable": unreadable}
 
-    def _vectors(
-        self, frame: pd.DataFrame, where: str, label_column: str, given: dict[str, Any]
-    ) -> tuple[Array, dict[int, str] | None]:
-        """Return float32 (N, F), as in training, and {row: reason} of empty rows, or None."""
-        from jnpl.data.sources.table import vectors  # noqa: PLC0415
+    def _vectors(self, frame: pd.DataFrame, where: str, root: Path, given: dict[str, Any]) -> dict[str, Any]:
+        """Return float32 (N, F), as in training, and the ids of embeddings that have images beside them."""
+        from jnpl.data.sources.table import beside_embeddings, guess_embedding_column, vectors  # noqa: PLC0415
 
-        require_text_for_embed(given.get("text_column"), given.get("embed"))
-        if "text_column" in given:
-            if "embed" not in given:
-                raise InputError("the model takes vectors: --embed names the function that turns texts into them")
-            texts, unreadable = texts_of(frame[given["text_column"]], given["text_column"], where)
-            return embedded(texts, given["embed"], unreadable), unreadable
         if self.encoding is not None:
-            if named := {"embedding_column", "feature_columns"} & set(given):
+            if named := {"embedding_column", "feature_columns", "image_column"} & set(given):
                 reason = "the model stores which columns it was trained on, and how they are encoded"
                 raise InputError(f"{', '.join(sorted(named))} has no meaning here: {reason}")
             from jnpl.data.sources.encoding import Encoding  # noqa: PLC0415
 
-            return Encoding.from_dict(self.encoding).apply(frame, where), None
-        labels = {label_column} & set(frame.columns)
-        return vectors(frame, labels, where, given.get("feature_columns"), given.get("embedding_column")), None
+            return {"inputs": InMemory(Encoding.from_dict(self.encoding).apply(frame, where))}
+        labels = {given.get("label_column", "label")} & set(frame.columns)
+        features, column = given.get("feature_columns"), given.get("embedding_column")
+        if column is None and features is None:
+            column = guess_embedding_column(frame, labels)
+        images, texts = given.get("image_column"), given.get("text_column")
+        if column is None and images is not None:
+            raise InputError(
+                "image_column has no meaning for a model of vectors, without --embed or --embedding-column"
+            )
+        found: dict[str, Any] = {"inputs": InMemory(vectors(frame, labels, where, features, column))}
+        beside = {} if column is None else beside_embeddings(frame, labels, where, root, images, texts)
+        return found | ({"ids": beside["ids"]} if "ids" in beside else {})
 
 
-def _pictures(
-    frame: pd.DataFrame, where: str, root: Path, given: dict[str, Any]
-) -> tuple[ImageFiles, Array, dict[int, str] | None]:
-    """Return the image files that a table names, their ids (N,), and {row: reason} of empty cells, or None."""
+def _pictures(frame: pd.DataFrame, where: str, root: Path, column: str | None) -> dict[str, Any]:
+    """Return the images of a table, inside it or in files, as arguments of `inputs`."""
+    from jnpl.data.sources.image_column import holds_images, images_of  # noqa: PLC0415
     from jnpl.data.sources.table import IMAGE_NAMES, image_files  # noqa: PLC0415
 
     columns = {column.casefold(): column for column in reversed(list(frame.columns))}
-    column = given.get("image_column") or next((columns[each] for each in IMAGE_NAMES if each in columns), None)
+    inside = [each for each in frame.columns if holds_images(frame[each])]
+    column = column or next((columns[each] for each in IMAGE_NAMES if each in columns), inside[0] if inside else None)
     if column is None:
         shown = ", ".join(frame.columns)
-        raise InputError(f"the model takes images: name the column of {where} that holds paths, of {shown}")
+        raise InputError(f"the model takes images: name the column of {where} that holds paths or bytes, of {shown}")
+    if column in inside:
+        images, ids, unreadable = images_of(frame[column], column, where, root)
+        return {"inputs": images, "ids": ids, "unreadable": unreadable}
     paths = [os.fspath(cell) if isinstance(cell, str | os.PathLike) else "" for cell in frame[column].tolist()]
-    return image_files(paths, root)
+    files, ids, unreadable = image_files(paths, root)
+    return {"inputs": files, "ids": ids, "unreadable": unreadable}
 
 
 def _labels(cells: list[Any]) -> list[Any]:

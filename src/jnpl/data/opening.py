@@ -16,12 +16,12 @@ import numpy as np
 from jnpl.data.datasets import DATASETS, import_loader
 from jnpl.data.source import Source
 from jnpl.internal.errors import InputError
-from jnpl.internal.tables import DATA_SUFFIXES
+from jnpl.internal.tables import DATA_SUFFIXES, data_suffix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from jnpl.data.sources.text_column import Embed
+    from jnpl.data.sources.user_embedding import Embed
 
 HUB = "hf:"
 _COLUMNS = ("image_column", "label_column", "true_label_column", "feature_columns", "embedding_column")
@@ -53,18 +53,18 @@ def open_source(
     form of the data does not take is an InputError.
 
     Args:
-        data: text is a name of `jnpl.data.datasets.DATASETS`, `hf:NAME`, or a path: a folder of class folders, a .csv,
-            .tsv or .parquet table, or an .npz. Otherwise a Source, a data frame, a pair (x, y), a Hugging Face data
-            set, or any data set of (input, label) items.
+        data: text is a name of `jnpl.data.datasets.DATASETS`, `hf:NAME`, or a path: a folder of class folders or of
+            `datasets.save_to_disk`, a .csv, .tsv or .parquet table, or an .npz. Otherwise a Source, a data frame, a
+            pair (x, y), a Hugging Face data set, or any data set of (input, label) items.
         root: folder of the named data sets.
         image_column: tables and the hub: the column of images, or of their paths.
         label_column: tables and the hub: the column of given labels.
         true_label_column: tables and the hub: the column of true labels.
         feature_columns: tables and the hub: the columns to learn from.
         embedding_column: tables and the hub: the column of vectors.
-        text_column: tables: the column of texts.
-        embed: tables: the function that turns texts into vectors, or its place as "module:function"; None: they stay
-            texts, for a backbone.
+        text_column: tables and the hub: the column of texts.
+        embed: the function that turns texts or images into vectors, or its place as "module:function"; None: they stay
+            as they are, for a backbone.
         encoding: tables: how another table's columns became features (`Source.encoding`), to do the same here.
         image_root: tables: the folder that image paths are relative to.
         noise: cifar10n and cifar100n: which of the human labels.
@@ -100,18 +100,28 @@ def open_source(
     }
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if isinstance(data, str) and data in DATASETS:
-        _refuse(given, DATASETS[data].options, data)
-        return DATASETS[data].load({**given, "root": root, "seed": seed})
+        _refuse(given, (*DATASETS[data].options, "embed"), data)
+        return _embedded(DATASETS[data].load({**given, "root": root, "seed": seed}), embed)
     form = next((form for form in FORMS if form.fits(data)), None)
     what = f"data of type {type(data).__name__}" if form is None else form.title.format(str(data))
     if form is None and isinstance(data, str | os.PathLike):
         raise _unknown_path(data)
-    _refuse(given, () if form is None else form.options, what)
+    _refuse(given, ("embed", *(() if form is None else form.options)), what)
     if isinstance(data, Source):
-        return data
+        return _embedded(data, embed)
     if form is None:
         raise InputError(f"data must be a path, a name, a data frame, (x, y) or a data set, not {type(data).__name__}")
-    return import_loader(form.loader)(data.removeprefix(HUB) if isinstance(data, str) else data, **given)
+    own = {name: value for name, value in given.items() if name in form.options}
+    source = import_loader(form.loader)(data.removeprefix(HUB) if isinstance(data, str) else data, **own)
+    return source if "embed" in own else _embedded(source, embed)
+
+
+def _embedded(source: Source, embed: str | Embed | None) -> Source:
+    if embed is None:
+        return source
+    from jnpl.data.sources.user_embedding import embed_with  # noqa: PLC0415 - only where it is asked for
+
+    return embed_with(source, embed)
 
 
 def _unknown_path(data: str | os.PathLike[str]) -> InputError:
@@ -127,12 +137,20 @@ def _unknown_path(data: str | os.PathLike[str]) -> InputError:
 def _is_table(data: Any) -> bool:
     if isinstance(data, str | os.PathLike):
         text = os.fspath(data)
-        return not text.startswith(HUB) and Path(text).suffix.lower() in DATA_SUFFIXES and not Path(text).is_dir()
+        return not text.startswith(HUB) and bool(data_suffix(text)) and not Path(text).is_dir()
     return _comes_from(data, "pandas") and hasattr(data, "columns")
 
 
 def _is_hub(data: Any) -> bool:
     return data.startswith(HUB) if isinstance(data, str) else _comes_from(data, "datasets")
+
+
+def is_saved_dataset(data: Any) -> bool:
+    """Whether data is a folder that `datasets.save_to_disk` or `jnpl export --to hf` has written."""
+    if not isinstance(data, str | os.PathLike) or not Path(data).is_dir():
+        return False
+    found = [(Path(data) / name).is_file() for name in ("dataset_dict.json", "state.json", "dataset_info.json")]
+    return found[0] or (found[1] and found[2])
 
 
 def _is_folder(data: Any) -> bool:
@@ -174,7 +192,8 @@ class Form(NamedTuple):
 
 FORMS = (  # the first that fits is taken
     Form("a table", _is_table, "table:load", (*_COLUMNS, "text_column", "embed", "encoding", "image_root")),
-    Form("a Hugging Face data set", _is_hub, "huggingface:load", (*_COLUMNS, "config")),
+    Form("a Hugging Face data set", _is_hub, "huggingface:load", (*_COLUMNS, "text_column", "config")),
+    Form("the data set {!r}", is_saved_dataset, "huggingface:load_folder", (*_COLUMNS, "text_column")),
     Form("the folder {!r}", _is_folder, "folder:load"),
     Form("the .npz {!r}", _is_npz, "arrays:load"),
     Form("data of type tuple", _is_pair, "arrays:from_pair"),

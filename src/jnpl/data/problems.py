@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jnpl.data.source import InMemory
+from jnpl.data.sources.image_bytes import ImageBytes
 from jnpl.data.sources.images import ImageFiles
 
 if TYPE_CHECKING:
@@ -109,6 +110,8 @@ def _groups(source: Source, positions: list[int], prepared_values: Array | None)
     inputs = source.pictures or source.inputs
     if isinstance(inputs, ImageFiles):
         return _same_files(inputs, positions)
+    if isinstance(inputs, ImageBytes):
+        return _alike((hashlib.sha256(inputs.content(at) or b"").digest(), at) for at in positions)
     values = inputs.values if isinstance(inputs, InMemory) else prepared_values
     if values is None:
         return None

@@ -264,11 +264,11 @@ class Source:
         return digest.hexdigest()
 
     def inputs_fingerprint(self) -> str:
-        """Return the SHA-256 of ids and inputs (the values of arrays, else the sizes of files), without labels."""
+        """Return the SHA-256 of ids and inputs (what is in memory, else the sizes of files), without labels."""
         digest = hashlib.sha256("\0".join(map(str, self.ids.tolist())).encode("utf-8", "backslashreplace"))
         digest.update(self.inputs.sizes().astype("<i8").tobytes())
-        if isinstance(self.inputs, InMemory | Texts | EmbeddedInputs):
-            digest.update(self.inputs.digest())
+        if (content := getattr(self.inputs, "digest", None)) is not None:
+            digest.update(content())
         return digest.hexdigest()
 
 

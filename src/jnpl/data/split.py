@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jnpl.data.source import EmbeddedInputs, InMemory, Source, Texts
+from jnpl.data.sources.image_bytes import ImageBytes
 from jnpl.data.sources.images import ImageFiles
 from jnpl.internal.errors import InputError
 
@@ -69,6 +70,8 @@ def _chosen(inputs: Inputs, positions: Labels) -> Inputs:
         return EmbeddedInputs(inputs.values[positions], f"{inputs.key} {positions.tolist()}")
     if isinstance(inputs, ImageFiles):
         return ImageFiles([inputs.path(position) for position in positions.tolist()])
+    if isinstance(inputs, ImageBytes):
+        return inputs.part(positions)
     return ChosenInputs(inputs, positions)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import os
 import re
 import warnings
+import zlib
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SUFFIXES = (".csv", ".parquet", ".json")  # of tables that jnpl writes and reads back
-DATA_SUFFIXES = (".csv", ".tsv", ".parquet")  # of tables of samples
+DATA_SUFFIXES = (".csv", ".tsv", ".parquet", ".csv.gz", ".tsv.gz")  # of tables of samples
 # A spreadsheet runs a cell that starts like this as a formula (OWASP, "CSV Injection"). Leading apostrophes count too,
 # so that `unescaped` can remove exactly one.
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
@@ -48,6 +50,9 @@ def load_table(
 ) -> pd.DataFrame:
     """Read a .csv, .tsv, .parquet or .json table as a data frame; a file that cannot be read is an InputError.
 
+    A .csv and a .tsv may be compressed (.csv.gz). Of a Parquet file, columns of bytes, and of structs with bytes, stay
+    in Arrow's memory; columns of classes, as the library `datasets` writes them, hold the names of the classes.
+
     Args:
         path: the file.
         as_text: columns of a .csv or .tsv that stay text, such as labels (a class may be called 007); by default all
@@ -56,16 +61,15 @@ def load_table(
     """
     import pandas as pd  # noqa: PLC0415 - slow to import
 
-    suffix = Path(path).suffix.lower()
+    suffix = data_suffix(path) or Path(path).suffix.lower()
     try:
         if suffix == ".parquet":
-            stored: pd.DataFrame = load_parquet(path).to_pandas()
-            return stored
+            return _with_class_names(load_parquet(path))
         if suffix == ".json":
             return pd.DataFrame(json.loads(Path(path).read_text("utf-8")), dtype=object)
-        with Path(path).open(encoding="utf-8-sig", newline="") as file, warnings.catch_warnings():
+        with _open_text(path) as file, warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # a row with cells beyond the last column
-            separator = "\t" if suffix == ".tsv" else ","
+            separator = "\t" if suffix.startswith(".tsv") else ","
             columns = list(pd.read_csv(file, sep=separator, nrows=0).columns)
             texts = [column for column in columns if as_text is None or column in as_text]
             file.seek(0)
@@ -81,9 +85,61 @@ def load_table(
             return frame.fillna("") if as_text is None else frame
     except FileNotFoundError as error:
         raise InputError(f"no such file: {os.fspath(path)!r}") from error
-    except (OSError, ValueError, TypeError, pd.errors.ParserWarning) as error:
+    except (OSError, EOFError, zlib.error, ValueError, TypeError, pd.errors.ParserWarning) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else f"not a valid {suffix} table"
         raise InputError(f"cannot read {os.fspath(path)!r}: {reason}") from error
+
+
+def data_suffix(path: str | os.PathLike[str]) -> str:
+    """Return the suffix of a table of samples, one of `DATA_SUFFIXES`; empty if the file is something else.
+
+    >>> data_suffix("news.CSV.gz"), data_suffix("news.v2.parquet"), data_suffix("news.gz")
+    ('.csv.gz', '.parquet', '')
+    """
+    name = Path(path).name.lower()
+    return next((suffix for suffix in DATA_SUFFIXES if name.endswith(suffix)), "")
+
+
+def _open_text(path: str | os.PathLike[str]) -> IO[str]:
+    if Path(path).suffix.lower() == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    return Path(path).open(encoding="utf-8-sig", newline="")
+
+
+def _with_class_names(stored: Any) -> pd.DataFrame:
+    """Return a `pyarrow.Table` as a data frame, columns of bytes without a copy, classes by their names."""
+    import numpy as np  # noqa: PLC0415 - slow to import
+    import pandas as pd  # noqa: PLC0415
+
+    def in_arrow(kind: Any) -> Any:
+        return pd.ArrowDtype(kind) if holds_bytes(kind) else None
+
+    frame: pd.DataFrame = stored.to_pandas(types_mapper=in_arrow)
+    for column, names in _class_names(stored.schema.metadata).items():
+        if column in frame.columns and str(stored.schema.field(column).type).startswith(("int", "uint")):
+            codes = stored.column(column).fill_null(-1).to_numpy()  # -1 is a hidden label
+            if len(codes) and codes.min() >= -1 and codes.max() < len(names):
+                frame[column] = np.array([*names, None], object)[codes]
+    return frame
+
+
+def holds_bytes(kind: Any) -> bool:
+    """Whether a type of Arrow is bytes, or a struct with a field `bytes`, as `datasets` stores images."""
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
+
+    if pa.types.is_struct(kind):
+        return kind.get_field_index("bytes") >= 0 and holds_bytes(kind.field("bytes").type)
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def _class_names(metadata: dict[bytes, bytes] | None) -> dict[str, list[str]]:
+    """Return {column: names} of the columns of classes, from the metadata of a file that `datasets` wrote."""
+    try:
+        features = json.loads((metadata or {})[b"huggingface"])["info"]["features"]
+        found = {column: kind["names"] for column, kind in features.items() if kind.get("_type") == "ClassLabel"}
+    except (LookupError, ValueError, TypeError, AttributeError):  # another writer, or another version
+        return {}
+    return {column: list(map(str, names)) for column, names in found.items() if isinstance(names, list)}
 
 
 def save_parquet(path: str | os.PathLike[str], table: pd.DataFrame | Any) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import nn
 
-from jnpl.data.sources.text_column import embedded
+from jnpl.data.sources.user_embedding import embed_texts
 from jnpl.internal.checks import whole
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.importing import import_by_name
@@ -73,7 +73,7 @@ def load_own_texts(name: str) -> TextBackbone:
     def encode(texts: list[str]) -> npt.NDArray[np.float32]:
         if not texts:
             return np.zeros((0, width), np.float32)
-        found: npt.NDArray[np.float32] = embedded(np.array(texts, object), function).astype(np.float32)
+        found: npt.NDArray[np.float32] = embed_texts(np.array(texts, object), function).astype(np.float32)
         return found
 
     width = 0

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from jnpl.data.new_data import open_new
+from jnpl.data.opening import open_source
 from jnpl.data.source import UnreadableError
 from jnpl.data.sources import huggingface as hf
 from jnpl.internal.errors import InputError, MissingExtraError
@@ -146,3 +148,45 @@ def test_a_data_set_that_cannot_be_loaded(datasets, tmp_path, monkeypatch):
 def test_loading_by_name(datasets, monkeypatch):
     monkeypatch.setattr(datasets, "load_dataset", lambda name, config: {"train": pictures(datasets)})
     assert hf.load("some/name").name == "some/name"
+
+
+def test_a_saved_data_set(datasets, tmp_path):
+    pictures(datasets).save_to_disk(tmp_path / "one")
+    source = open_source(tmp_path / "one")
+    assert (source.name, source.kind, source.class_names) == ("one", "image", ("dog", "cat"))
+    assert source.inputs.read(3)[0, 0, 0] == 30
+    both = datasets.DatasetDict({"train": pictures(datasets), "test": pictures(datasets, 2)})
+    both.save_to_disk(tmp_path / "two")
+    source = open_source(str(tmp_path / "two"), label_column="label")
+    assert (len(source), len(source.test), source.test.class_names) == (4, 2, ("dog", "cat"))
+    with pytest.raises(InputError, match=r"image_root has no meaning for the data set '.*two'"):
+        open_source(tmp_path / "two", image_root=tmp_path)
+    new = open_new(tmp_path / "two", ("cat", "dog"), kind="image", part="test")
+    assert (len(new.source), new.labels.tolist()) == (2, [1, 0])
+
+
+def test_a_saved_data_set_that_is_damaged(datasets, tmp_path):
+    pictures(datasets).save_to_disk(tmp_path / "one")
+    (tmp_path / "one" / "state.json").write_text("{")
+    with pytest.raises(InputError, match=r"cannot load the data set '.*one': ") as caught:
+        open_source(tmp_path / "one")
+    assert "\n" not in str(caught.value)
+
+
+def test_texts(datasets):
+    columns = {"words": ["one", None, "three"], "label": ["a", "b", "a"]}
+    data = datasets.Dataset.from_dict(columns)
+    source = hf.load(datasets.DatasetDict({"train": data, "test": data}), text_column="words")
+    assert (source.kind, source.texts.tolist()) == ("text", ["one", "", "three"])
+    assert source.unreadable == {1: "the table has no text"}
+    assert source.test.labels.tolist() == [0, 1, 0]
+    embedded = open_source(data, text_column="words", embed=lambda texts: [[len(text)] for text in texts])
+    assert embedded.inputs.values.tolist() == [[3], [0], [5]]
+    with pytest.raises(InputError, match="but image_column and text_column are given"):
+        hf.load(data, text_column="words", image_column="label")
+
+
+def test_columns_of_classes_are_categories(datasets):
+    kinds = {"town": datasets.ClassLabel(names=["x", "y"]), "label": datasets.ClassLabel(names=["b", "a"])}
+    data = datasets.Dataset.from_dict({"town": [0, 1] * 10, "label": [0, 1] * 10}, datasets.Features(kinds))
+    assert hf.load(data).encoding["names"] == ["town=x", "town=y"]

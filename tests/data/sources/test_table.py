@@ -287,8 +287,8 @@ def test_columns_that_are_not_there():
     ):
         with pytest.raises(InputError, match="has no column 'no'; its columns are width, count, label"):
             table.load(FRAME, **options)
-    with pytest.raises(InputError, match="or texts, but image_column and embedding_column are given"):
-        table.load(FRAME, image_column="width", embedding_column="count")
+    with pytest.raises(InputError, match="or texts, but image_column and text_column are given"):
+        table.load(FRAME, image_column="width", text_column="count")
     with pytest.raises(InputError, match="has 2 columns named 'count'"):
         table.load(pd.concat([FRAME, FRAME["count"]], axis=1))
     with pytest.raises(InputError, match="no columns beside the labels"):
@@ -313,7 +313,7 @@ def test_files_that_are_refused(tmp_path):
     refused("a.csv", b"x,label\n1,a\n2,b,c,d\n", "not a valid .csv table")
     refused("a.csv", b"x,label\n1,\xff\xfe\n", "not a valid .csv table")
     refused("a.parquet", b"not parquet", "not a valid .parquet table")
-    refused("a.xlsx", b"", r"a table is one of .csv, .tsv, .parquet, not")
+    refused("a.xlsx", b"", r"a table is one of .csv, .tsv, .parquet, .csv.gz, .tsv.gz, not")
     refused("a.csv", b"x,label\n", "has no rows")
     with pytest.raises(InputError, match=r"no such file: '.*none.csv'"):
         table.load(tmp_path / "none.csv")
@@ -336,3 +336,53 @@ def test_splits_that_do_not_know_of_each_other_are_numbers_alone():
     ):
         with pytest.raises(InputError, match=message):
             table.vectors(changed, {"label"}, "toy")
+
+
+VECTORS = pd.DataFrame({"embedding": [[0.5, 1.0], [2.0, 3.0], [4.0, 5.0]], "label": ["a", "b", "a"]})
+
+
+def test_embeddings_keep_the_pictures_beside_them(tmp_path):
+    images(tmp_path / "photos", "1.png", "2.png")
+    frame = VECTORS.assign(path=["1.png", "2.png", None])
+    source = table.load(frame, embedding_column="embedding", image_column="path", image_root=tmp_path / "photos")
+    assert (source.kind, source.inputs.values.tolist()) == ("vector", VECTORS["embedding"].tolist())
+    assert source.ids.tolist() == ["1.png", "2.png", "row 2"]
+    assert source.unreadable is None
+    assert source.pictures.read(1).tolist() == np.full((2, 3, 3), 1).tolist()
+    assert source.root == str(tmp_path / "photos")
+    with pytest.raises(InputError, match="names images in column 'path' that are not there"):
+        table.load(frame, embedding_column="embedding", image_column="path", image_root=tmp_path)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_embeddings_are_recognised_with_what_is_beside_them(tmp_path, suffix):
+    images(tmp_path, "1.png", "2.png", "3.png")
+    plain = table.load(save(VECTORS, tmp_path / f"t{suffix}"))
+    assert (plain.inputs.values.tolist(), plain.pictures) == (VECTORS["embedding"].tolist(), None)
+    paths = [str(tmp_path / f"{number}.png") for number in (1, 2, 3)]
+    shown = table.load(save(VECTORS.assign(path=paths), tmp_path / f"p{suffix}"))
+    assert (shown.kind, len(shown.pictures), shown.ids.tolist()) == ("vector", 3, paths)
+    assert shown.root == str(tmp_path)
+    gone = table.load(save(VECTORS.assign(path=["x.png", "y.png", "z.png"]), tmp_path / f"g{suffix}"))
+    assert (gone.pictures, gone.ids.tolist()) == (None, [0, 1, 2])
+    texts = table.load(save(VECTORS.assign(text=["one", "two", "three"]), tmp_path / f"w{suffix}"))
+    assert (texts.kind, texts.texts.tolist()) == ("vector", ["one", "two", "three"])
+    named = table.load(VECTORS.assign(note=["x", "y", "z"]), embedding_column="embedding", text_column="note")
+    assert named.texts.tolist() == ["x", "y", "z"]
+
+
+def test_numbers_called_embedding_are_features():
+    frame = pd.DataFrame({"embedding": [1.0, 2.0], "label": ["a", "b"]})
+    assert table.load(frame).inputs.values.tolist() == [[1], [2]]
+
+
+@pytest.mark.parametrize(("name", "separator"), [("toy.csv.gz", ","), ("toy.TSV.gz", "\t")])
+def test_compressed_tables(tmp_path, name, separator):
+    FRAME.to_csv(tmp_path / name, index=False, sep=separator, compression="gzip")
+    source = table.load(tmp_path / name)
+    assert (source.name, source.inputs.values.tolist()) == ("toy", [[1.5, 1], [2.5, 2], [3.5, 3]])
+    whole = (tmp_path / name).read_bytes()
+    for broken in (whole[:-12], b"no gzip", b""):
+        (tmp_path / name).write_bytes(broken)
+        with pytest.raises(InputError, match=r"cannot read .*: not a valid \.[ct]sv\.gz table"):
+            table.load(tmp_path / name)

@@ -1,98 +1,16 @@
-"""Texts, and the user's function that makes vectors of them."""
+"""Texts in a column of a table."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from jnpl.data.source import InMemory, Source
-from jnpl.data.sources.text_column import BATCH, embedded, texts_of
+from jnpl.data.sources.text_column import texts_of
 from jnpl.internal.errors import InputError
 
 TEXTS = np.array(["one", "three"], object)
-
-
-def test_texts_come_in_batches_and_in_order():
-    texts = np.array([str(row) for row in range(2 * BATCH + 3)], object)
-    calls = []
-
-    def embed(batch):
-        calls.append(batch)
-        return np.array([[float(text), -float(text)] for text in batch])
-
-    values = embedded(texts, embed, {1: "no text", BATCH: "no text"})
-    assert [len(batch) for batch in calls] == [BATCH, BATCH, 1]
-    assert all(isinstance(batch, list) for batch in calls)
-    expected = np.arange(len(texts), dtype=np.float32)
-    expected[[1, BATCH]] = 0
-    np.testing.assert_array_equal(values, np.stack([expected, -expected], axis=1))
-    assert values.dtype == np.float32
-
-
-@pytest.mark.parametrize(
-    "kind", [np.asarray, torch.tensor, list, pytest.param(lambda x: torch.tensor(x).bfloat16(), id="b")]
-)
-def test_whatever_is_an_array_will_do(kind):
-    assert embedded(TEXTS, lambda batch: kind([[len(text), 0.5] for text in batch])).tolist() == [[3, 0.5], [5, 0.5]]
-
-
-@pytest.mark.parametrize(
-    ("result", "message"),
-    [
-        ([[1.0]], r"must return \(2, F\) for 2 texts, not \(1, 1\)"),
-        ([1.0, 2.0], "must return finite numbers .*, but on rows 0 to 1 its result must be vectors"),
-        (
-            [[1.0], [np.nan]],
-            "must return finite .* on rows 0 to 1 its result holds values that are not finite, first in sample 1",
-        ),
-        ([[1.0], [1.0, 2.0]], "must return .* its result must be a regular array"),
-        ([["a"], ["b"]], "must return .* its result must hold numbers"),
-        (np.zeros((2, 3, 3)), r"must return \(2, F\) for 2 texts, not \(2, 3, 3\)"),
-        (np.zeros((2, 0)), "must return .* its result must be vectors"),
-        (None, "must return .* its result must hold numbers, not object"),
-    ],
-)
-def test_results_that_are_refused(result, message):
-    def own(batch):
-        return result
-
-    with pytest.raises(InputError, match=f"embed 'own' {message}"):
-        embedded(TEXTS, own)
-
-
-def test_results_of_unequal_width():
-    texts = np.array(["x"] * (BATCH + 1), object)
-    with pytest.raises(InputError, match=f"embed '<lambda>' gave {BATCH} numbers a text, then 1"):
-        embedded(texts, lambda batch: np.zeros((len(batch), len(batch))))
-
-
-def test_what_the_function_raises_is_told_in_one_line():
-    def own(batch):
-        raise RuntimeError("no\nmodel")
-
-    with pytest.raises(InputError, match=r"^embed 'own' failed on rows 0 to 1: RuntimeError: no model$"):
-        embedded(TEXTS, own)
-
-
-def test_a_function_by_its_place(tmp_path, monkeypatch):
-    (tmp_path / "own_texts.py").write_text(
-        "class Model:\n    @staticmethod\n    def encode(texts):\n        return [[1.0]] * len(texts)\nnumber = 3\n"
-    )
-    (tmp_path / "own_broken.py").write_text("import no_such_library\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    assert embedded(TEXTS, "own_texts:Model.encode").tolist() == [[1], [1]]
-    for place, message in {
-        "own_texts": "embed must be named as MODULE:FUNCTION, got 'own_texts'",
-        ":encode": "named as MODULE:FUNCTION, got ':encode'",
-        "own_texts:nothing": "'own_texts' has no 'nothing', of embed 'own_texts:nothing'",
-        "own_texts:number": "embed 'own_texts:number' must be a function, not int",
-        "own_broken:encode": "cannot import 'own_broken' of embed .*: ModuleNotFoundError: No module named 'no_such_",
-        "own_absent:encode": "cannot import 'own_absent'",
-    }.items():
-        with pytest.raises(InputError, match=message):
-            embedded(TEXTS, place)
 
 
 def test_cells_that_hold_no_text():
@@ -104,8 +22,6 @@ def test_cells_that_hold_no_text():
         texts_of(pd.Series([None, ""]), "words", "the table")
     with pytest.raises(InputError, match=r"must hold texts, not float in row 1 \(counted from 0\)"):
         texts_of(pd.Series(["a", 1.5], dtype=object), "words", "the table")
-    with pytest.raises(InputError, match="there is no text for embed 'len'"):
-        embedded(TEXTS, len, {0: "none", 1: "none"})
 
 
 def test_a_source_has_a_text_for_every_sample():

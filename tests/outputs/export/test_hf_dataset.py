@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -12,7 +14,8 @@ from jnpl.internal.errors import InputError
 
 datasets = pytest.importorskip("datasets", reason="needs the extra hf")
 
-from jnpl.outputs.export.hf_dataset import write  # noqa: E402 - after the skip
+from jnpl.outputs.export.hf_dataset import export, write  # noqa: E402 - after the skip
+from jnpl.outputs.export.targets import ExportRequest  # noqa: E402
 
 PATHS = ["cat/0.png", "cat/1.png", "cat/2.png", "dog/0.png", "gone.png", "eel/0.png"]
 
@@ -76,3 +79,11 @@ def test_progress_bars_are_as_they_were(tmp_path):
     before = datasets.are_progress_bars_disabled()
     write(findings(), tmp_path / "out", None)
     assert datasets.are_progress_bars_disabled() == before
+
+
+def test_images_inside_a_table_are_named_by_their_ids(tmp_path):
+    findings(paths=PATHS).save(tmp_path / "run")
+    (tmp_path / "run" / "data.json").write_text(json.dumps({"kind": "image", "root": None}))
+    assert export(ExportRequest(tmp_path / "run", "hf", tmp_path / "out")) == {"rows": 6}
+    data = datasets.load_from_disk(tmp_path / "out")
+    assert (data["id"][:], "image" in data.features) == (PATHS, False)

@@ -2,12 +2,13 @@
 
 - `folder`: a folder of images with one sub-folder per class
 - `table`: .csv, .tsv and .parquet tables and data frames, with `encoding` (columns to features), `columns` (types and
-  values of one column) and `text_column` (texts to vectors)
+  values of one column), `text_column`, `image_column` (images inside it) and `split_column` (train and test rows)
+- `user_embedding`: the user's own function that embeds texts or images
 - `arrays`: arrays, tensors, lists and .npz files
 - `torch_dataset`: any data set of (input, label) items
 - `huggingface`: data sets of the Hugging Face hub
 - `bundled`: data sets that ship with scikit-learn
 - `cifar`, `cifarn`, `clothing1m`: named data sets
-- `images`: decoding of image files
+- `images`: decoding of image files; `image_bytes`: encoded images in memory
 - `download`: downloads, and the folder for data sets
 """

@@ -1,17 +1,19 @@
-"""Data sets of the Hugging Face hub, and `datasets.Dataset` objects (extra `hf`)."""
+"""Data sets of the Hugging Face hub, saved ones, and `datasets.Dataset` objects (extra `hf`)."""
 
 from __future__ import annotations
 
 import io
+import os
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jnpl.data.source import InMemory, Source, UnreadableError
+from jnpl.data.source import InMemory, Source, Texts, UnreadableError
 from jnpl.data.sources.arrays import as_labels, number_together
-from jnpl.internal.errors import InputError
+from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.importing import require
 from jnpl.internal.tables import require_columns
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 TRAIN = ("train", "training")
 TEST = ("test", "testing", "validation", "valid", "val")  # the first that is there serves as test data
+# What `jnpl export --to hf` writes beside the images.
+_EXPORTED = {"id", "label", "given_label", "label_quality", "is_label_issue", "suggested_confidence"}
 LABEL_NAMES = ("label", "labels", "target")
 
 
@@ -76,6 +80,8 @@ def load(
     true_label_column: str | None = None,
     feature_columns: Sequence[str] | None = None,
     embedding_column: str | None = None,
+    text_column: str | None = None,
+    name: str | None = None,
 ) -> Source:
     """Load a data set of the Hugging Face hub, or open a `datasets.Dataset` or `DatasetDict`.
 
@@ -90,17 +96,20 @@ def load(
         true_label_column: the column of true labels.
         feature_columns: the columns to learn from; by default all but the labels.
         embedding_column: the column of vectors.
+        text_column: the column of texts.
+        name: of the source; by default that on the hub.
 
     Returns:
         The training split, with the test split as `test`.
     """
     datasets = require("datasets", "hf")
-    name = name_or_dataset if isinstance(name_or_dataset, str) else "dataset"
+    name = name or (name_or_dataset if isinstance(name_or_dataset, str) else "dataset")
+    _refuse_two_inputs(image_column, feature_columns, embedding_column, text_column)
     train, test = _splits(_fetch(datasets, name, config) if isinstance(name_or_dataset, str) else name_or_dataset, name)
     label = label_column or _label_column(train, datasets, name)
-    wanted = [label, image_column, true_label_column, embedding_column, *(feature_columns or ())]
+    wanted = [label, image_column, true_label_column, embedding_column, text_column, *(feature_columns or ())]
     require_columns(train.features, [column for column in wanted if column is not None], name)
-    if image_column is None and feature_columns is None and embedding_column is None:
+    if image_column is None and feature_columns is None and embedding_column is None and text_column is None:
         image_column = _image_column(train, datasets, name)
     names = getattr(train.features[label], "names", None)
     given = {"labels": _labels(train, label, name)}
@@ -111,6 +120,8 @@ def load(
     numbered, classes = number_together(given, names)
 
     encoding = None
+    if text_column is not None:
+        return _of_texts(name, text_column, (train, test), numbered, classes)
     if image_column is None and embedding_column is None:
         from jnpl.data.sources.table import learn  # noqa: PLC0415 - needs pandas, which images do without
 
@@ -126,6 +137,62 @@ def load(
     return Source(
         name, inputs(train), numbered["labels"], classes, ids, numbered.get("true_labels"), held_out, encoding=stored
     )
+
+
+def load_folder(
+    path: str | Path,
+    *,
+    image_column: str | None = None,
+    label_column: str | None = None,
+    true_label_column: str | None = None,
+    feature_columns: Sequence[str] | None = None,
+    embedding_column: str | None = None,
+    text_column: str | None = None,
+) -> Source:
+    """Open a folder that `datasets.save_to_disk` or `jnpl export --to hf` has written; its columns as in `load`."""
+    datasets = require("datasets", "hf")
+    try:
+        found = datasets.load_from_disk(os.fspath(path))
+    except Exception as error:  # the disk, Arrow and JSON raise different errors
+        raise InputError(f"cannot load the data set {str(path)!r}: {one_line(error)}") from error
+    if set(getattr(found, "features", ())) == _EXPORTED:
+        raise InputError(f"{str(path)!r} holds labels without samples: the data of its run were not image files")
+    return load(
+        found,
+        image_column=image_column,
+        label_column=label_column,
+        true_label_column=true_label_column,
+        feature_columns=feature_columns,
+        embedding_column=embedding_column,
+        text_column=text_column,
+        name=Path(path).resolve().name or str(path),
+    )
+
+
+def _refuse_two_inputs(*columns: Any) -> None:
+    names = ("image_column", "feature_columns", "embedding_column", "text_column")
+    if len(named := [name for name, value in zip(names, columns, strict=True) if value is not None]) > 1:
+        raise InputError(f"the inputs are images, features, embeddings or texts, but {' and '.join(named)} are given")
+
+
+def _of_texts(
+    name: str,
+    column: str,
+    splits: tuple[Any, Any],
+    numbered: dict[str, Labels],
+    classes: tuple[str, ...] | tuple[int, ...],
+) -> Source:
+    """Return texts of a training split and, where it has labels, a test split."""
+    from jnpl.data.sources.text_column import texts_of  # noqa: PLC0415 - needs pandas, which images do without
+
+    def source(split: Any, name: str, labels: Labels, **more: Any) -> Source:
+        texts, unreadable = texts_of(_frame(split)[column], column, name)
+        ids = np.arange(len(texts))
+        return Source(name, Texts(texts), labels, classes, ids, texts=texts, unreadable=unreadable, **more)
+
+    train, test = splits
+    held_out = source(test, f"{name}/test", numbered["test"]) if "test" in numbered else None
+    return source(train, name, numbered["labels"], true_labels=numbered.get("true_labels"), test=held_out)
 
 
 def _inputs(
@@ -146,7 +213,13 @@ def _inputs(
 
 
 def _frame(split: Any) -> Any:
-    return split.with_format(None).to_pandas()
+    """Return a split as a data frame, classes by their names."""
+    frame = split.with_format(None).to_pandas()
+    for column, kind in split.features.items():
+        if (names := getattr(kind, "names", None)) is not None:
+            codes = frame[column].fillna(-1).astype(np.int64).to_numpy()
+            frame[column] = np.array([*names, None], object)[codes]
+    return frame
 
 
 def _fetch(datasets: Any, name: str, config: str | None) -> Any:

@@ -8,7 +8,7 @@ import os
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,18 +18,30 @@ from jnpl.data.sources.arrays import WHOLE_NUMBER, as_labels, number_together
 from jnpl.data.sources.columns import is_measured, kind_of, levels, with_text_names
 from jnpl.data.sources.columns import values as values_of
 from jnpl.data.sources.encoding import ROW_NAMES, Encoding
+from jnpl.data.sources.image_column import holds_images, images_of
 from jnpl.data.sources.images import ImageFiles
-from jnpl.data.sources.text_column import embedded, require_text_for_embed, texts_of
+from jnpl.data.sources.split_column import divide, find_split
+from jnpl.data.sources.text_column import texts_of
+from jnpl.data.sources.user_embedding import embed_with
 from jnpl.internal.errors import InputError
-from jnpl.internal.tables import DATA_SUFFIXES, load_table, require_columns
+from jnpl.internal.tables import DATA_SUFFIXES, data_suffix, load_table, require_columns
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from jnpl.data.source import Array, Inputs
-    from jnpl.data.sources.text_column import Embed
+    import numpy.typing as npt
+
+    from jnpl.data.source import Array, Inputs, Labels
+    from jnpl.data.sources.split_column import SplitColumn
+    from jnpl.data.sources.user_embedding import Embed
 
 IMAGE_NAMES = ("image", "image_path", "path", "file", "filename", "file_name")
+EMBEDDING_NAMES = ("embedding", "embeddings")
+NOTHING_TO_EMBED = (
+    "embed (--embed) needs text_column (--text-column) or image_column (--image-column), what it turns into vectors"
+)
+_TOGETHER = ({"image_column", "embedding_column"}, {"embedding_column", "text_column"})
+_PATHS_TRIED = 20
 _LABEL_NAME = re.compile(r"(?i)(.*[ _.-])?(labels?|target|class|truth|y)")
 _MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 _LOG = logging.getLogger("jnpl")
@@ -48,22 +60,27 @@ def load(
     encoding: dict[str, Any] | None = None,
     image_root: str | Path | None = None,
 ) -> Source:
-    """Read a .csv, .tsv or .parquet table, or a data frame, of N rows.
+    """Read a .csv, .tsv or .parquet table (also .csv.gz, .tsv.gz), or a data frame, of N rows.
 
-    The inputs are images, features, embeddings or texts: at most one of `image_column`, `feature_columns`,
-    `embedding_column`, `text_column` and `encoding` is given. Without any, a column named as in `IMAGE_NAMES` holds the
-    images if no column holds numbers, else all columns but the labels are features.
+    The inputs are images, features, embeddings or texts: one of `image_column`, `feature_columns`, `embedding_column`,
+    `text_column` and `encoding` is given; with `embedding_column`, an image or text column is kept for reports. Without
+    any, a column `embedding` of lists holds embeddings; a column of image bytes, or one named as in `IMAGE_NAMES` if
+    no column holds numbers, holds the images; else all columns but the labels are features.
+
+    A column `split` with the values train, test and validation divides the table: the rows of train are the data. The
+    labels of the other rows are those of `true_label_column`, else of `label_column`.
 
     Args:
         path_or_frame: the table.
-        image_column: the column of image paths.
+        image_column: the column of image paths, or of images: bytes, or structs of bytes and path (Hugging Face).
         label_column: the column of given labels.
         true_label_column: the column of true labels.
         feature_columns: the columns to learn from; `jnpl.data.sources.encoding.Encoding` says how they become features,
             and the log says what was done.
         embedding_column: the column of vectors, lists of equal length.
         text_column: the column of texts.
-        embed: the function that turns texts into vectors, or its place as "module:function"; None: they stay texts.
+        embed: the function that turns texts or images into vectors, or its place as "module:function"; None: they stay
+            as they are.
         encoding: the encoding of another source, to be used for this table.
         image_root: the folder that image paths are relative to; by default the table's folder (of a data frame: the
             working directory).
@@ -90,57 +107,113 @@ def load(
     else:
         path = Path(path_or_frame)
         as_text = {image_column, label_column, true_label_column, text_column} - {None}
-        frame, name, where, folder = read(path, as_text), path.stem, repr(str(path_or_frame)), path.parent
-    frame = with_text_names(frame)
+        frame, name, where, folder = read(path, as_text), table_name(path), repr(str(path_or_frame)), path.parent
+    frame, root = with_text_names(frame), Path(image_root or folder)
     wanted = [*(feature_columns or ()), image_column, embedding_column, text_column, label_column, true_label_column]
     require_columns(frame.columns, [column for column in wanted if column is not None], where)
     _refuse_repeated_columns(frame, where)
     if len(frame) == 0:
         raise InputError(f"{where} has no rows")
-    given = {label_column: _labels(frame[label_column], label_column, where)}
-    if true_label_column is not None:
-        given[true_label_column] = _labels(frame[true_label_column], true_label_column, where)
-    numbered, classes = number_together(given)
-    true_labels = None if true_label_column is None else numbered[true_label_column]
+    split = None if encoding is not None else find_split(frame, wanted)
+    labels = _split_labels(frame, split, label_column, true_label_column, where)
+    own = {column for column in (label_column, true_label_column, split and split.name) if column is not None}
 
     def source(inputs: Inputs, ids: Array | None = None, **more: Any) -> Source:
         ids = np.arange(len(frame)) if ids is None else ids
-        return Source(name, inputs, numbered[label_column], classes, ids, true_labels, **more)
+        whole = Source(name, inputs, labels.given, labels.classes, ids, labels.true, **more)
+        divided = whole if split is None else divide(whole, labels.rows)
+        return divided if embed is None else embed_with(divided, embed)
 
     if not named:
-        image_column = _guess_image_column(frame, set(given))
+        embedding_column = guess_embedding_column(frame, own) if embed is None else None
+        image_column = None if embedding_column else _guess_image_column(frame, own, where)
+    if embedding_column is not None:
+        values = InMemory(_embeddings(frame[embedding_column], embedding_column, where))
+        shown = beside_embeddings(frame, own, where, root, image_column, text_column)
+        cells = None if "ids" in shown else _cells(frame, {*own, embedding_column})
+        return source(values, **shown, cells=cells)
     if image_column is not None:
-        root = Path(image_root or folder)
-        files, paths, unreadable = _images(frame[image_column], image_column, root, where)
-        return source(files, paths, unreadable=unreadable, root=os.path.abspath(root))  # noqa: PTH100 - keeps links
+        return source(**_images(frame[image_column], image_column, root, where))
     if text_column is not None:
         texts, unreadable = texts_of(frame[text_column], text_column, where)
-        inputs = Texts(texts) if embed is None else InMemory(embedded(texts, embed, unreadable))
-        return source(inputs, texts=texts, unreadable=unreadable)
-    cells = _cells(frame, {*given, embedding_column}, feature_columns or ())
-    if embedding_column is not None:
-        return source(InMemory(_embeddings(frame[embedding_column], embedding_column, where)), cells=cells)
+        return source(Texts(texts), texts=texts, unreadable=unreadable)
+    if embed is not None:
+        raise InputError(NOTHING_TO_EMBED)
+    cells = _cells(frame, own, feature_columns or ())
     if encoding is None:
-        learnt = learn(frame, set(given), classes, where, feature_columns)
+        rows = frame if split is None else frame.iloc[labels.rows["train"]]
+        learnt = learn(rows, own, labels.classes, where, feature_columns)
     else:
         learnt = Encoding.from_dict(encoding)
     return source(InMemory(learnt.apply(frame, where)), encoding=learnt.to_dict(), cells=cells)
 
 
-def _cells(frame: pd.DataFrame, hidden: Collection[str | None], first: Sequence[str]) -> pd.DataFrame | None:
+def table_name(path: Path) -> str:
+    """Return the name of a table file without its suffix.
+
+    >>> table_name(Path("data/news.csv.gz"))
+    'news'
+    """
+    return path.name[: -len(data_suffix(path))] or path.name
+
+
+def _cells(frame: pd.DataFrame, hidden: Collection[str], first: Sequence[str] = ()) -> pd.DataFrame | None:
     """Return the table to show in reports: without `hidden`, with the columns `first` in front; None if empty."""
     kept = [column for column in dict.fromkeys([*first, *frame.columns]) if column not in hidden]
     return frame[kept] if kept else None
 
 
 def _named_inputs(chosen: dict[str, Any], embed: str | Embed | None) -> list[str]:
-    """Return the option that names the inputs, if one does; two of them, or `embed` without texts, are an error."""
+    """Return the options that name the inputs; two of them are an error, except for what is shown of embeddings."""
     named = [name for name, value in chosen.items() if value is not None]
-    if len(named) > 1:
+    if len(named) > 1 and set(named) not in _TOGETHER:
         kinds = "images, features, embeddings or texts"
         raise InputError(f"the inputs are one of {kinds}, but {' and '.join(named)} are given")
-    require_text_for_embed(chosen["text_column"], embed)
+    if embed is not None and (other := [name for name in named if name not in ("image_column", "text_column")]):
+        raise InputError(f"{NOTHING_TO_EMBED}, not {other[0]}")
     return named
+
+
+class _SplitLabels(NamedTuple):
+    """Labels of all N rows as class numbers; in rows of no part, they have no meaning."""
+
+    given: Labels
+    true: Labels | None
+    classes: tuple[str, ...] | tuple[int, ...]
+    rows: dict[str, Labels]  # of each part
+
+
+def _split_labels(
+    frame: pd.DataFrame, split: SplitColumn | None, label_column: str, true_label_column: str | None, where: str
+) -> _SplitLabels:
+    """Return the labels of a table: given and true ones of the training rows, the best ones of the others."""
+    train = np.arange(len(frame)) if split is None else split.rows["train"]
+    found = {"train": _labels(frame[label_column], label_column, where, train)}
+    if true_label_column is not None:
+        found["true"] = _labels(frame[true_label_column], true_label_column, where, train)
+    rows = {"train": train, "test": train[:0], "validation": train[:0]}
+    lines = []
+    for part in ("test", "validation") if split is not None else ():
+        if split is None or not len(at := split.rows[part]):
+            continue
+        complete = (each for each in (true_label_column, label_column) if each and not _missing(frame[each])[at].any())
+        if (column := next(complete, None)) is None:
+            lines.append(f"{len(at):,} {part} rows are left out: some have no label")
+        else:
+            rows[part], found[part] = at, _labels(frame[column], column, where, at)
+            lines.append(f"{len(at):,} are {part} data with the labels in {column!r}")
+    if split is not None:
+        lines = [f"{len(train):,} rows are the data", *lines]
+        _LOG.warning("%s: by its column %r, %s", where, split.name, ", ".join(lines))
+    numbered, classes = number_together(found)
+    given = np.zeros(len(frame), np.int64)
+    for part in ("train", "test", "validation"):
+        given[rows[part]] = numbered.get(part, 0)
+    true = None
+    if true_label_column is not None:
+        true = given.copy()
+        true[train] = numbered["true"]
+    return _SplitLabels(given, true, classes, rows)
 
 
 def learn(
@@ -215,8 +288,8 @@ def vectors(
 
 
 def read(path: Path, as_text: Collection[str | None] = ()) -> pd.DataFrame:
-    """Read a .csv, .tsv or .parquet file. Of a text file, `as_text` columns stay text: a class may be called 007."""
-    if path.suffix.lower() not in DATA_SUFFIXES:
+    """Read a table file of `DATA_SUFFIXES`. Of a text file, `as_text` columns stay text: a class may be called 007."""
+    if not data_suffix(path):
         raise InputError(f"a table is one of {', '.join(DATA_SUFFIXES)}, not {str(path)!r}")
     return load_table(path, as_text=as_text, missing=_MISSING)
 
@@ -226,22 +299,84 @@ def _refuse_repeated_columns(frame: pd.DataFrame, where: str) -> None:
         raise InputError(f"{where} has {frame.columns.tolist().count(twice[0])} columns named {twice[0]!r}")
 
 
-def _labels(column: pd.Series[Any], name: str, where: str) -> list[str] | list[int]:
-    """Return the N labels of a column; texts that are all whole numbers become numbers."""
-    cells = [cell.strip() if isinstance(cell, str) else cell for cell in column.tolist()]
-    missing = column.isna().to_numpy() | np.array([isinstance(cell, str) and cell == "" for cell in cells], bool)
+def _labels(column: pd.Series[Any], name: str, where: str, rows: Labels) -> list[str] | list[int]:
+    """Return the M labels in some rows (M,) of a column; texts that are all whole numbers become numbers."""
+    missing = _missing(column)[rows]
     if missing.any():
-        row, count = int(missing.argmax()), int(missing.sum())
+        row, count = int(rows[missing.argmax()]), int(missing.sum())
         raise InputError(
             f"{where} has no label in column {name!r} of row {row} (counted from 0); {count} rows have none"
         )
+    cells = [cell.strip() if isinstance(cell, str) else cell for cell in column.iloc[rows].tolist()]
     if all(isinstance(cell, str) and WHOLE_NUMBER.fullmatch(cell) for cell in cells):
         return [int(cell.partition(".")[0]) for cell in cells]
     return as_labels(cells, f"column {name!r} of {where}")
 
 
-def _guess_image_column(frame: pd.DataFrame, labels: set[str]) -> str | None:
+def _missing(column: pd.Series[Any]) -> npt.NDArray[np.bool_]:
+    """Return (N,) true where a cell is missing, or a text without letters."""
+    empty = np.array([isinstance(cell, str) and not cell.strip() for cell in column.tolist()], bool)
+    missing: npt.NDArray[np.bool_] = column.isna().to_numpy() | empty
+    return missing
+
+
+def guess_embedding_column(frame: pd.DataFrame, labels: Collection[str]) -> str | None:
+    """Return the column called `embedding`, as `jnpl embed` writes it, if it holds lists of numbers."""
+    for column in frame.columns:
+        if column.casefold() in EMBEDDING_NAMES and column not in labels and not is_measured(frame[column]):
+            first = next((cell for cell in frame[column].tolist() if cell is not None), None)
+            if isinstance(first, list | tuple | np.ndarray) or (isinstance(first, str) and first.startswith("[")):
+                return str(column)
+    return None
+
+
+def beside_embeddings(
+    frame: pd.DataFrame,
+    labels: Collection[str],
+    where: str,
+    root: Path,
+    image_column: str | None = None,
+    text_column: str | None = None,
+) -> dict[str, Any]:
+    """Return the images or texts beside embeddings, as fields of a `Source`: pictures, ids and root, or texts.
+
+    Without a column by name, they are in one that is named as in `IMAGE_NAMES` or called `text`; it does not matter if
+    the files are gone.
+    """
+    columns = {column.casefold(): column for column in reversed(list(frame.columns)) if column not in labels}
+    if image_column is None and text_column is None:
+        image_column = next(
+            (columns[name] for name in IMAGE_NAMES if _has_images(frame, columns.get(name), root)), None
+        )
+    if image_column is not None:
+        found = _images(frame[image_column], image_column, root, where)
+        return {"pictures": found["inputs"], "ids": found["ids"], "root": found["root"]}
+    text = columns.get("text") if text_column is None else text_column
+    if text is None or (text_column is None and not pd.api.types.is_string_dtype(frame[text].dtype)):
+        return {}
+    return {"texts": texts_of(frame[text], text, where)[0]}
+
+
+def _has_images(frame: pd.DataFrame, column: str | None, root: Path) -> bool:
+    """Whether a column holds images, or paths of which one of the first is there."""
+    if column is None:
+        return False
+    cells = frame[column]
+    paths = [cell for cell in cells.iloc[:_PATHS_TRIED].tolist() if isinstance(cell, str) and cell]
+    return holds_images(cells) or _any_exists(paths, root)
+
+
+def _any_exists(paths: Sequence[str], root: Path) -> bool:
+    return any(os.path.exists(root / path) for path in paths[:_PATHS_TRIED])  # noqa: PTH110 - never raises
+
+
+def _guess_image_column(frame: pd.DataFrame, labels: Collection[str], where: str) -> str | None:
     others = [column for column in frame.columns if column not in labels]
+    inside = [column for column in others if holds_images(frame[column])]
+    if len(inside) > 1 and "image" not in inside:
+        raise InputError(f"{where} has several columns of images, {', '.join(inside)}; --image-column names one")
+    if inside:
+        return "image" if "image" in inside else inside[0]
     features = [name for name in others if is_measured(frame[name]) and name.casefold() not in ROW_NAMES]
     if features:
         return None
@@ -249,10 +384,12 @@ def _guess_image_column(frame: pd.DataFrame, labels: set[str]) -> str | None:
     return next((named[name] for name in IMAGE_NAMES if name in named), None)
 
 
-def _images(
-    column: pd.Series[Any], name: str, root: Path, where: str
-) -> tuple[ImageFiles, Array, dict[int, str] | None]:
-    """Return the N image files of a column, their ids (N,), and {row: reason} of empty cells, or None."""
+def _images(column: pd.Series[Any], name: str, root: Path, where: str) -> dict[str, Any]:
+    """Return the N images of a column as fields of a `Source`: inputs, ids, unreadable, and the root of files."""
+    if holds_images(column):
+        inputs, ids, unreadable = images_of(column, name, where, root)
+        files = isinstance(inputs, ImageFiles)
+        return {"inputs": inputs, "ids": ids, "unreadable": unreadable, "root": _absolute(root) if files else None}
     missing = column.isna().to_numpy()
     cells = column.tolist()
     wrong = next((cell for cell, none in zip(cells, missing, strict=True) if not none and not _is_path(cell)), None)
@@ -260,12 +397,19 @@ def _images(
         raise InputError(f"column {name!r} of {where} must hold paths, not {type(wrong).__name__}")
     paths = ["" if none else os.fspath(cell) for cell, none in zip(cells, missing, strict=True)]
     named = [path for path in paths if path]
-    if named and not any(os.path.exists(root / path) for path in named[:20]):  # noqa: PTH110 - never raises
+    if named and not _any_exists(named, root):
         raise InputError(
             f"{where} names images in column {name!r} that are not there, first {named[0]!r} "
             f"in {str(root)!r}; image_root says where the paths start"
         )
-    return image_files(paths, root)
+    inputs, ids, unreadable = image_files(paths, root)
+    if named and all(os.path.isabs(path) for path in named):  # noqa: PTH117 - a million times
+        root = Path(os.path.commonpath([os.path.dirname(path) for path in named]))  # noqa: PTH120
+    return {"inputs": inputs, "ids": ids, "unreadable": unreadable, "root": _absolute(root)}
+
+
+def _absolute(root: Path) -> str:
+    return os.path.abspath(root)  # noqa: PTH100 - keeps links
 
 
 def image_files(paths: list[str], root: Path) -> tuple[ImageFiles, Array, dict[int, str] | None]:

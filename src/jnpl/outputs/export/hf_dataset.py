@@ -11,7 +11,7 @@ from jnpl.findings.findings import Findings
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder
 from jnpl.internal.importing import require
-from jnpl.outputs.corrections import class_names, correct
+from jnpl.outputs.corrections import class_names, correct, data_fact
 from jnpl.outputs.image_folder import data_root
 
 if TYPE_CHECKING:
@@ -25,7 +25,9 @@ _INFO = {"state.json", "dataset_info.json"}  # beside its .arrow files
 def export(request: ExportRequest) -> dict[str, Any]:
     """Write the data set of a run; returns the number of rows and of missing images."""
     findings = Findings.load(request.run)
-    root = None if findings.paths is None else data_root(request.run, request.root)
+    inside = data_fact(request.run, "kind") == "image" and data_fact(request.run, "root") is None  # no files
+    without = findings.paths is None or (inside and request.root is None)
+    root = None if without else data_root(request.run, request.root)
     return dict(write(findings, request.out, root, overwrite=request.overwrite))
 
 
@@ -34,7 +36,7 @@ def write(findings: Findings, out: Path, root: Path | None, *, overwrite: bool =
 
     Columns: image (its file's bytes, where the data are files below `root`; null where it could not be read), id,
     label (corrected: what `jnpl apply` gives without options), given_label, label_quality, is_label_issue,
-    suggested_confidence. Samples that are no files have no column of their own: `id` is their row in the data.
+    suggested_confidence. Samples that are no files have no column of their own: `id` names them.
     `overwrite` replaces an earlier data set at `out`, and nothing else.
     """
     datasets = require("datasets", "hf")
@@ -52,7 +54,7 @@ def write(findings: Findings, out: Path, root: Path | None, *, overwrite: bool =
         "is_label_issue": datasets.Value("bool"),
         "suggested_confidence": datasets.Value("float64"),
     }
-    if findings.paths is not None:
+    if root is not None:
         columns = {"image": datasets.Image(), **columns}
     make_folder(out.parent)
     # Beside its place: a rename on one file system, and a folder that is whole or not there.
@@ -85,7 +87,7 @@ def _is_data_set(folder: Path) -> bool:
 
 def _missing(findings: Findings, made: Any, root: Path | None) -> dict[str, int]:
     """How many images could be read once, but not now; none at all is an InputError."""
-    if findings.paths is None:
+    if root is None:
         return {}
     empty, broken = made.data.column("image").null_count, 0
     if findings.unreadable is not None:
