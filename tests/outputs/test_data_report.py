@@ -112,7 +112,7 @@ def test_suspects_of_a_class_with_a_high_threshold_have_pictures(photos, tmp_pat
     findings = judged(photos, out, [1, 2, 8])
     info = {"rule": "per-class", "value": 0.5, "reason": "so", "by_class": [0.001, 0.5]}
     replace(findings, threshold_info=info).save(out)
-    monkeypatch.setattr(data_report.thumbs, "MAX_PICTURES", 1)
+    monkeypatch.setattr(data_report.thumbs, "MAX_SUSPECTS", 1)
     data_report.write(out, photos)
     assert list(thumbs.load(out)) == [8]  # 1 and 2 have a lower quality, but no label of a cat is a suspect
 

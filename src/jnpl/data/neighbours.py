@@ -31,7 +31,9 @@ MIN_WIDTH = 128  # vectors of fewer numbers are rather measurements than embeddi
 EXACT_LIMIT = 30_000  # samples up to which all pairs are compared
 MAX_OUTLIERS = 0.02  # share of the samples
 _NEAR = 1 / 3  # of the distance to the tenth neighbour: near duplicates are closer
-_VERY_NEAR = 0.05  # of the median distance to the tenth neighbour: enough on its own, for groups of more than ten copies
+_VERY_NEAR = (
+    0.05  # of the median distance to the tenth neighbour: enough on its own, for groups of more than ten copies
+)
 _FAR = 2.5  # standard deviations (estimated by the median absolute deviation) above the median: outliers are farther
 _ROUNDING = 1e-5  # cosine distances of equal float32 vectors stay below
 _BLOCK = 4096  # rows compared at a time
@@ -172,9 +174,13 @@ def _cells(values: Array, positions: Labels, seed: int) -> Iterator[tuple[Tensor
     centres = _centres(values, positions, seed)
     nearest_cell = torch.cat([(_unit_vectors(values, block) @ centres.T).argmax(dim=1) for block in blocks])
     order = nearest_cell.argsort(stable=True)
-    counts = nearest_cell.bincount(minlength=len(centres)).tolist()
+    ends = nearest_cell.bincount(minlength=len(centres)).cumsum(dim=0).tolist()
     # A cell of very many samples is cut into parts, which stay neighbours because they share their centre.
-    parts = [(cell, part) for cell, whole in enumerate(order.split(counts)) for part in whole.split(_BLOCK) if len(part)]
+    parts = [
+        (cell, order[start : min(start + _BLOCK, end)])
+        for cell, (first, end) in enumerate(zip([0, *ends], ends, strict=False))
+        for start in range(first, end, _BLOCK)
+    ]
     owners = centres[[cell for cell, _ in parts]]
     for number, (_, rows) in enumerate(parts):
         closeness = owners @ owners[number]
@@ -227,7 +233,8 @@ def _not_zero(values: Array) -> Mask:
     """Return whether each sample has a direction (N,): a text of unknown words may have none."""
     starts = range(0, len(values), _BLOCK)
     lengths = np.concatenate([np.linalg.norm(_mean_views(values, slice(at, at + _BLOCK)), axis=1) for at in starts])
-    return np.isfinite(lengths) & (lengths > 0)
+    has_direction: Mask = np.isfinite(lengths) & (lengths > 0)
+    return has_direction
 
 
 def _near_duplicates(
@@ -242,9 +249,7 @@ def _near_duplicates(
     content = {position: number for number, group in enumerate(same) for position in group}
     pairs += [(group[0], other) for group in same for other in group[1:]]
     return [
-        group
-        for group in _connected(pairs)
-        if len({content.get(position, -1 - position) for position in group}) > 1
+        group for group in _connected(pairs) if len({content.get(position, -1 - position) for position in group}) > 1
     ]
 
 

@@ -29,7 +29,7 @@ _HEAD = 64 * 1024  # bytes of a file that are read first: files that differ most
 
 @dataclass(frozen=True)
 class Group:
-    """Samples with the same or nearly the same content: their ids and the names of their given labels, in the order of the data."""
+    """Samples with (nearly) the same content: ids and names of the given labels, in the order of the data."""
 
     ids: list[int | str]
     labels: list[int | str]
