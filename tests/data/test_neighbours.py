@@ -159,3 +159,13 @@ def test_problems_list_groups_with_differing_labels_first():
     assert found["outliers"][0]["id"] == 50
     assert found["outliers"][0]["score"] > 0.5
     assert found["outlier_samples"] == len(found["outliers"])
+
+
+def test_near_duplicate_texts_share_their_letters():
+    values = photos()[:, :1]
+    values[10], values[11], values[12] = values[20] * 1.01, values[21] * 1.01, values[22] * 1.01
+    texts = np.array([f"text number {at} of this set" for at in range(300)], object)
+    texts[[10, 20]] = "How far is the moon from the earth?", "how far is the  moon from the earth"
+    texts[[11, 21]] = "What is titanium?", "What is ethology?"  # the same embedding for unknown words
+    texts[[12, 22]] = "a", ""
+    assert neighbours(source(values, texts=texts), every(values)).groups == [[10, 20]]

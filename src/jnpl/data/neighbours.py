@@ -2,7 +2,8 @@
 
 Distances are cosine distances between mean embeddings of the views of a sample. The mean of an image and its mirror
 image is the same for the mirror image, so mirrored copies are found too. Thresholds are relative to the distances in
-the data: what is near in one set of photographs is far in another.
+the data: what is near in one set of photographs is far in another. Near duplicates of texts must also share most of
+their letters: embeddings of few words, above all those of TF-IDF, hardly tell "what is titanium" from "what is jazz".
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ _NEAR = 1 / 3  # of the distance to the tenth neighbour: near duplicates are clo
 _VERY_NEAR = (
     0.05  # of the median distance to the tenth neighbour: enough on its own, for groups of more than ten copies
 )
+_SHARED_LETTERS = 0.75  # of the triples of letters in two texts: near duplicates share more
+_MAX_TEXT = 2000  # characters compared
 _FAR = 2.5  # standard deviations (estimated by the median absolute deviation) above the median: outliers are farther
 _ROUNDING = 1e-5  # cosine distances of equal float32 vectors stay below
 _BLOCK = 4096  # rows compared at a time
@@ -99,7 +102,7 @@ def neighbours(source: Source, readable: Mask, same: Iterable[list[int]] = ()) -
         cells = _num_cells(len(positions))
         searched = f"each sample was compared with those in the {_PROBED} nearest of {cells:,} cells (k-means)"
     return Neighbours(
-        groups=_near_duplicates(positions, index, distances, exact),
+        groups=_near_duplicates(_near_pairs(source.texts, positions, index, distances), exact),
         outlier_score=score,
         is_outlier=_far(score),
         searched=searched,
@@ -237,19 +240,39 @@ def _not_zero(values: Array) -> Mask:
     return has_direction
 
 
-def _near_duplicates(
-    positions: Labels, index: Labels, distances: npt.NDArray[np.float32], same: list[list[int]]
-) -> list[list[int]]:
-    """Return groups of positions that are closer than others around them, and not just of the same content."""
+def _near_pairs(
+    texts: Array | None, positions: Labels, index: Labels, distances: npt.NDArray[np.float32]
+) -> list[tuple[int, int]]:
+    """Return pairs of positions that are much closer to each other than to the others around them."""
     tenth = distances[:, -1]
     local = np.minimum(tenth[:, None], tenth[index])
     near = distances <= np.maximum(np.maximum(_NEAR * local, _VERY_NEAR * np.median(tenth)), _ROUNDING)
     rows, columns = np.nonzero(near)
     pairs = list(zip(positions[rows].tolist(), positions[index[rows, columns]].tolist(), strict=True))
+    return pairs if texts is None else [pair for pair in pairs if _have_same_letters(*texts[list(pair)])]
+
+
+def _have_same_letters(one: str, other: str) -> bool:
+    """Return whether two texts share most triples of letters (Jaccard similarity), in upper or lower case.
+
+    >>> _have_same_letters("How far is the moon?", "how far is  the moon")
+    True
+    >>> _have_same_letters("What is titanium?", "What is ethology?")
+    False
+    """
+    first, second = (" ".join(text.lower().split())[:_MAX_TEXT] for text in (one, other))
+    triples = [{text[at : at + 3] for at in range(max(len(text) - 2, 1))} for text in (first, second)]
+    return len(triples[0] & triples[1]) >= _SHARED_LETTERS * len(triples[0] | triples[1])
+
+
+def _near_duplicates(pairs: list[tuple[int, int]], same: list[list[int]]) -> list[list[int]]:
+    """Return groups of positions that pairs or the same content connect, and not the same content alone."""
     content = {position: number for number, group in enumerate(same) for position in group}
-    pairs += [(group[0], other) for group in same for other in group[1:]]
+    same_content = [(group[0], other) for group in same for other in group[1:]]
     return [
-        group for group in _connected(pairs) if len({content.get(position, -1 - position) for position in group}) > 1
+        group
+        for group in _connected(pairs + same_content)
+        if len({content.get(position, -1 - position) for position in group}) > 1
     ]
 
 
