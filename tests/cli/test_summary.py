@@ -161,7 +161,12 @@ def test_what_the_data_themselves_tell(said, tmp_path):
     told = said(findings(), test_accuracy=0.8, best_test_accuracy=0.8)
     assert "tested on 30 held-out samples, whose labels may also be wrong" in told
     assert "2 samples have the same content as a sample with another label" in told
+    assert "near" not in told
     (tmp_path / "data.json").write_text(json.dumps({**facts, "true_labels": True, "conflicting_samples": 0}))
     told = said(findings(), test_accuracy=0.8, best_test_accuracy=0.8)
     assert "held-out" not in told
     assert "another label" not in told
+    (tmp_path / "data.json").write_text(json.dumps({"near_conflicting_samples": 1400, "outlier_samples": 1}))
+    told = said(findings())
+    assert "1,400 samples are near duplicates of a sample with another label" in told
+    assert "1 sample looks like nothing else (outliers)" in told

@@ -14,6 +14,7 @@ from PIL import Image
 
 from jnpl import Findings
 from jnpl.data import split
+from jnpl.data.source import EmbeddedInputs
 from jnpl.data.sources import folder as image_folder
 from jnpl.data.sources import table
 from jnpl.internal.errors import InputError
@@ -112,7 +113,7 @@ def test_suspects_of_a_class_with_a_high_threshold_have_pictures(photos, tmp_pat
     findings = judged(photos, out, [1, 2, 8])
     info = {"rule": "per-class", "value": 0.5, "reason": "so", "by_class": [0.001, 0.5]}
     replace(findings, threshold_info=info).save(out)
-    monkeypatch.setattr(data_report.thumbs, "MAX_PICTURES", 1)
+    monkeypatch.setattr(data_report.thumbs, "MAX_SUSPECTS", 1)
     data_report.write(out, photos)
     assert list(thumbs.load(out)) == [8]  # 1 and 2 have a lower quality, but no label of a cat is a suspect
 
@@ -208,6 +209,59 @@ def test_odd_cells_can_be_written(tmp_path):
     assert rows["0"] == ["0.1", "[1, 2]", "a", "1", "2024-02-29 10:30:00"]
     assert rows["1"] == ["2", None, None, None, None]
     assert rows["2"] == ["3", "b'\\xff'", "b", "3", "2024-02-29"]
+
+
+def embedded(source, values):
+    return replace(source, inputs=EmbeddedInputs(values.astype(np.float16), "key"), pictures=source.inputs)
+
+
+def test_near_duplicates_and_outliers_have_pictures(tmp_path, monkeypatch):
+    random = np.random.default_rng(0)
+    for number in range(60):
+        (tmp_path / "photos" / "ab"[number % 2]).mkdir(parents=True, exist_ok=True)
+        pixels = random.integers(0, 256, (8, 8, 3), np.uint8)
+        Image.fromarray(pixels).save(tmp_path / "photos" / "ab"[number % 2] / f"{number:02d}.png")
+    values = 2 + random.standard_normal((60, 2, 32))
+    values[40] = values[10, ::-1]
+    values[20] = np.eye(32)[3]
+    source = embedded(image_folder.load(tmp_path / "photos"), values)
+    out = tmp_path / "run"
+    judged(source, out, [33])
+    monkeypatch.setattr(data_report.thumbs, "MAX_SUSPECTS", 1)
+    data_report.write(out, source, report=False)
+    assert not (out / "thumbnails.parquet").exists()
+    data_report.write(out, source)
+    content = facts(out)
+    names = source.ids.tolist()
+    assert [each["ids"] for each in content["near_duplicates"]] == [[names[10], names[40]]]
+    assert (content["near_duplicate_samples"], content["near_conflicting_samples"]) == (2, 2)
+    assert content["outliers"][0]["id"] == names[20]
+    assert list(thumbs.load(out))[:4] == [33, 10, 40, 20]
+    table_of = pd.read_parquet(out / "neighbours.parquet")
+    assert list(table_of.columns) == ["position", "near_duplicate_group", "outlier_score", "is_outlier"]
+    assert table_of.position.tolist() == list(range(60))
+    assert table_of.near_duplicate_group.dropna().to_dict() == {10: 0, 40: 0}
+    assert table_of.is_outlier[20]
+    page = (out / "report.html").read_text("utf-8")
+    assert page.count('<li class="group differs"') == 1
+
+
+def test_near_duplicate_texts_are_shown_as_texts(tmp_path, monkeypatch):
+    random = np.random.default_rng(0)
+    texts = np.array([" ".join(random.choice(list("abcdefgh"), 20)) for _ in range(60)], object)
+    texts[7] = texts[3] + "!"
+    values = 2 + random.standard_normal((60, 1, 32))
+    values[7] = values[3] * 1.01
+    frame = pd.DataFrame({"text": texts, "label": np.arange(60) % 3})
+    source = table.load(frame, text_column="text", embed=lambda texts: [[len(text), 1] for text in texts])
+    source = replace(source, inputs=EmbeddedInputs(values.astype(np.float16), "key"))
+    judged(source, tmp_path, [50])
+    monkeypatch.setattr(data_report.thumbs, "MAX_SUSPECTS", 1)
+    data_report.write(tmp_path, source)
+    assert [each["ids"] for each in facts(tmp_path)["near_duplicates"]] == [[3, 7]]
+    rows = facts(tmp_path)["columns"]["rows"]
+    assert list(rows)[:3] == ["50", "3", "7"]
+    assert f"<bdi>{texts[7]}</bdi>" in (tmp_path / "report.html").read_text("utf-8")
 
 
 def whole(out):

@@ -102,7 +102,7 @@ def _worst(findings: Findings, count: int) -> Table:
 
 
 def _data_notes(out: Path) -> list[str]:
-    """Return lines about test labels and duplicates, from data.json."""
+    """Return lines about test labels, duplicates and outliers, from data.json."""
     file = out / "data.json"
     facts = json.loads(file.read_text("utf-8")) if file.is_file() else {}
     lines = []
@@ -110,6 +110,10 @@ def _data_notes(out: Path) -> list[str]:
         lines.append(f"tested on {len(facts['held_out']):,} held-out samples, whose labels may also be wrong")
     if facts.get("conflicting_samples"):
         lines.append(f"{facts['conflicting_samples']:,} samples have the same content as a sample with another label")
+    if near := facts.get("near_conflicting_samples"):
+        lines.append(f"{near:,} samples are near duplicates of a sample with another label")
+    if far := facts.get("outlier_samples"):
+        lines.append(f"{far:,} {'sample looks' if far == 1 else 'samples look'} like nothing else (outliers)")
     return lines
 
 

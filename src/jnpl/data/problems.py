@@ -1,4 +1,4 @@
-"""Problems of a data set that show before training: duplicates, unreadable samples, tiny classes."""
+"""Problems of a data set that show before training: duplicates, outliers, unreadable samples, tiny classes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jnpl.data.neighbours import neighbours
 from jnpl.data.source import InMemory
 from jnpl.data.sources.image_bytes import ImageBytes
 from jnpl.data.sources.images import ImageFiles
@@ -17,9 +18,10 @@ from jnpl.data.sources.images import ImageFiles
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping
 
+    from jnpl.data.neighbours import Neighbours
     from jnpl.data.source import Array, Labels, Source
 
-MOST = 1000  # groups of duplicates and unreadable samples to list; all are counted
+MOST = 1000  # groups of duplicates, outliers and unreadable samples to list; all are counted
 MOST_OF_A_GROUP = 100  # ids to list
 FEW = 10  # a class of fewer samples is tiny, and so is one below a hundredth of the mean
 _CHUNK = 2**20
@@ -28,7 +30,7 @@ _HEAD = 64 * 1024  # bytes of a file that are read first: files that differ most
 
 @dataclass(frozen=True)
 class Group:
-    """Samples with the same content: their ids and the names of their given labels, in the order of the data."""
+    """Samples with (nearly) the same content: ids and names of the given labels, in the order of the data."""
 
     ids: list[int | str]
     labels: list[int | str]
@@ -41,8 +43,8 @@ class Problems:
     """Problems of a data set.
 
     Groups with differing labels come first, then the larger ones. `duplicate_samples` counts the samples whose content
-    another one has too, `conflicting_samples` those among them where the labels differ. `imbalance` is the size of the
-    largest class over that of the smallest one that is not empty.
+    another one has too, `conflicting_samples` those among them where the labels differ; the same for near duplicates.
+    `imbalance` is the size of the largest class over that of the smallest one that is not empty.
     """
 
     unreadable: list[tuple[int | str, str]]  # id, reason
@@ -53,10 +55,16 @@ class Problems:
     compared: bool  # whether contents were compared at all
     tiny_classes: list[tuple[int | str, int]]  # name, samples that can be read; the smallest first
     imbalance: float
+    near_duplicates: list[Group]
+    near_duplicate_samples: int
+    near_conflicting_samples: int
+    outliers: list[tuple[int | str, float]]  # id, mean distance to the nearest neighbours; the farthest first
+    outlier_samples: int
+    neighbours: Neighbours | None  # None if the data have no embeddings to search
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return {
+        found: dict[str, Any] = {
             "unreadable": [{"id": name, "reason": reason} for name, reason in self.unreadable],
             "unreadable_samples": self.unreadable_samples,
             "duplicates": [asdict(group) for group in self.duplicates],
@@ -66,15 +74,26 @@ class Problems:
             "tiny_classes": [{"class": name, "count": count} for name, count in self.tiny_classes],
             "imbalance": self.imbalance,
         }
+        if self.neighbours is not None:
+            found |= {
+                "near_duplicates": [asdict(group) for group in self.near_duplicates],
+                "near_duplicate_samples": self.near_duplicate_samples,
+                "near_conflicting_samples": self.near_conflicting_samples,
+                "outliers": [{"id": name, "score": score} for name, score in self.outliers],
+                "outlier_samples": self.outlier_samples,
+                "neighbours_searched": self.neighbours.searched,
+            }
+        return found
 
 
 def problems(
     source: Source, prepared_values: Array | None = None, unreadable: Mapping[int, str] | None = None
 ) -> Problems:
-    """Find duplicates, unreadable samples and tiny classes among N samples.
+    """Find duplicates, near duplicates, outliers, unreadable samples and tiny classes among N samples.
 
     Args:
-        source: the data. Texts and arrays are compared by value, files by their bytes.
+        source: the data. Texts and arrays are compared by value, files by their bytes; near duplicates and outliers
+            are searched for among embeddings (`jnpl.data.neighbours`).
         prepared_values: (N, ...) samples as read for training, to compare inputs of other kinds; without them, these
             are not compared.
         unreadable: position -> reason, of the samples known to be unreadable; by default those of the source. They are
@@ -89,18 +108,38 @@ def problems(
     counts = np.bincount(source.labels[readable], minlength=len(source.class_names))
     filled = counts[counts > 0]
     groups = _groups(source, np.flatnonzero(readable).tolist(), prepared_values)
-    labelled = [(group, len(set(source.labels[group].tolist())) > 1) for group in groups or ()]
-    labelled.sort(key=lambda each: (not each[1], -len(each[0]), each[0][0]))
+    near = neighbours(source, readable, groups or ())
+    duplicates, near_duplicates = (_Labelled(source, each) for each in (groups or (), near.groups if near else ()))
+    outliers = near.outliers if near else []
     return Problems(
         unreadable=[(_plain(source.ids[position]), reason) for position, reason in broken[:MOST]],
         unreadable_samples=len(broken),
-        duplicates=[_listed(source, group, conflicting=differ) for group, differ in labelled[:MOST]],
-        duplicate_samples=sum(len(group) for group, _ in labelled),
-        conflicting_samples=sum(len(group) for group, differ in labelled if differ),
+        duplicates=duplicates.listed(),
+        duplicate_samples=duplicates.samples,
+        conflicting_samples=duplicates.conflicting_samples,
         compared=groups is not None,
         tiny_classes=_tiny(source, counts),
         imbalance=float(filled.max() / filled.min()) if len(filled) else 1.0,
+        near_duplicates=near_duplicates.listed(),
+        near_duplicate_samples=near_duplicates.samples,
+        near_conflicting_samples=near_duplicates.conflicting_samples,
+        outliers=[(_plain(source.ids[at]), round(float(near.outlier_score[at]), 4)) for at in outliers[:MOST] if near],
+        outlier_samples=len(outliers),
+        neighbours=near,
     )
+
+
+class _Labelled:
+    """Groups of positions, those with differing labels first, then the larger ones."""
+
+    def __init__(self, source: Source, groups: Iterable[list[int]]) -> None:
+        labelled = [(group, len(set(source.labels[group].tolist())) > 1) for group in groups]
+        self._source, self._groups = source, sorted(labelled, key=lambda each: (not each[1], -len(each[0]), each[0][0]))
+        self.samples = sum(len(group) for group, _ in labelled)
+        self.conflicting_samples = sum(len(group) for group, differ in labelled if differ)
+
+    def listed(self) -> list[Group]:
+        return [_listed(self._source, group, conflicting=differ) for group, differ in self._groups[:MOST]]
 
 
 def _groups(source: Source, positions: list[int], prepared_values: Array | None) -> list[list[int]] | None:

@@ -1,6 +1,6 @@
 """A finished run -> report, exports, corrected labels, predictions.
 
-- `data_report`: data.json, thumbnails.parquet and report.html of a run
+- `data_report`: data.json, neighbours.parquet, thumbnails.parquet and report.html of a run
 - `report/`: the page report.html
 - `corrections`: corrected labels from findings and decisions
 - `image_folder`: copies of or links to images in folders of their corrected classes

@@ -1,4 +1,7 @@
-"""Files of a run for the data owner, beside its findings: data.json, thumbnails.parquet and report.html."""
+"""Files of a run for the data owner, beside its findings.
+
+data.json, neighbours.parquet (where the data have embeddings), thumbnails.parquet and report.html.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ from jnpl.data.problems import problems
 from jnpl.data.source import UnreadableError
 from jnpl.findings.findings import Findings
 from jnpl.internal.errors import InputError
-from jnpl.internal.files import write_text
+from jnpl.internal.files import replacing, write_text
+from jnpl.internal.tables import save_parquet
 from jnpl.outputs.report import page, page_tables, thumbs
 
 if TYPE_CHECKING:
@@ -20,8 +24,11 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from jnpl.data.neighbours import Neighbours
+    from jnpl.data.problems import Problems
     from jnpl.data.source import Source
 
+NEIGHBOURS_FILE = "neighbours.parquet"
 _MAX_TEXT = 400  # characters
 
 
@@ -34,29 +41,57 @@ def write(
     held_out: Sequence[dict[str, Any]] = (),
     report: bool = True,
 ) -> None:
-    """Write the three files of a finished run; without `report`, only data.json. `held_out`: ids and labels."""
+    """Write the files of a finished run; without `report`, no pictures and no page. `held_out`: ids and labels."""
     findings = Findings.load(folder)
-    suspects = page_tables.worst(findings, thumbs.MAX_PICTURES)
+    suspects = page_tables.worst(findings, thumbs.MAX_SUSPECTS)
     if len(suspects) == 0 or not findings.is_label_issue.any():
         suspects = suspects[:20]
     pictures = source.inputs if source.kind == "image" else source.pictures
+    found = problems(source, unreadable=_unreadable(findings, source))
+    shown = list(dict.fromkeys([*suspects.tolist(), *_shown_neighbours(source, found)]))
     facts: dict[str, Any] = {
         "kind": source.kind if pictures is None else "image",
         "command": list(command),
         "choices": list(choices),
         "root": source.root,
-        **problems(source, unreadable=_unreadable(findings, source)).to_dict(),
+        **found.to_dict(),
     }
     if held_out:
         facts |= {"held_out": list(held_out), "true_labels": source.true_labels is not None}
     if pictures is None:
-        facts["columns"] = _columns(source, suspects)
+        facts["columns"] = _columns(source, np.array(shown, np.int64))
+    if found.neighbours is not None:
+        _write_neighbours(folder, found.neighbours)
     write_text(folder / "data.json", json.dumps(facts, indent=1, default=str) + "\n")
     if not report:
         return
     if pictures is not None:
-        thumbs.write(folder, suspects.tolist(), pictures.read)
+        thumbs.write(folder, shown, pictures.read)
     page.write(folder)
+
+
+def _shown_neighbours(source: Source, found: Problems) -> list[int]:
+    """Return the positions of the near duplicates and outliers that the page shows."""
+    groups = found.near_duplicates[: page_tables.MAX_NEAR_GROUPS]
+    outliers = [name for name, _ in found.outliers[: page_tables.MAX_OUTLIERS]]
+    names = [*(group.ids[at] for group in groups for at in page_tables.shown_members(group.labels)), *outliers]
+    position = page_tables.positions(source.ids, names)
+    return [position[name] for name in names]
+
+
+def _write_neighbours(folder: Path, found: Neighbours) -> None:
+    """Write neighbours.parquet, a row per sample in the order of the data."""
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
+
+    groups = found.group_numbers()
+    columns = {
+        "position": pa.array(np.arange(len(groups))),
+        "near_duplicate_group": pa.array(groups, mask=groups < 0),
+        "outlier_score": pa.array(found.outlier_score, mask=np.isnan(found.outlier_score)),
+        "is_outlier": pa.array(found.is_outlier),
+    }
+    with replacing(folder / NEIGHBOURS_FILE) as draft:
+        save_parquet(draft, pa.table(columns))
 
 
 def _unreadable(findings: Findings, source: Source) -> dict[int, str]:
@@ -72,21 +107,21 @@ def _unreadable(findings: Findings, source: Source) -> dict[int, str]:
     return reasons
 
 
-def _columns(source: Source, suspects: np.ndarray[Any, Any]) -> dict[str, Any]:
-    """Return the suspects as rows of a table: texts, table cells or numbers; all names, the first 12 values."""
+def _columns(source: Source, samples: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """Return samples as rows of a table: texts, table cells or numbers; all names, the first 12 values."""
     rows: list[list[Any]]
     if source.texts is not None:
-        names, rows = ["text"], [[str(source.texts[at])[:_MAX_TEXT]] for at in suspects.tolist()]
+        names, rows = ["text"], [[str(source.texts[at])[:_MAX_TEXT]] for at in samples.tolist()]
     elif source.cells is not None:
-        found = source.cells.iloc[source.ids[suspects]]
+        found = source.cells.iloc[source.ids[samples]]
         names = list(found.columns)
         shown = [_texts(found.iloc[:, at]) for at in range(len(names))[: page_tables.MAX_COLUMNS]]
         rows = [list(row) for row in zip(*shown, strict=True)]
     else:
-        values = [source.inputs.read(at) for at in suspects.tolist()]
+        values = [source.inputs.read(at) for at in samples.tolist()]
         names = [f"feature {number}" for number in range(len(values[0]) if values else 0)]
         rows = [[float(f"{value:.4g}") for value in row[: page_tables.MAX_COLUMNS].tolist()] for row in values]
-    return {"names": names, "rows": dict(zip(map(str, suspects.tolist()), rows, strict=True))}
+    return {"names": names, "rows": dict(zip(map(str, samples.tolist()), rows, strict=True))}
 
 
 def _texts(cells: pd.Series[Any]) -> list[str | None]:

@@ -13,6 +13,7 @@ OWN = frozenset(
         "run.json",
         "data.json",
         "metrics.jsonl",
+        "neighbours.parquet",
         "thumbnails.parquet",
         "findings.csv",
         "findings.json",

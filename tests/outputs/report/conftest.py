@@ -91,6 +91,8 @@ def full(make_run):
             "choices": ["resnet8: few images"],
             "unreadable": [{"id": "a.jpg", "reason": "empty file"}],
             "duplicates": [{"ids": ["b.jpg", "c.jpg"], "labels": ["cat", "dog"]}],
+            "near_duplicates": [{"ids": ["3/IMG_0003.jpg", "4/IMG_0004.jpg"], "labels": ["cat", "dog"]}],
+            "outliers": [{"id": "5/IMG_0005.jpg", "score": 0.7}],
             "tiny_classes": [{"class": "eel", "count": 3}],
         },
         run={
@@ -133,6 +135,9 @@ def hostile(make_run, request):
             "choices": [*bad, bad[1] + "\ud800"],
             "unreadable": [{"id": text, "reason": text} for text in bad],
             "duplicates": [{"ids": bad, "labels": bad}],
+            "near_duplicates": [{"ids": [f"{number}-{text}" for number, text in enumerate(bad)], "labels": bad}],
+            "outliers": [{"id": f"{number}-{text}", "score": 1} for number, text in enumerate(bad)],
+            "neighbours_searched": bad[0],
             "tiny_classes": [{"class": text, "count": 1} for text in bad],
             "columns": {"names": bad, "rows": dict.fromkeys(map(str, range(200)), bad)},
         },

@@ -80,7 +80,8 @@ def test_everything_that_is_known_is_shown(full):
         "threshold 0.5",
     ):
         assert shown in text, shown
-    assert len(reader.all("img")) == len([a for a in reader.all("li") if a.get("class") == "card"]) > 20
+    cards = [a for a in reader.all("li") if a.get("class") == "card"]
+    assert len(reader.all("img")) == len(cards) - text.count("no picture") > 20
     assert all(
         attributes["alt"] and attributes["src"].startswith("data:image/jpeg;") for attributes in reader.all("img")
     )
@@ -185,6 +186,51 @@ def test_what_was_not_compared_is_not_said_to_differ(make_run):
     words = words_of(make_run("compared", data={**none, "compared": True}))
     assert "No two samples have the same content." in words
     assert "not compared" not in words
+
+
+def near_duplicates(count=1):
+    odd = {"ids": [7, 8, 9, 10, 11, 12], "labels": ["a"] * 5 + ["b"], "count": 600, "conflicting": True}
+    same = {"ids": [1, 2], "labels": ["a", "a"], "count": 2, "conflicting": False}
+    return {
+        "near_duplicates": [same] * count + [odd],
+        "near_duplicate_samples": 5_000,
+        "near_conflicting_samples": 600,
+        "outliers": [{"id": number, "score": 1 - number / 1000} for number in range(20, 20 + 60 * count)],
+        "outlier_samples": 900,
+        "neighbours_searched": "all pairs of samples were compared",
+    }
+
+
+def test_near_duplicates_are_side_by_side_and_different_labels_first(make_run):
+    columns = {"names": ["text"], "rows": {number: [f"text {number}"] for number in range(200)}}
+    folder = make_run(data={**near_duplicates(), "columns": columns})
+    words = words_of(folder)
+    assert "5,000 samples are nearly the same as another one, by their embeddings (all pairs" in words
+    assert "600 of them are in groups with different labels" in words
+    assert "which come first. The first 2 groups:" in words
+    html = (folder / "report.html").read_text("utf-8")
+    groups = re.findall('<li class="group.*?</ul>.*?</li>', html, re.DOTALL)
+    assert ["differs" in group for group in groups] == [True, False]
+    assert re.findall("<bdi>text (\\d+)</bdi>", groups[0]) == ["7", "8", "9", "12"]  # 12 has the other label
+    assert "and 596 more" in groups[0]
+    assert "900 samples look like nothing else" in words
+    assert "The first 50:" in words
+    assert "distance 0.980" in words
+
+
+def test_many_near_duplicates_are_cut(make_run):
+    html = page.write(make_run(data=near_duplicates(100))).read_text("utf-8")
+    assert html.count('<li class="group') == 50
+    assert "The first 50 groups:" in html
+
+
+def test_without_near_duplicates_the_page_says_so(make_run):
+    words = words_of(make_run(data={"near_duplicates": [], "outliers": []}))
+    assert "No two samples are nearly the same" in words
+    assert "No sample is far from all others." in words
+    words = words_of(make_run("older", data={"duplicates": []}))
+    assert "Near duplicates" not in words
+    assert "Outliers" not in words
 
 
 def test_labels_that_were_kept_aside_may_be_wrong_too(make_run):

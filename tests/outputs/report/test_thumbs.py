@@ -57,14 +57,14 @@ def test_they_come_back_in_their_order_without_those_that_cannot_be_read(tmp_pat
     assert (table.schema.field("position").type, table.schema.field("image").type) == (pa.int64(), pa.binary())
 
 
-def test_there_are_at_most_500_and_no_more_are_read(tmp_path):
+def test_there_are_at_most_750_and_no_more_are_read(tmp_path):
     asked = []
 
     def read(position):
         asked.append(position)
         return np.zeros((2, 2, 1), np.uint8)
 
-    assert thumbs.write(tmp_path, range(1000), read) == 500 == len(asked)
+    assert thumbs.write(tmp_path, range(1000), read) == 750 == len(asked)
 
 
 def test_a_mistake_of_the_caller_is_told_and_leaves_no_file(tmp_path):

@@ -4,5 +4,5 @@
 - `reading`: the files of a run folder
 - `charts`, `page_tables`: the contents of the charts and tables on the page
 - `text`: numbers and texts as the page prints them
-- `thumbs`: small pictures of the worst suspects
+- `thumbs`: small pictures of samples
 """

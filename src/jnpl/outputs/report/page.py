@@ -84,6 +84,7 @@ def _context(facts: RunFacts) -> dict[str, Any]:
         "pairs": page_tables.confused_pairs(findings, names, _MAX_PAIRS if heat else _MAX_PAIRS_ALONE),
         "classes": page_tables.classes(findings, names),
         "suspects": found,
+        "with_thumbnails": bool(facts.pictures),
         "with_pictures": any(each.picture for each in found),
         "given_options": page_tables.class_options([each.given_number for each in found], names),
         "suggested_options": page_tables.class_options([each.suggested_number for each in found], names),

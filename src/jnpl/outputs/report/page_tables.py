@@ -12,19 +12,22 @@ import numpy as np
 from jnpl.outputs.report import charts, reading, text, thumbs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     import numpy.typing as npt
 
     from jnpl.findings.findings import Findings
-    from jnpl.outputs.report.reading import Columns, DataFile, RunFacts
+    from jnpl.outputs.report.reading import Columns, DataFile, Duplicate, RunFacts
 
 MAX_COLUMNS = 12  # of the data's own table
 MAX_PROBLEMS = 100  # rows of each kind of problem
+MAX_OUTLIERS = 50  # shown with pictures or texts
+MAX_NEAR_GROUPS, _MAX_MEMBERS = 50, 4  # near duplicates shown with pictures or texts
+_MAX_VALUES = 3  # columns of a near duplicate or an outlier
 _MAX_HEAT_MAP = 30  # classes up to which a heat map is readable
 _MAX_CLASSES = 1_000
 _MAX_EPOCHS = 100
-_MAX_PICTURE_BYTES = 10_000_000  # keeps the page below 20 MB
+_MAX_PICTURE_BYTES = 10_000_000  # of suspects, and a third for others: keeps the page below 20 MB
 _MAX_NAME = 60  # characters of a class name
 _FORMATS = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png"}
 
@@ -48,6 +51,17 @@ class HeatMapField:
     heat: float
     is_diagonal: bool
     title: str
+
+
+@dataclass(frozen=True)
+class ShownSample:
+    """A near duplicate or an outlier, with its picture or its values from the data's table."""
+
+    id: str
+    label: str
+    picture: str | None
+    values: tuple[tuple[str, str], ...]  # name of the column, value
+    score: float | None = None  # of an outlier
 
 
 @dataclass(frozen=True)
@@ -184,7 +198,7 @@ def suspects(
     findings: Findings, names: Sequence[str], pictures: dict[int, bytes], columns: Columns | None
 ) -> list[Suspect]:
     """Return at most 500 suspects, worst first, with pictures as data URIs and values from the data's table."""
-    most = min(int(findings.is_label_issue.sum()), thumbs.MAX_PICTURES)
+    most = min(int(findings.is_label_issue.sum()), thumbs.MAX_SUSPECTS)
     room, made = _MAX_PICTURE_BYTES, []
     for rank, position in enumerate(worst(findings, most).tolist(), 1):
         picture = _data_uri(pictures.get(position), room)
@@ -268,6 +282,63 @@ def data_problems(facts: RunFacts) -> dict[str, Any]:
         "compared": data.compared,
         "duplicates": _duplicates(data) if data.compared else None,
         "tiny": tiny,
+        **_neighbours(facts),
+    }
+
+
+def shown_members(labels: Sequence[object]) -> list[int]:
+    """Return which members of a group the page shows: four, of different labels if possible.
+
+    >>> shown_members(["rose", "rose", "rose", "rose", "rose", "tulip"])
+    [0, 1, 2, 5]
+    """
+    first = {label: at for at, label in reversed(list(enumerate(labels)))}
+    return sorted(
+        [*sorted(first.values()), *(at for at in range(len(labels)) if at not in first.values())][:_MAX_MEMBERS]
+    )
+
+
+def positions(ids: npt.NDArray[Any], names: Collection[int | str]) -> dict[int | str, int]:
+    """Return the positions of the samples with these names, of N ids."""
+    wanted = set(names)
+    return {name: at for at, name in enumerate(ids.tolist()) if name in wanted}
+
+
+def _neighbours(facts: RunFacts) -> dict[str, Any]:
+    """Return near duplicates and outliers with their pictures or values; None where the run did not search."""
+    data, findings, room = facts.data, facts.findings, _MAX_PICTURE_BYTES // 3
+    if data.near_duplicates is None:
+        return {"near": None, "outliers": None}
+    groups = sorted(data.near_duplicates, key=lambda group: not group.differ)[:MAX_NEAR_GROUPS]
+    members = [[group.ids[at] for at in shown_members(group.labels)] for group in groups]
+    far = (data.outliers or [])[:MAX_OUTLIERS]
+    position = positions(findings.ids, [*(name for group in members for name in group), *(each.id for each in far)])
+    names, columns = class_names(findings), column_names(data.columns)[0]
+
+    def shown(name: int | str, score: float | None = None) -> ShownSample | None:
+        nonlocal room
+        if (at := position.get(name)) is None:
+            return None
+        picture = _data_uri(facts.pictures.get(at), room)
+        room -= len(picture or "")
+        values = tuple(zip(columns, _values(data.columns, at), strict=True))[:_MAX_VALUES]
+        return ShownSample(text.plain(name), names[findings.given_labels[at]], picture, values, score)
+
+    listed = [
+        {
+            "members": [each for name in chosen if (each := shown(name)) is not None],
+            "more": group.size - len(chosen),
+            "differ": group.differ,
+        }
+        for group, chosen in zip(groups, members, strict=True)
+    ]
+    outliers = [each for one in far if (each := shown(one.id, one.score)) is not None]
+    everything = len(data.outliers or ()) if data.outlier_samples is None else data.outlier_samples
+    counts = _counts(data.near_duplicates, data.near_duplicate_samples, data.near_conflicting_samples)
+    return {
+        "near": {"groups": listed, "rest": counts["samples"] - sum(group.size for group in groups), **counts},
+        "outliers": {"shown": outliers, "samples": everything},
+        "searched": text.plain(data.neighbours_searched or "all samples were compared", 200),
     }
 
 
@@ -275,7 +346,7 @@ def _duplicates(data: DataFile) -> dict[str, Any] | None:
     """Return the first groups, those with differing labels before the others, and the counts of all samples."""
     if data.duplicates is None:
         return None
-    groups = sorted(data.duplicates, key=lambda group: not group.differ)
+    groups = sorted(data.duplicates, key=lambda group: not group.differ)[:MAX_PROBLEMS]
     listed = [
         {
             "ids": [text.plain(name) for name in group.ids[:10]],
@@ -283,13 +354,19 @@ def _duplicates(data: DataFile) -> dict[str, Any] | None:
             "labels": [text.plain(name, 60) for name in dict.fromkeys(group.labels)][:10],
             "differ": group.differ,
         }
-        for group in groups[:MAX_PROBLEMS]
+        for group in groups
     ]
-    samples, differ = data.duplicate_samples, data.conflicting_samples
-    samples = sum(group.size for group in groups) if samples is None else samples
-    differ = sum(group.size for group in groups if group.differ) if differ is None else differ
-    rest = samples - sum(group.size for group in groups[:MAX_PROBLEMS])
-    return {"groups": listed, "samples": samples, "differ": differ, "rest": max(rest, 0)}
+    counts = _counts(data.duplicates, data.duplicate_samples, data.conflicting_samples)
+    rest = counts["samples"] - sum(group.size for group in groups)
+    return {"groups": listed, "rest": max(rest, 0), **counts}
+
+
+def _counts(groups: Sequence[Duplicate], samples: int | None, differ: int | None) -> dict[str, int]:
+    """Return the numbers of samples in groups, and in groups with differing labels, as counted by the run."""
+    return {
+        "samples": sum(group.size for group in groups) if samples is None else samples,
+        "differ": sum(group.size for group in groups if group.differ) if differ is None else differ,
+    }
 
 
 def origin(facts: RunFacts) -> list[tuple[str, str]]:

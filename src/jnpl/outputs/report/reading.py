@@ -60,7 +60,7 @@ class Broken(_File):
 
 
 class Duplicate(_File):
-    """Samples with the same content, and their labels."""
+    """Samples with the same or nearly the same content, and their labels."""
 
     ids: list[Name]
     labels: list[Name]
@@ -78,6 +78,13 @@ class Duplicate(_File):
         return len(set(self.labels)) > 1 if self.conflicting is None else self.conflicting
 
 
+class Outlier(_File):
+    """A sample that is far from all others."""
+
+    id: Name
+    score: float
+
+
 class TinyClass(_File):
     """A class with too few samples to learn it."""
 
@@ -86,7 +93,7 @@ class TinyClass(_File):
 
 
 class Columns(_File):
-    """The worst suspects as rows of a table, by position."""
+    """The samples that the page shows as rows of a table, by position."""
 
     names: list[str]
     rows: dict[int, list[Any]]
@@ -95,7 +102,8 @@ class Columns(_File):
 class DataFile(_File):
     """data.json. A list is None if the run did not search, and empty if it found nothing.
 
-    Duplicates are searched for only where contents are `compared`. Lists may be cut; `..._samples` count all.
+    Duplicates are searched for only where contents are `compared`, near duplicates and outliers only in embeddings.
+    Lists may be cut; `..._samples` count all.
     """
 
     kind: str | None = None
@@ -107,6 +115,12 @@ class DataFile(_File):
     duplicate_samples: int | None = None
     conflicting_samples: int | None = None
     compared: bool = True
+    near_duplicates: list[Duplicate] | None = None
+    near_duplicate_samples: int | None = None
+    near_conflicting_samples: int | None = None
+    outliers: list[Outlier] | None = None
+    outlier_samples: int | None = None
+    neighbours_searched: str | None = None
     tiny_classes: list[TinyClass] | None = None
     held_out: list[dict[str, Any]] = Field(default_factory=list)
     true_labels: bool = False  # held-out samples are tested with them

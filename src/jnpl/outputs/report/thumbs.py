@@ -1,4 +1,7 @@
-"""Small pictures of the worst suspects: thumbnails.parquet in the run folder, for the report and the review."""
+"""Small pictures of samples that the report shows: thumbnails.parquet in the run folder, for the report and the review.
+
+The worst suspects come first, then near duplicates and outliers.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +24,17 @@ if TYPE_CHECKING:
 
 FILE = "thumbnails.parquet"
 SIDE = 96  # pixels of the longer side
-MAX_PICTURES = 500  # in a file
+MAX_SUSPECTS = 500
+MAX_PICTURES = 750  # in a file
 _MAX_PNG_SIDE = 32  # a PNG of this side is small, and a JPEG would blur its few pixels
 
 
 def write(folder: Path, positions: Iterable[int], read: Callable[[int], npt.NDArray[Any]]) -> int:
-    """Write pictures of the first 500 samples that can be read; returns their number.
+    """Write pictures of the first 750 samples that can be read; returns their number.
 
     Args:
         folder: the run folder.
-        positions: of the samples, worst first.
+        positions: of the samples, the worst suspects first.
         read: position -> uint8 (H, W, 1 or 3); UnreadableError or OSError where a sample cannot be read.
 
     Returns:

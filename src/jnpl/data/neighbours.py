@@ -1,0 +1,309 @@
+"""Near duplicates and outliers of a source, by the nearest neighbours of its embeddings.
+
+Distances are cosine distances between mean embeddings of the views of a sample. The mean of an image and its mirror
+image is the same for the mirror image, so mirrored copies are found too. Thresholds are relative to the distances in
+the data: what is near in one set of photographs is far in another. Near duplicates of texts must also share most of
+their letters: embeddings of few words, above all those of TF-IDF, hardly tell "what is titanium" from "what is jazz".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from jnpl.data.source import EmbeddedInputs, InMemory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from torch import Tensor
+
+    from jnpl.data.source import Array, Labels, Source
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+NUM_NEIGHBOURS = 10
+MIN_SAMPLES = 50  # fewer say too little about which distances are usual
+MIN_WIDTH = 128  # vectors of fewer numbers are rather measurements than embeddings
+EXACT_LIMIT = 30_000  # samples up to which all pairs are compared
+MAX_OUTLIERS = 0.02  # share of the samples
+_NEAR = 1 / 3  # of the distance to the tenth neighbour: near duplicates are closer
+_VERY_NEAR = (
+    0.05  # of the median distance to the tenth neighbour: enough on its own, for groups of more than ten copies
+)
+_SHARED_LETTERS = 0.75  # of the triples of letters in two texts: near duplicates share more
+_MAX_TEXT = 2000  # characters compared
+_FAR = 2.5  # standard deviations (estimated by the median absolute deviation) above the median: outliers are farther
+_ROUNDING = 1e-5  # cosine distances of equal float32 vectors stay below
+_BLOCK = 4096  # rows compared at a time
+_PROBED = 4  # cells in which the neighbours of a sample are searched for
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """Near duplicates and outliers among N samples.
+
+    Attributes:
+        groups: positions of near duplicates, two or more in a group.
+        outlier_score: (N,) mean cosine distance to the ten nearest neighbours, nan where a sample was not compared.
+        is_outlier: (N,) true where that is unusually large.
+        searched: how the neighbours were found, in words.
+    """
+
+    groups: list[list[int]]
+    outlier_score: npt.NDArray[np.float32]
+    is_outlier: Mask
+    searched: str
+
+    @property
+    def outliers(self) -> list[int]:
+        """Positions of the outliers, the farthest first."""
+        found = np.flatnonzero(self.is_outlier)
+        ranked: list[int] = found[np.argsort(-self.outlier_score[found], kind="stable")].tolist()
+        return ranked
+
+    def group_numbers(self) -> Labels:
+        """Return the number of the group of each sample (N,), -1 for a sample in no group."""
+        numbers = np.full(len(self.outlier_score), -1, np.int64)
+        for number, group in enumerate(self.groups):
+            numbers[group] = number
+        return numbers
+
+
+def neighbours(source: Source, readable: Mask, same: Iterable[list[int]] = ()) -> Neighbours | None:
+    """Find near duplicates and outliers among N embedded samples.
+
+    Args:
+        source: embedded images or texts, or vectors of at least 128 numbers.
+        readable: (N,) false for samples to leave out.
+        same: groups of samples with the same content. They count as near duplicates of each other, but a group of
+            nothing else is not returned.
+
+    Returns:
+        What was found; None if the source has no embeddings, or fewer than 50 samples.
+    """
+    values = embeddings(source)
+    if values is None:
+        return None
+    readable = readable & _not_zero(values)
+    positions = np.flatnonzero(readable)
+    if len(positions) < MIN_SAMPLES:
+        return None
+    index, distances = nearest(values, positions)
+    exact = [group for group in same if readable[group].all()]
+    score = np.full(len(values), np.nan, np.float32)
+    score[positions] = distances.mean(axis=1)
+    searched = "all pairs of samples were compared"
+    if len(positions) > EXACT_LIMIT:
+        cells = _num_cells(len(positions))
+        searched = f"each sample was compared with those in the {_PROBED} nearest of {cells:,} cells (k-means)"
+    return Neighbours(
+        groups=_near_duplicates(_near_pairs(source.texts, positions, index, distances), exact),
+        outlier_score=score,
+        is_outlier=_far(score),
+        searched=searched,
+    )
+
+
+def embeddings(source: Source) -> Array | None:
+    """Return the embeddings (N, V, F) or (N, F) of a source; None if its inputs are something else."""
+    if isinstance(source.inputs, EmbeddedInputs):
+        return source.inputs.values
+    if isinstance(source.inputs, InMemory) and source.kind == "vector" and source.encoding is None:
+        return source.inputs.values if source.inputs.values.shape[1] >= MIN_WIDTH else None
+    return None
+
+
+def nearest(
+    values: Array, positions: Labels, limit: int = EXACT_LIMIT, seed: int = 0
+) -> tuple[Labels, npt.NDArray[np.float32]]:
+    """Find the ten nearest neighbours of M samples by cosine distance.
+
+    Args:
+        values: (N, V, F) or (N, F) embeddings, none of them zero.
+        positions: (M,) of the samples, M above 10.
+        limit: of M, up to which all pairs are compared. Beyond it, samples are divided into about sqrt(M) cells, and
+            compared with those in the 4 cells nearest to their own, so that time grows with M^1.5 and no more than a
+            few cells are in memory.
+        seed: of the cells.
+
+    Returns:
+        Indices into `positions` (M, 10) and distances (M, 10), the nearest first.
+    """
+    import torch  # noqa: PLC0415 - not needed for other sources
+
+    found = torch.full((len(positions), NUM_NEIGHBOURS), -1), torch.full((len(positions), NUM_NEIGHBOURS), -math.inf)
+    with torch.inference_mode():
+        if len(positions) <= limit:
+            whole, every = _unit_vectors(values, positions), torch.arange(len(positions))
+            for start in range(0, len(positions), _BLOCK):
+                for other in range(start, len(positions), _BLOCK):  # a pair of blocks gives the neighbours of both
+                    rows, columns = every[start : start + _BLOCK], every[other : other + _BLOCK]
+                    similar = whole[rows] @ whole[columns].T
+                    _merge(found, rows, columns, similar)
+                    if start != other:
+                        _merge(found, columns, rows, similar.T)
+        else:
+            for rows, columns in _cells(values, positions, seed):
+                candidates = _unit_vectors(values, positions[columns.numpy()])
+                own = _unit_vectors(values, positions[rows.numpy()])
+                _merge(found, rows, columns, own @ candidates.T)
+    index, similarity = (each.numpy() for each in found)
+    return index, np.clip(1 - similarity, 0, None)
+
+
+def _merge(found: tuple[Tensor, Tensor], rows: Tensor, columns: Tensor, similar: Tensor) -> None:
+    """Update the neighbours of `rows` (R,) by their similarity (R, C) to `columns` (C,)."""
+    import torch  # noqa: PLC0415
+
+    index, similarity = found
+    similar = similar.masked_fill(rows[:, None] == columns, -math.inf)  # a sample is no neighbour of itself
+    top = similar.topk(min(NUM_NEIGHBOURS, len(columns)), dim=1)
+    both = torch.cat([similarity[rows], top.values], dim=1)
+    which = torch.cat([index[rows], columns[top.indices]], dim=1)
+    best = both.topk(NUM_NEIGHBOURS, dim=1)
+    similarity[rows], index[rows] = best.values, which.gather(1, best.indices)
+
+
+def _cells(values: Array, positions: Labels, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield the samples of each cell and those of the nearest cells, itself among them: indices into `positions`."""
+    import torch  # noqa: PLC0415
+
+    blocks = [positions[start : start + _BLOCK] for start in range(0, len(positions), _BLOCK)]
+    centres = _centres(values, positions, seed)
+    nearest_cell = torch.cat([(_unit_vectors(values, block) @ centres.T).argmax(dim=1) for block in blocks])
+    order = nearest_cell.argsort(stable=True)
+    ends = nearest_cell.bincount(minlength=len(centres)).cumsum(dim=0).tolist()
+    # A cell of very many samples is cut into parts, which stay neighbours because they share their centre.
+    parts = [
+        (cell, order[start : min(start + _BLOCK, end)])
+        for cell, (first, end) in enumerate(zip([0, *ends], ends, strict=False))
+        for start in range(first, end, _BLOCK)
+    ]
+    owners = centres[[cell for cell, _ in parts]]
+    for number, (_, rows) in enumerate(parts):
+        closeness = owners @ owners[number]
+        closeness[number] = math.inf
+        ranked = closeness.argsort(descending=True, stable=True).tolist()
+        chosen = [parts[each][1] for each in ranked[:_PROBED]]
+        for each in ranked[_PROBED:]:
+            if sum(map(len, chosen)) > NUM_NEIGHBOURS:
+                break
+            chosen.append(parts[each][1])
+        yield rows, torch.cat(chosen)
+
+
+def _num_cells(samples: int) -> int:
+    return round(math.sqrt(samples))
+
+
+def _centres(values: Array, positions: Labels, seed: int) -> Tensor:
+    """Return the centres of about sqrt(M) cells: spherical k-means on a sample of 32 samples for each."""
+    generator = np.random.default_rng(seed)
+    number = _num_cells(len(positions))
+    drawn = generator.choice(positions, min(32 * number, len(positions)), replace=False)
+    sample = _unit_vectors(values, np.sort(drawn))
+    centres = sample[generator.choice(len(sample), number, replace=False)]
+    for _ in range(5):
+        own = (sample @ centres.T).argmax(dim=1)
+        sums = (centres * 1e-3).index_add(0, own, sample)  # an empty cell keeps its centre
+        centres = sums / sums.norm(dim=1, keepdim=True)
+    return centres
+
+
+def _unit_vectors(values: Array, positions: Labels) -> Tensor:
+    """Return the mean embedding of the views of M samples, of length 1: float32 (M, F)."""
+    import torch  # noqa: PLC0415
+
+    made = torch.empty((len(positions), values.shape[-1]))
+    for start in range(0, len(positions), _BLOCK):
+        rows = torch.from_numpy(_mean_views(values, positions[start : start + _BLOCK]))
+        made[start : start + _BLOCK] = rows / rows.norm(dim=1, keepdim=True)
+    return made
+
+
+def _mean_views(values: Array, rows: Labels | slice) -> npt.NDArray[np.float32]:
+    chosen = values[rows].astype(np.float32)
+    mean: npt.NDArray[np.float32] = chosen.mean(axis=1) if chosen.ndim == 3 else chosen
+    return mean
+
+
+def _not_zero(values: Array) -> Mask:
+    """Return whether each sample has a direction (N,): a text of unknown words may have none."""
+    starts = range(0, len(values), _BLOCK)
+    lengths = np.concatenate([np.linalg.norm(_mean_views(values, slice(at, at + _BLOCK)), axis=1) for at in starts])
+    has_direction: Mask = np.isfinite(lengths) & (lengths > 0)
+    return has_direction
+
+
+def _near_pairs(
+    texts: Array | None, positions: Labels, index: Labels, distances: npt.NDArray[np.float32]
+) -> list[tuple[int, int]]:
+    """Return pairs of positions that are much closer to each other than to the others around them."""
+    tenth = distances[:, -1]
+    local = np.minimum(tenth[:, None], tenth[index])
+    near = distances <= np.maximum(np.maximum(_NEAR * local, _VERY_NEAR * np.median(tenth)), _ROUNDING)
+    rows, columns = np.nonzero(near)
+    pairs = list(zip(positions[rows].tolist(), positions[index[rows, columns]].tolist(), strict=True))
+    return pairs if texts is None else [pair for pair in pairs if _have_same_letters(*texts[list(pair)])]
+
+
+def _have_same_letters(one: str, other: str) -> bool:
+    """Return whether two texts share most triples of letters (Jaccard similarity), in upper or lower case.
+
+    >>> _have_same_letters("How far is the moon?", "how far is  the moon")
+    True
+    >>> _have_same_letters("What is titanium?", "What is ethology?")
+    False
+    """
+    first, second = (" ".join(text.lower().split())[:_MAX_TEXT] for text in (one, other))
+    triples = [{text[at : at + 3] for at in range(max(len(text) - 2, 1))} for text in (first, second)]
+    return len(triples[0] & triples[1]) >= _SHARED_LETTERS * len(triples[0] | triples[1])
+
+
+def _near_duplicates(pairs: list[tuple[int, int]], same: list[list[int]]) -> list[list[int]]:
+    """Return groups of positions that pairs or the same content connect, and not the same content alone."""
+    content = {position: number for number, group in enumerate(same) for position in group}
+    same_content = [(group[0], other) for group in same for other in group[1:]]
+    return [
+        group
+        for group in _connected(pairs + same_content)
+        if len({content.get(position, -1 - position) for position in group}) > 1
+    ]
+
+
+def _connected(pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
+    """Return groups of numbers that pairs connect, in ascending order.
+
+    >>> _connected([(5, 1), (2, 3), (1, 9)])
+    [[1, 5, 9], [2, 3]]
+    """
+    parent: dict[int, int] = {}
+
+    def root(number: int) -> int:
+        while parent.setdefault(number, number) != number:
+            parent[number] = parent[parent[number]]
+            number = parent[number]
+        return number
+
+    for one, other in pairs:
+        low, high = sorted((root(one), root(other)))
+        parent[high] = low
+    groups: dict[int, list[int]] = {}
+    for number in sorted(parent):
+        groups.setdefault(root(number), []).append(number)
+    return list(groups.values())
+
+
+def _far(score: npt.NDArray[np.float32]) -> Mask:
+    """Return which scores (N,) are unusually large, at most 2 % of them; nan is not."""
+    known = score[~np.isnan(score)]
+    middle = np.median(known)
+    spread = 1.4826 * np.median(np.abs(known - middle))  # the standard deviation, if the scores are normal
+    largest = np.sort(known)[-(math.floor(MAX_OUTLIERS * len(known)) + 1)]
+    far: Mask = score > max(middle + _FAR * spread, middle + _ROUNDING, largest)
+    return far
