@@ -138,9 +138,10 @@ def test_digits():
 def test_digits_are_those_of_the_demo():
     from jnpl.experiments.demo import DemoSettings, load_digits
 
-    demo, source = load_digits(DemoSettings(), seed=2), open_source("digits", seed=2)
-    np.testing.assert_array_equal(demo.train, source.inputs.values)
-    np.testing.assert_array_equal(demo.test_labels, source.test.labels)
+    (demo, noisy), source = load_digits(DemoSettings(), seed=2), open_source("digits", seed=2)
+    np.testing.assert_array_equal(demo.inputs.values, source.inputs.values)
+    np.testing.assert_array_equal(demo.test.labels, source.test.labels)
+    np.testing.assert_array_equal(noisy.clean_labels, source.labels)
 
 
 def test_names_go_to_their_readers(monkeypatch, tmp_path):

@@ -211,7 +211,7 @@ def parse_recipe(settings: dict[str, Any]) -> Recipe:
     pseudo, plan = settings.get("pseudo"), settings.get("train")
     if isinstance(pseudo, dict) and isinstance(plan, dict):
         own = pseudo.get("train") or {}
-        if isinstance(own, dict) and (own or "stretch" in pseudo):
+        if isinstance(own, dict) and (own or pseudo.get("stretch", 1.0) != 1.0):
             own = _changed(_stretched(plan, pseudo.get("stretch", 1.0)), own)
             settings = {**settings, "pseudo": {**pseudo, "train": own}}
     recipe = _validated(Recipe, settings, ())

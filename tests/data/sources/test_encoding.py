@@ -150,7 +150,7 @@ def test_what_is_no_feature_is_named_with_the_ways_out():
     )
     assert "'file' (paths of images), 'vector' (list), 'span' (timedelta64" in message
     assert "; name the columns to learn from with --feature-column, or " in message
-    for way in ("--text-column and --embed", "--image-column", "--embedding-column"):
+    for way in ("--text-column", "--image-column", "--embedding-column"):
         assert way in message
     assert fit(["x"], **frame).names == ["x"]
 
