@@ -530,7 +530,8 @@ class Session(LoopCallback):
 def _check_combinations(recipe: Recipe, pseudo: PseudoLabelSettings | None, *, weighted: bool) -> None:
     """Refuse settings that do not work together, before any data are read."""
     name, method = recipe.method.name, registry.METHODS[recipe.method.name]
-    if (pseudo is not None or method.needs_full_history) and recipe.verdict.keep == "compact":
+    needs_history = method.needs_full_history or getattr(recipe.method, "refine", False)
+    if (pseudo is not None or needs_history) and recipe.verdict.keep == "compact":
         subject = "pseudo-labels need" if pseudo is not None else f"{name} needs"
         raise InputError(f"{subject} whole predictions of past epochs: verdict.keep = full, got compact")
     if weighted and not method.supports_sample_weights:

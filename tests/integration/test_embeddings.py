@@ -1,0 +1,294 @@
+"""Images and texts from data to classifier: embedded by a backbone, judged by a head, predicted, exported, tuned."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+from tests.helpers.command import jnpl as command
+
+import jnpl
+from jnpl import noise
+from jnpl.cli.app import main
+from jnpl.data.source import EmbeddedInputs, Source
+from jnpl.internal.errors import InputError
+from jnpl.outputs.export import onnx, torchscript
+from jnpl.outputs.export.targets import ExportRequest
+from jnpl.recipes.automatic import adapt_recipe
+from jnpl.training.reporting import Reporter
+from jnpl.training.run import find
+
+CLASSES = ("blue", "green", "red")
+
+
+def embeddings(classes, counts, rate, *, width=32, apart=2.5, seed=0, test=20):
+    """Return a source of clustered embeddings of two views, `rate` of the labels wrong, with clean test data."""
+    random = np.random.default_rng(seed)
+    centres = random.normal(0, 1, (classes, width))
+    centres *= apart / np.linalg.norm(centres, axis=1, keepdims=True)
+
+    def draw(labels):
+        base = centres[labels] + random.normal(0, 0.45, (len(labels), width))
+        views = np.stack([base, base + random.normal(0, 0.05, base.shape)], axis=1)
+        return EmbeddedInputs((views + 3).astype(np.float16), f"{seed}")
+
+    true = np.repeat(np.arange(classes), counts)
+    given = noise.symmetric(true, rate, classes, seed=seed) if rate else true.copy()
+    tested = np.repeat(np.arange(classes), test)
+    held = Source("test", draw(tested), tested, tuple(range(classes)), np.arange(len(tested)))
+    return Source("toy", draw(true), given, tuple(range(classes)), np.arange(len(true)), true, held)
+
+
+def judged(source, **changes):
+    report = Reporter()
+    report.quiet(True)
+    return find(source, adapt_recipe(source, None, None, changes).recipe, seed=0, report=report, classify=True)
+
+
+@pytest.mark.parametrize(
+    ("classes", "counts", "rate", "least_ap", "least_accuracy"),
+    [
+        (2, 200, 0.2, 0.95, 0.97),
+        (2, 200, 0.4, 0.9, 0.95),
+        (10, 100, 0.8, 0.95, 0.9),
+        (100, 20, 0.4, 0.9, 0.85),
+        (3, [500, 500, 10], 0.0, None, 0.8),  # 1:50; a lost class would leave 0.67
+        (5, [250, 250, 250, 250, 5], 0.2, 0.9, 0.75),
+        (4, 150, 0.0, None, 0.97),
+        (3, [200, 200, 3], 0.0, None, 0.65),  # the class of three may be lost, the others not
+    ],
+)
+def test_no_collapse(classes, counts, rate, least_ap, least_accuracy):
+    source = embeddings(classes, counts, rate)
+    result = judged(source)
+    if least_ap is None:  # no wrong label: few are flagged
+        assert result.findings.is_label_issue.mean() <= 0.02
+    else:
+        assert result.results["ap"] >= least_ap
+    assert result.results["test_accuracy"] >= least_accuracy
+
+
+def test_the_second_stage_learns_from_the_first():
+    source = embeddings(10, 60, 0.4, apart=1.6)
+    both, one = judged(source), judged(source, **{"method.refine": False})
+    assert {line["stage"] for line in both.history} == {"train", "refine"}
+    assert "stage" not in one.history[0]
+    assert both.results["ap"] > one.results["ap"] - 0.01
+    assert len(both.history) == 30
+
+
+def test_other_methods_train_a_head_too():
+    source = embeddings(4, 80, 0.3)
+    report = Reporter()
+    report.quiet(True)
+    for method in ("ce", "nlnl", "gce"):
+        recipe = adapt_recipe(source, None, method, {}).recipe
+        assert (recipe.method.name, recipe.model) == (method, "linear")
+        assert find(source, recipe, seed=0, report=report).results["ap"] > 0.6
+
+
+def test_wide_vectors_are_embeddings_and_columns_are_not():
+    wide = embeddings(3, 30, 0.0, width=130)
+    values = np.asarray(wide.inputs.values[:, 0], np.float32)
+    labels = wide.labels.tolist()
+    found = jnpl.find_label_issues(values, labels)
+    assert found.is_label_issue.sum() <= 2
+    from jnpl.api.label_issues import make_source
+
+    assert adapt_recipe(make_source(values, labels, None, {}), None, None, {}).recipe.model == "linear"
+    frame = pd.DataFrame(values, columns=[f"c{at}" for at in range(130)])
+    assert adapt_recipe(make_source(frame, labels, None, {}), None, None, {}).recipe.model == "mlp"
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    """A folder of 3 x 12 coloured pictures of 40 pixels, two of them in the wrong folder, one broken."""
+    root = tmp_path_factory.mktemp("photos")
+    random = np.random.default_rng(0)
+    for name in CLASSES:
+        (root / name).mkdir()
+    for label, name in enumerate(CLASSES):
+        for number in range(12):
+            pixels = random.integers(0, 60, (40, 44, 3))
+            pixels[..., 2 - label] += 150
+            folder = CLASSES[(label + 1) % 3] if number == 5 and label < 2 else name
+            Image.fromarray(pixels.astype(np.uint8)).save(root / folder / f"{name}{number}.png")
+    (root / "red" / "broken.png").write_bytes(b"not an image")
+    return root
+
+
+@pytest.fixture(scope="module")
+def run(photos, tmp_path_factory):
+    """The run folder of `jnpl find` on the photos."""
+    out = tmp_path_factory.mktemp("runs") / "run"
+    with pytest.raises(SystemExit) as stop:
+        main(["find", str(photos), "-o", str(out), "--workers", "0", "--json"])
+    assert stop.value.code == 0
+    return out
+
+
+def test_a_folder_of_photos(run, photos):
+    findings = jnpl.Findings.load(run)
+    worst = findings.worst(2)["id"].tolist()
+    assert sorted(worst) == ["green/blue5.png", "red/green5.png"]
+    assert dict(zip(findings.ids, findings.suggested_labels, strict=True))["green/blue5.png"] == 0
+    facts = json.loads((run / "data.json").read_text("utf-8"))
+    assert facts["kind"] == "image"
+    assert facts["choices"][0].startswith("backbone: efficientnet-lite0 at 128 pixels")
+    assert [each["id"] for each in facts["unreadable"]] == ["red/broken.png"]
+    assert (run / "thumbnails.parquet").is_file()
+    assert "data:image/jpeg" in (run / "report.html").read_text("utf-8")
+    model = json.loads((run / "model.json").read_text("utf-8"))
+    assert model["backbone"] | {"digest": ""} == {
+        "name": "efficientnet-lite0",
+        "takes": "image",
+        "digest": "",
+        "size": 128,
+        "views": 2,
+    }
+
+
+def test_a_second_run_computes_no_embedding(run, photos, tmp_path, capsys):
+    code, _, err = command(capsys, "find", str(photos), "-o", str(tmp_path / "again"), "--threshold", "0.4")
+    assert code == 0
+    assert "embeddings are cached, nothing to compute" in err
+    one, two = (jnpl.Findings.load(each).label_quality for each in (run, tmp_path / "again"))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_new_photos_are_embedded_as_in_training(run, photos):
+    model = jnpl.load(run)
+    assert model.kind == "image"
+    probs = model.predict_proba(photos / "blue")
+    assert (probs.argmax(1) == 0).mean() > 0.8
+    # The head on the cached embeddings, by hand.
+    cached = jnpl.embed(photos, workers=0)
+    position = cached.ids.tolist().index("blue/blue0.png")
+    views = torch.from_numpy(np.asarray(cached.views[position], np.float32))
+    unit = torch.nn.functional.normalize(views, dim=1).mean(0)
+    network = model.network
+    wanted = network.head((unit - network.mean) / network.std).softmax(0)
+    np.testing.assert_allclose(model.predict_proba(photos / "blue" / "blue0.png")[0], wanted.detach(), atol=2e-3)
+
+
+def test_a_backbone_with_other_weights_is_refused(run, tmp_path):
+    for file in ("model.json", "model.safetensors", "run.json"):
+        (tmp_path / file).write_bytes((run / file).read_bytes())
+    text = (tmp_path / "model.json").read_text("utf-8")
+    digest = json.loads(text)["backbone"]["digest"]
+    (tmp_path / "model.json").write_text(text.replace(digest, "0" * 64))
+    with pytest.raises(InputError, match="efficientnet-lite0 has other weights"):
+        jnpl.load(tmp_path)
+
+
+def test_the_exported_model_has_the_backbone_inside(run, tmp_path):
+    pytest.importorskip("onnxruntime")
+    for export, name in ((torchscript.export, "model.pt"), (onnx.export, "model.onnx")):
+        found = export(ExportRequest(jnpl.Findings.load(run), run, tmp_path / name))
+        assert found["input"] == "uint8 (batch, 128, 128, 3)"
+        assert found["largest_difference"] < 1e-4
+
+
+def test_finetuning_starts_from_the_head(photos, tmp_path, capsys):
+    options = ("--size", "48", "--workers", "0", "--set", "train.epochs=1", "--set", "train.lr=1e-9", "--json")
+    code, out, err = command(capsys, "find", str(photos), "-o", str(tmp_path / "tuned"), "--finetune", *options)
+    assert code == 0, err
+    assert json.loads(out)["epochs"] == 1
+    code, _, err = command(capsys, "find", str(photos), "-o", str(tmp_path / "head"), *options[:4])
+    assert code == 0, err
+    tuned, head = (jnpl.load(tmp_path / name) for name in ("tuned", "head"))
+    assert type(tuned.network).__name__ == "EmbeddingClassifier"
+    np.testing.assert_allclose(tuned.network.head.weight.detach(), head.network.head.weight.detach(), atol=1e-6)
+    assert tuned.predict(photos / "red" / "red1.png").tolist() == ["red"]
+
+
+def test_finetuning_needs_images(tmp_path, capsys):
+    np.savez(tmp_path / "vectors.npz", x=np.random.default_rng(0).normal(size=(20, 3)), y=[0, 1] * 10)
+    code, _, err = command(capsys, "find", str(tmp_path / "vectors.npz"), "-o", str(tmp_path / "run"), "--finetune")
+    assert code == 2
+    assert "--finetune needs images and a pretrained backbone" in err
+
+
+TEXTS = [
+    f"{word} {place} {number}"
+    for number in range(10)
+    for place in ("today", "in the evening", "at home")
+    for word in ("the match ended with a late goal", "shares fell after the bank raised its rate")
+]
+TOPICS = ["sport" if "goal" in text else "money" for text in TEXTS]
+
+
+def test_texts_without_any_option(tmp_path, capsys):
+    labels = list(TOPICS)
+    labels[7] = "sport" if labels[7] == "money" else "money"
+    pd.DataFrame({"review": TEXTS, "label": labels}).to_csv(tmp_path / "reviews.csv", index=False)
+    data, out = str(tmp_path / "reviews.csv"), str(tmp_path / "run")
+    code, _, err = command(capsys, "find", data, "-o", out, "--text-column", "review")
+    assert code == 0, err
+    assert "backbone: tfidf" in err
+    assert 'pip install "jnpl[hf]"' in err
+    findings = jnpl.Findings.load(out)
+    assert findings.worst(1)["id"].tolist() == [7]
+    assert TEXTS[7] in (tmp_path / "run" / "report.html").read_text("utf-8")
+    code, told, err = command(capsys, "predict", out, data, "--text-column", "review", "--json")
+    assert code == 0, err
+    assert json.loads(told)["accuracy"] > 0.95
+    model = jnpl.load(out)
+    assert model.kind == "text"
+    assert model.predict(["a goal in the last minute", "the bank and its shares"]).tolist() == ["sport", "money"]
+    code, _, err = command(
+        capsys, "find", data, "-o", str(tmp_path / "no"), "--text-column", "review", "--backbone", "none"
+    )
+    assert code == 2
+    assert "texts need a backbone" in err
+
+
+def test_the_estimator_on_texts_and_images():
+    labels = np.array(TOPICS, object)
+    labels[[3, 8]] = labels[[8, 3]] if labels[3] != labels[8] else ["money", "sport"]
+    classifier = jnpl.JNPLClassifier(random_state=0).fit(TEXTS, labels)
+    assert classifier.predict(["a goal", "shares of the bank"]).tolist() == ["sport", "money"]
+    assert set(np.argsort(classifier.label_quality_)[:2].tolist()) <= set(np.flatnonzero(labels != TOPICS).tolist())
+    random = np.random.default_rng(0)
+    colours = np.arange(30) % 3
+    images = random.integers(0, 60, (30, 32, 32, 3)).astype(np.uint8)
+    images[np.arange(30), :, :, colours] += 150
+    classifier = jnpl.JNPLClassifier(random_state=0).fit(images, colours)
+    assert (classifier.predict(images) == colours).mean() > 0.9
+    with pytest.raises(InputError, match="fitted with"):
+        classifier.predict(images[:, :, :16])
+
+
+def test_embeddings_are_saved_and_read_again(photos, tmp_path):
+    found = jnpl.embed(photos, workers=0)
+    assert (len(found), found.views.shape[1:], found.backbone) == (37, (2, 1280), "efficientnet-lite0")
+    found.save(tmp_path / "e.npz")
+    with np.load(tmp_path / "e.npz") as arrays:
+        assert arrays["x"].shape == (36, 1280)  # without the broken one
+    first, second = (jnpl.find_label_issues(each) for each in (found, tmp_path / "e.npz"))
+    assert set(first.worst(2)["given_label"]) == set(second.worst(2)["given_label"]) == {"green", "red"}
+    with pytest.raises(InputError, match=r"written as \.npz or \.parquet"):
+        found.save(tmp_path / "e.csv")
+
+
+def test_small_images_and_named_networks_are_trained_from_scratch(tmp_path, capsys):
+    images = np.random.default_rng(0).integers(0, 255, (40, 12, 12, 3)).astype(np.uint8)
+    np.savez(tmp_path / "small.npz", x=images, y=[0, 1] * 20)
+    base = ["find", str(tmp_path / "small.npz"), "--set", "train.epochs=1"]
+    code, _, err = command(capsys, *base, "-o", str(tmp_path / "a"))
+    assert code == 0, err
+    assert "backbone: none, images of 12 pixels are too small" in err
+    for number, option in enumerate((("--recipe", "small"), ("--set", "model=resnet8"), ("--backbone", "none"))):
+        code, _, err = command(capsys, *base, "-o", str(tmp_path / str(number)), *option)
+        assert code == 0, err
+        assert "efficientnet" not in err
+
+
+def test_an_unknown_backbone_is_one_line(photos, tmp_path, capsys):
+    for name in ("efficientnet", "hf:no/such-model"):
+        code, _, err = command(capsys, "find", str(photos), "-o", str(tmp_path / "run"), "--backbone", name)
+        assert (code, err.count("\n")) == (2, 1), err
