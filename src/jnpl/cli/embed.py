@@ -40,11 +40,13 @@ def embed(
     from jnpl.api.embeddings import SUFFIXES
     from jnpl.api.embeddings import embed as run
     from jnpl.internal.errors import InputError
+    from jnpl.models.embedding import process_rank
     from jnpl.training.reporting import Reporter
 
+    is_first = process_rank()[0] == 0  # of several processes, one prints and writes
     if out is not None and out.suffix.lower() not in SUFFIXES:
         raise InputError(f"embeddings are written as {' or '.join(SUFFIXES)}, not {str(out)!r}")
-    if out is not None and out.exists() and not overwrite:
+    if is_first and out is not None and out.exists() and not overwrite:
         raise InputError(f"{str(out)!r} exists; --overwrite replaces it")
     if threads is not None:
         import torch
@@ -59,6 +61,7 @@ def embed(
         "noise": noise,
     }
     begin, reporter = time.monotonic(), Reporter()
+    reporter.quiet(not is_first)
     with reporter.embedding() as progress:
         embeddings = run(
             data,
@@ -71,6 +74,8 @@ def embed(
             note=reporter.note,
             **{name: value for name, value in given.items() if value is not None},
         )
+    if not is_first:
+        return
     if out is not None:
         embeddings.save(out)
     facts = {
