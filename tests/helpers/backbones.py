@@ -61,6 +61,29 @@ def noise_images(count: int, side: int = SIZE) -> Source:
     return Source("noise", InMemory(pixels), random.integers(0, 3, count), (0, 1, 2), np.arange(count))
 
 
+class MarkedInputs:
+    """Inputs that leave a file named by position and reading process, at the first sample of every block."""
+
+    kind = "image"
+
+    def __init__(self, inputs: InMemory, folder: Path) -> None:
+        self.inputs, self.folder = inputs, folder
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def read(self, position: int, size: int | None = None) -> np.ndarray:
+        """Return the sample."""
+        if position % BLOCK == 0:
+            (self.folder / f"{position}-{os.getpid()}").write_text("")
+            time.sleep(0.3)
+        return self.inputs.read(position, size)
+
+    def sizes(self) -> np.ndarray:
+        """Return the bytes of each sample."""
+        return self.inputs.sizes()
+
+
 def main() -> None:
     """Embed 400 images into the cache CACHE; with a second argument, be killed at that call of the network."""
     embedding_cache.BLOCK = BLOCK

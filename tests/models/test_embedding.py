@@ -157,7 +157,7 @@ def test_nothing_readable_is_an_error(tmp_path):
     folder = photos(tmp_path / "photos", 4)
     for path in folder.rglob("*.png"):
         path.write_bytes(b"")
-    with pytest.raises(InputError, match="none of the 4 samples of .* can be read: empty file"):
+    with pytest.raises(InputError, match=r"none of the 4 samples of .* can be read: empty file"):
         embed_source(open_source(folder), tiny_backbone())
 
 

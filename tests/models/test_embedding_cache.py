@@ -175,7 +175,7 @@ def test_files_of_others_in_the_folder_stay(tmp_path, undisturbed):
 
 def test_a_cache_that_is_a_file_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(UnwritableError, match="cannot make the folder .*file") as caught:
+    with pytest.raises(UnwritableError, match=r"cannot make the folder .*file") as caught:
         embed(tmp_path / "file")
     assert "\n" not in str(caught.value)
 

@@ -30,12 +30,16 @@ def embed(
     noise: Annotated[str | None, typer.Option(help="cifar10n and cifar100n: which of the human labels.")] = None,
     workers: options.Workers = None,
     threads: options.Threads = None,
+    engine: Annotated[str, typer.Option(help="Where the network runs: local (this process) or ray.")] = "local",
+    address: options.Address = None,
+    gpus: Annotated[float | None, typer.Option(help="Ray: GPUs per worker; 0.25 runs four on each GPU.")] = None,
     overwrite: options.Overwrite = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Embed images or texts with a pretrained network, once: jnpl find then starts to train at once.
 
     The embeddings are cached. After a kill the same command continues; with torchrun, processes share the work.
+    --engine ray needs jnpl[ray].
     """
     from jnpl.api.embeddings import SUFFIXES
     from jnpl.api.embeddings import embed as run
@@ -70,6 +74,9 @@ def embed(
             size=size,
             cache=cache,
             workers=workers,
+            engine=engine,
+            address=address,
+            gpus=gpus,
             progress=progress,
             note=reporter.note,
             **{name: value for name, value in given.items() if value is not None},
