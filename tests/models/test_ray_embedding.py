@@ -133,8 +133,8 @@ def test_errors_are_one_line(tmp_path, address):
             embed_source(noise_images(100), broken, options)
         with pytest.raises(InputError, match=r"^embedding on Ray failed: .*broadcast"):
             embed_source(noise_images(100), failing, options)
-        unsent = replace(tiny_backbone(), name=threading.Lock())
-        with pytest.raises(InputError, match=r"^embedding on Ray failed: .*pickle"):
+        unsent = replace(tiny_backbone(), mean=threading.Lock())
+        with pytest.raises(InputError, match=r"the backbone tiny cannot be sent to workers of Ray: .*pickle.*lock"):
             list(compute(EmbeddingWork(noise_images(9).inputs, {}, unsent, 1, 0, None), {0: range(9)}))
         with pytest.raises(InputError, match="a worker needs 4 GPU, the Ray cluster has 0"):
             embed_source(noise_images(100), tiny_backbone(), replace(options, compute=RayBlocks(ray, 4)))

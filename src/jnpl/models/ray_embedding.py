@@ -51,7 +51,7 @@ class RayBlocks:
         with _quiet_data() as data:
             try:
                 # In a list, a reference reaches the constructor as it is: Ray keeps the object once on every machine.
-                sent = [self.ray.put(work)]
+                sent = [self._put(work)]
                 items = [{"block": block, "start": rows.start, "stop": rows.stop} for block, rows in blocks.items()]
                 computed = data.from_items(items, override_num_blocks=len(items)).map_batches(
                     BlockWorker,
@@ -63,8 +63,16 @@ class RayBlocks:
                 )
                 for row in computed.iter_rows():
                     yield _unpacked(row, work, blocks)
-            except (self.ray.exceptions.RayError, TypeError, ImportError) as error:
+            except self.ray.exceptions.RayError as error:
                 raise InputError(f"{_FAILED}: {_reason(error)}") from error
+
+    def _put(self, work: EmbeddingWork) -> Any:
+        try:
+            return self.ray.put(work)
+        except TypeError as error:  # its message has a page about what cannot be pickled
+            inner = one_line(error.__cause__ or TypeError("it cannot be pickled"))
+            name = work.backbone.name
+            raise InputError(f"the samples or the backbone {name} cannot be sent to workers of Ray: {inner}") from error
 
 
 @contextmanager
