@@ -1,6 +1,6 @@
 """How fast `jnpl.embed` is beside the bare network, and how much memory a head takes on a million embeddings.
 
-    python benchmarks/embedding.py speed [--images 2048] [--rounds 5]           # results/embedding.jsonl
+    python benchmarks/embedding.py speed [--images 2048] [--rounds 3]           # results/embedding.jsonl
     python benchmarks/embedding.py memory [--samples 1000000] [--folder DIR]    # 2.5 GB in DIR, deleted afterwards
 
 speed: `jnpl.embed` of noise images, as an array of 32 pixels and as JPEG files of 128, with two views at 128 pixels:
@@ -97,6 +97,7 @@ def speed(images: int, rounds: int, workers: int | None) -> dict[str, Any]:
     backbone = load_backbone("efficientnet-lite0", "image", size=PIXELS)
     if not isinstance(backbone, ImageBackbone):
         raise TypeError(backbone)
+    bare_loop(backbone, BATCH)()  # warm up
     bare = bare_loop(backbone, images)
     labels = np.arange(images) % CLASSES
     found: dict[str, Any] = {}
@@ -108,16 +109,14 @@ def speed(images: int, rounds: int, workers: int | None) -> dict[str, Any]:
         }
         for kind, given in data.items():
             times: dict[str, list[tuple[float, float]]] = {"jnpl": [], "bare": []}
-            for number in range(rounds + 1):
+            for number in range(rounds):
                 cache = Path(place) / f"cache-{len(found)}-{number}"
 
                 def ours(given: tuple[Any, ...] = given, cache: Path = cache) -> None:
                     jnpl.embed(*given, cache=cache, size=PIXELS, views=VIEWS, workers=workers)
 
                 for name, function in (("jnpl", ours), ("bare", bare)):
-                    spent = timed(function)
-                    if number:  # the first round warms up
-                        times[name].append(spent)
+                    times[name].append(timed(function))
                 print(f"{kind}, round {number}: {times}", file=sys.stderr)
             ratios = {
                 clock: statistics.median(spent[at] for spent in times["bare"])
@@ -194,7 +193,7 @@ def main() -> None:
     parser.add_argument("what", choices=("speed", "memory", "head"))
     parser.add_argument("file", type=Path, nargs="?", help=argparse.SUPPRESS)
     parser.add_argument("--images", type=int, default=2048)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, help="decoding processes; default: as jnpl.embed chooses")
     parser.add_argument("--samples", type=int, default=1_000_000)
     parser.add_argument("--folder", type=Path, help="for the embeddings; default: the system's temporary folder")
