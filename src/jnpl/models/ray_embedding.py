@@ -70,7 +70,7 @@ class RayBlocks:
         try:
             return self.ray.put(work)
         except TypeError as error:  # its message has a page about what cannot be pickled
-            inner = one_line(error.__cause__ or TypeError("it cannot be pickled"))
+            inner = one_line(error.__cause__ or error.__context__ or error)
             name = work.backbone.name
             raise InputError(f"the samples or the backbone {name} cannot be sent to workers of Ray: {inner}") from error
 
