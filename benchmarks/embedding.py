@@ -38,6 +38,7 @@ from PIL import Image
 import jnpl
 from jnpl.data.source import EmbeddedInputs, Source
 from jnpl.experiments import results
+from jnpl.experiments.result_tables import markdown_table
 from jnpl.findings.ledger import Ledger
 from jnpl.internal import provenance
 from jnpl.models.backbones import ImageBackbone, load_backbone
@@ -205,17 +206,19 @@ def main() -> None:
     facts: dict[str, Any] = {"versions": provenance.versions(), "commit": provenance.commit(), "cores": os.cpu_count()}
     if args.what == "speed":
         facts |= {"images": args.images, "rounds": args.rounds, "kinds": speed(args.images, args.rounds, args.workers)}
-        print("| data | wall: limit / jnpl | CPU: limit / jnpl | target |\n|---|---|---|---|")
+        rows = [["data", "wall: limit / jnpl", "CPU: limit / jnpl", "target"]]
         for kind, found in facts["kinds"].items():
             ratios = found["ratios"]
             met = "met" if min(ratios.values()) >= TARGET else "**missed**"
-            print(f"| {kind} | {ratios['wall']:.2f} | {ratios['cpu']:.2f} | {TARGET}: {met} |")
+            rows.append([kind, f"{ratios['wall']:.2f}", f"{ratios['cpu']:.2f}", f"{TARGET}: {met}"])
+        print(markdown_table(rows))
     else:
         facts |= memory(args.samples, args.folder)
-        print("| samples | embeddings | peak anonymous memory, beyond the start | seconds |\n|---|---|---|---|")
+        rows = [["samples", "on disk", "peak anonymous memory beyond the start", "seconds"]]
         for run in facts["runs"]:
             data, peak = (size / 2**20 for size in (2 * WIDTH * run["samples"], run["peak"] - run["before"]))
-            print(f"| {run['samples']:,} | {data:,.0f} MiB on disk | {peak:,.0f} MiB | {run['seconds']:.0f} |")
+            rows.append([f"{run['samples']:,}", f"{data:,.0f} MiB", f"{peak:,.0f} MiB", f"{run['seconds']:.0f}"])
+        print(markdown_table(rows))
         print(f"\n{facts['bytes_a_sample']:.0f} bytes a sample; a whole ledger: {facts['ledger_bytes_a_sample']}")
     if all(getattr(args, name) == parser.get_default(name) for name in ("images", "rounds", "samples", "workers")):
         results.add(RESULTS, {"name": args.what, "results": facts})
