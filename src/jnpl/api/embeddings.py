@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,15 +17,17 @@ from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing
 from jnpl.internal.tables import save_parquet
 from jnpl.models.choice import AUTO, embed_for_training
-from jnpl.models.embedding import DEFAULT_VIEWS, EmbeddingOptions, process_device, process_rank
+from jnpl.models.embedding import DEFAULT_VIEWS, EmbeddingOptions, compute_blocks, process_device, process_rank
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from jnpl.data.source import Source
 
 SUFFIXES = (".npz", ".parquet")
+ENGINES = ("local", "ray")
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +148,9 @@ def embed(
     cache: str | os.PathLike[str] | None = None,
     workers: int | None = None,
     class_names: Sequence[str] | None = None,
+    engine: str = "local",
+    address: str | None = None,
+    gpus: float | None = None,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     note: Callable[[str], None] = lambda _line: None,
     **options: Any,
@@ -164,6 +170,10 @@ def embed(
         cache: the folder of cached embeddings; by default $JNPL_CACHE, or a cache folder of the user.
         workers: processes that decode images; by default one per core.
         class_names: names of the classes; only with `labels`.
+        engine: where the network runs: "local", this process, or "ray", a Ray cluster; image files must then be on
+            storage that all its machines see.
+        address: of the Ray cluster, such as "HOST:6379"; by default, one is started on this machine.
+        gpus: GPUs per worker of the Ray cluster.
         progress: called with the number of samples that are done, and their total.
         note: called with lines for the user.
         **options: for data alone, how to read them, as `jnpl find` has it: `label_column`, `text_column`, ...
@@ -179,18 +189,36 @@ def embed(
     """
     source = make_source(data, labels, class_names, options)
     rank, world = process_rank()
-    how = EmbeddingOptions(
-        views,
-        None if cache is None else Path(cache),
-        default_workers() if workers is None else workers,
-        process_device(),
-        rank,
-        world,
-        progress,
-        note,
-    )
-    embedded, lines = embed_for_training(source, backbone, size=size, options=how)
+    with _computing(engine, address, gpus) as compute:
+        how = EmbeddingOptions(
+            views,
+            None if cache is None else Path(cache),
+            default_workers() if workers is None else workers,
+            process_device(),
+            rank,
+            world,
+            progress,
+            note,
+            compute,
+        )
+        embedded, lines = embed_for_training(source, backbone, size=size, options=how)
     if embedded.backbone is None:
         reason = lines[0].partition(", ")[2] if lines else f"{source.name} holds vectors already"
         raise InputError(f"nothing to embed: {reason}; --backbone names one")
     return Embeddings(embedded)
+
+
+def _computing(engine: str, address: str | None, gpus: float | None) -> AbstractContextManager[Any]:
+    """Return what computes blocks of embeddings, as a context manager."""
+    if engine not in ENGINES:
+        raise InputError(f"--engine must be {' or '.join(ENGINES)}, got {engine!r}")
+    if engine == "local":
+        for option, value in (("--address", address), ("--gpus", gpus)):
+            if value is not None:
+                raise InputError(f"{option} goes with --engine ray, got {option} {value} with --engine local")
+        return nullcontext(compute_blocks)
+    if gpus is not None and gpus < 0:
+        raise InputError(f"--gpus is a share of a GPU, such as 0.5, or a whole number of them, got {gpus:g}")
+    from jnpl.models.ray_embedding import ray_blocks  # noqa: PLC0415 - an extra
+
+    return ray_blocks(address, gpus)

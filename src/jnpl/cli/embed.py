@@ -30,21 +30,27 @@ def embed(
     noise: Annotated[str | None, typer.Option(help="cifar10n and cifar100n: which of the human labels.")] = None,
     workers: options.Workers = None,
     threads: options.Threads = None,
+    engine: Annotated[str, typer.Option(help="Where the network runs: local (this process) or ray.")] = "local",
+    address: options.Address = None,
+    gpus: Annotated[float | None, typer.Option(help="Ray: GPUs per worker; 0.25 runs four on each GPU.")] = None,
     overwrite: options.Overwrite = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Embed images or texts with a pretrained network, once: jnpl find then starts to train at once.
 
     The embeddings are cached. After a kill the same command continues; with torchrun, processes share the work.
+    --engine ray needs jnpl[ray].
     """
     from jnpl.api.embeddings import SUFFIXES
     from jnpl.api.embeddings import embed as run
     from jnpl.internal.errors import InputError
+    from jnpl.models.embedding import process_rank
     from jnpl.training.reporting import Reporter
 
+    is_first = process_rank()[0] == 0  # of several processes, one prints and writes
     if out is not None and out.suffix.lower() not in SUFFIXES:
         raise InputError(f"embeddings are written as {' or '.join(SUFFIXES)}, not {str(out)!r}")
-    if out is not None and out.exists() and not overwrite:
+    if is_first and out is not None and out.exists() and not overwrite:
         raise InputError(f"{str(out)!r} exists; --overwrite replaces it")
     if threads is not None:
         import torch
@@ -59,6 +65,7 @@ def embed(
         "noise": noise,
     }
     begin, reporter = time.monotonic(), Reporter()
+    reporter.quiet(not is_first)
     with reporter.embedding() as progress:
         embeddings = run(
             data,
@@ -67,10 +74,15 @@ def embed(
             size=size,
             cache=cache,
             workers=workers,
+            engine=engine,
+            address=address,
+            gpus=gpus,
             progress=progress,
             note=reporter.note,
             **{name: value for name, value in given.items() if value is not None},
         )
+    if not is_first:
+        return
     if out is not None:
         embeddings.save(out)
     facts = {

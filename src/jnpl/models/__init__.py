@@ -11,6 +11,7 @@
 - `tfidf`: TF-IDF and truncated SVD, the default backbone of texts
 - `embedding`: a source of images or texts -> a source of embeddings
 - `embedding_cache`: embeddings on disk, written block by block
+- `ray_embedding`: embedding on a Ray cluster (extra `ray`)
 - `choice`: the backbone that suits a data set
 - `mlp`: networks for vectors: a multi-layer perceptron, a linear layer
 - `penultimate`: the input of a network's last linear layer

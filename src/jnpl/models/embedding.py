@@ -23,19 +23,54 @@ from jnpl.models.backbones import ImageBackbone
 from jnpl.models.embedding_cache import EmbeddingCache
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import numpy.typing as npt
     from torch import Tensor
 
     from jnpl.data.loading.augment import EmbeddingViews
-    from jnpl.data.source import Array
+    from jnpl.data.source import Array, Inputs
     from jnpl.models.backbones import Backbone
 
 DEFAULT_VIEWS = 2  # the image and its mirror image
 _BATCH = 64  # images through the network at a time; a block is a whole number of batches
 _CROP = 7 / 8  # side of a crop, of views beyond the first two
+_BLOCKS_AT_A_TIME = 8  # of one of several processes, before it looks what the others have finished
+
+
+class EmbeddedBlock(NamedTuple):
+    """Float16 embeddings (B, V, F) of consecutive samples, and the reasons of those that cannot be read."""
+
+    values: npt.NDArray[np.float16]
+    unreadable: dict[int, str]
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddingWork:
+    """What the embeddings of any block are computed from. It can be sent to another process.
+
+    Attributes:
+        inputs: the samples.
+        unreadable: position -> reason, of samples that are known to be unreadable.
+        backbone: the network.
+        views: embeddings per sample.
+        workers: processes that decode images.
+        device: of the network.
+    """
+
+    inputs: Inputs
+    unreadable: dict[int, str]
+    backbone: Backbone
+    views: int
+    workers: int
+    device: torch.device
+
+
+def compute_blocks(work: EmbeddingWork, blocks: Mapping[int, range]) -> Iterator[tuple[int, EmbeddedBlock]]:
+    """Yield the embeddings of blocks, given by number and positions, in this process."""
+    embed = _image_blocks if isinstance(work.backbone, ImageBackbone) else _text_blocks
+    return zip(blocks, embed(work, work.backbone, list(blocks.values())), strict=True)
 
 
 @dataclass(frozen=True)
@@ -51,6 +86,7 @@ class EmbeddingOptions:
         world: number of processes.
         progress: called with the number of samples that are done and their total.
         note: called with a line for the user.
+        compute: computes blocks, in any order: in this process, or on a cluster (`jnpl.models.ray_embedding`).
     """
 
     views: int = DEFAULT_VIEWS
@@ -61,6 +97,7 @@ class EmbeddingOptions:
     world: int = 1
     progress: Callable[[int, int], None] = lambda _done, _total: None
     note: Callable[[str], None] = lambda _line: None
+    compute: Callable[[EmbeddingWork, Mapping[int, range]], Iterator[tuple[int, EmbeddedBlock]]] = compute_blocks
 
 
 def describe(backbone: Backbone, views: int) -> dict[str, Any]:
@@ -134,60 +171,59 @@ def _embedded(source: Source, backbone: Backbone, options: EmbeddingOptions) -> 
         options.note(f"{source.name}: embeddings are cached, nothing to compute")
     elif done:
         options.note(f"{source.name}: embedding goes on at sample {done:,} of {len(source):,}")
-    embed = _image_blocks if isinstance(backbone, ImageBackbone) else _text_blocks
+    work = EmbeddingWork(
+        source.inputs, source.unreadable or {}, backbone, views, options.workers, torch.device(options.device)
+    )
     while missing := cache.missing():
         options.progress(cache.rows_done(), len(source))
-        # Processes share the blocks; one that has finished its own takes one of another: the bytes are the same.
-        own = [block for block in missing if block % options.world == options.rank] or missing[:1]
-        found: Iterator[EmbeddedBlock] = embed(source, backbone, options, [cache.rows(block) for block in own])
-        for block, (values, unreadable) in zip(own, found, strict=True):
+        own = _own_blocks(missing, options.rank, options.world) if cache.is_shared else missing
+        for block, (values, unreadable) in options.compute(work, {block: cache.rows(block) for block in own}):
             cache.write(block, values, unreadable)
             options.progress(cache.rows_done(), len(source))
     return cache.values(), cache.unreadable(), key
 
 
-class EmbeddedBlock(NamedTuple):
-    """Float16 embeddings (B, V, F) of consecutive samples, and the reasons of those that cannot be read."""
+def _own_blocks(missing: list[int], rank: int, world: int) -> list[int]:
+    """Return the blocks that a process computes next; one that has finished its own takes one of another process.
 
-    values: npt.NDArray[np.float16]
-    unreadable: dict[int, str]
+    Blocks of others are taken from the end: their own process computes them last.
+    """
+    if world == 1:
+        return missing
+    own = [block for block in missing if block % world == rank][:_BLOCKS_AT_A_TIME]
+    return own or [missing[-1 - rank % len(missing)]]
 
 
-def _text_blocks(
-    source: Source, backbone: Any, _options: EmbeddingOptions, blocks: Sequence[range]
-) -> Iterator[EmbeddedBlock]:
-    known, texts = source.unreadable or {}, source.inputs
+def _text_blocks(work: EmbeddingWork, backbone: Any, blocks: Sequence[range]) -> Iterator[EmbeddedBlock]:
+    texts: Any = work.inputs
     for rows in blocks:
-        readable = [at for at in rows if at not in known]
+        readable = [at for at in rows if at not in work.unreadable]
         values = np.zeros((len(rows), 1, backbone.width), np.float16)
         if readable:
-            found = backbone.encode([texts.values[at] for at in readable])  # type: ignore[attr-defined]
+            found = backbone.encode([texts.values[at] for at in readable])
             values[np.array(readable) - rows.start, 0] = _halves(found, backbone.name)
         yield EmbeddedBlock(values, {})
 
 
-def _image_blocks(
-    source: Source, backbone: Any, options: EmbeddingOptions, blocks: Sequence[range]
-) -> Iterator[EmbeddedBlock]:
-    known = source.unreadable or {}
-    network = backbone.inference_network.to(options.device)
+def _image_blocks(work: EmbeddingWork, backbone: Any, blocks: Sequence[range]) -> Iterator[EmbeddedBlock]:
+    network = backbone.inference_network.to(work.device)
     batches: list[Tensor] = []
     ends: dict[int, range] = {}  # number of a batch -> the block that it completes
     for rows in blocks:
-        readable = torch.tensor([at for at in rows if at not in known], dtype=torch.int64)
+        readable = torch.tensor([at for at in rows if at not in work.unreadable], dtype=torch.int64)
         batches += list(torch.split(readable, _BATCH)) if len(readable) else [readable]
         ends[len(batches) - 1] = rows
-    read = decode(source.inputs, batches, backbone.size, options.workers, (backbone.size, backbone.size, 3))
+    read = decode(work.inputs, batches, backbone.size, work.workers, (backbone.size, backbone.size, 3))
     done: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float16]]] = []
     broken: dict[int, str] = {}
     for number, (index, images, failed) in enumerate(read):
         broken |= failed
         if len(index):
-            found = embed_images(network, backbone, images.to(options.device), options.views, index.tolist())
+            found = embed_images(network, backbone, images.to(work.device), work.views, index.tolist())
             done.append((index.numpy(), _halves(found.cpu().numpy(), backbone.name)))
         if number in ends:
             rows = ends[number]
-            values = np.zeros((len(rows), options.views, backbone.width), np.float16)
+            values = np.zeros((len(rows), work.views, backbone.width), np.float16)
             for at, part in done:
                 values[at - rows.start] = part
             yield EmbeddedBlock(values, broken)

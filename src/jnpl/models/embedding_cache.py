@@ -1,19 +1,20 @@
 """Embeddings on disk: rows written block by block, with a byte per finished block.
 
 A cache is a folder named by its key, with `values.f16` (N, V, F), `blocks` (a byte per block, 1: finished),
-`unreadable.jsonl` (position and reason) and `cache.json`. A block is on disk before its byte is set, so that a killed
-process loses at most the block it was at. Several processes may write to the same cache: a block has the same bytes
-whoever computes it. Rows are written with ordinary writes, not through a memory map: a full disk is then an error that
-can be reported, and what is finished stays.
+`unreadable.jsonl` (position and reason), `cache.json`, and `lock`. A block is on disk before its byte is set, so that a
+killed process loses at most the block it was at. Several processes may write to the same cache: a block has the same
+bytes whoever computes it. Rows are written with ordinary writes, not through a memory map: a full disk is then an error
+that can be reported, and what is finished stays.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,9 +26,15 @@ if TYPE_CHECKING:
 
     from jnpl.data.source import Array
 
+try:
+    import fcntl
+except ImportError:  # Windows: no lock
+    fcntl = None  # type: ignore[assignment]
+
 BLOCK = 512  # samples
 _FORMAT = 1
 _VALUES, _BLOCKS, _UNREADABLE, _DESCRIPTION = "values.f16", "blocks", "unreadable.jsonl", "cache.json"
+_LOCK = "lock"
 
 
 class EmbeddingCache:
@@ -51,25 +58,22 @@ class EmbeddingCache:
     def _open(self, folder: Path, key: str) -> None:
         make_folder(folder)
         described = {"format": _FORMAT, "shape": list(self.shape), "key": key}
-        with _writing(folder):
-            try:
-                known = json.loads((folder / _DESCRIPTION).read_text("utf-8"))
-            except (OSError, ValueError):
-                known = None
-            if known != described:
-                for name in (_BLOCKS, _UNREADABLE, _VALUES):
+        sizes = {_VALUES: 2 * math.prod(self.shape), _BLOCKS: len(self._done)}
+        # One process at a time: another one that starts now must not remove files that this one has begun to fill.
+        with _writing(folder), _locked(folder / _LOCK):
+            if not _is_intact(folder, described, sizes):
+                for name in (_DESCRIPTION, _BLOCKS, _UNREADABLE, _VALUES):
                     (folder / name).unlink(missing_ok=True)
-                write_text(folder / _DESCRIPTION, json.dumps(described) + "\n")
-            for name, size in ((_VALUES, 2 * int(np.prod(self.shape))), (_BLOCKS, len(self._done))):
-                with (folder / name).open("ab") as file:
-                    if os.fstat(file.fileno()).st_size != size:
+                for name, size in sizes.items():
+                    with (folder / name).open("wb") as file:
                         file.truncate(size)
+                write_text(folder / _DESCRIPTION, json.dumps(described) + "\n")
             self.missing()
 
     @property
-    def views(self) -> int:
-        """Number of embeddings per sample."""
-        return self.shape[1]
+    def is_shared(self) -> bool:
+        """Whether other processes see the blocks that this one writes."""
+        return self._folder is not None
 
     def rows(self, block: int) -> range:
         """Return the positions of a block."""
@@ -94,8 +98,9 @@ class EmbeddingCache:
         else:
             with _writing(self._folder):
                 if unreadable:
-                    lines = "".join(json.dumps([at, reason]) + "\n" for at, reason in unreadable.items())
-                    _append(self._folder / _UNREADABLE, lines.encode())
+                    # The line before may be torn by a kill: none of these continues it.
+                    lines = "".join("\n" + json.dumps([at, reason]) for at, reason in unreadable.items())
+                    _append(self._folder / _UNREADABLE, (lines + "\n").encode())
                 row_bytes = 2 * self.shape[1] * self.shape[2]
                 _overwrite(self._folder / _VALUES, np.ascontiguousarray(values).tobytes(), rows.start * row_bytes)
                 _overwrite(self._folder / _BLOCKS, b"\1", block)
@@ -108,7 +113,7 @@ class EmbeddingCache:
             for line in file.read_text("utf-8").splitlines():
                 try:
                     position, reason = json.loads(line)
-                except ValueError:  # torn by a kill: its block is not finished, and is written again
+                except (ValueError, TypeError):  # empty, or torn by a kill: its block is written again
                     continue
                 found[int(position)] = str(reason)
         return dict(sorted(found.items()))
@@ -122,6 +127,25 @@ class EmbeddingCache:
             return np.memmap(self._folder / _VALUES, np.float16, mode="c", shape=self.shape)
         except (OSError, ValueError) as error:
             raise InputError(f"the cached embeddings in {str(self._folder)!r} cannot be read: {error}") from error
+
+
+def _is_intact(folder: Path, described: dict[str, Any], sizes: dict[str, int]) -> bool:
+    """Return whether a folder is a cache of this description, with files of these sizes in bytes."""
+    try:
+        known = json.loads((folder / _DESCRIPTION).read_text("utf-8"))
+        return known == described and all((folder / name).stat().st_size == size for name, size in sizes.items())
+    except (OSError, ValueError):
+        return False
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold a file as the only process; waits for the one that holds it now."""
+    with path.open("ab") as file:
+        if fcntl is not None:
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +17,7 @@ from jnpl.models.backbones import ImageBackbone, load_backbone
 from jnpl.models.build import FINETUNE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from lightning_fabric import Fabric
 
@@ -70,10 +71,10 @@ def make_feeds(
 
 def _transform(prepared: Prepared, recipe: Recipe) -> tuple[Transform, tuple[int, ...]]:
     """Return the transform, from the training data's own statistics, and the shape of its output."""
-    values = _statistics_sample(prepared)
-    unit = recipe.data.vectors == "unit"
-    if values.ndim == 3 or (values.ndim == 2 and unit):
-        return EmbeddingViews(*_view_statistics(values, unit=unit), unit), values.shape[-1:]
+    shape, unit = prepared.shape, recipe.data.vectors == "unit"
+    if len(shape) == 2 or (len(shape) == 1 and unit):
+        return EmbeddingViews(*_view_statistics(prepared, unit=unit), unit), shape[-1:]
+    values = np.concatenate(list(_statistics_sample(prepared)))
     if values.ndim == 2:
         deviation = values.std(0, dtype=np.float64)
         deviation[deviation == 0] = 1
@@ -100,21 +101,23 @@ def _backbone_statistics(recipe: Recipe) -> tuple[tuple[float, ...], tuple[float
     return (backbone.mean, backbone.std) if isinstance(backbone, ImageBackbone) else None
 
 
-def _view_statistics(embeddings: np.ndarray[Any, Any], *, unit: bool) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return mean and deviation of every feature over samples and views: (M, V, F) or (M, F) -> (F,), (F,).
+def _view_statistics(prepared: Prepared, *, unit: bool) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return mean and deviation of every feature over samples and views, of embeddings (V, F) or (F,): (F,), (F,).
 
     With `unit`, those of embeddings of length 1, and one deviation for all features: the root of their mean variance.
+    A sample of a large memory map is never in memory as a whole.
     """
-    rows = embeddings.reshape(-1, embeddings.shape[-1])
-    total, squares = (np.zeros(rows.shape[1]) for _ in range(2))
-    for start in range(0, len(rows), 1024):
-        part = rows[start : start + 1024].astype(np.float64)
+    features = prepared.shape[-1]
+    total, squares, count = np.zeros(features), np.zeros(features), 0
+    for samples in _statistics_sample(prepared, batch=max(1024 * features // math.prod(prepared.shape), 1)):
+        part = samples.reshape(-1, features).astype(np.float64)
         if unit:
             part /= np.maximum(np.linalg.norm(part, axis=1, keepdims=True), 1e-12)
         total += part.sum(axis=0)
         squares += np.square(part).sum(axis=0)
-    mean = total / len(rows)
-    variance = np.maximum(squares / len(rows) - mean**2, 0)
+        count += len(part)
+    mean = total / count
+    variance = np.maximum(squares / count - mean**2, 0)
     if unit:
         variance = np.full_like(variance, variance.mean())
     deviation = np.sqrt(variance)
@@ -138,10 +141,10 @@ def _pixel_statistics(images: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any
     return mean / 255, np.sqrt(np.maximum(square - mean**2, 0)) / 255
 
 
-def _statistics_sample(prepared: Prepared, most: int = 50_000) -> np.ndarray[Any, Any]:
-    """All readable samples in memory, or up to `most` of them, or 1,000 of a stream, evenly spread: (M, ...)."""
+def _statistics_sample(prepared: Prepared, batch: int = 64, most: int = 50_000) -> Iterator[np.ndarray[Any, Any]]:
+    """Yield, in batches, all readable samples in memory, or `most` of them, or 1,000 of a stream, evenly spread."""
     readable = prepared.readable()
     few = min(len(readable), most if prepared.values is not None else 1000)
     positions = readable[np.linspace(0, len(readable) - 1, few).astype(np.int64)]
-    batches = torch.split(torch.from_numpy(positions), 64)
-    return np.concatenate([samples.numpy() for _, samples in prepared.fetch(batches)])
+    for _, samples in prepared.fetch(torch.split(torch.from_numpy(positions), batch)):
+        yield samples.numpy()

@@ -1,0 +1,228 @@
+"""How fast `jnpl.embed` is beside the bare network, and how much memory a head takes on a million embeddings.
+
+    python benchmarks/embedding.py speed [--images 2048] [--rounds 3]           # results/embedding.jsonl
+    python benchmarks/embedding.py memory [--samples 1000000] [--folder DIR]    # 2.5 GB in DIR, deleted afterwards
+
+speed: `jnpl.embed` of noise images, as an array of 32 pixels and as JPEG files of 128, with two views at 128 pixels:
+loading the weights, decoding, preprocessing, mirror images, float16 and the cache included. The limit is a loop of the
+same network (folded, channels-last) over batches of 64 that were decoded and standardised before the clock started, the
+same number of batches. Both take turns; the ratio is limit / jnpl, of the medians, for wall time and for CPU time of
+this process and its decoding processes. Target: 0.9.
+
+memory: the default recipe, cut to one epoch and one epoch of refinement, on noise of 1,280 float16 in a memory map,
+10 classes, for a tenth of the samples and for all. Anonymous memory (RssAnon: pages of files do not count) is read from
+/proc every 20 ms by a thread. `bytes a sample` is the growth of the peak from a tenth to all; of them the ledger, ten
+predictions of 10 classes in float32, takes 400 as soon as ten epochs are recorded. Results are stored only with the
+default sizes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from PIL import Image
+
+import jnpl
+from jnpl.data.source import EmbeddedInputs, Source
+from jnpl.experiments import results
+from jnpl.experiments.result_tables import markdown_table
+from jnpl.findings.ledger import Ledger
+from jnpl.internal import provenance
+from jnpl.models.backbones import ImageBackbone, load_backbone
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RESULTS = Path(__file__).parent / "results" / "embedding.jsonl"
+PIXELS, BATCH, VIEWS, WIDTH, CLASSES = 128, 64, 2, 1280, 10
+TARGET = 0.9
+EVERY = 0.02  # seconds between two readings of the memory
+
+
+def cpu_seconds() -> float:
+    """CPU time of this process and of those that it has waited for."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def timed(function: Callable[[], object]) -> tuple[float, float]:
+    """Return wall and CPU seconds."""
+    wall, cpu = time.perf_counter(), cpu_seconds()
+    function()
+    return time.perf_counter() - wall, cpu_seconds() - cpu
+
+
+def photo_folder(folder: Path, count: int) -> Path:
+    """Smooth random fields plus noise, as JPEGs in two classes: about as many bytes as a photograph has."""
+    random = np.random.default_rng(0)
+    for at in range(count):
+        coarse = Image.fromarray(random.integers(0, 256, (9, 9, 3), np.uint8))
+        smooth = np.asarray(coarse.resize((PIXELS, PIXELS), Image.Resampling.BICUBIC), np.int16)
+        noisy = smooth + (8 * random.standard_normal((PIXELS, PIXELS, 1), np.float32)).astype(np.int16)
+        path = folder / "ab"[at % 2] / f"{at:06}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).save(path, quality=90)
+    return folder
+
+
+def bare_loop(backbone: ImageBackbone, images: int) -> Callable[[], None]:
+    """Return a loop of the network over decoded batches, as often as `embed` calls it."""
+    random = torch.Generator().manual_seed(0)
+    pixels = [torch.randint(256, (BATCH, PIXELS, PIXELS, 3), generator=random, dtype=torch.uint8) for _ in range(4)]
+    batches = [backbone.inputs(each) for each in pixels]
+    network = backbone.inference_network
+
+    def run() -> None:
+        with torch.inference_mode():
+            for number in range(VIEWS * images // BATCH):
+                network(batches[number % len(batches)])
+
+    return run
+
+
+def speed(images: int, rounds: int, workers: int | None) -> dict[str, Any]:
+    """Interleave `jnpl.embed` and the bare loop; return times and ratios by kind of data."""
+    backbone = load_backbone("efficientnet-lite0", "image", size=PIXELS)
+    if not isinstance(backbone, ImageBackbone):
+        raise TypeError(backbone)
+    bare_loop(backbone, BATCH)()  # warm up
+    bare = bare_loop(backbone, images)
+    labels = np.arange(images) % CLASSES
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as place:
+        pixels = np.random.default_rng(0).integers(0, 256, (images, 32, 32, 3), np.uint8)
+        data = {
+            "arrays, 32 pixels": (pixels, labels),
+            "JPEG files, 128 pixels": (photo_folder(Path(place) / "jpg", images),),
+        }
+        for kind, given in data.items():
+            times: dict[str, list[tuple[float, float]]] = {"jnpl": [], "bare": []}
+            for number in range(rounds):
+                cache = Path(place) / f"cache-{len(found)}-{number}"
+
+                def ours(given: tuple[Any, ...] = given, cache: Path = cache) -> None:
+                    jnpl.embed(*given, cache=cache, size=PIXELS, views=VIEWS, workers=workers)
+
+                for name, function in (("jnpl", ours), ("bare", bare)):
+                    times[name].append(timed(function))
+                print(f"{kind}, round {number}: {times}", file=sys.stderr)
+            ratios = {
+                clock: statistics.median(spent[at] for spent in times["bare"])
+                / statistics.median(spent[at] for spent in times["jnpl"])
+                for at, clock in enumerate(("wall", "cpu"))
+            }
+            found[kind] = {"seconds": times, "ratios": ratios}
+    return found
+
+
+def write_embeddings(path: Path, samples: int) -> None:
+    """Write float16 (N, 1, 1280) noise, with a class's own mean."""
+    random = np.random.default_rng(0)
+    means = random.standard_normal((CLASSES, WIDTH), np.float32) / 8
+    with path.open("wb") as file:
+        for start in range(0, samples, 20_000):
+            rows = np.arange(start, min(start + 20_000, samples))
+            part = random.standard_normal((len(rows), WIDTH), np.float32) + means[rows % CLASSES]
+            file.write(part.astype(np.float16).tobytes())
+
+
+def anonymous() -> int:
+    """Bytes of anonymous memory of this process."""
+    status = Path("/proc/self/status").read_text("ascii")
+    return 1024 * next(int(line.split()[1]) for line in status.splitlines() if line.startswith("RssAnon"))
+
+
+def head_memory(path: Path, samples: int) -> dict[str, Any]:
+    """Train a head in this process; return its anonymous memory before, and the peak while it runs."""
+    values = np.memmap(path, np.float16, mode="c", shape=(samples, 1, WIDTH))
+    labels = np.arange(samples, dtype=np.int64) % CLASSES
+    labels[:: CLASSES // 2] = (labels[:: CLASSES // 2] + 1) % CLASSES  # a fifth is wrong
+    inputs = EmbeddedInputs(values, f"benchmark {samples}")
+    source = Source("synthetic", inputs, labels, tuple(range(CLASSES)), np.arange(samples))
+    jnpl.find_label_issues(
+        np.random.default_rng(0).standard_normal((200, 8), np.float32), np.arange(200) % 2
+    )  # imports
+    before, peak, done = anonymous(), 0, threading.Event()
+
+    def watch() -> None:
+        nonlocal peak
+        while not done.wait(EVERY):
+            peak = max(peak, anonymous())
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    begin = time.perf_counter()
+    settings = ["train.epochs=1", "stages.refine.epochs=1"]
+    jnpl.find_label_issues(jnpl.Embeddings(source), settings=settings)
+    done.set()
+    thread.join()
+    return {"samples": samples, "before": before, "peak": peak, "seconds": time.perf_counter() - begin}
+
+
+def memory(samples: int, folder: Path | None) -> dict[str, Any]:
+    """Measure a tenth of the samples and all of them, each in a process of its own."""
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        path = Path(place) / "embeddings.f16"
+        write_embeddings(path, samples)
+        runs = []
+        for count in (samples // 10, samples):
+            command = [sys.executable, __file__, "head", str(path), "--samples", str(count)]
+            done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+            runs.append(json.loads(done.stdout.splitlines()[-1]))
+            print(runs[-1], file=sys.stderr)
+    few, many = runs
+    ledger = Ledger(1000, CLASSES, labels=np.zeros(1000, np.int64)).bytes_per_sample
+    growth = (many["peak"] - few["peak"]) / (many["samples"] - few["samples"])
+    return {"runs": runs, "bytes_a_sample": growth, "ledger_bytes_a_sample": ledger, "data_bytes": 2 * WIDTH * samples}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("speed", "memory", "head"))
+    parser.add_argument("file", type=Path, nargs="?", help=argparse.SUPPRESS)
+    parser.add_argument("--images", type=int, default=2048)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--workers", type=int, help="decoding processes; default: as jnpl.embed chooses")
+    parser.add_argument("--samples", type=int, default=1_000_000)
+    parser.add_argument("--folder", type=Path, help="for the embeddings; default: the system's temporary folder")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    if args.what == "head":
+        print(json.dumps(head_memory(args.file, args.samples)))
+        return
+    facts: dict[str, Any] = {"versions": provenance.versions(), "commit": provenance.commit(), "cores": os.cpu_count()}
+    if args.what == "speed":
+        facts |= {"images": args.images, "rounds": args.rounds, "kinds": speed(args.images, args.rounds, args.workers)}
+        rows = [["data", "wall: limit / jnpl", "CPU: limit / jnpl", "target"]]
+        for kind, found in facts["kinds"].items():
+            ratios = found["ratios"]
+            met = "met" if min(ratios.values()) >= TARGET else "**missed**"
+            rows.append([kind, f"{ratios['wall']:.2f}", f"{ratios['cpu']:.2f}", f"{TARGET}: {met}"])
+        print(markdown_table(rows))
+    else:
+        facts |= memory(args.samples, args.folder)
+        rows = [["samples", "on disk", "peak anonymous memory beyond the start", "seconds"]]
+        for run in facts["runs"]:
+            data, peak = (size / 2**20 for size in (2 * WIDTH * run["samples"], run["peak"] - run["before"]))
+            rows.append([f"{run['samples']:,}", f"{data:,.0f} MiB", f"{peak:,.0f} MiB", f"{run['seconds']:.0f}"])
+        print(markdown_table(rows))
+        print(f"\n{facts['bytes_a_sample']:.0f} bytes a sample; a whole ledger: {facts['ledger_bytes_a_sample']}")
+    if all(getattr(args, name) == parser.get_default(name) for name in ("images", "rounds", "samples", "workers")):
+        results.add(RESULTS, {"name": args.what, "results": facts})
+
+
+if __name__ == "__main__":
+    main()
