@@ -9,10 +9,11 @@ import sys
 
 import pytest
 
-from jnpl.experiments import locks, results
+from jnpl.experiments import results
 from jnpl.experiments.engines import LocalEngine, make_engine
 from jnpl.experiments.job import End, Job
 from jnpl.experiments.parent_watch import main as parent_watch
+from jnpl.internal import locks
 from jnpl.internal.errors import InputError, MissingExtraError
 
 SLEEPER = """

@@ -13,12 +13,13 @@ import time
 import pytest
 from tests.helpers.tally import Tally
 
-from jnpl.experiments import locks, status
+from jnpl.experiments import status
 from jnpl.experiments.cell import Cell
 from jnpl.experiments.engines import LocalEngine
 from jnpl.experiments.grid import run_cells
 from jnpl.experiments.job import STARTS, End, Job
 from jnpl.experiments.results import read as results_of
+from jnpl.internal import locks
 
 IRIS = {"data": "iris", "noise": "symm", "rate": 0.4, "epochs": 2, "batch_size": 32, "seed": 1}
 # As a real cell does it: test_paper_cells.py has what a process says, test_ray.py and cli/test_bench.py have real ones.

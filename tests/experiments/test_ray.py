@@ -11,15 +11,17 @@ import sys
 import threading
 
 import pytest
+from tests.helpers.clusters import two_nodes
 from tests.helpers.tally import Tally
 
-from jnpl.experiments import locks, status
+from jnpl.experiments import status
 from jnpl.experiments.cell import Cell
 from jnpl.experiments.engines import make_engine
 from jnpl.experiments.grid import run_cells
 from jnpl.experiments.job import STARTS, Job
-from jnpl.experiments.ray_engine import CLUSTER_SETTINGS, RayEngine, run_job
+from jnpl.experiments.ray_engine import RayEngine, run_job
 from jnpl.experiments.results import read
+from jnpl.internal import locks
 from jnpl.internal.errors import InputError
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: it comes with the extra `ray`")
@@ -28,7 +30,6 @@ pytestmark = [pytest.mark.ray, pytest.mark.slow]
 DIGITS = {"data": "digits", "images": 400, "noise": "symm", "rate": 0.4, "epochs": 40, "batch_size": 32}
 CELLS = [Cell(row="ce", seed=1, **DIGITS), Cell(row="gce", seed=1, **DIGITS)]
 BROKEN = Cell(row="gce", seed=1, **{**DIGITS, "data": "iris", "images": None}, net="cnn9")  # a network for images
-STORE = 80 * 2**20
 GPU_SHARE = "tests.helpers.gpu_share"
 SCRIPT = """
 import sys
@@ -56,30 +57,11 @@ def _as_before():
     builtins.print = say
 
 
-def add_node(cluster, **node):
-    """Add a node, again if its agents have not started within the 15 seconds that Ray gives them (see `RayEngine`)."""
-    for left in reversed(range(10)):
-        try:
-            return cluster.add_node(**node, num_cpus=1, num_gpus=1, object_store_memory=STORE)
-        except Exception as error:  # noqa: PERF203 - Ray raises no class of its own
-            if not left or "timed out during startup" not in str(error):
-                raise
-    return None
-
-
 @pytest.fixture(scope="module")
 def address():
     """Two nodes of one core and one GPU (that is not there) each."""
-    from ray.cluster_utils import Cluster
-
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in CLUSTER_SETTINGS.items():
-            patch.setenv(name, value)
-        cluster = Cluster()
-        add_node(cluster, include_dashboard=False)
-        add_node(cluster)
-        yield cluster.address
-        cluster.shutdown()
+    with two_nodes(num_gpus=1) as place:
+        yield place
 
 
 class Killer(threading.Thread):

@@ -8,8 +8,9 @@ import time
 import pytest
 from tests.helpers.tally import Tally
 
-from jnpl.experiments import locks, results, status
+from jnpl.experiments import results, status
 from jnpl.experiments.grid import run_cells
+from jnpl.internal import locks
 from jnpl.internal.errors import InputError
 
 posix = pytest.mark.skipif(not locks.AVAILABLE, reason="there are no such locks on Windows")

@@ -10,7 +10,7 @@ from tests.helpers import pair as script
 from tests.helpers import toy
 from tests.helpers.paths import ROOT
 
-from jnpl.experiments import locks
+from jnpl.internal import locks
 
 
 @pytest.fixture(scope="session")

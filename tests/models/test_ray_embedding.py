@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from tests.helpers.backbones import BLOCK, MarkedInputs, noise_images, tiny_backbone
+from tests.helpers.clusters import two_nodes
 from typer.testing import CliRunner
 
 import jnpl
@@ -20,7 +21,7 @@ from jnpl.cli.app import app
 from jnpl.data.opening import open_source
 from jnpl.data.source import Texts
 from jnpl.internal.errors import InputError
-from jnpl.internal.ray_cluster import CLUSTER_SETTINGS, ray_cluster
+from jnpl.internal.ray_cluster import ray_cluster
 from jnpl.models import embedding_cache
 from jnpl.models.embedding import EmbeddingOptions, EmbeddingWork, embed_source
 from jnpl.models.ray_embedding import RayBlocks, ray_blocks
@@ -28,7 +29,6 @@ from jnpl.models.tfidf import fit_tfidf
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: it comes with the extra `ray`")
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
-STORE = 80 * 2**20  # bytes, the least that Ray takes
 
 
 @pytest.fixture(autouse=True)
@@ -41,30 +41,11 @@ def _as_before(monkeypatch):
     builtins.print = say
 
 
-def add_node(cluster, **node):
-    """Add a node, again if its agents have not started within the 15 seconds that Ray gives them."""
-    for left in reversed(range(10)):
-        try:
-            return cluster.add_node(**node, num_cpus=1, object_store_memory=STORE)
-        except Exception as error:  # noqa: PERF203 - Ray raises no class of its own
-            if not left or "timed out during startup" not in str(error):
-                raise
-    return None
-
-
 @pytest.fixture(scope="module")
 def address():
     """Two nodes of one core each."""
-    from ray.cluster_utils import Cluster
-
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in CLUSTER_SETTINGS.items():
-            patch.setenv(name, value)
-        cluster = Cluster()
-        add_node(cluster, include_dashboard=False)
-        add_node(cluster)
-        yield cluster.address
-        cluster.shutdown()
+    with two_nodes() as place:
+        yield place
 
 
 def content(cache):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Protocol
 
-from jnpl.experiments import locks
 from jnpl.experiments.job import End, stop
+from jnpl.internal import locks
 from jnpl.internal.errors import InputError
 from jnpl.internal.importing import require
 

@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from jnpl.experiments import locks
 from jnpl.experiments.engines import JOBS, GridEngine, LocalEngine
 from jnpl.experiments.job import STARTS, End, Job
+from jnpl.internal import locks
 from jnpl.internal.files import make_folder, write_text
 from jnpl.training.interrupt import Interrupted, watch
 from jnpl.training.reporting import in_words

@@ -12,7 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 
-from jnpl.experiments import locks, results
+from jnpl.experiments import results
+from jnpl.internal import locks
 from jnpl.internal.files import make_folder, write_text
 
 if TYPE_CHECKING:

@@ -7,19 +7,17 @@ resumes at its checkpoint, which lies in the cell's folder.
 from __future__ import annotations
 
 import os
-import signal
-import socket
-import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jnpl.experiments import locks
 from jnpl.experiments.job import PATIENCE, STARTS, End, stop
+from jnpl.internal import locks
 from jnpl.internal.errors import InputError
 from jnpl.internal.importing import require
+from jnpl.internal.ray_cluster import connect
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,16 +25,6 @@ if TYPE_CHECKING:
     from jnpl.experiments.job import Job
 
 _PAUSE = 0.1
-_ATTEMPTS = 5
-# For clusters that we start; a user's own settings stand. By default Ray runs workers at nice 15 and kills one that has
-# not registered after 60 seconds: where other processes keep the cores busy, that is every one ("Failed to startup
-# worker after retrying 5 times"). Cells lower their own priority.
-CLUSTER_SETTINGS = {
-    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent home
-    "RAY_worker_niceness": "0",
-    "RAY_worker_register_timeout_seconds": "180",
-    "RAY_agent_register_timeout_ms": "600000",
-}
 _STORE = 80 * 2**20  # bytes: the least that Ray takes; what passes through it is a name and an error
 
 
@@ -67,19 +55,6 @@ def run_job(job: Job, gpus: float) -> End:
         if process.stdin is not None:
             process.stdin.close()
     return job.ended(process.returncode, time.monotonic() - began)
-
-
-def _check_address(address: str | None) -> None:
-    """Refuse at once an address without a cluster: Ray would try for minutes."""
-    if address in (None, "auto"):
-        return
-    host, _, port = str(address).removeprefix("ray://").rpartition(":")
-    if not host or not port.isdecimal():
-        raise InputError(f"--address is HOST:PORT, ray://HOST:PORT or auto, got {address!r}")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), PATIENCE).close()
-    except (OSError, OverflowError) as error:
-        raise InputError(f"there is no Ray cluster at {address!r}: {error}") from error
 
 
 @dataclass
@@ -113,43 +88,10 @@ class RayEngine:
         self._task = self._ray.remote(num_cpus=self.cpus, num_gpus=self.gpus, max_retries=STARTS - 1)(run_job)
 
     def _connect(self) -> None:
-        """Connect or start; the handler of SIGTERM stays the one of before, not Ray's."""
-        for name, value in CLUSTER_SETTINGS.items():
-            os.environ.setdefault(name, value)
-        options: dict[str, Any] = {"address": self.address}
-        _check_address(self.address)
-        if self.address is None:
-            options = {"address": "local", "include_dashboard": False, "object_store_memory": _STORE}
-            if self.jobs is not None:
-                options["num_cpus"] = max(1, round(self.jobs * self.cpus))
-        main = threading.current_thread() is threading.main_thread()
-        before = signal.getsignal(signal.SIGTERM) if main else None
-        try:
-            self._init({**options, "log_to_driver": False, "logging_level": "ERROR"})
-        except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-            reason = " ".join(str(error).split())[:200]
-            where = "cannot start Ray here" if self.address is None else f"there is no Ray cluster at {self.address!r}"
-            raise InputError(f"{where}: {reason or type(error).__name__}") from error
-        finally:
-            if main:
-                signal.signal(signal.SIGTERM, before)
-
-    def _init(self, asked: dict[str, Any]) -> None:
-        """Call `ray.init`, again if a node of ours does not come up.
-
-        Its agents have 15 seconds to start, and no setting gives them more (ray-project/ray#65983).
-        """
-        for attempt in range(1, _ATTEMPTS + 1):
-            try:
-                self._ray.init(**asked)
-            except Exception as error:  # noqa: PERF203 - Ray raises no class of its own
-                if "timed out during startup" not in str(error):
-                    raise
-                self._ray.shutdown()
-                if attempt == _ATTEMPTS:
-                    raise TimeoutError(str(error)) from error
-            else:
-                return
+        own: dict[str, Any] = {"object_store_memory": _STORE}
+        if self.jobs is not None:
+            own["num_cpus"] = max(1, round(self.jobs * self.cpus))
+        connect(self._ray, self.address, **own)
 
     def is_full(self) -> bool:
         """Ray queues what it has no room for."""

@@ -7,7 +7,7 @@ import sys
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from jnpl.experiments import locks
+from jnpl.internal import locks
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder, write_text
 

@@ -8,9 +8,9 @@ import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from jnpl.experiments import locks
 from jnpl.experiments.grid import FORMAT
 from jnpl.experiments.job import Job
+from jnpl.internal import locks
 from jnpl.internal.errors import InputError
 from jnpl.training.reporting import in_words
 

@@ -7,6 +7,7 @@
 - `checks`: checks of numbers that several rooms need
 - `settings`: the base classes of all settings
 - `tables`: table files (.csv, .parquet, .json), written and read in one place
+- `locks`: locks on files, which end with their process
 - `ray_cluster`: the connection to a Ray cluster, or a cluster on this machine
 - `provenance`: versions and commit, stored beside results
 """

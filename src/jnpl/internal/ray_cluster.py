@@ -40,21 +40,21 @@ def ray_cluster(address: str | None = None) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
-    _connect(ray, address)
+    connect(ray, address)
     try:
         yield ray
     finally:
         ray.shutdown()
 
 
-def _connect(ray: Any, address: str | None) -> None:
-    """Connect or start; the handler of SIGTERM stays the one of before, not Ray's."""
+def connect(ray: Any, address: str | None, **of_own_cluster: Any) -> None:
+    """Connect to a cluster, or start one with these options. The handler of SIGTERM stays the one of before."""
     for name, value in CLUSTER_SETTINGS.items():
         os.environ.setdefault(name, value)
     _check_address(address)
     options: dict[str, Any] = {"address": address, "log_to_driver": False, "logging_level": "ERROR"}
     if address is None:
-        options |= {"address": "local", "include_dashboard": False}
+        options |= {"address": "local", "include_dashboard": False, **of_own_cluster}
     is_main = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGTERM) if is_main else None
     try:

@@ -12,12 +12,13 @@ from __future__ import annotations
 import json
 import math
 import os
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jnpl.internal import locks
 from jnpl.internal.errors import InputError, UnwritableError
 from jnpl.internal.files import make_folder, write_text
 
@@ -25,11 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jnpl.data.source import Array
-
-try:
-    import fcntl
-except ImportError:  # Windows: no lock
-    fcntl = None  # type: ignore[assignment]
 
 BLOCK = 512  # samples
 _FORMAT = 1
@@ -60,7 +56,7 @@ class EmbeddingCache:
         described = {"format": _FORMAT, "shape": list(self.shape), "key": key}
         sizes = {_VALUES: 2 * math.prod(self.shape), _BLOCKS: len(self._done)}
         # One process at a time: another one that starts now must not remove files that this one has begun to fill.
-        with _writing(folder), _locked(folder / _LOCK):
+        with _writing(folder), locks.alone(folder / _LOCK):
             if not _is_intact(folder, described, sizes):
                 for name in (_DESCRIPTION, _BLOCKS, _UNREADABLE, _VALUES):
                     (folder / name).unlink(missing_ok=True)
@@ -136,16 +132,6 @@ def _is_intact(folder: Path, described: dict[str, Any], sizes: dict[str, int]) -
         return known == described and all((folder / name).stat().st_size == size for name, size in sizes.items())
     except (OSError, ValueError):
         return False
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold a file as the only process; waits for the one that holds it now."""
-    with path.open("ab") as file:
-        if fcntl is not None:
-            with suppress(OSError):  # a file system without locks
-                fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 @contextmanager
