@@ -20,7 +20,9 @@ def embed(
     ] = None,
     backbone: options.Backbone = "auto",
     views: options.Views = 2,
-    size: Annotated[int | None, typer.Option(min=8, help="Side in pixels that the backbone sees images at.")] = None,
+    size: Annotated[
+        int | None, typer.Option(min=8, help="Side in pixels at which the network sees images. Default: by the data.")
+    ] = None,
     cache: options.Cache = None,
     image_column: options.ImageColumn = None,
     label_column: Annotated[str | None, typer.Option(help="A table's column of given labels. Default: label.")] = None,
@@ -36,9 +38,10 @@ def embed(
     overwrite: options.Overwrite = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Embed images or texts with a pretrained network, once: jnpl find then starts to train at once.
+    """Turn images or texts into vectors (embeddings) with a pretrained network.
 
-    The embeddings are cached. After a kill the same command continues; with torchrun, processes share the work.
+    They are cached: jnpl find with the same data then starts with training. After an interruption the same command
+    continues; with torchrun, processes share the work.
     --engine ray needs jnpl[ray].
     """
     from jnpl.api.embeddings import SUFFIXES

@@ -26,16 +26,19 @@ class FindOptions:
     data: Annotated[
         str,
         typer.Argument(
-            help="An image folder, a .csv or .parquet table, an .npz, a name (jnpl datasets), hf:NAME or its folder."
+            help="A folder of images with one sub-folder per class, a table (.csv, .tsv, .parquet), an .npz, a name "
+            "(jnpl datasets), hf:NAME, or a folder of datasets.save_to_disk."
         ),
     ]
     out: Annotated[Path, typer.Option("--out", "-o", help="The run folder. An unfinished run in it is resumed.")]
     recipe: Annotated[
-        str | None, typer.Option(help="A name (jnpl recipes) or a .toml file. Default: fast; with --method: small.")
+        str | None,
+        typer.Option(
+            help="All settings of the training: a name (jnpl recipes) or a .toml file. Images are then trained on from "
+            "scratch. Default: fast-embeddings on embeddings; from scratch fast, with --method small."
+        ),
     ] = None
-    method: Annotated[
-        str | None, typer.Option(help="Another method than the recipe's (jnpl methods), with its own settings.")
-    ] = None
+    method: Annotated[str | None, typer.Option(help="Method to use in place of the recipe's (jnpl methods).")] = None
     change: Annotated[
         list[str] | None, typer.Option("--set", help="Change a setting: key=value, such as train.epochs=20.")
     ] = None
@@ -46,7 +49,9 @@ class FindOptions:
     ] = None
     image_column: options.ImageColumn = None
     label_column: Annotated[str | None, typer.Option(help="A table's column of given labels. Default: label.")] = None
-    true_label_column: Annotated[str | None, typer.Option(help="A table's column of true labels.")] = None
+    true_label_column: Annotated[
+        str | None, typer.Option(help="A table's column of true labels, if you know them: only to measure.")
+    ] = None
     feature_column: Annotated[
         list[str] | None, typer.Option(help="A table's column to learn from (may be repeated). Default: all.")
     ] = None
@@ -64,22 +69,29 @@ class FindOptions:
     backbone: options.Backbone = "auto"
     views: options.Views = 2
     finetune: Annotated[
-        bool, typer.Option("--finetune", help="Train the backbone too, after the head: better, and slow without a GPU.")
+        bool, typer.Option("--finetune", help="Images: train the backbone too, after the head; slow without a GPU.")
     ] = False
     size: Annotated[
-        int | None, typer.Option(min=8, help="Side in pixels that images are decoded to. Default: automatic.")
+        int | None, typer.Option(min=8, help="Side in pixels at which the network sees images. Default: by the data.")
     ] = None
-    holdout: Annotated[float | None, typer.Option(help="Share of the data to hold out and test on, such as 0.1.")] = (
-        None
-    )
+    holdout: Annotated[
+        float | None, typer.Option(help="Share of the data to keep out of training and test on, such as 0.1.")
+    ] = None
     test: Annotated[str | None, typer.Option(help="Test data, in the same form as DATA.")] = None
     threshold: Annotated[
-        str | None, typer.Option(help="Label quality below which a label is an issue: 0.5, auto, per-class or 1/c.")
+        str | None,
+        typer.Option(
+            help="Label quality below which a label is an issue: a number (0.5), auto, per-class, or 1/c (1 / classes)."
+        ),
     ] = None
     top: Annotated[int, typer.Option(min=0, help="Number of label issues to list.")] = 20
     report: Annotated[bool, typer.Option(help="Write report.html.")] = True
     weights: Annotated[
-        str | None, typer.Option(help="Pretrained weights: a path, or an address ending in #sha256:...")
+        str | None,
+        typer.Option(
+            help="Start from these weights, not from random ones: a path, or an address ending in #sha256:... Without "
+            "a backbone."
+        ),
     ] = None
     devices: Annotated[int | None, typer.Option(min=1, help="Number of processes, one per device.")] = None
     accelerator: Annotated[str | None, typer.Option(help="cpu, gpu, mps or auto.")] = None
@@ -131,10 +143,11 @@ class FindOptions:
 
 @options.takes(FindOptions)
 def find(given: FindOptions) -> None:
-    """Train once on the given labels and list those that look wrong.
+    """Find the wrong labels: train once on the given labels and list those that look wrong.
 
-    Writes findings.csv, findings.parquet, report.html, metrics.jsonl, run.json and the model to the run folder. The
-    same command resumes a run that was stopped at any moment.
+    Images and texts are turned into vectors by a pretrained network first (--backbone), which is done once. Writes
+    findings.csv, findings.parquet, report.html, metrics.jsonl, run.json and the model, a classifier, to the run folder.
+    The same command resumes a run that was stopped at any moment.
     """
     _run(given, classify=False)
 
@@ -143,9 +156,10 @@ def find(given: FindOptions) -> None:
 def train(given: FindOptions) -> None:
     """Find the wrong labels, then train a classifier that is robust to them.
 
-    With jnpl and nlnl, a network is trained on the kept labels, and on pseudo-labels for the other samples; the other
-    methods train their classifier in one stage. A run folder of jnpl find is continued. --labels corrected.csv trains
-    on the labels that jnpl apply wrote. The same command resumes a run that was stopped at any moment.
+    On images and texts jnpl find trains this classifier already, and both commands do the same. On tables, and from
+    scratch, a network is then trained on the kept labels and on predictions for the other samples. A run folder of jnpl
+    find is continued. --labels corrected.csv trains on the labels that jnpl apply wrote. The same command resumes a run
+    that was stopped at any moment.
     """
     _run(given, classify=True)
 

@@ -18,8 +18,8 @@ DataRoot = Annotated[
 ]
 
 # Columns of a table
-ImageColumn = Annotated[str | None, typer.Option(help="A table's column of images, or of their paths.")]
-EmbeddingColumn = Annotated[str | None, typer.Option(help="A table's column of embeddings.")]
+ImageColumn = Annotated[str | None, typer.Option(help="A table's column of image paths, or of the images themselves.")]
+EmbeddingColumn = Annotated[str | None, typer.Option(help="A table's column of vectors (embeddings of your own).")]
 TextColumn = Annotated[str | None, typer.Option(help="A table's column of texts.")]
 EmbedFunction = Annotated[
     str | None,
@@ -33,16 +33,22 @@ EmbedFunction = Annotated[
 Backbone = Annotated[
     str,
     typer.Option(
-        help="Pretrained network that embeds images or texts (jnpl backbones): auto, efficientnet-lite0, hf:NAME, "
-        "timm:NAME, tfidf, MODULE:FACTORY, or none to train from scratch."
+        help="Pretrained network that turns images or texts into vectors (jnpl backbones): auto (efficientnet-lite0 "
+        "for images, tfidf for texts), hf:NAME, timm:NAME, MODULE:FACTORY, or none to train from scratch."
     ),
 ]
 Views = Annotated[
-    int, typer.Option(min=1, help="Embeddings per image: 1 the image, 2 and its mirror image, more: random crops.")
+    int,
+    typer.Option(
+        min=1, help="Vectors per image: 1 for the image, 2 also for its mirror image, 3 or more also for random crops."
+    ),
 ]
 Cache = Annotated[
     Path | None,
-    typer.Option(help="Folder of cached embeddings. Default: JNPL_CACHE, or a cache folder of the user."),
+    typer.Option(
+        help="Folder of cached embeddings (with --backbone none: of decoded images, and there is no default). Default: "
+        "JNPL_CACHE, or a cache folder of the user."
+    ),
 ]
 ImageRoot = Annotated[
     Path | None, typer.Option(help="Folder that a table's image paths start from. Default: the table's folder.")

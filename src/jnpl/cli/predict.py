@@ -42,7 +42,10 @@ def predict(
         Path | None, typer.Option("--out", "-o", help="File for all predictions: .csv, .parquet or .json.")
     ] = None,
     part: Annotated[
-        str | None, typer.Option(help="train, test or validation part of an .npz or a named data set.")
+        str | None,
+        typer.Option(
+            help="Predict only the train, test or validation part of an .npz, a named data set or a table with splits."
+        ),
     ] = None,
     data_root: DataRoot = None,
     image_column: ImageColumn = None,
@@ -51,7 +54,9 @@ def predict(
     ] = None,
     feature_column: Annotated[
         list[str] | None,
-        typer.Option(help="A table's column (may be repeated), for a model that was not trained on a table."),
+        typer.Option(
+            help="A table's column of numbers (may be repeated). Not needed for a model of a table: it knows its columns."
+        ),
     ] = None,
     embedding_column: EmbeddingColumn = None,
     text_column: TextColumn = None,
