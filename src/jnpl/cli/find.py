@@ -89,8 +89,8 @@ class FindOptions:
     weights: Annotated[
         str | None,
         typer.Option(
-            help="Start from these weights, not from random ones: a path, or an address ending in #sha256:... Without "
-            "a backbone."
+            help="Start from these weights, not from random ones: a path, or an address ending in #sha256:... Images "
+            "are then not embedded."
         ),
     ] = None
     devices: Annotated[int | None, typer.Option(min=1, help="Number of processes, one per device.")] = None
@@ -156,7 +156,7 @@ def find(given: FindOptions) -> None:
 def train(given: FindOptions) -> None:
     """Find the wrong labels, then train a classifier that is robust to them.
 
-    On images and texts jnpl find trains this classifier already, and both commands do the same. On tables, and from
+    On images and texts, by default, jnpl find trains this classifier already, and both do the same. On tables, and from
     scratch, a network is then trained on the kept labels and on predictions for the other samples. A run folder of jnpl
     find is continued. --labels corrected.csv trains on the labels that jnpl apply wrote. The same command resumes a run
     that was stopped at any moment.

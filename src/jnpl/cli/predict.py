@@ -54,9 +54,7 @@ def predict(
     ] = None,
     feature_column: Annotated[
         list[str] | None,
-        typer.Option(
-            help="A table's column of numbers (may be repeated). Not needed for a model of a table: it knows its columns."
-        ),
+        typer.Option(help="A table's column of numbers (may be repeated). A model of a table knows its columns."),
     ] = None,
     embedding_column: EmbeddingColumn = None,
     text_column: TextColumn = None,
