@@ -105,10 +105,12 @@ def test_the_snippets_of_the_readme_run():
     for text in blocks(ROOT / "README.md", "python"):
         exec(text, names)
     assert len(names["findings"].table) == 128
+    assert names["issues"].worst(1)["suggested_label"].tolist() == ["good"]
 
 
-def test_the_snippets_of_the_library_page_run():
+def test_the_snippets_of_the_library_page_run(tmp_path, monkeypatch):
     """But for the one that needs cleanlab: tests/api/test_cleanlab.py."""
+    monkeypatch.chdir(tmp_path)
     images, labels = load_digits(return_X_y=True)
     images, labels = images[:100], labels[:100]
     inputs, targets = torch.tensor(images, dtype=torch.float32), torch.tensor(labels)
