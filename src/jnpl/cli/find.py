@@ -157,7 +157,7 @@ def train(given: FindOptions) -> None:
     """Find the wrong labels, then train a classifier that is robust to them.
 
     On images and texts, by default, jnpl find trains this classifier already, and both do the same. On tables, and from
-    scratch, a network is then trained on the kept labels and on predictions for the other samples. A run folder of jnpl
+    scratch, a network is then trained on the kept labels and on pseudo-labels for the others. A run folder of jnpl
     find is continued. --labels corrected.csv trains on the labels that jnpl apply wrote. The same command resumes a run
     that was stopped at any moment.
     """
