@@ -55,7 +55,7 @@ def test_the_headline_and_the_interval(said):
     told = said(findings())
     assert (
         "4 of 10 labels look wrong: 40.0% (30.0% have a label quality below 1/4, 40.0% below 3/4); 3 classes, "
-        "5 epochs, 12 s"
+        "5 epochs in 12 s"
     ) in told
     assert "more than half" not in told
     assert "test accuracy" not in told

@@ -95,10 +95,7 @@ def test_every_row_is_a_recipe_at_any_length(row, epochs):
 def test_the_stages_of_nlnl_sum_to_the_epochs_of_the_others(epochs):
     recipe = Cell(**{**IRIS, "row": "nlnl", "epochs": epochs}).recipe()
 
-    class Bare:
-        stages = METHODS["nlnl"].stages
-
-    phases = make_phases(recipe, Bare, pseudo_label_settings(recipe, METHODS["nlnl"]))
+    phases = make_phases(recipe, METHODS["nlnl"], pseudo_label_settings(recipe, METHODS["nlnl"]))
     filters = [phase.plan for phase in phases if not phase.pseudo]
     assert sum(plan.epochs for plan in filters) == epochs
     assert [plan.lr for plan in filters] == [0.1, 0.05, 0.02]

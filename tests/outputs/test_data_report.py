@@ -18,6 +18,7 @@ from jnpl.data.source import EmbeddedInputs
 from jnpl.data.sources import folder as image_folder
 from jnpl.data.sources import table
 from jnpl.internal.errors import InputError
+from jnpl.internal.tables import load_parquet
 from jnpl.outputs import data_report
 from jnpl.outputs.report import thumbs
 
@@ -237,7 +238,7 @@ def test_near_duplicates_and_outliers_have_pictures(tmp_path, monkeypatch):
     assert (content["near_duplicate_samples"], content["near_conflicting_samples"]) == (2, 2)
     assert content["outliers"][0]["id"] == names[20]
     assert list(thumbs.load(out))[:4] == [33, 10, 40, 20]
-    table_of = pd.read_parquet(out / "neighbours.parquet")
+    table_of = load_parquet(out / "neighbours.parquet").to_pandas()
     assert list(table_of.columns) == ["position", "near_duplicate_group", "outlier_score", "is_outlier"]
     assert table_of.position.tolist() == list(range(60))
     assert table_of.near_duplicate_group.dropna().to_dict() == {10: 0, 40: 0}

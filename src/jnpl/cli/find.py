@@ -187,15 +187,15 @@ def _run(given: FindOptions, *, classify: bool) -> None:
         sys.path.append(str(Path.cwd()))  # the user's own module; last, so that it hides no installed one
     opened, held_out = _open(given, recipe.data.val_size)
     reporter = Reporter()
-    source, changes, chosen = embed_first(
+    embedded, changes, chosen = embed_first(
         opened, given.backbone, given.recipe, changes, reporter, views=given.views, cache=given.cache
     )
     if given.finetune:
-        recipe = finetuning_recipe(source, given.method, changes, reporter, seed=given.seed, cache=given.cache)
+        recipe = finetuning_recipe(embedded, given.method, changes, reporter, seed=given.seed, cache=given.cache)
         source, choices = opened, chosen
     else:
-        recipe, adapted = adapt_recipe(source, given.recipe, given.method, changes)
-        choices = [*chosen, *adapted]
+        recipe, adapted = adapt_recipe(embedded, given.recipe, given.method, changes)
+        source, choices = embedded, [*chosen, *adapted]
         reporter.first = choices if source.backbone is None else list(adapted)  # else one is on the screen already
     result = run(
         source,
@@ -214,7 +214,7 @@ def _run(given: FindOptions, *, classify: bool) -> None:
     from jnpl.outputs import data_report
 
     command = ["jnpl", *sys.argv[1:]]
-    data_report.write(given.out, source, command=command, choices=choices, held_out=held_out, report=given.report)
+    data_report.write(given.out, embedded, command=command, choices=choices, held_out=held_out, report=given.report)
     if given.as_json:
         typer.echo(json.dumps(result.results | facts(given.out, given.top)))
     else:

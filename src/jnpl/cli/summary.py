@@ -29,7 +29,7 @@ def show(result: dict[str, Any], out: Path, top: int) -> None:
     console.print(
         f"{result['issues']:,} of {result['samples']:,} labels look wrong: {result['noise_rate']:.1%} "
         f"({low:.1%} have a label quality below 1/4, {high:.1%} below 3/4); {result['classes']} classes, "
-        f"{result['epochs']} epochs, {result['seconds']:.0f} s"
+        f"{result['epochs']} epochs in {result['seconds']:.0f} s"
     )
     for line in _notes(result, findings, out):
         console.print(line)
