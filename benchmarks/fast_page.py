@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jnpl.experiments import plots
 from jnpl.experiments import result_tables as tables
+from jnpl.experiments import results as jsonl
 from jnpl.experiments.rows import LONG, ROWS, SHARE
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ def pages() -> dict[Path, str]:
             full=_listed(full, "ap", "AP"),
             ahead=ahead(breadth),
             parts=parts_table(results["ablation"]),
+            scratch=scratch_table(),
+            scratch_verdict=scratch_verdict(),
         )
     }
     own = {
@@ -152,6 +155,35 @@ def parts_table(ablation: Sequence[Result]) -> str:
     columns = (("symm", "ap"), ("asymm", "ap"), ("symm", "test_accuracy"))
     lines = [[text, *(shown(row, *column) for column in columns)] for row, text in PARTS.items()]
     return tables.markdown_table([["variant", "AP, symm40", "AP, asymm40", "accuracy, symm40"], *lines])
+
+
+SCRATCH = {"before": "`fast`", "ce": "`--method ce`", "default": "default"}  # rows of benchmarks/scratch.py
+
+
+def _scratch() -> dict[tuple[str, str, str], dict[str, float]]:
+    """Set, noise and seed -> row -> AP, from benchmarks/scratch.py, where all rows are run."""
+    cells: dict[tuple[str, str, str], dict[str, float]] = defaultdict(dict)
+    for name, line in jsonl.read(RESULTS / "scratch.jsonl").items():
+        data, noise, row, seed = name.split("/")
+        cells[data, noise, seed][row] = line["results"]["ap"]
+    return {cell: found for cell, found in cells.items() if set(found) == set(SCRATCH)}
+
+
+def scratch_table() -> str:
+    """AP on small image sets from random weights, a line per set, noise and seed."""
+    lines = [[*cell, *(f"{found[row]:.3f}" for row in SCRATCH)] for cell, found in _scratch().items()]
+    return tables.markdown_table([["images", "noise", "seed", *SCRATCH.values()], *lines])
+
+
+def scratch_verdict() -> str:
+    """How the default on small image sets compares with cross-entropy and with `fast`, over all cells."""
+    cells = _scratch().values()
+    over_ce, over_fast = ([found["default"] - found[row] for found in cells] for row in ("ce", "before"))
+    return (
+        f"The default is above `--method ce` in {sum(lead > 0 for lead in over_ce)} of {len(over_ce)} cells "
+        f"({min(over_ce):+.3f} to {max(over_ce):+.3f}), and above `fast` in {sum(lead > 0 for lead in over_fast)} "
+        f"({min(over_fast):+.3f} to {max(over_fast):+.3f})."
+    )
 
 
 def _row_list(results: Sequence[Result]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,7 @@ from PIL import Image
 from jnpl.data.opening import open_source
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.methods.jnpl import even_weights
-from jnpl.recipes.automatic import choose, mlp_rate
+from jnpl.recipes.automatic import SMALL_IMAGE_SET, adapt_recipe, choose, mlp_rate
 from jnpl.recipes.load import load_recipe
 
 FAST = load_recipe("fast")
@@ -104,3 +106,43 @@ def test_what_is_said_of_uneven_classes_is_what_the_method_does():
     assert choose(uneven, load_recipe("small")).lines[2].endswith("up to 100 times the weight")
     ce = choose(uneven, load_recipe("small", {"method.name": "ce"})).lines[2]
     assert ce == "classes: 2, of 10 to 1,000 samples, every sample with the same weight"
+
+
+def images(samples):
+    return from_arrays(np.zeros((samples, 8, 8, 3), np.uint8), np.arange(samples) % 3)
+
+
+def test_small_image_sets_take_cross_entropy():
+    recipe, lines = adapt_recipe(images(60), None, None, {"engine.accelerator": "cpu"})
+    assert (recipe.method.name, recipe.verdict.score, recipe.verdict.threshold) == ("ce", "history", "1/c")
+    assert (recipe.data.std, recipe.train.average, recipe.train.schedule) == ("one", 0.99, "hold-linear")
+    fast = load_recipe("fast").pseudo
+    assert recipe.pseudo is not None
+    assert fast is not None
+    assert (recipe.pseudo.mode, recipe.pseudo.soft, recipe.pseudo.warm) == (fast.mode, fast.soft, fast.warm)
+    assert recipe.pseudo.train is not None
+    assert fast.train is not None
+    assert recipe.pseudo.train.model_dump(exclude={"batch_size"}) == fast.train.model_dump(exclude={"batch_size"})
+    assert [line for line in lines if line.startswith("method: cross-entropy, for fewer than 5,000 images")]
+
+
+@pytest.mark.parametrize(
+    ("samples", "method", "changes"),
+    [
+        (SMALL_IMAGE_SET, None, {}),
+        (60, "jnpl", {}),
+        (60, None, {"method.guard": 0.2}),
+        (60, None, {"train.epochs": 60}),
+        (60, None, {"model": "resnet18"}),
+    ],
+    ids=["many images", "method named", "method changed", "many epochs", "another network"],
+)
+def test_other_image_sets_keep_jnpl(samples, method, changes):
+    recipe, lines = adapt_recipe(images(samples), None, method, {"engine.accelerator": "cpu", **changes})
+    assert (recipe.method.name, recipe.verdict.score, recipe.data.std) == ("jnpl", "posterior", "data")
+    assert not any(line.startswith("method:") for line in lines)
+
+
+def test_weighted_images_keep_jnpl():
+    weighted = replace(images(60), weights=np.ones(60, np.float32))
+    assert adapt_recipe(weighted, None, None, {"engine.accelerator": "cpu"}).recipe.method.name == "jnpl"
