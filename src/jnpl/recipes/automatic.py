@@ -148,8 +148,8 @@ def choose(source: Source, recipe: Recipe, given: Collection[str] = (), *, gpu: 
         chosen |= _CROSS_ENTROPY
         weighting = "none"
         lines.append(
-            f"method: cross-entropy, for fewer than {SMALL_IMAGE_SET:,} images from random weights: in most tests it "
-            "ranks their labels better than NL+ and PL+ (--method jnpl)"
+            f"method: cross-entropy, for fewer than {SMALL_IMAGE_SET:,} images from random weights: on average it "
+            "ranked labels better than NL+ and PL+ in tests (--method jnpl)"
         )
     changes = {name: value for name, value in chosen.items() if name not in given}
     return Choice(changes, [*lines, _class_line(source, weighting)])
