@@ -99,7 +99,7 @@ def is_embedded(source: Source) -> bool:
 def _head_decay(source: Source, method: str | None) -> dict[str, Any]:
     """Return the weight decay of a head on embeddings: larger for few samples, smaller for many classes.
 
-    The rule was fitted to photographs and texts of 1,600 to 50,000 samples (docs/owners.md).
+    The rule was fitted to photographs and texts of 1,500 to 10,000 samples (docs/owners.md).
     """
     width = source.inputs.read(_first_readable(source)).shape[0]
     decay = min(max(0.085 * math.sqrt(width / len(source)), 5e-3), 0.1)
