@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pandas as pd
@@ -292,3 +293,19 @@ def test_an_unknown_backbone_is_one_line(photos, tmp_path, capsys):
     for name in ("efficientnet", "hf:no/such-model"):
         code, _, err = command(capsys, "find", str(photos), "-o", str(tmp_path / "run"), "--backbone", name)
         assert (code, err.count("\n")) == (2, 1), err
+
+
+def test_a_backbone_of_ones_own_is_imported_from_the_working_directory(photos, tmp_path, capsys, monkeypatch):
+    net = "from torch import nn\ndef make():\n    return nn.Sequential(nn.AvgPool2d(8), nn.Flatten())\n"
+    (tmp_path / "own_photo_net.py").write_text(net)
+    monkeypatch.chdir(tmp_path)
+    quick = ("--size", "16", "--backbone", "own_photo_net:make", "--workers", "0")
+    for words in (
+        ("embed", str(photos), "-o", "e.npz", *quick),
+        ("find", str(photos), "-o", "run", *quick),
+        ("predict", "run", str(photos), "--workers", "0"),
+    ):
+        monkeypatch.setattr(sys, "path", [each for each in sys.path if each != str(tmp_path)])
+        sys.modules.pop("own_photo_net", None)
+        code, _, err = command(capsys, *words)
+        assert code == 0, err

@@ -59,6 +59,7 @@ def embed(
         import torch
 
         torch.set_num_threads(threads)
+    options.find_own_modules(backbone)
     given: dict[str, Any] = {
         "image_column": image_column,
         "label_column": label_column,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from jnpl.cli.options import AsJson, Overwrite, RunFolder
+from jnpl.cli.options import AsJson, Overwrite, RunFolder, find_own_modules
 from jnpl.outputs.export.targets import TARGETS, ExportRequest, targets_with
 
 
@@ -46,11 +46,11 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Write the findings of a run, or its model, in a form that other programs read."""
-    from jnpl.cli.predict import find_own_modules
+    from jnpl.cli.predict import own_modules
     from jnpl.outputs.export.targets import export as write
 
     request = ExportRequest(run, to, out, issues, image_prefix, data, root, overwrite)
-    find_own_modules(run)
+    find_own_modules(*own_modules(run))
     facts = write(request)
     if as_json:
         typer.echo(json.dumps({"run": str(run), "to": to, "out": str(out), **facts}))

@@ -183,8 +183,7 @@ def _run(given: FindOptions, *, classify: bool) -> None:
     recipe = load_default_recipe(given.recipe, given.method, changes)  # mistakes are reported before data are read
     if given.threads is not None:
         torch.set_num_threads(given.threads)
-    if ":" in recipe.model or given.embed is not None:
-        sys.path.append(str(Path.cwd()))  # the user's own module; last, so that it hides no installed one
+    options.find_own_modules(recipe.model, given.backbone, given.embed)
     opened, held_out = _open(given, recipe.data.val_size)
     reporter = Reporter()
     embedded, changes, chosen = embed_first(

@@ -5,6 +5,7 @@ the rest of the package inside their functions, to keep `jnpl --help` quick.
 """
 
 import inspect
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -81,6 +82,16 @@ _Options = TypeVar("_Options")
 def show_line(line: str) -> None:
     """Print a line about the progress of a command to stderr."""
     typer.echo(f"jnpl: {line}", err=True)
+
+
+def find_own_modules(*names: str | None) -> None:
+    """Allow imports from the working directory if one of the names is MODULE:NAME, code of the user's own.
+
+    The directory is last in sys.path, so that its files hide no installed package.
+    """
+    plain = ("" if name is None else name.removeprefix("finetune:") for name in names)
+    if any(":" in name and not name.startswith(("hf:", "timm:")) for name in plain):
+        sys.path.append(str(Path.cwd()))
 
 
 def takes(options: type[_Options]) -> Callable[[Callable[[_Options], None]], Callable[..., None]]:

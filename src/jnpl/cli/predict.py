@@ -2,7 +2,6 @@
 
 # ruff: noqa: PLC0415 - imports inside commands keep `jnpl --help` quick
 import json
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +20,7 @@ from jnpl.cli.options import (
     TextColumn,
     Threads,
     Workers,
+    find_own_modules,
 )
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def predict(
 
     if threads is not None:
         torch.set_num_threads(threads)
-    find_own_modules(run, embed)
+    find_own_modules(*own_modules(run), embed)
     model = load(run, device)
     columns = TableColumns(
         image_column, label_column, feature_column or None, embedding_column, text_column, embed, image_root
@@ -118,17 +118,13 @@ def predict(
         _show(facts, rows, out)
 
 
-def find_own_modules(run: Path, embed: str | None = None) -> None:
-    """Allow imports from the working directory if the run's network or `embed` is the user's own module.
-
-    The directory is last in sys.path, so that its files hide no installed package.
-    """
+def own_modules(run: Path) -> list[str]:
+    """Return the names of the network and the backbone of a run, either of which may be the user's own code."""
     try:
-        model = json.loads((run / "model.json").read_text("utf-8"))["model"]
-    except (OSError, ValueError, LookupError, TypeError):
-        model = ""  # loading the model reports the error
-    if ":" in str(model) or embed is not None:
-        sys.path.append(str(Path.cwd()))
+        facts = json.loads((run / "model.json").read_text("utf-8"))
+        return [str(facts["model"]), str((facts.get("backbone") or {}).get("name", ""))]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return []  # loading the model reports the error
 
 
 def _show(facts: dict[str, Any], rows: list[dict[str, Any]], out: Path | None) -> None:
