@@ -101,7 +101,9 @@ class Embeddings:
         if source.true_labels is not None:
             arrays["y_true"] = source.true_labels[readable]
         if source.test is not None:
-            arrays |= {"x_test": Embeddings(source.test).values, "y_test": source.test.labels}
+            test = Embeddings(source.test)
+            tested = test._readable()
+            arrays |= {"x_test": test.values[tested], "y_test": source.test.labels[tested]}
         return arrays
 
     def _table(self) -> Any:
