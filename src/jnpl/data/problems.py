@@ -150,7 +150,7 @@ def _groups(source: Source, positions: list[int], prepared_values: Array | None)
     if isinstance(inputs, ImageFiles):
         return _same_files(inputs, positions)
     if isinstance(inputs, ImageBytes):
-        return _alike((hashlib.sha256(inputs.content(at) or b"").digest(), at) for at in positions)
+        return _alike((hashlib.sha256(inputs.content_or_path(at)).digest(), at) for at in positions)
     values = inputs.values if isinstance(inputs, InMemory) else prepared_values
     if values is None:
         return None

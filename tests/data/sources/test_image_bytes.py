@@ -58,6 +58,13 @@ def test_a_file_where_there_are_no_bytes(tmp_path):
     assert [images.read(at)[0, 0, 0] for at in range(2)] == [7, 9]
 
 
+def test_files_where_there_are_no_bytes_are_no_duplicates_of_each_other(tmp_path):
+    inputs = ImageBytes(
+        np.array([None, png(9), None], object), np.array(["a.png", None, "b.png"], object), None, tmp_path
+    )
+    assert problems(Source("toy", inputs, np.array([0, 1, 1]), ("a", "b"), np.arange(3))).duplicates == []
+
+
 def test_duplicates_and_parts_of_a_source():
     values = np.array([png(1), png(2), png(1)], object)
     inputs = ImageBytes(values, NO_PATHS[:3])

@@ -67,13 +67,16 @@ class ImageBytes:
         contents = (self.content(position) for position in range(len(self)))
         return np.fromiter((0 if content is None else len(content) for content in contents), np.int64, len(self))
 
+    def content_or_path(self, position: int) -> Any:
+        """Return the bytes of the sample at `position`, or those of its path where there are none."""
+        content = self.content(position)
+        return os.fsencode(self._paths[self._rows[position]] or "") if content is None else content
+
     def digest(self) -> bytes:
         """Return the SHA-256 of all bytes, and of the paths where there are none."""
         digest = hashlib.sha256()
         for position in range(len(self)):
-            content = self.content(position)
-            if content is None:
-                content = os.fsencode(self._paths[self._rows[position]] or "")
+            content = self.content_or_path(position)
             digest.update(len(content).to_bytes(8, "little"))
             digest.update(content)
         return digest.digest()
