@@ -95,34 +95,46 @@ def find_label_issues(
 
 def make_source(data: Any, labels: Any, class_names: Sequence[str] | None, options: dict[str, Any]) -> Source:
     """Return the source of data alone, as `jnpl find` takes them, or of data with labels."""
-    data = getattr(data, "source", data)  # embeddings
+    inside = getattr(data, "source", None)  # of embeddings; a data frame may have a column of this name
+    data = inside if isinstance(inside, Source) else data
     if labels is None:
         if class_names is not None:
             raise InputError("class_names go with labels; data alone have names of their own")
         return open_source(data, **options)
-    if hasattr(data, "columns"):  # a data frame
-        column = "given label"
-        if "label_column" in options:
-            raise InputError("labels are given twice: as labels, and by label_column")
-        if len(labels) != len(data):
-            raise InputError(f"{len(labels)} labels do not fit the {len(data)} rows of the data frame")
-        if column in data.columns:
-            raise InputError(f"labels are given twice: the data frame has a column {column!r} too")
-        source = open_source(data.assign(**{column: as_labels(labels)}), label_column=column, **options)
-        if class_names is None:
-            return source
-        named = {"labels": source.labels} | ({} if source.true_labels is None else {"true": source.true_labels})
-        by_name = {key: [source.class_names[label] for label in values.tolist()] for key, values in named.items()}
-        numbered, known = number_together(by_name, class_names)
-        return replace(source, labels=numbered["labels"], true_labels=numbered.get("true"), class_names=known)
+    if hasattr(data, "columns"):
+        return _labelled_frame(data, labels, class_names, options)
     if strange := [name for name in options if name != "embed"]:
         raise InputError(f"{', '.join(strange)} has no meaning for arrays")
     if isinstance(data, Source):
-        numbered, known = number_together({"labels": as_labels(labels)}, class_names)
-        source = replace(data, labels=numbered["labels"], class_names=known, true_labels=None)
+        source = _relabelled(data, labels, class_names)
     else:
         source = from_arrays(data, labels, class_names=class_names)
     return open_source(source, **options)
+
+
+def _labelled_frame(data: Any, labels: Any, class_names: Sequence[str] | None, options: dict[str, Any]) -> Source:
+    """Return the source of a data frame with labels from elsewhere."""
+    column = "given label"
+    if "label_column" in options:
+        raise InputError("labels are given twice: as labels, and by label_column")
+    if len(labels) != len(data):
+        raise InputError(f"{len(labels)} labels do not fit the {len(data)} rows of the data frame")
+    if column in data.columns:
+        raise InputError(f"labels are given twice: the data frame has a column {column!r} too")
+    source = open_source(data.assign(**{column: as_labels(labels)}), label_column=column, **options)
+    if class_names is None:
+        return source
+    named = {"labels": source.labels} | ({} if source.true_labels is None else {"true": source.true_labels})
+    by_name = {key: [source.class_names[label] for label in values.tolist()] for key, values in named.items()}
+    numbered, known = number_together(by_name, class_names)
+    return replace(source, labels=numbered["labels"], true_labels=numbered.get("true"), class_names=known)
+
+
+def _relabelled(source: Source, labels: Any, class_names: Sequence[str] | None) -> Source:
+    """Return a source with other labels. Test data of other classes are left out: their labels are other numbers."""
+    numbered, known = number_together({"labels": as_labels(labels)}, class_names)
+    made = replace(source, labels=numbered["labels"], class_names=known, true_labels=None)
+    return made if known == source.class_names else replace(made, test=None, validation=None)
 
 
 def score_labels(
