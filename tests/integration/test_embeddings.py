@@ -194,6 +194,16 @@ def test_the_exported_model_has_the_backbone_inside(run, tmp_path):
         assert found["largest_difference"] < 1e-4
 
 
+def test_a_model_of_wide_vectors_is_exported(tmp_path):
+    pytest.importorskip("onnxruntime")
+    values = np.random.default_rng(0).normal(1, 1, (40, 130)).astype(np.float32)
+    jnpl.find_label_issues(values, [0, 1] * 20, out=tmp_path / "run", settings=["train.epochs=1"])
+    for export, name in ((torchscript.export, "model.pt"), (onnx.export, "model.onnx")):
+        found = export(ExportRequest(tmp_path / "run", name.rpartition(".")[2], tmp_path / name))
+        assert found["input"] == "float32 (batch, 130)"
+        assert found["largest_difference"] < 1e-4
+
+
 def test_finetuning_starts_from_the_head(photos, tmp_path, capsys):
     options = ("--size", "48", "--workers", "0", "--set", "train.epochs=1", "--set", "train.lr=1e-9", "--json")
     code, out, err = command(capsys, "find", str(photos), "-o", str(tmp_path / "tuned"), "--finetune", *options)
@@ -241,6 +251,8 @@ def test_texts_without_any_option(tmp_path, capsys):
     model = jnpl.load(out)
     assert model.kind == "text"
     assert model.predict(["a goal in the last minute", "the bank and its shares"]).tolist() == ["sport", "money"]
+    code, _, err = command(capsys, "export", out, "--to", "torchscript", "-o", str(tmp_path / "model.pt"))
+    assert (code, "a model of texts cannot be exported: tfidf is no torch module" in err) == (2, True)
     code, _, err = command(
         capsys, "find", data, "-o", str(tmp_path / "no"), "--text-column", "review", "--backbone", "none"
     )

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from jnpl.data.loading.augment import CropFlip, Standardize
+from jnpl.data.loading.augment import CropFlip, EmbeddingViews, Standardize
 from jnpl.data.new_data import open_new
 from jnpl.data.source import Source
 from jnpl.findings.findings import Findings
@@ -32,7 +33,8 @@ class Deployed(nn.Module):
     """Raw samples to probabilities: uint8 (B, H, W, C) or float32 (B, F) -> (B, classes).
 
     Images are at the size that the run decoded them to: the centre is cut, the mean subtracted, the deviation divided
-    by. Vectors are standardised. The same as `SavedModel.forward`, in operations that other runtimes know.
+    by. Vectors are standardised, after a division by their length if the recipe says so (`data.vectors = unit`). The
+    same as `SavedModel.forward`, in operations that other runtimes know.
     """
 
     scale: Tensor
@@ -41,11 +43,14 @@ class Deployed(nn.Module):
     def __init__(self, model: SavedModel) -> None:
         super().__init__()
         transform = model.transform
-        if not isinstance(transform, CropFlip | Standardize):
+        if model.text_backbone is not None:
+            raise InputError(f"a model of texts cannot be exported: {model.text_backbone.name} is no torch module")
+        if not isinstance(transform, CropFlip | EmbeddingViews | Standardize):
             raise InputError(f"a model with the transform {type(transform).__name__} cannot be exported")
         mean, std = (torch.tensor(numbers, dtype=torch.float64) for numbers in (transform.mean, transform.std))
         self.network = model.network
         self.image = isinstance(transform, CropFlip)
+        self.unit = isinstance(transform, EmbeddingViews) and transform.unit
         self.size = transform.size if isinstance(transform, CropFlip) else 0
         scale, shift = (1 / (255 * std), -mean / std) if self.image else (1 / std, -mean / std)
         shape = (1, -1, 1, 1) if self.image else (1, -1)
@@ -58,6 +63,8 @@ class Deployed(nn.Module):
         if self.image:
             top, left = (samples.shape[1] - self.size) // 2, (samples.shape[2] - self.size) // 2
             values = values[:, top : top + self.size, left : left + self.size].permute(0, 3, 1, 2)
+        if self.unit:
+            values = F.normalize(values, dim=1)
         logits: Tensor = self.network(values * self.scale + self.shift)
         return logits.softmax(1)
 
