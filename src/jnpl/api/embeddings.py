@@ -196,7 +196,7 @@ def embed(
             views,
             None if cache is None else Path(cache),
             default_workers() if workers is None else workers,
-            process_device(),
+            process_device("auto" if engine == "local" else "cpu"),  # workers of Ray have devices of their own
             rank,
             world,
             progress,

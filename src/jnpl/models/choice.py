@@ -34,13 +34,14 @@ class ChosenBackbone(NamedTuple):
     line: str
 
 
-def choose_backbone(source: Source, name: str = AUTO, size: int | None = None) -> ChosenBackbone:
+def choose_backbone(source: Source, name: str = AUTO, size: int | None = None, *, device: str = AUTO) -> ChosenBackbone:
     """Return the backbone for a source.
 
     Args:
         source: images, texts or vectors. Vectors need no backbone.
         name: "auto", "none", or a name that `load_backbone` takes.
         size: pixels a side of the images that the backbone sees; None: by the backbone and the images.
+        device: where a network for texts runs.
 
     Returns:
         The backbone and a line about it for the user.
@@ -50,7 +51,7 @@ def choose_backbone(source: Source, name: str = AUTO, size: int | None = None) -
             raise InputError(f"the backbone {name!r} takes images or texts, but {source.name} holds vectors")
         return ChosenBackbone(None, "backbone: none, the samples are vectors")
     if source.kind == "text":
-        return _for_texts(source, name)
+        return _for_texts(source, name, device)
     if name == NONE:
         return ChosenBackbone(None, "backbone: none, a network is trained from scratch (--backbone none)")
     side = common_side(source)
@@ -65,11 +66,11 @@ def choose_backbone(source: Source, name: str = AUTO, size: int | None = None) -
     return ChosenBackbone(backbone, f"backbone: {name}{pixels}, {backbone.width} numbers per image (--backbone)")
 
 
-def _for_texts(source: Source, name: str) -> ChosenBackbone:
+def _for_texts(source: Source, name: str, device: str) -> ChosenBackbone:
     if name == NONE:
         raise InputError("texts need a backbone that turns them into vectors: --backbone tfidf, or hf:NAME")
     if name not in (AUTO, "tfidf"):
-        backbone = load_backbone(name, "text")
+        backbone = load_backbone(name, "text", device=device)
         return ChosenBackbone(backbone, f"backbone: {name}, {backbone.width} numbers per text")
     from jnpl.models.tfidf import fit_tfidf  # noqa: PLC0415 - scikit-learn is not needed otherwise
 
@@ -131,12 +132,12 @@ def embed_for_training(
     Returns:
         The source and the lines.
     """
-    chosen = choose_backbone(source, name, size)
+    options = options or EmbeddingOptions()
+    chosen = choose_backbone(source, name, size, device=str(options.device))
     if source.kind == "vector":
         return source, []
     if chosen.backbone is None:
         return source, [chosen.line]
-    options = options or EmbeddingOptions()
     options.note(chosen.line)
     if options.cache is None:
         options = replace(options, cache=default_cache())

@@ -105,7 +105,7 @@ class SavedModel:
             device: of the network; by default the CPU.
         """
         transform = _transform(facts["transform"])
-        backbone, sample_shape = _backbone(facts.get("backbone"), backbone_state), tuple(facts["sample_shape"])
+        backbone, sample_shape = _backbone(facts.get("backbone"), backbone_state, device), tuple(facts["sample_shape"])
         texts = backbone if isinstance(backbone, TextBackbone) else None
         if isinstance(transform, EmbeddingViews):
             sample_shape = tuple(facts["input_shape"])  # the views are an axis of the cache only
@@ -278,7 +278,9 @@ def _transform(facts: dict[str, Any]) -> Transform:
     return transform
 
 
-def _backbone(facts: dict[str, Any] | None, state: dict[str, Array] | None) -> ImageBackbone | TextBackbone | None:
+def _backbone(
+    facts: dict[str, Any] | None, state: dict[str, Array] | None, device: torch.device | None
+) -> ImageBackbone | TextBackbone | None:
     """Return the backbone that model.json names; one with other weights than in training is an error."""
     if facts is None:
         return None
@@ -286,7 +288,7 @@ def _backbone(facts: dict[str, Any] | None, state: dict[str, Array] | None) -> I
         from jnpl.models.tfidf import load_tfidf  # noqa: PLC0415 - scikit-learn is not needed otherwise
 
         return load_tfidf(state)
-    backbone = load_backbone(facts["name"], facts["takes"], size=facts.get("size"))
+    backbone = load_backbone(facts["name"], facts["takes"], size=facts.get("size"), device=str(device or "cpu"))
     if backbone.digest != facts["digest"]:
         raise InputError(f"the backbone {facts['name']} has other weights than the one that the run was trained with")
     return backbone
