@@ -222,6 +222,10 @@ def test_finetuning_needs_images(tmp_path, capsys):
     code, _, err = command(capsys, "find", str(tmp_path / "vectors.npz"), "-o", str(tmp_path / "run"), "--finetune")
     assert code == 2
     assert "--finetune needs images and a pretrained backbone" in err
+    code, _, err = command(
+        capsys, "find", str(tmp_path / "vectors.npz"), "-o", str(tmp_path / "run"), "--finetune", "--recipe", "small"
+    )
+    assert (code, "--finetune has a recipe of its own, got --recipe small" in err) == (2, True)
 
 
 TEXTS = [

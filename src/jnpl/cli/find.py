@@ -170,6 +170,8 @@ def _run(given: FindOptions, *, classify: bool) -> None:
         raise InputError("DATA is empty; name a folder, a table, an .npz or a data set (jnpl datasets)")
     if given.holdout is not None and given.test is not None:
         raise InputError("--holdout and --test exclude each other")
+    if given.finetune and given.recipe is not None:
+        raise InputError(f"--finetune has a recipe of its own, got --recipe {given.recipe}; change it with --set")
     import torch
 
     from jnpl.recipes.automatic import adapt_recipe
