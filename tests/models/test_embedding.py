@@ -13,7 +13,8 @@ from tests.helpers.backbones import SIZE, WIDTH, TinyNet, noise_images, tiny_bac
 
 import jnpl
 from jnpl.data.opening import open_source
-from jnpl.data.source import BackboneRecord, InMemory, Source, Texts
+from jnpl.data.source import BackboneRecord, InMemory, Source, Texts, UnreadableError
+from jnpl.data.sources.images import ImageFiles
 from jnpl.internal.errors import InputError
 from jnpl.models.backbones import TextBackbone, load_backbone
 from jnpl.models.embedding import EmbeddingOptions, cache_key, embed_images, embed_source, identity
@@ -142,6 +143,25 @@ def test_unreadable_images_are_reported_zeros_left_out_and_kept_in_the_findings(
     saved = tmp_path / "vectors.npz"
     jnpl.Embeddings(embedded).save(saved)
     assert np.load(saved)["x"].shape == (38, WIDTH)
+
+
+def test_an_image_that_can_be_read_again_is_embedded(tmp_path, monkeypatch):
+    source = open_source(photos(tmp_path / "photos", 8))
+    options, whole = EmbeddingOptions(cache=tmp_path / "cache"), embeddings(source)
+    read = ImageFiles.read
+
+    def denied(files, position, size=None):
+        if position in (2, 5):
+            raise UnreadableError("Permission denied")
+        return read(files, position, size)
+
+    monkeypatch.setattr(ImageFiles, "read", denied)
+    assert sorted(embed_source(source, tiny_backbone(), options).unreadable) == [2, 5]
+    monkeypatch.setattr(ImageFiles, "read", lambda *given: denied(*given) if given[1] == 5 else read(*given))
+    for _ in range(2):  # computed, then cached
+        embedded = embed_source(source, tiny_backbone(), options)
+        assert embedded.unreadable == {5: "Permission denied"}
+        np.testing.assert_allclose(embedded.inputs.values[2], whole[2], rtol=2e-3, atol=1e-4)
 
 
 def test_an_unreadable_image_does_not_change_the_others(tmp_path):

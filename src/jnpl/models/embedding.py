@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from jnpl.data.loading.augment import CropFlip
 from jnpl.data.loading.batches import generator_for
 from jnpl.data.loading.prepare import decode
-from jnpl.data.source import BackboneRecord, EmbeddedInputs, Source, Texts
+from jnpl.data.source import BackboneRecord, EmbeddedInputs, Source, Texts, UnreadableError
 from jnpl.internal.devices import available_device
 from jnpl.internal.errors import InputError
 from jnpl.models.backbones import ImageBackbone
@@ -167,6 +167,7 @@ def _embedded(source: Source, backbone: Backbone, options: EmbeddingOptions) -> 
     key, shape = identity(source, backbone, views), (len(source), views, backbone.width)
     is_known = bool(source.inputs.sizes().any())  # a PyTorch data set could be anything
     cache = EmbeddingCache(options.cache if is_known else None, cache_key(source, key), shape)
+    _forget_readable(cache, source.inputs)
     if (done := cache.rows_done()) == len(source):
         options.note(f"{source.name}: embeddings are cached, nothing to compute")
     elif done:
@@ -181,6 +182,16 @@ def _embedded(source: Source, backbone: Backbone, options: EmbeddingOptions) -> 
             cache.write(block, values, unreadable)
             options.progress(cache.rows_done(), len(source))
     return cache.values(), cache.unreadable(), key
+
+
+def _forget_readable(cache: EmbeddingCache, inputs: Inputs) -> None:
+    """Compute the blocks again whose unreadable samples can be read now: permissions change without a new time."""
+    for position in cache.unreadable():
+        try:
+            inputs.read(position)
+        except UnreadableError:
+            continue
+        cache.forget(position)
 
 
 def _own_blocks(missing: list[int], rank: int, world: int) -> list[int]:

@@ -1,10 +1,10 @@
 """Embeddings on disk: rows written block by block, with a byte per finished block.
 
 A cache is a folder named by its key, with `values.f16` (N, V, F), `blocks` (a byte per block, 1: finished),
-`unreadable.jsonl` (position and reason), `cache.json`, and `lock`. A block is on disk before its byte is set, so that a
-killed process loses at most the block it was at. Several processes may write to the same cache: a block has the same
-bytes whoever computes it. Rows are written with ordinary writes, not through a memory map: a full disk is then an error
-that can be reported, and what is finished stays.
+`unreadable.jsonl` (position and reason, or null once it could be read), `cache.json`, and `lock`. A block is on disk
+before its byte is set, so that a killed process loses at most the block it was at. Several processes may write to the
+same cache: a block has the same bytes whoever computes it. Rows are written with ordinary writes, not through a memory
+map: a full disk is then an error that can be reported, and what is finished stays.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ class EmbeddingCache:
                         file.truncate(size)
                 write_text(folder / _DESCRIPTION, json.dumps(described) + "\n")
             self.missing()
+            self._unreadable = self.unreadable()
 
     @property
     def is_shared(self) -> bool:
@@ -88,31 +89,41 @@ class EmbeddingCache:
     def write(self, block: int, values: Array, unreadable: dict[int, str]) -> None:
         """Store float16 (B, V, F), a whole block, and the reasons of its unreadable samples, whose rows are zeros."""
         rows = self.rows(block)
-        self._unreadable |= unreadable
         if self._folder is None or self._array is not None:
             self._array[rows.start : rows.stop] = values  # type: ignore[index]
         else:
             with _writing(self._folder):
-                if unreadable:
+                changed: dict[int, str | None] = {at: None for at in rows if at in self._unreadable}
+                changed |= unreadable
+                if changed:
                     # The line before may be torn by a kill: none of these continues it.
-                    lines = "".join("\n" + json.dumps([at, reason]) for at, reason in unreadable.items())
+                    lines = "".join("\n" + json.dumps([at, reason]) for at, reason in changed.items())
                     _append(self._folder / _UNREADABLE, (lines + "\n").encode())
                 row_bytes = 2 * self.shape[1] * self.shape[2]
                 _overwrite(self._folder / _VALUES, np.ascontiguousarray(values).tobytes(), rows.start * row_bytes)
                 _overwrite(self._folder / _BLOCKS, b"\1", block)
+        self._unreadable |= unreadable
         self._done[block] = 1
 
     def unreadable(self) -> dict[int, str]:
         """Return position -> reason."""
-        found = dict(self._unreadable)
+        found: dict[int, str | None] = dict(self._unreadable)
         if self._folder is not None and (file := self._folder / _UNREADABLE).is_file():
             for line in file.read_text("utf-8").splitlines():
                 try:
                     position, reason = json.loads(line)
                 except (ValueError, TypeError):  # empty, or torn by a kill: its block is written again
                     continue
-                found[int(position)] = str(reason)
-        return dict(sorted(found.items()))
+                found[int(position)] = reason
+        return {at: str(reason) for at, reason in sorted(found.items()) if reason is not None}
+
+    def forget(self, position: int) -> None:
+        """Mark the block of a sample as not finished."""
+        block = position // BLOCK
+        self._done[block] = 0
+        if self._folder is not None:
+            with _writing(self._folder):
+                _overwrite(self._folder / _BLOCKS, b"\0", block)
 
     def values(self) -> Array:
         """Return float16 (N, V, F); a memory map if the cache is a folder."""
