@@ -490,3 +490,11 @@ def test_a_run_in_memory_has_no_place_for_tensorboard(monkeypatch):
     monkeypatch.setattr(engine, "require", lambda *_: None)
     with pytest.raises(InputError, match="TensorBoard needs a run folder"):
         engine.find(images(), load_recipe("small", parse_changes(FAST)), tensorboard=True)
+
+
+def test_a_fine_tuning_resumes_when_its_cache_has_moved():
+    found = [
+        engine._identity(session.RunSettings(images(), load_recipe("finetune", {"weights": f"/{place}/start-{start}"})))
+        for place, start in (("old", 1), ("new", 1), ("new", 2))
+    ]
+    assert found[0] == found[1] != found[2]

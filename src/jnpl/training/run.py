@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from jnpl.findings.findings import Findings
 from jnpl.internal.errors import InputError
 from jnpl.internal.importing import require
 from jnpl.methods.registry import METHODS
+from jnpl.models.build import FINETUNE
 from jnpl.training.checkpoint import CheckpointInterval
 from jnpl.training.interrupt import watch
 from jnpl.training.processes import agree, make_fabric
@@ -114,11 +116,15 @@ def _find_in_folder(
 def _identity(settings: RunSettings) -> dict[str, Any]:
     """Return what must be the same for a run to resume, as run.json has it."""
     source, recipe, pseudo = settings.source, settings.recipe, settings.pseudo_labels
+    changed = {}
+    if recipe.model.startswith(FINETUNE) and recipe.weights is not None:
+        changed["weights"] = PurePath(recipe.weights).name  # a hash (`training.finetune`), in a cache that may move
     return {
         "seed": settings.seed,
         "data": source.name,
         "fingerprint": source.fingerprint(),
-        "recipe": recipe.model_dump(mode="json", exclude={"engine", "description", "pseudo"}),  # `second` has the last
+        # `second` has the settings of pseudo-labels
+        "recipe": recipe.model_dump(mode="json", exclude={"engine", "description", "pseudo"}) | changed,
         "second": None if pseudo is None else pseudo.as_json(),
         "precision": recipe.engine.precision,  # the one engine setting that changes the numbers for good
     }
