@@ -340,3 +340,13 @@ def test_of_many_classes_some_may_be_lost(classes, lost, held):
     index = torch.arange(len(labels))
     an_epoch(method, Batch(inputs, labels, index, generator_for(0, "step"), Rows(0, len(labels), len(labels))))
     assert bool(method.held) == held
+
+
+def test_the_guard_does_not_act_in_the_second_stage():
+    method = a_method(guard=0.3, refine=True)
+    an_epoch(method, a_batch([0] * 12))
+    assert (bool(method.held), int(method.guarded)) == (True, 1)
+    method(a_batch([0] * 12))
+    method.stage, method.epoch = 1, 0
+    method.begin_epoch(None)
+    assert (bool(method.held), int(method.guarded)) == (False, 1)

@@ -82,7 +82,7 @@ def has_collapsed(predicted: Tensor, given: Tensor, most: float) -> bool:
 
 
 class JNPL(Method):
-    """One network, one stage, two losses.
+    """One network, one stage, two losses; with `refine` (a departure, off by default) a second stage.
 
     A network that predicts one class for all samples does not recover under NL+: where it is confident, the weight
     (1 - p) removes the gradient. PL+ can lead there, and single classes can be lost in the same way. NL recovers. With
@@ -199,7 +199,7 @@ class JNPL(Method):
         for each in self._epoch_counts():
             each.zero_()
         self.agreement.copy_(agreement(given, agreed))
-        at_risk = self._gamma() > 0 or self._pl_weight() > 0
+        at_risk = self.stage == 0 and (self._gamma() > 0 or self._pl_weight() > 0)
         self.held.fill_(bool(self.guard) and at_risk and has_collapsed(predicted, given, self.guard))
         if self.held:
             self.guarded += 1
