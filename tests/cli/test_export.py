@@ -226,6 +226,7 @@ def test_data_are_never_written_over(run, tmp_path):
         ("hf", "run.json"),
         ("torchscript", "metrics.jsonl"),
         ("torchscript", "model.safetensors"),
+        ("torchscript", "backbone.safetensors"),
         ("csv", "Findings.CSV"),
     ],
 )

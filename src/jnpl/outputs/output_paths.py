@@ -11,6 +11,7 @@ from jnpl.internal.errors import InputError
 OWN = frozenset(
     {
         "run.json",
+        "backbone.safetensors",
         "data.json",
         "metrics.jsonl",
         "neighbours.parquet",
