@@ -17,11 +17,12 @@ from jnpl import noise
 from jnpl.cli.app import main
 from jnpl.data.source import EmbeddedInputs, Source
 from jnpl.internal.errors import InputError
+from jnpl.methods.jnpl import JNPL
 from jnpl.outputs.export import onnx, torchscript
 from jnpl.outputs.export.targets import ExportRequest
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.training.reporting import Reporter
-from jnpl.training.run import find
+from jnpl.training.run import CheckpointInterval, find
 
 CLASSES = ("blue", "green", "red")
 
@@ -80,6 +81,30 @@ def test_the_second_stage_learns_from_the_first():
     assert "stage" not in one.history[0]
     assert both.results["ap"] > one.results["ap"] - 0.01
     assert len(both.history) == 30
+
+
+def test_a_run_killed_in_the_second_stage_resumes_exactly(tmp_path, monkeypatch):
+    source = embeddings(4, 60, 0.3)
+    recipe = adapt_recipe(source, None, None, {"train.epochs": 3, "stages.refine.epochs": 2}).recipe
+    report = Reporter()
+    report.quiet(True)
+    refine, calls = JNPL._refine, []
+
+    def dies(*given):
+        calls.append(given)
+        if len(calls) == 4:  # the second batch of the second epoch
+            raise KeyboardInterrupt
+        return refine(*given)
+
+    monkeypatch.setattr(JNPL, "_refine", dies)
+    every = CheckpointInterval(seconds=0)
+    with pytest.raises(KeyboardInterrupt):
+        find(source, recipe, tmp_path / "run", every=every, report=report)
+    monkeypatch.setattr(JNPL, "_refine", refine)
+    resumed = find(source, recipe, tmp_path / "run", every=every, report=report)
+    whole = find(source, recipe, report=report)
+    np.testing.assert_array_equal(resumed.findings.label_quality, whole.findings.label_quality)
+    assert torch.equal(resumed.model.network.weight, whole.model.network.weight)
 
 
 def test_other_methods_train_a_head_too():
