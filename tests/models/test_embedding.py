@@ -217,7 +217,8 @@ def test_the_second_call_computes_nothing(tmp_path):
 
 
 def key_of(source, backbone=None, views=2):
-    return cache_key(source, identity(source, backbone or tiny_backbone(), views))
+    backbone = backbone or tiny_backbone()
+    return cache_key(source, backbone, identity(source, backbone, views))
 
 
 def test_the_key_changes_with_weights_size_views_and_pixels_but_not_with_labels():
@@ -229,6 +230,7 @@ def test_the_key_changes_with_weights_size_views_and_pixels_but_not_with_labels(
         key_of(source, tiny_backbone(seed=1)),
         key_of(source, tiny_backbone(size=16)),
         key_of(source, views=3),
+        key_of(source, replace(tiny_backbone(), code="a changed network")),
         key_of(replace(source, inputs=InMemory(pixels))),
         key_of(replace(source, unreadable={3: "broken"})),
     ]

@@ -93,6 +93,11 @@ def test_a_class_a_network_or_a_function(name):
     assert load_backbone(f"own_backbones:{name}", "image", size=32).width == 6
 
 
+def test_the_code_of_a_network_is_known():
+    assert load_backbone("own_backbones:plain", "image", size=32).code == CODE
+    assert "class Flatten" in load_backbone("torch.nn:Flatten", "image", size=4).code
+
+
 def test_images_with_settings_of_their_own():
     backbone = load_backbone("own_backbones:settled", "image")
     assert (backbone.size, backbone.width, backbone.mean, backbone.std) == (20, 4, (0.1, 0.2, 0.3), (1, 2, 3))

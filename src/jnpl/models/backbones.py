@@ -106,6 +106,8 @@ class ImageBackbone:
         mean: of each channel, of pixel values in 0..1, that is subtracted.
         std: of each channel, that it is divided by.
         width: numbers per embedding.
+        code: the source code of a network of the user's own. It may change while the weights stay, so cached
+            embeddings are found by it too.
     """
 
     name: str
@@ -114,6 +116,7 @@ class ImageBackbone:
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
     width: int
+    code: str = ""
 
     takes: Literal["image", "text"] = "image"
 

@@ -155,10 +155,17 @@ def identity(source: Source, backbone: Backbone, views: int) -> str:
     return digest.hexdigest()
 
 
-def cache_key(source: Source, key: str) -> str:
-    """Return the name of the cache: the identity and, for files, when each was changed: sizes alone are too little."""
-    times = getattr(source.inputs, "times", None)
-    return key if times is None else hashlib.sha256(key.encode() + times().astype("<i8").tobytes()).hexdigest()
+def cache_key(source: Source, backbone: Backbone, key: str) -> str:
+    """Return the name of the cache: the identity, when each file was changed, and the code of the user's own network.
+
+    Sizes alone, and weights alone, are too little to find embeddings by.
+    """
+    digest = hashlib.sha256(key.encode())
+    times, code = getattr(source.inputs, "times", None), getattr(backbone, "code", "")
+    if times is not None:
+        digest.update(times().astype("<i8").tobytes())
+    digest.update(code.encode())
+    return key if times is None and not code else digest.hexdigest()
 
 
 def _embedded(source: Source, backbone: Backbone, options: EmbeddingOptions) -> tuple[Array, dict[int, str], str]:
@@ -166,7 +173,7 @@ def _embedded(source: Source, backbone: Backbone, options: EmbeddingOptions) -> 
     views = options.views if isinstance(backbone, ImageBackbone) else 1
     key, shape = identity(source, backbone, views), (len(source), views, backbone.width)
     is_known = bool(source.inputs.sizes().any())  # a PyTorch data set could be anything
-    cache = EmbeddingCache(options.cache if is_known else None, cache_key(source, key), shape)
+    cache = EmbeddingCache(options.cache if is_known else None, cache_key(source, backbone, key), shape)
     _forget_readable(cache, source.inputs)
     if (done := cache.rows_done()) == len(source):
         options.note(f"{source.name}: embeddings are cached, nothing to compute")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,13 +41,15 @@ def load_own_images(name: str, *, size: int | None = None) -> ImageBackbone:
         >>> load_own_images("torch.nn:Flatten", size=4).width
         48
     """
-    network = _made(name, _found(name))
+    factory = _found(name)
+    network = _made(name, factory)
     if not isinstance(network, nn.Module):
         raise InputError(f"the backbone {name} must return an nn.Module for images, got {type(network).__name__}")
     size = whole(getattr(network, "size", SIZE) if size is None else size, f"the size of the backbone {name}")
     if size < 1:
         raise InputError(f"the size of the backbone {name} must be at least 1, got {size}")
-    return checked_image_backbone(name, network, size, getattr(network, "mean", MEAN), getattr(network, "std", STD))
+    mean, std = getattr(network, "mean", MEAN), getattr(network, "std", STD)
+    return replace(checked_image_backbone(name, network, size, mean, std), code=_code(factory, type(network)))
 
 
 def load_own_texts(name: str) -> TextBackbone:
@@ -88,6 +92,16 @@ def _found(name: str) -> Any:
     if not callable(found):
         raise InputError(f"the backbone {name} must be a factory (a function or a class), got {type(found).__name__}")
     return found
+
+
+def _code(*objects: Any) -> str:
+    """Return the source code of the modules of objects, where there is any."""
+    found = {}
+    for each in objects:
+        with suppress(OSError, TypeError):  # built in, or written in an interpreter
+            module = inspect.getmodule(each)
+            found[str(module)] = "" if module is None else inspect.getsource(module)
+    return "".join(found.values())
 
 
 def _made(name: str, factory: Any) -> Any:
