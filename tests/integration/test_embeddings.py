@@ -280,8 +280,9 @@ def test_texts_without_any_option(tmp_path, capsys):
     model = jnpl.load(out)
     assert model.kind == "text"
     assert model.predict(["a goal in the last minute", "the bank and its shares"]).tolist() == ["sport", "money"]
-    code, _, err = command(capsys, "export", out, "--to", "torchscript", "-o", str(tmp_path / "model.pt"))
-    assert (code, "a model of texts cannot be exported: tfidf is no torch module" in err) == (2, True)
+    for option in ((), ("--data", data)):
+        code, _, err = command(capsys, "export", out, "--to", "torchscript", "-o", str(tmp_path / "model.pt"), *option)
+        assert (code, "a model of texts cannot be exported: tfidf is no torch module" in err) == (2, True)
     code, _, err = command(
         capsys, "find", data, "-o", str(tmp_path / "no"), "--text-column", "review", "--backbone", "none"
     )

@@ -43,8 +43,6 @@ class Deployed(nn.Module):
     def __init__(self, model: SavedModel) -> None:
         super().__init__()
         transform = model.transform
-        if model.text_backbone is not None:
-            raise InputError(f"a model of texts cannot be exported: {model.text_backbone.name} is no torch module")
         if not isinstance(transform, CropFlip | EmbeddingViews | Standardize):
             raise InputError(f"a model with the transform {type(transform).__name__} cannot be exported")
         mean, std = (torch.tensor(numbers, dtype=torch.float64) for numbers in (transform.mean, transform.std))
@@ -75,6 +73,8 @@ def export_model(request: ExportRequest, write: Callable[[SavedModel, Path, Tens
     Returns the input that the exported model takes, the samples that it was checked on, and the difference.
     """
     model = load(request.run)
+    if model.text_backbone is not None:
+        raise InputError(f"a model of texts cannot be exported: {model.text_backbone.name} is no torch module")
     try:
         samples, origin = samples_of(model, _check_source(request, model))
     except InputError:
