@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from jnpl.api.embeddings import Embeddings
+from jnpl.api.embeddings import Embeddings, embed
 from jnpl.api.label_issues import make_source
 from jnpl.data.source import EmbeddedInputs, Source
+from jnpl.internal.errors import InputError
 
 NAMES = ("ant", "bee", "cow")
 
@@ -38,3 +39,8 @@ def test_test_data_of_other_classes_are_left_out(labels, stays):
 def test_a_data_frame_may_have_a_column_called_source():
     frame = pd.DataFrame({"source": [1.0, 2.0], "label": ["ant", "bee"]})
     assert len(make_source(frame, None, None, {})) == 2
+
+
+def test_vectors_are_not_embedded():
+    with pytest.raises(InputError, match=r"nothing to embed: .* holds vectors already$"):
+        embed(np.eye(4), [0, 1, 0, 1])

@@ -205,8 +205,9 @@ def embed(
         )
         embedded, lines = embed_for_training(source, backbone, size=size, options=how)
     if embedded.backbone is None:
-        reason = lines[0].partition(", ")[2] if lines else f"{source.name} holds vectors already"
-        raise InputError(f"nothing to embed: {reason}; --backbone names one")
+        if not lines:
+            raise InputError(f"nothing to embed: {source.name} holds vectors already")
+        raise InputError(f"nothing to embed: {lines[0].partition(', ')[2]}; --backbone names one")
     return Embeddings(embedded)
 
 
