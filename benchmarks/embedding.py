@@ -5,7 +5,7 @@
 
 speed: `jnpl.embed` of noise images, as an array of 32 pixels and as JPEG files of 128, with two views at 128 pixels:
 loading the weights, decoding, preprocessing, mirror images, float16 and the cache included. The limit is a loop of the
-same network (folded, channels-last) over batches of 64 that were decoded and standardised before the clock started, the
+same network (folded, channels-last) over batches of the same size that were decoded and standardised before the clock started, the
 same number of batches. Both take turns; the ratio is limit / jnpl, of the medians, for wall time and for CPU time of
 this process and its decoding processes. Target: 0.9.
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 RESULTS = Path(__file__).parent / "results" / "embedding.jsonl"
-PIXELS, BATCH, VIEWS, WIDTH, CLASSES = 128, 64, 2, 1280, 10
+PIXELS, BATCH, VIEWS, WIDTH, CLASSES = 128, 16, 2, 1280, 10
 TARGET = 0.9
 EVERY = 0.02  # seconds between two readings of the memory
 

@@ -216,6 +216,15 @@ def test_the_second_call_computes_nothing(tmp_path):
     assert isinstance(second, np.memmap)
 
 
+def test_the_number_of_threads_changes_nothing(tmp_path):
+    source = noise_images(150)
+    one = embeddings(source, cache=tmp_path / "one")
+    torch.set_num_threads(2)
+    two = embeddings(source, cache=tmp_path / "two")
+    assert torch.get_num_threads() == 2
+    np.testing.assert_array_equal(one, two)
+
+
 def key_of(source, backbone=None, views=2):
     backbone = backbone or tiny_backbone()
     return cache_key(source, backbone, identity(source, backbone, views))

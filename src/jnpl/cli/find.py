@@ -180,12 +180,14 @@ def _run(given: FindOptions, *, classify: bool) -> None:
     from jnpl.training.finetune import finetuning_recipe
     from jnpl.training.reporting import Reporter
     from jnpl.training.run import find as run
+    from jnpl.training.run_folder import RunFolder
 
     changes = given.changes()
     recipe = load_default_recipe(given.recipe, given.method, changes)  # mistakes are reported before data are read
     if given.threads is not None:
         torch.set_num_threads(given.threads)
     options.find_own_modules(recipe.model, given.backbone, given.embed)
+    RunFolder(given.out).check_place()  # before minutes of embedding
     opened, held_out = _open(given, recipe.data.val_size)
     reporter = Reporter()
     embedded, changes, chosen = embed_first(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -34,7 +36,8 @@ if TYPE_CHECKING:
     from jnpl.models.backbones import Backbone
 
 DEFAULT_VIEWS = 2  # the image and its mirror image
-_BATCH = 64  # images through the network at a time; a block is a whole number of batches
+_MOST = 64  # images through the network at a time
+_CPU_PIXELS = 16 * 128 * 128  # ... on a CPU: the memory of larger batches is given back and zeroed anew for every layer
 _CROP = 7 / 8  # side of a crop, of views beyond the first two
 _BLOCKS_AT_A_TIME = 8  # of one of several processes, before it looks what the others have finished
 
@@ -229,16 +232,22 @@ def _image_blocks(work: EmbeddingWork, backbone: Any, blocks: Sequence[range]) -
     ends: dict[int, range] = {}  # number of a batch -> the block that it completes
     for rows in blocks:
         readable = torch.tensor([at for at in rows if at not in work.unreadable], dtype=torch.int64)
-        batches += list(torch.split(readable, _BATCH)) if len(readable) else [readable]
+        batches += list(torch.split(readable, batch_size(backbone.size, work.device))) if len(readable) else [readable]
         ends[len(batches) - 1] = rows
     read = decode(work.inputs, batches, backbone.size, work.workers, (backbone.size, backbone.size, 3))
     done: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float16]]] = []
     broken: dict[int, str] = {}
-    for number, (index, images, failed) in enumerate(read):
+
+    def embed(index: Tensor, images: Tensor) -> npt.NDArray[np.float16]:
+        if len(index) == 0:
+            return np.zeros((0, work.views, backbone.width), np.float16)
+        found = embed_images(network, backbone, images.to(work.device), work.views, index.tolist())
+        return _halves(found.cpu().numpy(), backbone.name)
+
+    for number, (index, found, failed) in enumerate(_in_threads(embed, read, work.device)):
         broken |= failed
         if len(index):
-            found = embed_images(network, backbone, images.to(work.device), work.views, index.tolist())
-            done.append((index.numpy(), _halves(found.cpu().numpy(), backbone.name)))
+            done.append((index.numpy(), found))
         if number in ends:
             rows = ends[number]
             values = np.zeros((len(rows), work.views, backbone.width), np.float16)
@@ -246,6 +255,45 @@ def _image_blocks(work: EmbeddingWork, backbone: Any, blocks: Sequence[range]) -
                 values[at - rows.start] = part
             yield EmbeddedBlock(values, broken)
             done, broken = [], {}
+
+
+def _in_threads(
+    embed: Callable[[Tensor, Tensor], npt.NDArray[np.float16]],
+    read: Iterator[tuple[Tensor, Tensor, dict[int, str]]],
+    device: torch.device,
+) -> Iterator[tuple[Tensor, npt.NDArray[np.float16], dict[int, str]]]:
+    """Embed batches in order: on a CPU each with one thread, as many at a time as PyTorch has threads.
+
+    Threads that share a layer would wait for each other hundreds of times per batch. And the embeddings do not depend
+    on the number of threads.
+    """
+    threads = torch.get_num_threads() if device.type == "cpu" else 1
+    if threads == 1:
+        for index, images, failed in read:
+            yield index, embed(index, images), failed
+        return
+    waiting: deque[tuple[Tensor, Future[npt.NDArray[np.float16]], dict[int, str]]] = deque()
+    try:
+        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            for index, images, failed in read:
+                # A copy: the next batch overwrites this one.
+                waiting.append((index, pool.submit(embed, index, images.clone()), failed))
+                if len(waiting) > 2 * threads:
+                    first, future, problems = waiting.popleft()
+                    yield first, future.result(), problems
+            for first, future, problems in waiting:
+                yield first, future.result(), problems
+    finally:
+        torch.set_num_threads(threads)
+
+
+def batch_size(size: int, device: torch.device) -> int:
+    """Return how many images of `size` pixels a side pass through the network at a time.
+
+    >>> batch_size(128, torch.device("cpu")), batch_size(224, torch.device("cpu"))
+    (16, 5)
+    """
+    return min(max(_CPU_PIXELS // size**2, 1), _MOST) if device.type == "cpu" else _MOST
 
 
 @torch.inference_mode()

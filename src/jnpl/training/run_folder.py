@@ -53,15 +53,9 @@ class RunFolder:
         Returns:
             The results of the run if it is finished, else None.
         """
+        self.check_place()
         file = self.path / "run.json"
-        if self.path.exists() and not self.path.is_dir():
-            raise InputError(f"the run folder {str(self.path)!r} is a file; name a folder")
         if not file.is_file():
-            # A kill before the first run.json is complete leaves its draft, which is ours.
-            if self.path.is_dir() and any(
-                at.name != _LOCK and not _DRAFT.fullmatch(at.name) for at in self.path.iterdir()
-            ):
-                raise InputError(f"{str(self.path)!r} holds something else than a run; name an empty or a new folder")
             make_folder(self.path)
             return None
         try:
@@ -81,6 +75,18 @@ class RunFolder:
                 )
         results = saved.get("results")
         return dict(results) if saved.get("status") == "finished" and results else None
+
+    def check_place(self) -> None:
+        """Refuse a file, and a folder that holds something else than a run; nothing is created."""
+        if self.path.exists() and not self.path.is_dir():
+            raise InputError(f"the run folder {str(self.path)!r} is a file; name a folder")
+        # A kill before the first run.json is complete leaves its draft, which is ours.
+        if (
+            self.path.is_dir()
+            and not (self.path / "run.json").is_file()
+            and any(at.name != _LOCK and not _DRAFT.fullmatch(at.name) for at in self.path.iterdir())
+        ):
+            raise InputError(f"{str(self.path)!r} holds something else than a run; name an empty or a new folder")
 
     def _makes_room(self, saved: dict[str, Any], identity: dict[str, Any]) -> bool:
         """Return whether no work is lost: there is no checkpoint, or only pseudo-labels are added to a finished run."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,7 @@ from jnpl.training.records import SampleRecords
 from jnpl.training.run_results import RunResult, TrainedModel, accuracies, summarise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import numpy.typing as npt
     from lightning_fabric import Fabric
@@ -210,7 +211,7 @@ class Session(LoopCallback):
     def train(self, stop_request: StopRequest | None = None, *, tensorboard: bool = False) -> None:
         """Run the loop from the present position, phase after phase, until the end or a request to stop."""
         self._stop_request = stop_request or self._stop_request
-        with self._log.tensorboard(tensorboard, self._position.total):
+        with self._log.tensorboard(tensorboard, self._position.total), self._threads():
             while True:
                 self._train_phase()
                 last = self._position.phase + 1 == len(self._phases)
@@ -219,6 +220,17 @@ class Session(LoopCallback):
                     return
                 self._position = Position(self._position.phase + 1, self._position.total)
                 self._start_phase()
+
+    @contextmanager
+    def _threads(self) -> Iterator[None]:
+        """Train a linear head with one thread: more would wait for each other longer than they compute."""
+        before = torch.get_num_threads()
+        if self._model_name == "linear" and self._fabric.device.type == "cpu":
+            torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
 
     def _train_phase(self) -> None:
         learner, device, total = self._learner, self._fabric.device, sum(phase.plan.epochs for phase in self._phases)
