@@ -5,8 +5,8 @@
 
 speed: `jnpl.embed` of noise images, as an array of 32 pixels and as JPEG files of 128, with two views at 128 pixels:
 loading the weights, decoding, preprocessing, mirror images, float16 and the cache included. The limit is a loop of the
-same network (folded, channels-last) over batches of the same size that were decoded and standardised before the clock started, the
-same number of batches. Both take turns; the ratio is limit / jnpl, of the medians, for wall time and for CPU time of
+same network (folded, channels-last) over as many batches of the same size, which were decoded and standardised before
+the clock started. Both take turns; the ratio is limit / jnpl, of the medians, for wall time and for CPU time of
 this process and its decoding processes. Target: 0.9.
 
 memory: the default recipe, cut to one epoch and one epoch of refinement, on noise of 1,280 float16 in a memory map,
