@@ -391,7 +391,8 @@ def main() -> int:
 INTRODUCTION = """\
 Photographs and texts with wrong labels, whose true labels are known: how well does `jnpl find` with default settings
 rank the wrong ones, and how accurate is the classifier of `jnpl train`? Beside it, what a user of cleanlab runs on
-**the same embeddings**: five-fold logistic regression, with C chosen by cross-validated accuracy on the given labels.
+**the same embeddings**: five-fold logistic regression, with C chosen by cross-validated accuracy on the given labels of
+the first seed (its seconds are a mean over seeds with and without that search).
 AP is the average precision of the ranking, wrong labels positive; for cleanlab the better of its rankings by
 self-confidence and by normalised margin. Accuracy is that on clean test data; for logistic regression trained on all
 given labels, and on those that cleanlab keeps. Mean ± standard deviation over {seeds} seeds (of noise, folds and

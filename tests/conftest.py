@@ -5,7 +5,9 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import signal
 import tempfile
+import threading
 
 # Before torch is imported, here and in the processes that tests start.
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -37,6 +39,9 @@ os.fsync = _no_sync
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup():
     """Undo what the test before has set, before the fixtures of any scope run."""
+    if threading.current_thread() is threading.main_thread():
+        # Pools of processes are ended by SIGTERM: one that forks with another handler would wait for ever.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
     torch.set_num_threads(1)
     torch.manual_seed(0)
     np.random.seed(0)  # noqa: NPY002 - libraries draw from the global state
