@@ -163,7 +163,11 @@ def test_where_the_images_lie(root, tmp_path):
     assert data_root(tmp_path, tmp_path) == tmp_path
     with pytest.raises(InputError, match=r"the images' folder .*gone' is not there; name it with --root"):
         data_root(tmp_path, tmp_path / "gone")
-    for text in ('{"root": null}', "[]", "{"):
+    for text, message in (
+        ('{"root": null}', "does not say where"),
+        ("[]", "must be an object"),
+        ("{", "cannot be read"),
+    ):
         (tmp_path / "data.json").write_text(text)
-        with pytest.raises(InputError, match="does not say where"):
+        with pytest.raises(InputError, match=message):
             data_root(tmp_path)
