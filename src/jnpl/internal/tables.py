@@ -8,7 +8,6 @@ import json
 import os
 import re
 import warnings
-import zlib
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -87,17 +86,9 @@ def load_table(
             return frame.fillna("") if as_text is None else frame
     except FileNotFoundError as error:
         raise InputError(f"no such file: {os.fspath(path)!r}") from error
-    except (
-        OSError,
-        EOFError,
-        zlib.error,
-        ValueError,
-        TypeError,
-        NotImplementedError,
-        LookupError,
-        OverflowError,
-        pd.errors.ParserWarning,
-    ) as error:  # Arrow raises many kinds
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # pandas and Arrow raise many kinds on damaged files
         reason = error.strerror if isinstance(error, OSError) and error.strerror else f"not a valid {suffix} table"
         raise InputError(f"cannot read {os.fspath(path)!r}: {reason}") from error
 

@@ -332,7 +332,7 @@ def _refuse_code(stored: ModelFacts) -> None:
     names = [stored.model, *([] if stored.backbone is None else [stored.backbone.name])]
     for name in filter(is_own_code, names):
         raise UntrustedCodeError(
-            f"the model of this run is code of its own, {name!r}, which loading would run: if you trust the run, allow it "
+            f"the model of this run is code of its own, {name!r}, which loading would run: if you trust it, allow it "
             "with --trust-code (in Python: trust_code=True)"
         )
 

@@ -59,7 +59,7 @@ class CheckpointFacts(StoredFacts):
     samples: Count
     processes: Annotated[int, Field(ge=1)]
     optimizer: dict[str, Any]
-    books: dict[str, dict[str, Any]]
+    records: dict[str, dict[str, Any]] = Field(alias="books")  # the name in files
     kept_accuracy: float
     averaged: Count
     notes: list[str]

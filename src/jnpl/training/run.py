@@ -98,7 +98,7 @@ def _find_in_folder(
     *,
     tensorboard: bool,
 ) -> RunResult | None:
-    identity = _identity(settings)
+    identity, is_new = _identity(settings), not folder.path.exists()
     done = agree(fabric, lambda: folder.open(identity))
     if done is not None:
         report.note(f"{folder.path} is finished; nothing to do")
@@ -107,6 +107,8 @@ def _find_in_folder(
         complete()
         return RunResult(done, Findings.load(folder.path), folder.read_log())
     with ExitStack() as held:
+        if is_new:
+            held.callback(folder.remove_unused)
         agree(fabric, lambda: held.enter_context(folder.held()))
         agree(fabric, lambda: folder.open(identity))  # another run may have been here since
         session = Session(settings, folder, fabric, report)

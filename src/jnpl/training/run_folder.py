@@ -7,7 +7,7 @@ import os
 import platform
 import re
 import shlex
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,7 +91,7 @@ class RunFolder:
 
     def check_outside(self, data: str | os.PathLike[str]) -> None:
         """Refuse a run folder inside a folder of images: the next command would take it for a class."""
-        own, base = self.path.resolve(), Path(data).resolve()
+        own, base = (Path(os.path.realpath(path)) for path in (self.path, data))  # never fails, unlike `resolve`
         inside = own.relative_to(base).parts if base in own.parents else ()
         if inside and Path(data).is_dir() and not any(part.startswith(".") for part in inside):
             raise InputError(
@@ -120,6 +120,13 @@ class RunFolder:
     def begin(self, identity: dict[str, Any]) -> None:
         """Mark the run as running, once the folder is locked and data and settings are checked."""
         self.write(identity, status="running")
+
+    def remove_unused(self) -> None:
+        """Remove a folder that was made for a run which could not begin."""
+        if not (self.path / "run.json").exists():
+            with suppress(OSError):  # somebody else has put something into it
+                (self.path / _LOCK).unlink(missing_ok=True)
+                self.path.rmdir()
 
     def _sweep(self) -> None:
         """Remove the drafts that killed runs left."""
