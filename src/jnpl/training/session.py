@@ -14,12 +14,13 @@ from jnpl.data.loading.batches import generator_for
 from jnpl.findings.findings import Findings
 from jnpl.findings.ledger import Ledger
 from jnpl.internal.errors import InputError, LearningError, one_line
+from jnpl.internal.json_files import check_facts
 from jnpl.methods import registry
 from jnpl.methods.base import Task
 from jnpl.methods.pseudo_label import PseudoLabel, Targets
 from jnpl.models.build import build
 from jnpl.training import checkpoint, pseudo_labels, scoring
-from jnpl.training.checkpoint import CheckpointInterval, State
+from jnpl.training.checkpoint import CheckpointFacts, CheckpointInterval, State
 from jnpl.training.epoch_log import EpochLog
 from jnpl.training.epoch_view import EpochView
 from jnpl.training.evaluation import TrainingSet, accuracy, source_probabilities
@@ -415,6 +416,7 @@ class Session(LoopCallback):
         for line in torn:
             self._report.note(line)
         if state is not None:
+            check_facts(state.facts, CheckpointFacts, f"the checkpoint in {str(self._folder.checkpoints)!r}")
             try:
                 self.load_state_dict(state)
             except InputError:

@@ -7,7 +7,6 @@ that rare and unseen categories share a feature only if the training table had r
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 import re
 from dataclasses import asdict, dataclass
@@ -240,7 +239,7 @@ def _notes(found: list[Column], naming: list[str], constant: list[str], frame: p
             continue
         fill = f"{column.fill:g}"
         if column.kind == "date":
-            fill = str(dt.date(1970, 1, 1) + dt.timedelta(days=column.fill))
+            fill = str(np.datetime64(math.floor(column.fill), "D"))  # any year, unlike `datetime.date`
         done = "are no category" if column.kind == "category" else f"filled with its median {fill}"
         flag = f", and a column says which ({count / len(frame):.1%})" if column.gaps else ""
         notes.append(f"{count:,} missing in column {column.name!r}, {done}{flag}")
