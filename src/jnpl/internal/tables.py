@@ -254,6 +254,7 @@ def _csv_writer(file: IO[str]) -> Iterator[Callable[[pd.DataFrame], None]]:
         quoting = csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL  # Python before 3.13 leaves "\r" unquoted
         form: dict[str, Any] = {"lineterminator": "\n", "float_format": "%.9g", "quoting": quoting}
         plain.to_csv(file, index=False, header=first, **form)
+        file.flush()  # a full disk is known now
         first = False
 
     yield write

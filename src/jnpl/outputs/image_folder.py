@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 How = Literal["copy", "link", "hard"]
 # Errors that would stop every other file too.
-_FATAL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EXDEV, errno.EPERM, errno.EROFS, errno.EMLINK)
+_FATAL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EXDEV, errno.EPERM, errno.EROFS, errno.EMLINK, errno.EFBIG)
 
 
 def data_root(run: Path, given: Path | None = None) -> Path:
