@@ -1,12 +1,16 @@
-"""Memory that a network has freed is kept for its next layer."""
+"""Memory that a network has freed is kept for its next layer; large arrays are files."""
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+
+from jnpl.internal.allocator import scratch_zeros
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="mallopt is of glibc")
 
@@ -46,3 +50,21 @@ def test_settings_of_the_user_stay():
     kept, faults = kept_and_faults(MALLOC_MMAP_THRESHOLD_=str(2**20))
     assert kept == "False"
     assert faults > 15 * _PAGES
+
+
+def test_a_large_array_is_a_file_and_a_small_one_is_in_memory():
+    large, small = (scratch_zeros((size, 4), np.float32) for size in (2**23, 10))
+    large[:] = 1
+    assert large.sum() == large.size
+    assert isinstance(large.base, np.memmap)
+    assert not isinstance(small.base, np.memmap)
+
+
+def test_without_space_for_the_file_a_large_array_is_in_memory(monkeypatch):
+    def full(*_args: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    values = scratch_zeros((2**24, 2), np.float32)
+    assert values.shape == (2**24, 2)
+    assert not isinstance(values.base, np.memmap)

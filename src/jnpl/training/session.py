@@ -165,7 +165,7 @@ class Session(LoopCallback):
         source, kept = self._settings.source, self._settings.recipe.verdict
         labels = source.labels if kept.keep == "compact" else None
         ledger = Ledger(len(source), self._task.num_classes, kept.history, kept.keep, labels)
-        self._records = SampleRecords.make(ledger)
+        self._records = SampleRecords(ledger)
 
     def _set_phase(self) -> None:
         """Set method and feed to the present phase."""
