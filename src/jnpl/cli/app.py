@@ -18,6 +18,7 @@ from jnpl.cli.lists import backbones, datasets, methods, recipes
 from jnpl.cli.predict import predict
 from jnpl.cli.report import report
 from jnpl.cli.reproduce import reproduce
+from jnpl.internal.allocator import keep_freed_memory
 from jnpl.internal.errors import InputError
 from jnpl.training.interrupt import Interrupted
 
@@ -58,6 +59,7 @@ _UsageError: Any = typer.BadParameter.__bases__[0]
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run `jnpl`. Exit codes: 0 done, 2 wrong input (one line), 130 interrupted, 1 a bug of ours (traceback)."""
+    keep_freed_memory()  # before there are threads
     try:
         code = app(args=args, prog_name="jnpl", standalone_mode=False)
     except InputError as error:

@@ -19,6 +19,7 @@ from jnpl.data.loading.augment import CropFlip
 from jnpl.data.loading.batches import generator_for
 from jnpl.data.loading.prepare import decode
 from jnpl.data.source import BackboneRecord, EmbeddedInputs, Source, Texts, UnreadableError
+from jnpl.internal.allocator import keep_freed_memory
 from jnpl.internal.devices import available_device
 from jnpl.internal.errors import InputError
 from jnpl.models.backbones import ImageBackbone
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
 
 DEFAULT_VIEWS = 2  # the image and its mirror image
 _MOST = 64  # images through the network at a time
-_CPU_PIXELS = 16 * 128 * 128  # ... on a CPU: the memory of larger batches is given back and zeroed anew for every layer
+# ... on a CPU: with fewer than 16, PyTorch computes 1 x 1 convolutions on one thread in a slower way; larger batches leave
+# the caches of the CPU. Above 224 pixels there are fewer: a batch has the memory of 16 at 224.
+_CPU_LEAST, _CPU_SMALL, _CPU_LARGE = 16, 128, 224
 _CROP = 7 / 8  # side of a crop, of views beyond the first two
 _BLOCKS_AT_A_TIME = 8  # of one of several processes, before it looks what the others have finished
 
@@ -227,6 +230,7 @@ def _text_blocks(work: EmbeddingWork, backbone: Any, blocks: Sequence[range]) ->
 
 
 def _image_blocks(work: EmbeddingWork, backbone: Any, blocks: Sequence[range]) -> Iterator[EmbeddedBlock]:
+    keep_freed_memory()
     network = backbone.inference_network.to(work.device)
     batches: list[Tensor] = []
     ends: dict[int, range] = {}  # number of a batch -> the block that it completes
@@ -291,9 +295,13 @@ def batch_size(size: int, device: torch.device) -> int:
     """Return how many images of `size` pixels a side pass through the network at a time.
 
     >>> batch_size(128, torch.device("cpu")), batch_size(224, torch.device("cpu"))
-    (16, 5)
+    (16, 16)
     """
-    return min(max(_CPU_PIXELS // size**2, 1), _MOST) if device.type == "cpu" else _MOST
+    if device.type != "cpu":
+        return _MOST
+    if size > _CPU_LARGE:
+        return max(_CPU_LEAST * _CPU_LARGE**2 // size**2, 1)
+    return min(max(_CPU_LEAST * _CPU_SMALL**2 // size**2, _CPU_LEAST), _MOST)
 
 
 @torch.inference_mode()

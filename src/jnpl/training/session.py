@@ -13,6 +13,7 @@ import torch
 from jnpl.data.loading.batches import generator_for
 from jnpl.findings.findings import Findings
 from jnpl.findings.ledger import Ledger
+from jnpl.internal.allocator import keep_freed_memory
 from jnpl.internal.errors import InputError
 from jnpl.methods import registry
 from jnpl.methods.base import Task
@@ -164,7 +165,7 @@ class Session(LoopCallback):
         source, kept = self._settings.source, self._settings.recipe.verdict
         labels = source.labels if kept.keep == "compact" else None
         ledger = Ledger(len(source), self._task.num_classes, kept.history, kept.keep, labels)
-        self._records = SampleRecords.make(ledger)
+        self._records = SampleRecords(ledger)
 
     def _set_phase(self) -> None:
         """Set method and feed to the present phase."""
@@ -211,6 +212,7 @@ class Session(LoopCallback):
     def train(self, stop_request: StopRequest | None = None, *, tensorboard: bool = False) -> None:
         """Run the loop from the present position, phase after phase, until the end or a request to stop."""
         self._stop_request = stop_request or self._stop_request
+        keep_freed_memory()
         with self._log.tensorboard(tensorboard, self._position.total), self._threads():
             while True:
                 self._train_phase()
