@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,9 +22,9 @@ from jnpl.recipes.load import parse_changes
 from jnpl.training.embed_first import embed_first
 from jnpl.training.reporting import Reporter
 from jnpl.training.run import find
+from jnpl.training.run_folder import RunFolder
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
 
     import numpy.typing as npt
@@ -78,14 +79,19 @@ def find_label_issues(
     if isinstance(settings, str):
         raise InputError(f"settings are a list of changes, such as [{settings!r}], not one text")
     source, changes = make_source(data, labels, class_names, options), parse_changes(settings)
+    if out is not None and isinstance(data, str | os.PathLike):
+        RunFolder(Path(out)).check_outside(data)
     report = Reporter()
     report.quiet(not verbose)
     source, changes, choices = embed_first(source, backbone, recipe, changes, report, cache=cache)
     adapted = adapt_recipe(source, recipe, method, changes)
     folder = None if out is None else Path(out)
-    result = find(source, adapted.recipe, folder, seed=seed, report=report)
-    if folder is not None and result is not None:
-        data_report.write(folder, source, choices=[*choices, *adapted.choices], report=False)
+
+    def complete() -> None:
+        if folder is not None:
+            data_report.write(folder, source, choices=[*choices, *adapted.choices], report=False)
+
+    result = find(source, adapted.recipe, folder, seed=seed, report=report, complete=complete)
     if folder is not None:
         return Findings.load(folder)  # also in those of several processes that have no result
     if result is None:

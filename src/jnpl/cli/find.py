@@ -72,7 +72,8 @@ class FindOptions:
         bool, typer.Option("--finetune", help="Images: train the backbone too, after the head; slow without a GPU.")
     ] = False
     size: Annotated[
-        int | None, typer.Option(min=8, help="Side in pixels at which the network sees images. Default: by the data.")
+        int | None,
+        typer.Option(min=8, max=4096, help="Side in pixels at which the network sees images. Default: by the data."),
     ] = None
     holdout: Annotated[
         float | None, typer.Option(help="Share of the data to keep out of training and test on, such as 0.1.")
@@ -187,6 +188,7 @@ def _run(given: FindOptions, *, classify: bool) -> None:
     if given.threads is not None:
         torch.set_num_threads(given.threads)
     options.find_own_modules(recipe.model, given.backbone, given.embed)
+    RunFolder(given.out).check_outside(given.data)
     RunFolder(given.out).check_place()  # before minutes of embedding
     opened, held_out = _open(given, recipe.data.val_size)
     reporter = Reporter()
@@ -200,6 +202,9 @@ def _run(given: FindOptions, *, classify: bool) -> None:
         recipe, adapted = adapt_recipe(embedded, given.recipe, given.method, changes)
         source, choices = embedded, [*chosen, *adapted]
         reporter.first = choices if source.backbone is None else list(adapted)  # else one is on the screen already
+    from jnpl.outputs import data_report
+
+    facts_of_data = {"command": ["jnpl", *sys.argv[1:]], "choices": choices, "held_out": held_out}
     result = run(
         source,
         recipe,
@@ -210,14 +215,15 @@ def _run(given: FindOptions, *, classify: bool) -> None:
         report=reporter,
         tensorboard=given.tensorboard,
         classify=classify,
+        complete=lambda: data_report.write_data(given.out, embedded, **facts_of_data, thumbnails=given.report),
     )
     if result is None:
         return  # not the first of several processes
     from jnpl.cli.summary import facts, show
-    from jnpl.outputs import data_report
+    from jnpl.outputs.report import page
 
-    command = ["jnpl", *sys.argv[1:]]
-    data_report.write(given.out, embedded, command=command, choices=choices, held_out=held_out, report=given.report)
+    if given.report:
+        page.write(given.out)
     if given.as_json:
         typer.echo(json.dumps(result.results | facts(given.out, given.top)))
     else:
@@ -256,7 +262,7 @@ def _open(given: FindOptions, val_size: int) -> "tuple[Source, list[dict[str, An
 
 
 def _checkpoint_interval(text: str) -> "CheckpointInterval":
-    match = re.fullmatch(r"(\d+)([ms]?)", text.strip())
+    match = re.fullmatch(r"([0-9]{1,9})([ms]?)", text.strip())
     if not match or int(match[1]) == 0:
         raise InputError(f"--checkpoint-every takes epochs (5), minutes (10m) or seconds (30s), got {text!r}")
     from jnpl.training.run import CheckpointInterval

@@ -282,6 +282,9 @@ def number(names: list[Any]) -> tuple[Labels, tuple[str, ...] | tuple[int, ...]]
     """
     plain = [name.item() if isinstance(name, np.generic) else name for name in names]
     whole = all(isinstance(name, int) and not isinstance(name, bool) for name in plain)
+    if whole and plain and not -(2**63) <= min(plain) <= max(plain) < 2**63:
+        large = max(plain, key=abs)
+        raise InputError(f"labels that are whole numbers must have at most 63 bits, got {large}: write them as names")
     keys: list[Any] = plain if whole else [str(name) for name in plain]
     classes = tuple(sorted(set(keys)))
     ids = {name: label for label, name in enumerate(classes)}

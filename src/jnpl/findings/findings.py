@@ -20,6 +20,7 @@ import numpy.typing as npt
 from jnpl.findings.threshold import resolve_threshold
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder, printable, replacing, write_text
+from jnpl.internal.json_files import read_json
 from jnpl.internal.tables import load_parquet, save_parquet, table_writer
 from jnpl.noise.noisy_labels import transition_matrix
 
@@ -393,7 +394,7 @@ class Findings:
 
         run = Path(folder)
         try:
-            content = json.loads((run / "findings.json").read_text(encoding="utf-8"))
+            content = read_json(run / "findings.json")
             if (content["kind"], content["version"]) != (_KIND, _VERSION):
                 raise InputError(f"kind {content['kind']!r} and version {content['version']!r}")
             with pa.OSFile(os.fspath(run / "findings.parquet")) as file:

@@ -22,6 +22,7 @@ from jnpl.findings.findings import checked_labels
 from jnpl.internal.allocator import scratch_zeros
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing
+from jnpl.internal.json_files import parse_json
 
 if TYPE_CHECKING:
     import os
@@ -246,7 +247,7 @@ class Ledger:
         """Return the ledger that `save` wrote to `path`; any other file is an InputError that names it."""
         try:
             with safe_open(path, framework="np") as file:
-                state: dict[str, Any] = json.loads((file.metadata() or {})[_HEADER])
+                state: dict[str, Any] = parse_json((file.metadata() or {})[_HEADER])
                 if state["version"] != _VERSION:
                     raise InputError(f"version {state['version']!r}, where this program reads {_VERSION}")
                 arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from jnpl.internal.devices import checked_device
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.importing import require
+from jnpl.internal.json_files import read_json
 from jnpl.models.backbones import ImageBackbone, TextBackbone, checked_image_backbone, require_kind, update_with_weights
 
 if TYPE_CHECKING:
@@ -243,7 +244,7 @@ def _read_json(transformers: ModuleType, place: _Place, file: str) -> Any:
         _raise_exceptions_for_missing_entries=False,
         _raise_exceptions_for_connection_errors=False,
     )
-    return None if found is None else json.loads(Path(found).read_text("utf-8"))
+    return None if found is None else read_json(found)
 
 
 # --------------------------------------------------------------------------------------------------------------- images

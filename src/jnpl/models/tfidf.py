@@ -15,6 +15,7 @@ import numpy as np
 
 from jnpl.internal.checks import checked_seed, whole
 from jnpl.internal.errors import InputError
+from jnpl.internal.json_files import parse_json
 from jnpl.models.backbones import TextBackbone
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ def _checked_state(
 ) -> tuple[dict[str, Any], list[str], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """Return settings, vocabulary, idf (F,) and components (width, F) of a state that fits together."""
     try:
-        settings, vocabulary = (json.loads(state[key].tobytes()) for key in ("settings", "vocabulary"))
+        settings, vocabulary = (parse_json(state[key].tobytes()) for key in ("settings", "vocabulary"))
         idf, components = (np.asarray(state[key], np.float32) for key in ("idf", "components"))
         version = settings.pop("version")
         fits = idf.shape == (len(vocabulary),) and components.shape == (len(components), len(vocabulary))

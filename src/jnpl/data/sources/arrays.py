@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-import zipfile
-import zlib
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jnpl.data.source import InMemory, Source, Texts, number
-from jnpl.internal.errors import InputError
+from jnpl.internal.errors import InputError, one_line
+from jnpl.internal.files import require_file
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from jnpl.data.source import Array, Labels
 
@@ -117,17 +117,33 @@ def load(path: str | Path) -> Source:
 def read_npz(path: str | Path, needed: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Array]:
     """Return the named arrays of an .npz; a missing needed one, and a file that cannot be read, is an InputError."""
     try:
-        with Path(path).open("rb") as file:
-            archive = np.load(file, allow_pickle=False)
+        with open_arrays(path) as archive:
             files = [] if isinstance(archive, np.ndarray) else archive.files  # an .npy holds one array without a name
             found = {key: archive[key] for key in (*needed, *optional) if key in files}
-    except (OSError, EOFError, ValueError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:
         raise InputError(f"cannot read {str(path)!r}: {_reason(error)}") from error
     for key in needed:
         if key not in found:
             shown = ", ".join(files) or "without names"
             raise InputError(f"{str(path)!r} has no array {key!r}; its arrays are {shown}")
     return found
+
+
+@contextmanager
+def open_arrays(path: str | Path) -> Iterator[Any]:
+    """Yield the array of an .npy, or the archive of an .npz: whatever is wrong with it is an OSError or ValueError."""
+    try:
+        with require_file(path).open("rb") as file:
+            loaded = np.load(file, allow_pickle=False)
+            yield loaded
+    except (OSError, ValueError):
+        raise
+    except MemoryError:
+        raise ValueError("it says to hold more than fits into memory") from None
+    except Exception as error:  # NumPy and zipfile raise many kinds: encrypted, damaged, unknown compression, no header
+        raise ValueError(f"it is damaged: {one_line(error)}") from error
 
 
 def as_texts(x: Any) -> Array | None:

@@ -7,10 +7,9 @@ that rare and unseen categories share a feature only if the training table had r
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 import re
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ import pandas as pd
 from jnpl.data.sources.columns import COLUMN_KINDS, ColumnKind, distinct, kind_of, levels, values, with_text_names
 from jnpl.data.sources.images import extensions
 from jnpl.internal.errors import InputError
+from jnpl.internal.json_files import StoredFacts, check_facts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -158,16 +158,17 @@ class Encoding:
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Encoding:
         """Return the encoding that `to_dict` stored."""
-        wanted = {field.name for field in fields(Column)}
-        try:
-            values = [{key: each[key] for key in wanted} for each in stored["columns"]]
-            columns = tuple(Column(**{**each, "levels": tuple(each["levels"])}) for each in values)
-            notes = [str(note) for note in stored["notes"]]
-        except (KeyError, TypeError) as error:
-            raise InputError(f"not a stored encoding: {error.__class__.__name__}: {error}") from error
-        if strange := [column.kind for column in columns if column.kind not in COLUMN_KINDS]:
-            raise InputError(f"not a stored encoding: a column is one of {', '.join(COLUMN_KINDS)}, not {strange[0]!r}")
-        return cls(columns, notes)
+        facts = check_facts(stored, _StoredEncoding, "the stored encoding")
+        if not all(math.isfinite(value) for column in facts.columns for value in (column.fill, column.origin)):
+            raise InputError("the stored encoding cannot be used: fill and origin of a column must be finite")
+        return cls(facts.columns, facts.notes)
+
+
+class _StoredEncoding(StoredFacts):
+    """What `Encoding.to_dict` stores."""
+
+    columns: tuple[Column, ...]
+    notes: list[str]
 
 
 def _measure(name: str, kind: Any, cells: pd.Series[Any], where: str) -> Column | None:
@@ -238,7 +239,7 @@ def _notes(found: list[Column], naming: list[str], constant: list[str], frame: p
             continue
         fill = f"{column.fill:g}"
         if column.kind == "date":
-            fill = str(dt.date(1970, 1, 1) + dt.timedelta(days=column.fill))
+            fill = str(np.datetime64(math.floor(column.fill), "D"))  # any year, unlike `datetime.date`
         done = "are no category" if column.kind == "category" else f"filled with its median {fill}"
         flag = f", and a column says which ({count / len(frame):.1%})" if column.gaps else ""
         notes.append(f"{count:,} missing in column {column.name!r}, {done}{flag}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
@@ -24,6 +23,7 @@ from jnpl.data.sources.split_column import divide, find_split
 from jnpl.data.sources.text_column import texts_of
 from jnpl.data.sources.user_embedding import embed_with
 from jnpl.internal.errors import InputError
+from jnpl.internal.json_files import parse_json
 from jnpl.internal.tables import DATA_SUFFIXES, data_suffix, load_table, require_columns
 
 if TYPE_CHECKING:
@@ -432,7 +432,7 @@ def _embeddings(column: pd.Series[Any], name: str, where: str) -> Array:
 def _embedding(cell: Any, row: int, name: str, where: str) -> Array:
     try:
         with np.errstate(over="ignore"):
-            values = np.asarray(json.loads(cell) if isinstance(cell, str) else cell, np.float32)
+            values = np.asarray(parse_json(cell) if isinstance(cell, str) else cell, np.float32)
     except (ValueError, TypeError):
         values = np.empty(0, np.float32)
     if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
