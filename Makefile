@@ -58,7 +58,7 @@ pages: .venv/.extras  ## write the generated pages of docs/ from the committed r
 
 docs: .venv/.extras  ## build the documentation site into site/, warnings are errors
 	@$(BIN)/python docs/generate.py --check
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 docs-serve: .venv/.extras  ## show the documentation site on http://127.0.0.1:8000 while you edit it
 	@$(BIN)/python -m mkdocs serve
