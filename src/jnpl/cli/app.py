@@ -14,6 +14,7 @@ from jnpl.cli.apply import apply
 from jnpl.cli.bench import app as bench
 from jnpl.cli.corrupt import corrupt
 from jnpl.cli.demo import demo
+from jnpl.cli.doctor import doctor
 from jnpl.cli.embed import embed
 from jnpl.cli.export import export
 from jnpl.cli.find import find, train
@@ -43,10 +44,10 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "datasets": datasets,
     "backbones": backbones,
     "bench": bench,
+    "doctor": doctor,
 }
 
 app = typer.Typer(
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help: quick, and readable in a pipe
     context_settings={"help_option_names": ["-h", "--help"]},
