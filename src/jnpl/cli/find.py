@@ -55,6 +55,12 @@ class FindOptions:
     feature_column: Annotated[
         list[str] | None, typer.Option(help="A table's column to learn from (may be repeated). Default: all.")
     ] = None
+    exclude: Annotated[
+        list[str] | None, typer.Option(help="A table's column that is not learnt from (may be repeated).")
+    ] = None
+    skip_unlabelled: Annotated[
+        bool, typer.Option("--skip-unlabelled", help="Leave out the rows of a table that have no label.")
+    ] = False
     embedding_column: options.EmbeddingColumn = None
     text_column: options.TextColumn = None
     embed: options.EmbedFunction = None
@@ -134,6 +140,8 @@ class FindOptions:
             "image_column": self.image_column,
             "label_column": self.label_column,
             "feature_columns": self.feature_column or None,
+            "exclude": self.exclude or None,
+            "skip_unlabelled": self.skip_unlabelled,
             "embedding_column": self.embedding_column,
             "text_column": self.text_column,
             "embed": self.embed,
@@ -256,7 +264,11 @@ def _open(given: FindOptions, val_size: int) -> "tuple[Source, list[dict[str, An
         source = split.hold_out(source, positions)
     if given.test is not None:
         if source.encoding is not None and data_suffix(given.test):
-            columns = {**columns, "feature_columns": None, "encoding": source.encoding}  # which knows the columns
+            columns |= {
+                "feature_columns": None,
+                "exclude": None,
+                "encoding": source.encoding,
+            }  # which knows the columns
         source = split.with_test(source, open_source(given.test, **columns))
     return source, held_out
 
