@@ -69,7 +69,7 @@ def choose_backbone(source: Source, name: str = AUTO, size: int | None = None, *
 def _for_texts(source: Source, name: str, device: str) -> ChosenBackbone:
     if name == NONE:
         raise InputError("texts need a backbone that turns them into vectors: --backbone tfidf, or hf:NAME")
-    if name not in (AUTO, "tfidf"):
+    if not is_fitted(source, name):
         backbone = load_backbone(name, "text", device=device)
         return ChosenBackbone(backbone, f"backbone: {name}, {backbone.width} numbers per text")
     from jnpl.models.tfidf import fit_tfidf  # noqa: PLC0415 - scikit-learn is not needed otherwise
@@ -112,6 +112,11 @@ def uses_backbone(source: Source, name: str = AUTO, *, own_recipe: bool = False,
     if source.kind == "text" or name not in (AUTO, NONE):
         return True
     return name == AUTO and source.kind == "image" and not own_recipe and model == AUTO
+
+
+def is_fitted(source: Source, name: str = AUTO) -> bool:
+    """Return whether the backbone of a run is fitted to the data at hand, and not pretrained."""
+    return source.kind == "text" and name in (AUTO, "tfidf")
 
 
 def embed_for_training(

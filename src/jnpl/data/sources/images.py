@@ -82,7 +82,8 @@ class ImageFiles:
     def _stats(self, what: str) -> Labels:
         root, ends = os.fsencode(self._root), self._ends.tolist()
         names = (self._names[start:end] for start, end in zip([0, *ends], ends, strict=False))
-        return np.fromiter((_stat(os.path.join(root, name), what) for name in names), np.int64, len(self))  # noqa: PTH118
+        found = (_stat(os.path.join(root, name), what) if name else 0 for name in names)  # noqa: PTH118
+        return np.fromiter(found, np.int64, len(self))
 
     def _where(self, position: int) -> str:
         position = range(len(self))[position]  # negative counts from the end; beyond it is an IndexError
