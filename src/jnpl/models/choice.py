@@ -89,9 +89,10 @@ def common_side(source: Source) -> float:
     if values is not None:
         return float(min(values.shape[1:3]))
     sides = []
+    read_side = getattr(source.inputs, "side", lambda position: min(source.inputs.read(position).shape[:2]))
     for position in np.linspace(0, len(source) - 1, min(_SAMPLED, len(source))).astype(int):
         try:
-            sides.append(min(source.inputs.read(int(position)).shape[:2]))
+            sides.append(read_side(int(position)))
         except UnreadableError:  # noqa: PERF203 - any single file may be unreadable
             continue
     return float(np.quantile(sides, 0.25)) if sides else float(SIZES[-1])

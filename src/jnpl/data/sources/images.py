@@ -71,6 +71,14 @@ class ImageFiles:
             raise UnreadableError("empty file")
         return decode(where, size)
 
+    def side(self, position: int) -> int:
+        """Return the shorter side of the image at `position` in pixels, without decoding it. Raises UnreadableError."""
+        try:
+            with Image.open(self._where(position), formats=_formats()) as picture:
+                return min(picture.size)
+        except Exception as error:  # a damaged file makes a decoder raise anything
+            raise UnreadableError(_system_reason(error)) from error
+
     def sizes(self) -> Labels:
         """Return the bytes of each file (N,); 0 where it is missing."""
         return self._stats("st_size")
