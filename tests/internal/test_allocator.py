@@ -56,8 +56,8 @@ def test_a_large_array_is_a_file_and_a_small_one_is_in_memory():
     large, small = (scratch_zeros((size, 4), np.float32) for size in (2**23, 10))
     large[:] = 1
     assert large.sum() == large.size
-    assert isinstance(large.base, np.memmap)
-    assert not isinstance(small.base, np.memmap)
+    assert isinstance(large, np.memmap)
+    assert not isinstance(small, np.memmap)
 
 
 def test_without_space_for_the_file_a_large_array_is_in_memory(monkeypatch):
@@ -67,4 +67,4 @@ def test_without_space_for_the_file_a_large_array_is_in_memory(monkeypatch):
     monkeypatch.setattr(os, "posix_fallocate", full)
     values = scratch_zeros((2**24, 2), np.float32)
     assert values.shape == (2**24, 2)
-    assert not isinstance(values.base, np.memmap)
+    assert not isinstance(values, np.memmap)

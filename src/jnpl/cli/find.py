@@ -15,7 +15,7 @@ from jnpl.internal.errors import InputError
 from jnpl.internal.tables import data_suffix
 
 if TYPE_CHECKING:
-    from jnpl.data.source import Source
+    from jnpl.data.source import Labels, Source
     from jnpl.training.run import CheckpointInterval
 
 
@@ -183,6 +183,8 @@ def _run(given: FindOptions, *, classify: bool) -> None:
         raise InputError(f"--finetune has a recipe of its own, got --recipe {given.recipe}; change it with --set")
     import torch
 
+    from jnpl.data.split import hold_out
+    from jnpl.models.choice import is_fitted
     from jnpl.recipes.automatic import adapt_recipe
     from jnpl.recipes.load import load_default_recipe
     from jnpl.training.embed_first import embed_first
@@ -198,11 +200,16 @@ def _run(given: FindOptions, *, classify: bool) -> None:
     options.find_own_modules(recipe.model, given.backbone, given.embed)
     RunFolder(given.out).check_outside(given.data)
     RunFolder(given.out).check_place()  # before minutes of embedding
-    opened, held_out = _open(given, recipe.data.val_size)
+    opened, positions = _open(given, recipe.data.val_size)
+    held_out = [] if positions is None else _named(opened, positions)
+    if positions is not None and is_fitted(opened, given.backbone):
+        opened, positions = hold_out(opened, positions), None  # test data take no part in it
     reporter = Reporter()
     embedded, changes, chosen = embed_first(
         opened, given.backbone, given.recipe, changes, reporter, views=given.views, cache=given.cache
     )
+    if positions is not None:  # after the embedding: the cache is that of the whole data
+        opened, embedded = hold_out(opened, positions), hold_out(embedded, positions)
     if given.finetune:
         recipe = finetuning_recipe(embedded, given.method, changes, reporter, seed=given.seed, cache=given.cache)
         source, choices = opened, chosen
@@ -238,8 +245,8 @@ def _run(given: FindOptions, *, classify: bool) -> None:
         show(result.results, given.out, given.top)
 
 
-def _open(given: FindOptions, val_size: int) -> "tuple[Source, list[dict[str, Any]]]":
-    """Return the training data, with their test data, and id and given label of the samples that are held out."""
+def _open(given: FindOptions, val_size: int) -> "tuple[Source, Labels | None]":
+    """Return the data, with test data from elsewhere, and the positions to hold out, or None."""
     from jnpl.data import split
     from jnpl.data.label_files import with_labels
     from jnpl.data.opening import open_source
@@ -256,12 +263,6 @@ def _open(given: FindOptions, val_size: int) -> "tuple[Source, list[dict[str, An
     )
     if given.labels is not None:
         source = with_labels(source, given.labels)
-    held_out: list[dict[str, Any]] = []
-    if given.holdout is not None:
-        positions = split.to_hold_out(source, given.holdout, given.seed)
-        rows = zip(source.ids[positions].tolist(), source.labels[positions].tolist(), strict=True)
-        held_out = [{"id": name, "label": source.class_names[label]} for name, label in rows]
-        source = split.hold_out(source, positions)
     if given.test is not None:
         if source.encoding is not None and data_suffix(given.test):
             columns |= {
@@ -270,7 +271,13 @@ def _open(given: FindOptions, val_size: int) -> "tuple[Source, list[dict[str, An
                 "encoding": source.encoding,
             }  # which knows the columns
         source = split.with_test(source, open_source(given.test, **columns))
-    return source, held_out
+    return source, None if given.holdout is None else split.to_hold_out(source, given.holdout, given.seed)
+
+
+def _named(source: "Source", positions: "Labels") -> list[dict[str, Any]]:
+    """Return id and given label of some samples."""
+    rows = zip(source.ids[positions].tolist(), source.labels[positions].tolist(), strict=True)
+    return [{"id": name, "label": source.class_names[label]} for name, label in rows]
 
 
 def _checkpoint_interval(text: str) -> "CheckpointInterval":

@@ -292,7 +292,7 @@ class FullHistory:
     def __init__(self, num_samples: int, num_classes: int, history: int, labels: Ints | None) -> None:
         self.history, self.labels = history, labels
         # Unwritten slots stay 0. An epoch is one block: a large ledger is a file, of which an epoch writes one part.
-        self.probs: Floats = scratch_zeros((history, num_samples, num_classes), np.float32)
+        self.probs: Floats = np.asarray(scratch_zeros((history, num_samples, num_classes), np.float32))
 
     def arrays(self) -> dict[str, Array]:
         """Return all arrays by name, not copied."""

@@ -30,8 +30,8 @@ _IN_MEMORY = 64 * 2**20  # bytes: larger arrays are in a file
 def keep_freed_memory() -> bool:
     """Let glibc keep freed blocks below 256 MiB; return whether it does. Elsewhere, nothing changes.
 
-    By default, glibc returns the outputs of a network's layers, which are tens of megabytes, to the system when they are
-    freed, and the system fills their pages with zeros when the next layer needs them: a third of the time of
+    By default, glibc returns the outputs of a network's layers, which are tens of megabytes, to the system when they
+    are freed, and the system fills their pages with zeros when the next layer needs them: a third of the time of
     EfficientNet-Lite0, and a sixth of a training step of a small ResNet. Settings of the user (`MALLOC_...`,
     `GLIBC_TUNABLES`) stay as they are.
     """
@@ -50,8 +50,8 @@ def keep_freed_memory() -> bool:
 def scratch_zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """Return an array of zeros, which the system may write to the disk if memory is scarce.
 
-    From 64 MiB on it is a memory map of a file without a name in the temporary folder (`TMPDIR`), whose space is reserved
-    first. If there is no space, and on systems without such files, the array is in memory.
+    From 64 MiB on it is a memory map of a file without a name in the temporary folder (`TMPDIR`), whose space is
+    reserved first. If there is no space, and on systems without such files, the array is in memory.
 
     >>> scratch_zeros((2, 3), np.float32).shape
     (2, 3)
@@ -61,7 +61,7 @@ def scratch_zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[A
         try:
             with tempfile.TemporaryFile() as file:
                 os.posix_fallocate(file.fileno(), 0, size)  # a write to a hole in a full disk would end the process
-                return np.asarray(np.memmap(file, dtype, mode="r+", shape=shape))
+                return np.memmap(file, dtype, mode="r+", shape=shape)
         except OSError:
             pass
     return np.zeros(shape, dtype)

@@ -220,7 +220,7 @@ def _inputs(
         return InMemory(encoding.apply(_frame(split), name))
     from jnpl.data.sources.table import vectors  # noqa: PLC0415 - needs pandas, which images do without
 
-    return InMemory(vectors(_frame(split), set(), name, embedding_column=embedding_column))
+    return InMemory(vectors(_frame(split), set(), name, embedding_column=embedding_column), embedded=True)
 
 
 def _frame(split: Any) -> Any:

@@ -136,7 +136,7 @@ def load(
         embedding_column = guess_embedding_column(frame, unused) if embed is None else None
         image_column = None if embedding_column else _guess_image_column(frame, unused, where)
     if embedding_column is not None:
-        values = InMemory(_embeddings(frame[embedding_column], embedding_column, where))
+        values = InMemory(_embeddings(frame[embedding_column], embedding_column, where), embedded=True)
         shown = beside_embeddings(frame, own, where, root, image_column, text_column)
         cells = None if "ids" in shown else _cells(frame, {*own, embedding_column})
         return source(values, **shown, cells=cells)
