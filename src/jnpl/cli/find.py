@@ -219,7 +219,7 @@ def _run(given: FindOptions, *, classify: bool) -> None:
         reporter.first = choices if source.backbone is None else list(adapted)  # else one is on the screen already
     from jnpl.outputs import data_report
 
-    facts_of_data = {"command": ["jnpl", *sys.argv[1:]], "choices": choices, "held_out": held_out}
+    facts_of_data: dict[str, Any] = {"command": ["jnpl", *sys.argv[1:]], "choices": choices, "held_out": held_out}
     result = run(
         source,
         recipe,

@@ -47,7 +47,7 @@ class Training(Settings):
     epochs: int = Field(ge=1, le=1_000_000)
     batch_size: int = Field(128, ge=1, le=2**31)
     optimizer: Literal["sgd", "adam", "adamw"] = "sgd"
-    lr: float = Field(gt=0, le=1e6)
+    lr: float = Field(gt=0, le=1e30)
     momentum: float = Field(0.9, ge=0, lt=1, description="SGD; for Adam beta 1")
     weight_decay: float = Field(1e-4, ge=0, le=1e6, description="on all parameters, biases and batch norm included")
     schedule: Literal["constant", "step", "cosine", "linear", "hold-linear"] = "constant"

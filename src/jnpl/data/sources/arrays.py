@@ -220,7 +220,10 @@ def as_labels(y: Any, name: str = "y") -> list[str] | list[int]:
             values = values[:, 0]
         if values.ndim != 1:
             raise InputError(f"{name} must hold one label per sample, shape (N,), not {values.shape}")
-        values = values.tolist()
+        try:
+            values = values.tolist()
+        except SystemError:  # of numpy, for numbers that are no characters
+            raise InputError(f"{name} holds texts with characters that are not Unicode") from None
     plain = [_label(value, position, name) for position, value in enumerate(values)]
     if all(isinstance(label, int) for label in plain):
         return [int(label) for label in plain]
