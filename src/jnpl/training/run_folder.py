@@ -29,7 +29,7 @@ except ImportError:  # Windows: no lock
 _FORMAT = "jnpl run 1"
 _LOCK = ".lock"
 _DRAFT = re.compile(
-    r"\.(run|metrics|findings|model|backbone|data|neighbours|thumbnails|report)\.\w+\.\d+\.tmp"
+    r"\.(run|metrics|findings|model|backbone|data|neighbours|thumbnails|report|tracking)\.\w+\.\d+\.tmp"
 )  # as internal.files names them
 
 
