@@ -110,7 +110,10 @@ class FindOptions:
         str, typer.Option(help="Epochs (5), minutes (10m) or seconds (30s) between checkpoints.")
     ] = "1m"
     strict: Annotated[bool, typer.Option("--strict", help="Stop at a sample that cannot be read.")] = False
-    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also log for TensorBoard.")] = False
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="The same as --track tensorboard.")] = False
+    track: Annotated[
+        list[str] | None, typer.Option(help="Also log every epoch to tensorboard, mlflow or wandb (extras); repeatable.")
+    ] = None
     threads: options.Threads = None
     seed: Annotated[
         int, typer.Option(min=0, help="Seed of weights, sample order, augmentation and sampled labels.")
@@ -228,7 +231,7 @@ def _run(given: FindOptions, *, classify: bool) -> None:
         every=every,
         strict=given.strict,
         report=reporter,
-        tensorboard=given.tensorboard,
+        track=[*(given.track or ()), *(["tensorboard"] if given.tensorboard else [])],
         classify=classify,
         complete=lambda: data_report.write_data(given.out, embedded, **facts_of_data, thumbnails=given.report),
     )

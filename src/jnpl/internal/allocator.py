@@ -14,8 +14,6 @@ import tempfile
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -53,9 +51,11 @@ def scratch_zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[A
     From 64 MiB on it is a memory map of a file without a name in the temporary folder (`TMPDIR`), whose space is
     reserved first. If there is no space, and on systems without such files, the array is in memory.
 
-    >>> scratch_zeros((2, 3), np.float32).shape
+    >>> scratch_zeros((2, 3), "float32").shape
     (2, 3)
     """
+    import numpy as np  # noqa: PLC0415 - `jnpl --help` comes here too, for `keep_freed_memory`
+
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if size >= _IN_MEMORY and hasattr(os, "posix_fallocate"):
         try:

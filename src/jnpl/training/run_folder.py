@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _FORMAT = "jnpl run 1"
 _LOCK = ".lock"
 _DRAFT = re.compile(
-    r"\.(run|metrics|findings|model|backbone|data|neighbours|thumbnails|report)\.\w+\.\d+\.tmp"
+    r"\.(run|metrics|findings|model|backbone|data|neighbours|thumbnails|report|tracking)\.\w+\.\d+\.tmp"
 )  # as internal.files names them
 
 

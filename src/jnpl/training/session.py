@@ -16,6 +16,7 @@ from jnpl.findings.ledger import Ledger
 from jnpl.internal.allocator import keep_freed_memory
 from jnpl.internal.errors import InputError, LearningError, one_line
 from jnpl.internal.json_files import check_facts
+from jnpl.internal.settings import flat_settings
 from jnpl.methods import registry
 from jnpl.methods.base import Task
 from jnpl.methods.pseudo_label import PseudoLabel, Targets
@@ -36,7 +37,7 @@ from jnpl.training.records import SampleRecords
 from jnpl.training.run_results import RunResult, TrainedModel, accuracies, summarise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy.typing as npt
     from lightning_fabric import Fabric
@@ -210,11 +211,12 @@ class Session(LoopCallback):
         number = len(self._phases) + self._phase.number  # no stage of the method has begun with this network
         return PseudoLabel(self._task, targets, number)
 
-    def train(self, stop_request: StopRequest | None = None, *, tensorboard: bool = False) -> None:
+    def train(self, stop_request: StopRequest | None = None, *, track: Sequence[str] = ()) -> None:
         """Run the loop from the present position, phase after phase, until the end or a request to stop."""
         self._stop_request = stop_request or self._stop_request
         keep_freed_memory()
-        with self._log.tensorboard(tensorboard, self._position.total), self._threads():
+        facts = flat_settings(self._settings.recipe.model_dump(mode="json")) | {"seed": self._settings.seed}
+        with self._log.tracked(track, facts, self._position.total), self._threads():
             while True:
                 self._train_phase()
                 last = self._position.phase + 1 == len(self._phases)
