@@ -42,8 +42,8 @@ Views = Annotated[
     int,
     typer.Option(
         min=1,
-        help="Vectors per image: 1 for the image, 2 also for its mirror image, 3 or more also for random crops, which are "
-        "for training and findings; jnpl predict uses the first two.",
+        help="Vectors per image: 1 for the image, 2 also for its mirror image, 3 or more also for random crops (for "
+        "findings; jnpl predict uses the first two).",
     ),
 ]
 Cache = Annotated[

@@ -31,9 +31,8 @@ def keep_freed_memory() -> bool:
     """Let glibc keep freed blocks below 256 MiB; return whether it does. Elsewhere, nothing changes.
 
     By default, glibc returns the outputs of a network's layers, which are tens of megabytes, to the system when they
-    are freed, and the system fills their pages with zeros when the next layer needs them: a third of the time of
-    EfficientNet-Lite0, and a sixth of a training step of a small ResNet. Settings of the user (`MALLOC_...`,
-    `GLIBC_TUNABLES`) stay as they are.
+    are freed, and the system fills their pages with zeros when the next layer needs them
+    (`benchmarks/embedding.py allocator`). Settings of the user (`MALLOC_...`, `GLIBC_TUNABLES`) stay as they are.
     """
     if sys.platform != "linux" or any(name in os.environ for name in _ENVIRONMENT):
         return False
