@@ -29,20 +29,19 @@ def keep_freed_memory() -> bool:
     """Let glibc keep freed blocks below 256 MiB; return whether it does. Elsewhere, nothing changes.
 
     By default, glibc returns the outputs of a network's layers, which are tens of megabytes, to the system when they
-    are freed, and the system fills their pages with zeros when the next layer needs them: a third of the time of
-    EfficientNet-Lite0, and a sixth of a training step of a small ResNet. Settings of the user (`MALLOC_...`,
-    `GLIBC_TUNABLES`) stay as they are.
+    are freed, and the system fills their pages with zeros when the next layer needs them
+    (`benchmarks/embedding.py allocator`). Settings of the user (`MALLOC_...`, `GLIBC_TUNABLES`) stay as they are.
     """
     if sys.platform != "linux" or any(name in os.environ for name in _ENVIRONMENT):
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:  # another C library
         return False
-    kept = any(mallopt(_MMAP_THRESHOLD, size) == 1 for size in _MMAP_THRESHOLDS)
-    kept &= mallopt(_TRIM_THRESHOLD, 2**31 - 1) == 1
+    kept = [any(mallopt(_MMAP_THRESHOLD, size) == 1 for size in _MMAP_THRESHOLDS)]
     # Threads share one pool (as long as none was started before): those of their own end at 64 MiB.
-    kept &= mallopt(_TOP_PAD, 64 * 2**20) == 1 and mallopt(_ARENA_MAX, 1) == 1
-    return kept
+    for setting, value in ((_TRIM_THRESHOLD, 2**31 - 1), (_TOP_PAD, 64 * 2**20), (_ARENA_MAX, 1)):
+        kept.append(mallopt(setting, value) == 1)
+    return all(kept)
 
 
 def scratch_zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
