@@ -109,7 +109,7 @@ class GridFacts(StoredFacts):
     results: str
     engine: str
     jobs: Annotated[int, Field(ge=1)] | None
-    cells: list[Annotated[str, Field(pattern=r"^[^/\\\0]{1,200}$")]]  # each has a folder of its name
+    cells: list[Annotated[str, Field(pattern=r"^[^/\\]{1,200}$")]]  # each has a folder of its name
 
 
 def _grid(folder: Path) -> tuple[Path, dict[str, Any]]:
