@@ -167,7 +167,7 @@ def test_an_image_folder_with_a_broken_file(run, refused, tmp_path):
         (("--noise", "worse"), "noise has no meaning for the .npz"),
         (("--seed", "-1"), "seed"),
         (("--seed", str(2**63)), "seed must be below 2**63"),
-        (("--set", "train.lr=1e6", "--set", "train.epochs=9", "--set", "method.name=ce"), "try a smaller train.lr"),
+        (("--set", "train.lr=1e30", "--set", "train.epochs=9", "--set", "method.name=ce"), "try a smaller train.lr"),
         (("--set", "method.num_complements=2"), "num_complements goes with complements 'sampled'"),
     ],
 )
