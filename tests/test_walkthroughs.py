@@ -64,7 +64,9 @@ def files(tmp_path_factory):
     pd.DataFrame(texts, columns=["review", "stars"]).to_csv(folder / "reviews.csv", index=False)
     pd.DataFrame([text for text, _ in texts[:9]], columns=["review"]).to_csv(folder / "new-reviews.csv", index=False)
     y = np.arange(120) % 2
-    table = pd.DataFrame({"length": random.normal(y * 3), "width": random.normal(-y), "species": np.array(["a", "b"])[y]})
+    table = pd.DataFrame(
+        {"length": random.normal(y * 3), "width": random.normal(-y), "species": np.array(["a", "b"])[y]}
+    )
     table.to_csv(folder / "table.csv", index=False)
     table.drop(columns="species").head(9).to_csv(folder / "new-rows.csv", index=False)
     pd.DataFrame({"label": y}).to_csv(folder / "labels.csv", index=False)
@@ -122,7 +124,9 @@ def test_the_python_code_of_a_page_runs(page, files, tmp_path, monkeypatch):
         if missing:
             skipped += missing
             continue
-        quick = text.replace("random_state=0)", "random_state=0, epochs=2)").replace("Classifier()", "Classifier(epochs=2)")
+        quick = text.replace("random_state=0)", "random_state=0, epochs=2)").replace(
+            "Classifier()", "Classifier(epochs=2)"
+        )
         with warnings.catch_warnings():
             if "cleanlab" in needed:
                 from cleanlab.classification import CleanLearning
