@@ -80,7 +80,7 @@ def prepare(folder: Path) -> None:
     drawn = np.random.default_rng(0)
     for name in ("cat", "dog", "eel"):
         (folder / "photos" / name).mkdir(parents=True)
-        for number in range(200):
+        for number in range(20):
             pixels = drawn.integers(0, 255, (32, 32, 3), dtype=np.uint8)
             Image.fromarray(pixels).save(folder / "photos" / name / f"{number}.png")
     labels = drawn.integers(0, 3, 600)

@@ -14,6 +14,7 @@ from jnpl.cli.apply import apply
 from jnpl.cli.bench import app as bench
 from jnpl.cli.corrupt import corrupt
 from jnpl.cli.demo import demo
+from jnpl.cli.doctor import doctor
 from jnpl.cli.embed import embed
 from jnpl.cli.export import export
 from jnpl.cli.find import find, train
@@ -21,6 +22,7 @@ from jnpl.cli.lists import backbones, datasets, methods, recipes
 from jnpl.cli.predict import predict
 from jnpl.cli.report import report
 from jnpl.cli.reproduce import reproduce
+from jnpl.internal.allocator import keep_freed_memory
 from jnpl.internal.errors import InputError, is_out_of_memory
 from jnpl.internal.terminal import visible
 from jnpl.training.interrupt import Interrupted
@@ -42,10 +44,10 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "datasets": datasets,
     "backbones": backbones,
     "bench": bench,
+    "doctor": doctor,
 }
 
 app = typer.Typer(
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help: quick, and readable in a pipe
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -69,6 +71,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     given = list(sys.argv[1:] if args is None else args)
     own = given[: given.index("--")] if "--" in given else given
     debug = "--debug" in own
+    keep_freed_memory()  # before there are threads
     try:
         code = app(
             args=[each for each in own if each != "--debug"] + given[len(own) :],

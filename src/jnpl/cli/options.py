@@ -46,7 +46,8 @@ Views = Annotated[
     typer.Option(
         min=1,
         max=1000,
-        help="Vectors per image: 1 for the image, 2 also for its mirror image, 3 or more also for random crops.",
+        help="Vectors per image: 1 for the image, 2 also for its mirror image, 3 or more also for random crops (for "
+        "findings; jnpl predict uses the first two).",
     ),
 ]
 Cache = Annotated[

@@ -19,12 +19,19 @@ if TYPE_CHECKING:
 
 def reproduce(
     item: Annotated[
-        str, typer.Argument(help="fig1 to fig6, table1, table2, figures (all six) or all.", show_default=False)
+        str,
+        typer.Argument(
+            help="fig1 to fig6, table1, table2, figures (all six) or all; beyond the paper human, heads, starts.",
+            show_default=False,
+        ),
     ],
     *,
     scale: Annotated[
         str,
-        typer.Option(help="paper: as in the paper, for GPUs; small: part of CIFAR-10, for two cores; tiny: a test."),
+        typer.Option(
+            help="features: the paper's schedules on embeddings, for two cores (features-full: all images and epochs); "
+            "small: from random weights, part of CIFAR-10; tiny: a test; paper: as in the paper, for GPUs."
+        ),
     ] = "small",
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder for all results. Finished runs in it are kept.")

@@ -42,9 +42,13 @@ class Inputs(Protocol):
 
 @dataclass(frozen=True)
 class InMemory:
-    """Inputs in one array: uint8 images (N, H, W, 1 or 3), or float32 vectors (N, F)."""
+    """Inputs in one array: uint8 images (N, H, W, 1 or 3), or float32 vectors (N, F).
+
+    `embedded`: the user says that the vectors are embeddings, of any width.
+    """
 
     values: Array
+    embedded: bool = False
 
     def __post_init__(self) -> None:
         image = self.values.dtype == np.uint8 and self.values.ndim == 4 and self.values.shape[3] in (1, 3)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -63,6 +63,7 @@ class Findings:
         paths: (N,) paths of files, or None.
         unreadable: (N,) true where a sample could not be read, or None.
         threshold_info: the threshold, its rule and the reason for it; see `from_probs`.
+        index: the index of the data frame that the samples are rows of, for `table`; it is not saved. None: positions.
 
     Example:
         >>> probs = [[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]]
@@ -86,6 +87,7 @@ class Findings:
     paths: Array | None
     unreadable: Mask | None
     threshold_info: dict[str, Any]
+    index: pd.Index[Any] | None = field(default=None, compare=False)
 
     @classmethod
     def from_ledger(
@@ -227,7 +229,7 @@ class Findings:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Findings):
             return NotImplemented
-        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self) if f.compare)
 
     __hash__ = None  # type: ignore[assignment]  # equal by content, like the arrays inside
 
@@ -271,7 +273,8 @@ class Findings:
     @cached_property
     def table(self) -> pd.DataFrame:
         """One row per sample, in the order of the data; labels are class names where there are any."""
-        return _frame(self._columns())
+        table = _frame(self._columns())
+        return table if self.index is None else table.set_axis(self.index)
 
     def worst(self, k: int) -> pd.DataFrame:
         """Return the `k` rows of `table` with the lowest quality, worst first, ties in the order of the data.
@@ -280,7 +283,7 @@ class Findings:
             k: number of rows, at most as many as have a quality.
 
         Returns:
-            Rows of `table`; the index holds the positions of the samples.
+            Rows of `table`; the index holds the positions of the samples, or is that of the data frame.
 
         Example:
             >>> findings = Findings.from_probs([[0.9, 0.1], [0.6, 0.4]], labels=[0, 1])
@@ -291,7 +294,7 @@ class Findings:
             raise InputError(f"k must be a whole number of at least 0, not {k!r}")
         order = np.argsort(self.label_quality, kind="stable")  # nan last
         order = order[: min(k, np.count_nonzero(~np.isnan(self.label_quality)))]
-        return _frame(self._columns(order)).set_index(order)
+        return _frame(self._columns(order)).set_index(order if self.index is None else self.index[order])
 
     def class_summary(self) -> pd.DataFrame:
         """Return, per class: samples with this label, issues, their share, the label most often suggested instead."""

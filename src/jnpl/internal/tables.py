@@ -71,6 +71,8 @@ def load_table(
         with _open_text(path) as file, warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # a row with cells beyond the last column
             separator = "\t" if suffix.startswith(".tsv") else ","
+            _refuse_repeated_names(next(csv.reader(file, delimiter=separator), []), path)
+            file.seek(0)
             columns = list(pd.read_csv(file, sep=separator, nrows=0).columns)
             texts = [column for column in columns if as_text is None or column in as_text]
             file.seek(0)
@@ -91,6 +93,12 @@ def load_table(
     except Exception as error:  # pandas and Arrow raise many kinds on damaged files
         reason = error.strerror if isinstance(error, OSError) and error.strerror else f"not a valid {suffix} table"
         raise InputError(f"cannot read {os.fspath(path)!r}: {reason}") from error
+
+
+def _refuse_repeated_names(names: list[str], path: str | os.PathLike[str]) -> None:
+    """Raise an InputError if two columns have the same name: pandas would rename one of them."""
+    if (twice := next((name for name in names if name and names.count(name) > 1), None)) is not None:
+        raise InputError(f"{os.fspath(path)!r} has {names.count(twice)} columns named {twice!r}; rename or remove one")
 
 
 def data_suffix(path: str | os.PathLike[str]) -> str:

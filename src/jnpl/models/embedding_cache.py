@@ -53,9 +53,12 @@ class EmbeddingCache:
             self._open(self._folder, key)
 
     def _open(self, folder: Path, key: str) -> None:
-        make_folder(folder)
         described = {"format": _FORMAT, "shape": list(self.shape), "key": key}
         sizes = {_VALUES: 2 * math.prod(self.shape), _BLOCKS: len(self._done)}
+        if _is_intact(folder, described, sizes) and not self.missing():  # nothing to write: it may be read-only
+            self._unreadable = self.unreadable()
+            return
+        make_folder(folder)
         # One process at a time: another one that starts now must not remove files that this one has begun to fill.
         with _writing(folder), locks.alone(folder / _LOCK):
             if not _is_intact(folder, described, sizes):

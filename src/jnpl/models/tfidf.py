@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-WIDTH = 256  # on noisy labels better than 128 or 512, see docs/backbones.md
+WIDTH = 256  # a more accurate classifier than with 128, and nearly its AP; see docs/backbones.md
 MAX_FEATURES = 30_000  # the most frequent words and pairs; more made no difference, and the state stays below 40 MB
 SVD_TEXTS = 20_000  # the decomposition is of that many texts at most, drawn with the seed
 ENCODE_TEXTS = 4_096  # texts in memory as a sparse matrix at a time

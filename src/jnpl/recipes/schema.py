@@ -35,8 +35,8 @@ class Data(Settings):
     std: Literal["one", "data"] = Field("one", description="divide by 1 (the paper), or by the data's own deviation")
     vectors: Literal["standard", "centred", "unit"] = Field(
         "standard",
-        description="standard: every feature by its own mean and deviation; centred: minus the mean alone; unit: vectors "
-        "of length 1, minus their mean, all features over one deviation",
+        description="standard: every feature by its own mean and deviation; centred: minus the mean alone; unit: "
+        "vectors of length 1, minus their mean, all features over one deviation",
     )
     val_size: int = Field(0, ge=0, description="CIFAR: training images left out (the predecessor leaves out 5,000)")
 
@@ -49,6 +49,9 @@ class Training(Settings):
     optimizer: Literal["sgd", "adam", "adamw"] = "sgd"
     lr: float = Field(gt=0, le=1e30)
     momentum: float = Field(0.9, ge=0, lt=1, description="SGD; for Adam beta 1")
+    momentum_from: tuple[Annotated[int, Field(ge=1)], Annotated[float, Field(ge=0, lt=1)]] | None = Field(
+        None, description="[epoch, momentum]: another momentum from this epoch on, counted from 0; None: one for all"
+    )
     weight_decay: float = Field(1e-4, ge=0, le=1e6, description="on all parameters, biases and batch norm included")
     schedule: Literal["constant", "step", "cosine", "linear", "hold-linear"] = "constant"
     milestones: tuple[int, ...] = Field(
@@ -75,6 +78,17 @@ class Training(Settings):
             got = f"got {list(self.milestones)} of {self.epochs}"
             raise ValueError(f"schedule 'hold-linear' takes one milestone before the last epoch, {got}")
         return self
+
+    def momentum_at(self, epoch: int) -> float:
+        """Return the momentum, for Adam beta 1, of an epoch, counted from 0.
+
+        >>> plan = Training(epochs=200, lr=1e-3, momentum_from=(80, 0.1))
+        >>> plan.momentum_at(79), plan.momentum_at(80)
+        (0.9, 0.1)
+        """
+        if self.momentum_from is None or epoch < self.momentum_from[0]:
+            return self.momentum
+        return self.momentum_from[1]
 
     def lr_at(self, epoch: int) -> float:
         """Return the learning rate of an epoch, counted from 0.
@@ -192,9 +206,11 @@ def _stretched(plan: dict[str, Any], times: Any) -> dict[str, Any]:
     """Training settings with epochs and milestones multiplied; wrong types are left to the validation."""
     try:
         epochs, *milestones = (max(round(times * at), 1) for at in (plan["epochs"], *plan.get("milestones", ())))
+        start, *momentum = plan.get("momentum_from") or (1,)
+        later = [max(round(times * start), 1), *momentum] if momentum else None
     except (TypeError, ValueError, LookupError, OverflowError):
         return plan
-    return {**plan, "epochs": epochs, "milestones": milestones}
+    return {**plan, "epochs": epochs, "milestones": milestones, "momentum_from": later}
 
 
 def parse_recipe(settings: dict[str, Any]) -> Recipe:

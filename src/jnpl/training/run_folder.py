@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from jnpl import __version__
+from jnpl.internal import locks
 from jnpl.internal.errors import InputError, UnwritableError
 from jnpl.internal.files import make_folder, reason_of, require_file, write_text
 from jnpl.internal.json_files import parse_json, read_json
@@ -22,15 +23,10 @@ from jnpl.internal.json_files import parse_json, read_json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-try:
-    import fcntl
-except ImportError:  # Windows: no lock
-    fcntl = None  # type: ignore[assignment]
-
 _FORMAT = "jnpl run 1"
 _LOCK = ".lock"
 _DRAFT = re.compile(
-    r"\.(run|metrics|findings|model|backbone|data|neighbours|thumbnails|report)\.\w+\.\d+\.tmp"
+    r"\.(run|metrics|findings|model|backbone|data|neighbours|thumbnails|report|tracking)\.\w+\.\d+\.tmp"
 )  # as internal.files names them
 
 
@@ -137,12 +133,10 @@ class RunFolder:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Lock the folder: two runs at once would overwrite each other's files. The lock ends with the process."""
-        with require_file(self.path / _LOCK).open("a") as file:
-            if fcntl is not None:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except OSError:
-                    raise InputError(f"another run is using {str(self.path)!r}; wait for it, or stop it") from None
+        file = locks.take(require_file(self.path / _LOCK))
+        if file is None:
+            raise InputError(f"another run is using {str(self.path)!r}; wait for it, or stop it")
+        with file:
             self._sweep()
             yield
 

@@ -13,8 +13,10 @@ import torch
 from jnpl.data.loading.batches import generator_for
 from jnpl.findings.findings import Findings
 from jnpl.findings.ledger import Ledger
+from jnpl.internal.allocator import keep_freed_memory
 from jnpl.internal.errors import InputError, LearningError, one_line
 from jnpl.internal.json_files import check_facts
+from jnpl.internal.settings import flat_settings
 from jnpl.methods import registry
 from jnpl.methods.base import Task
 from jnpl.methods.pseudo_label import PseudoLabel, Targets
@@ -35,7 +37,7 @@ from jnpl.training.records import SampleRecords
 from jnpl.training.run_results import RunResult, TrainedModel, accuracies, summarise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy.typing as npt
     from lightning_fabric import Fabric
@@ -165,7 +167,7 @@ class Session(LoopCallback):
         source, kept = self._settings.source, self._settings.recipe.verdict
         labels = source.labels if kept.keep == "compact" else None
         ledger = Ledger(len(source), self._task.num_classes, kept.history, kept.keep, labels)
-        self._records = SampleRecords.make(ledger)
+        self._records = SampleRecords(ledger)
 
     def _set_phase(self) -> None:
         """Set method and feed to the present phase."""
@@ -209,10 +211,12 @@ class Session(LoopCallback):
         number = len(self._phases) + self._phase.number  # no stage of the method has begun with this network
         return PseudoLabel(self._task, targets, number)
 
-    def train(self, stop_request: StopRequest | None = None, *, tensorboard: bool = False) -> None:
+    def train(self, stop_request: StopRequest | None = None, *, track: Sequence[str] = ()) -> None:
         """Run the loop from the present position, phase after phase, until the end or a request to stop."""
         self._stop_request = stop_request or self._stop_request
-        with self._log.tensorboard(tensorboard, self._position.total), self._threads():
+        keep_freed_memory()
+        facts = flat_settings(self._settings.recipe.model_dump(mode="json")) | {"seed": self._settings.seed}
+        with self._log.tracked(track, facts, self._position.total), self._threads():
             while True:
                 self._train_phase()
                 last = self._position.phase + 1 == len(self._phases)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from jnpl.data.source import Array, Labels
 
 NEEDED = ("x", "y")
-OPTIONAL = ("y_true", "x_test", "y_test", "x_val", "y_val", "class_names")
+OPTIONAL = ("y_true", "x_test", "y_test", "x_val", "y_val", "class_names", "ids", "backbone")
 WHOLE_NUMBER = re.compile(r"[+-]?\d{1,18}(\.0*)?")  # a text that is a class number
 _CHUNK = 1024  # samples checked at a time: a check must not double the memory of a large array
 
@@ -60,41 +61,47 @@ def from_arrays(
         >>> source.labels, source.class_names, source.kind
         (array([1, 0, 1]), ('cat', 'dog'), 'vector')
     """
-    if (texts := as_texts(x)) is not None and y_true is None and x_test is None and x_val is None:
-        labels, classes = number_together({"y": _matching(y, "y", texts, "x")}, class_names)
-        empty = {at: "the text is empty" for at, text in enumerate(texts) if not text.strip()}
-        return Source(name, Texts(texts), labels["y"], classes, np.arange(len(texts)), unreadable=empty or None)
-    inputs = as_inputs(x, "x")
-    given = {"y": _matching(y, "y", inputs, "x")}
+    inputs = _samples(x, "x")
+    given = {"y": _matching(y, "y", inputs.values, "x")}
     if y_true is not None:
-        given["y_true"] = _matching(y_true, "y_true", inputs, "x")
-    others: dict[str, Array] = {}
+        given["y_true"] = _matching(y_true, "y_true", inputs.values, "x")
+    others: dict[str, InMemory | Texts] = {}
     for part, x_part, y_part in (("test", x_test, y_test), ("val", x_val, y_val)):
         if (x_part is None) != (y_part is None):
             raise InputError(f"x_{part} and y_{part} need each other: one of them is missing")
         if x_part is None:
             continue
-        held_out = as_inputs(x_part, f"x_{part}")
-        if held_out.shape[1:] != inputs.shape[1:]:
-            raise InputError(f"x_{part} has samples of shape {held_out.shape[1:]}, but x of {inputs.shape[1:]}")
-        given[f"y_{part}"] = _matching(y_part, f"y_{part}", held_out, f"x_{part}")
+        held_out = _samples(x_part, f"x_{part}")
+        if held_out.kind != inputs.kind:
+            raise InputError(f"x_{part} holds {held_out.kind}s, but x {inputs.kind}s")
+        if held_out.values.shape[1:] != inputs.values.shape[1:]:
+            shapes = f"{held_out.values.shape[1:]}, but x of {inputs.values.shape[1:]}"
+            raise InputError(f"x_{part} has samples of shape {shapes}")
+        given[f"y_{part}"] = _matching(y_part, f"y_{part}", held_out.values, f"x_{part}")
         others[part] = held_out
     labels, classes = number_together(given, class_names)
-    held = {
-        part: Source(f"{name}/{part}", InMemory(values), labels[f"y_{part}"], classes, np.arange(len(values)))
-        for part, values in others.items()
-    }
-    ids = np.arange(len(inputs))
-    return Source(
-        name,
-        InMemory(inputs),
-        labels["y"],
-        classes,
-        ids,
-        labels.get("y_true"),
-        held.get("test"),
-        validation=held.get("val"),
+
+    def source(title: str, samples: InMemory | Texts, which: str, **known: Any) -> Source:
+        return Source(
+            title, samples, labels[which], classes, np.arange(len(samples)), unreadable=_empty(samples), **known
+        )
+
+    held = {part: source(f"{name}/{part}", samples, f"y_{part}") for part, samples in others.items()}
+    return source(
+        name, inputs, "y", true_labels=labels.get("y_true"), test=held.get("test"), validation=held.get("val")
     )
+
+
+def _samples(x: Any, name: str) -> InMemory | Texts:
+    texts = as_texts(x)
+    return InMemory(as_inputs(x, name)) if texts is None else Texts(texts)
+
+
+def _empty(samples: InMemory | Texts) -> dict[int, str] | None:
+    """Return the texts that are empty, as unreadable samples."""
+    if not isinstance(samples, Texts):
+        return None
+    return {at: "the text is empty" for at, text in enumerate(samples.values) if not text.strip()} or None
 
 
 def from_pair(pair: tuple[Any, Any]) -> Source:
@@ -103,15 +110,32 @@ def from_pair(pair: tuple[Any, Any]) -> Source:
 
 
 def load(path: str | Path) -> Source:
-    """Make a source from an .npz with x and y, and optionally y_true, x_test, y_test, x_val, y_val and class_names."""
+    """Make a source from an .npz with x and y, and optionally y_true, x_test, y_test, x_val, y_val and class_names.
+
+    `jnpl embed` also writes `ids`, the positions or paths of the samples, and `backbone`, the name of what made x.
+    """
     found = read_npz(path, NEEDED, OPTIONAL)
-    names = found.pop("class_names", None)
+    names, ids, backbone = (found.pop(key, None) for key in ("class_names", "ids", "backbone"))
     x, y = found.pop("x"), found.pop("y")
     class_names = None if names is None else as_labels(names, "class_names")
     try:
-        return from_arrays(x, y, **found, class_names=class_names, name=Path(path).stem)
+        source = from_arrays(x, y, **found, class_names=class_names, name=Path(path).stem)
+        if ids is not None:
+            source = replace(source, ids=_checked_ids(ids, len(source)))
     except InputError as error:
         raise InputError(f"{str(path)!r}: {error}") from error
+    if backbone is not None and isinstance(source.inputs, InMemory):
+        source = replace(source, inputs=replace(source.inputs, embedded=source.kind == "vector"))
+    return source
+
+
+def _checked_ids(ids: Array, samples: int) -> Array:
+    if ids.shape != (samples,) or ids.dtype.kind not in "iuU":
+        found = f"{ids.dtype} of shape {ids.shape}"
+        raise InputError(f"ids must be {samples} positions or paths, one per sample, not {found}")
+    if len(np.unique(ids)) != samples:
+        raise InputError("ids must differ from each other")
+    return ids.astype(object) if ids.dtype.kind == "U" else ids.astype(np.int64)
 
 
 def read_npz(path: str | Path, needed: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Array]:

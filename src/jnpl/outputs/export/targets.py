@@ -69,6 +69,7 @@ TARGETS = {
     "label-studio": ExportTarget(
         "label_studio", "tasks with predictions for Label Studio (.json)", ("issues", "image_prefix", "data")
     ),
+    "fiftyone": ExportTarget("fiftyone", "a data set of images for FiftyOne (.json)", ("issues",)),
     "cleanlab": ExportTarget("findings_table", "a .csv with cleanlab's columns"),
     "hf": ExportTarget(
         "hf_dataset", "a folder for datasets.load_from_disk, with corrected labels", ("root",), folder=True
