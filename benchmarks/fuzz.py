@@ -21,6 +21,7 @@ import traceback
 import warnings
 from pathlib import Path
 from random import Random
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for `tests.helpers`
 
@@ -55,7 +56,7 @@ def main() -> int:
     return 1 if total["failures"] else 0
 
 
-def fuzz(name: str, examples: int, seed: int) -> dict[str, object]:
+def fuzz(name: str, examples: int, seed: int) -> dict[str, Any]:
     """Try so many variants of a file; returns counts, the slowest example and the largest memory so far."""
     reader, begin, random = fuzzing.READERS[name], time.monotonic(), Random(f"{seed} {name}")
     counts = {"read": 0, "refused": 0, "failures": 0}

@@ -61,7 +61,7 @@ class Reader:
     """
 
     file: str
-    prepare: Callable[[Path], None]
+    prepare: Callable[[Path], object]
     read: Callable[[Path], object]
     content: Callable[[Path], bytes] | None = None
     wrap: Callable[[bytes], bytes] | None = None
@@ -186,9 +186,9 @@ def _zip(name: str, **others: bytes) -> Callable[[bytes], bytes]:
     return wrap
 
 
-def _write(name: str, content: bytes | str) -> Callable[[Path], None]:
+def _write(name: str, content: bytes | str) -> Callable[[Path], object]:
     raw = content.encode() if isinstance(content, str) else content
-    return lambda folder: (folder / name).write_bytes(raw) and None
+    return lambda folder: (folder / name).write_bytes(raw)
 
 
 def _parquet(table: pa.Table) -> bytes:
@@ -252,7 +252,8 @@ def _predict(folder: Path) -> object:
 
 def _table_model(folder: Path) -> None:
     source = open_source(_frame())
-    vector_model(folder, features=source.inputs.values.shape[1], encoding=source.encoding)
+    values: Any = source.inputs
+    vector_model(folder, features=values.values.shape[1], encoding=source.encoding)
 
 
 def _frame() -> Any:

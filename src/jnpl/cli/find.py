@@ -179,12 +179,7 @@ def train(given: FindOptions) -> None:
 
 def _run(given: FindOptions, *, classify: bool) -> None:
     every = _checkpoint_interval(given.checkpoint_every)
-    if not given.data.strip():
-        raise InputError("DATA is empty; name a folder, a table, an .npz or a data set (jnpl datasets)")
-    if given.holdout is not None and given.test is not None:
-        raise InputError("--holdout and --test exclude each other")
-    if given.finetune and given.recipe is not None:
-        raise InputError(f"--finetune has a recipe of its own, got --recipe {given.recipe}; change it with --set")
+    _check_options(given)
     import torch
 
     from jnpl.data.split import hold_out
@@ -236,17 +231,31 @@ def _run(given: FindOptions, *, classify: bool) -> None:
         classify=classify,
         complete=lambda: data_report.write_data(given.out, embedded, **facts_of_data, thumbnails=given.report),
     )
-    if result is None:
-        return  # not the first of several processes
+    if result is not None:  # else not the first of several processes
+        _show(given, result.results)
+
+
+def _check_options(given: FindOptions) -> None:
+    """Refuse options that exclude each other, before anything slow is imported."""
+    if not given.data.strip():
+        raise InputError("DATA is empty; name a folder, a table, an .npz or a data set (jnpl datasets)")
+    if given.holdout is not None and given.test is not None:
+        raise InputError("--holdout and --test exclude each other")
+    if given.finetune and given.recipe is not None:
+        raise InputError(f"--finetune has a recipe of its own, got --recipe {given.recipe}; change it with --set")
+
+
+def _show(given: FindOptions, results: dict[str, Any]) -> None:
+    """Write the report of a finished run, and print its summary."""
     from jnpl.cli.summary import facts, show
     from jnpl.outputs.report import page
 
     if given.report:
         page.write(given.out)
     if given.as_json:
-        typer.echo(json.dumps(result.results | facts(given.out, given.top)))
+        typer.echo(json.dumps(results | facts(given.out, given.top)))
     else:
-        show(result.results, given.out, given.top)
+        show(results, given.out, given.top)
 
 
 def _open(given: FindOptions, val_size: int) -> "tuple[Source, Labels | None]":
