@@ -241,7 +241,7 @@ def load(run: str | os.PathLike[str], device: str | torch.device = "cpu") -> Sav
     """Return the trained model of a finished run.
 
     Args:
-        run: the run folder, as `jnpl find DATA -o RUN` writes it.
+        run: the run folder, as `jnpl find DATA -o RUN` writes it, or "hf:USER/NAME" on the Hugging Face hub.
         device: a device of PyTorch, or "auto".
 
     Returns:
@@ -257,6 +257,10 @@ def load(run: str | os.PathLike[str], device: str | torch.device = "cpu") -> Sav
         >>> model.classes, model.predict(x).shape, model.predict_proba(x).shape
         (('cat', 'dog'), (40,), (40, 2))
     """
+    if isinstance(run, str) and run.startswith("hf:"):
+        from jnpl.outputs.hub import download  # noqa: PLC0415 (imports this module)
+
+        run = download(run.removeprefix("hf:"))
     return SavedModel.load(run, device)
 
 
