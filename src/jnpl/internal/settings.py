@@ -1,6 +1,8 @@
-"""The base classes of all settings."""
+"""The base classes of all settings, and their flat form."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -15,3 +17,15 @@ class MethodSettings(Settings):
     """The settings of a method; every method has a subclass with its own."""
 
     name: str
+
+
+def flat_settings(settings: dict[str, Any], before: str = "") -> dict[str, Any]:
+    """Return nested settings by dotted name.
+
+    >>> flat_settings({"train": {"epochs": 3, "lr": 0.1}, "model": "auto"})
+    {'train.epochs': 3, 'train.lr': 0.1, 'model': 'auto'}
+    """
+    flat: dict[str, Any] = {}
+    for key, value in settings.items():
+        flat |= flat_settings(value, f"{before}{key}.") if isinstance(value, dict) else {f"{before}{key}": value}
+    return flat
