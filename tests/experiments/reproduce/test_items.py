@@ -158,7 +158,7 @@ def test_items_share_their_cells():
     scale, parts = SCALES["small"], ["cifar10"]
     counts = {name: len(ITEMS[name].cells(scale, None, parts)) for name in ITEMS}
     figures_and_table = {"fig1": 2, "fig2": 9, "fig3": 15, "fig4": 15, "fig5": 16, "fig6": 3, "table1": 96, "table2": 0}
-    assert counts == {**figures_and_table, "human": 0, "heads": 0, "starts": 0}
+    assert counts == {**figures_and_table, "human": 0, "heads": 0, "starts": 0, "weights": 0}
     figures = plan(names_of("figures"), scale, None, parts)
     assert len(figures) == len({cell.name for cell in figures}) == 50
     everything = plan(names_of("all"), scale, None, parts)
