@@ -98,6 +98,7 @@ def page(small: PaperRuns, features: PaperRuns) -> str:
         human=table_section(features, "human"),
         heads=table_section(features, "heads"),
         starts=table_section(features, "starts"),
+        weights=table_section(features, "weights"),
         memorised=memorised(features),
         reasons=reasons(features),
         budget=budget(features),

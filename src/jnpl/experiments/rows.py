@@ -428,6 +428,8 @@ VARIANTS = {
         f"{name}{LATER}": _variant(f"{name} with PL+ from 30 % of the epochs on", "jnpl", pl_start=0.3, **own)
         for name, own in (("jnpl", {}), ("jnpl-ce", {"n": -1}), *((f"jnpl-n{n}", {"n": n}) for n in (0, 1, 2)))
     },
+    # The paper does not say whether NL+ has class weights; those of NLNL's code decide asymmetric noise.
+    "nl-plus-weights": _variant("NL+ with NLNL's class weights", "jnpl", pl_weight=0.0, class_weight="nlnl"),
     **{
         f"jnpl-pl{share}": _variant(f"jnpl with PL+ from {share} % of the epochs on", "jnpl", pl_start=share / 100)
         for share in (60, 80)

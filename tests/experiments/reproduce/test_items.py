@@ -117,7 +117,7 @@ def test_on_features_jnpl_is_also_run_with_a_later_pl_plus_and_a_linear_head():
 def test_the_most_important_cells_on_features_come_first():
     parts = ["cifar10", "cifar100", "cifar10n", "cifar100n"]
     cells = plan(names_of("all"), SCALES["features"], None, parts)
-    assert len(cells) == len({cell.name for cell in cells}) == 311
+    assert len(cells) == len({cell.name for cell in cells}) == 315
     places = list(dict.fromkeys((cell.data, cell.seed, cell.noise, cell.rate) for cell in cells))
     assert places[:3] == [("cifar10", 1, "symm", 0.6), ("cifar10", 1, "symm", 0.4), ("cifar10", 1, "asymm", 0.4)]
     assert list(dict.fromkeys((data, seed) for data, seed, *_ in places)) == [
@@ -158,7 +158,7 @@ def test_items_share_their_cells():
     scale, parts = SCALES["small"], ["cifar10"]
     counts = {name: len(ITEMS[name].cells(scale, None, parts)) for name in ITEMS}
     figures_and_table = {"fig1": 2, "fig2": 9, "fig3": 15, "fig4": 15, "fig5": 16, "fig6": 3, "table1": 96, "table2": 0}
-    assert counts == {**figures_and_table, "human": 0, "heads": 0, "starts": 0}
+    assert counts == {**figures_and_table, "human": 0, "heads": 0, "starts": 0, "weights": 0}
     figures = plan(names_of("figures"), scale, None, parts)
     assert len(figures) == len({cell.name for cell in figures}) == 50
     everything = plan(names_of("all"), scale, None, parts)

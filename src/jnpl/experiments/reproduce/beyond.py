@@ -1,4 +1,4 @@
-"""Beyond the paper: human labels (CIFAR-10N and CIFAR-100N), a linear head, and when PL+ begins."""
+"""Beyond the paper: human labels (CIFAR-10N and CIFAR-100N), a linear head, when PL+ begins, and class weights."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from jnpl.experiments.reproduce.entries import Entry, entry, not_run, origin
-from jnpl.experiments.reproduce.item import SYMM60, Item
-from jnpl.experiments.reproduce.paper import DATA_NAMES
+from jnpl.experiments.reproduce.item import ASYMM40, SYMM60, Item
+from jnpl.experiments.reproduce.paper import DATA_NAMES, percent
 from jnpl.experiments.reproduce.table1 import methods
 from jnpl.experiments.result_tables import csv_table, latex_text, markdown_table
 
@@ -22,11 +22,13 @@ HUMAN: Setting = ("human", 0.0)
 PARTS = ("cifar10n", "cifar100n")
 HEADS = {"ce": "CE", "nlnl": "NLNL", "nl-plus": "NL+", "jnpl": "JNPL", "jnpl-pl30": "JNPL, PL+ from 30 %"}
 LINEAR = "-linear"
+ASYMM: tuple[Setting, ...] = (("asymm", 0.2), ASYMM40)
+WEIGHTS = {"nlnl": "NLNL, with its class weights", "nl-plus": "NL+", "nl-plus-weights": "NL+ with these weights"}
 STARTS = {"jnpl": 0, "jnpl-pl30": 30, "jnpl-pl60": 60, "jnpl-pl80": 80, "nl-plus": None}  # per cent of the epochs
 
 
-def _only_on_features(setting: Setting, scale: Scale) -> Sequence[Setting | None]:
-    return () if scale.features is None or len(scale.settings) == 1 else (setting,)
+def _only_on_features(settings: Sequence[Setting], scale: Scale) -> Sequence[Setting | None]:
+    return () if scale.features is None or len(scale.settings) == 1 else settings
 
 
 def entries(runs: PaperRuns) -> dict[str, list[Entry]]:
@@ -119,12 +121,36 @@ def starts_csv(runs: PaperRuns) -> str:
     return csv_table(dict(zip(names, row, strict=True)) for row in rows)
 
 
+def weight_rows(runs: PaperRuns) -> list[list[str]]:
+    """AP of the filter and accuracy of the classifier with asymmetric noise, with and without class weights."""
+    rows = [["AP / accuracy", *(f"{noise} {percent(rate)}" for noise, rate in ASYMM)]]
+    for variant, name in WEIGHTS.items():
+        found = [runs.of(variant, setting, classify=True)[:1] for setting in ASYMM]
+        shown = [
+            f"{own[0].stage()['ap']:.3f} / {100 * (own[0].get('test_accuracy') or 0):.1f}" if own else "-"
+            for own in found
+        ]
+        rows.append([name, *shown])
+    return rows
+
+
+def weights_markdown(runs: PaperRuns) -> str:
+    """A line for each filter."""
+    return markdown_table(weight_rows(runs)) + "\n"
+
+
+def weights_csv(runs: PaperRuns) -> str:
+    """A line for each filter."""
+    names, *rows = weight_rows(runs)
+    return csv_table(dict(zip(names, row, strict=True)) for row in rows)
+
+
 HUMAN_LABELS = Item(
     name="human",
     title="Beyond the paper: test accuracy with human labels",
     claim="The paper has no such columns.",
     variants=lambda scale: tuple(methods(scale)),
-    settings=partial(_only_on_features, HUMAN),
+    settings=partial(_only_on_features, (HUMAN,)),
     parts=PARTS,
     classify=True,
     files={"md": markdown, "csv": as_csv, "tex": latex},
@@ -136,7 +162,7 @@ LINEAR_HEAD = Item(
     title="Beyond the paper: a linear head beside the perceptron, 60 % symmetric noise",
     claim="The paper has one network.",
     variants=lambda _scale: (*HEADS, *(f"{name}{LINEAR}" for name in HEADS)),
-    settings=partial(_only_on_features, SYMM60),
+    settings=partial(_only_on_features, (SYMM60,)),
     files={"md": heads_markdown, "csv": heads_csv},
     notes=lambda _runs, _own: ["Figures of the filters, without classifiers; the best epoch is that of 2,000 images."],
     claims=(),
@@ -146,11 +172,22 @@ PL_START = Item(
     title="Beyond the paper: when PL+ begins, 60 % symmetric noise",
     claim="In the paper PL+ begins with the first step.",
     variants=lambda _scale: tuple(STARTS),
-    settings=partial(_only_on_features, SYMM60),
+    settings=partial(_only_on_features, (SYMM60,)),
     files={"md": starts_markdown, "csv": starts_csv},
     notes=lambda _runs, _own: [
         "Accuracy before PL+ is that of NL+ alone with the same seed, of 2,000 test images; at the end, of all."
     ],
     claims=(),
 )
-ITEMS = (HUMAN_LABELS, LINEAR_HEAD, PL_START)
+CLASS_WEIGHTS = Item(
+    name="weights",
+    title="Beyond the paper: NL+ with the class weights of NLNL's code, asymmetric noise",
+    claim="The paper does not say whether NL+ has class weights.",
+    variants=lambda _scale: tuple(WEIGHTS),
+    settings=partial(_only_on_features, ASYMM),
+    classify=True,
+    files={"md": weights_markdown, "csv": weights_csv},
+    notes=lambda _runs, _own: ["AP of the filter, accuracy of the classifier, first seed."],
+    claims=(),
+)
+ITEMS = (HUMAN_LABELS, LINEAR_HEAD, PL_START, CLASS_WEIGHTS)
