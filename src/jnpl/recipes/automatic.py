@@ -151,6 +151,9 @@ def choose(source: Source, recipe: Recipe, given: Collection[str] = (), *, gpu: 
             f"method: cross-entropy, for fewer than {SMALL_IMAGE_SET:,} images from random weights: on average it "
             "ranked labels better than NL+ and PL+ in tests (--method jnpl)"
         )
+    if model == "mlp" and recipe.method.name == DEFAULT_METHOD and recipe.verdict.score != "history":
+        chosen["verdict.trees"] = True
+        lines.append("verdict: decision trees judge the labels too (--set verdict.trees=false: the network alone)")
     changes = {name: value for name, value in chosen.items() if name not in given}
     return Choice(changes, [*lines, _class_line(source, weighting)])
 

@@ -104,6 +104,11 @@ class Verdict(Settings):
         "of the network at the end; posterior: the mean of both, corrected by the estimated confusion between classes "
         "(jnpl.findings.posterior); blend: the mean of that mean and its posterior",
     )
+    trees: bool = Field(
+        False,
+        description="tables: labels are also judged by decision trees that have not seen them (jnpl.training.trees); "
+        "the agreement with the given labels decides between network, trees and the mean of both",
+    )
     threshold: Annotated[float, Field(gt=0, lt=1)] | Literal["auto", "per-class", "1/c"] = 0.5
 
     @field_validator("threshold", mode="before")
