@@ -132,7 +132,10 @@ def test_the_rules():
 def test_other_thresholds_are_refused(threshold):
     with pytest.raises(InputError) as error:
         resolve_threshold(threshold, [0.5], np.array([0]), 10)
-    assert str(error.value) == f"threshold must be a number in (0, 1), 'auto', 'per-class' or '1/c', not {threshold!r}"
+    assert (
+        str(error.value)
+        == f"threshold must be a number in (0, 1), 'auto', 'per-class', '1/c', 'precision=P' or 'budget=K', not {threshold!r}"
+    )
 
 
 def test_each_class_has_a_cut_of_its_own():

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PAIRS = 5
+OVERLAP = 0.1  # share of samples of unclear class from which the summary mentions it
 _UNEVEN = 3  # ratio of the largest to the smallest class above which the summary mentions it
 
 
@@ -25,11 +26,9 @@ def show(result: dict[str, Any], out: Path, top: int) -> None:
     """Print counts, accuracies, the most frequent class pairs, the worst label issues, and the files written."""
     findings = Findings.load(out)
     console = Console(highlight=False, markup=False, soft_wrap=True)  # a path stays on one line in a pipe
-    low, high = result["noise_interval"]
     console.print(
-        f"{result['issues']:,} of {result['samples']:,} labels look wrong: {result['noise_rate']:.1%} "
-        f"({low:.1%} have a label quality below 1/4, {high:.1%} below 3/4); {result['classes']} classes, "
-        f"{result['epochs']} epochs in {result['seconds']:.0f} s"
+        f"{result['issues']:,} of {result['samples']:,} labels look wrong{_estimate(findings)}; "
+        f"{result['classes']} classes, {result['epochs']} epochs in {result['seconds']:.0f} s"
     )
     for line in _notes(result, findings, out):
         console.print(line)
@@ -44,6 +43,13 @@ def show(result: dict[str, Any], out: Path, top: int) -> None:
         console.print(f"report:                        {out / 'report.html'}")
 
 
+def _estimate(findings: Findings) -> str:
+    if findings.noise is None:
+        return f": {findings.noise_rate:.1%}"
+    rate, low, high, _ = findings.noise
+    return f"; estimated share of wrong labels {rate:.1%} ({low:.1%} to {high:.1%} with 90 % confidence)"
+
+
 def _notes(result: dict[str, Any], findings: Findings, out: Path) -> list[str]:
     """Return the lines below the headline."""
     lines = _accuracies(result)
@@ -51,6 +57,11 @@ def _notes(result: dict[str, Any], findings: Findings, out: Path) -> list[str]:
         cut = "thresholds are" if "by_class" in findings.threshold_info else "threshold is"
         lines.insert(
             0, f"more than half of the labels look wrong: the network may need more epochs, or the {cut} too high"
+        )
+    if findings.overlap is not None and findings.overlap >= OVERLAP:
+        lines.append(
+            f"the classes overlap: about {findings.overlap:.0%} of the samples could not be told apart even with right "
+            "labels; check label issues before you change them"
         )
     if "ap" in result:
         lines.append(f"AP {result['ap']:.3f} of the ranking by label quality (true labels are known)")
@@ -97,7 +108,7 @@ def _worst(findings: Findings, count: int) -> Table:
         table.add_column(column, justify="left" if column == "id" else "right")
     for row in findings.table.iloc[worst(findings, count)].itertuples():
         texts = (Text(str(cell)) for cell in (row.id, row.given_label, row.suggested_label))
-        table.add_row(*texts, f"{row.label_quality:.2g}", f"{row.suggested_confidence:.3f}")
+        table.add_row(*texts, f"{row.label_quality:.2f}", f"{row.suggested_confidence:.2f}")
     return table
 
 

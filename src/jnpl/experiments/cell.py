@@ -20,7 +20,12 @@ Noise = Literal["symm", "asymm", "instance", "human", "none"]
 WITH_RATE = ("symm", "asymm", "instance")
 _CURVE_TEST = 1_000  # test images after every epoch of cross-entropy, to find its best epoch
 # Settings that recipes got after results were stored -> the value that is what was done before. Names leave them out.
-_LATER = {("data", "vectors"): "standard", ("method", "refine"): False, ("verdict", "trees"): False}
+_LATER = {
+    ("data", "vectors"): "standard",
+    ("method", "refine"): False,
+    ("verdict", "calibrate"): False,
+    ("verdict", "trees"): False,
+}
 _AT_SCALE = ("scale", "classify", "weights")  # fields of `jnpl reproduce`
 _AT_SIZE = ("images", "start", "test_images", "pixels", "net", "epochs", "batch_size", "padding")  # of `jnpl bench`
 

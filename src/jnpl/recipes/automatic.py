@@ -37,6 +37,7 @@ SMALL_IMAGE_SET = 5_000  # below as many images, training from random weights us
 _CROSS_ENTROPY = {
     "method.name": "ce",
     "data.std": "one",
+    "verdict.calibrate": False,
     "verdict.threshold": "1/c",
     "pseudo.mode": "predicted",
     "pseudo.warm": True,

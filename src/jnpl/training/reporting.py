@@ -70,6 +70,14 @@ class Reporter:
             yield show
 
     @contextmanager
+    def judging(self) -> Iterator[Callable[[float], None]]:
+        """Show the progress of judging the labels while the block runs; it calls what is yielded with the share done."""
+        columns = (TextColumn("judging the labels"), BarColumn(), TimeRemainingColumn())
+        with Bar(*columns, console=self.console, transient=True, disable=not self.console.is_terminal) as bar:
+            task = bar.add_task("", total=1.0)
+            yield lambda share: bar.update(task, completed=share)
+
+    @contextmanager
     def training(self, epochs: int, steps: int, position: Position) -> Iterator[None]:
         """Show progress while the block runs the loop."""
         self._epochs, self._steps = epochs, steps

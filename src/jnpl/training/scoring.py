@@ -8,9 +8,12 @@ import numpy as np
 
 from jnpl.findings.findings import Findings
 from jnpl.findings.posterior import posterior
+from jnpl.training.out_of_fold import FOLDS, out_of_fold
 from jnpl.training.trees import agreement
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from jnpl.data.source import Source
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 SURER = 0.75  # chosen on seed 0 of docs/tables.md: at 1 the ranking is worse, at 0 few labels are called wrong
 _MOST_POWER = 16.0
 TREES_BEHIND = 0.1  # lead in agreement beyond which the network judges alone: memorised labels explain less (tables)
+
+_MAX_VECTORS = 1 << 29  # numbers of all vectors together, up to which out-of-fold heads are trained (2 GB)
 
 
 class FinalProbs(NamedTuple):
@@ -42,12 +47,10 @@ def final_probs(
     if settings.score == "history":
         return FinalProbs(None, [])
     labels, notes = np.asarray(training_set.feed.labels), []
-    probs = training_set.probabilities(method.classifier).astype(np.float64)
-    ledger = training_set.ledger
-    # The trained network is surer than it was during training: the mean of both is taken.
-    if ledger.keep == "full" and settings.score != "network":
-        history = ledger.mean_probs()
-        probs = np.where(np.isnan(history), probs, (probs + history) / 2)
+    if settings.score == "network":
+        probs = training_set.probabilities(method.classifier).astype(np.float64)
+    else:
+        probs = mean_probs(method, training_set)
     if trees is not None:
         probs, note = with_trees(probs, trees, labels)
         notes.append(note)
@@ -94,14 +97,66 @@ def _surer(probs: npt.NDArray[np.float64], confidence: float) -> npt.NDArray[np.
     return raised
 
 
+def unseen_probs(
+    settings: Verdict,
+    method: Method,
+    training_set: TrainingSet,
+    trees: TreePredictions | None = None,
+    *,
+    linear: bool,
+    weight_decay: float,
+    seed: int,
+    progress: Callable[[float], None],
+) -> npt.NDArray[np.floating[Any]] | None:
+    """Return the probabilities (N, C) that calibrate the findings; None if they are not calibrated.
+
+    For a linear head these are out-of-fold predictions, on tables those of trees. Other networks would take too long to
+    train several times: their own predictions are taken, which know the given labels, so that the noise rate may be too
+    low.
+    """
+    if not settings.calibrate:
+        return None
+    if trees is not None:
+        return trees.probs
+    vectors = training_set.vectors(_MAX_VECTORS) if linear else None
+    if vectors is None:
+        return mean_probs(method, training_set)
+    labels = training_set.feed.labels
+    known = ~np.isnan(vectors[:, 0])
+    probs = np.full((len(labels), training_set.ledger.num_classes), np.nan, np.float32)
+    if known.sum() < FOLDS:
+        return probs
+    probs[known] = out_of_fold(
+        vectors[known],
+        labels[known],
+        probs.shape[1],
+        weight_decay=weight_decay,
+        seed=seed,
+        progress=progress,
+    )
+    return probs
+
+
+def mean_probs(method: Method, training_set: TrainingSet) -> npt.NDArray[np.float64]:
+    """Return the mean (N, C) of the trained network's predictions and those recorded during training, which are less
+    sure; of the network's alone if whole predictions were not recorded."""
+    probs = training_set.probabilities(method.classifier).astype(np.float64)
+    if training_set.ledger.keep == "full":
+        history = training_set.ledger.mean_probs()
+        probs = np.where(np.isnan(history), probs, (probs + history) / 2)
+    return probs
+
+
 def judge(
     source: Source,
     records: SampleRecords,
     settings: Verdict,
     unreadable: dict[int, str],
     probs: npt.NDArray[np.float64] | None = None,
+    unseen: npt.NDArray[np.floating[Any]] | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> Findings:
-    """Return the findings on all given labels, by the records or by `probs` (N, C)."""
+    """Return the findings on all given labels, by the records or by `probs` (N, C), calibrated by `unseen` (N, C)."""
     paths = source.ids.tolist() if source.ids.dtype == object else None
     broken = np.zeros(len(source), bool)
     broken[list(unreadable)] = True
@@ -112,6 +167,9 @@ def judge(
         "ids": None if paths else source.ids,
         "unreadable": broken if broken.any() else None,
     }
+    if probs is None and unseen is not None and records.quality() is None:
+        probs = records.ledger.mean_probs().astype(np.float64)
+        options["unreadable"] = broken | np.isnan(probs[:, 0])
     if probs is not None:
-        return Findings.from_probs(probs, source.labels, **options)
+        return Findings.from_probs(probs, source.labels, **options, unseen_probs=unseen, progress=progress)
     return Findings.from_ledger(records.ledger, source.labels, quality=records.quality(), **options)

@@ -76,6 +76,7 @@ class _FilterOutcome:
 
     findings: Findings | None = None
     final_probs: npt.NDArray[np.float64] | None = None  # (N, C) of the trained network, if labels are judged by them
+    unseen_probs: npt.NDArray[np.floating[Any]] | None = None  # (N, C) by which the findings are calibrated
     notes: list[str] = field(default_factory=list)  # of the method, for the user
 
 
@@ -255,12 +256,26 @@ class Session(LoopCallback):
             self._chosen_accuracy = self._test()
         if not self._phase.pseudo and (last or self._phases[self._position.phase + 1].pseudo):
             # All processes take part; later the first one judges alone.
-            verdict = self._settings.recipe.verdict
-            found = scoring.final_probs(verdict, self._method, self._training_set(), self._tree_predictions())
-            self._outcome.final_probs = found.probs
-            self._outcome.notes = [*self._method.notes(), *found.notes]
+            verdict, training_set = self._settings.recipe.verdict, self._training_set()
+            with self._report.judging() as show:
+                trees = self._tree_predictions(self._interruptible(show, 0.0, 0.7))
+                found = scoring.final_probs(verdict, self._method, training_set, trees)
+                self._outcome.final_probs = found.probs
+                self._outcome.notes = [*self._method.notes(), *found.notes]
+                self._outcome.unseen_probs = scoring.unseen_probs(
+                    verdict,
+                    self._method,
+                    training_set,
+                    trees,
+                    linear=self._model_name == "linear",
+                    weight_decay=self._settings.recipe.train.weight_decay,
+                    seed=self._settings.seed,
+                    progress=self._interruptible(show, 0.0, 0.8),
+                )
+                if self._fabric.is_global_zero or not last:
+                    self._judge(self._interruptible(show, 0.8, 1.0))
 
-    def _tree_predictions(self) -> TreePredictions | None:
+    def _tree_predictions(self, progress: Callable[[float], None]) -> TreePredictions | None:
         """Return what decision trees predict for the rows of a table, if the recipe asks for them."""
         source, seed = self._settings.source, self._settings.seed
         if not self._settings.recipe.verdict.trees:
@@ -268,14 +283,20 @@ class Session(LoopCallback):
         values = np.stack([source.inputs.read(at) for at in range(len(source))])
         classes, fold = self._task.num_classes, deal_folds(source.labels, min(FOLDS, len(source)), seed)
         return tree_predictions(
-            values, source.labels, fold, classes, weights=source.weights, seed=seed, progress=self._after_part
+            values, source.labels, fold, classes, weights=source.weights, seed=seed, progress=progress
         )
 
-    def _after_part(self, _: float) -> None:
-        """Stop between two parts of the work after training, if that is requested."""
-        if (signal := self._stop_request.signal) and self._fabric.world_size == 1:
-            self._save(self._position)
-            raise Interrupted("stopped after training, all saved; run the same command again to resume", signal)
+    def _interruptible(self, show: Callable[[float], None], start: float, end: float) -> Callable[[float], None]:
+        """Return a progress function of a part of the judging that also stops the run if that is requested."""
+
+        def progress(share: float) -> None:
+            show(start + (end - start) * share)
+            if self._stop_request.signal and self._fabric.world_size == 1:
+                self._save(self._position)
+                message = "stopped while the labels were judged, all saved; run the same command again to resume"
+                raise Interrupted(message, self._stop_request.signal)
+
+        return progress
 
     def _may_train_later(self) -> bool:
         """Return whether `jnpl train` may continue in the folder of this `jnpl find`."""
@@ -521,12 +542,15 @@ class Session(LoopCallback):
 
     # The end
 
-    def _judge(self) -> Findings:
+    def _judge(self, progress: Callable[[float], None] | None = None) -> Findings:
         """Return the findings of the method; the first call makes them and writes them to the folder."""
         if self._outcome.findings is None:
             source, verdict = self._settings.source, self._settings.recipe.verdict
-            probs = self._outcome.final_probs
-            self._outcome.findings = scoring.judge(source, self._records, verdict, self._unreadable, probs)
+            probs, unseen = self._outcome.final_probs, self._outcome.unseen_probs
+            self._outcome.findings = scoring.judge(
+                source, self._records, verdict, self._unreadable, probs, unseen, progress
+            )
+            self._outcome.unseen_probs = None
             if self._folder is not None and self._fabric.is_global_zero:
                 self._outcome.findings.save(self._folder.path)
         return self._outcome.findings

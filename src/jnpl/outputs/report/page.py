@@ -71,6 +71,7 @@ def _context(facts: RunFacts) -> dict[str, Any]:
         "data_name": text.plain(facts.run.data or facts.name, 80),
         "summary": findings.summary(),
         "rate": findings.noise_rate if facts.results.noise_rate is None else facts.results.noise_rate,
+        "noise": findings.noise,
         "results": facts.results,
         "notes": _notes(facts),
         "choices": [text.plain(line, 400) for line in facts.data.choices],

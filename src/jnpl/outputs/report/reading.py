@@ -30,7 +30,6 @@ class Results(_File):
     """`results` of run.json."""
 
     noise_rate: float | None = None
-    noise_interval: tuple[float, float] | None = None
     epochs: int | None = None
     seconds: float | None = None
     ap: float | None = None
