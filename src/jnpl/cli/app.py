@@ -1,6 +1,7 @@
 """The program `jnpl`: its commands, and the exit codes for errors."""
 
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, NoReturn
 
@@ -58,6 +59,8 @@ _UsageError: Any = typer.BadParameter.__bases__[0]
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run `jnpl`. Exit codes: 0 done, 2 wrong input (one line), 130 interrupted, 1 a bug of ours (traceback)."""
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")  # of libraries, for their programmers; python -W shows them
     try:
         code = app(args=args, prog_name="jnpl", standalone_mode=False)
     except InputError as error:

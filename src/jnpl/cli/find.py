@@ -119,6 +119,9 @@ class FindOptions:
     strict: Annotated[bool, typer.Option("--strict", help="Stop at a sample that cannot be read.")] = False
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also log for TensorBoard.")] = False
     threads: options.Threads = None
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Print the automatic choices, and all that is logged of every epoch.")
+    ] = False
     seed: Annotated[
         int, typer.Option(min=0, help="Seed of weights, sample order, augmentation and sampled labels.")
     ] = 0
@@ -206,7 +209,7 @@ def _run(given: FindOptions, *, classify: bool) -> None:
     options.find_own_modules(recipe.model, given.backbone, given.embed)
     RunFolder(given.out).check_place()  # before minutes of embedding
     opened, held_out = _open(given, recipe.data.val_size)
-    reporter = Reporter()
+    reporter = Reporter(verbose=given.verbose)
     embedded, changes, chosen = embed_first(
         opened, given.backbone, given.recipe, changes, reporter, views=given.views, cache=given.cache
     )

@@ -150,7 +150,7 @@ def choose(source: Source, recipe: Recipe, given: Collection[str] = (), *, gpu: 
         weighting = "none"
         lines.append(
             f"method: cross-entropy, for fewer than {SMALL_IMAGE_SET:,} images from random weights: on average it "
-            "ranked labels better than NL+ and PL+ in tests (--method jnpl)"
+            "ranked labels better than the method of the paper in tests (--method jnpl)"
         )
     if model == "mlp" and recipe.method.name == DEFAULT_METHOD and recipe.verdict.score != "history":
         chosen["verdict.trees"] = True
