@@ -46,6 +46,8 @@ def show(result: dict[str, Any], out: Path, top: int) -> None:
     console.print(f"all labels with their quality: {out / 'findings.csv'}")
     if (out / "report.html").is_file():
         console.print(f"report:                        {out / 'report.html'}")
+    if result["issues"]:
+        console.print(f"to correct labels:             jnpl apply {out}")
 
 
 def _estimate(findings: Findings) -> str:
@@ -74,7 +76,9 @@ def _notes(result: dict[str, Any], findings: Findings, out: Path) -> list[str]:
         lines.append(f"AP {result['ap']:.3f} of the ranking by label quality (true labels are known)")
     lines += result.get("notes", ())
     if broken := result.get("unreadable"):
-        lines.append(f"{broken:,} {'sample' if broken == 1 else 'samples'} could not be read and were left out: the report says why")
+        lines.append(
+            f"{broken:,} {'sample' if broken == 1 else 'samples'} could not be read and were left out: the report says why"
+        )
     lines += _data_notes(out)
     if uneven := _uneven(findings):
         lines.append(uneven)
@@ -115,9 +119,19 @@ def _worst(findings: Findings, count: int) -> Table:
         is_text = column in ("id", "labelled", "looks like")
         table.add_column(column, justify="left" if is_text else "right", overflow="fold", no_wrap=not is_text)
     for row in findings.table.iloc[worst(findings, count)].itertuples():
-        texts = (Text(str(cell)) for cell in (row.id, row.given_label, row.suggested_label))
-        table.add_row(*texts, f"{row.label_quality:.2f}", f"{row.suggested_confidence:.2f}")
+        better = row.suggested_label if row.suggested_label != row.given_label else "(no better label)"
+        texts = (Text(str(cell)) for cell in (row.id, row.given_label, better))
+        table.add_row(*texts, _rounded(row.label_quality), _rounded(row.suggested_confidence))
     return table
+
+
+def _rounded(share: float) -> str:
+    """Return a probability with two digits, which is more than anybody knows of it.
+
+    >>> [_rounded(share) for share in (1e-32, 0.0149, 0.99, 0.9999)]
+    ['<0.01', '0.01', '0.99', '>0.99']
+    """
+    return "<0.01" if share < 0.01 else ">0.99" if share > 0.99 else f"{share:.2f}"
 
 
 def _data_notes(out: Path) -> list[str]:

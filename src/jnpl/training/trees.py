@@ -74,7 +74,7 @@ def tree_predictions(
     report(0.3)
     first = _forest(vectors, labels, num_classes, leaf, TREES, weights, seed)
     report(0.5)
-    parts, names = [first], [f"random trees with leaves of {leaf} or more samples"]
+    parts, names = [first], ["a random forest"]
     boosted = _boosting(vectors, labels, fold, num_classes, weights, seed)
     report(0.8)
     if boosted is not None and agreement((first + boosted) / 2, labels) > agreement(first, labels):
