@@ -4,6 +4,7 @@
     python benchmarks/owners.py time --data DIR    # jnpl find on a folder of photographs, beside jnpl embed alone
     python benchmarks/owners.py finetune --data DIR    # --finetune on flowers at 96 pixels, beside the head alone
     python benchmarks/owners.py ablation --data DIR    # the default recipe with one part changed, a part of the columns
+    python benchmarks/owners.py verdicts --data DIR [--sets ...]   # noise rate, calibration, F1, corrections
     python benchmarks/owners.py page               # docs/owners.md from the results
 
 DIR holds cifar-10-batches-bin, cifar-10n.npz, cifar-100-part.parquet, flowers.tar, agnews-weak.csv.gz and
@@ -45,6 +46,7 @@ from jnpl.experiments.result_tables import markdown_table, spread
 from jnpl.internal.files import write_text
 from jnpl.internal.importing import require
 from jnpl.internal.tables import load_parquet
+from jnpl.outputs.corrections import correct
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.training.reporting import Reporter
 from jnpl.training.run import find
@@ -54,7 +56,8 @@ if TYPE_CHECKING:
 
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parents[1] / "docs" / "owners.md"
-FILE = "owners.jsonl"
+FILE, VERDICTS = "owners.jsonl", "verdicts.jsonl"
+BINS = 10  # of label quality, for the expected calibration error
 GRID = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # of C, in rising order, until the cross-validated accuracy falls
 FOLDS = 5
 TEST_SHARE = 0.2  # of sets without test data
@@ -257,6 +260,61 @@ def run(args: argparse.Namespace) -> None:
                 _run_cell(args, name, column, seed)
 
 
+def verdicts(args: argparse.Namespace) -> None:
+    """Judge the labels of the cells that are not done: noise rate, calibration, label issues, corrections."""
+    path = args.out / VERDICTS
+    for seed in range(args.seeds):
+        for name in args.sets or SETS:
+            if not (args.data / FILES[name]).exists():
+                continue
+            for column in SETS[name].columns:
+                key = f"{name}/{column}/{seed}"
+                if key in results.read(path):
+                    continue
+                source = cell(name, column, seed, args.data)
+                found = verdict(source, seed)
+                results.add(path, {"name": key, "results": found})
+                shown = {each: value for each, value in found.items() if not isinstance(value, list)}
+                print(key, json.dumps(shown), flush=True)
+
+
+def verdict(source: Source, seed: int) -> dict[str, Any]:
+    """Run `jnpl find` with default settings and compare what it says with the true labels."""
+    report = Reporter()
+    report.quiet(True)
+    result = find(source, adapt_recipe(source, None, None, {}).recipe, seed=seed, report=report)
+    if result is None or result.findings.noise is None or source.true_labels is None:
+        raise RuntimeError("no calibrated findings")
+    findings, noise = result.findings, result.findings.noise
+    right = source.labels == source.true_labels
+    issues, quality = findings.is_label_issue, findings.label_quality
+    corrected = correct(findings)
+    expected = corrected.expected_wrong()
+    bins = np.minimum((quality * BINS).astype(int), BINS - 1)
+    count = np.bincount(bins, minlength=BINS)
+    stated, true = (np.bincount(bins, values, BINS) / np.maximum(count, 1) for values in (quality, right.astype(float)))
+    suggested = findings.suggested_labels == source.true_labels
+    return {
+        "wrong": float((~right).mean()),
+        "noise_rate": noise.rate,
+        "low": noise.low,
+        "high": noise.high,
+        "overlap": noise.overlap,
+        "ap": metrics.average_precision(quality, ~right),
+        "precision": float((~right)[issues].mean()) if issues.any() else 1.0,
+        "f1": 2 * float((issues & ~right).sum()) / max(float(issues.sum() + (~right).sum()), 1),
+        "issues": float(issues.mean()),
+        "ece": float((count * np.abs(stated - true)).sum() / count.sum()),
+        "confidence": float(findings.suggested_confidence[issues].mean()) if issues.any() else 1.0,
+        "confidence_true": float(suggested[issues].mean()) if issues.any() else 1.0,
+        "after": float((corrected.labels != source.true_labels).mean()),
+        "expected_after": 0.0 if expected is None else expected.after / len(right),
+        "count": count.tolist(),
+        "stated": stated.round(4).tolist(),
+        "true": true.round(4).tolist(),
+    }
+
+
 def _run_cell(args: argparse.Namespace, name: str, column: str, seed: int) -> None:
     path, done = args.out / FILE, results.read(args.out / FILE)
     key = f"{name}/{column}/{seed}"
@@ -367,7 +425,7 @@ def finetune(args: argparse.Namespace) -> None:
 def main() -> int:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=["run", "time", "finetune", "ablation", "page"])
+    parser.add_argument("part", choices=["run", "verdicts", "time", "finetune", "ablation", "page"])
     parser.add_argument("--data", type=Path, help="folder of the data sets")
     parser.add_argument("--sets", nargs="+", choices=list(SETS))
     parser.add_argument("--rows", nargs="+", choices=["jnpl", "cleanlab"], default=["jnpl", "cleanlab"])
@@ -384,7 +442,7 @@ def main() -> int:
         {"time": timing, "finetune": finetune}[args.part](args)
         return 0
     torch.set_num_threads(1)
-    (ablation if args.part == "ablation" else run)(args)
+    {"ablation": ablation, "verdicts": verdicts, "run": run}[args.part](args)
     return 0
 
 

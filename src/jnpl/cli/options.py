@@ -94,7 +94,9 @@ def share_of_issues(precision: str | None) -> str | None:
         return None
     if not 0 < share <= 1:
         if precision not in (None, "32"):
-            raise InputError(f"--precision takes a share above 0 and up to 1, 32, bf16-mixed or 16-mixed, got {precision}")
+            raise InputError(
+                f"--precision takes a share above 0 and up to 1, 32, bf16-mixed or 16-mixed, got {precision}"
+            )
         return None
     return precision
 

@@ -8,7 +8,7 @@ network would be unsure with right labels too. The model has a term for each:
     P(y | x) = (1 - m) sum_t p(t | x) T_ty + m s(y | x)               the given label
 
 With probability 1 - m the label follows the transition matrix T, the same for easy and difficult samples. With
-probability m it was given at a glance: s is p with its logarithm times 0.4, so that classes which look alike are
+probability m it was given at a glance: s is p with its logarithm times 0.45, so that classes which look alike are
 exchanged where they do. The temperature a and the biases b_t make p a calibrated probability *of the true label*
 without knowing one: they, T and m are what makes the given labels most likely (EM, Dempster et al. 1977). What tells
 noise from overlap is the shape: where the network is surest, overlap ends, and noise does not.
@@ -34,12 +34,16 @@ if TYPE_CHECKING:
 Floats: TypeAlias = npt.NDArray[np.float64]
 Labels: TypeAlias = npt.NDArray[np.int64]
 
-GLANCE = 0.4  # exponent of the labels given at a glance
-_GLANCES = (0.0, 0.3, 0.4, 0.6)  # other exponents that fit about as well, for the interval; 0: no such labels
-_GLANCE_PRIOR = 50.0  # samples that were not labelled at a glance, added to the data
+GLANCE = 0.45  # exponent of the labels given at a glance
+_GLANCES = (0.0, 0.3, 0.45, 0.6)  # other exponents that fit about as well, for the interval; 0: no such labels
+_GLANCE_PRIOR = 20.0  # samples that were not labelled at a glance, added to the data
 _BIAS_PRIOR = 10.0  # 1 / variance of the biases: classes of a few samples have almost none
 _MAX_CANDIDATES = 50  # classes of a sample with a probability of their own
-_MAX_FITTED = 20_000  # samples to which the model is fitted: its parameters are few
+_MIN_FITTED, _MAX_FITTED, _FITTED_PER_CLASS = (
+    10_000,
+    50_000,
+    200,
+)  # samples to which the model is fitted, if there are so many
 _RESAMPLES, _RESAMPLED = 8, 3_000  # fits for the interval, and their samples
 _MIN_LOG = -25.0  # of a probability relative to the sample's largest one
 _OWN_RATIO, _OWN_DEVIATIONS = 3.0, 4.0  # how far a mistake exceeds the shared rate to have its own
@@ -175,7 +179,7 @@ def calibrate(
         return Calibrated(whole, NoiseEstimate(0.0, 0.0, 1.0, 0.0))
     listed = candidates(predicted, given, known)
     rng = np.random.default_rng(seed)
-    chosen = _sample(rng, len(known), _MAX_FITTED)
+    chosen = _sample(rng, len(known), min(max(_MIN_FITTED, _FITTED_PER_CLASS * predicted.shape[1]), _MAX_FITTED))
     model = fit(listed.part(chosen), tell=lambda share: tell(0.6 * share))
     judged = judge(model, listed, wanted[known])
     for column, values in zip(whole, judged, strict=True):
@@ -239,9 +243,7 @@ def likeliest_other(probs: npt.NDArray[np.floating], labels: Labels) -> Labels:
     return best
 
 
-def fit(
-    listed: Candidates, exponent: float = GLANCE, *, tell: Callable[[float], None] = lambda _: None
-) -> NoiseModel:
+def fit(listed: Candidates, exponent: float = GLANCE, *, tell: Callable[[float], None] = lambda _: None) -> NoiseModel:
     """Return the model that makes the given labels likeliest, with one rate for all mistakes or some own ones."""
     one = _em(listed, exponent, free=False, tell=lambda share: tell(share / 2))
     some = _em(listed, exponent, free=True, tell=lambda share: tell((1 + share) / 2))
@@ -379,9 +381,7 @@ def _temperature(model: NoiseModel, listed: Candidates, found: _Responsibilities
     return float(np.clip(model.scale + slope / max(curve, 1e-9), 0.05, 20.0)), bias - bias.mean()
 
 
-def _rates(
-    pairs: Labels, counts: Floats, size: int, forced: bool | None
-) -> tuple[float, Labels, Floats, Floats]:
+def _rates(pairs: Labels, counts: Floats, size: int, forced: bool | None) -> tuple[float, Labels, Floats, Floats]:
     """Return the shared rate, pairs with own rates, those rates, and the diagonal (C,) of T, from expected counts.
 
     Args:

@@ -50,8 +50,8 @@ def unseen_probs(
 ) -> npt.NDArray[np.floating[Any]] | None:
     """Return the probabilities (N, C) that calibrate the findings; None if they are not calibrated.
 
-    For a linear head these are out-of-fold predictions. Other networks would take too long to train several times: their
-    own predictions are taken, which know the given labels, so that the noise rate may be too low.
+    For a linear head these are out-of-fold predictions. Other networks would take too long to train several times:
+    their own predictions are taken, which know the given labels, so that the noise rate may be too low.
     """
     if not settings.calibrate:
         return None
