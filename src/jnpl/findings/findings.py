@@ -243,9 +243,7 @@ class Findings:
             ids=default_ids if ids is None else _checked_ids(ids, len(given)),
             paths=files,
             unreadable=mask,
-            threshold_info=resolve_threshold(
-                threshold, quality, given, num_classes, None if noise is None else noise.rate
-            ),
+            threshold_info=resolve_threshold(threshold, quality, given, num_classes, rate),
             noise=noise,
         )
 

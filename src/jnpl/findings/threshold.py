@@ -3,8 +3,8 @@
 Where label quality is calibrated, the expected number of wrong labels among the k worst is the sum of 1 - quality. With
 "auto" as many labels are issues as are estimated to be wrong, but so few that half of them are expected to be.
 
-Where it is not, "auto" lies between two groups of qualities. The fit is EM for two normal distributions on the logits of
-the qualities: most qualities lie near 0 and 1, and the logit spreads them out, so that wrong and right labels become
+Where it is not, "auto" lies between two groups of qualities. The fit is EM for two normal distributions on the logits
+of the qualities: most qualities lie near 0 and 1, and the logit spreads them out, so that wrong and right labels become
 two groups. NLNL's 0.5 is used whenever the data do not clearly show two groups, as with few wrong labels and an unsure
 network. `tests/findings/test_threshold.py` requires an F1 within 0.05 of the best possible one on draws from known
 groups.

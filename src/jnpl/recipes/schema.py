@@ -113,7 +113,8 @@ class Verdict(Settings):
     )
     threshold: Annotated[float, Field(gt=0, lt=1)] | str = Field(
         0.5,
-        description="label quality below which a label is an issue: a number, auto, per-class, 1/c, precision=P, budget=K",
+        description="label quality below which a label is an issue: a number, auto, per-class, 1/c, precision=P or "
+        "budget=K",
     )
 
     @field_validator("threshold", mode="before")
