@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parents[1] / "docs" / "owners.md"
 FILE, VERDICTS = "owners.jsonl", "verdicts.jsonl"
+LISTS = ("count", "stated", "true")  # of a verdict, one number per bin
 BINS = 10  # of label quality, for the expected calibration error
 GRID = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # of C, in rising order, until the cross-validated accuracy falls
 FOLDS = 5
@@ -481,7 +482,7 @@ def page(folder: Path) -> str:
                 "s cleanlab",
             ]
             parts += [f"## {each.title}", markdown_table([head, *rows])]
-    parts += ["    python benchmarks/owners.py run --data DIR"]
+    parts += ["    python benchmarks/owners.py run --data DIR", *_judgements(folder, cells)]
     if parts_of:
         rows = [[variant, *(_ablated(parts_of, column, variant) for column in ABLATED)] for variant in ABLATION]
         parts += [
@@ -517,6 +518,79 @@ def page(folder: Path) -> str:
         )
         parts += ["## Time", text, "    python benchmarks/owners.py time --data DIR"]
     return "\n\n".join(parts) + "\n"
+
+
+VERDICT_TEXT = """\
+Beside the ranking, `jnpl find` estimates the share of wrong labels with a 90 % interval, a calibrated quality of every
+label, and which labels are issues; `jnpl apply` corrects those where that is expected to help. Here against the true
+labels, with default settings. "off": estimate minus true share. "in": seeds whose interval holds the true share. ECE:
+expected calibration error of label quality, ten bins. F1 of the label issues, beside cleanlab's `find_label_issues`,
+and the estimate of its joint. "before -> after": wrong labels before and after `jnpl apply` without options."""
+
+
+def _judgements(folder: Path, cells: dict[str, Any]) -> list[str]:
+    """Return the section on noise rate, calibration, label issues and corrections."""
+    found = {name: line["results"] for name, line in results.read(folder / VERDICTS).items()}
+    prefixes = [f"{name}/{column}" for name, each in SETS.items() for column in each.columns]
+    head = ["labels", "seeds", "wrong", "estimate", "off", "in", "cleanlab's", "overlap", "ECE", "F1", "cleanlab's F1"]
+    rows, missed, stated, true, count = [[*head, "before -> after"]], [], np.zeros(BINS), np.zeros(BINS), np.zeros(BINS)
+    for prefix in prefixes:
+        ours = [each for name, each in found.items() if name.rpartition("/")[0] == prefix]
+        if not ours:
+            continue
+        mean = {name: float(np.mean([each[name] for each in ours])) for name in ours[0] if name not in LISTS}
+        theirs = [each["cleanlab"] for name, each in cells.items() if name.rpartition("/")[0] == prefix]
+        rate, f1 = (
+            float(np.mean([each[name] for each in theirs])) if theirs else np.nan for name in ("noise_rate", "f1")
+        )
+        inside = sum(each["low"] <= each["wrong"] <= each["high"] for each in ours)
+        off = mean["noise_rate"] - mean["wrong"]
+        rows.append(
+            [
+                *(prefix, str(len(ours)), f"{mean['wrong']:.1%}", f"{mean['noise_rate']:.1%}", f"{100 * off:+.1f}"),
+                *(f"{inside}/{len(ours)}", f"{rate:.1%}", f"{mean['overlap']:.0%}", f"{mean['ece']:.3f}"),
+                *(f"{mean['f1']:.3f}", f"{f1:.3f}", f"{mean['wrong']:.1%} -> {mean['after']:.1%}"),
+            ]
+        )
+        checks = {
+            f"noise rate off by more than {_allowed(mean):.2f}": abs(off) > _allowed(mean),
+            "interval in less than 8 of 10": inside < 0.8 * len(ours),
+            "ECE above 0.05": mean["ece"] > 0.05,
+            "F1 not above cleanlab's": mean["f1"] <= f1,
+            "apply made it worse": any(each["after"] > each["wrong"] for each in ours),
+        }
+        missed += (
+            [f"{prefix}: {', '.join(name for name, bad in checks.items() if bad)}"] if any(checks.values()) else []
+        )
+        for each in ours:
+            sizes = np.array(each["count"])
+            count, stated, true = count + sizes, stated + sizes * each["stated"], true + sizes * each["true"]
+    if len(rows) == 1:
+        return []
+    bins = [
+        [
+            f"{at / BINS:.1f} to {(at + 1) / BINS:.1f}",
+            f"{count[at]:,.0f}",
+            *(f"{v[at] / count[at]:.3f}" for v in (stated, true)),
+        ]
+        for at in range(BINS)
+        if count[at]
+    ]
+    goals = [f"- {line}" for line in missed] or ["- none"]
+    return [
+        "## Noise rate, calibration, corrections",
+        VERDICT_TEXT,
+        markdown_table(rows),
+        "Goals missed (noise rate within 0.03, or 0.06 at 80 % and where classes overlap, i.e. overlap of 20 % or more):",
+        "\n".join(goals),
+        "Reliability of label quality over all these labels: mean quality stated, and the share that is right.",
+        markdown_table([["quality", "labels", "stated", "right"], *bins]),
+        "    python benchmarks/owners.py verdicts --data DIR",
+    ]
+
+
+def _allowed(mean: dict[str, float]) -> float:
+    return 0.06 if mean["wrong"] > 0.7 or mean["overlap"] >= 0.2 else 0.03
 
 
 def _ablated(found: dict[str, Any], column: str, variant: str) -> str:

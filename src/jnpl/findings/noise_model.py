@@ -37,7 +37,7 @@ Labels: TypeAlias = npt.NDArray[np.int64]
 
 GLANCE = 0.45  # exponent of the labels given at a glance
 _GLANCES = (0.0, 0.3, 0.45, 0.6)  # other exponents that fit about as well, for the interval; 0: no such labels
-_GLANCE_PRIOR = 20.0  # samples that were not labelled at a glance, added to the data
+_GLANCE_PRIOR = 20.0  # samples that were not labelled at a glance, added to the data: a prior against glances
 _BIAS_PRIOR = 10.0  # 1 / variance of the biases: classes of a few samples have almost none
 _MAX_CANDIDATES = 50  # classes of a sample with a probability of their own
 _MIN_FITTED, _MAX_FITTED, _FITTED_PER_CLASS = 10_000, 50_000, 200  # samples that the model is fitted to
@@ -315,7 +315,7 @@ def _em(
 
 
 def _evidence(model: NoiseModel, samples: int) -> float:
-    """Return the log-likelihood, with the priors, less BIC's half log N for each own rate and for glances."""
+    """Return the log-likelihood, with the priors, less BIC's half log N for each own rate."""
     prior = _GLANCE_PRIOR * np.log1p(-min(model.glance, 1 - 1e-9)) - 0.5 * _BIAS_PRIOR * float((model.bias**2).sum())
     return float(
         samples * model.log_likelihood + prior - 0.5 * np.log(samples) * (len(model.own_pairs) + (model.exponent > 0))
