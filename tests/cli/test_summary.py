@@ -10,6 +10,7 @@ import pytest
 
 from jnpl import Findings
 from jnpl.cli import summary
+from jnpl.findings.noise_model import NoiseEstimate
 
 NAMES = ["cat", "dog", "eel"]
 # Quality of each label, given and suggested class: cat for dog twice, dog for eel once, a cat that nothing else is.
@@ -19,7 +20,6 @@ RESULT = {
     "classes": 3,
     "issues": 4,
     "noise_rate": 0.4,
-    "noise_interval": [0.3, 0.4],
     "epochs": 5,
     "seconds": 12.3,
 }
@@ -53,10 +53,11 @@ def said(tmp_path, capsys, monkeypatch):
 
 def test_the_headline_and_the_interval(said):
     told = said(findings())
-    assert (
-        "4 of 10 labels look wrong: 40.0% (30.0% have a label quality below 1/4, 40.0% below 3/4); 3 classes, "
-        "5 epochs in 12 s"
-    ) in told
+    assert "4 of 10 labels look wrong: 40.0%; 3 classes, 5 epochs in 12 s" in told
+    assert "overlap" not in told
+    estimated = said(replace(findings(), noise=NoiseEstimate(0.35, 0.3, 0.4, overlap=0.2)))
+    assert "look wrong; estimated share of wrong labels 35.0% (30.0% to 40.0% with 90 % confidence); 3" in estimated
+    assert "the classes overlap: about 20% of the samples" in estimated
     assert "more than half" not in told
     assert "test accuracy" not in told
     assert "AP" not in told

@@ -64,8 +64,8 @@ def _notes(result: dict[str, Any], findings: Findings, out: Path) -> list[str]:
         cut = "thresholds are" if "by_class" in findings.threshold_info else "threshold is"
         lines.insert(
             0,
-            "more than half of the labels look wrong: check that labels and samples belong together (order, column); if "
-            f"they do, train longer (--set train.epochs=100), or the {cut} too high (--threshold)",
+            "more than half of the labels look wrong: check that labels and samples belong together (order, column); "
+            f"if they do, train longer (--set train.epochs=100), or the {cut} too high (--threshold)",
         )
     if findings.overlap is not None and findings.overlap >= OVERLAP:
         lines.append(
@@ -76,9 +76,8 @@ def _notes(result: dict[str, Any], findings: Findings, out: Path) -> list[str]:
         lines.append(f"AP {result['ap']:.3f} of the ranking by label quality (true labels are known)")
     lines += result.get("notes", ())
     if broken := result.get("unreadable"):
-        lines.append(
-            f"{broken:,} {'sample' if broken == 1 else 'samples'} could not be read and were left out: the report says why"
-        )
+        samples = "sample" if broken == 1 else "samples"
+        lines.append(f"{broken:,} {samples} could not be read and were left out: the report says why")
     lines += _data_notes(out)
     if uneven := _uneven(findings):
         lines.append(uneven)

@@ -1,9 +1,9 @@
 """Findings: which labels look wrong, what they should be, how sure that is, and the files that hold this. No torch.
 
-The quality of a label is a number in 0..1, LOWER is worse. By itself it is the mean probability that the network gave the
-label (p_y in NLNL and in the paper). With predictions that did not see the labels (`unseen_probs`) it is calibrated: of
-the labels with a quality near q, a share q is estimated to be right, in the order of the mean probabilities. A label is
-an issue if its quality lies strictly below the threshold (NLNL keeps `>=`).
+The quality of a label is a number in 0..1, LOWER is worse. By itself it is the mean probability that the network gave
+the label (p_y in NLNL and in the paper). With predictions that did not see the labels (`unseen_probs`) it is
+calibrated: of the labels with a quality near q, a share q is estimated to be right, in the order of the mean
+probabilities. A label is an issue if its quality lies strictly below the threshold (NLNL keeps `>=`).
 """
 
 from __future__ import annotations
@@ -198,7 +198,17 @@ class Findings:
             quality, best, confidence, noise = _calibrated(probs, given, np.asarray(unseen_probs), skip, progress)
         better = _likelier(best, confidence, given, quality)
         return cls._create(
-            given, better, quality, confidence, probs.shape[1], class_names, ids, paths, threshold, unreadable, noise
+            given,
+            better,
+            quality,
+            confidence,
+            probs.shape[1],
+            class_names,
+            ids,
+            paths,
+            threshold,
+            unreadable,
+            noise=noise,
         )
 
     @classmethod
@@ -214,8 +224,10 @@ class Findings:
         paths: Paths | None,
         threshold: float | str,
         unreadable: npt.ArrayLike | None,
+        *,
         noise: NoiseEstimate | None = None,
     ) -> Findings:
+        rate = None if noise is None else noise.rate
         mask = None if unreadable is None else _checked_mask(unreadable, len(given))
         known = ~np.isnan(quality) if mask is None else ~np.isnan(quality) & ~mask
         quality, confidence = (
@@ -233,9 +245,7 @@ class Findings:
             ids=default_ids if ids is None else _checked_ids(ids, len(given)),
             paths=files,
             unreadable=mask,
-            threshold_info=resolve_threshold(
-                threshold, quality, given, num_classes, None if noise is None else noise.rate
-            ),
+            threshold_info=resolve_threshold(threshold, quality, given, num_classes, rate),
             noise=noise,
         )
 

@@ -8,14 +8,15 @@ network would be unsure with right labels too. The model has a term for each:
     P(y | x) = (1 - m) sum_t p(t | x) T_ty + m s(y | x)               the given label
 
 With probability 1 - m the label follows the transition matrix T, the same for easy and difficult samples. With
-probability m it was given at a glance: s is p with its logarithm times 0.4, so that classes which look alike are
+probability m it was given at a glance: s is p with its logarithm times 0.45, so that classes which look alike are
 exchanged where they do. The temperature a and the biases b_t make p a calibrated probability *of the true label*
 without knowing one: they, T and m are what makes the given labels most likely (EM, Dempster et al. 1977). What tells
 noise from overlap is the shape: where the network is surest, overlap ends, and noise does not.
 
-In T, all mistakes share one rate, but those that are much more frequent have their own. Whether there are any is
-decided by likelihood against number of rates (BIC, Schwarz 1978). A class that is not among the 50 likeliest ones of a
-sample counts together with all such classes, and T is stored by its entries: memory grows with N, not with N C or C^2.
+In T, all mistakes share one rate, but those that are much more frequent have their own. Whether there are any, and
+whether there are labels given at a glance, is decided by likelihood against number of parameters (BIC, Schwarz 1978).
+A class that is not among the 50 likeliest ones of a sample counts together with all such classes, and T is stored by
+its entries: memory grows with N, not with N C or C^2.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ if TYPE_CHECKING:
 Floats: TypeAlias = npt.NDArray[np.float64]
 Labels: TypeAlias = npt.NDArray[np.int64]
 
-GLANCE = 0.4  # exponent of the labels given at a glance
-_GLANCES = (0.0, 0.3, 0.4, 0.6)  # other exponents that fit about as well, for the interval; 0: no such labels
-_GLANCE_PRIOR = 50.0  # samples that were not labelled at a glance, added to the data
+GLANCE = 0.45  # exponent of the labels given at a glance
+_GLANCES = (0.0, 0.3, 0.45, 0.6)  # other exponents that fit about as well, for the interval; 0: no such labels
+_GLANCE_PRIOR = 20.0  # samples that were not labelled at a glance, added to the data: a prior against glances
 _BIAS_PRIOR = 10.0  # 1 / variance of the biases: classes of a few samples have almost none
 _MAX_CANDIDATES = 50  # classes of a sample with a probability of their own
-_MAX_FITTED = 20_000  # samples to which the model is fitted: its parameters are few
+_MIN_FITTED, _MAX_FITTED, _FITTED_PER_CLASS = 10_000, 50_000, 200  # samples that the model is fitted to
 _RESAMPLES, _RESAMPLED = 8, 3_000  # fits for the interval, and their samples
 _MIN_LOG = -25.0  # of a probability relative to the sample's largest one
 _OWN_RATIO, _OWN_DEVIATIONS = 3.0, 4.0  # how far a mistake exceeds the shared rate to have its own
@@ -175,7 +176,7 @@ def calibrate(
         return Calibrated(whole, NoiseEstimate(0.0, 0.0, 1.0, 0.0))
     listed = candidates(predicted, given, known)
     rng = np.random.default_rng(seed)
-    chosen = _sample(rng, len(known), _MAX_FITTED)
+    chosen = _sample(rng, len(known), min(max(_MIN_FITTED, _FITTED_PER_CLASS * predicted.shape[1]), _MAX_FITTED))
     model = fit(listed.part(chosen), tell=lambda share: tell(0.6 * share))
     judged = judge(model, listed, wanted[known])
     for column, values in zip(whole, judged, strict=True):
@@ -240,10 +241,12 @@ def likeliest_other(probs: npt.NDArray[np.floating], labels: Labels) -> Labels:
 
 
 def fit(listed: Candidates, exponent: float = GLANCE, *, tell: Callable[[float], None] = lambda _: None) -> NoiseModel:
-    """Return the model that makes the given labels likeliest, with one rate for all mistakes or some own ones."""
-    one = _em(listed, exponent, free=False, tell=lambda share: tell(share / 2))
-    some = _em(listed, exponent, free=True, tell=lambda share: tell((1 + share) / 2))
-    return max((one, some), key=lambda model: _evidence(model, len(listed.classes)))
+    """Return the likeliest model, with or without labels given at a glance, and with own rates or without."""
+    starts = [(each, free) for each in dict.fromkeys((0.0, exponent)) for free in (False, True)]
+    models = []
+    for number, (each, free) in enumerate(starts):
+        models.append(_em(listed, each, free=free, tell=lambda share, at=number: tell((at + share) / len(starts))))
+    return max(models, key=lambda model: _evidence(model, len(listed.classes)))
 
 
 def judge(model: NoiseModel, listed: Candidates, asked: Labels) -> Judgement:
@@ -314,7 +317,9 @@ def _em(
 def _evidence(model: NoiseModel, samples: int) -> float:
     """Return the log-likelihood, with the priors, less BIC's half log N for each own rate."""
     prior = _GLANCE_PRIOR * np.log1p(-min(model.glance, 1 - 1e-9)) - 0.5 * _BIAS_PRIOR * float((model.bias**2).sum())
-    return float(samples * model.log_likelihood + prior - 0.5 * np.log(samples) * len(model.own_pairs))
+    return float(
+        samples * model.log_likelihood + prior - 0.5 * np.log(samples) * (len(model.own_pairs) + (model.exponent > 0))
+    )
 
 
 class _Responsibilities(NamedTuple):

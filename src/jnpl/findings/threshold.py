@@ -3,10 +3,11 @@
 Where label quality is calibrated, the expected number of wrong labels among the k worst is the sum of 1 - quality. With
 "auto" as many labels are issues as are estimated to be wrong, but so few that half of them are expected to be.
 
-Where it is not, "auto" lies between two groups of qualities. The fit is EM for two normal distributions on the logits of the qualities: most qualities lie near 0 and 1, and the
-logit spreads them out, so that wrong and right labels become two groups. NLNL's 0.5 is used whenever the data do not
-clearly show two groups, as with few wrong labels and an unsure network. `tests/findings/test_threshold.py` requires an
-F1 within 0.05 of the best possible one on draws from known groups.
+Where it is not, "auto" lies between two groups of qualities. The fit is EM for two normal distributions on the logits
+of the qualities: most qualities lie near 0 and 1, and the logit spreads them out, so that wrong and right labels become
+two groups. NLNL's 0.5 is used whenever the data do not clearly show two groups, as with few wrong labels and an unsure
+network. `tests/findings/test_threshold.py` requires an F1 within 0.05 of the best possible one on draws from known
+groups.
 """
 
 from __future__ import annotations
@@ -113,8 +114,8 @@ def resolve_threshold(
         rate: the estimated noise rate, if the qualities are calibrated.
 
     Returns:
-        rule, value, reason; for "auto" without a rate also low_weight; for "per-class" also by_class, C thresholds, of which `value`
-        is the mean over the samples.
+        rule, value, reason; for "auto" without a rate also low_weight; for "per-class" also by_class, C thresholds, of
+        which `value` is the mean over the samples.
 
     Example:
         >>> resolve_threshold("1/c", [0.1, 0.9], np.array([0, 1]), num_classes=4)

@@ -37,8 +37,8 @@ class Data(Settings):
     std: Literal["one", "data"] = Field("one", description="divide by 1 (the paper), or by the data's own deviation")
     vectors: Literal["standard", "centred", "unit"] = Field(
         "standard",
-        description="standard: every feature by its own mean and deviation; centred: minus the mean alone; unit: vectors "
-        "of length 1, minus their mean, all features over one deviation",
+        description="standard: every feature by its own mean and deviation; centred: minus the mean alone; unit: "
+        "vectors of length 1, minus their mean, all features over one deviation",
     )
     val_size: int = Field(0, ge=0, description="CIFAR: training images left out (the predecessor leaves out 5,000)")
 
@@ -118,7 +118,8 @@ class Verdict(Settings):
     )
     threshold: Annotated[float, Field(gt=0, lt=1)] | str = Field(
         0.5,
-        description="label quality below which a label is an issue: a number, auto, per-class, 1/c, precision=P, budget=K",
+        description="label quality below which a label is an issue: a number, auto, per-class, 1/c, precision=P or "
+        "budget=K",
     )
 
     @field_validator("threshold", mode="before")

@@ -76,7 +76,7 @@ class Reporter:
 
     @contextmanager
     def judging(self) -> Iterator[Callable[[float], None]]:
-        """Show the progress of judging the labels while the block runs; it calls what is yielded with the share done."""
+        """Show the progress of judging the labels while the block runs; it calls what is yielded with the share."""
         columns = (TextColumn("judging the labels"), BarColumn(), TimeRemainingColumn())
         with Bar(*columns, console=self.console, transient=True, disable=not self.console.is_terminal) as bar:
             task = bar.add_task("", total=1.0)
