@@ -63,7 +63,26 @@ def test_a_label_file_in_the_run(run, tmp_path):
 def test_json(run):
     code, out, err = run("apply", "run", "-o", "out.json", "--drop", "--json")
     assert (code, err, out.count("\n")) == (0, "", 1)
-    assert json.loads(out) == {"run": "run", "out": "out.json", "samples": 5, "changed": 2, "dropped": 1}
+    assert json.loads(out) == {
+        "run": "run",
+        "out": "out.json",
+        "samples": 5,
+        "changed": 2,
+        "dropped": 1,
+        "uncertain": 0,
+    }
+
+
+def test_a_preview_writes_nothing(run, tmp_path):
+    before = sorted(tmp_path.rglob("*"))
+    code, out, err = run("apply", "run", "--preview")
+    assert (code, err) == (0, "")
+    assert "2 of 6 labels changed" in out
+    assert "nothing was written (--preview)" in out
+    assert sorted(tmp_path.rglob("*")) == before
+    code, out, err = run("apply", "run", "--preview", "--copy", "clean")
+    assert (code, out) == (2, "")
+    assert "--preview writes nothing" in err
 
 
 def test_decisions(run, tmp_path):

@@ -85,7 +85,9 @@ def test_json_is_one_object_and_all_else_goes_to_stderr(run, toy):
     assert out.count("\n") == 1
     result = json.loads(out)
     assert list(result)[:7] == ["run", "samples", "classes", "issues", "noise_rate", "epochs", "seconds"]
-    assert set(result) == PINNED | {"ap", "ap_clean", "relabel_accuracy", "test_accuracy", "best_test_accuracy"}
+    known = {"ap", "ap_clean", "relabel_accuracy", "test_accuracy", "best_test_accuracy"}
+    assert set(result) == PINNED | known | {"notes", "overlap"}
+    assert result["notes"][-1].startswith("judged by ")
     assert (result["run"], result["samples"], result["classes"], result["epochs"]) == ("run", 60, 3, 1)
     assert "epoch 1/1" in err
     table = Findings.load("run")
@@ -113,7 +115,7 @@ def test_find_and_train_have_the_same_options(run):
 def test_words_for_people(run, toy):
     code, out, err = run("find", toy, "-o", "run", *FAST, "--checkpoint-every", "1")
     assert code == 0, err
-    for part in ("of 60 labels look wrong", "; 3 classes, 1", "test accuracy", "AP 0.", "worst label issues"):
+    for part in ("of 60 labels look wrong", "; 3 classes, 1", "test accuracy", "AP 0.", "labels to check first"):
         assert part in out
     assert "findings.csv" in out
 

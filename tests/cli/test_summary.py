@@ -10,6 +10,7 @@ import pytest
 
 from jnpl import Findings
 from jnpl.cli import summary
+from jnpl.findings.noise_model import NoiseEstimate
 
 NAMES = ["cat", "dog", "eel"]
 # Quality of each label, given and suggested class: cat for dog twice, dog for eel once, a cat that nothing else is.
@@ -19,7 +20,6 @@ RESULT = {
     "classes": 3,
     "issues": 4,
     "noise_rate": 0.4,
-    "noise_interval": [0.3, 0.4],
     "epochs": 5,
     "seconds": 12.3,
 }
@@ -53,21 +53,23 @@ def said(tmp_path, capsys, monkeypatch):
 
 def test_the_headline_and_the_interval(said):
     told = said(findings())
-    assert (
-        "4 of 10 labels look wrong: 40.0% (30.0% have a label quality below 1/4, 40.0% below 3/4); 3 classes, "
-        "5 epochs in 12 s"
-    ) in told
+    assert "4 of 10 labels look wrong: 40.0%; 3 classes, 5 epochs in 12 s" in told
+    assert "overlap" not in told
+    estimated = said(replace(findings(), noise=NoiseEstimate(0.35, 0.3, 0.4, overlap=0.2)))
+    assert "look wrong; estimated share of wrong labels 35.0% (30.0% to 40.0% with 90 % confidence); 3" in estimated
+    assert "the classes overlap: about 20% of the samples" in estimated
     assert "more than half" not in told
     assert "test accuracy" not in told
     assert "AP" not in told
 
 
 def test_pairs_that_are_confused_the_most_frequent_first(said):
-    assert "most frequent label issues (given -> suggested): cat -> dog (2), dog -> eel (1)" in said(findings())
+    told = said(findings())
+    assert "most frequent mistakes: 2 labelled cat look like dog 1 labelled dog looks like eel labels to check" in told
     right = [(0.9, label, label) for label in (0, 1, 2)]
     told = said(findings(right), issues=0, noise_rate=0.0)
-    assert "most frequent label issues (given" not in told
-    assert "worst label issues" not in told
+    assert "most frequent mistakes" not in told
+    assert "labels to check first" not in told
 
 
 @pytest.mark.parametrize("top", [0, 1, 3, 20])
@@ -75,9 +77,9 @@ def test_the_worst_suspects_are_as_many_as_asked(said, top):
     told = said(findings(), top=top)
     shown = [number for number in (2, 0, 1, 3) if f"[b]{number}[/b].png" in told]
     assert shown == [2, 0, 1, 3][:top]
-    assert ("worst label issues" in told) == (top > 0)
+    assert ("labels to check first" in told) == (top > 0)
     if top:
-        assert "[b]2[/b].png dog eel 0.05 0.950" in told
+        assert "[b]2[/b].png dog eel 0.05 0.95" in told
 
 
 def test_suspects_are_below_the_threshold_of_their_class(said, tmp_path):
@@ -95,17 +97,18 @@ def test_suspects_are_below_the_threshold_of_their_class(said, tmp_path):
 
 
 def test_notes_and_what_could_not_be_read(said):
-    told = said(findings(), notes=["the guard acted", "[i]twice[/i]"], unreadable=1200)
-    assert "the guard acted [i]twice[/i] 1,200 samples could not be read and were left out" in told
+    told = said(findings(), notes=["a note", "[i]twice[/i]"], unreadable=1200)
+    assert "a note [i]twice[/i] 1,200 samples could not be read and were left out: the report says why" in told
     assert "could not be read" not in said(findings())
 
 
 def test_more_than_half_is_doubted(said):
     told = said(findings(), noise_rate=0.51)
     assert (
-        "more than half of the labels look wrong: the network may need more epochs, or the threshold is too high"
-        in told
-    )
+        "more than half of the labels look wrong: check that labels and samples belong together (order, column); if "
+        "they do, train longer (--set train.epochs=100), or the threshold is too high (--threshold)"
+    ) in told
+    assert "more than half" in told
     told = said(findings(threshold="per-class"), noise_rate=0.51)
     assert "or the thresholds are too high" in told
 
@@ -160,7 +163,7 @@ def test_what_the_data_themselves_tell(said, tmp_path):
     (tmp_path / "data.json").write_text(json.dumps(facts))
     told = said(findings(), test_accuracy=0.8, best_test_accuracy=0.8)
     assert "tested on 30 held-out samples, whose labels may also be wrong" in told
-    assert "2 samples have the same content as a sample with another label" in told
+    assert "2 samples have the same content as a sample with another label: keep one label for each" in told
     assert "near" not in told
     (tmp_path / "data.json").write_text(json.dumps({**facts, "true_labels": True, "conflicting_samples": 0}))
     told = said(findings(), test_accuracy=0.8, best_test_accuracy=0.8)
@@ -168,5 +171,14 @@ def test_what_the_data_themselves_tell(said, tmp_path):
     assert "another label" not in told
     (tmp_path / "data.json").write_text(json.dumps({"near_conflicting_samples": 1400, "outlier_samples": 1}))
     told = said(findings())
-    assert "1,400 samples are near duplicates of a sample with another label" in told
-    assert "1 sample looks like nothing else (outliers)" in told
+    assert "1,400 samples are near duplicates of a sample with another label: compare them in the report" in told
+    assert "1 sample looks like nothing else: check in the report whether it belongs to the data (Outliers)" in told
+
+
+def test_nothing_is_cut_in_a_pipe(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    long = [f"{'folder/' * 30}{number}.png" for number in range(len(ROWS))]
+    found = replace(findings(), ids=np.array(long, object), paths=np.array(long, object))
+    found.save(tmp_path)
+    summary.show(RESULT, tmp_path, 20)
+    assert f" {long[2]}  dog" in capsys.readouterr().out

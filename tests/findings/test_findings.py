@@ -380,7 +380,7 @@ def test_a_file_in_the_place_of_the_folder_is_named(tmp_path, findings):
         findings.save(tmp_path / "run")
 
 
-CUT = "threshold must be a number in (0, 1), 'auto', 'per-class' or '1/c'"
+CUT = "threshold must be a number in (0, 1), 'auto', 'per-class', '1/c', 'precision=P' or 'budget=K'"
 
 
 @pytest.mark.parametrize(

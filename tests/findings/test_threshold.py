@@ -132,7 +132,8 @@ def test_the_rules():
 def test_other_thresholds_are_refused(threshold):
     with pytest.raises(InputError) as error:
         resolve_threshold(threshold, [0.5], np.array([0]), 10)
-    assert str(error.value) == f"threshold must be a number in (0, 1), 'auto', 'per-class' or '1/c', not {threshold!r}"
+    rules = "'auto', 'per-class', '1/c', 'precision=P' or 'budget=K'"
+    assert str(error.value) == f"threshold must be a number in (0, 1), {rules}, not {threshold!r}"
 
 
 def test_each_class_has_a_cut_of_its_own():
@@ -146,3 +147,36 @@ def test_each_class_has_a_cut_of_its_own():
     assert info["by_class"][0] != info["by_class"][1]
     assert info["value"] == pytest.approx(np.array(info["by_class"])[labels].mean())
     assert info["reason"] == "one for each given class, 2 of 4 fitted, 0.5 for the others"
+
+
+QUALITY = np.array([0.05, 0.9, 0.2, 0.95, 0.4, 0.99, 0.97, 0.6])
+
+
+def issues(threshold, rate=None):
+    found = resolve_threshold(threshold, QUALITY, np.zeros(len(QUALITY), int), 2, rate)
+    return (found["value"] > QUALITY).sum(), found
+
+
+def test_a_budget_is_met_exactly():
+    for count in (1, 3, 8, 100):
+        assert issues(f"budget={count}")[0] == min(count, 8)
+
+
+def test_a_precision_is_the_expected_share_of_wrong_labels():
+    # Worst first, the expected shares of wrong labels are 0.95, 0.875, 0.783, 0.6875, 0.57, ...
+    assert issues("precision=0.9")[0] == 1
+    assert issues("precision=0.78")[0] == 3
+    assert issues("precision=1")[0] == 0
+
+
+def test_auto_flags_as_many_labels_as_are_wrong_unless_most_of_them_would_be_right():
+    assert issues("auto", rate=0.25)[0] == 2
+    count, found = issues("auto", rate=0.9)
+    assert count == 5
+    assert found["reason"].startswith("fewer labels")
+
+
+@pytest.mark.parametrize("rule", ["budget=0", "budget=1.5", "precision=0", "precision=1.1"])
+def test_a_rule_out_of_range_is_refused(rule):
+    with pytest.raises(InputError, match=r"a (budget|precision)"):
+        issues(rule)

@@ -303,9 +303,9 @@ def test_a_guard_brings_back_what_collapses_without(settings, known, run, capsys
             ]
         )
     assert not stop.value.code
-    assert f"\n{RAN_AWAY} in " in capsys.readouterr().out
+    assert f"\n{RAN_AWAY}: " in capsys.readouterr().out
     told = json.loads((out / "run.json").read_text())["results"]
-    assert [note.partition(" in ")[0] for note in told["notes"]] == [RAN_AWAY]
+    assert [note.partition(": ")[0] for note in told["notes"]] == [RAN_AWAY]
     held = look(told, out, source)
     assert (held.shares > 0.02).sum() >= known
     assert held.shares.max() < 0.3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -10,6 +11,7 @@ from tests.helpers.runs import findings
 
 from jnpl.data.label_files import match, read_label_rows
 from jnpl.findings import Findings
+from jnpl.findings.noise_model import NoiseEstimate
 from jnpl.internal.errors import InputError
 from jnpl.outputs.corrections import correct, held_out, with_held_out
 
@@ -198,3 +200,23 @@ def test_files_that_were_held_out_come_last():
 def test_held_out_samples_that_do_not_fit(held):
     with pytest.raises(InputError, match=r"the held-out samples in data\.json do not fit the findings"):
         with_held_out(findings(), [held])
+
+
+def test_a_correction_that_is_not_expected_to_help_is_not_made():
+    probs = [[0.45, 0.53, 0.02], [0.1, 0.49, 0.41], [0.1, 0.8, 0.1], [0.9, 0.05, 0.05]]
+    corrected = correct(Findings.from_probs(probs, [0, 0, 0, 0], threshold=0.5))
+    assert corrected.labels.tolist() == [0, 0, 1, 0]  # a lead of 0.08, a confidence below 1/2, both fine, no issue
+    assert corrected.uncertain == 2
+    assert corrected.expected_wrong() is None
+    dropped = correct(Findings.from_probs(probs, [0, 0, 0, 0], threshold=0.5), drop=True)
+    assert dropped.rows.tolist() == [2, 3]
+
+
+def test_the_expected_wrong_labels_by_hand():
+    found = Findings.from_probs([[0.2, 0.8], [0.9, 0.1], [0.4, 0.6]], [0, 0, 0], threshold=0.3)
+    found = replace(found, noise=NoiseEstimate(0.5, 0.4, 0.75, overlap=0.1))
+    expected = correct(found).expected_wrong()
+    assert expected.before == pytest.approx(0.8 + 0.1 + 0.6)
+    assert expected.after == pytest.approx(0.2 + 0.1 + 0.6)
+    assert expected.before_interval == pytest.approx((1.2, 2.25))
+    assert correct(found, decisions={"2": 1}, min_confidence=0.7).expected_wrong().after == pytest.approx(0.3)

@@ -81,3 +81,17 @@ def test_the_bar_goes_when_a_run_is_interrupted(report):
     assert report._bar is None
     report.epoch(LINE)
     assert "epoch 1/4" in told(report)
+
+
+def test_few_words_for_those_who_want_no_more(report):
+    report.verbose = False
+    report.first = ["network: mlp"]
+    report.note("12 samples")
+    with report.training(3, 5, Position()):
+        for epoch in range(3):
+            report.epoch({**LINE, "epoch": epoch, "nl_plus": 0.3, "selected": 0.5})
+    assert told(report).splitlines() == [
+        "jnpl: 12 samples",
+        "epoch 1/3  loss 1.235  test_accuracy 0.5",
+        "epoch 3/3  loss 1.235  test_accuracy 0.5",
+    ]

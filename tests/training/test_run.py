@@ -32,7 +32,7 @@ from jnpl.training.processes import make_fabric
 from jnpl.training.reporting import Reporter
 from jnpl.training.run import CheckpointInterval
 
-PINNED = {"run", "samples", "classes", "issues", "noise_rate", "epochs", "seconds", "noise_interval"}
+PINNED = {"run", "samples", "classes", "issues", "noise_rate", "epochs", "seconds"}
 TRUTH = {"ap", "ap_clean", "relabel_accuracy"}
 TEST = {"test_accuracy", "best_test_accuracy"}
 FAST = ("train.epochs=2", "train.batch_size=64", "train.lr=0.01", "engine.accelerator=cpu", "engine.workers=0")

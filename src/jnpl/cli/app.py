@@ -4,6 +4,7 @@ import io
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, NoReturn
 
@@ -71,6 +72,8 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     given = list(sys.argv[1:] if args is None else args)
     own = given[: given.index("--")] if "--" in given else given
     debug = "--debug" in own
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")  # of libraries, for their programmers; python -W shows them
     keep_freed_memory()  # before there are threads
     try:
         code = app(

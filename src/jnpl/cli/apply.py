@@ -3,6 +3,7 @@
 # ruff: noqa: PLC0415 - imports inside commands keep `jnpl --help` quick
 import json
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,7 @@ from jnpl.internal.terminal import visible
 if TYPE_CHECKING:
     from jnpl.outputs.corrections import CorrectedLabels
 
+_OVERLAP = 0.1  # share of samples of unclear class from which the command warns
 SHOWN = 10  # class pairs and failed files to print
 
 
@@ -40,12 +42,17 @@ def apply(
     root: Annotated[
         Path | None, typer.Option(help="Folder of the images. Default: where they were during the run.")
     ] = None,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Only say what would be changed and what that is worth; write nothing.")
+    ] = False,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Write the corrected labels: id, label, given_label, changed.
 
-    Label issues get the label that the run suggests. With --decisions, your labels are used, and all others stay,
+    Label issues get the label that the run suggests where that is expected to help: it is likelier than not, and
+    likelier than the given label by 0.1. The others keep their label; --drop leaves them out, jnpl review shows them.
+    With --decisions, your labels are used, and all others stay,
     unless --min-confidence allows suggestions. Samples held out by --holdout keep their label, unless you decide
     otherwise. Your own files are never moved, changed or deleted.
     """
@@ -62,21 +69,26 @@ def apply(
 
     target = run / "corrected.csv" if out is None else out
     suffix_of(target)
-    refuse_target(target, run, overwrite=overwrite, read=decisions, called="table of decisions")
+    if not preview:
+        refuse_target(target, run, overwrite=overwrite, read=decisions, called="table of decisions")
+    elif copy is not None or link is not None:
+        raise InputError("--preview writes nothing; leave out --copy and --link")
     held = held_out(run)
     findings = with_held_out(Findings.load(run), held)
     decided = None if decisions is None else read_label_rows(decisions)
     corrected = correct(findings, decisions=decided, min_confidence=min_confidence, drop=drop)
     facts: dict[str, Any] = {
         "run": str(run),
-        "out": str(target),
+        "out": None if preview else str(target),
         "samples": len(corrected.rows),
         "changed": int(corrected.changed.sum()),
         "dropped": corrected.dropped,
+        "uncertain": corrected.uncertain,
         **({"held_out": len(held)} if held else {}),
     }
+    facts |= _expected(corrected)
     failed: list[tuple[str, str]] = []
-    with corrected.writing(target):  # complete before images are copied, and in its place after them
+    with nullcontext() if preview else corrected.writing(target):  # complete before images are copied, in place after
         if (folder := copy or link) is not None:
             failed = copy_image_folder(
                 corrected, data_root(run, root), folder, "copy" if copy else "hard" if hard else "link"
@@ -101,8 +113,41 @@ def _show(facts: dict[str, Any], corrected: "CorrectedLabels") -> None:
     typer.echo(f"{facts['changed']:,} of {facts['samples']:,} labels changed, {facts['dropped']:,} samples left out")
     if "held_out" in facts:
         typer.echo(f"  {facts['held_out']:,} of the samples were held out: the run has no findings for them")
+    if "expected_wrong" in facts:
+        typer.echo(f"  wrong labels, expected: {_span(facts, 'before')} before, {_span(facts, 'after')} after")
+    if facts["uncertain"]:
+        typer.echo(
+            f"  {facts['uncertain']:,} more label issues are too uncertain to change: look at them (jnpl review), "
+            "or leave them out (--drop)"
+        )
+    overlap = corrected.findings.overlap
+    if overlap is not None and overlap >= _OVERLAP:
+        typer.echo(
+            f"  the classes overlap: about {overlap:.0%} of the samples could not be told apart even with right "
+            "labels, so check some changes before you use them"
+        )
     for (before, after), count in pairs.most_common(SHOWN):
         typer.echo(f"  {visible(names[before])} -> {visible(names[after])}: {count:,}")
     if "tree" in facts:
         typer.echo(f"{facts['files']:,} images by class: {visible(facts['tree'])}")
-    typer.echo(f"corrected labels: {visible(facts['out'])}")
+    is_preview = facts["out"] is None
+    typer.echo("nothing was written (--preview)" if is_preview else f"corrected labels: {visible(facts['out'])}")
+
+
+def _expected(corrected: "CorrectedLabels") -> dict[str, Any]:
+    """Return the expected number of wrong labels before and after; nothing where it is not known."""
+    expected = corrected.expected_wrong()
+    if expected is None:
+        return {}
+    numbers = expected._asdict().items()
+    return {
+        "expected_wrong": {
+            name: [round(v, 1) for v in each] if isinstance(each, tuple) else round(each, 1) for name, each in numbers
+        }
+    }
+
+
+def _span(facts: dict[str, Any], when: str) -> str:
+    """Return a number with its interval, such as "320 (240 to 400)"."""
+    low, high = facts["expected_wrong"][f"{when}_interval"]
+    return f"{facts['expected_wrong'][when]:,.0f} ({low:,.0f} to {high:,.0f})"

@@ -88,9 +88,11 @@ class FindOptions:
     threshold: Annotated[
         str | None,
         typer.Option(
-            help="Label quality below which a label is an issue: a number (0.5), auto, per-class, or 1/c (1 / classes)."
+            help="Label quality below which a label is an issue: auto (as many as are estimated to be wrong), a number "
+            "(0.5), per-class, or 1/c (1 / classes)."
         ),
     ] = None
+    budget: Annotated[int | None, typer.Option(min=1, help="List as many label issues as you can check.")] = None
     top: Annotated[int, typer.Option(min=0, help="Number of label issues to list.")] = 20
     report: Annotated[bool, typer.Option(help="Write report.html.")] = True
     weights: Annotated[
@@ -103,7 +105,13 @@ class FindOptions:
     devices: Annotated[int | None, typer.Option(min=1, help="Number of processes, one per device.")] = None
     accelerator: Annotated[str | None, typer.Option(help="cpu, gpu, mps or auto.")] = None
     num_nodes: Annotated[int | None, typer.Option(min=1, help="Number of machines.")] = None
-    precision: Annotated[str | None, typer.Option(help="32, bf16-mixed or 16-mixed.")] = None
+    precision: Annotated[
+        str | None,
+        typer.Option(
+            help="Share of the label issues that should truly be wrong, such as 0.9. With 32, bf16-mixed or 16-mixed: "
+            "the floating-point numbers to train with."
+        ),
+    ] = None
     workers: options.Workers = None
     cache: options.Cache = None
     checkpoint_every: Annotated[
@@ -116,6 +124,9 @@ class FindOptions:
         typer.Option(help="Also log every epoch to tensorboard, mlflow or wandb (extras); repeatable."),
     ] = None
     threads: options.Threads = None
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Print the automatic choices, and all that is logged of every epoch.")
+    ] = False
     seed: Annotated[
         int, typer.Option(min=0, help="Seed of weights, sample order, augmentation and sampled labels.")
     ] = 0
@@ -125,13 +136,14 @@ class FindOptions:
         """Return the changed settings of the recipe by dotted name; options win over --set."""
         from jnpl.recipes.load import parse_changes
 
+        share = options.share_of_issues(self.precision)
         own = {
             "weights": self.weights,
-            "verdict.threshold": self.threshold,
+            "verdict.threshold": options.threshold(self.threshold, share, self.budget),
             "engine.devices": self.devices,
             "engine.accelerator": self.accelerator,
             "engine.num_nodes": self.num_nodes,
-            "engine.precision": self.precision,
+            "engine.precision": None if share else self.precision,
             "engine.workers": self.workers,
             "engine.cache": self.cache if self.backbone == "none" else None,
             "data.size": self.size,
@@ -203,7 +215,7 @@ def _run(given: FindOptions, *, classify: bool) -> None:
     held_out = [] if positions is None else _named(opened, positions)
     if positions is not None and is_fitted(opened, given.backbone):
         opened, positions = hold_out(opened, positions), None  # test data take no part in it
-    reporter = Reporter()
+    reporter = Reporter(verbose=given.verbose)
     embedded, changes, chosen = embed_first(
         opened, given.backbone, given.recipe, changes, reporter, views=given.views, cache=given.cache
     )

@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from jnpl.internal.errors import InputError
 from jnpl.internal.importing import is_own_code
 from jnpl.internal.terminal import visible
 
@@ -100,6 +101,32 @@ _Options = TypeVar("_Options")
 def show_line(line: str) -> None:
     """Print a line about the progress of a command to stderr."""
     typer.echo(f"jnpl: {visible(line)}", err=True)
+
+
+def share_of_issues(precision: str | None) -> str | None:
+    """Return the value of --precision if it is a share of label issues, None if it names floating-point numbers."""
+    try:
+        share = float(precision or "32")
+    except ValueError:
+        return None
+    if not 0 < share <= 1:
+        if precision not in (None, "32"):
+            raise InputError(
+                f"--precision takes a share above 0 and up to 1, 32, bf16-mixed or 16-mixed, got {precision}"
+            )
+        return None
+    return precision
+
+
+def threshold(value: str | None, precision: str | None, budget: int | None) -> str | None:
+    """Return the setting verdict.threshold of --threshold, --precision and --budget, of which one may be given."""
+    given = {"--threshold": value, "--precision": precision, "--budget": budget}
+    named = [name for name, each in given.items() if each is not None]
+    if len(named) > 1:
+        raise InputError(f"{' and '.join(named)} exclude each other")
+    if precision is not None:
+        return f"precision={float(precision):.12g}"
+    return value if budget is None else f"budget={budget}"
 
 
 def find_own_modules(*names: str | None) -> None:

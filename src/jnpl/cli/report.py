@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from jnpl.cli import options
 from jnpl.cli.options import AsJson, RunFolder
+from jnpl.internal.errors import InputError
 from jnpl.internal.terminal import visible
 
 
@@ -21,11 +23,30 @@ def report(
         bool,
         typer.Option("--overwrite", help="Replace the page of -o if it exists. The run's own is always replaced."),
     ] = False,
+    threshold: Annotated[
+        str | None, typer.Option(help="New threshold of label quality: auto, a number (0.5), per-class or 1/c.")
+    ] = None,
+    precision: Annotated[
+        str | None, typer.Option(help="Share of the label issues that should truly be wrong, such as 0.9.")
+    ] = None,
+    budget: Annotated[int | None, typer.Option(min=1, help="List as many label issues as you can check.")] = None,
     show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the findings of a run as one HTML page, which needs no network and no other file."""
+    """Write the findings of a run as one HTML page, which needs no network and no other file.
+
+    With --threshold, --precision or --budget, the label issues of the run are chosen anew first: its findings are
+    replaced, nothing is trained.
+    """
     from jnpl.outputs.report import page
+
+    if precision is not None and options.share_of_issues(precision) is None:
+        raise InputError(f"--precision takes a share above 0 and up to 1, got {precision}")
+    if (rule := options.threshold(threshold, precision, budget)) is not None:
+        from jnpl.outputs.new_threshold import choose_issues
+
+        issues = choose_issues(run, rule)
+        typer.echo(f"jnpl: {issues:,} label issues", err=True)
 
     if out is not None and not _is_own(out, run, page.FILE):
         from jnpl.outputs.output_paths import refuse_target

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PAIRS = 5
+_PIPE_WIDTH = 100_000  # columns: nothing is cut in a pipe or a file
+OVERLAP = 0.1  # share of samples of unclear class from which the summary mentions it
 _UNEVEN = 3  # ratio of the largest to the smallest class above which the summary mentions it
 
 
@@ -26,23 +28,34 @@ def show(result: dict[str, Any], out: Path, top: int) -> None:
     """Print counts, accuracies, the most frequent class pairs, the worst label issues, and the files written."""
     findings = Findings.load(out)
     console = Console(highlight=False, markup=False, soft_wrap=True)  # a path stays on one line in a pipe
-    low, high = result["noise_interval"]
+    if not console.is_terminal:
+        console.width = _PIPE_WIDTH
     console.print(
-        f"{result['issues']:,} of {result['samples']:,} labels look wrong: {result['noise_rate']:.1%} "
-        f"({low:.1%} have a label quality below 1/4, {high:.1%} below 3/4); {result['classes']} classes, "
-        f"{result['epochs']} epochs in {result['seconds']:.0f} s"
+        f"{result['issues']:,} of {result['samples']:,} labels look wrong{_estimate(findings)}; "
+        f"{result['classes']} classes, {result['epochs']} epochs in {result['seconds']:.0f} s"
     )
     for line in _notes(result, findings, out):
         console.print(visible(line))
     pairs = confused_pairs(findings, _names(findings), _PAIRS)
     if pairs:
-        listed = ", ".join(f"{visible(pair.given)} -> {visible(pair.suggested)} ({pair.count:,})" for pair in pairs)
-        console.print(f"most frequent label issues (given -> suggested): {listed}")
+        console.print("most frequent mistakes:")
+        for pair in pairs:
+            verb = "looks" if pair.count == 1 else "look"
+            console.print(f"  {pair.count:,} labelled {visible(pair.given)} {verb} like {visible(pair.suggested)}")
     if result["issues"] and top:
         console.print(_worst(findings, min(top, result["issues"])))
     console.print(f"all labels with their quality: {visible(out / 'findings.csv')}")
     if (out / "report.html").is_file():
         console.print(f"report:                        {visible(out / 'report.html')}")
+    if result["issues"]:
+        console.print(f"to correct labels:             jnpl apply {visible(out)}")
+
+
+def _estimate(findings: Findings) -> str:
+    if findings.noise is None:
+        return f": {findings.noise_rate:.1%}"
+    rate, low, high, _ = findings.noise
+    return f"; estimated share of wrong labels {rate:.1%} ({low:.1%} to {high:.1%} with 90 % confidence)"
 
 
 def _notes(result: dict[str, Any], findings: Findings, out: Path) -> list[str]:
@@ -51,13 +64,21 @@ def _notes(result: dict[str, Any], findings: Findings, out: Path) -> list[str]:
     if result["noise_rate"] > 0.5:
         cut = "thresholds are" if "by_class" in findings.threshold_info else "threshold is"
         lines.insert(
-            0, f"more than half of the labels look wrong: the network may need more epochs, or the {cut} too high"
+            0,
+            "more than half of the labels look wrong: check that labels and samples belong together (order, column); "
+            f"if they do, train longer (--set train.epochs=100), or the {cut} too high (--threshold)",
+        )
+    if findings.overlap is not None and findings.overlap >= OVERLAP:
+        lines.append(
+            f"the classes overlap: about {findings.overlap:.0%} of the samples could not be told apart even with right "
+            "labels; check label issues before you change them"
         )
     if "ap" in result:
         lines.append(f"AP {result['ap']:.3f} of the ranking by label quality (true labels are known)")
     lines += result.get("notes", ())
     if broken := result.get("unreadable"):
-        lines.append(f"{broken:,} {'sample' if broken == 1 else 'samples'} could not be read and were left out")
+        samples = "sample" if broken == 1 else "samples"
+        lines.append(f"{broken:,} {samples} could not be read and were left out: the report says why")
     lines += _data_notes(out)
     if uneven := _uneven(findings):
         lines.append(uneven)
@@ -93,13 +114,24 @@ def _uneven(findings: Findings) -> str | None:
 
 
 def _worst(findings: Findings, count: int) -> Table:
-    table = Table(title="worst label issues", title_justify="left", box=None)
-    for column in ("id", "given", "suggested", "label quality", "confidence"):
-        table.add_column(column, justify="left" if column == "id" else "right")
+    table = Table(title="labels to check first", title_justify="left", box=None)
+    for column in ("id", "labelled", "looks like", "label quality", "confidence"):
+        is_text = column in ("id", "labelled", "looks like")
+        table.add_column(column, justify="left" if is_text else "right", overflow="fold", no_wrap=not is_text)
     for row in findings.table.iloc[worst(findings, count)].itertuples():
-        texts = (Text(visible(cell)) for cell in (row.id, row.given_label, row.suggested_label))
-        table.add_row(*texts, f"{row.label_quality:.2g}", f"{row.suggested_confidence:.3f}")
+        better = row.suggested_label if row.suggested_label != row.given_label else "(no better label)"
+        texts = (Text(visible(cell)) for cell in (row.id, row.given_label, better))
+        table.add_row(*texts, _rounded(row.label_quality), _rounded(row.suggested_confidence))
     return table
+
+
+def _rounded(share: float) -> str:
+    """Return a probability with two digits, which is more than anybody knows of it.
+
+    >>> [_rounded(share) for share in (1e-32, 0.0149, 0.99, 0.9999)]
+    ['<0.01', '0.01', '0.99', '>0.99']
+    """
+    return "<0.01" if share < 0.01 else ">0.99" if share > 0.99 else f"{share:.2f}"
 
 
 def _data_notes(out: Path) -> list[str]:
@@ -110,11 +142,13 @@ def _data_notes(out: Path) -> list[str]:
     if facts.get("held_out") and not facts.get("true_labels"):
         lines.append(f"tested on {len(facts['held_out']):,} held-out samples, whose labels may also be wrong")
     if facts.get("conflicting_samples"):
-        lines.append(f"{facts['conflicting_samples']:,} samples have the same content as a sample with another label")
+        same = f"{facts['conflicting_samples']:,} samples have the same content as a sample with another label"
+        lines.append(f"{same}: keep one label for each (Duplicates in the report)")
     if near := facts.get("near_conflicting_samples"):
-        lines.append(f"{near:,} samples are near duplicates of a sample with another label")
+        lines.append(f"{near:,} samples are near duplicates of a sample with another label: compare them in the report")
     if far := facts.get("outlier_samples"):
-        lines.append(f"{far:,} {'sample looks' if far == 1 else 'samples look'} like nothing else (outliers)")
+        odd = f"{far:,} {'sample looks' if far == 1 else 'samples look'} like nothing else"
+        lines.append(f"{odd}: check in the report whether it belongs to the data (Outliers)")
     return lines
 
 

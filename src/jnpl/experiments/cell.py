@@ -26,6 +26,8 @@ _LATER = {
     "method.refine": False,
     "train.momentum_from": None,
     "pseudo.train.momentum_from": None,
+    "verdict.calibrate": False,
+    "verdict.trees": False,
 }
 _AT_SCALE = ("scale", "classify", "weights")  # fields of `jnpl reproduce`
 _AT_SIZE = ("images", "start", "test_images", "pixels", "net", "epochs", "batch_size", "padding")  # of `jnpl bench`

@@ -1,7 +1,9 @@
 """Findings: which labels look wrong, what they should be, how sure that is, and the files that hold this. No torch.
 
-The quality of a label is the mean probability that the network gave it (p_y in NLNL and in the paper), in 0..1: LOWER
-is worse. A label is an issue if its quality lies strictly below the threshold (NLNL keeps `>=`).
+The quality of a label is a number in 0..1, LOWER is worse. By itself it is the mean probability that the network gave
+the label (p_y in NLNL and in the paper). With predictions that did not see the labels (`unseen_probs`) it is
+calibrated: of the labels with a quality near q, a share q is estimated to be right, in the order of the mean
+probabilities. A label is an issue if its quality lies strictly below the threshold (NLNL keeps `>=`).
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -18,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
+from jnpl.findings.noise_model import NoiseEstimate, calibrate, likeliest_other, monotone
 from jnpl.findings.threshold import resolve_threshold
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder, printable, replacing, write_text
@@ -26,7 +29,7 @@ from jnpl.internal.tables import load_parquet, save_parquet, table_writer
 from jnpl.noise.noisy_labels import transition_matrix
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import pandas as pd
 
@@ -63,6 +66,7 @@ class Findings:
         paths: (N,) paths of files, or None.
         unreadable: (N,) true where a sample could not be read, or None.
         threshold_info: the threshold, its rule and the reason for it; see `from_probs`.
+        noise: the estimated noise rate, its 90 % interval and the overlap of the classes, where quality is calibrated.
         index: the index of the data frame that the samples are rows of, for `table`; it is not saved. None: positions.
 
     Example:
@@ -87,6 +91,7 @@ class Findings:
     paths: Array | None
     unreadable: Mask | None
     threshold_info: dict[str, Any]
+    noise: NoiseEstimate | None = None
     index: pd.Index[Any] | None = field(default=None, compare=False)
 
     @classmethod
@@ -148,6 +153,8 @@ class Findings:
         paths: Paths | None = None,
         threshold: float | str = 0.5,
         unreadable: npt.ArrayLike | None = None,
+        unseen_probs: npt.ArrayLike | None = None,
+        progress: Callable[[float], None] | None = None,
     ) -> Findings:
         """Make findings of probabilities from anywhere.
 
@@ -157,10 +164,15 @@ class Findings:
             class_names: names of the classes.
             ids: (N,) names of the samples; by default their paths, else their positions.
             paths: (N,) paths of the samples, where they are files.
-            threshold: a number in (0, 1), by default NLNL's 0.5; "1/c", chance level; "auto", between the qualities of
-                right and wrong labels (`jnpl.findings.threshold`), or 0.5 if there are no two groups; "per-class",
-                "auto" for each given class alone, for classes of uneven quality.
+            threshold: a number in (0, 1), by default NLNL's 0.5; "1/c", chance level; "auto", as many labels as are
+                estimated to be wrong, or, without `unseen_probs`, between the qualities of right and wrong labels
+                (`jnpl.findings.threshold`), or 0.5 if there are no two groups; "per-class", the latter for each given
+                class alone; "precision=0.9", as many labels as keep the expected share of wrong ones; "budget=200", the
+                200 worst.
             unreadable: (N,) true where a sample could not be read; its probabilities are ignored.
+            unseen_probs: (N, C) probabilities by models that did not see the sample's label, which calibrate quality
+                and confidence and estimate the noise rate (`jnpl.findings.noise_model`).
+            progress: called with the share of the calibration done, 0..1; what it raises stops it.
 
         Returns:
             Findings of N samples.
@@ -184,9 +196,22 @@ class Findings:
             raise InputError(f"probabilities of sample {row} must lie in 0..1 and sum to 1, not {found}")
         each, best = np.arange(len(given)), probs.argmax(axis=1)
         quality, confidence = probs[each, given], probs[each, best]
+        noise = None
+        if unseen_probs is not None:
+            quality, best, confidence, noise = _calibrated(probs, given, np.asarray(unseen_probs), skip, progress)
         better = _likelier(best, confidence, given, quality)
         return cls._create(
-            given, better, quality, confidence, probs.shape[1], class_names, ids, paths, threshold, unreadable
+            given,
+            better,
+            quality,
+            confidence,
+            probs.shape[1],
+            class_names,
+            ids,
+            paths,
+            threshold,
+            unreadable,
+            noise=noise,
         )
 
     @classmethod
@@ -202,7 +227,10 @@ class Findings:
         paths: Paths | None,
         threshold: float | str,
         unreadable: npt.ArrayLike | None,
+        *,
+        noise: NoiseEstimate | None = None,
     ) -> Findings:
+        rate = None if noise is None else noise.rate
         mask = None if unreadable is None else _checked_mask(unreadable, len(given))
         known = ~np.isnan(quality) if mask is None else ~np.isnan(quality) & ~mask
         quality, confidence = (
@@ -220,8 +248,24 @@ class Findings:
             ids=default_ids if ids is None else _checked_ids(ids, len(given)),
             paths=files,
             unreadable=mask,
-            threshold_info=resolve_threshold(threshold, quality, given, num_classes),
+            threshold_info=resolve_threshold(threshold, quality, given, num_classes, rate),
+            noise=noise,
         )
+
+    def with_threshold(self, threshold: float | str) -> Findings:
+        """Return the same findings with another threshold; nothing is trained or predicted.
+
+        Args:
+            threshold: as in `from_probs`.
+
+        Example:
+            >>> findings = Findings.from_probs([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2]], labels=[0, 1, 1])
+            >>> findings.with_threshold("budget=1").is_label_issue.tolist()
+            [False, False, True]
+        """
+        rate = None if self.noise is None else self.noise.rate
+        info = resolve_threshold(threshold, self.label_quality, self.given_labels, self.num_classes, rate)
+        return replace(self, threshold_info=info)
 
     def __repr__(self) -> str:
         return f"Findings({', '.join(f'{name}={value!r}' for name, value in self.summary().items())})"
@@ -246,16 +290,21 @@ class Findings:
 
     @property
     def noise_rate(self) -> float:
-        """Share of issues among the samples that have a quality; 0 if none has."""
+        """Estimated share of wrong labels; where quality is not calibrated, the share of issues."""
+        if self.noise is not None:
+            return self.noise.rate
         scored = np.count_nonzero(~np.isnan(self.label_quality))
         return float(self.is_label_issue.sum() / max(scored, 1))
 
     @property
-    def noise_interval(self) -> tuple[float, float]:
-        """Shares of labels with a quality below 1/4 and below 3/4; the noise rate lies between them."""
-        scored = self.label_quality[~np.isnan(self.label_quality)]
-        low, high = ((scored < bound).sum() / max(len(scored), 1) for bound in (0.25, 0.75))
-        return float(min(low, self.noise_rate)), float(max(high, self.noise_rate))
+    def noise_interval(self) -> tuple[float, float] | None:
+        """The 90 % interval of the noise rate; None where quality is not calibrated."""
+        return None if self.noise is None else (self.noise.low, self.noise.high)
+
+    @property
+    def overlap(self) -> float | None:
+        """Share of samples whose class could not be told even if all labels were right; None without calibration."""
+        return None if self.noise is None else self.noise.overlap
 
     @property
     def transition_matrix(self) -> Floats:
@@ -378,6 +427,7 @@ class Findings:
             **self.summary(),
             "class_names": None if self.class_names is None else list(self.class_names),
             "threshold": self.threshold_info,
+            **({} if self.noise is None else {"noise": self.noise._asdict()}),
             "transition_matrix": self.transition_matrix.tolist() if self.num_classes <= _MAX_WRITTEN else None,
             "parquet_sha256": digest,  # written last: after a crash in between, `load` sees that the files do not match
         }
@@ -428,6 +478,7 @@ class Findings:
                 paths=columns.get("path"),
                 unreadable=columns.get("unreadable"),
                 threshold_info=_checked_threshold(content["threshold"], facts.classes),
+                noise=_checked_noise(content["noise"]) if "noise" in content else None,
             )
         except (OSError, LookupError, TypeError, ValueError) as error:  # pyarrow's errors are among these
             reason = f"no entry {error}" if isinstance(error, KeyError) else str(error)
@@ -462,6 +513,41 @@ def _checked_threshold(info: Any, num_classes: int) -> dict[str, Any]:
     if by_class is not None and len(by_class) != num_classes:
         raise InputError(f"{len(by_class)} thresholds for {num_classes} classes")
     return dict(info)
+class _NoiseFacts(StoredFacts):
+    """The noise rate in findings.json."""
+
+    rate: Annotated[float, Field(ge=0, le=1)]
+    low: Annotated[float, Field(ge=0, le=1)]
+    high: Annotated[float, Field(ge=0, le=1)]
+    overlap: Annotated[float, Field(ge=0, le=1)]
+
+
+def _checked_noise(info: Any) -> NoiseEstimate:
+    facts = check_facts(info, _NoiseFacts, "the noise rate in findings.json")
+    return NoiseEstimate(facts.rate, facts.low, facts.high, facts.overlap)
+
+
+def _calibrated(
+    probs: Array, given: Labels, unseen: Array, skip: Mask, progress: Callable[[float], None] | None
+) -> tuple[Floats, Labels, Floats, NoiseEstimate]:
+    """Return quality, best class, its confidence, all (N,), and the noise rate, calibrated by `unseen` (N, C).
+
+    The order of the qualities is that of the given labels in `probs`; the best class is the likeliest other one there.
+    """
+    if unseen.shape != probs.shape:
+        raise InputError(f"unseen_probs must have the shape {probs.shape} of the probabilities, not {unseen.shape}")
+    each, best = np.arange(len(given)), likeliest_other(probs, given)
+    known = ~skip & ~np.isnan(probs[:, 0]) & ~np.isnan(unseen[:, 0])
+    if not known.all():
+        unseen = np.where(known[:, None], unseen, np.nan)
+    judged, noise = calibrate(unseen, given, best, progress=progress)
+    quality, confidence = np.full(len(given), np.nan), np.full(len(given), np.nan)
+    if known.any():
+        quality[known] = monotone(probs[each, given][known], judged.quality[known])
+        share = judged.asked[known] / np.maximum(1 - judged.quality[known], 1e-9)  # of the best class, if y is wrong
+        confidence[known] = (1 - quality[known]) * np.clip(share, 0, 1)
+    stays = ~(confidence > quality)
+    return quality, np.where(stays, given, best), np.where(stays, quality, confidence), noise
 
 
 def _likelier(suggested: Array, confidence: Array, given: Labels, quality: Array) -> Labels:

@@ -13,7 +13,7 @@ difficult photograph, and an uncertain dog a cat.
 T is regularised in two ways. Only a mistake much more frequent than the others has a rate of its own; all others share
 one rate, because T would otherwise fit the network's own confusions (`tied`). And a network that has learnt wrong
 labels gives some probability to all classes, even for its most certain samples; this background is subtracted from all
-predictions (`without_background`).
+predictions (`without_background`). With more than 500 classes no mistake has a rate of its own, and no matrix is kept.
 """
 
 from __future__ import annotations
@@ -35,11 +35,17 @@ _MAX_ROUNDS = 100
 _TOLERANCE = 1e-5  # EM stops when no entry of T changes by more
 
 
-class Posterior(NamedTuple):
-    """(N, C) probabilities of the true class given sample and label, and the (C, C) estimate of P(given | true)."""
+_MAX_MATRIX = 500  # classes up to which mistakes may have rates of their own
 
-    probs: Floats
-    transition: Floats
+
+class Posterior(NamedTuple):
+    """(N, C) probabilities of the true class given sample and label, and the (C, C) estimate of P(given | true).
+
+    The matrix is None above 500 classes, where all mistakes share one rate.
+    """
+
+    probs: npt.NDArray[np.floating]
+    transition: Floats | None
 
 
 def posterior(probs: npt.ArrayLike, labels: npt.ArrayLike) -> Posterior:
@@ -61,12 +67,15 @@ def posterior(probs: npt.ArrayLike, labels: npt.ArrayLike) -> Posterior:
         >>> posterior(sure, labels).transition.round(1).tolist()
         [[0.7, 0.3, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    predicted, given = np.asarray(probs, np.float64), np.asarray(labels)
+    predicted, given = np.asarray(probs), np.asarray(labels)
     if predicted.ndim != 2 or given.shape != predicted.shape[:1]:
         raise InputError(f"probabilities must be (N, C) and labels (N,), not {predicted.shape} and {given.shape}")
     size = predicted.shape[1]
     if len(given) and not 0 <= given.min() <= given.max() < size:
         raise InputError(f"labels must be 0 to {size - 1}, got {given.min()} to {given.max()}")
+    if size > _MAX_MATRIX:
+        return Posterior(_one_rate(predicted, given), None)
+    predicted = predicted.astype(np.float64)
     known = ~np.isnan(predicted).any(axis=1)
     p, y = without_background(predicted[known]), given[known]
     order = np.argsort(y, kind="stable")
@@ -123,6 +132,27 @@ def tied(matrix: Floats) -> Floats:
     np.fill_diagonal(result, 0.0)
     np.fill_diagonal(result, np.maximum(1 - result.sum(axis=1), matrix.diagonal() / 2))  # at least half
     result /= result.sum(axis=1, keepdims=True)
+    return result
+
+
+def _one_rate(probs: npt.NDArray[np.floating], labels: npt.NDArray[np.int64]) -> npt.NDArray[np.floating]:
+    """Return the posterior (N, C), of the type of `probs`, if all mistakes are equally likely; rows of nan stay nan.
+
+    Only the given label's probability tells: q_y = p_y d / (p_y d + (1 - p_y) r), r the rate of each mistake and d the
+    rate of right labels, and the others keep their proportions.
+    """
+    size, rows = probs.shape[1], np.arange(len(labels))
+    own = np.clip(probs[rows, labels].astype(np.float64), _MIN_PROB, 1.0)
+    known, right = ~np.isnan(own), 0.5
+    quality = own
+    for _ in range(_MAX_ROUNDS if known.any() else 0):
+        mistake = (1 - right) / (size - 1)
+        quality = own * right / (own * right + (1 - own) * mistake)
+        old, right = right, float(np.clip(quality[known].mean(), 1 / size, 1 - 1e-9))
+        if abs(right - old) < _TOLERANCE:
+            break
+    result = probs * ((1 - quality) / np.maximum(1 - own, _MIN_PROB)).astype(probs.dtype)[:, None]
+    result[rows, labels] = quality
     return result
 
 

@@ -1,13 +1,18 @@
-"""The threshold on label quality: a fixed number, chance level, or a value between two fitted groups.
+"""The threshold on label quality: a fixed number, chance level, by noise rate, precision or budget, or fitted.
 
-The fit is EM for two normal distributions on the logits of the qualities: most qualities lie near 0 and 1, and the
-logit spreads them out, so that wrong and right labels become two groups. NLNL's 0.5 is used whenever the data do not
-clearly show two groups, as with few wrong labels and an unsure network. `tests/findings/test_threshold.py` requires an
-F1 within 0.05 of the best possible one on draws from known groups.
+Where label quality is calibrated, the expected number of wrong labels among the k worst is the sum of 1 - quality. With
+"auto" as many labels are issues as are estimated to be wrong, but so few that half of them are expected to be.
+
+Where it is not, "auto" lies between two groups of qualities. The fit is EM for two normal distributions on the logits
+of the qualities: most qualities lie near 0 and 1, and the logit spreads them out, so that wrong and right labels become
+two groups. NLNL's 0.5 is used whenever the data do not clearly show two groups, as with few wrong labels and an unsure
+network. `tests/findings/test_threshold.py` requires an F1 within 0.05 of the best possible one on draws from known
+groups.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -18,6 +23,7 @@ from jnpl.internal.errors import InputError
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
+RULE = re.compile(r"(?P<rule>precision|budget)=(?P<value>\d*\.?\d+)")
 DEFAULT_THRESHOLD = 0.5  # NLNL's, and the maximum: above it the given label is the prediction itself
 _EDGE = 1e-3  # qualities are clipped to this distance from 0 and 1: their logits would be rounding errors
 _BINS = 512  # EM runs on a histogram of the logits: its cost does not depend on the number of samples
@@ -27,6 +33,7 @@ _MIN_SPREAD = 0.2  # standard deviation of a group in logits, so that equal valu
 _MIN_DISTANCE = 2.0  # Ashman's D: the density of two closer groups has one maximum
 _MIN_GAP = 0.85  # between the means in logits: an even spread over a narrow range is not two groups
 _ITERATIONS = 300
+_MIN_PRECISION = 0.5  # expected share of wrong labels among the issues of "auto"
 
 
 @dataclass(frozen=True)
@@ -90,19 +97,25 @@ def _between(weight: Floats, mean: Floats, spread: Floats, samples: int) -> Fitt
 
 
 def resolve_threshold(
-    threshold: float | str, quality: npt.ArrayLike, labels: npt.NDArray[np.int64], num_classes: int
+    threshold: float | str,
+    quality: npt.ArrayLike,
+    labels: npt.NDArray[np.int64],
+    num_classes: int,
+    rate: float | None = None,
 ) -> dict[str, Any]:
     """Return the threshold as a dict of rule, value and reason.
 
     Args:
-        threshold: a number in (0, 1), "1/c" (chance level), "auto" (fitted) or "per-class" (fitted per class).
+        threshold: a number in (0, 1), "1/c" (chance level), "auto", "per-class" (fitted per class), "precision=P" or
+            "budget=K".
         quality: (N,) qualities in 0..1.
         labels: (N,) given labels.
         num_classes: C.
+        rate: the estimated noise rate, if the qualities are calibrated.
 
     Returns:
-        rule, value, reason; for "auto" also low_weight; for "per-class" also by_class, C thresholds, of which `value`
-        is the mean over the samples.
+        rule, value, reason; for "auto" without a rate also low_weight; for "per-class" also by_class, C thresholds, of
+        which `value` is the mean over the samples.
 
     Example:
         >>> resolve_threshold("1/c", [0.1, 0.9], np.array([0, 1]), num_classes=4)
@@ -116,6 +129,10 @@ def resolve_threshold(
         reason = f"one for each given class, {fitted} of {num_classes} fitted, {DEFAULT_THRESHOLD} for the others"
         mean = float(values @ counts / max(counts.sum(), 1)) if counts.any() else DEFAULT_THRESHOLD
         return {"rule": "per-class", "value": mean, "reason": reason, "by_class": values.tolist()}
+    if isinstance(threshold, str) and (asked := RULE.fullmatch(threshold)):
+        return _by_rule(asked["rule"], asked["value"], np.asarray(quality, np.float64))
+    if threshold == "auto" and rate is not None:
+        return _by_rate(np.asarray(quality, np.float64), rate)
     if threshold == "auto":
         cut = fit_threshold(quality)
         return {"rule": "auto", "value": cut.value, "reason": cut.reason, "low_weight": cut.low_weight}
@@ -123,7 +140,51 @@ def resolve_threshold(
         return {"rule": "1/c", "value": 1 / num_classes, "reason": f"chance level of {num_classes} classes"}
     if isinstance(threshold, int | float | np.number) and 0 < threshold < 1:
         return {"rule": "fixed", "value": float(threshold), "reason": "given"}
-    raise InputError(f"threshold must be a number in (0, 1), 'auto', 'per-class' or '1/c', not {threshold!r}")
+    raise InputError(
+        "threshold must be a number in (0, 1), 'auto', 'per-class', '1/c', 'precision=P' or 'budget=K', "
+        f"not {threshold!r}"
+    )
+
+
+def _by_rule(rule: str, text: str, quality: Floats) -> dict[str, Any]:
+    """Return the threshold of "precision=P" or "budget=K"."""
+    number = float(text)
+    ranked = np.sort(quality[~np.isnan(quality)])
+    if rule == "budget":
+        if number < 1 or number != int(number):
+            raise InputError(f"a budget is a whole number of labels, at least 1, got {text}")
+        count = min(int(number), len(ranked))
+        return {"rule": "budget", "value": _above(ranked, count), "reason": f"the {count:,} labels of lowest quality"}
+    if not 0 < number <= 1:
+        raise InputError(f"a precision lies above 0 and at most at 1, got {text}")
+    count = _most_with_precision(ranked, number)
+    reason = f"as many labels as keep the expected share of wrong ones at {number:g} or above"
+    return {"rule": "precision", "value": _above(ranked, count), "reason": reason}
+
+
+def _by_rate(quality: Floats, rate: float) -> dict[str, Any]:
+    """Return the threshold below which as many labels lie as are wrong, of which half are expected to be wrong."""
+    ranked = np.sort(quality[~np.isnan(quality)])
+    wanted, most = round(rate * len(ranked)), _most_with_precision(ranked, _MIN_PRECISION)
+    reason = "as many labels as are estimated to be wrong"
+    if most < wanted:
+        reason = "fewer labels than are estimated to be wrong: of more, less than half would be"
+    return {"rule": "auto", "value": _above(ranked, min(wanted, most)), "reason": reason}
+
+
+def _most_with_precision(ranked: Floats, precision: float) -> int:
+    """Return how many of the worst labels have an expected share of wrong ones of at least `precision`."""
+    expected = np.cumsum(1 - ranked) / np.arange(1, len(ranked) + 1)  # falls
+    return int(np.count_nonzero(expected >= precision - 1e-12))
+
+
+def _above(ranked: Floats, count: int) -> float:
+    """Return a value with `count` of the rising qualities strictly below it."""
+    if count <= 0 or not len(ranked):
+        return 0.0
+    if count >= len(ranked):
+        return float(min(np.nextafter(ranked[-1], 2), 1.0)) if len(ranked) else 0.0
+    return float(ranked[count]) if ranked[count] > ranked[count - 1] else float(np.nextafter(ranked[count - 1], 2))
 
 
 def _default(reason: str) -> FittedThreshold:

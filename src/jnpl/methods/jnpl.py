@@ -211,13 +211,12 @@ class JNPL(Method):
         return self.predicted, self.given, self.agreed
 
     def notes(self) -> list[str]:
-        """Return how often the guard acted."""
-        if not self.guarded:
-            return []
-        message = f"the guard held back NL+ and PL+ in {int(self.guarded)} epochs, after epochs that lost classes"
+        """Return that the guard acted in the second part of training; early in training that is usual."""
         if self.pl_scale == 1:
-            return [f"{message} (usual early in training)"]
-        return [f"{message}; PL+ ended with {self.pl_scale:g} of its weight"]
+            return []
+        times = "once" if self.guarded == 1 else f"{int(self.guarded)} times"
+        lost = f"training was unstable: the network stopped predicting some classes {times}, and was put right"
+        return [f"{lost}. If classes look odd in the report, run again with another --seed or --set method.pl_weight=0"]
 
     def _gamma(self) -> float:
         """The exponent of NL+ in this epoch, without the guard."""

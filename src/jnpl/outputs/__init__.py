@@ -3,6 +3,7 @@
 - `data_report`: data.json, neighbours.parquet, thumbnails.parquet and report.html of a run
 - `report/`: the page report.html
 - `corrections`: corrected labels from findings and decisions
+- `new_threshold`: another threshold for a finished run
 - `image_folder`: copies of or links to images in folders of their corrected classes
 - `saved_model`: the trained model of a run, for new data
 - `hub`: the model with a model card, as a folder and on the Hugging Face hub

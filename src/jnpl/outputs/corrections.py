@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,16 +26,30 @@ if TYPE_CHECKING:
 Labels: TypeAlias = npt.NDArray[np.int64]
 
 
+MARGIN = 0.1  # by which a suggested label must be likelier than the given one
+
+
+class ExpectedWrong(NamedTuple):
+    """Expected number of wrong labels before and after a correction, each with its 90 % interval."""
+
+    before: float
+    before_interval: tuple[float, float]
+    after: float
+    after_interval: tuple[float, float]
+
+
 @dataclass(frozen=True, eq=False)
 class CorrectedLabels:
     """Corrected labels in the order of the data, without the samples that are left out.
 
-    `rows` are positions in the findings (M,); `labels` class numbers (M,).
+    `rows` are positions in the findings (M,); `labels` class numbers (M,); `decided` is true for the samples of the
+    findings (N,) that have a decision.
     """
 
     findings: Findings
     rows: Labels
     labels: Labels
+    decided: npt.NDArray[np.bool_]
 
     @property
     def changed(self) -> npt.NDArray[np.bool_]:
@@ -47,6 +61,26 @@ class CorrectedLabels:
     def dropped(self) -> int:
         """Number of samples that are left out."""
         return len(self.findings.given_labels) - len(self.rows)
+
+    @property
+    def uncertain(self) -> int:
+        """Number of label issues among the rows that keep their label without a decision."""
+        open_issues = self.findings.is_label_issue[self.rows] & ~self.decided[self.rows]
+        return int((open_issues & ~self.changed).sum())
+
+    def expected_wrong(self) -> ExpectedWrong | None:
+        """Return how many labels are expected to be wrong before and after; None where quality is not calibrated.
+
+        A decision counts as right. The interval of the noise rate holds in proportion after the correction.
+        """
+        noise, quality = self.findings.noise, self.findings.label_quality
+        if noise is None or noise.rate <= 0:
+            return None
+        before = float(np.nansum(1 - quality))
+        left = np.where(self.changed, 1 - self.findings.suggested_confidence[self.rows], 1 - quality[self.rows])
+        after = float(np.nansum(np.where(self.decided[self.rows], 0.0, left)))
+        low, high = noise.low / noise.rate, noise.high / noise.rate
+        return ExpectedWrong(before, (before * low, before * high), after, (after * low, after * high))
 
     def table(self) -> pd.DataFrame:
         """Return M rows of id, label, given_label, changed; labels by name."""
@@ -90,8 +124,9 @@ def correct(
 
     Args:
         findings: the findings of a run.
-        decisions: id -> label, or rows of them. Without them, every issue gets its suggested label. With them, all
-            other samples keep their labels, unless `min_confidence` is given too.
+        decisions: id -> label, or rows of them. Without them, an issue gets its suggested label where that is expected
+            to help: the suggestion is likelier than not, and likelier than the given label by 0.1. With them, all other
+            samples keep their labels, unless `min_confidence` is given too.
         min_confidence: issues without a decision get their suggested label if its confidence is at least this.
         drop: leave out issues that have no decision and keep their label.
 
@@ -121,13 +156,17 @@ def correct(
         labels[decided] = chosen[decided]
     open_issues = findings.is_label_issue & ~decided
     if decisions is None or min_confidence is not None:
-        sure = open_issues & (findings.suggested_confidence >= (min_confidence or 0))
+        confidence = findings.suggested_confidence
+        if min_confidence is None:
+            sure = open_issues & (confidence > 0.5) & (confidence >= findings.label_quality + MARGIN)
+        else:
+            sure = open_issues & (confidence >= min_confidence)
         labels[sure] = findings.suggested_labels[sure]
     lost = open_issues & (labels == findings.given_labels) if drop else np.zeros(len(labels), bool)
     kept = np.flatnonzero(~lost)
     if not len(kept):
         raise InputError("no sample is left: every label is an issue without a better one")
-    return CorrectedLabels(findings, kept, labels[kept])
+    return CorrectedLabels(findings, kept, labels[kept], decided)
 
 
 def class_names(findings: Findings) -> tuple[str, ...] | tuple[int, ...]:

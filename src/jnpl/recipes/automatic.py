@@ -37,6 +37,7 @@ SMALL_IMAGE_SET = 5_000  # below as many images, training from random weights us
 _CROSS_ENTROPY = {
     "method.name": "ce",
     "data.std": "one",
+    "verdict.calibrate": False,
     "verdict.threshold": "1/c",
     "pseudo.mode": "predicted",
     "pseudo.warm": True,
@@ -154,8 +155,11 @@ def choose(source: Source, recipe: Recipe, given: Collection[str] = (), *, gpu: 
         weighting = "none"
         lines.append(
             f"method: cross-entropy, for fewer than {SMALL_IMAGE_SET:,} images from random weights: on average it "
-            "ranked labels better than NL+ and PL+ in tests (--method jnpl)"
+            "ranked labels better than the method of the paper in tests (--method jnpl)"
         )
+    if model == "mlp" and recipe.method.name == DEFAULT_METHOD and recipe.verdict.score != "history":
+        chosen["verdict.trees"] = True
+        lines.append("verdict: decision trees judge the labels too (--set verdict.trees=false: the network alone)")
     changes = {name: value for name, value in chosen.items() if name not in given}
     return Choice(changes, [*lines, _class_line(source, weighting)])
 

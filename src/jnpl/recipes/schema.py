@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path  # noqa: TC003 (pydantic reads it)
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -21,6 +22,7 @@ from jnpl.internal.settings import MethodSettings, Settings
 from jnpl.methods.registry import METHODS, settings_class
 
 DEFAULT_METHOD = "jnpl"  # of a recipe that names none
+_RULE = re.compile(r"(precision|budget)=\d*\.?\d+")
 
 
 class Data(Settings):
@@ -118,16 +120,31 @@ class Verdict(Settings):
         "of the network at the end; posterior: the mean of both, corrected by the estimated confusion between classes "
         "(jnpl.findings.posterior); blend: the mean of that mean and its posterior",
     )
-    threshold: Annotated[float, Field(gt=0, lt=1)] | Literal["auto", "per-class", "1/c"] = 0.5
+    trees: bool = Field(
+        False,
+        description="tables: labels are also judged by decision trees that have not seen them (jnpl.training.trees); "
+        "the agreement with the given labels decides between network, trees and the mean of both",
+    )
+    calibrate: bool = Field(
+        False,
+        description="label quality is the estimated probability that the label is right, and the noise rate is "
+        "estimated with an interval (jnpl.findings.noise_model); false: the score itself, and the share of issues",
+    )
+    threshold: Annotated[float, Field(gt=0, lt=1)] | str = Field(
+        0.5,
+        description="label quality below which a label is an issue: a number, auto, per-class, 1/c, precision=P or "
+        "budget=K",
+    )
 
     @field_validator("threshold", mode="before")
     @classmethod
     def _number_or_rule(cls, value: object) -> object:
-        if isinstance(value, str) and value not in ("auto", "per-class", "1/c"):
+        if isinstance(value, str) and value not in ("auto", "per-class", "1/c") and not _RULE.fullmatch(value):
             try:
                 return float(value)
             except ValueError:
-                raise ValueError(f"must be a number in (0, 1), auto, per-class or 1/c, got {value!r}") from None
+                rules = "auto, per-class, 1/c, precision=P or budget=K"
+                raise ValueError(f"must be a number in (0, 1), {rules}, got {value!r}") from None
         return value
 
 

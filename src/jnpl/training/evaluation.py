@@ -91,6 +91,20 @@ class TrainingSet:
         values: Floats = probs.cpu().numpy()
         return values
 
+    def vectors(self, most: int) -> Floats | None:
+        """Return the network's inputs (N, F), nan where unreadable; None if they are no vectors, or more than `most`
+        numbers, or shared by several processes."""
+        if self.fabric.world_size > 1:
+            return None
+        found: Floats | None = None
+        for inputs, _, index in self.feed.evaluation():
+            if found is None:
+                if inputs.ndim != 2 or self.ledger.num_samples * inputs.shape[1] > most:
+                    return None
+                found = np.full((self.ledger.num_samples, inputs.shape[1]), np.nan, np.float32)
+            found[index.cpu().numpy()] = inputs.float().cpu().numpy()
+        return found
+
     @torch.no_grad()
     def logits(self, network: nn.Module, *, flipped: bool = False) -> Tensor:
         """Return (N, C) of the training set, not augmented; nan where a sample cannot be read."""

@@ -16,13 +16,14 @@ import torch
 from jnpl.data.loading.batches import generator_for
 from jnpl.internal.errors import InputError
 from jnpl.methods.jnpl import even_weights
+from jnpl.training.trees import tree_predictions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from torch import Tensor
 
-Kind: TypeAlias = Literal["linear"]
+Kind: TypeAlias = Literal["linear", "trees"]
 Floats: TypeAlias = npt.NDArray[np.float32]
 
 FOLDS = 5
@@ -47,7 +48,8 @@ def out_of_fold(
         vectors: (N, F) numbers, scaled as the model needs them.
         labels: (N,) given labels in 0..C-1.
         num_classes: C.
-        kind: the model. "linear": linear heads trained with exhaustive NL+, as the default recipe on embeddings.
+        kind: the model. "linear": linear heads trained with exhaustive NL+, as the default recipe on embeddings;
+            "trees": forests and gradient boosting (`jnpl.training.trees`).
         weight_decay: of the linear heads.
         folds: number of folds, at most the number of samples.
         seed: decides the folds and the order of the samples.
@@ -69,7 +71,9 @@ def out_of_fold(
     fold = deal_folds(given, min(folds, len(given)), seed)
     if kind == "linear":
         return _linear(values, given, fold, num_classes, weight_decay, seed, progress or (lambda _: None))
-    raise InputError(f"no model {kind!r} for out-of-fold predictions; there is linear")
+    if kind == "trees":
+        return tree_predictions(values, given, fold, num_classes, seed=seed, progress=progress).probs
+    raise InputError(f"no model {kind!r} for out-of-fold predictions; there are linear and trees")
 
 
 def deal_folds(labels: npt.NDArray[np.integer], folds: int, seed: int) -> npt.NDArray[np.int64]:

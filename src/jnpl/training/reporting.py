@@ -24,9 +24,14 @@ _LINE_EVERY = 10.0  # seconds between lines about embedding, where there is no p
 
 
 class Reporter:
-    """Prints how far a run is; of several processes only the first prints."""
+    """Prints how far a run is; of several processes only the first prints.
 
-    def __init__(self) -> None:
+    With `verbose`, also the automatic choices, and everything that is logged of an epoch.
+    """
+
+    def __init__(self, *, verbose: bool = True) -> None:
+        self.verbose = verbose
+        self._printed = 0.0  # when the last line of an epoch was
         self.console = Console(stderr=True, highlight=False)
         self._bar: Bar | None = None
         self._task: TaskID | None = None
@@ -41,7 +46,7 @@ class Reporter:
 
     def note(self, text: str) -> None:
         """Print a line."""
-        lines, self.first = [*self.first, text], []
+        lines, self.first = [*(self.first if self.verbose else ()), text], []
         for line in lines:
             self.console.print(f"jnpl: {visible(line)}", soft_wrap=True, markup=False)
 
@@ -71,6 +76,14 @@ class Reporter:
             yield show
 
     @contextmanager
+    def judging(self) -> Iterator[Callable[[float], None]]:
+        """Show the progress of judging the labels while the block runs; it calls what is yielded with the share."""
+        columns = (TextColumn("judging the labels"), BarColumn(), TimeRemainingColumn())
+        with Bar(*columns, console=self.console, transient=True, disable=not self.console.is_terminal) as bar:
+            task = bar.add_task("", total=1.0)
+            yield lambda share: bar.update(task, completed=share)
+
+    @contextmanager
     def training(self, epochs: int, steps: int, position: Position) -> Iterator[None]:
         """Show progress while the block runs the loop."""
         self._epochs, self._steps = epochs, steps
@@ -94,16 +107,22 @@ class Reporter:
             return
         self._refresh = time.monotonic()
         means = position.means()
-        if self.console.width < _WIDE:  # the bar and the time left matter more than the terms
+        if self.console.width < _WIDE or not self.verbose:  # the bar and the time left matter more than the terms
             means = {"loss": means["loss"]}
         terms = "  ".join(f"{name} {value:.3g}" for name, value in means.items())
         speed = (position.samples - self._seen) / max(time.monotonic() - self._since, 1e-9)
-        text = f"epoch {position.total + 1}/{self._epochs}  {terms}  lr {lr:.2g}  {speed:,.0f}/s"
+        rate = f"  lr {lr:.2g}" if self.verbose else ""
+        text = f"epoch {position.total + 1}/{self._epochs}  {terms}{rate}  {speed:,.0f}/s"
         self._bar.update(self._task, completed=position.total * self._steps + position.step, description=text)
 
     def epoch(self, line: dict[str, Any]) -> None:
-        """Print the line of an epoch, unless a bar is shown."""
+        """Print the line of an epoch, unless a bar is shown; if not verbose, a short one now and then."""
         self._since, self._seen = time.monotonic(), 0
+        if not self.verbose:
+            if line["epoch"] + 1 < self._epochs and self._since - self._printed < _LINE_EVERY:
+                return
+            line = {name: value for name, value in line.items() if name in ("epoch", "loss", "test_accuracy")}
+        self._printed = self._since
         if self._bar is None:
             values = {
                 name: f" {value:.4g}" if isinstance(value, float) else f" {value}" for name, value in line.items()

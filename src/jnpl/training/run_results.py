@@ -91,8 +91,9 @@ def summarise(
         "noise_rate": findings.noise_rate,
         "epochs": epochs,
         "seconds": seconds,
-        "noise_interval": list(findings.noise_interval),
     }
+    if findings.noise is not None:
+        results |= {"noise_interval": [findings.noise.low, findings.noise.high], "overlap": findings.noise.overlap}
     if notes:
         results["notes"] = notes
     if unreadable:

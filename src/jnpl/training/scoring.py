@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from jnpl.findings.findings import Findings
 from jnpl.findings.posterior import posterior
+from jnpl.training.out_of_fold import FOLDS, out_of_fold
+from jnpl.training.trees import agreement
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from jnpl.data.source import Source
@@ -17,30 +21,132 @@ if TYPE_CHECKING:
     from jnpl.recipes.schema import Verdict
     from jnpl.training.evaluation import TrainingSet
     from jnpl.training.records import SampleRecords
+    from jnpl.training.trees import TreePredictions
+
+SURER = 0.75  # chosen on seed 0 of docs/tables.md: at 1 the ranking is worse, at 0 few labels are called wrong
+_MOST_POWER = 16.0
+TREES_BEHIND = 0.1  # lead in agreement beyond which the network judges alone: memorised labels explain less (tables)
+
+_MAX_VECTORS = 1 << 29  # numbers of all vectors together, up to which out-of-fold heads are trained (2 GB)
 
 
-def final_probs(settings: Verdict, method: Method, training_set: TrainingSet) -> npt.NDArray[np.float64] | None:
-    """Return the probabilities (N, C) to judge by: those of the trained network, or the posterior made from them.
+class FinalProbs(NamedTuple):
+    """Probabilities (N, C) to judge by, None if the recorded predictions decide, and lines for the user."""
+
+    probs: npt.NDArray[np.float64] | None
+    notes: list[str]
+
+
+def final_probs(
+    settings: Verdict, method: Method, training_set: TrainingSet, trees: TreePredictions | None = None
+) -> FinalProbs:
+    """Return the probabilities to judge by: of the trained network and of trees, or the posterior made from them.
 
     None if the recorded predictions decide (`verdict.score = history`).
     """
     if settings.score == "history":
-        return None
-    probs = training_set.probabilities(method.classifier)
+        return FinalProbs(None, [])
+    labels, notes = np.asarray(training_set.feed.labels), []
     if settings.score == "network":
-        return probs.astype(np.float64)
-    ledger = training_set.ledger
-    if ledger.keep == "full":  # the trained network is surer than it was during training: the mean of both is taken
-        history = ledger.mean_probs()
+        probs = training_set.probabilities(method.classifier).astype(np.float64)
+    else:
+        probs = mean_probs(method, training_set)
+    if trees is not None:
+        probs, note = with_trees(probs, trees, labels)
+        notes.append(note)
+    if settings.score == "network":
+        return FinalProbs(probs, notes)
+    corrected = posterior(probs, labels).probs
+    return FinalProbs(corrected if settings.score == "posterior" else (probs + corrected) / 2, notes)
+
+
+def with_trees(
+    probs: npt.NDArray[np.float64], trees: TreePredictions, labels: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.float64], str]:
+    """Return the probabilities (N, C) of network, trees or the mean of both, and a line that says which.
+
+    The network has been trained on the labels, the trees that predict a sample have not. If they still agree with the
+    given labels more often, the network is the worse model and is left out. If they agree far less often, they are.
+    """
+    own = agreement(probs, labels)
+    share, lead = f"{trees.agreement:.1%} of the labels without having seen them", own - trees.agreement
+    if lead > TREES_BEHIND:
+        return probs, f"judged by the network alone: decision trees agree with {share}, the network with {own:.1%}"
+    others = _surer(trees.probs.astype(np.float64), float(np.nanmean(probs.max(axis=1))))
+    if lead < 0:
+        name = f"judged by decision trees alone ({trees.description})"
+        return others, f"{name}: they agree with {share}, more than the network does ({own:.1%})"
+    name = f"judged by the network and decision trees ({trees.description})"
+    return (probs + others) / 2, f"{name}, which agree with {share}"
+
+
+def _surer(probs: npt.NDArray[np.float64], confidence: float) -> npt.NDArray[np.float64]:
+    """Return a power of probabilities (N, C), rows that sum to 1, that is nearly as sure as the network.
+
+    Trees that learn from wrong labels are never sure: unchanged, they would call nearly every label right. The mean of
+    the largest probabilities goes `SURER` of the way to `confidence`.
+    """
+    now, logs = float(probs.max(axis=1).mean()), np.log(probs)
+    low, high = 1.0, _MOST_POWER
+    for _ in range(20):
+        power = (low + high) / 2
+        raised = np.exp(power * (logs - logs.max(axis=1, keepdims=True)))
+        raised /= raised.sum(axis=1, keepdims=True)
+        short = raised.max(axis=1).mean() < now + SURER * (confidence - now)
+        low, high = (power, high) if short else (low, power)
+    return raised
+
+
+def unseen_probs(
+    settings: Verdict,
+    method: Method,
+    training_set: TrainingSet,
+    trees: TreePredictions | None = None,
+    *,
+    linear: bool,
+    weight_decay: float,
+    seed: int,
+    progress: Callable[[float], None],
+) -> npt.NDArray[np.floating[Any]] | None:
+    """Return the probabilities (N, C) that calibrate the findings; None if they are not calibrated.
+
+    For a linear head these are out-of-fold predictions, on tables those of trees. Other networks would take too long to
+    train several times: their own predictions are taken, which know the given labels, so that the noise rate may be too
+    low.
+    """
+    if not settings.calibrate:
+        return None
+    if trees is not None:
+        return trees.probs
+    vectors = training_set.vectors(_MAX_VECTORS) if linear else None
+    if vectors is None:
+        return mean_probs(method, training_set)
+    labels = training_set.feed.labels
+    known = ~np.isnan(vectors[:, 0])
+    probs = np.full((len(labels), training_set.ledger.num_classes), np.nan, np.float32)
+    if known.sum() < FOLDS:
+        return probs
+    probs[known] = out_of_fold(
+        vectors[known],
+        labels[known],
+        probs.shape[1],
+        weight_decay=weight_decay,
+        seed=seed,
+        progress=progress,
+    )
+    return probs
+
+
+def mean_probs(method: Method, training_set: TrainingSet) -> npt.NDArray[np.float64]:
+    """Return the mean (N, C) of the trained network's predictions and those recorded during training, which are less
+    sure; of the network's alone if whole predictions were not recorded."""
+    probs = training_set.probabilities(method.classifier).astype(np.float64)
+    if training_set.ledger.keep == "full":
+        history = training_set.ledger.mean_probs()
         history += probs
         history /= 2
         np.copyto(probs, history, where=~np.isnan(history))
-        del history
-    corrected = posterior(probs, training_set.feed.labels).probs
-    if settings.score == "blend":
-        corrected += probs
-        corrected /= 2
-    return corrected
+    return probs
 
 
 def judge(
@@ -49,8 +155,10 @@ def judge(
     settings: Verdict,
     unreadable: dict[int, str],
     probs: npt.NDArray[np.float64] | None = None,
+    unseen: npt.NDArray[np.floating[Any]] | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> Findings:
-    """Return the findings on all given labels, by the records or by `probs` (N, C)."""
+    """Return the findings on all given labels, by the records or by `probs` (N, C), calibrated by `unseen` (N, C)."""
     paths = source.ids.tolist() if source.ids.dtype == object else None
     broken = np.zeros(len(source), bool)
     broken[list(unreadable)] = True
@@ -61,6 +169,9 @@ def judge(
         "ids": None if paths else source.ids,
         "unreadable": broken if broken.any() else None,
     }
+    if probs is None and unseen is not None and records.quality() is None:
+        probs = records.ledger.mean_probs().astype(np.float64)
+        options["unreadable"] = broken | np.isnan(probs[:, 0])
     if probs is not None:
-        return Findings.from_probs(probs, source.labels, **options)
+        return Findings.from_probs(probs, source.labels, **options, unseen_probs=unseen, progress=progress)
     return Findings.from_ledger(records.ledger, source.labels, quality=records.quality(), **options)

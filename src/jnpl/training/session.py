@@ -30,11 +30,13 @@ from jnpl.training.feeds import make_feeds
 from jnpl.training.interrupt import Interrupted, StopRequest
 from jnpl.training.learner import BestWeights, Learner
 from jnpl.training.loop import LoopCallback, Position, train
+from jnpl.training.out_of_fold import FOLDS, deal_folds
 from jnpl.training.phases import Phase, make_phases
 from jnpl.training.processes import gather_objects, share
 from jnpl.training.pseudo_labels import PseudoLabelSettings, pseudo_label_settings
 from jnpl.training.records import SampleRecords
 from jnpl.training.run_results import RunResult, TrainedModel, accuracies, summarise
+from jnpl.training.trees import tree_predictions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,12 +46,13 @@ if TYPE_CHECKING:
     from torch import nn
 
     from jnpl.data.loading.feed import Feed
-    from jnpl.data.source import Source
+    from jnpl.data.source import Kind, Source
     from jnpl.methods.base import Method
     from jnpl.models.build import Factory
     from jnpl.recipes.schema import Recipe
     from jnpl.training.reporting import Reporter
     from jnpl.training.run_folder import RunFolder
+    from jnpl.training.trees import TreePredictions
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,7 @@ class _FilterOutcome:
 
     findings: Findings | None = None
     final_probs: npt.NDArray[np.float64] | None = None  # (N, C) of the trained network, if labels are judged by them
+    unseen_probs: npt.NDArray[np.floating[Any]] | None = None  # (N, C) by which the findings are calibrated
     notes: list[str] = field(default_factory=list)  # of the method, for the user
 
 
@@ -88,7 +92,7 @@ class Session(LoopCallback):
     def __init__(self, settings: RunSettings, folder: RunFolder | None, fabric: Fabric, report: Reporter) -> None:
         source, recipe = settings.source, settings.recipe
         self._settings, self._folder, self._fabric, self._report = settings, folder, fabric, report
-        _check_combinations(recipe, settings.pseudo_labels, weighted=source.weights is not None)
+        _check_combinations(recipe, settings.pseudo_labels, source.kind, weighted=source.weights is not None)
         self._feeds = make_feeds(source, recipe, fabric, settings.seed, report.note, strict=settings.strict)
         rate, matrix = source.realised_noise()
         self._task = Task(
@@ -268,9 +272,47 @@ class Session(LoopCallback):
             self._chosen_accuracy = self._test()
         if not self._phase.pseudo and (last or self._phases[self._position.phase + 1].pseudo):
             # All processes take part; later the first one judges alone.
-            verdict = self._settings.recipe.verdict
-            self._outcome.final_probs = scoring.final_probs(verdict, self._method, self._training_set())
-            self._outcome.notes = self._method.notes()
+            verdict, training_set = self._settings.recipe.verdict, self._training_set()
+            with self._report.judging() as show:
+                trees = self._tree_predictions(self._interruptible(show, 0.0, 0.7))
+                found = scoring.final_probs(verdict, self._method, training_set, trees)
+                self._outcome.final_probs = found.probs
+                self._outcome.notes = [*self._method.notes(), *found.notes]
+                self._outcome.unseen_probs = scoring.unseen_probs(
+                    verdict,
+                    self._method,
+                    training_set,
+                    trees,
+                    linear=self._model_name == "linear",
+                    weight_decay=self._settings.recipe.train.weight_decay,
+                    seed=self._settings.seed,
+                    progress=self._interruptible(show, 0.0, 0.8),
+                )
+                if self._fabric.is_global_zero or not last:
+                    self._judge(self._interruptible(show, 0.8, 1.0))
+
+    def _tree_predictions(self, progress: Callable[[float], None]) -> TreePredictions | None:
+        """Return what decision trees predict for the rows of a table, if the recipe asks for them."""
+        source, seed = self._settings.source, self._settings.seed
+        if not self._settings.recipe.verdict.trees:
+            return None
+        values = np.stack([source.inputs.read(at) for at in range(len(source))])
+        classes, fold = self._task.num_classes, deal_folds(source.labels, min(FOLDS, len(source)), seed)
+        return tree_predictions(
+            values, source.labels, fold, classes, weights=source.weights, seed=seed, progress=progress
+        )
+
+    def _interruptible(self, show: Callable[[float], None], start: float, end: float) -> Callable[[float], None]:
+        """Return a progress function of a part of the judging that also stops the run if that is requested."""
+
+        def progress(share: float) -> None:
+            show(start + (end - start) * share)
+            if self._stop_request.signal and self._fabric.world_size == 1:
+                self._save(self._position)
+                message = "stopped while the labels were judged, all saved; run the same command again to resume"
+                raise Interrupted(message, self._stop_request.signal)
+
+        return progress
 
     def _may_train_later(self) -> bool:
         """Return whether `jnpl train` may continue in the folder of this `jnpl find`."""
@@ -525,12 +567,15 @@ class Session(LoopCallback):
 
     # The end
 
-    def _judge(self) -> Findings:
+    def _judge(self, progress: Callable[[float], None] | None = None) -> Findings:
         """Return the findings of the method; the first call makes them and writes them to the folder."""
         if self._outcome.findings is None:
             source, verdict = self._settings.source, self._settings.recipe.verdict
-            probs = self._outcome.final_probs
-            self._outcome.findings = scoring.judge(source, self._records, verdict, self._unreadable, probs)
+            probs, unseen = self._outcome.final_probs, self._outcome.unseen_probs
+            self._outcome.findings = scoring.judge(
+                source, self._records, verdict, self._unreadable, probs, unseen, progress
+            )
+            self._outcome.unseen_probs = None
             if self._folder is not None and self._fabric.is_global_zero:
                 self._outcome.findings.save(self._folder.path)
         return self._outcome.findings
@@ -564,8 +609,8 @@ class Session(LoopCallback):
         return RunResult(results, findings, lines, model)
 
 
-def _check_combinations(recipe: Recipe, pseudo: PseudoLabelSettings | None, *, weighted: bool) -> None:
-    """Refuse settings that do not work together, before any data are read."""
+def _check_combinations(recipe: Recipe, pseudo: PseudoLabelSettings | None, kind: Kind, *, weighted: bool) -> None:
+    """Refuse settings that do not work together, or not with this kind of samples, before any data are read."""
     name, method = recipe.method.name, registry.METHODS[recipe.method.name]
     needs_history = method.needs_full_history or getattr(recipe.method, "refine", False)
     if (pseudo is not None or needs_history) and recipe.verdict.keep == "compact":
@@ -576,6 +621,9 @@ def _check_combinations(recipe: Recipe, pseudo: PseudoLabelSettings | None, *, w
         raise InputError(f"{name} does not support sample weights; {able} does")
     if recipe.engine.compile and not method.supports_compile:
         raise InputError(f"{name} does not work with compiled networks: set engine.compile = false")
+    if recipe.verdict.trees and (kind != "vector" or recipe.verdict.score == "history"):
+        found = f"{kind}s" if kind != "vector" else "verdict.score = history"
+        raise InputError(f"verdict.trees needs rows of numbers, and a verdict.score that it is part of, not {found}")
     if recipe.weights == "required":
         raise InputError("this recipe starts from pretrained weights: name a file with torchvision's keys by --weights")
 

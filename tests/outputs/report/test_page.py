@@ -245,10 +245,10 @@ def test_labels_that_were_kept_aside_may_be_wrong_too(make_run):
 def test_many_classes_have_pairs_in_place_of_the_matrix(make_run):
     text = page.write(make_run(samples=2000, classes=31)).read_text("utf-8")
     assert '<table class="heat' not in text
-    assert text.count('<span class="unseen"> suggested </span>') == 30
+    assert text.count('<span class="unseen"> looks like </span>') == 30
     text = page.write(make_run("fewer", samples=2000, classes=30)).read_text("utf-8")
     assert '<table class="heat dense short"' in text
-    assert text.count('<span class="unseen"> suggested </span>') == 10
+    assert text.count('<span class="unseen"> looks like </span>') == 10
 
 
 def test_what_the_reader_must_know_first(make_run):

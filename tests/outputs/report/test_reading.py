@@ -32,13 +32,13 @@ def test_everything_is_read(make_run):
         "columns": {"names": ["x"], "rows": {"7": [0.5]}},
         "later": 1,
     }
-    run = {"status": "finished", "seed": 0, "results": {"noise_interval": [0.1, 0.2], "notes": ["so"], "epochs": 3}}
+    run = {"status": "finished", "seed": 0, "results": {"noise_rate": 0.1, "notes": ["so"], "epochs": 3}}
     facts = reading.read(make_run(data=data, run=run, lines=[{"epoch": 0, "loss": 1.0}], pictures=True))
     assert facts.data.columns.rows == {7: [0.5]}
     assert [group.differ for group in facts.data.duplicates] == [True, False, True]
     assert [group.size for group in facts.data.duplicates] == [2, 2, 900]
     assert (facts.data.tiny_classes[0].name, facts.data.unreadable[0].id) == ("a", 3)
-    assert facts.results.noise_interval == (0.1, 0.2)
+    assert facts.results.noise_rate == 0.1
     assert facts.lines == [{"epoch": 0, "loss": 1.0}]
     assert facts.pictures
 

@@ -71,9 +71,12 @@ def _context(facts: RunFacts) -> dict[str, Any]:
         "data_name": text.plain(facts.run.data or facts.name, 80),
         "summary": findings.summary(),
         "rate": findings.noise_rate if facts.results.noise_rate is None else facts.results.noise_rate,
+        "noise": findings.noise,
         "results": facts.results,
         "notes": _notes(facts),
-        "choices": [text.plain(line, 400) for line in facts.data.choices],
+        "choices": [
+            text.plain(line, 400) for line in (*facts.data.choices, *filter(_names_judges, facts.results.notes))
+        ],
         "threshold_reason": _threshold_reason(findings.threshold_info),
         "doubtful_test": bool(facts.data.held_out) and not facts.data.true_labels,
         "threshold_span": charts.threshold_span(findings),
@@ -113,7 +116,12 @@ def _notes(facts: RunFacts) -> list[str]:
             "More than half of the labels look wrong: the network may need more epochs, "
             f"or the {'threshold is' if charts.threshold_span(facts.findings) is None else 'thresholds are'} too high."
         )
-    return notes + [text.plain(note, 400) for note in facts.results.notes]
+    return notes + [text.plain(note, 400) for note in facts.results.notes if not _names_judges(note)]
+
+
+def _names_judges(note: str) -> bool:
+    """Whether a note says which models judged the labels: a fact, and nothing to do."""
+    return note.startswith("judged by ")
 
 
 def _threshold_reason(info: dict[str, Any]) -> str:

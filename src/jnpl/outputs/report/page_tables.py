@@ -243,6 +243,13 @@ def _data_uri(picture: bytes | None, room: int) -> str | None:
     return f"data:{kind};base64,{base64.b64encode(picture).decode()}"
 
 
+_TERMS = {  # of the log, in words
+    "nl_plus": "loss of complementary labels",
+    "pl_plus": "loss of confident predictions",
+    "selected": "share of confident samples",
+}
+
+
 def epochs(lines: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
     """Return the log as a table, names and at most 100 rows, evenly spaced."""
     kept = charts.first_seed(lines)
@@ -254,7 +261,7 @@ def epochs(lines: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]
         if charts.is_number(line.get("epoch")):
             line["epoch"] += 1  # counted from 1, as in the charts
         rows.append([text.cell(line.get(name), 40) for name in names])
-    return [text.plain(name.replace("_", " "), 40) for name in names], rows
+    return [text.plain(_TERMS.get(name, name.replace("_", " ")), 40) for name in names], rows
 
 
 def class_options(numbers: Sequence[int], names: Sequence[str]) -> list[tuple[int, str, int]]:

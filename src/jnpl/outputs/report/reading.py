@@ -25,7 +25,6 @@ class Results(StoredFacts):
     """`results` of run.json."""
 
     noise_rate: float | None = None
-    noise_interval: tuple[float, float] | None = None
     epochs: int | None = None
     seconds: float | None = None
     ap: float | None = None

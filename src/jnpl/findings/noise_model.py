@@ -1,0 +1,439 @@
+"""A model of the given labels: how much of the disagreement with a network is noise, how much overlap of the classes.
+
+A network predicts the class of every sample, best without having seen its label (`training/out_of_fold`). Low
+probability of the given label has two causes: the label is wrong, or the sample lies where classes overlap, and the
+network would be unsure with right labels too. The model has a term for each:
+
+    p(t | x) ~ exp(a log p_network(t | x) + b_t)                      the true class, as sure as the data allow
+    P(y | x) = (1 - m) sum_t p(t | x) T_ty + m s(y | x)               the given label
+
+With probability 1 - m the label follows the transition matrix T, the same for easy and difficult samples. With
+probability m it was given at a glance: s is p with its logarithm times 0.45, so that classes which look alike are
+exchanged where they do. The temperature a and the biases b_t make p a calibrated probability *of the true label*
+without knowing one: they, T and m are what makes the given labels most likely (EM, Dempster et al. 1977). What tells
+noise from overlap is the shape: where the network is surest, overlap ends, and noise does not.
+
+In T, all mistakes share one rate, but those that are much more frequent have their own. Whether there are any, and
+whether there are labels given at a glance, is decided by likelihood against number of parameters (BIC, Schwarz 1978).
+A class that is not among the 50 likeliest ones of a sample counts together with all such classes, and T is stored by
+its entries: memory grows with N, not with N C or C^2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from jnpl.internal.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Labels: TypeAlias = npt.NDArray[np.int64]
+
+GLANCE = 0.45  # exponent of the labels given at a glance
+_GLANCES = (0.0, 0.3, 0.45, 0.6)  # other exponents that fit about as well, for the interval; 0: no such labels
+_GLANCE_PRIOR = 20.0  # samples that were not labelled at a glance, added to the data: a prior against glances
+_BIAS_PRIOR = 10.0  # 1 / variance of the biases: classes of a few samples have almost none
+_MAX_CANDIDATES = 50  # classes of a sample with a probability of their own
+_MIN_FITTED, _MAX_FITTED, _FITTED_PER_CLASS = 10_000, 50_000, 200  # samples that the model is fitted to
+_RESAMPLES, _RESAMPLED = 8, 3_000  # fits for the interval, and their samples
+_MIN_LOG = -25.0  # of a probability relative to the sample's largest one
+_OWN_RATIO, _OWN_DEVIATIONS = 3.0, 4.0  # how far a mistake exceeds the shared rate to have its own
+_FREE_ROUNDS = 8  # first rounds in which T is free, or has one rate
+_MAX_ROUNDS, _TOLERANCE = 300, 1e-6  # of EM; mean log-likelihood
+_RESAMPLED_TOLERANCE = 1e-5
+_MAX_WRONG = 0.9  # share of a class in its mistakes
+_TIE = 1e-4  # part of a calibrated quality that keeps the order of the scores
+_BLOCK = 1 << 22  # numbers that are worked on at once
+_NORMAL_90 = 1.645  # standard deviations to either side that hold 90 % of a normal distribution
+
+
+class Candidates(NamedTuple):
+    """The likeliest classes of N samples, the given one first, and the log probability of each other class."""
+
+    classes: Labels  # (N, K)
+    logs: Floats  # (N, K), relative to the largest
+    rest: Floats  # (N,) of a class that is not listed; nan if all are
+    num_classes: int
+
+    def part(self, rows: npt.NDArray[np.integer]) -> Candidates:
+        """Return the candidates of some samples."""
+        return Candidates(self.classes[rows], self.logs[rows], self.rest[rows], self.num_classes)
+
+    @property
+    def others(self) -> int:
+        """Number of classes that are not listed."""
+        return self.num_classes - self.classes.shape[1]
+
+
+class Judgement(NamedTuple):
+    """What the model says of N labels.
+
+    quality: (N,) probability that the given label is right; asked: (N,) that another class, which the caller asks for,
+    is right; overlap: (N,) probability that the network's best class would be wrong without any noise.
+    """
+
+    quality: Floats
+    asked: Floats
+    overlap: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseModel:
+    """The fitted parameters.
+
+    Args:
+        scale: a, the inverse temperature.
+        bias: (C,) b.
+        glance: m, the share of labels given at a glance.
+        exponent: of those labels.
+        shared: the rate that all other mistakes have.
+        own_pairs, own_rates: mistakes with a rate of their own, as true * C + given in rising order.
+        diagonal: (C,) T_tt.
+        log_likelihood: mean over the samples.
+    """
+
+    scale: float
+    bias: Floats
+    glance: float
+    exponent: float
+    shared: float
+    own_pairs: Labels
+    own_rates: Floats
+    diagonal: Floats
+    log_likelihood: float = -np.inf
+
+    def transition(self, pairs: Labels, true: Labels, given: Labels) -> Floats:
+        """Return T_ty for pairs true * C + given, of any shape."""
+        rates = np.where(true == given, self.diagonal[true], self.shared)
+        if len(self.own_pairs):
+            at = np.minimum(np.searchsorted(self.own_pairs, pairs), len(self.own_pairs) - 1)
+            rates = np.where(self.own_pairs[at] == pairs, self.own_rates[at], rates)
+        return rates
+
+
+class NoiseEstimate(NamedTuple):
+    """Share of wrong labels, its 90 % interval, and the share in which classes overlap."""
+
+    rate: float
+    low: float
+    high: float
+    overlap: float
+
+
+class Calibrated(NamedTuple):
+    """The judgement of every label, and the estimate of the noise rate."""
+
+    judgement: Judgement
+    estimate: NoiseEstimate
+
+
+def calibrate(
+    probs: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    asked: npt.ArrayLike | None = None,
+    *,
+    seed: int = 0,
+    progress: Callable[[float], None] | None = None,
+) -> Calibrated:
+    """Return the calibrated quality of every label and the noise rate with its 90 % interval.
+
+    The interval is the spread of fits to resampled samples with other exponents of labels given at a glance: which
+    exponent is right cannot be seen in the data.
+
+    Args:
+        probs: (N, C) predicted probabilities, best by models that did not see the label; rows of nan stay nan.
+        labels: (N,) given labels.
+        asked: (N,) classes whose probability is wanted too, by default the given ones.
+        seed: of the resampling.
+        progress: called with the share done, 0..1; what it raises stops the work.
+
+    Returns:
+        Judgement of N labels, estimate.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> true = rng.integers(3, size=3000)
+        >>> logits = 6 * np.eye(3)[true] + 2 * rng.normal(size=(3000, 3))
+        >>> probs = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+        >>> given = np.where(rng.random(3000) < 0.3, (true + 1) % 3, true)
+        >>> round(calibrate(probs, given).estimate.rate, 1)
+        0.3
+    """
+    tell = progress or (lambda _: None)
+    predicted, given = np.asarray(probs), np.asarray(labels, np.int64)
+    wanted = given if asked is None else np.asarray(asked, np.int64)
+    if predicted.ndim != 2 or given.shape != predicted.shape[:1]:
+        raise InputError(f"probabilities must be (N, C) and labels (N,), not {predicted.shape} and {given.shape}")
+    known = np.flatnonzero(~np.isnan(predicted[:, 0]))
+    whole = Judgement(*(np.full(len(given), np.nan) for _ in range(3)))
+    if not len(known):
+        return Calibrated(whole, NoiseEstimate(0.0, 0.0, 1.0, 0.0))
+    listed = candidates(predicted, given, known)
+    rng = np.random.default_rng(seed)
+    chosen = _sample(rng, len(known), min(max(_MIN_FITTED, _FITTED_PER_CLASS * predicted.shape[1]), _MAX_FITTED))
+    model = fit(listed.part(chosen), tell=lambda share: tell(0.6 * share))
+    judged = judge(model, listed, wanted[known])
+    for column, values in zip(whole, judged, strict=True):
+        column[known] = values
+    rate = float(1 - judged.quality.mean())
+    rates, own_rates = [], len(model.own_pairs) > 0
+    for number in range(_RESAMPLES):
+        drawn = rng.choice(len(known), min(len(known), _RESAMPLED))  # with replacement
+        part, start = listed.part(drawn), 0.6 + 0.4 * number / _RESAMPLES
+        other = _em(
+            part,
+            _GLANCES[number % len(_GLANCES)],
+            free=own_rates,
+            tell=lambda _, at=start: tell(at),
+            tolerance=_RESAMPLED_TOLERANCE,
+        )
+        rates.append(float(1 - judge(other, part, part.classes[:, 0]).quality.mean()))
+    tell(1.0)
+    margin = _NORMAL_90 * float(np.sqrt(np.mean((np.array(rates) - rate) ** 2)))
+    overlap = float(judged.overlap.mean())
+    return Calibrated(whole, NoiseEstimate(rate, max(rate - margin, 0.0), min(rate + margin, 1.0), overlap))
+
+
+def candidates(probs: npt.NDArray[np.floating], labels: Labels, rows: npt.NDArray[np.integer]) -> Candidates:
+    """Return the likeliest classes of some rows of (N, C) probabilities, block by block.
+
+    >>> candidates(np.array([[0.7, 0.2, 0.1]]), np.array([1]), np.array([0])).classes.tolist()
+    [[1, 0, 2]]
+    """
+    size = probs.shape[1]
+    kept = min(size, _MAX_CANDIDATES)
+    classes, logs = np.empty((len(rows), kept), np.int64), np.empty((len(rows), kept))
+    rest = np.full(len(rows), np.nan)
+    for part in _blocks(len(rows), size):
+        block, given = probs[rows[part]].astype(np.float64), labels[rows[part], None]
+        np.maximum(block, 0, out=block)
+        own = np.take_along_axis(block, given, 1)
+        np.put_along_axis(block, given, -1.0, 1)  # listed first, not among the others
+        order = np.argpartition(-block, kept - 2, axis=1)[:, : kept - 1] if kept < size else _all_but(given, size)
+        values = np.hstack([own, np.take_along_axis(block, order, 1)])
+        top = values.max(1, keepdims=True)
+        classes[part], logs[part] = np.hstack([given, order]), _relative(values, top)
+        if kept < size:
+            total = block.sum(1) + 1.0 + own[:, 0]  # the given class was set to -1
+            left = np.maximum(total - values.sum(1), 0.0) / (size - kept)
+            rest[part] = _relative(left, top[:, 0])
+    return Candidates(classes, logs, rest, size)
+
+
+def likeliest_other(probs: npt.NDArray[np.floating], labels: Labels) -> Labels:
+    """Return the likeliest class (N,) that is not the given one, block by block; of rows of nan any.
+
+    >>> likeliest_other(np.array([[0.7, 0.2, 0.1], [0.7, 0.2, 0.1]]), np.array([0, 1])).tolist()
+    [1, 0]
+    """
+    best = np.empty(len(labels), np.int64)
+    for part in _blocks(len(labels), probs.shape[1]):
+        block = np.nan_to_num(probs[part])
+        block[np.arange(len(block)), labels[part]] = -1.0
+        best[part] = block.argmax(1)
+    return best
+
+
+def fit(listed: Candidates, exponent: float = GLANCE, *, tell: Callable[[float], None] = lambda _: None) -> NoiseModel:
+    """Return the likeliest model, with or without labels given at a glance, and with own rates or without."""
+    starts = [(each, free) for each in dict.fromkeys((0.0, exponent)) for free in (False, True)]
+    models = []
+    for number, (each, free) in enumerate(starts):
+        models.append(_em(listed, each, free=free, tell=lambda share, at=number: tell((at + share) / len(starts))))
+    return max(models, key=lambda model: _evidence(model, len(listed.classes)))
+
+
+def judge(model: NoiseModel, listed: Candidates, asked: Labels) -> Judgement:
+    """Return the probabilities that the given class and the `asked` class are right, and the overlap, of N samples."""
+    quality, other, overlap = (np.empty(len(listed.classes)) for _ in range(3))
+    for block in _blocks(len(listed.classes), 8 * listed.classes.shape[1]):
+        part = listed.part(np.arange(block.start, block.stop))
+        found = _responsibilities(model, part, _pairs(part))
+        true = found.by_matrix + found.by_glance[:, None] * found.p
+        quality[block] = true[:, 0]
+        other[block] = (true * (part.classes == asked[block, None])).sum(1)
+        overlap[block] = 1 - found.p.max(1)
+    return Judgement(*(np.clip(each, 0, 1) for each in (quality, other, overlap)))
+
+
+def monotone(score: npt.ArrayLike, target: npt.ArrayLike) -> Floats:
+    """Return (N,) the rising function of a score that is nearest to a target, its mean included; equal steps are
+    broken in the order of the score by less than 0.0001, so that the order stays.
+
+    >>> monotone([0.1, 0.2, 0.3, 0.4], [0.0, 0.6, 0.4, 1.0]).round(3).tolist()
+    [0.0, 0.5, 0.5, 1.0]
+    """
+    from sklearn.isotonic import isotonic_regression  # noqa: PLC0415 (light without it)
+
+    scores, wanted = np.asarray(score, np.float64), np.asarray(target, np.float64)
+    order = np.lexsort((wanted, scores))
+    _, rank = np.unique(scores, return_inverse=True)
+    rising = np.empty(len(scores))
+    rising[order] = isotonic_regression(wanted[order], y_min=0, y_max=1)
+    equal = np.bincount(rank, rising) / np.bincount(rank)  # samples of one score have one quality
+    return (1 - _TIE) * equal[rank] + _TIE * rank / max(rank.max(initial=0), 1)
+
+
+def _em(
+    listed: Candidates,
+    exponent: float,
+    *,
+    free: bool,
+    tell: Callable[[float], None],
+    tolerance: float = _TOLERANCE,
+) -> NoiseModel:
+    """Return a local maximum of the likelihood; `free`: each mistake has its own rate in the first rounds."""
+    size, samples = listed.num_classes, len(listed.classes)
+    pairs = _pairs(listed)
+    known_pairs, place = np.unique(pairs, return_inverse=True)
+    place = place.reshape(pairs.shape)
+    none = np.empty(0, np.int64)
+    share = 0.4 / max(size - 1, 1)
+    glance = 0.1 if exponent else 0.0
+    model = NoiseModel(1.0, np.zeros(size), glance, exponent, share, none, np.empty(0), np.full(size, 0.6))
+    for number in range(_MAX_ROUNDS):
+        found = _responsibilities(model, listed, pairs)
+        reached = float(np.log(found.likelihood).mean())
+        if number > _FREE_ROUNDS and abs(reached - model.log_likelihood) < tolerance:
+            break
+        counts = np.bincount(place.ravel(), found.by_matrix.ravel(), len(known_pairs))
+        forced = None if number >= _FREE_ROUNDS else free
+        shared, own_pairs, own_rates, diagonal = _rates(known_pairs, counts, size, forced)
+        scale, bias = _temperature(model, listed, found)
+        share_of_glances = float(found.by_glance.sum() / (samples + _GLANCE_PRIOR))
+        model = NoiseModel(
+            scale, bias, share_of_glances, exponent, shared, own_pairs, own_rates, diagonal, log_likelihood=reached
+        )
+        tell(number / _MAX_ROUNDS)
+    return model
+
+
+def _evidence(model: NoiseModel, samples: int) -> float:
+    """Return the log-likelihood, with the priors, less BIC's half log N for each own rate."""
+    prior = _GLANCE_PRIOR * np.log1p(-min(model.glance, 1 - 1e-9)) - 0.5 * _BIAS_PRIOR * float((model.bias**2).sum())
+    return float(
+        samples * model.log_likelihood + prior - 0.5 * np.log(samples) * (len(model.own_pairs) + (model.exponent > 0))
+    )
+
+
+class _Responsibilities(NamedTuple):
+    """The E step: probabilities of the true class from the sample alone, and posteriors given the label too."""
+
+    p: Floats  # (N, K)
+    rest: Floats  # (N,) of all classes not listed
+    quick: Floats  # (N, K) of a label given at a glance
+    quick_rest: Floats
+    likelihood: Floats  # (N,)
+    by_matrix: Floats  # (N, K) of true classes whose label followed T
+    by_glance: Floats  # (N,) that the label was given at a glance, which says nothing of the true class
+
+
+def _responsibilities(model: NoiseModel, listed: Candidates, pairs: Labels) -> _Responsibilities:
+    p, rest = _softmax(model, listed, 1.0)
+    joint = (1 - model.glance) * p * model.transition(pairs, listed.classes, listed.classes[:, :1])
+    quick, quick_rest = _softmax(model, listed, model.exponent) if model.glance else (p, rest)
+    likelihood = joint.sum(1) + model.glance * quick[:, 0] + (1 - model.glance) * rest * model.shared
+    likelihood = np.maximum(likelihood, 1e-300)
+    joint /= likelihood[:, None]
+    return _Responsibilities(p, rest, quick, quick_rest, likelihood, joint, model.glance * quick[:, 0] / likelihood)
+
+
+def _softmax(model: NoiseModel, listed: Candidates, exponent: float) -> tuple[Floats, Floats]:
+    """Return probabilities (N, K) and that of all classes not listed (N,)."""
+    logits = exponent * model.scale * listed.logs + model.bias[listed.classes]
+    if not listed.others:
+        logits -= logits.max(1, keepdims=True)
+        weights = np.exp(logits)
+        return weights / weights.sum(1, keepdims=True), np.zeros(len(weights))
+    other = exponent * model.scale * listed.rest + np.log(listed.others)
+    top = np.maximum(logits.max(1), other)
+    weights, left = np.exp(logits - top[:, None]), np.exp(other - top)
+    total = weights.sum(1) + left
+    return weights / total[:, None], left / total
+
+
+def _temperature(model: NoiseModel, listed: Candidates, found: _Responsibilities) -> tuple[float, Floats]:
+    """Return scale and biases after a Newton step each on the expected log-likelihood (biases: normal prior)."""
+    size, logs, rest = listed.num_classes, listed.logs, np.nan_to_num(listed.rest)
+    slope = float((found.by_matrix * logs).sum() + model.exponent * (found.by_glance * logs[:, 0]).sum())
+    targets = found.by_matrix.copy()
+    targets[:, 0] += found.by_glance
+    curve, bend = 0.0, np.zeros_like(targets)
+    parts = [(1.0, found.by_matrix.sum(1), found.p, found.rest)]
+    if model.glance:
+        parts.append((model.exponent, found.by_glance, found.quick, found.quick_rest))
+    for exponent, weight, p, left in parts:
+        weighted = weight[:, None] * p
+        mean = (p * logs).sum(1) + left * rest
+        square = (p * logs**2).sum(1) + left * rest**2
+        slope -= float(exponent * (weight * mean).sum())
+        curve += float(exponent**2 * (weight * (square - mean**2)).sum())
+        targets -= weighted
+        bend += weighted * (1 - p)
+    classes = listed.classes.ravel()
+    gradient = np.bincount(classes, targets.ravel(), size) - _BIAS_PRIOR * model.bias
+    bias = model.bias + gradient / (_BIAS_PRIOR + np.bincount(classes, bend.ravel(), size))
+    return float(np.clip(model.scale + slope / max(curve, 1e-9), 0.05, 20.0)), bias - bias.mean()
+
+
+def _rates(pairs: Labels, counts: Floats, size: int, forced: bool | None) -> tuple[float, Labels, Floats, Floats]:
+    """Return the shared rate, pairs with own rates, those rates, and the diagonal (C,) of T, from expected counts.
+
+    Args:
+        pairs: true * C + given, in rising order.
+        counts: expected number of each pair.
+        size: C.
+        forced: True: every pair has its own rate; False: none has; None: those far above the shared rate.
+    """
+    true, given = pairs // size, pairs % size
+    total = np.bincount(true, counts, size) + 1e-9
+    wrong = true != given
+    own = wrong & bool(forced)
+    while True:
+        expected_by_rate = total.sum() * (size - 1) - total[true[own]].sum()
+        shared = max(float(counts[wrong & ~own].sum()) / max(expected_by_rate, 1e-9), 1e-9)
+        if forced is not None:
+            break
+        expected = shared * total[true]
+        exceeds = counts - expected > _OWN_DEVIATIONS * np.sqrt(expected + 1)
+        more = wrong & ~own & (counts > _OWN_RATIO * expected) & exceeds
+        if not more.any():
+            break
+        own |= more
+    rates = counts[own] / total[true[own]]
+    own_sum = np.bincount(true[own], rates, size)
+    mistakes = own_sum + shared * (size - 1 - np.bincount(true[own], minlength=size))
+    shrink = np.minimum(1.0, _MAX_WRONG / np.maximum(mistakes, 1e-12))
+    return shared, pairs[own], rates * shrink[true[own]], 1 - np.minimum(mistakes, _MAX_WRONG)
+
+
+def _pairs(listed: Candidates) -> Labels:
+    return listed.classes * listed.num_classes + listed.classes[:, :1]
+
+
+def _relative(values: Floats, top: Floats) -> Floats:
+    """Return log(values / top), at least `_MIN_LOG`."""
+    return np.maximum(np.log(np.maximum(values, 1e-300)) - np.log(np.maximum(top, 1e-300)), _MIN_LOG)
+
+
+def _all_but(given: Labels, size: int) -> Labels:
+    """Return (N, C - 1) all classes but the given (N, 1), in rising order."""
+    order = np.arange(size - 1)[None, :]
+    return order + (order >= given)
+
+
+def _sample(rng: np.random.Generator, total: int, most: int) -> Labels:
+    return np.arange(total) if total <= most else np.sort(rng.choice(total, most, replace=False))
+
+
+def _blocks(rows: int, width: int) -> Iterator[slice]:
+    """Yield slices of rows with about `_BLOCK` numbers each."""
+    step = max(_BLOCK // max(width, 1), 1)
+    for start in range(0, rows, step):
+        yield slice(start, min(start + step, rows))

@@ -1,0 +1,150 @@
+"""The noise model: noise rate, interval and calibration on data whose truth is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jnpl import Findings
+from jnpl.findings import noise_model
+from jnpl.findings.noise_model import calibrate, candidates, likeliest_other, monotone
+from jnpl.internal.errors import InputError
+
+
+def drawn(samples=4000, classes=5, spread=1.0, seed=0):
+    """Return calibrated probabilities of true labels (N, C), and true labels drawn from them; overlap by `spread`."""
+    rng = np.random.default_rng(seed)
+    logits = 4 / spread * np.eye(classes)[rng.integers(classes, size=samples)] + rng.normal(size=(samples, classes))
+    probs = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    true = (probs.cumsum(1) > rng.random((samples, 1))).argmax(1)
+    return probs, true
+
+
+def corrupted(true, rate, classes=5, seed=1, pair=False):
+    rng = np.random.default_rng(seed)
+    shift = 1 if pair else rng.integers(1, classes, len(true))
+    return np.where(rng.random(len(true)) < rate, (true + shift) % classes, true)
+
+
+def sharpened(probs, power):
+    """Return probabilities of a network that is too sure or not sure enough."""
+    raised = probs**power
+    return raised / raised.sum(1, keepdims=True)
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("rate", [0.05, 0.2, 0.4, 0.6])
+def test_the_rate_of_symmetric_noise_is_found_whatever_the_confidence_of_the_network(rate, power):
+    probs, true = drawn()
+    given = corrupted(true, rate)
+    wrong = (given != true).mean()
+    estimate = calibrate(sharpened(probs, power), given).estimate
+    assert estimate.rate == pytest.approx(wrong, abs=0.03)
+    assert estimate.low <= estimate.rate <= estimate.high
+
+
+def test_the_rate_of_pair_noise_is_found():
+    probs, true = drawn()
+    given = corrupted(true, 0.3, pair=True)
+    assert calibrate(probs, given).estimate.rate == pytest.approx((given != true).mean(), abs=0.03)
+
+
+def test_overlap_is_no_noise():
+    probs, true = drawn(spread=2.5)  # a third of the best classes are wrong
+    estimate = calibrate(probs, true).estimate
+    assert (probs.argmax(1) != true).mean() > 0.3
+    assert estimate.overlap > 0.3
+    assert estimate.rate < 0.03
+
+
+def test_quality_is_the_probability_that_the_label_is_right():
+    probs, true = drawn(samples=8000, spread=1.5)
+    given = corrupted(true, 0.25)
+    quality = calibrate(sharpened(probs, 3), given).judgement.quality
+    for low in np.arange(0, 1, 0.1):
+        part = (quality >= low) & (quality < low + 0.1)
+        if part.sum() > 200:
+            assert quality[part].mean() == pytest.approx((given == true)[part].mean(), abs=0.08)
+
+
+def test_findings_keep_the_order_of_the_probabilities_and_their_mean_is_the_noise_rate():
+    probs, true = drawn()
+    given = corrupted(true, 0.2)
+    ranking = sharpened(probs, 2)
+    findings = Findings.from_probs(ranking, given, unseen_probs=probs, threshold="auto")
+    own = ranking[np.arange(len(given)), given]
+    order = np.argsort(own)
+    distinct = np.diff(own[order]) > 0
+    assert (np.diff(findings.label_quality[order])[distinct] > 0).all()
+    assert 1 - findings.label_quality.mean() == pytest.approx(findings.noise_rate, abs=2e-4)
+    assert findings.is_label_issue.mean() == pytest.approx(findings.noise_rate, abs=1e-3)
+    assert (findings.suggested_confidence + findings.label_quality)[findings.is_label_issue].max() <= 1 + 1e-9
+
+
+def test_findings_with_an_estimate_are_saved_and_loaded(tmp_path):
+    probs, true = drawn(samples=500)
+    findings = Findings.from_probs(probs, corrupted(true, 0.2), unseen_probs=probs, threshold="precision=0.9")
+    findings.save(tmp_path)
+    again = Findings.load(tmp_path)
+    assert again == findings
+    assert again.noise_interval == findings.noise_interval
+    assert again.with_threshold("budget=7").is_label_issue.sum() == 7
+
+
+def test_rows_of_nan_stay_nan():
+    probs, true = drawn(samples=300)
+    probs[5] = np.nan
+    quality = calibrate(probs, true).judgement.quality
+    assert np.isnan(quality[5])
+    assert np.isnan(quality).sum() == 1
+
+
+def test_classes_beyond_the_candidates_change_little(monkeypatch):
+    probs, true = drawn(classes=30, samples=3000)
+    given = corrupted(true, 0.3, classes=30)
+    whole = calibrate(probs, given).estimate.rate
+    monkeypatch.setattr(noise_model, "_MAX_CANDIDATES", 10)
+    assert candidates(probs, given, np.arange(3000)).classes.shape == (3000, 10)
+    assert calibrate(probs, given).estimate.rate == pytest.approx(whole, abs=0.02)
+
+
+def test_progress_can_stop_the_work():
+    class StopError(Exception):
+        pass
+
+    def stop(share):
+        if share > 0.1:
+            raise StopError
+
+    probs, true = drawn(samples=500)
+    with pytest.raises(StopError):
+        calibrate(probs, true, progress=stop)
+
+
+def test_few_or_equal_samples_do_no_harm():
+    for probs, labels in (
+        ([[0.9, 0.1]], [0]),
+        (np.full((10, 3), 1 / 3), [0] * 10),
+        (np.eye(2)[[0, 1, 0]], [1, 0, 1]),
+        (np.full((4, 2), np.nan), [0, 1, 0, 1]),
+    ):
+        estimate = calibrate(probs, labels).estimate
+        assert 0 <= estimate.low <= estimate.rate <= estimate.high <= 1
+
+
+def test_other_shapes_are_refused():
+    with pytest.raises(InputError, match="probabilities must be"):
+        calibrate(np.zeros((3, 2)), [0, 1])
+
+
+def test_monotone_keeps_the_mean_and_equal_scores_equal():
+    rng = np.random.default_rng(0)
+    score, target = np.round(rng.random(500), 2), rng.random(500)
+    rising = monotone(score, target)
+    assert rising.mean() == pytest.approx(target.mean(), abs=1e-3)
+    for value in np.unique(score)[:5]:
+        assert len(np.unique(rising[score == value])) == 1
+
+
+def test_the_likeliest_other_class():
+    assert likeliest_other(np.array([[0.1, 0.9], [np.nan, np.nan]]), np.array([1, 0])).tolist()[0] == 0
