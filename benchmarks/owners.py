@@ -581,7 +581,7 @@ def _judgements(folder: Path, cells: dict[str, Any]) -> list[str]:
         "## Noise rate, calibration, corrections",
         VERDICT_TEXT,
         markdown_table(rows),
-        "Goals missed (noise rate within 0.03, or 0.06 at 80 % and where classes overlap, i.e. overlap of 20 % or more):",
+        "Goals missed (noise rate within 0.03; within 0.06 at 80 % noise and where the overlap is 20 % or more):",
         "\n".join(goals),
         "Reliability of label quality over all these labels: mean quality stated, and the share that is right.",
         markdown_table([["quality", "labels", "stated", "right"], *bins]),
