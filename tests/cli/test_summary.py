@@ -78,7 +78,7 @@ def test_the_worst_suspects_are_as_many_as_asked(said, top):
     assert shown == [2, 0, 1, 3][:top]
     assert ("worst label issues" in told) == (top > 0)
     if top:
-        assert "[b]2[/b].png dog eel 0.05 0.950" in told
+        assert "[b]2[/b].png dog eel 0.05 0.95" in told
 
 
 def test_suspects_are_below_the_threshold_of_their_class(said, tmp_path):
@@ -128,7 +128,7 @@ def test_accuracies(said):
         "0.900 of the epoch chosen on the validation data (last epoch 0.850; best epoch 0.950, chosen on the test data)"
         in told
     )
-    assert "mean of a 0.800, b 1.000" in told
+    assert "mean of a 0.80, b 1.000" in told
     assert "test accuracy before training on pseudo-labels: 0.700" in told
 
 
