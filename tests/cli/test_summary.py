@@ -128,7 +128,7 @@ def test_accuracies(said):
         "0.900 of the epoch chosen on the validation data (last epoch 0.850; best epoch 0.950, chosen on the test data)"
         in told
     )
-    assert "mean of a 0.80, b 1.000" in told
+    assert "mean of a 0.800, b 1.000" in told
     assert "test accuracy before training on pseudo-labels: 0.700" in told
 
 
