@@ -33,7 +33,6 @@ PINNED = {
     "noise_rate",
     "epochs",
     "seconds",
-    "noise_interval",
     "confused",
     "suspects",
 }

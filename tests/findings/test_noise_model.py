@@ -11,7 +11,7 @@ from jnpl.findings.noise_model import calibrate, candidates, likeliest_other, mo
 from jnpl.internal.errors import InputError
 
 
-def drawn(samples=4000, classes=5, spread=1.0, seed=0):
+def drawn(samples=2500, classes=5, spread=1.0, seed=0):
     """Return calibrated probabilities of true labels (N, C), and true labels drawn from them; overlap by `spread`."""
     rng = np.random.default_rng(seed)
     logits = 4 / spread * np.eye(classes)[rng.integers(classes, size=samples)] + rng.normal(size=(samples, classes))
@@ -32,8 +32,8 @@ def sharpened(probs, power):
     return raised / raised.sum(1, keepdims=True)
 
 
-@pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
-@pytest.mark.parametrize("rate", [0.05, 0.2, 0.4, 0.6])
+@pytest.mark.parametrize("power", [0.5, 2.0])
+@pytest.mark.parametrize("rate", [0.05, 0.4])
 def test_the_rate_of_symmetric_noise_is_found_whatever_the_confidence_of_the_network(rate, power):
     probs, true = drawn()
     given = corrupted(true, rate)
