@@ -52,7 +52,7 @@ def test_what_the_user_says_is_left_alone():
         "training: 3 epochs in batches of 32, 48 steps (small batches: the data set is small), learning"
     )
     own = choose(vectors(500), recipe, {"train.epochs", "model", "train.lr"})
-    assert own.changes == {"train.batch_size": 32}
+    assert own.changes == {"train.batch_size": 32, "verdict.trees": True}
     assert own.lines[1] == "training: 3 epochs in batches of 32, 48 steps (small batches: the data set is small)"
 
 
