@@ -36,9 +36,9 @@ def folder(root, sides, samples=4):
 def test_small_sets_take_smaller_batches(samples, batch):
     found = choose(vectors(samples), FAST)
     rate = mlp_rate(samples, 2, batch, 30)
-    assert found.changes == {"train.batch_size": batch, "model": "mlp", "train.lr": rate}
+    assert found.changes == {"train.batch_size": batch, "model": "mlp", "train.lr": rate, "verdict.trees": True}
     assert rate == pytest.approx({20: 0.067, 150: 0.013}.get(samples, 0.03 * batch / 64))
-    assert len(found.lines) == 3
+    assert len(found.lines) == 4
     assert f"30 epochs in batches of {batch}" in found.lines[1]
     assert ("the data set is small" in found.lines[1]) == (batch < 64)
     assert found.lines[0].endswith(f"{samples:,} rows of 7 numbers")
@@ -47,12 +47,12 @@ def test_small_sets_take_smaller_batches(samples, batch):
 def test_what_the_user_says_is_left_alone():
     recipe = load_recipe("fast", {"train.epochs": 3, "model": "mlp"})
     found = choose(vectors(500), recipe, {"train.epochs", "model"})
-    assert found.changes == {"train.batch_size": 32, "train.lr": 0.1}
+    assert found.changes == {"train.batch_size": 32, "train.lr": 0.1, "verdict.trees": True}
     assert found.lines[1].startswith(
         "training: 3 epochs in batches of 32, 48 steps (small batches: the data set is small), learning"
     )
     own = choose(vectors(500), recipe, {"train.epochs", "model", "train.lr"})
-    assert own.changes == {"train.batch_size": 32}
+    assert own.changes == {"train.batch_size": 32, "verdict.trees": True}
     assert own.lines[1] == "training: 3 epochs in batches of 32, 48 steps (small batches: the data set is small)"
 
 

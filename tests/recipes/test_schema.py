@@ -72,7 +72,14 @@ def test_paper_recipes_are_the_paper(name):
         "train": {**paper["train"], **COMMON, **PLAIN},
         "stages": {},
         "method": {**method, "num_complements": paper["num_complements"]},
-        "verdict": {"history": 10, "keep": "full", "score": "history", "calibrate": False, "threshold": 0.5},
+        "verdict": {
+            "history": 10,
+            "keep": "full",
+            "score": "history",
+            "calibrate": False,
+            "trees": False,
+            "threshold": 0.5,
+        },
         "pseudo": {
             "mode": "paper",
             "soft": True,

@@ -118,10 +118,11 @@ def _worst(findings: Findings, count: int) -> Table:
     for column in ("id", "labelled", "looks like", "label quality", "confidence"):
         is_text = column in ("id", "labelled", "looks like")
         table.add_column(column, justify="left" if is_text else "right", overflow="fold", no_wrap=not is_text)
-    for row in findings.table.iloc[worst(findings, count)].itertuples():
-        better = row.suggested_label if row.suggested_label != row.given_label else "(no better label)"
-        texts = (Text(visible(cell)) for cell in (row.id, row.given_label, better))
-        table.add_row(*texts, _rounded(row.label_quality), _rounded(row.suggested_confidence))
+    for at in worst(findings, count).tolist():
+        row = findings.table.iloc[at].to_dict()
+        better = row["suggested_label"] if row["suggested_label"] != row["given_label"] else "(no better label)"
+        texts = (Text(visible(cell)) for cell in (row["id"], row["given_label"], better))
+        table.add_row(*texts, _rounded(row["label_quality"]), _rounded(row["suggested_confidence"]))
     return table
 
 

@@ -150,6 +150,7 @@ def choose(source: Source, recipe: Recipe, given: Collection[str] = (), *, gpu: 
         chosen["train.lr"] = rate = mlp_rate(samples, len(source.class_names), batch, epochs)
         training += f", learning rate {rate:g}: at a higher one an MLP memorises wrong labels"
     weighting, lines = getattr(recipe.method, "class_weight", "none"), [network, training]
+    last: list[str] = []
     if model == "resnet8" and _suits_cross_entropy(source, recipe, given):
         chosen |= _CROSS_ENTROPY
         weighting = "none"
@@ -159,9 +160,9 @@ def choose(source: Source, recipe: Recipe, given: Collection[str] = (), *, gpu: 
         )
     if model == "mlp" and recipe.method.name == DEFAULT_METHOD and recipe.verdict.score != "history":
         chosen["verdict.trees"] = True
-        lines.append("verdict: decision trees judge the labels too (--set verdict.trees=false: the network alone)")
+        last.append("verdict: decision trees judge the labels too (--set verdict.trees=false: the network alone)")
     changes = {name: value for name, value in chosen.items() if name not in given}
-    return Choice(changes, [*lines, _class_line(source, weighting)])
+    return Choice(changes, [*lines, _class_line(source, weighting), *last])
 
 
 def _suits_cross_entropy(source: Source, recipe: Recipe, given: Collection[str]) -> bool:

@@ -33,7 +33,7 @@ _MAX_VECTORS = 1 << 29  # numbers of all vectors together, up to which out-of-fo
 class FinalProbs(NamedTuple):
     """Probabilities (N, C) to judge by, None if the recorded predictions decide, and lines for the user."""
 
-    probs: npt.NDArray[np.float64] | None
+    probs: npt.NDArray[np.floating[Any]] | None
     notes: list[str]
 
 
@@ -94,7 +94,8 @@ def _surer(probs: npt.NDArray[np.float64], confidence: float) -> npt.NDArray[np.
         raised /= raised.sum(axis=1, keepdims=True)
         short = raised.max(axis=1).mean() < now + SURER * (confidence - now)
         low, high = (power, high) if short else (low, power)
-    return raised
+    found: npt.NDArray[np.float64] = raised
+    return found
 
 
 def unseen_probs(
@@ -154,7 +155,7 @@ def judge(
     records: SampleRecords,
     settings: Verdict,
     unreadable: dict[int, str],
-    probs: npt.NDArray[np.float64] | None = None,
+    probs: npt.NDArray[np.floating[Any]] | None = None,
     unseen: npt.NDArray[np.floating[Any]] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Findings:

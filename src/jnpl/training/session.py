@@ -78,7 +78,9 @@ class _FilterOutcome:
     """What the method's own phases, before any pseudo-labels, found."""
 
     findings: Findings | None = None
-    final_probs: npt.NDArray[np.float64] | None = None  # (N, C) of the trained network, if labels are judged by them
+    final_probs: npt.NDArray[np.floating[Any]] | None = (
+        None  # (N, C) of the trained network, if labels are judged by them
+    )
     unseen_probs: npt.NDArray[np.floating[Any]] | None = None  # (N, C) by which the findings are calibrated
     notes: list[str] = field(default_factory=list)  # of the method, for the user
 
@@ -409,7 +411,7 @@ class Session(LoopCallback):
     def _label_quality(self) -> npt.NDArray[np.floating[Any]]:
         labels = self._settings.source.labels
         with self._learner.evaluated():
-            probs = scoring.final_probs(self._settings.recipe.verdict, self._method, self._training_set())
+            probs = scoring.final_probs(self._settings.recipe.verdict, self._method, self._training_set()).probs
         if probs is not None:
             return probs[np.arange(len(labels)), labels]
         own = self._records.quality()
