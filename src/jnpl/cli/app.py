@@ -18,6 +18,7 @@ from jnpl.cli.lists import backbones, datasets, methods, recipes
 from jnpl.cli.predict import predict
 from jnpl.cli.report import report
 from jnpl.cli.reproduce import reproduce
+from jnpl.cli.review import review
 from jnpl.internal.errors import InputError
 from jnpl.training.interrupt import Interrupted
 
@@ -29,6 +30,7 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "train": train,
     "predict": predict,
     "report": report,
+    "review": review,
     "apply": apply,
     "export": export,
     "corrupt": corrupt,

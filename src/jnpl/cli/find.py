@@ -2,11 +2,12 @@
 
 # ruff: noqa: PLC0415 - imports inside commands keep `jnpl --help` quick
 import json
+import os
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
 
@@ -46,6 +47,12 @@ class FindOptions:
     labels: Annotated[
         Path | None,
         typer.Option(help="File of given labels, from jnpl apply or jnpl corrupt, in place of the data's own."),
+    ] = None
+    review: Annotated[
+        Path | None,
+        typer.Option(
+            help="Run folder whose decisions of jnpl review to use: decided labels are trusted, dropped samples left out."
+        ),
     ] = None
     image_column: options.ImageColumn = None
     label_column: Annotated[str | None, typer.Option(help="A table's column of given labels. Default: label.")] = None
@@ -141,6 +148,15 @@ class FindOptions:
         }
 
 
+    def to_json(self) -> dict[str, Any]:
+        """Return all options for data.json, with absolute paths: `open_again` opens the same data with them."""
+        stored = asdict(self)
+        for name, value in stored.items():
+            if isinstance(value, Path) or (name in ("data", "test", "recipe") and value and Path(value).exists()):
+                stored[name] = os.path.abspath(value)  # noqa: PTH100 - keeps a symbolic link of the user
+        return stored
+
+
 @options.takes(FindOptions)
 def find(given: FindOptions) -> None:
     """Find the wrong labels: train once on the given labels and list those that look wrong.
@@ -217,11 +233,43 @@ def _run(given: FindOptions, *, classify: bool) -> None:
     from jnpl.outputs import data_report
 
     command = ["jnpl", *sys.argv[1:]]
-    data_report.write(given.out, embedded, command=command, choices=choices, held_out=held_out, report=given.report)
+    data_report.write(
+        given.out,
+        embedded,
+        command=command,
+        choices=choices,
+        options=given.to_json(),
+        held_out=held_out,
+        report=given.report,
+    )
     if given.as_json:
         typer.echo(json.dumps(result.results | facts(given.out, given.top)))
     else:
         show(result.results, given.out, given.top)
+
+
+def open_again(stored: dict[str, Any]) -> "Source":
+    """Return the data of a run, embedded as in the run, by the options that `FindOptions.to_json` wrote."""
+    from jnpl.recipes.load import load_default_recipe
+    from jnpl.training.embed_first import embed_first
+    from jnpl.training.reporting import Reporter
+
+    kinds = get_type_hints(FindOptions)
+    known = {each.name for each in fields(FindOptions)}
+    given = FindOptions(
+        **{
+            name: Path(value) if value is not None and (kinds[name] is Path or Path in get_args(kinds[name])) else value
+            for name, value in stored.items()
+            if name in known
+        }
+    )
+    changes = given.changes()
+    recipe = load_default_recipe(given.recipe, given.method, changes)
+    options.find_own_modules(recipe.model, given.backbone, given.embed)
+    opened, _ = _open(given, recipe.data.val_size)
+    reporter = Reporter()
+    reporter.quiet(True)
+    return embed_first(opened, given.backbone, given.recipe, changes, reporter, views=given.views, cache=given.cache)[0]
 
 
 def _open(given: FindOptions, val_size: int) -> "tuple[Source, list[dict[str, Any]]]":
@@ -242,6 +290,10 @@ def _open(given: FindOptions, val_size: int) -> "tuple[Source, list[dict[str, An
     )
     if given.labels is not None:
         source = with_labels(source, given.labels)
+    if given.review is not None:
+        from jnpl.outputs.review.decisions import with_review
+
+        source = with_review(source, given.review)
     held_out: list[dict[str, Any]] = []
     if given.holdout is not None:
         positions = split.to_hold_out(source, given.holdout, given.seed)

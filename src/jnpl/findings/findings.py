@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -289,6 +289,13 @@ class Findings:
         order = np.argsort(self.label_quality, kind="stable")  # nan last
         order = order[: min(k, np.count_nonzero(~np.isnan(self.label_quality)))]
         return _frame(self._columns(order)).set_index(order)
+
+    def part(self, positions: npt.ArrayLike) -> Findings:
+        """Return the findings of some samples, by position (M,), with the same threshold."""
+        rows = np.asarray(positions, np.int64)
+        names = ("given_labels", "suggested_labels", "label_quality", "suggested_confidence", "ids", "paths")
+        taken = {name: getattr(self, name) for name in (*names, "unreadable")}
+        return replace(self, **{name: None if each is None else each[rows] for name, each in taken.items()})
 
     def class_summary(self) -> pd.DataFrame:
         """Return, per class: samples with this label, issues, their share, the label most often suggested instead."""

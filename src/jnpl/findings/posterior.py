@@ -42,7 +42,7 @@ class Posterior(NamedTuple):
     transition: Floats
 
 
-def posterior(probs: npt.ArrayLike, labels: npt.ArrayLike) -> Posterior:
+def posterior(probs: npt.ArrayLike, labels: npt.ArrayLike, known: npt.ArrayLike | None = None) -> Posterior:
     """Return (N, C) probabilities of the true classes and the (C, C) transition matrix, estimated by EM.
 
     T starts with 1/2 on its diagonal and equal mistakes. This start is also added as one pseudo-count to every row, so
@@ -51,6 +51,7 @@ def posterior(probs: npt.ArrayLike, labels: npt.ArrayLike) -> Posterior:
     Args:
         probs: (N, C) predicted probabilities; rows of nan stay nan and do not count.
         labels: (N,) given labels.
+        known: (N,) true classes where they are known, -1 elsewhere. They count in T with certainty.
 
     Returns:
         The posterior, `probs` (N, C) and `transition` (C, C).
@@ -67,8 +68,9 @@ def posterior(probs: npt.ArrayLike, labels: npt.ArrayLike) -> Posterior:
     size = predicted.shape[1]
     if len(given) and not 0 <= given.min() <= given.max() < size:
         raise InputError(f"labels must be 0 to {size - 1}, got {given.min()} to {given.max()}")
-    known = ~np.isnan(predicted).any(axis=1)
-    p, y = without_background(predicted[known]), given[known]
+    seen = ~np.isnan(predicted).any(axis=1)
+    p, y = without_background(predicted[seen]), given[seen]
+    true = np.full(len(y), -1) if known is None else np.asarray(known)[seen]
     order = np.argsort(y, kind="stable")
     starts = np.searchsorted(y[order], np.arange(size))  # of each given label among the sorted samples
     filled = np.flatnonzero(np.bincount(y, minlength=size))
@@ -77,12 +79,12 @@ def posterior(probs: npt.ArrayLike, labels: npt.ArrayLike) -> Posterior:
     prior = matrix.copy()
     for _ in range(_MAX_ROUNDS if len(y) else 0):
         counts = prior.copy()
-        counts[:, filled] += np.add.reduceat(_bayes(p, y, matrix)[order], starts[filled], axis=0).T
+        counts[:, filled] += np.add.reduceat(_bayes(p, y, matrix, true)[order], starts[filled], axis=0).T
         old, matrix = matrix, tied(counts / counts.sum(axis=1, keepdims=True))
         if np.abs(matrix - old).max() < _TOLERANCE:
             break
     whole = np.full(predicted.shape, np.nan)
-    whole[known] = _bayes(p, y, matrix)
+    whole[seen] = _bayes(p, y, matrix, true)
     return Posterior(whole, matrix)
 
 
@@ -126,7 +128,10 @@ def tied(matrix: Floats) -> Floats:
     return result
 
 
-def _bayes(p: Floats, y: npt.NDArray[np.int64], matrix: Floats) -> Floats:
+def _bayes(p: Floats, y: npt.NDArray[np.int64], matrix: Floats, true: npt.NDArray[np.int64]) -> Floats:
     q = p * matrix[:, y].T
     q /= q.sum(axis=1, keepdims=True)
+    sure = np.flatnonzero(true >= 0)
+    q[sure] = 0
+    q[sure, true[sure]] = 1
     return q

@@ -38,10 +38,21 @@ def write(
     *,
     command: Sequence[str] = (),
     choices: Sequence[str] = (),
+    options: dict[str, Any] | None = None,
     held_out: Sequence[dict[str, Any]] = (),
     report: bool = True,
 ) -> None:
-    """Write the files of a finished run; without `report`, no pictures and no page. `held_out`: ids and labels."""
+    """Write the files of a finished run; without `report`, no pictures and no page.
+
+    Args:
+        folder: the run folder.
+        source: the data, embedded where the run embedded them.
+        command: the command of the run.
+        choices: automatic choices in words.
+        options: how the data can be opened again.
+        held_out: ids and labels of the samples that were held out.
+        report: write pictures and the page.
+    """
     findings = Findings.load(folder)
     suspects = page_tables.worst(findings, thumbs.MAX_SUSPECTS)
     if len(suspects) == 0 or not findings.is_label_issue.any():
@@ -54,6 +65,7 @@ def write(
         "command": list(command),
         "choices": list(choices),
         "root": source.root,
+        **({} if options is None else {"options": options}),
         **found.to_dict(),
     }
     if held_out:

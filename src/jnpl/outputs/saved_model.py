@@ -68,14 +68,21 @@ class SavedModel:
     text_backbone: TextBackbone | None = None
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str], device: str | torch.device = "cpu") -> SavedModel:
-        """Return the model in model.json and model.safetensors of a finished run; see the function `load`."""
+    def load(
+        cls, folder: str | os.PathLike[str], device: str | torch.device = "cpu", *, head_only: bool = False
+    ) -> SavedModel:
+        """Return the model in model.json and model.safetensors of a finished run; see the function `load`.
+
+        With `head_only`, a head on embeddings comes without its backbone, for samples that are embedded already.
+        """
         run, place = Path(folder), checked_device(device)
         try:
             facts = json.loads((run / "model.json").read_text("utf-8"))
             shape, classes = tuple(facts["input_shape"]), tuple(facts["classes"])
             network = build(facts["model"], num_classes=len(classes), input_shape=shape, seed=0)
             network.load_state_dict(load_file(run / "model.safetensors"))
+            if head_only:
+                facts["backbone"] = None
             facts["sample_shape"] = facts.get("sample_shape") or _sample_shape(run, shape, facts["transform"])
             state = run / "backbone.safetensors"
             fitted = {name: each.numpy() for name, each in load_file(state).items()} if state.is_file() else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def final_probs(settings: Verdict, method: Method, training_set: TrainingSet) ->
     if ledger.keep == "full":  # the trained network is surer than it was during training: the mean of both is taken
         history = ledger.mean_probs()
         probs = np.where(np.isnan(history), probs, (probs + history) / 2)
-    corrected = posterior(probs, training_set.feed.labels).probs
+    corrected = posterior(probs, training_set.feed.labels, known=training_set.decided).probs
     return corrected if settings.score == "posterior" else (probs + corrected) / 2
 
 
@@ -56,5 +57,18 @@ def judge(
         "unreadable": broken if broken.any() else None,
     }
     if probs is not None:
-        return Findings.from_probs(probs, source.labels, **options)
-    return Findings.from_ledger(records.ledger, source.labels, quality=records.quality(), **options)
+        findings = Findings.from_probs(probs, source.labels, **options)
+    else:
+        findings = Findings.from_ledger(records.ledger, source.labels, quality=records.quality(), **options)
+    return findings if source.decided is None else _with_decided(findings, np.where(broken, -1, source.decided))
+
+
+def _with_decided(findings: Findings, decided: npt.NDArray[np.int64]) -> Findings:
+    """Return findings in which decided labels (N,) are certain: a given label has a quality of 1 or 0."""
+    known = decided >= 0
+    return replace(
+        findings,
+        suggested_labels=np.where(known, decided, findings.suggested_labels),
+        label_quality=np.where(known, decided == findings.given_labels, findings.label_quality),
+        suggested_confidence=np.where(known, 1.0, findings.suggested_confidence),
+    )
