@@ -370,10 +370,13 @@ class Desk:
         if kind == "label-studio":
             return json.dumps(self._tasks(rows), ensure_ascii=False, indent=1).encode()
         names = ("id", "given_label", "action", "label", "reviewer", "decided_at")
-        frame = pd.DataFrame({name: [None if row[name] is None else row[name] for row in rows] for name in names})
-        for name in names:
-            if name != "id" or self.findings.ids.dtype == object:
-                frame[name] = pd.array([None if each is None else str(each) for each in frame[name]], dtype="string")
+        columns: dict[str, Any] = {
+            name: pd.array([None if row[name] is None else str(row[name]) for row in rows], dtype="string")
+            for name in names
+        }
+        if self.findings.ids.dtype != object:
+            columns["id"] = np.array([row["id"] for row in rows], np.int64)
+        frame = pd.DataFrame(columns)
         with TemporaryDirectory() as folder:
             file = Path(folder) / f"decisions{FORMATS[kind]}"
             with table_writer(file) as write:

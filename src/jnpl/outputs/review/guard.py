@@ -44,10 +44,6 @@ _CLOSED = (
 )
 
 
-class TooLargeError(Exception):
-    """The body of a request is larger than `MAX_BODY`."""
-
-
 @dataclass(frozen=True)
 class Access:
     """Who may use the server.
@@ -106,18 +102,14 @@ class Guard:
         if not self._access.fits_cookie(headers.get("cookie", "")):
             await _answer(_with_headers(send), 403, _CLOSED)
             return
-        started = False
+        body = _LimitedBody(receive)
 
-        async def watched(message: Message) -> None:
-            nonlocal started
-            started = True
+        async def answer(message: Message) -> None:
+            if body.too_large and message["type"] == "http.response.start":
+                message = {**message, "status": 413}
             await _with_headers(send)(message)
 
-        try:
-            await self._application(scope, _limited(receive), watched)
-        except TooLargeError:
-            if not started:
-                await _answer(_with_headers(send), 413, f"a request has at most {MAX_BODY} bytes")
+        await self._application(scope, body.receive, answer)
 
     def _refusal(self, scope: Message, headers: dict[str, str]) -> tuple[int, str] | None:
         """Return status and text for a request that must not reach the application."""
@@ -163,19 +155,23 @@ def _token_of(scope: Message) -> str | None:
     return None if found is None else found[0]
 
 
-def _limited(receive: Receive) -> Receive:
-    """Return `receive` that raises TooLargeError after `MAX_BODY` bytes, whatever the header says."""
-    seen = 0
+class _LimitedBody:
+    """The body of a request, which ends after `MAX_BODY` bytes, whatever the header says of its length."""
 
-    async def counted() -> Message:
-        nonlocal seen
-        message = await receive()
-        seen += len(message.get("body", b""))
-        if seen > MAX_BODY:
-            raise TooLargeError
+    def __init__(self, receive: Receive) -> None:
+        self._receive, self._seen = receive, 0
+
+    @property
+    def too_large(self) -> bool:
+        return self._seen > MAX_BODY
+
+    async def receive(self) -> Message:
+        """Return the next part of the body; an empty last one if there was too much."""
+        message = await self._receive()
+        self._seen += len(message.get("body", b""))
+        if self.too_large and message["type"] == "http.request":
+            return {"type": "http.request", "body": b"", "more_body": False}
         return message
-
-    return counted
 
 
 def _with_headers(send: Send) -> Send:

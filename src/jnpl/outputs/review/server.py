@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import socket
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Annotated, Any
@@ -310,9 +311,16 @@ def serve(app: Any, address: Address, ready: Callable[[], None]) -> None:
         timeout_graceful_shutdown=_SHUTDOWN,
         ws="none",
     )
+    server = Server(config)
+
+    def stop(_number: int, _frame: Any) -> None:
+        server.force_exit, server.should_exit = server.should_exit, True  # the second signal does not wait
+
+    server.capture_signals = nullcontext  # type: ignore[method-assign]  # which would raise the signal again at the end
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        Server(config).run([address.listening])
-    except KeyboardInterrupt:  # uvicorn raises it again after it has shut down
-        pass
+        server.run([address.listening])
     finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
         address.listening.close()
