@@ -27,8 +27,10 @@ def apply(
         ),
     ] = None,
     decisions: Annotated[
-        Path | None, typer.Option(help="Your own decisions: a table with the columns id and label.")
+        Path | None,
+        typer.Option(help="Your own decisions: a table with the columns id and label, in place of a review's."),
     ] = None,
+    review: Annotated[bool, typer.Option(help="Use the decisions of jnpl review, if there are any.")] = True,
     min_confidence: Annotated[
         float | None, typer.Option(min=0, max=1, help="Use only suggestions of at least this confidence.")
     ] = None,
@@ -44,8 +46,8 @@ def apply(
 ) -> None:
     """Write the corrected labels: id, label, given_label, changed.
 
-    Label issues get the label that the run suggests. With --decisions, your labels are used, and all others stay,
-    unless --min-confidence allows suggestions. Samples held out by --holdout keep their label, unless you decide
+    Label issues get the label that the run suggests. With --decisions, or after jnpl review, your labels are used, and
+    all others stay, unless --min-confidence allows suggestions; dropped samples are left out. Samples held out by --holdout keep their label, unless you decide
     otherwise. Your own files are never moved, changed or deleted.
     """
     if copy is not None and link is not None:
@@ -58,14 +60,21 @@ def apply(
     from jnpl.outputs.corrections import correct, held_out, with_held_out
     from jnpl.outputs.image_folder import copy_image_folder, data_root
     from jnpl.outputs.output_paths import refuse_target
+    from jnpl.outputs.review.decisions import reviewed_labels
 
     target = run / "corrected.csv" if out is None else out
     suffix_of(target)
     refuse_target(target, run, overwrite=overwrite, read=decisions, called="table of decisions")
     held = held_out(run)
-    findings = with_held_out(Findings.load(run), held)
+    own = Findings.load(run)
+    findings = with_held_out(own, held)
     decided = None if decisions is None else read_label_rows(decisions)
+    reviewed = reviewed_labels(run, own) if review and decisions is None else None
+    if reviewed is not None and reviewed.count:
+        decided = reviewed.rows(own)
     corrected = correct(findings, decisions=decided, min_confidence=min_confidence, drop=drop)
+    if reviewed is not None and reviewed.dropped.any():
+        corrected = corrected.without({str(name) for name in own.ids[reviewed.dropped].tolist()})
     facts: dict[str, Any] = {
         "run": str(run),
         "out": str(target),
@@ -73,6 +82,7 @@ def apply(
         "changed": int(corrected.changed.sum()),
         "dropped": corrected.dropped,
         **({"held_out": len(held)} if held else {}),
+        **({"reviewed": reviewed.count} if reviewed is not None else {}),
     }
     failed: list[tuple[str, str]] = []
     if (folder := copy or link) is not None:
@@ -98,6 +108,8 @@ def _show(facts: dict[str, Any], corrected: "CorrectedLabels") -> None:
     changed = corrected.changed
     pairs = Counter(zip(given[changed].tolist(), corrected.labels[changed].tolist(), strict=True))
     typer.echo(f"{facts['changed']:,} of {facts['samples']:,} labels changed, {facts['dropped']:,} samples left out")
+    if facts.get("reviewed"):
+        typer.echo(f"  by {facts['reviewed']:,} decisions of jnpl review")
     if "held_out" in facts:
         typer.echo(f"  {facts['held_out']:,} of the samples were held out: the run has no findings for them")
     for (before, after), count in pairs.most_common(SHOWN):

@@ -371,6 +371,12 @@ class ReviewedLabels:
         """Number of samples with a decided label, or dropped."""
         return int((self.labels >= 0).sum() + self.dropped.sum())
 
+    def rows(self, findings: Findings) -> list[tuple[str, Any]]:
+        """Return id and label of the samples with a decided label, as a table of decisions has them."""
+        names = range(findings.num_classes) if findings.class_names is None else findings.class_names
+        decided = np.flatnonzero(self.labels >= 0)
+        return [(str(findings.ids[at]), names[int(self.labels[at])]) for at in decided.tolist()]
+
 
 def reviewed_labels(run: Path, findings: Findings) -> ReviewedLabels | None:
     """Return the decisions of the review of a run; None if it was never reviewed."""
