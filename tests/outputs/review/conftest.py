@@ -131,7 +131,7 @@ def serve():
 
     yield start
     for server, thread, address in servers:
-        server.should_exit = server.force_exit = True
+        server.should_exit = True
         thread.join(60)
         address.listening.close()
 

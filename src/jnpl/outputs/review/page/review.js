@@ -134,6 +134,7 @@
   }
   function showCounts(counts) {
     state.counts = counts;
+    at("learn").setAttribute("aria-disabled", state.learning || !counts.decided);
     const done = counts.suspects - counts.open_suspects, share = counts.suspects ? done / counts.suspects : 1;
     const bar = at("progress-bar");
     bar.firstElementChild.style.width = `${100 * share}%`;
@@ -145,7 +146,7 @@
     at("learn-text").textContent = running ? `Learning ${Math.round(100 * learning.progress)} %` : "Learn";
     at("learn-bar").hidden = !running;
     at("learn-bar").style.width = `${100 * learning.progress}%`;
-    at("learn").setAttribute("aria-disabled", running || !state.status.counts.decided);
+    at("learn").setAttribute("aria-disabled", running || !state.counts.decided);
     if (state.learning && !running) {
       state.learning = false;
       if (learning.state === "failed") toast(`Learning failed: ${learning.message}`);
@@ -250,7 +251,9 @@
     at("jump").max = Math.max(sample.total, 1);
     const kind = item.content.kind;
     at("subject").className = `subject ${kind}`;
-    at("subject").replaceChildren(content(item), make("figcaption", {}, make("bdi", { class: "id", text: item.id })));
+    const shown = content(item);
+    const box = kind === "image" ? shown : make("div", { class: "scroller", tabindex: 0, role: "region", "aria-label": kind === "text" ? "Text" : "Row" }, shown);
+    at("subject").replaceChildren(box, make("figcaption", {}, make("bdi", { class: "id", text: item.id })));
     at("given").textContent = name(item.given);
     at("quality").textContent = `label quality ${quality(item.quality)}`;
     at("suggested").textContent = changes ? name(item.suggested) : "no better one";
