@@ -56,24 +56,25 @@ READY = "html[data-ready]:not([data-busy])"
 
 
 class Client:
-    """Requests to a server of a review, over one connection."""
+    """Requests to a server of a review, each over a connection of its own."""
 
     def __init__(self, port: int) -> None:
         self.port = port
-        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-        self._connection.request("GET", f"/?token={TOKEN}")
-        answer = self._connection.getresponse()
-        answer.read()
-        self._cookie = str(answer.getheader("set-cookie")).split(";")[0]
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+        connection.request("GET", f"/?token={TOKEN}")
+        self._cookie = str(connection.getresponse().getheader("set-cookie")).split(";")[0]
+        connection.close()
 
     def json(self, path: str, body: dict[str, Any] | None = None) -> Any:
         headers = {"Cookie": self._cookie}
         if body is not None:
             headers |= {"Content-Type": "application/json", "Origin": f"http://127.0.0.1:{self.port}"}
         content = None if body is None else json.dumps(body)
-        self._connection.request("GET" if body is None else "POST", path, content, headers)
-        answer = self._connection.getresponse()
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        connection.request("GET" if body is None else "POST", path, content, headers)
+        answer = connection.getresponse()
         found = answer.read()
+        connection.close()
         if answer.status != 200:
             raise RuntimeError(f"{path}: {answer.status} {found[:200]!r}")
         return json.loads(found)
@@ -146,7 +147,9 @@ def _review(run: Path, true: Any, given: Any, classes: list[str], *, learns: boo
         pages = 0
         while decided < MARKS[-1]:
             page.wait_for_selector(READY, state="attached")
-            positions = [int(each) for each in page.eval_on_selector_all(".pick", "(all) => all.map((e) => e.dataset.position)")]
+            positions = [
+                int(each) for each in page.eval_on_selector_all(".pick", "(all) => all.map((e) => e.dataset.position)")
+            ]
             if not positions:  # all suspects are decided: the others come next
                 page.locator("#f-list").select_option("all")
                 page.wait_for_selector("#cards .pick")
@@ -198,7 +201,9 @@ def _cleanlab(run: Path, true: Any, given: Any, seed: int) -> dict[str, Any]:
     for strength in (1e-4, 1e-3, 1e-2, 1e-1, 1.0):
         probs = np.zeros((len(x), len(source.class_names)))
         for train, held in StratifiedKFold(5, shuffle=True, random_state=seed).split(x, given):
-            probs[held] = LogisticRegression(C=strength, max_iter=200).fit(x[train], given[train]).predict_proba(x[held])
+            probs[held] = (
+                LogisticRegression(C=strength, max_iter=200).fit(x[train], given[train]).predict_proba(x[held])
+            )
         accuracy = float((probs.argmax(1) == given).mean())
         if accuracy < best[0]:
             break

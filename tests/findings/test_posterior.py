@@ -250,4 +250,6 @@ def test_known_classes_are_certain_and_count_in_the_matrix():
     assert found.transition[0, :2] == pytest.approx([0.5, 0.5], abs=0.05)
     row = found.probs[290:][labels[290:] == 1][0]
     assert row[0] > row[2]  # a given 1 may be a 0, and is hardly a 2
-    np.testing.assert_array_equal(posterior(probs, labels, known=np.full(300, -1)).probs, posterior(probs, labels).probs)
+    np.testing.assert_array_equal(
+        posterior(probs, labels, known=np.full(300, -1)).probs, posterior(probs, labels).probs
+    )

@@ -147,7 +147,6 @@ class FindOptions:
             "root": self.data_root,
         }
 
-
     def to_json(self) -> dict[str, Any]:
         """Return all options for data.json, with absolute paths: `open_again` opens the same data with them."""
         stored = asdict(self)

@@ -62,6 +62,8 @@ class Desk:
         self._actions = np.full(len(self._given), -1, np.int8)  # index into ACTIONS, -1: undecided
         self._numbers = np.zeros(len(self._given), np.int64)  # of the current decision, 0: undecided
         self._retraining = Retraining(samples, recipe, seed)
+        scored = int(np.count_nonzero(~np.isnan(findings.label_quality)))
+        self._intercept = estimates.intercept(findings.label_quality, findings.noise_rate * scored)
         self._sync()
 
     def close(self) -> None:
@@ -275,9 +277,7 @@ class Desk:
             elif label is not None:
                 raise InputError(f"the decision {action!r} has no label, got {label}")
             quality = _number(self._ranking.quality[position])
-            made.append(
-                NewDecision(position, action, label, seen, quality, bool(self._ranking.is_suspect[position]))
-            )
+            made.append(NewDecision(position, action, label, seen, quality, bool(self._ranking.is_suspect[position])))
         numbers = self._store.decide(made, reviewer=reviewer, tab=tab)
         self._changed(list(numbers))
         return {"decisions": [each._asdict() for each in self._store.read(list(numbers))], "counts": self.counts()}
@@ -333,7 +333,8 @@ class Desk:
         known = sure & ~np.isnan(current.qualities)
         is_open = np.ones(len(self._given), bool)
         is_open[current.positions[sure]] = False
-        left = estimates.wrong_left(current.qualities[known], wrong[known], self._ranking.quality[is_open])
+        open_quality = self._ranking.quality[is_open]
+        left = estimates.wrong_left(current.qualities[known], wrong[known], open_quality, self._intercept)
         return {
             "precision": None if share is None else share._asdict(),
             "judged": int(suspects.sum()),
@@ -350,9 +351,7 @@ class Desk:
         if not decided:
             raise InputError("there is nothing to learn from yet: decide about some samples first")
         current = self._store.current()
-        self._retraining.start(
-            self._given, current, lambda ranking, seconds: self._learnt(ranking, decided, seconds)
-        )
+        self._retraining.start(self._given, current, lambda ranking, seconds: self._learnt(ranking, decided, seconds))
         return self._retraining.status()
 
     def _learnt(self, ranking: Ranking, decided: int, seconds: float) -> None:

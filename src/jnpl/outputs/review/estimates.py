@@ -5,8 +5,8 @@ by its quality q, as the run (or the last round) printed it when the sample was 
 
     P(wrong)  =  sigmoid(a + b log((1 - q) / q)).
 
-With a = 0 and b = 1 the quality is a calibrated probability, which is the prior mean; the decisions correct it. The
-posterior of (a, b) is approximated by a normal distribution at its maximum (Laplace), and the number of wrong labels
+The prior mean is b = 1, and the a at which the sum over all samples is the number of wrong labels that the run
+estimates; the decisions correct both. The posterior of (a, b) is approximated by a normal distribution at its maximum (Laplace), and the number of wrong labels
 among the undecided is its mean and interval over draws, with the chance of every single label included. An interval is
 as honest as the model: it knows nothing of wrong labels which the network takes for certainly right.
 """
@@ -21,8 +21,8 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-_PRIOR_MEAN = np.array([0.0, 1.0])
-_PRIOR_DEVIATION = np.array([1.0, 0.3])
+_SLOPE = 1.0  # prior mean of b
+_PRIOR_DEVIATION = np.array([0.7, 0.5])  # of a and b
 _MAX_LOGIT = 7.0  # a quality of 0.001 or 0.999: the printed number claims no more
 _BINS = 400
 _DRAWS = 1000
@@ -40,8 +40,8 @@ class Interval(NamedTuple):
 def precision(wrong: int, decided: int) -> Interval | None:
     """Return the share of wrong labels among decided suspects, with Wilson's interval; None before the first.
 
-    >>> precision(9, 10)
-    Interval(value=0.9, low=0.65..., high=0.97...)
+    >>> [round(each, 2) for each in precision(9, 10)]
+    [0.9, 0.65, 0.98]
     """
     if not decided:
         return None
@@ -51,8 +51,25 @@ def precision(wrong: int, decided: int) -> Interval | None:
     return Interval(share, max(middle - half, 0.0), min(middle + half, 1.0))
 
 
+def intercept(qualities: npt.NDArray[np.floating], total: float) -> float:
+    """Return the a at which, with b = 1, `total` labels of samples with qualities (N,) are expected to be wrong.
+
+    >>> round(intercept(np.array([0.5, 0.5, 0.5, 0.5]), total=2), 6)
+    0.0
+    """
+    logits = _logits(qualities[~np.isnan(qualities)])
+    low, high = -10.0, 10.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if _sigmoid(middle + _SLOPE * logits).sum() > total else (middle, high)
+    return (low + high) / 2
+
+
 def wrong_left(
-    qualities: npt.NDArray[np.float64], wrong: npt.NDArray[np.bool_], undecided: npt.NDArray[np.floating]
+    qualities: npt.NDArray[np.float64],
+    wrong: npt.NDArray[np.bool_],
+    undecided: npt.NDArray[np.floating],
+    start: float = 0.0,
 ) -> Interval:
     """Return how many labels are wrong among the undecided samples.
 
@@ -60,11 +77,12 @@ def wrong_left(
         qualities: (M,) of the decided samples, when they were decided.
         wrong: (M,) whether the decision was that the label is wrong.
         undecided: (U,) qualities of the undecided samples; nan is left out.
+        start: prior mean of a (`intercept`).
 
     Returns:
         The estimate and its interval.
     """
-    mean, covariance = _fit(_logits(qualities), wrong.astype(np.float64))
+    mean, covariance = _fit(_logits(qualities), wrong.astype(np.float64), np.array([start, _SLOPE]))
     scored = undecided[~np.isnan(undecided)]
     if not len(scored):
         return Interval(0.0, 0.0, 0.0)
@@ -81,14 +99,14 @@ def wrong_left(
 
 
 def _fit(
-    logits: npt.NDArray[np.float64], wrong: npt.NDArray[np.float64]
+    logits: npt.NDArray[np.float64], wrong: npt.NDArray[np.float64], middle: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return mean (2,) and covariance (2, 2) of the posterior of (a, b), by Newton's method."""
+    """Return mean (2,) and covariance (2, 2) of the posterior of (a, b), prior mean `middle`, by Newton's method."""
     design = np.stack([np.ones_like(logits), logits], axis=1)
-    prior, at = np.diag(1 / _PRIOR_DEVIATION**2), _PRIOR_MEAN.copy()
+    prior, at = np.diag(1 / _PRIOR_DEVIATION**2), middle.copy()
     for _ in range(50):
         p = _sigmoid(design @ at)
-        gradient = design.T @ (wrong - p) - prior @ (at - _PRIOR_MEAN)
+        gradient = design.T @ (wrong - p) - prior @ (at - middle)
         hessian = design.T @ (design * (p * (1 - p))[:, None]) + prior
         step = np.linalg.solve(hessian, gradient)
         at = at + np.clip(step, -1, 1)
