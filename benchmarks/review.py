@@ -5,8 +5,8 @@
     python benchmarks/review.py kills [--times 20]                # SIGKILL in the middle of rapid decisions
     python benchmarks/review.py page                              # the tables of docs/review.md from the results
 
-`reviewer` runs `jnpl find` on flowers.tar of DIR with 20 % wrong labels, opens `jnpl review` in Chromium, and decides in
-the grid, 24 a page: with and without a press of Learn after every second page. Beside it, the same number of decisions
+`reviewer` runs `jnpl find` on flowers.tar of DIR with 20 % wrong labels, opens `jnpl review` in Chromium, and decides
+in the grid, 24 a page: with and without a press of Learn after every second page. Beside it, the same number of decisions
 in the order of cleanlab: five-fold logistic regression on the same embeddings, ranked by self-confidence or normalised
 margin, whichever is better.
 """
@@ -66,6 +66,7 @@ class Client:
         connection.close()
 
     def json(self, path: str, body: dict[str, Any] | None = None) -> Any:
+        """Return an answer; `body` makes it a POST."""
         headers = {"Cookie": self._cookie}
         if body is not None:
             headers |= {"Content-Type": "application/json", "Origin": f"http://127.0.0.1:{self.port}"}
@@ -155,13 +156,7 @@ def _review(run: Path, true: Any, given: Any, classes: list[str], *, learns: boo
                 page.wait_for_selector("#cards .pick")
                 continue
             for position in positions:
-                page.locator(f".pick[data-position='{position}']").focus()
-                if true[position] == given[position]:
-                    page.keyboard.press("k")
-                else:
-                    page.keyboard.press("c")
-                    page.keyboard.type(classes[true[position]])
-                    page.keyboard.press("Enter")
+                _choose(page, position, None if true[position] == given[position] else classes[true[position]])
                 labels[position] = true[position]
                 decided += 1
                 if decided in MARKS:
@@ -174,17 +169,32 @@ def _review(run: Path, true: Any, given: Any, classes: list[str], *, learns: boo
                 raise RuntimeError(f"{status['counts']['decided']} of {decided} decisions are stored")
             estimates[str(decided)] = {**status["estimate"]["left"], "true": int((labels != true).sum())}
             if learns and pages % LEARN_EVERY == 0 and decided < MARKS[-1]:
-                before, began = status["round"], time.perf_counter()
-                page.locator("#learn").click()
-                while (now := client.json("/api/status"))["round"] == before:
-                    if now["learning"]["state"] == "failed":
-                        raise RuntimeError(now["learning"])
-                    time.sleep(0.1)
-                seconds.append(time.perf_counter() - began)
-                page.locator("#view-grid").click()
-                page.wait_for_selector(READY, state="attached")
+                seconds.append(_learn(page, client, status["round"]))
         browser.close()
     return {"left": left, "estimates": estimates, "learning_seconds": [round(each, 2) for each in seconds]}
+
+
+def _choose(page: Any, position: int, label: str | None) -> None:
+    """Set a card of the grid to another label, or to the given one."""
+    page.locator(f".pick[data-position='{position}']").focus()
+    page.keyboard.press("k" if label is None else "c")
+    if label is not None:
+        page.keyboard.type(label)
+        page.keyboard.press("Enter")
+
+
+def _learn(page: Any, client: Client, before: int) -> float:
+    """Press Learn, wait for the new ranking and load it; returns the seconds that it took."""
+    began = time.perf_counter()
+    page.locator("#learn").click()
+    while (now := client.json("/api/status"))["round"] == before:
+        if now["learning"]["state"] == "failed":
+            raise RuntimeError(now["learning"])
+        time.sleep(0.1)
+    seconds = time.perf_counter() - began
+    page.locator("#view-grid").click()
+    page.wait_for_selector(READY, state="attached")
+    return seconds
 
 
 def _cleanlab(run: Path, true: Any, given: Any, seed: int) -> dict[str, Any]:
@@ -360,8 +370,8 @@ def tables(folder: Path) -> dict[str, str]:
         wrong = np.mean([each["wrong"] for each in seeds])
         parts["reviewer"] = (
             f"{seeds[0]['samples']:,} flowers, of which {wrong:.0f} have a wrong label; mean ± standard deviation over "
-            f"{len(seeds)} seeds.\n\n{markdown_table(rows)}\n\nOne press of Learn took {np.median(learning):.1f} s (median). "
-            f"The true number of wrong labels lay inside the printed interval on {sum(inside)} of {len(inside)} pages."
+            f"{len(seeds)} seeds.\n\n{markdown_table(rows)}\n\n"
+            f"One press of Learn took {np.median(learning):.1f} s (median). The true number of wrong labels lay inside the printed interval on {sum(inside)} of {len(inside)} pages."
         )
     if "scale" in found:
         each = found["scale"]
@@ -372,14 +382,15 @@ def tables(folder: Path) -> dict[str, str]:
             rows.append([title, *(f"{each[f'{name}_ms'][which]:.0f} ms" for which in ("median", "largest"))])
         memory = each["memory_mb"]
         parts["scale"] = (
-            f"{markdown_table(rows)}\n\nThe server starts in {each['start_seconds']:.0f} s and answers the first page in "
-            f"{each['first_page_ms']:.0f} ms; its memory is {memory['first']} MB at first and {memory['last']} MB at the end."
+            f"{markdown_table(rows)}\n\nThe server starts in {each['start_seconds']:.0f} s and answers the first page "
+            f"in {each['first_page_ms']:.0f} ms; its memory is {memory['first']} MB at first and {memory['last']} MB at "
+            "the end."
         )
     if "kills" in found:
         each = found["kills"]
         parts["kills"] = (
-            f"{each['kills']} times SIGKILL in the middle of rapid decisions: {each['acknowledged']:,} were acknowledged, "
-            f"{each['lost']} of them lost."
+            f"{each['kills']} times SIGKILL in the middle of rapid decisions: {each['acknowledged']:,} were "
+            f"acknowledged, {each['lost']} of them lost."
         )
     return parts
 

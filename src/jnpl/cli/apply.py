@@ -47,8 +47,8 @@ def apply(
     """Write the corrected labels: id, label, given_label, changed.
 
     Label issues get the label that the run suggests. With --decisions, or after jnpl review, your labels are used, and
-    all others stay, unless --min-confidence allows suggestions; dropped samples are left out. Samples held out by --holdout keep their label, unless you decide
-    otherwise. Your own files are never moved, changed or deleted.
+    all others stay, unless --min-confidence allows suggestions; dropped samples are left out. Samples held out by
+    --holdout keep their label, unless you decide otherwise. Your own files are never moved, changed or deleted.
     """
     if copy is not None and link is not None:
         raise InputError("--copy and --link exclude each other")

@@ -51,7 +51,7 @@ class FindOptions:
     review: Annotated[
         Path | None,
         typer.Option(
-            help="Run folder whose decisions of jnpl review to use: decided labels are trusted, dropped samples left out."
+            help="Run folder with decisions of jnpl review: decided labels are trusted, dropped samples left out."
         ),
     ] = None
     image_column: options.ImageColumn = None

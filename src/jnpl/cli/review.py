@@ -4,7 +4,6 @@
 import getpass
 import json
 import secrets
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +13,8 @@ from jnpl.cli.options import RunFolder
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jnpl.data.source import Source
 
 MIN_TOKEN = 16  # characters

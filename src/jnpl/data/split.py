@@ -96,7 +96,8 @@ def to_hold_out(source: Source, share: float, seed: int) -> Labels:
 def hold_out(source: Source, positions: Labels) -> Source:
     """Return the source with the samples at these positions (M,) moved to its test data.
 
-    The test labels are the true labels where known, else those that a person decided on, else the given ones, which are as noisy as the others.
+    The test labels are the true labels where known, else those that a person decided on, else the given ones, which are
+    as noisy as the others.
     """
     test = part(source, positions)
     if test.true_labels is not None:

@@ -7,11 +7,11 @@ import time
 
 import numpy as np
 import pytest
+from tests.outputs.report.conftest import HOSTILE
 
 from jnpl import Findings
 from jnpl.cli import app as cli
 from jnpl.outputs.review.decisions import open_store
-from tests.outputs.report.conftest import HOSTILE
 
 IDLE = "html[data-ready]:not([data-busy])"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.outputs.review.conftest import make_findings
 
 from jnpl.outputs.review.ranking import Filter, Ranking, mask_of, pairs
-from tests.outputs.review.conftest import make_findings
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ import signal
 import threading
 
 import pytest
+from tests.outputs.review.conftest import TOKEN
 
 from jnpl import Findings
 from jnpl.outputs.review.decisions import open_store
 from jnpl.outputs.review.guard import MAX_BODY
-from tests.outputs.review.conftest import TOKEN
 
 
 def body(*made, tab="t", reviewer="Ann"):

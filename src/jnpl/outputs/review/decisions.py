@@ -285,7 +285,7 @@ class DecisionStore:
     def all_current(self) -> Iterator[Decision]:
         """Yield the current decisions of all samples, in the order of the data."""
         with self._lock:
-            rows = self._connection.execute(f"{_SELECT} ORDER BY c.position").fetchall()
+            rows = self._connection.execute(_SELECT + " ORDER BY c.position").fetchall()
         yield from (Decision(*row) for row in rows)
 
     def version(self) -> tuple[int, int, int]:
@@ -326,7 +326,7 @@ class DecisionStore:
     @staticmethod
     def _read(connection: sqlite3.Connection, positions: Sequence[int]) -> list[Decision]:
         rows = connection.execute(
-            f"{_SELECT} WHERE c.position IN (SELECT value FROM json_each(?)) ORDER BY c.position",
+            _SELECT + " WHERE c.position IN (SELECT value FROM json_each(?)) ORDER BY c.position",
             (json.dumps(list(map(int, positions))),),
         ).fetchall()
         return [Decision(*row) for row in rows]

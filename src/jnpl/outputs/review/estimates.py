@@ -6,9 +6,10 @@ by its quality q, as the run (or the last round) printed it when the sample was 
     P(wrong)  =  sigmoid(a + b log((1 - q) / q)).
 
 The prior mean is b = 1, and the a at which the sum over all samples is the number of wrong labels that the run
-estimates; the decisions correct both. The posterior of (a, b) is approximated by a normal distribution at its maximum (Laplace), and the number of wrong labels
-among the undecided is its mean and interval over draws, with the chance of every single label included. An interval is
-as honest as the model: it knows nothing of wrong labels which the network takes for certainly right.
+estimates; the decisions correct both. The posterior of (a, b) is approximated by a normal distribution at its maximum
+(Laplace), and the number of wrong labels among the undecided is its mean and interval over draws, with the chance of
+every single label included. An interval is as honest as the model: it knows nothing of wrong labels which the network
+takes for certainly right.
 """
 
 from __future__ import annotations

@@ -132,12 +132,10 @@ def mask_of(wanted: Filter, ranking: Ranking, given: Positions, special: Mask | 
         mask &= ranking.confidence >= np.float32(wanted.low)
     if wanted.high < 1:
         mask &= ranking.confidence <= np.float32(wanted.high)
-    if wanted.verdict == "other":
-        mask &= ranking.is_suspect & (ranking.suggested != given)
-    elif wanted.verdict == "doubt":
-        mask &= ranking.is_suspect & (ranking.suggested == given)
-    elif wanted.verdict == "fine":
+    if wanted.verdict == "fine":
         mask &= ~ranking.is_suspect
+    elif wanted.verdict != "any":
+        mask &= ranking.is_suspect & ((ranking.suggested != given) == (wanted.verdict == "other"))
     if found is not None:
         mask &= found
     return mask

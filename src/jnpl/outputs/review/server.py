@@ -119,7 +119,10 @@ def make_app(desk: Desk, access: Access, *, title: str, reviewer: str) -> Guard:
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     _add_errors(app)
-    _add_reading(app, desk, title, reviewer)
+    _add_page(app)
+    _add_facts(app, desk, title, reviewer)
+    _add_samples(app, desk)
+    _add_files(app, desk)
     _add_writing(app, desk)
     return Guard(app, access)
 
@@ -141,7 +144,7 @@ def _add_errors(app: FastAPI) -> None:
         return JSONResponse({"error": str(error), "conflicts": decisions, "positions": error.positions}, 409)
 
 
-def _add_reading(app: FastAPI, desk: Desk, title: str, reviewer: str) -> None:
+def _add_page(app: FastAPI) -> None:
     page = (resources.files("jnpl.outputs.review") / "page/review.html").read_bytes()
 
     @app.get("/")
@@ -155,6 +158,8 @@ def _add_reading(app: FastAPI, desk: Desk, title: str, reviewer: str) -> None:
         package, path, kind = _FILES[name]
         return Response((resources.files(package) / path).read_bytes(), media_type=f"{kind}; charset=utf-8")
 
+
+def _add_facts(app: FastAPI, desk: Desk, title: str, reviewer: str) -> None:
     @app.get("/api/run")
     def run() -> dict[str, Any]:
         samples = desk.samples
@@ -175,6 +180,8 @@ def _add_reading(app: FastAPI, desk: Desk, title: str, reviewer: str) -> None:
     def status() -> dict[str, Any]:
         return desk.status()
 
+
+def _add_samples(app: FastAPI, desk: Desk) -> None:
     @app.get("/api/list")
     def listed(query: Annotated[PageQuery, Query()]) -> dict[str, Any]:
         return desk.page(query.to_filter(), query.offset, query.limit)
@@ -195,6 +202,8 @@ def _add_reading(app: FastAPI, desk: Desk, title: str, reviewer: str) -> None:
     def pairs() -> list[dict[str, Any]]:
         return desk.pairs()
 
+
+def _add_files(app: FastAPI, desk: Desk) -> None:
     @app.get("/image/{position}")
     def image(position: int, *, small: bool = False) -> Response:
         if not 0 <= position < len(desk.findings.ids):
