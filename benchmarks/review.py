@@ -6,9 +6,9 @@
     python benchmarks/review.py page                              # the tables of docs/review.md from the results
 
 `reviewer` runs `jnpl find` on flowers.tar of DIR with 20 % wrong labels, opens `jnpl review` in Chromium, and decides
-in the grid, 24 a page: with and without a press of Learn after every second page. Beside it, the same number of decisions
-in the order of cleanlab: five-fold logistic regression on the same embeddings, ranked by self-confidence or normalised
-margin, whichever is better.
+in the grid, 24 a page: with and without a press of Learn after every second page. Beside it, the same number of
+decisions in the order of cleanlab: five-fold logistic regression on the same embeddings, ranked by self-confidence or
+normalised margin, whichever is better.
 """
 
 from __future__ import annotations
@@ -371,7 +371,8 @@ def tables(folder: Path) -> dict[str, str]:
         parts["reviewer"] = (
             f"{seeds[0]['samples']:,} flowers, of which {wrong:.0f} have a wrong label; mean ± standard deviation over "
             f"{len(seeds)} seeds.\n\n{markdown_table(rows)}\n\n"
-            f"One press of Learn took {np.median(learning):.1f} s (median). The true number of wrong labels lay inside the printed interval on {sum(inside)} of {len(inside)} pages."
+            f"One press of Learn took {np.median(learning):.1f} s (median). The true number of wrong "
+            f"labels lay inside the printed interval on {sum(inside)} of {len(inside)} pages."
         )
     if "scale" in found:
         each = found["scale"]
@@ -383,8 +384,8 @@ def tables(folder: Path) -> dict[str, str]:
         memory = each["memory_mb"]
         parts["scale"] = (
             f"{markdown_table(rows)}\n\nThe server starts in {each['start_seconds']:.0f} s and answers the first page "
-            f"in {each['first_page_ms']:.0f} ms; its memory is {memory['first']} MB at first and {memory['last']} MB at "
-            "the end."
+            f"in {each['first_page_ms']:.0f} ms; its memory is {memory['first']} MB at first and {memory['last']} MB "
+            "at the end."
         )
     if "kills" in found:
         each = found["kills"]

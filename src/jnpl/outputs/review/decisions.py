@@ -76,6 +76,13 @@ _MIGRATIONS = (
     """,
 )
 
+_ALL = (
+    "SELECT d.number, d.position, d.action, d.label, r.name, b.made_at FROM current c"
+    " JOIN decisions d ON d.number = c.decision JOIN batches b ON b.number = d.batch"
+    " JOIN reviewers r ON r.number = b.reviewer ORDER BY c.position"
+)
+_SOME = _ALL.replace(" ORDER BY", " WHERE c.position IN (SELECT value FROM json_each(?)) ORDER BY")
+
 
 class NewDecision(NamedTuple):
     """What a reviewer decided about a sample.
@@ -285,7 +292,7 @@ class DecisionStore:
     def all_current(self) -> Iterator[Decision]:
         """Yield the current decisions of all samples, in the order of the data."""
         with self._lock:
-            rows = self._connection.execute(_SELECT + " ORDER BY c.position").fetchall()
+            rows = self._connection.execute(_ALL).fetchall()
         yield from (Decision(*row) for row in rows)
 
     def version(self) -> tuple[int, int, int]:
@@ -326,17 +333,10 @@ class DecisionStore:
     @staticmethod
     def _read(connection: sqlite3.Connection, positions: Sequence[int]) -> list[Decision]:
         rows = connection.execute(
-            _SELECT + " WHERE c.position IN (SELECT value FROM json_each(?)) ORDER BY c.position",
+            _SOME,
             (json.dumps(list(map(int, positions))),),
         ).fetchall()
         return [Decision(*row) for row in rows]
-
-
-_SELECT = (
-    "SELECT d.number, d.position, d.action, d.label, r.name, b.made_at FROM current c"
-    " JOIN decisions d ON d.number = c.decision JOIN batches b ON b.number = d.batch"
-    " JOIN reviewers r ON r.number = b.reviewer"
-)
 
 
 def fingerprint(findings: Findings) -> str:
