@@ -418,7 +418,10 @@ def main() -> int:
     args = parser.parse_args()
     if args.part == "reviewer" and args.data is None:
         parser.error("--data DIR is needed")
-    {"reviewer": reviewer, "scale": scale, "kills": kills, "page": lambda args: write_page(args.out)}[args.part](args)
+    if args.part == "page":
+        write_page(args.out)
+    else:
+        {"reviewer": reviewer, "scale": scale, "kills": kills}[args.part](args)
     return 0
 
 

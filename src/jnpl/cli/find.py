@@ -255,13 +255,12 @@ def open_again(stored: dict[str, Any]) -> "Source":
 
     kinds = get_type_hints(FindOptions)
     known = {each.name for each in fields(FindOptions)}
-    given = FindOptions(
-        **{
-            name: Path(value) if value is not None and (kinds[name] is Path or Path in get_args(kinds[name])) else value
-            for name, value in stored.items()
-            if name in known
-        }
-    )
+    values: dict[str, Any] = {
+        name: Path(value) if value is not None and (kinds[name] is Path or Path in get_args(kinds[name])) else value
+        for name, value in stored.items()
+        if name in known
+    }
+    given = FindOptions(**values)
     changes = given.changes()
     recipe = load_default_recipe(given.recipe, given.method, changes)
     options.find_own_modules(recipe.model, given.backbone, given.embed)

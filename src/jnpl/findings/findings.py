@@ -293,9 +293,16 @@ class Findings:
     def part(self, positions: npt.ArrayLike) -> Findings:
         """Return the findings of some samples, by position (M,), with the same threshold."""
         rows = np.asarray(positions, np.int64)
-        names = ("given_labels", "suggested_labels", "label_quality", "suggested_confidence", "ids", "paths")
-        taken = {name: getattr(self, name) for name in (*names, "unreadable")}
-        return replace(self, **{name: None if each is None else each[rows] for name, each in taken.items()})
+        return replace(
+            self,
+            given_labels=self.given_labels[rows],
+            suggested_labels=self.suggested_labels[rows],
+            label_quality=self.label_quality[rows],
+            suggested_confidence=self.suggested_confidence[rows],
+            ids=self.ids[rows],
+            paths=None if self.paths is None else self.paths[rows],
+            unreadable=None if self.unreadable is None else self.unreadable[rows],
+        )
 
     def class_summary(self) -> pd.DataFrame:
         """Return, per class: samples with this label, issues, their share, the label most often suggested instead."""

@@ -64,7 +64,8 @@ class Desk:
         self._retraining = Retraining(samples, recipe, seed)
         scored = int(np.count_nonzero(~np.isnan(findings.label_quality)))
         self._intercept = estimates.intercept(findings.label_quality, findings.noise_rate * scored)
-        self._sync()
+        self.status()  # computed now, so that the first page is there at once
+        self._listed(Filter())
 
     def close(self) -> None:
         """Stop a training, and close the decisions."""
@@ -166,8 +167,8 @@ class Desk:
             if not len(listed_shown):
                 return {"item": None, "total": 0, "round": self._ranking.number}
             if index is None:
-                undecided = np.flatnonzero(self._actions[listed_shown] < 0)
-                index = int(undecided[0]) if len(undecided) else 0
+                waiting = np.flatnonzero(self._actions[listed_shown] < 0)
+                index = int(waiting[0]) if len(waiting) else 0
             position = int(listed_shown[min(max(index, 0), len(listed_shown) - 1)])
         self._check(position)
         at = np.flatnonzero(listed == position)

@@ -113,7 +113,7 @@ def _fit(
         at = at + np.clip(step, -1, 1)
         if np.abs(step).max() < 1e-8:
             break
-    return at, np.linalg.inv(hessian)
+    return at, np.linalg.inv(hessian).astype(np.float64)
 
 
 def _logits(qualities: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:

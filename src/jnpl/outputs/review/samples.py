@@ -97,7 +97,7 @@ class Samples:
         self._column_names: list[str] = columns.get("names") or []
         self._rows: dict[str, list[Any]] = columns.get("rows") or {}
         self.duplicate_groups, self.outliers = _special_lists(run, findings)
-        self._pictures, self._pools = RecentCache(512), RecentCache(16)
+        self._pictures, self._pools, self._searched = RecentCache(512), RecentCache(16), RecentCache(2)
         self._model: SavedModel | None = None
         self._scale: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]] | None = None
         if open_data is None:
@@ -187,16 +187,15 @@ class Samples:
         import pyarrow as pa  # noqa: PLC0415 - slow to import
         import pyarrow.compute as pc  # noqa: PLC0415
 
-        def hits(values: npt.NDArray[Any]) -> Mask:
-            found = pc.match_substring(pa.array(values.tolist(), pa.large_string()), text, ignore_case=True)
+        def hits(name: str, values: npt.NDArray[Any]) -> Mask:
+            make = lambda: pa.array(map(str, values.tolist()), pa.large_string())  # noqa: E731
+            found = pc.match_substring(self._searched.get_or_make(name, make), text, ignore_case=True)
             mask: Mask = found.to_numpy(zero_copy_only=False).astype(bool)
             return mask
 
-        ids = self._findings.ids
-        mask = hits(ids if ids.dtype == object else ids.astype(str))
-        source = self.source
+        mask, source = hits("ids", self._findings.ids), self.source
         if source is not None and source.texts is not None:
-            mask |= hits(source.texts)
+            mask |= hits("texts", source.texts)
         return mask
 
     def candidates(self, position: int, ranking: Ranking, count: int) -> list[tuple[int, float]]:

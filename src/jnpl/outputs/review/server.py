@@ -325,7 +325,7 @@ def serve(app: Any, address: Address, ready: Callable[[], None]) -> None:
     def stop(_number: int, _frame: Any) -> None:
         server.force_exit, server.should_exit = server.should_exit, True  # the second signal does not wait
 
-    server.capture_signals = nullcontext  # type: ignore[method-assign]  # which would raise the signal again at the end
+    server.capture_signals = nullcontext  # type: ignore[method-assign, assignment]  # which would raise the signal again at the end
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         server.run([address.listening])
