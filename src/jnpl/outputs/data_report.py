@@ -42,7 +42,23 @@ def write(
     held_out: Sequence[dict[str, Any]] = (),
     report: bool = True,
 ) -> None:
-    """Write the files of a finished run; without `report`, no pictures and no page.
+    """Write the files of a finished run; without `report`, no pictures and no page. See `write_data`."""
+    write_data(folder, source, command=command, choices=choices, options=options, held_out=held_out, thumbnails=report)
+    if report:
+        page.write(folder)
+
+
+def write_data(
+    folder: Path,
+    source: Source,
+    *,
+    command: Sequence[str] = (),
+    choices: Sequence[str] = (),
+    options: dict[str, Any] | None = None,
+    held_out: Sequence[dict[str, Any]] = (),
+    thumbnails: bool = True,
+) -> None:
+    """Write all but the page, which also shows the results: these files are there before a run counts as finished.
 
     Args:
         folder: the run folder.
@@ -51,7 +67,7 @@ def write(
         choices: automatic choices in words.
         options: how the data can be opened again.
         held_out: ids and labels of the samples that were held out.
-        report: write pictures and the page.
+        thumbnails: write small pictures.
     """
     findings = Findings.load(folder)
     suspects = page_tables.worst(findings, thumbs.MAX_SUSPECTS)
@@ -75,11 +91,8 @@ def write(
     if found.neighbours is not None:
         _write_neighbours(folder, found.neighbours)
     write_text(folder / "data.json", json.dumps(facts, indent=1, default=str) + "\n")
-    if not report:
-        return
-    if pictures is not None:
+    if thumbnails and pictures is not None:
         thumbs.write(folder, shown, pictures.read)
-    page.write(folder)
 
 
 def _shown_neighbours(source: Source, found: Problems) -> list[int]:
