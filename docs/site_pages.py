@@ -140,9 +140,7 @@ def _cell(text: str | None) -> str:
 
 def python() -> str:
     """Return the page of the Python interface; mkdocstrings fills it from the docstrings."""
-    parts = [
-        "# Python\n\nEverything here is also exported by `jnpl` itself, `jnpl.losses`, `jnpl.noise` or `jnpl.functional`."
-    ]
+    parts = ["# Python\n\nEverything here is also exported by `jnpl` itself, `jnpl.losses`, `jnpl.noise` or `jnpl.functional`."]
     for heading, names in PYTHON.items():
         parts += [f"## {heading}", *(f"::: {name}" for name in names)]
     return "\n\n".join(parts) + "\n"

@@ -79,9 +79,7 @@ class Hub(BaseHTTPRequestHandler):
     def do_GET(self):
         files = self.server.files
         if self.path.startswith("/api/models/user/reviews/tree/"):
-            self.reply(
-                [{"type": "file", "path": name, "size": len(data), "oid": "1" * 40} for name, data in files.items()]
-            )
+            self.reply([{"type": "file", "path": name, "size": len(data), "oid": "1" * 40} for name, data in files.items()])
         elif self.path.startswith("/api/models/user/reviews"):
             names = [{"rfilename": name} for name in files]
             facts = {"id": "user/reviews", "modelId": "user/reviews", "sha": "0" * 40, "siblings": names, "tags": []}

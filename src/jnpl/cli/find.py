@@ -346,7 +346,6 @@ def _checkpoint_interval(text: str) -> "CheckpointInterval":
     match = re.fullmatch(r"([0-9]{1,9})([ms]?)", text.strip())
     if not match or int(match[1]) == 0:
         raise InputError(f"--checkpoint-every takes epochs (5), minutes (10m) or seconds (30s), got {text!r}")
-    from jnpl.training.reporting import Reporter
     from jnpl.training.run import CheckpointInterval
 
     amount = int(match[1])

@@ -308,6 +308,7 @@ class Findings:
             ids=self.ids[rows],
             paths=None if self.paths is None else self.paths[rows],
             unreadable=None if self.unreadable is None else self.unreadable[rows],
+            index=None if self.index is None else self.index[rows],
         )
 
     def class_summary(self) -> pd.DataFrame:
