@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-EXTRAS := dev,docs,bench,hf,onnx,ray,tensorboard
+EXTRAS := dev,docs,bench,hf,onnx,ray,review,tensorboard
 
 .PHONY: help demo test lint types unit slow format bench pages docs docs-serve dist audit clean
 .DEFAULT_GOAL := help
@@ -54,6 +54,7 @@ pages: .venv/.extras  ## write the generated pages of docs/ from the committed r
 	@$(BIN)/python benchmarks/reproduction_page.py
 	@$(BIN)/python benchmarks/rivals.py --table
 	@$(BIN)/python benchmarks/owners.py page
+	@$(BIN)/python benchmarks/review.py page
 	@$(BIN)/python docs/generate.py
 
 docs: .venv/.extras  ## build the documentation site into site/, warnings are errors

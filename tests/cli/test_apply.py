@@ -184,3 +184,31 @@ def test_held_out_samples_keep_their_labels(run, tmp_path):
     (tmp_path / "own.csv").write_text("id,label\neel/1.png,cat\n")
     assert run("apply", "run", "-o", "own.json", "--decisions", "own.csv")[0] == 0
     assert [row["label"] for row in json.loads((tmp_path / "own.json").read_text())][6:] == ["dog", "cat", "eel"]
+
+
+def test_the_decisions_of_a_review_are_used(run, tmp_path):
+    from jnpl import Findings
+    from jnpl.outputs.review.decisions import NewDecision, open_store
+
+    found = Findings.load(tmp_path / "run")
+    store = open_store(tmp_path / "run", found)
+    made = [NewDecision(0, "relabel", 2), NewDecision(1, "keep"), NewDecision(3, "drop"), NewDecision(5, "unsure")]
+    store.decide(made, reviewer="Ann", tab="t")
+    store.close()
+    code, out, err = run("apply", "run", "--json")
+    assert (code, err) == (0, "")
+    assert {key: json.loads(out)[key] for key in ("samples", "changed", "dropped", "reviewed")} == {
+        "samples": 5,
+        "changed": 1,
+        "dropped": 1,
+        "reviewed": 3,
+    }
+    table = pd.read_csv(tmp_path / "run" / "corrected.csv")
+    assert table["id"].tolist() == [path for path in PATHS if path != "dog/0.png"]
+    assert table["label"].tolist() == ["eel", "cat", "cat", "dog", "eel"]
+    assert "by 3 decisions of jnpl review" in run("apply", "run", "--overwrite")[1]
+    assert json.loads(run("apply", "run", "--no-review", "--json", "-o", "other.csv")[1])["changed"] == 2
+    (tmp_path / "own.csv").write_text("id,label\ncat/0.png,dog\n")
+    code, out, _ = run("apply", "run", "--decisions", "own.csv", "--json", "-o", "third.csv")
+    assert (code, json.loads(out)["changed"], json.loads(out)["dropped"]) == (0, 1, 0)
+    assert run("apply", "run", "-o", "run/review.sqlite", "--overwrite")[0] == 2

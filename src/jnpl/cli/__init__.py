@@ -2,7 +2,7 @@
 
 - `app`: the table of commands, and the exit codes; `options`: options that several commands share.
 - One module per command, named after it: `apply`, `bench`, `corrupt`, `demo`, `doctor`, `embed`, `export`, `find` (and
-  train), `lists` (methods, recipes, datasets, backbones), `predict`, `report`, `reproduce`.
+  train), `lists` (methods, recipes, datasets, backbones), `predict`, `report`, `reproduce`, `review`.
 - `summary`: what `jnpl find` and `jnpl train` print at the end.
 """
 

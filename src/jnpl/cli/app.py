@@ -23,6 +23,7 @@ from jnpl.cli.lists import backbones, datasets, methods, recipes
 from jnpl.cli.predict import predict
 from jnpl.cli.report import report
 from jnpl.cli.reproduce import reproduce
+from jnpl.cli.review import review
 from jnpl.internal.allocator import keep_freed_memory
 from jnpl.internal.errors import InputError, is_out_of_memory
 from jnpl.internal.terminal import visible
@@ -36,6 +37,7 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "train": train,
     "predict": predict,
     "report": report,
+    "review": review,
     "apply": apply,
     "export": export,
     "corrupt": corrupt,

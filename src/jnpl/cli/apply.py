@@ -30,8 +30,10 @@ def apply(
         ),
     ] = None,
     decisions: Annotated[
-        Path | None, typer.Option(help="Your own decisions: a table with the columns id and label.")
+        Path | None,
+        typer.Option(help="Your own decisions: a table with the columns id and label, in place of a review's."),
     ] = None,
+    review: Annotated[bool, typer.Option(help="Use the decisions of jnpl review, if there are any.")] = True,
     min_confidence: Annotated[
         float | None, typer.Option(min=0, max=1, help="Use only suggestions of at least this confidence.")
     ] = None,
@@ -52,8 +54,8 @@ def apply(
 
     Label issues get the label that the run suggests where that is expected to help: it is likelier than not, and
     likelier than the given label by 0.1. The others keep their label; --drop leaves them out, jnpl review shows them.
-    With --decisions, your labels are used, and all others stay,
-    unless --min-confidence allows suggestions. Samples held out by --holdout keep their label, unless you decide
+    With --decisions, or after jnpl review, your labels are used, and all others stay, unless --min-confidence allows
+    suggestions; dropped samples are left out. Samples held out by --holdout keep their label, unless you decide
     otherwise. Your own files are never moved, changed or deleted.
     """
     if copy is not None and link is not None:
@@ -66,6 +68,7 @@ def apply(
     from jnpl.outputs.corrections import correct, held_out, with_held_out
     from jnpl.outputs.image_folder import copy_image_folder, data_root
     from jnpl.outputs.output_paths import refuse_target
+    from jnpl.outputs.review.decisions import reviewed_labels
 
     target = run / "corrected.csv" if out is None else out
     suffix_of(target)
@@ -74,9 +77,15 @@ def apply(
     elif copy is not None or link is not None:
         raise InputError("--preview writes nothing; leave out --copy and --link")
     held = held_out(run)
-    findings = with_held_out(Findings.load(run), held)
+    own = Findings.load(run)
+    findings = with_held_out(own, held)
     decided = None if decisions is None else read_label_rows(decisions)
+    reviewed = reviewed_labels(run, own) if review and decisions is None else None
+    if reviewed is not None and reviewed.count:
+        decided = reviewed.rows(own)
     corrected = correct(findings, decisions=decided, min_confidence=min_confidence, drop=drop)
+    if reviewed is not None and reviewed.dropped.any():
+        corrected = corrected.without({str(name) for name in own.ids[reviewed.dropped].tolist()})
     facts: dict[str, Any] = {
         "run": str(run),
         "out": None if preview else str(target),
@@ -85,6 +94,7 @@ def apply(
         "dropped": corrected.dropped,
         "uncertain": corrected.uncertain,
         **({"held_out": len(held)} if held else {}),
+        **({"reviewed": reviewed.count} if reviewed is not None else {}),
     }
     facts |= _expected(corrected)
     failed: list[tuple[str, str]] = []
@@ -111,6 +121,8 @@ def _show(facts: dict[str, Any], corrected: "CorrectedLabels") -> None:
     changed = corrected.changed
     pairs = Counter(zip(given[changed].tolist(), corrected.labels[changed].tolist(), strict=True))
     typer.echo(f"{facts['changed']:,} of {facts['samples']:,} labels changed, {facts['dropped']:,} samples left out")
+    if facts.get("reviewed"):
+        typer.echo(f"  by {facts['reviewed']:,} decisions of jnpl review")
     if "held_out" in facts:
         typer.echo(f"  {facts['held_out']:,} of the samples were held out: the run has no findings for them")
     if "expected_wrong" in facts:

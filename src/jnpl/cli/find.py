@@ -2,11 +2,12 @@
 
 # ruff: noqa: PLC0415 - imports inside commands keep `jnpl --help` quick
 import json
+import os
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_type_hints
 
 import typer
 
@@ -16,6 +17,7 @@ from jnpl.internal.tables import data_suffix
 
 if TYPE_CHECKING:
     from jnpl.data.source import Labels, Source
+    from jnpl.training.reporting import Reporter
     from jnpl.training.run import CheckpointInterval
 
 
@@ -46,6 +48,12 @@ class FindOptions:
     labels: Annotated[
         Path | None,
         typer.Option(help="File of given labels, from jnpl apply or jnpl corrupt, in place of the data's own."),
+    ] = None
+    review: Annotated[
+        Path | None,
+        typer.Option(
+            help="Run folder with decisions of jnpl review: decided labels are trusted, dropped samples left out."
+        ),
     ] = None
     image_column: options.ImageColumn = None
     label_column: Annotated[str | None, typer.Option(help="A table's column of given labels. Default: label.")] = None
@@ -165,6 +173,14 @@ class FindOptions:
             "root": self.data_root,
         }
 
+    def to_json(self) -> dict[str, Any]:
+        """Return all options for data.json, with absolute paths: `open_again` opens the same data with them."""
+        stored = asdict(self)
+        for name, value in stored.items():
+            if isinstance(value, Path) or (name in ("data", "test", "recipe") and value and Path(value).exists()):
+                stored[name] = os.path.abspath(value)  # noqa: PTH100 - keeps a symbolic link of the user
+        return stored
+
 
 @options.takes(FindOptions)
 def find(given: FindOptions) -> None:
@@ -194,11 +210,8 @@ def _run(given: FindOptions, *, classify: bool) -> None:
     _check_options(given)
     import torch
 
-    from jnpl.data.split import hold_out
-    from jnpl.models.choice import is_fitted
     from jnpl.recipes.automatic import adapt_recipe
     from jnpl.recipes.load import load_default_recipe
-    from jnpl.training.embed_first import embed_first
     from jnpl.training.finetune import finetuning_recipe
     from jnpl.training.reporting import Reporter
     from jnpl.training.run import find as run
@@ -211,16 +224,8 @@ def _run(given: FindOptions, *, classify: bool) -> None:
     options.find_own_modules(recipe.model, given.backbone, given.embed)
     RunFolder(given.out).check_outside(given.data)
     RunFolder(given.out).check_place()  # before minutes of embedding
-    opened, positions = _open(given, recipe.data.val_size)
-    held_out = [] if positions is None else _named(opened, positions)
-    if positions is not None and is_fitted(opened, given.backbone):
-        opened, positions = hold_out(opened, positions), None  # test data take no part in it
     reporter = Reporter(verbose=given.verbose)
-    embedded, changes, chosen = embed_first(
-        opened, given.backbone, given.recipe, changes, reporter, views=given.views, cache=given.cache
-    )
-    if positions is not None:  # after the embedding: the cache is that of the whole data
-        opened, embedded = hold_out(opened, positions), hold_out(embedded, positions)
+    opened, embedded, held_out, changes, chosen = _embed(given, recipe.data.val_size, changes, reporter)
     if given.finetune:
         recipe = finetuning_recipe(embedded, given.method, changes, reporter, seed=given.seed, cache=given.cache)
         source, choices = opened, chosen
@@ -231,6 +236,7 @@ def _run(given: FindOptions, *, classify: bool) -> None:
     from jnpl.outputs import data_report
 
     facts_of_data: dict[str, Any] = {"command": ["jnpl", *sys.argv[1:]], "choices": choices, "held_out": held_out}
+    facts_of_data["options"] = given.to_json()
     result = run(
         source,
         recipe,
@@ -270,6 +276,54 @@ def _show(given: FindOptions, results: dict[str, Any]) -> None:
         show(results, given.out, given.top)
 
 
+class _EmbeddedData(NamedTuple):
+    """The data of a run as they are and embedded, without held-out samples, and what `embed_first` says."""
+
+    opened: "Source"
+    embedded: "Source"
+    held_out: list[dict[str, Any]]  # id and given label
+    changes: dict[str, Any]
+    chosen: list[str]
+
+
+def _embed(given: FindOptions, val_size: int, changes: dict[str, Any], reporter: "Reporter") -> _EmbeddedData:
+    from jnpl.data.split import hold_out
+    from jnpl.models.choice import is_fitted
+    from jnpl.training.embed_first import embed_first
+
+    opened, positions = _open(given, val_size)
+    held_out = [] if positions is None else _named(opened, positions)
+    if positions is not None and is_fitted(opened, given.backbone):
+        opened, positions = hold_out(opened, positions), None  # test data take no part in it
+    embedded, changes, chosen = embed_first(
+        opened, given.backbone, given.recipe, changes, reporter, views=given.views, cache=given.cache
+    )
+    if positions is not None:  # after the embedding: the cache is that of the whole data
+        opened, embedded = hold_out(opened, positions), hold_out(embedded, positions)
+    return _EmbeddedData(opened, embedded, held_out, changes, chosen)
+
+
+def open_again(stored: dict[str, Any]) -> "Source":
+    """Return the data of a run, embedded as in the run, by the options that `FindOptions.to_json` wrote."""
+    from jnpl.recipes.load import load_default_recipe
+    from jnpl.training.reporting import Reporter
+
+    kinds = get_type_hints(FindOptions)
+    known = {each.name for each in fields(FindOptions)}
+    values: dict[str, Any] = {
+        name: Path(value) if value is not None and (kinds[name] is Path or Path in get_args(kinds[name])) else value
+        for name, value in stored.items()
+        if name in known
+    }
+    given = FindOptions(**values)
+    changes = given.changes()
+    recipe = load_default_recipe(given.recipe, given.method, changes)
+    options.find_own_modules(recipe.model, given.backbone, given.embed)
+    reporter = Reporter()
+    reporter.quiet(True)
+    return _embed(given, recipe.data.val_size, changes, reporter).embedded
+
+
 def _open(given: FindOptions, val_size: int) -> "tuple[Source, Labels | None]":
     """Return the data, with test data from elsewhere, and the positions to hold out, or None."""
     from jnpl.data import split
@@ -288,6 +342,10 @@ def _open(given: FindOptions, val_size: int) -> "tuple[Source, Labels | None]":
     )
     if given.labels is not None:
         source = with_labels(source, given.labels)
+    if given.review is not None:
+        from jnpl.outputs.review.decisions import with_review
+
+        source = with_review(source, given.review)
     if given.test is not None:
         if source.encoding is not None and data_suffix(given.test):
             columns |= {

@@ -180,6 +180,7 @@ class Source:
         unreadable: position -> reason, of samples that cannot be read and are left out of training.
         validation: data that are never trained on, but that methods may use to choose between networks.
         weights: how much each sample counts in training (N,), if not equally; their mean does not matter.
+        decided: labels (N,) that a person has decided on, -1 where there is none. Training trusts them.
         texts: the texts (N,) that the vectors were made from.
         encoding: how the columns of a table became vectors (`jnpl.data.sources.encoding.Encoding.to_dict`).
         cells: the table without its label columns. It stays whole in a part of the source: ids count its rows.
@@ -198,6 +199,7 @@ class Source:
     unreadable: dict[int, str] | None = None
     validation: Source | None = None
     weights: npt.NDArray[np.float32] | None = None  # (N,) above 0
+    decided: Labels | None = None  # (N,) class numbers, or -1
     texts: Array | None = None  # (N,) object array of str
     encoding: dict[str, Any] | None = None
     cells: pd.DataFrame | None = None
@@ -222,6 +224,7 @@ class Source:
                 )
         self._require_length("ids", self.ids)
         self._require_length("texts", self.texts)
+        self._require_length("decided labels", self.decided)
         if (weights := self.weights) is not None:
             right = weights.shape == (samples,) and weights.dtype == np.float32
             if not (right and (weights > 0).all() and np.isfinite(weights).all()):
@@ -251,7 +254,7 @@ class Source:
         return float((self.labels != self.true_labels).mean()), matrix.astype(np.float32)
 
     def fingerprint(self) -> str:
-        """Return the SHA-256 of ids, labels, class names, inputs, weights, test and validation data.
+        """Return the SHA-256 of ids, labels, class names, inputs, weights, decided labels, test and validation data.
 
         A run resumes only on data with the same fingerprint.
         """
@@ -262,6 +265,8 @@ class Source:
             digest.update(self.true_labels.astype("<i8").tobytes())
         if self.weights is not None:
             digest.update(self.weights.astype("<f4").tobytes())
+        if self.decided is not None:
+            digest.update(b"decided" + self.decided.astype("<i8").tobytes())
         for other in (self.test, self.validation):
             if other is not None:
                 digest.update(other.fingerprint().encode())

@@ -59,6 +59,7 @@ def part(source: Source, positions: Labels) -> Source:
         ids=source.ids[positions],
         true_labels=taken(source.true_labels),
         weights=taken(source.weights),
+        decided=taken(source.decided),
         texts=taken(source.texts),
         unreadable=broken or None,
         test=None,
@@ -101,11 +102,14 @@ def to_hold_out(source: Source, share: float, seed: int) -> Labels:
 def hold_out(source: Source, positions: Labels) -> Source:
     """Return the source with the samples at these positions (M,) moved to its test data.
 
-    The test labels are the true labels where known, else the given ones, which are as noisy as the others.
+    The test labels are the true labels where known, else those that a person decided on, else the given ones, which are
+    as noisy as the others.
     """
     test = part(source, positions)
     if test.true_labels is not None:
         test = replace(test, labels=test.true_labels, true_labels=None)
+    if test.decided is not None:
+        test = replace(test, labels=np.where(test.decided >= 0, test.decided, test.labels), decided=None)
     rest = part(source, np.setdiff1d(np.arange(len(source)), positions))
     return replace(rest, test=replace(test, name=f"{source.name}/held out"), validation=source.validation)
 

@@ -345,6 +345,21 @@ class Findings:
         order = order[: min(k, np.count_nonzero(~np.isnan(self.label_quality)))]
         return _frame(self._columns(order)).set_index(order if self.index is None else self.index[order])
 
+    def part(self, positions: npt.ArrayLike) -> Findings:
+        """Return the findings of some samples, by position (M,), with the same threshold."""
+        rows = np.asarray(positions, np.int64)
+        return replace(
+            self,
+            given_labels=self.given_labels[rows],
+            suggested_labels=self.suggested_labels[rows],
+            label_quality=self.label_quality[rows],
+            suggested_confidence=self.suggested_confidence[rows],
+            ids=self.ids[rows],
+            paths=None if self.paths is None else self.paths[rows],
+            unreadable=None if self.unreadable is None else self.unreadable[rows],
+            index=None if self.index is None else self.index[rows],
+        )
+
     def class_summary(self) -> pd.DataFrame:
         """Return, per class: samples with this label, issues, their share, the label most often suggested instead."""
         issue, size = self.is_label_issue, self.num_classes

@@ -48,7 +48,7 @@ class Posterior(NamedTuple):
     transition: Floats | None
 
 
-def posterior(probs: npt.ArrayLike, labels: npt.ArrayLike) -> Posterior:
+def posterior(probs: npt.ArrayLike, labels: npt.ArrayLike, known: npt.ArrayLike | None = None) -> Posterior:
     """Return (N, C) probabilities of the true classes and the (C, C) transition matrix, estimated by EM.
 
     T starts with 1/2 on its diagonal and equal mistakes. This start is also added as one pseudo-count to every row, so
@@ -57,6 +57,7 @@ def posterior(probs: npt.ArrayLike, labels: npt.ArrayLike) -> Posterior:
     Args:
         probs: (N, C) predicted probabilities; rows of nan stay nan and do not count.
         labels: (N,) given labels.
+        known: (N,) true classes where they are known, -1 elsewhere. They count in T with certainty.
 
     Returns:
         The posterior, `probs` (N, C) and `transition` (C, C).
@@ -74,10 +75,11 @@ def posterior(probs: npt.ArrayLike, labels: npt.ArrayLike) -> Posterior:
     if len(given) and not 0 <= given.min() <= given.max() < size:
         raise InputError(f"labels must be 0 to {size - 1}, got {given.min()} to {given.max()}")
     if size > _MAX_MATRIX:
-        return Posterior(_one_rate(predicted, given), None)
+        return Posterior(_one_rate(predicted, given, known), None)
     predicted = predicted.astype(np.float64)
-    known = ~np.isnan(predicted).any(axis=1)
-    p, y = without_background(predicted[known]), given[known]
+    seen = ~np.isnan(predicted).any(axis=1)
+    p, y = without_background(predicted[seen]), given[seen]
+    true = np.full(len(y), -1) if known is None else np.asarray(known)[seen]
     order = np.argsort(y, kind="stable")
     starts = np.searchsorted(y[order], np.arange(size))  # of each given label among the sorted samples
     filled = np.flatnonzero(np.bincount(y, minlength=size))
@@ -86,12 +88,12 @@ def posterior(probs: npt.ArrayLike, labels: npt.ArrayLike) -> Posterior:
     prior = matrix.copy()
     for _ in range(_MAX_ROUNDS if len(y) else 0):
         counts = prior.copy()
-        counts[:, filled] += np.add.reduceat(_bayes(p, y, matrix)[order], starts[filled], axis=0).T
+        counts[:, filled] += np.add.reduceat(_bayes(p, y, matrix, true)[order], starts[filled], axis=0).T
         old, matrix = matrix, tied(counts / counts.sum(axis=1, keepdims=True))
         if np.abs(matrix - old).max() < _TOLERANCE:
             break
     whole = np.full(predicted.shape, np.nan)
-    whole[known] = _bayes(p, y, matrix)
+    whole[seen] = _bayes(p, y, matrix, true)
     return Posterior(whole, matrix)
 
 
@@ -135,7 +137,9 @@ def tied(matrix: Floats) -> Floats:
     return result
 
 
-def _one_rate(probs: npt.NDArray[np.floating], labels: npt.NDArray[np.int64]) -> npt.NDArray[np.floating]:
+def _one_rate(
+    probs: npt.NDArray[np.floating], labels: npt.NDArray[np.int64], true: npt.ArrayLike | None
+) -> npt.NDArray[np.floating]:
     """Return the posterior (N, C), of the type of `probs`, if all mistakes are equally likely; rows of nan stay nan.
 
     Only the given label's probability tells: q_y = p_y d / (p_y d + (1 - p_y) r), r the rate of each mistake and d the
@@ -153,10 +157,18 @@ def _one_rate(probs: npt.NDArray[np.floating], labels: npt.NDArray[np.int64]) ->
             break
     result = probs * ((1 - quality) / np.maximum(1 - own, _MIN_PROB)).astype(probs.dtype)[:, None]
     result[rows, labels] = quality
-    return result
+    return result if true is None else _certain(result, np.asarray(true))
 
 
-def _bayes(p: Floats, y: npt.NDArray[np.int64], matrix: Floats) -> Floats:
+def _certain(q: npt.NDArray[np.floating], true: npt.NDArray[np.int64]) -> npt.NDArray[np.floating]:
+    """Set rows whose true class is known, in place; -1: unknown."""
+    sure = np.flatnonzero(true >= 0)
+    q[sure] = 0
+    q[sure, true[sure]] = 1
+    return q
+
+
+def _bayes(p: Floats, y: npt.NDArray[np.int64], matrix: Floats, true: npt.NDArray[np.int64]) -> Floats:
     q = p * matrix[:, y].T
     q /= q.sum(axis=1, keepdims=True)
-    return q
+    return _certain(q, true)

@@ -53,6 +53,7 @@ class Task:
     noise_rate: float | None = None  # share of wrong labels
     transition: Tensor | None = None  # (C, C), P(given = j | true = i) in row i
     weights: Tensor | None = None  # (N,) sample weights, 1 on average; None: all equal
+    decided: Tensor | None = None  # (N,) labels that a person has decided on, -1 where there is none
 
 
 class TrainingSetView(Protocol):
@@ -90,6 +91,7 @@ class Method(nn.Module, ABC):
     pseudo_mode: ClassVar[Literal["paper", "nlnl"] | None] = None  # pseudo-labels in `jnpl train`; None: none
     supports_compile: ClassVar[bool] = True  # its networks may be compiled
     supports_sample_weights: ClassVar[bool] = False  # uses `Task.weights`
+    supports_decided_labels: ClassVar[bool] = False  # uses `Task.decided`; others get them as given labels
     needs_full_history: ClassVar[bool] = False  # calls `TrainingSetView.history`
     has_unused_parameters: ClassVar[bool] = False  # a step may leave parameters without a gradient
     per_process_buffers: ClassVar[tuple[str, ...]] = ()  # buffers with a different value in every process

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 from pydantic import Field, model_validator
+from torch.nn.functional import one_hot
 
 from jnpl.losses import functional as JF
 from jnpl.losses.modules import JNPLLoss, class_weights
@@ -93,9 +94,11 @@ class JNPL(Method):
     paper = "Kim et al., CVPR 2021"
     pseudo_mode = "paper"
     supports_sample_weights = True
+    supports_decided_labels = True
     optional_stages = (Stage("refine", fresh=True),)
     per_process_buffers = ("predicted", "given", "agreed")
     weights: Tensor | None
+    decided: Tensor | None
     predicted: Tensor
     given: Tensor
     agreed: Tensor
@@ -169,6 +172,7 @@ class JNPL(Method):
             self.register_buffer("targets", torch.zeros(len(task.labels), task.num_classes))
         self.ce_weight = max(1 - _CE_CLASSES / task.num_classes, 0.0) if settings.ce_start else 0.0
         self.register_buffer("weights", task.weights, persistent=False)
+        self.register_buffer("decided", task.decided, persistent=False)
         self.register_buffer("predicted", torch.zeros(task.num_classes))  # predictions of this epoch
         self.register_buffer("given", torch.zeros(task.num_classes))  # given labels of this epoch
         self.register_buffer("agreed", torch.zeros(task.num_classes))  # predictions that are the given label
@@ -177,7 +181,8 @@ class JNPL(Method):
         self.register_buffer("guarded", torch.tensor(0))  # number of such epochs
         self.register_buffer("pl_scale", torch.tensor(1.0))
         weigh = even_weights if settings.class_weight == "mean" else class_weights
-        balance = weigh(task.labels, task.num_classes, task.weights)
+        known = task.labels if task.decided is None else task.labels.where(task.decided < 0, task.decided)
+        balance = weigh(known, task.num_classes, task.weights)
         self.loss = JNPLLoss(
             task.num_classes,
             pl_weight=settings.pl_weight,
@@ -193,6 +198,9 @@ class JNPL(Method):
         """Departure: make the targets of the second stage. A sample that cannot be read has none."""
         self.targets.copy_(training_set.posterior())  # in place: there may be millions of samples
         self.targets.add_(training_set.history()).div_(2).nan_to_num_()
+        if self.decided is not None:
+            known = (self.decided >= 0).nonzero().squeeze(1)
+            self.targets[known] = one_hot(self.decided[known], self.targets.shape[1]).float()
 
     def begin_epoch(self, training_set: TrainingSetView) -> None:  # noqa: ARG002 (counts are kept by step)
         """Let the guard act if the predictions of the last epoch have collapsed."""
@@ -248,18 +256,19 @@ class JNPL(Method):
         logits = self.model(batch.inputs)
         if self.stage == 1:
             return self._refine(logits, batch)
+        labels = self._decided_labels(batch)
         self.loss.negative.gamma = 0.0 if self.held else self._gamma()
         weights = None if self.weights is None else self.weights[batch.index]
         with torch.no_grad():
             predicted = logits.argmax(1)
-            agreed = predicted == batch.labels
+            agreed = predicted == labels
             self.predicted += torch.bincount(predicted, weights, minlength=len(self.predicted))
-            self.given += torch.bincount(batch.labels, weights, minlength=len(self.given))
+            self.given += torch.bincount(labels, weights, minlength=len(self.given))
             right = agreed.float() if weights is None else agreed * weights
-            self.agreed += torch.bincount(batch.labels, right, minlength=len(self.agreed))
-        draws = self.loss.draw(batch.labels, batch.generator, batch.rows)
-        own = len(batch.labels)
-        terms = self.loss.terms(logits, batch.labels, draws, weights)
+            self.agreed += torch.bincount(labels, right, minlength=len(self.agreed))
+        draws = self.loss.draw(labels, batch.generator, batch.rows)
+        own = len(labels)
+        terms = self.loss.terms(logits, labels, draws, weights)
         if self.pl_mean == "batch":
             pl_plus = terms.pl_plus_sum / own
         else:
@@ -271,9 +280,16 @@ class JNPL(Method):
         pl_weight = 0.0 if self.held else self._pl_weight()
         loss = terms.nl_plus + pl_weight * pl_plus
         if ce_weight := self._ce_weight():
-            loss = loss + ce_weight * self._cross_entropy(logits, batch.labels, weights)
+            loss = loss + ce_weight * self._cross_entropy(logits, labels, weights)
         share = terms.selected / own
         return StepOutput(loss, logits, {"nl_plus": terms.nl_plus, "pl_plus": pl_plus, "selected": share})
+
+    def _decided_labels(self, batch: Batch) -> Tensor:
+        """Return the labels of a batch (B,), those that a person has decided on in place of the given ones."""
+        if self.decided is None:
+            return batch.labels
+        decided = self.decided[batch.index.to(self.decided.device)]
+        return batch.labels.where(decided < 0, decided)
 
     def _refine(self, logits: Tensor, batch: Batch) -> StepOutput:
         """Departure: cross-entropy with the soft targets of the second stage."""

@@ -17,7 +17,7 @@ from jnpl.internal.tables import table_writer
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from jnpl.data.label_files import LabelRows
@@ -99,6 +99,13 @@ class CorrectedLabels:
                 "changed": self.changed,
             }
         )
+
+    def without(self, ids: Collection[str]) -> CorrectedLabels:
+        """Return the corrected labels without the samples of some ids."""
+        kept = np.array([str(name) not in ids for name in self.findings.ids[self.rows].tolist()], bool)
+        if not kept.any():
+            raise InputError("no sample is left: every one is dropped")
+        return replace(self, rows=self.rows[kept], labels=self.labels[kept])
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write `table` as .csv, .parquet or .json."""

@@ -38,11 +38,12 @@ def write(
     *,
     command: Sequence[str] = (),
     choices: Sequence[str] = (),
+    options: dict[str, Any] | None = None,
     held_out: Sequence[dict[str, Any]] = (),
     report: bool = True,
 ) -> None:
-    """Write the files of a finished run; without `report`, no pictures and no page. `held_out`: ids and labels."""
-    write_data(folder, source, command=command, choices=choices, held_out=held_out, thumbnails=report)
+    """Write the files of a finished run; without `report`, no pictures and no page. See `write_data`."""
+    write_data(folder, source, command=command, choices=choices, options=options, held_out=held_out, thumbnails=report)
     if report:
         page.write(folder)
 
@@ -53,10 +54,21 @@ def write_data(
     *,
     command: Sequence[str] = (),
     choices: Sequence[str] = (),
+    options: dict[str, Any] | None = None,
     held_out: Sequence[dict[str, Any]] = (),
     thumbnails: bool = True,
 ) -> None:
-    """Write all but the page, which also shows the results: these files are there before a run counts as finished."""
+    """Write all but the page, which also shows the results: these files are there before a run counts as finished.
+
+    Args:
+        folder: the run folder.
+        source: the data, embedded where the run embedded them.
+        command: the command of the run.
+        choices: automatic choices in words.
+        options: how the data can be opened again.
+        held_out: ids and labels of the samples that were held out.
+        thumbnails: write small pictures.
+    """
     findings = Findings.load(folder)
     suspects = page_tables.worst(findings, thumbs.MAX_SUSPECTS)
     if len(suspects) == 0 or not findings.is_label_issue.any():
@@ -69,6 +81,7 @@ def write_data(
         "command": list(command),
         "choices": list(choices),
         "root": source.root,
+        **({} if options is None else {"options": options}),
         **found.to_dict(),
     }
     if held_out:

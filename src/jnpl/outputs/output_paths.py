@@ -21,6 +21,9 @@ OWN = frozenset(
         "findings.parquet",
         "model.json",
         "model.safetensors",
+        "review.sqlite",
+        "review.sqlite-shm",
+        "review.sqlite-wal",
     }
 )
 _MARKS = {"run.json": "format", "findings.json": "kind"}  # file -> key whose value starts with "jnpl" in a run folder

@@ -100,9 +100,17 @@ class SavedModel:
 
     @classmethod
     def load(
-        cls, folder: str | os.PathLike[str], device: str | torch.device = "cpu", *, trust_code: bool = False
+        cls,
+        folder: str | os.PathLike[str],
+        device: str | torch.device = "cpu",
+        *,
+        trust_code: bool = False,
+        head_only: bool = False,
     ) -> SavedModel:
-        """Return the model in model.json and model.safetensors of a finished run; see the function `load`."""
+        """Return the model in model.json and model.safetensors of a finished run; see the function `load`.
+
+        With `head_only`, a head on embeddings comes without its backbone, for samples that are embedded already.
+        """
         run, place = Path(folder), checked_device(device)
         try:
             stored = check_facts(read_json(run / "model.json"), ModelFacts, "model.json")
@@ -112,6 +120,8 @@ class SavedModel:
             network = build(stored.model, num_classes=len(stored.classes), input_shape=shape, seed=0)
             network.load_state_dict(_finite(load_file(require_file(run / "model.safetensors"))))
             facts = stored.model_dump()
+            if head_only:
+                facts["backbone"] = None
             facts["sample_shape"] = stored.sample_shape or _sample_shape(run, shape, stored.transform)
             state = run / "backbone.safetensors"
             fitted = {name: each.numpy() for name, each in load_file(state).items()} if state.is_file() else None

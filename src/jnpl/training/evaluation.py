@@ -80,8 +80,10 @@ def accuracy(method: Method, feed: Feed, fabric: Fabric) -> dict[str, float]:
 class TrainingSet:
     """Predictions of the training set, new and recorded ones: a `methods.base.TrainingSetView`."""
 
-    def __init__(self, feed: Feed, ledger: Ledger, fabric: Fabric) -> None:
-        self.feed, self.ledger, self.fabric = feed, ledger, fabric
+    def __init__(
+        self, feed: Feed, ledger: Ledger, fabric: Fabric, decided: npt.NDArray[np.int64] | None = None
+    ) -> None:
+        self.feed, self.ledger, self.fabric, self.decided = feed, ledger, fabric, decided
 
     def probabilities(self, network: nn.Module) -> Floats:
         """Return (N, C) as `logits`, averaged over an image and its mirror image if the training flips images."""
@@ -130,7 +132,7 @@ class TrainingSet:
 
     def posterior(self) -> Tensor:
         """Return `history`, corrected by the given labels and the estimated transition matrix: (N, C)."""
-        return self._tensor(posterior(self.ledger.mean_probs(), self.feed.labels).probs)
+        return self._tensor(posterior(self.ledger.mean_probs(), self.feed.labels, known=self.decided).probs)
 
     def _tensor(self, values: npt.ArrayLike) -> Tensor:
         return torch.as_tensor(values, dtype=torch.float32, device=self.fabric.device)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from jnpl.findings.findings import Findings
 from jnpl.methods.registry import METHODS
@@ -76,6 +79,10 @@ def find(
     fabric = make_fabric(recipe.engine, has_unused_parameters=METHODS[recipe.method.name].has_unused_parameters)
     if not fabric.is_global_zero:
         report.quiet(True)
+    if source.decided is not None and not METHODS[recipe.method.name].supports_decided_labels:
+        report.note(f"{recipe.method.name} takes the decided labels for given ones: it cannot trust them more")
+        given = np.where(source.decided >= 0, source.decided, source.labels)
+        source = replace(source, labels=given, decided=None)
     pseudo = pseudo_label_settings(recipe, METHODS[recipe.method.name]) if classify else None
     settings = RunSettings(source, recipe, seed, strict, every or CheckpointInterval(), pseudo, network, observe)
     if out is None:

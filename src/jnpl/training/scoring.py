@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -56,7 +57,7 @@ def final_probs(
         notes.append(note)
     if settings.score == "network":
         return FinalProbs(probs, notes)
-    corrected = posterior(probs, labels).probs
+    corrected = posterior(probs, labels, known=training_set.decided).probs
     return FinalProbs(corrected if settings.score == "posterior" else (probs + corrected) / 2, notes)
 
 
@@ -174,5 +175,18 @@ def judge(
         probs = records.ledger.mean_probs().astype(np.float64)
         options["unreadable"] = broken | np.isnan(probs[:, 0])
     if probs is not None:
-        return Findings.from_probs(probs, source.labels, **options, unseen_probs=unseen, progress=progress)
-    return Findings.from_ledger(records.ledger, source.labels, quality=records.quality(), **options)
+        findings = Findings.from_probs(probs, source.labels, **options, unseen_probs=unseen, progress=progress)
+    else:
+        findings = Findings.from_ledger(records.ledger, source.labels, quality=records.quality(), **options)
+    return findings if source.decided is None else _with_decided(findings, np.where(broken, -1, source.decided))
+
+
+def _with_decided(findings: Findings, decided: npt.NDArray[np.int64]) -> Findings:
+    """Return findings in which decided labels (N,) are certain: a given label has a quality of 1 or 0."""
+    known = decided >= 0
+    return replace(
+        findings,
+        suggested_labels=np.where(known, decided, findings.suggested_labels),
+        label_quality=np.where(known, decided == findings.given_labels, findings.label_quality),
+        suggested_confidence=np.where(known, 1.0, findings.suggested_confidence),
+    )

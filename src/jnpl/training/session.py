@@ -104,6 +104,7 @@ class Session(LoopCallback):
             rate,
             None if matrix is None else torch.from_numpy(matrix),
             None if source.weights is None else torch.from_numpy(source.weights / source.weights.mean()),
+            None if source.decided is None else torch.from_numpy(source.decided),
         )
         method = registry.make(self._task, recipe.method)
         self._phases = make_phases(recipe, method, settings.pseudo_labels)
@@ -202,6 +203,9 @@ class Session(LoopCallback):
         issues = self._judge().is_label_issue
         final = self._outcome.final_probs if self._phase.number == 0 else None
         mean = self._records.ledger.mean_probs() if final is None else final.astype(np.float32)
+        if (decided := self._settings.source.decided) is not None:
+            known = np.flatnonzero(decided >= 0)
+            mean[known] = np.eye(mean.shape[1], dtype=mean.dtype)[decided[known]]
         mean[list(self._unreadable)] = np.nan
         return pseudo_labels.targets(
             self._settings.source.labels,
@@ -386,7 +390,7 @@ class Session(LoopCallback):
         )
 
     def _training_set(self) -> TrainingSet:
-        return TrainingSet(self._feed, self._records.ledger, self._fabric)
+        return TrainingSet(self._feed, self._records.ledger, self._fabric, self._settings.source.decided)
 
     def _evaluate(self, feed: Feed) -> dict[str, float]:
         with self._learner.evaluated():

@@ -88,16 +88,21 @@ def tasks(
             shown = _text(table.iloc[row["id"] if _are_rows(findings) else position])
         task: dict[str, Any] = {"data": {name: shown, "id": str(row["id"]), **{key: row[key] for key in _FACTS}}}
         if row["suggested_confidence"] is not None:
-            choice = {
-                "id": f"{MODEL_VERSION}-{position}",
-                "type": "choices",
-                "from_name": "label",
-                "to_name": name,
-                "value": {"choices": [visible(row["suggested_label"])]},
-            }
-            prediction = {"model_version": MODEL_VERSION, "score": row["suggested_confidence"], "result": [choice]}
+            result = [choice(findings, str(position), row["suggested_label"])]
+            prediction = {"model_version": MODEL_VERSION, "score": row["suggested_confidence"], "result": result}
             task["predictions"] = [prediction]
         yield task
+
+
+def choice(findings: Findings, name: str, label: object) -> dict[str, Any]:
+    """Return the choice of a label, as predictions and annotations hold it."""
+    return {
+        "id": f"{MODEL_VERSION}-{name}",
+        "type": "choices",
+        "from_name": "label",
+        "to_name": "text" if findings.paths is None else "image",
+        "value": {"choices": [visible(label)]},
+    }
 
 
 def interface(findings: Findings) -> str:

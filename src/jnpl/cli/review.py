@@ -1,0 +1,109 @@
+"""`jnpl review`."""
+
+# ruff: noqa: PLC0415 - imports inside commands keep `jnpl --help` quick
+import getpass
+import json
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jnpl.cli.options import RunFolder
+from jnpl.internal.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jnpl.data.source import Source
+
+MIN_TOKEN = 16  # characters
+
+
+def review(
+    run: RunFolder,
+    *,
+    data: Annotated[
+        str | None, typer.Option(help="Where the data of the run are now. Default: where they were during the run.")
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on. Any other than this machine's own needs --token.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Port. Default: 8765, or a free one if that is taken.")
+    ] = None,
+    token: Annotated[
+        str | None, typer.Option(help="Secret in the address, at least 16 characters. Default: a random one.")
+    ] = None,
+    reviewer: Annotated[str | None, typer.Option(help="Your name beside your decisions. Default: user name.")] = None,
+    show: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
+) -> None:
+    """Decide about suspects on a local web page, and let the head learn from it.
+
+    Decisions are kept in review.sqlite in the run folder, each as soon as it is made. jnpl apply RUN writes the labels
+    that follow from them, and jnpl find or jnpl train with --review RUN trusts them. Ctrl-C ends the server.
+    """
+    from jnpl.internal.importing import require
+
+    for module in ("fastapi", "uvicorn"):
+        require(module, "review")
+    from jnpl.findings.findings import Findings
+    from jnpl.outputs.review.desk import Desk
+    from jnpl.outputs.review.guard import Access
+    from jnpl.outputs.review.samples import Samples
+    from jnpl.outputs.review.server import is_local, listen, make_app, serve
+
+    if token is None and not is_local(host):
+        raise InputError(f"--host {host} can be reached from other machines: choose a secret with --token")
+    if token is not None and len(token) < MIN_TOKEN:
+        raise InputError(f"--token needs at least {MIN_TOKEN} characters, got {len(token)}")
+    secret = secrets.token_urlsafe(24) if token is None else token
+    findings = Findings.load(run)
+    facts = _json(run / "run.json")
+    open_data, reason = _opener(run, data)
+    desk = Desk(run, findings, Samples(run, findings, open_data, reason), facts.get("recipe"), facts.get("seed") or 0)
+    address = listen(host, port)
+    title = str(facts.get("data") or run.resolve().name)
+    app = make_app(desk, Access(secret, address.hosts), title=title, reviewer=(reviewer or _user())[:80])
+    link = address.link(secret)
+
+    def ready() -> None:
+        typer.echo(f"review: {link}")
+        typer.echo("decisions are kept as you make them; Ctrl-C ends the server", err=True)
+        if show:
+            import webbrowser
+
+            if not webbrowser.open(link):
+                typer.echo("jnpl: note: no browser could be opened; open the address above", err=True)
+
+    serve(app, address, ready)
+    typer.echo(f"decisions: {run / 'review.sqlite'}; next: jnpl apply {run}", err=True)
+
+
+def _opener(run: Path, data: str | None) -> "tuple[Callable[[], Source] | None, str | None]":
+    """Return a function that opens the data of a run again, or None and the reason."""
+    stored = _json(run / "data.json").get("options")
+    if not isinstance(stored, dict):
+        return None, "the run folder does not say how its data were opened; repeat its command to add that"
+
+    def open_data() -> "Source":
+        from jnpl.cli.find import open_again
+
+        return open_again({**stored, **({} if data is None else {"data": data})})
+
+    return open_data, None
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a user without a name
+        return "reviewer"

@@ -1,0 +1,461 @@
+"""The decisions of a review: review.sqlite in the run folder.
+
+A decision is a row that is never changed. It belongs to a batch, which is what a reviewer decided with one key or
+click, and names the decision that it replaced, so that a batch can be undone. The table `current` has the decision that
+counts for each sample. A batch is written in one transaction, which is on disk before `decide` returns.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import threading
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+
+from jnpl.data.split import part
+from jnpl.findings.findings import Findings
+from jnpl.internal.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+    from jnpl.data.source import Source
+
+FILE = "review.sqlite"
+Action: TypeAlias = Literal["keep", "relabel", "drop", "unsure"]
+ACTIONS: tuple[str, ...] = get_args(Action)
+_BUSY = 10_000  # milliseconds to wait for another process that writes
+
+# Each entry brings the file to the next version; the version is the number of entries that were run.
+_MIGRATIONS = (
+    """
+    CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+    CREATE TABLE reviewers (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+    CREATE TABLE batches (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        reviewer INTEGER NOT NULL REFERENCES reviewers,
+        tab TEXT NOT NULL,
+        made_at TEXT NOT NULL,
+        undone_at TEXT
+    ) STRICT;
+    CREATE INDEX batches_of_a_tab ON batches (tab, number);
+    CREATE TABLE decisions (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        batch INTEGER NOT NULL REFERENCES batches,
+        position INTEGER NOT NULL,
+        action TEXT NOT NULL CHECK (action IN ('keep', 'relabel', 'drop', 'unsure')),
+        label INTEGER,
+        quality REAL,
+        is_suspect INTEGER NOT NULL,
+        previous INTEGER REFERENCES decisions,
+        CHECK ((action = 'relabel') = (label IS NOT NULL))
+    ) STRICT;
+    CREATE INDEX decisions_of_a_batch ON decisions (batch);
+    CREATE TABLE current (
+        position INTEGER PRIMARY KEY,
+        decision INTEGER NOT NULL UNIQUE REFERENCES decisions
+    ) STRICT;
+    """,
+    """
+    CREATE TABLE rounds (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        made_at TEXT NOT NULL,
+        decisions INTEGER NOT NULL,
+        seconds REAL NOT NULL,
+        arrays BLOB NOT NULL
+    ) STRICT;
+    """,
+)
+
+_ALL = (
+    "SELECT d.number, d.position, d.action, d.label, r.name, b.made_at FROM current c"
+    " JOIN decisions d ON d.number = c.decision JOIN batches b ON b.number = d.batch"
+    " JOIN reviewers r ON r.number = b.reviewer ORDER BY c.position"
+)
+_SOME = _ALL.replace(" ORDER BY", " WHERE c.position IN (SELECT value FROM json_each(?)) ORDER BY")
+
+
+class NewDecision(NamedTuple):
+    """What a reviewer decided about a sample.
+
+    `seen` is the number of the decision that the reviewer saw there, 0 for none. `quality` and `is_suspect` are those
+    of the given label at that moment.
+    """
+
+    position: int
+    action: Action
+    label: int | None = None
+    seen: int = 0
+    quality: float | None = None
+    is_suspect: bool = True
+
+
+class Decision(NamedTuple):
+    """A stored decision."""
+
+    number: int
+    position: int
+    action: str
+    label: int | None
+    reviewer: str
+    made_at: str
+
+
+class StoredRound(NamedTuple):
+    """A ranking that was learnt from decisions: the arrays of `jnpl.outputs.review.ranking.Ranking` as .npz."""
+
+    number: int
+    made_at: str
+    decisions: int
+    seconds: float
+    arrays: bytes
+
+
+@dataclass(frozen=True, eq=False)
+class CurrentDecisions:
+    """The decision that counts for each of M decided samples, in the order in which they were made.
+
+    `actions` are indices into `ACTIONS`, `labels` class numbers (-1 but for "relabel"), `qualities` label qualities at
+    the time of the decision (nan if unknown).
+    """
+
+    numbers: npt.NDArray[np.int64]
+    positions: npt.NDArray[np.int64]
+    actions: npt.NDArray[np.int8]
+    labels: npt.NDArray[np.int64]
+    qualities: npt.NDArray[np.float64]
+    suspects: npt.NDArray[np.bool_]
+
+
+class ConflictError(Exception):
+    """Samples were decided by someone else since the reviewer saw them; nothing was written."""
+
+    def __init__(self, decisions: list[Decision], positions: list[int]) -> None:
+        super().__init__(f"{len(positions)} samples were decided meanwhile")
+        self.decisions, self.positions = decisions, positions
+
+
+class DecisionStore:
+    """The open review.sqlite of a run. Its methods may be called from any thread.
+
+    Args:
+        path: the file; made if it is not there.
+        fingerprint: of ids, classes and given labels (`fingerprint`): a file of other data is an InputError.
+    """
+
+    def __init__(self, path: Path, fingerprint: str) -> None:
+        self.path = path
+        self._lock = threading.RLock()
+        try:
+            self._connection = sqlite3.connect(
+                path, timeout=_BUSY / 1000, check_same_thread=False, isolation_level=None
+            )
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = FULL")  # on disk when a transaction ends
+            self._connection.execute("PRAGMA foreign_keys = ON")
+            self._migrate()
+            self._check(fingerprint)
+        except sqlite3.Error as error:
+            raise InputError(f"{str(path)!r} cannot be used for the decisions of a review: {error}") from error
+
+    def _migrate(self) -> None:
+        with self._transaction() as connection:
+            version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+            if version > len(_MIGRATIONS):
+                known = f"this jnpl knows versions up to {len(_MIGRATIONS)}"
+                raise InputError(f"{str(self.path)!r} has version {version} of a newer jnpl; {known}")
+            for script in _MIGRATIONS[version:]:
+                for statement in script.split(";\n"):
+                    connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {len(_MIGRATIONS)}")
+
+    def _check(self, fingerprint: str) -> None:
+        with self._transaction() as connection:
+            connection.execute("INSERT OR IGNORE INTO facts VALUES ('fingerprint', ?)", (fingerprint,))
+            found = connection.execute("SELECT value FROM facts WHERE name = 'fingerprint'").fetchone()[0]
+        if found != fingerprint:
+            reason = "its decisions are about other samples, classes or given labels than those of this run"
+            raise InputError(f"{str(self.path)!r} does not fit the findings: {reason}; move it away to start anew")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """Hold the only right to write while the block runs; what it wrote is on disk at the end, or undone."""
+        with self._lock:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._connection.close()
+
+    def decide(self, decisions: Sequence[NewDecision], *, reviewer: str, tab: str) -> dict[int, int]:
+        """Write decisions as one batch, all or none.
+
+        Args:
+            decisions: about different samples.
+            reviewer: who decides.
+            tab: of the browser, whose last batch `undo` takes back.
+
+        Returns:
+            Position -> number of the new decision, after it is on disk. A ConflictError, and nothing is written, if a
+            sample has another decision than the reviewer saw.
+        """
+        now = _now()
+        with self._transaction() as connection:
+            found = dict(self._numbers(connection, [each.position for each in decisions]))
+            changed = [each.position for each in decisions if found.get(each.position, 0) != each.seen]
+            if changed:
+                raise ConflictError(self._read(connection, changed), changed)
+            connection.execute("INSERT OR IGNORE INTO reviewers (name) VALUES (?)", (reviewer,))
+            (person,) = connection.execute("SELECT number FROM reviewers WHERE name = ?", (reviewer,)).fetchone()
+            batch = connection.execute(
+                "INSERT INTO batches (reviewer, tab, made_at) VALUES (?, ?, ?)", (person, tab, now)
+            ).lastrowid
+            numbers: dict[int, int] = {}
+            for each in decisions:
+                row = (batch, *each[:3], each.quality, each.is_suspect, each.seen or None)
+                number = connection.execute(
+                    "INSERT INTO decisions (batch, position, action, label, quality, is_suspect, previous)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    row,
+                ).lastrowid
+                connection.execute("INSERT OR REPLACE INTO current VALUES (?, ?)", (each.position, number))
+                numbers[each.position] = int(number or 0)
+        return numbers
+
+    def undo(self, tab: str) -> list[int]:
+        """Take back the last batch of a tab that is not undone.
+
+        Returns:
+            The positions whose decision changed, in the order of the batch; empty if there is nothing to undo. A
+            ConflictError if one of them was decided again since, elsewhere.
+        """
+        with self._transaction() as connection:
+            row = connection.execute(
+                "SELECT number FROM batches WHERE tab = ? AND undone_at IS NULL ORDER BY number DESC LIMIT 1", (tab,)
+            ).fetchone()
+            if row is None:
+                return []
+            made = connection.execute(
+                "SELECT number, position, previous FROM decisions WHERE batch = ? ORDER BY number", row
+            ).fetchall()
+            positions = [position for _, position, _ in made]
+            found = dict(self._numbers(connection, positions))
+            changed = [position for number, position, _ in made if found.get(position) != number]
+            if changed:
+                raise ConflictError(self._read(connection, changed), changed)
+            for _, position, previous in made:
+                if previous is None:
+                    connection.execute("DELETE FROM current WHERE position = ?", (position,))
+                else:
+                    connection.execute("INSERT OR REPLACE INTO current VALUES (?, ?)", (position, previous))
+            connection.execute("UPDATE batches SET undone_at = ? WHERE number = ?", (_now(), row[0]))
+        return positions
+
+    def read(self, positions: Sequence[int]) -> list[Decision]:
+        """Return the current decisions of those samples that have one."""
+        with self._lock:
+            return self._read(self._connection, positions)
+
+    def current(self) -> CurrentDecisions:
+        """Return the current decisions of all samples."""
+        with self._lock:
+            rows = self._connection.execute(
+                "SELECT number, d.position, action, label, quality, is_suspect FROM current c"
+                " JOIN decisions d ON d.number = c.decision ORDER BY number"
+            ).fetchall()
+        columns = list(zip(*rows, strict=True)) if rows else [()] * 6
+        return CurrentDecisions(
+            numbers=np.array(columns[0], np.int64),
+            positions=np.array(columns[1], np.int64),
+            actions=np.array([ACTIONS.index(action) for action in columns[2]], np.int8),
+            labels=np.array([-1 if label is None else label for label in columns[3]], np.int64),
+            qualities=np.array([np.nan if each is None else each for each in columns[4]], np.float64),
+            suspects=np.array(columns[5], bool),
+        )
+
+    def all_current(self) -> Iterator[Decision]:
+        """Yield the current decisions of all samples, in the order of the data."""
+        with self._lock:
+            rows = self._connection.execute(_ALL).fetchall()
+        yield from (Decision(*row) for row in rows)
+
+    def version(self) -> tuple[int, int, int]:
+        """Return numbers that change with every decision, undo and round, in this or another process."""
+        with self._lock:
+            row = self._connection.execute(
+                "SELECT (SELECT coalesce(max(number), 0) FROM batches),"
+                " (SELECT count(*) FROM batches WHERE undone_at IS NOT NULL),"
+                " (SELECT coalesce(max(number), 0) FROM rounds)"
+            ).fetchone()
+        return int(row[0]), int(row[1]), int(row[2])
+
+    def add_round(self, decisions: int, seconds: float, arrays: bytes) -> int:
+        """Store a ranking that was learnt from this many decisions; older ones go. Returns its number."""
+        with self._transaction() as connection:
+            number = connection.execute(
+                "INSERT INTO rounds (made_at, decisions, seconds, arrays) VALUES (?, ?, ?, ?)",
+                (_now(), decisions, seconds, arrays),
+            ).lastrowid
+            connection.execute("DELETE FROM rounds WHERE number < ?", (number,))
+        return int(number or 0)
+
+    def last_round(self) -> StoredRound | None:
+        """Return the last ranking that was learnt, if there is one."""
+        with self._lock:
+            row = self._connection.execute(
+                "SELECT number, made_at, decisions, seconds, arrays FROM rounds ORDER BY number DESC LIMIT 1"
+            ).fetchone()
+        return None if row is None else StoredRound(*row)
+
+    @staticmethod
+    def _numbers(connection: sqlite3.Connection, positions: Sequence[int]) -> list[tuple[int, int]]:
+        return connection.execute(
+            "SELECT position, decision FROM current WHERE position IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(map(int, positions))),),
+        ).fetchall()
+
+    @staticmethod
+    def _read(connection: sqlite3.Connection, positions: Sequence[int]) -> list[Decision]:
+        rows = connection.execute(
+            _SOME,
+            (json.dumps(list(map(int, positions))),),
+        ).fetchall()
+        return [Decision(*row) for row in rows]
+
+
+def fingerprint(findings: Findings) -> str:
+    """Return the SHA-256 of ids, class names and given labels: what decisions refer to."""
+    digest = hashlib.sha256(repr((findings.num_classes, findings.class_names)).encode("utf-8", "backslashreplace"))
+    digest.update(findings.given_labels.astype("<i8").tobytes())
+    digest.update("\0".join(map(str, findings.ids.tolist())).encode("utf-8", "backslashreplace"))
+    return digest.hexdigest()
+
+
+def open_store(run: Path, findings: Findings) -> DecisionStore:
+    """Open the decisions of a run; the file is made if there is none."""
+    return DecisionStore(run / FILE, fingerprint(findings))
+
+
+@dataclass(frozen=True, eq=False)
+class ReviewedLabels:
+    """What a review decided about the N samples of a run.
+
+    Attributes:
+        labels: (N,) decided class numbers, the given one for "keep"; -1 where nothing was decided, or "unsure".
+        dropped: (N,) true for samples to leave out.
+        unsure: number of samples of which the reviewer was unsure.
+    """
+
+    labels: npt.NDArray[np.int64]
+    dropped: npt.NDArray[np.bool_]
+    unsure: int
+
+    @property
+    def count(self) -> int:
+        """Number of samples with a decided label, or dropped."""
+        return int((self.labels >= 0).sum() + self.dropped.sum())
+
+    def rows(self, findings: Findings) -> list[tuple[str, Any]]:
+        """Return id and label of the samples with a decided label, as a table of decisions has them."""
+        names = range(findings.num_classes) if findings.class_names is None else findings.class_names
+        decided = np.flatnonzero(self.labels >= 0)
+        return [(str(findings.ids[at]), names[int(self.labels[at])]) for at in decided.tolist()]
+
+
+def reviewed_labels(run: Path, findings: Findings) -> ReviewedLabels | None:
+    """Return the decisions of the review of a run; None if it was never reviewed."""
+    if not (run / FILE).is_file():
+        return None
+    with closing(open_store(run, findings)) as store:
+        return resolve(store.current(), findings.given_labels)
+
+
+def with_review(source: Source, run: Path) -> Source:
+    """Return the source with the decisions of the review of a run: decided labels beside the given ones, and without
+    the dropped samples. Samples that the run does not have stay as they are.
+    """
+    findings = Findings.load(run)
+    reviewed = reviewed_labels(run, findings)
+    if reviewed is None:
+        raise InputError(f"{str(run)!r} has no decisions: there is no {FILE} (jnpl review {run})")
+    names = {str(name): number for number, name in enumerate(source.class_names)}
+    known = range(findings.num_classes) if findings.class_names is None else findings.class_names
+    if strange := [str(name) for name in known if str(name) not in names]:
+        raise InputError(f"{str(run)!r} has a class {strange[0]!r} that {source.name} has not")
+    rows = _rows_of(source.ids, findings.ids, run)
+    numbers = np.array([names[str(name)] for name in known], np.int64)
+    has_row = rows >= 0
+    labels, dropped = np.full(len(source), -1, np.int64), np.zeros(len(source), bool)
+    found = reviewed.labels[rows[has_row]]
+    labels[has_row] = np.where(found >= 0, numbers[found], -1)
+    dropped[has_row] = reviewed.dropped[rows[has_row]]
+    kept = replace(source, decided=labels)
+    if not dropped.any():
+        return kept
+    some = part(kept, np.flatnonzero(~dropped))
+    return replace(some, test=source.test, validation=source.validation)
+
+
+def _rows_of(ids: npt.NDArray[Any], known: npt.NDArray[Any], run: Path) -> npt.NDArray[np.int64]:
+    """Return the row of a run for each of N samples (N,), -1 where it has none."""
+    names, own = [str(name) for name in ids.tolist()], [str(name) for name in known.tolist()]
+    if names == own:
+        return np.arange(len(names))
+    place = {name: row for row, name in enumerate(own)}
+    if len(place) < len(own):
+        raise InputError(f"several samples of {str(run)!r} share an id, and these are not exactly its data")
+    rows = np.array([place.get(name, -1) for name in names], np.int64)
+    if (rows < 0).all():
+        raise InputError(f"none of the samples is in {str(run)!r}: an id there is one like {own[0]!r}")
+    return rows
+
+
+def resolve(current: CurrentDecisions, given_labels: npt.NDArray[np.int64]) -> ReviewedLabels:
+    """Return labels and dropped samples that current decisions mean for (N,) given labels."""
+    labels, dropped = np.full(len(given_labels), -1, np.int64), np.zeros(len(given_labels), bool)
+    is_kept, is_moved, is_dropped, is_unsure = (current.actions == number for number in range(len(ACTIONS)))
+    kept, moved = current.positions[is_kept], current.positions[is_moved]
+    labels[kept] = given_labels[kept]
+    labels[moved] = current.labels[is_moved]
+    dropped[current.positions[is_dropped]] = True
+    return ReviewedLabels(labels, dropped, int(is_unsure.sum()))
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+
+
+def as_rows(store: DecisionStore, findings: Findings) -> list[dict[str, Any]]:
+    """Return the current decisions as rows: id, given_label, action, label, reviewer, decided_at."""
+    names = range(findings.num_classes) if findings.class_names is None else findings.class_names
+    rows = []
+    for each in store.all_current():
+        given = names[int(findings.given_labels[each.position])]
+        label = {"keep": given, "relabel": None if each.label is None else names[each.label]}.get(each.action)
+        rows.append(
+            {
+                "id": findings.ids[each.position],
+                "given_label": given,
+                "action": each.action,
+                "label": label,
+                "reviewer": each.reviewer,
+                "decided_at": each.made_at,
+            }
+        )
+    return rows

@@ -1,0 +1,417 @@
+"""One review in progress: the ranking, the decisions and the samples, and the answers to all requests of the page."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jnpl.internal.errors import InputError
+from jnpl.internal.tables import table_writer
+from jnpl.outputs.corrections import class_names
+from jnpl.outputs.export import label_studio
+from jnpl.outputs.report.text import plain
+from jnpl.outputs.review import estimates
+from jnpl.outputs.review.decisions import ACTIONS, NewDecision, as_rows, open_store, resolve
+from jnpl.outputs.review.ranking import Filter, Ranking, mask_of, pairs
+from jnpl.outputs.review.retraining import Retraining
+from jnpl.outputs.review.samples import RecentCache
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jnpl.findings.findings import Findings
+    from jnpl.outputs.review.decisions import Action, Decision
+    from jnpl.outputs.review.ranking import Mask, Positions
+    from jnpl.outputs.review.samples import Samples
+
+MAX_PAGE = 200  # samples of one answer
+MAX_PAIRS = 200
+_EXAMPLES = 4  # samples of each class to compare with
+_NAME_LIMIT = 300  # characters of an id
+FORMATS = {"csv": ".csv", "parquet": ".parquet", "label-studio": ".json"}
+
+
+class Desk:
+    """The state behind the page. Its methods may be called from any thread.
+
+    Args:
+        run: the run folder.
+        findings: of the run.
+        samples: what can be shown of the samples.
+        recipe: settings of the training, for learning from decisions; None: the default for embeddings.
+        seed: of that training.
+    """
+
+    def __init__(
+        self, run: Path, findings: Findings, samples: Samples, recipe: dict[str, Any] | None = None, seed: int = 0
+    ) -> None:
+        self.run, self.findings, self.samples = run, findings, samples
+        self.names = [plain(name, _NAME_LIMIT) for name in class_names(findings)]
+        self._given = findings.given_labels
+        self._store = open_store(run, findings)
+        self._lock = threading.RLock()
+        self._lists, self._estimates, self._searches = RecentCache(8), RecentCache(2), RecentCache(4)
+        self._ranking = Ranking.from_findings(findings)
+        self._learnt_from = 0  # decisions of the last round
+        self._version: tuple[int, int, int] | None = None
+        self._actions = np.full(len(self._given), -1, np.int8)  # index into ACTIONS, -1: undecided
+        self._numbers = np.zeros(len(self._given), np.int64)  # of the current decision, 0: undecided
+        self._retraining = Retraining(samples, recipe, seed)
+        scored = int(np.count_nonzero(~np.isnan(findings.label_quality)))
+        self._intercept = estimates.intercept(findings.label_quality, findings.noise_rate * scored)
+        self.status()  # computed now, so that the first page is there at once
+        self._listed(Filter())
+
+    def close(self) -> None:
+        """Stop a training, and close the decisions."""
+        self._retraining.stop()
+        self._store.close()
+
+    # State
+
+    def _sync(self) -> None:
+        """Read what another process has decided or learnt since."""
+        with self._lock:
+            version = self._store.version()
+            if version == self._version:
+                return
+            current = self._store.current()
+            actions, numbers = np.full_like(self._actions, -1), np.zeros_like(self._numbers)
+            actions[current.positions], numbers[current.positions] = current.actions, current.numbers
+            self._actions, self._numbers = actions, numbers
+            if version[2] != self._ranking.number and (stored := self._store.last_round()) is not None:
+                self._ranking = Ranking.from_bytes(stored.arrays, stored.number)
+                self._learnt_from = stored.decisions
+            self._version = version
+
+    def _changed(self, positions: Sequence[int]) -> None:
+        """Update the state after this process has decided."""
+        with self._lock:
+            self._actions[list(positions)], self._numbers[list(positions)] = -1, 0
+            for each in self._store.read(positions):
+                self._actions[each.position] = ACTIONS.index(each.action)
+                self._numbers[each.position] = each.number
+            self._version = None if self._version is None else self._store.version()
+
+    def _check(self, position: int) -> int:
+        if not 0 <= position < len(self._given):
+            raise InputError(f"there are samples 0 to {len(self._given) - 1}, got {position}")
+        return position
+
+    # Lists
+
+    def _listed(self, wanted: Filter) -> Positions:
+        """Return the positions that a filter selects, whether decided or not, in their order."""
+        ranking = self._ranking
+        key = (wanted.without_decided, ranking.number, self.samples.state)
+        return self._lists.get_or_make(key, lambda: self._select(wanted, ranking))
+
+    def _select(self, wanted: Filter, ranking: Ranking) -> Positions:
+        found = None
+        if wanted.search:
+            key = (wanted.search, self.samples.state)
+            found = self._searches.get_or_make(key, lambda: self.samples.matching(wanted.search))
+        groups = self.samples.duplicate_groups
+        special = self.samples.outliers if wanted.list == "outliers" else None
+        if wanted.list == "duplicates" and groups is not None:
+            special = groups >= 0
+        mask = mask_of(wanted, ranking, self._given, special, found)
+        order = ranking.order[mask[ranking.order]]
+        if wanted.list == "duplicates" and groups is not None:
+            order = order[np.argsort(groups[order], kind="stable")]
+        return order
+
+    def _matches(self, positions: Positions, decided: str) -> Mask:
+        """Return which samples (M,) are decided as a filter says."""
+        actions = self._actions[positions]
+        if decided == "any":
+            return np.ones(len(positions), bool)
+        if decided in ("yes", "no"):
+            mask: Mask = (actions >= 0) == (decided == "yes")
+            return mask
+        chosen: Mask = actions == ACTIONS.index(decided)
+        return chosen
+
+    def page(self, wanted: Filter, offset: int, limit: int) -> dict[str, Any]:
+        """Return a page of samples in the order of the list."""
+        self._sync()
+        listed = self._listed(wanted)
+        listed = listed[self._matches(listed, wanted.decided)]
+        limit = min(max(limit, 1), MAX_PAGE)
+        offset = min(max(offset, 0), max(len(listed) - 1, 0))
+        return {
+            "total": len(listed),
+            "offset": offset,
+            "items": self._items(listed[offset : offset + limit]),
+            "round": self._ranking.number,
+        }
+
+    def sample(self, wanted: Filter, position: int | None = None, index: int | None = None) -> dict[str, Any]:
+        """Return a sample with its neighbours in the list.
+
+        Args:
+            wanted: the list.
+            position: of the sample; None: the sample at `index`.
+            index: place in the list, from 0; None: the first undecided sample of the list, else its first one.
+        """
+        self._sync()
+        listed = self._listed(wanted)
+        shown = self._matches(listed, wanted.decided)
+        if position is None:
+            listed_shown = listed[shown]
+            if not len(listed_shown):
+                return {"item": None, "total": 0, "round": self._ranking.number}
+            if index is None:
+                waiting = np.flatnonzero(self._actions[listed_shown] < 0)
+                index = int(waiting[0]) if len(waiting) else 0
+            position = int(listed_shown[min(max(index, 0), len(listed_shown) - 1)])
+        self._check(position)
+        at = np.flatnonzero(listed == position)
+        place = int(at[0]) if len(at) else -1
+        undecided = shown & (self._actions[listed] < 0)
+        undecided &= listed != position
+        after, first = _first(undecided, place + 1), _first(undecided, 0)
+        following, before = _first(shown, place + 1), _last(shown, max(place, 0))
+
+        def number(found: int | None) -> int | None:
+            return None if found is None else int(listed[found])
+
+        next_open = number(first if after is None else after)
+        return {
+            "item": self._item(position),
+            "index": int(shown[:place].sum()) if place >= 0 and shown[place] else None,
+            "total": int(shown.sum()),
+            "next": number(following),
+            "previous": number(before),
+            "next_open": next_open,
+            "first_open": number(first),
+            "round": self._ranking.number,
+        }
+
+    def _items(self, positions: Positions) -> list[dict[str, Any]]:
+        decisions = {each.position: each for each in self._store.read(positions.tolist())}
+        return [self._brief(int(at), decisions.get(int(at))) for at in positions]
+
+    def _brief(self, position: int, decision: Decision | None) -> dict[str, Any]:
+        ranking = self._ranking
+        content = self.samples.content(position, 400)
+        return {
+            "position": position,
+            "id": plain(self.findings.ids[position], _NAME_LIMIT),
+            "given": int(self._given[position]),
+            "suggested": int(ranking.suggested[position]),
+            "quality": _number(ranking.quality[position]),
+            "confidence": _number(ranking.confidence[position]),
+            "suspect": bool(ranking.is_suspect[position]),
+            "content": content if content["kind"] != "row" else {**content, "cells": content["cells"][:6]},
+            "decision": None if decision is None else decision._asdict(),
+        }
+
+    def _item(self, position: int) -> dict[str, Any]:
+        """Return all that the page shows of one sample."""
+        decision = next(iter(self._store.read([position])), None)
+        brief = self._brief(position, decision)
+        candidates = self.samples.candidates(position, self._ranking, 4)
+        own = {brief["given"], brief["suggested"]}
+        others = [{"label": label, "p": p} for label, p in candidates if label not in own][:2]
+        return brief | {"content": self.samples.content(position), "others": others}
+
+    def examples(self, position: int) -> dict[str, Any]:
+        """Return samples that are surely of the given and of the suggested class, the most similar ones."""
+        self._sync()
+        self._check(position)
+        self.samples.wait()
+        ranking = self._ranking
+        labels = dict.fromkeys([int(self._given[position]), int(ranking.suggested[position])])
+        decided = self._decided_labels()
+        return {
+            "similar": self.samples.has_vectors,
+            "classes": [
+                {
+                    "label": label,
+                    "items": [
+                        {"position": at, "content": self.samples.content(at, 200)}
+                        for at in self.samples.examples(position, label, ranking, _EXAMPLES, decided)
+                    ],
+                }
+                for label in labels
+            ],
+        }
+
+    def similar(self, position: int, limit: int) -> dict[str, Any]:
+        """Return the undecided suspects that are most similar to a sample, itself first."""
+        self._sync()
+        self._check(position)
+        self.samples.wait()
+        if not self.samples.has_vectors:
+            return {"items": [], "reason": self.samples.problem or "the samples have no vectors to compare"}
+        among = np.flatnonzero(self._ranking.is_suspect & (self._actions < 0))
+        found = [position, *self.samples.nearest(position, among, min(max(limit, 1), MAX_PAGE) - 1)]
+        return {"items": self._items(np.array(found))}
+
+    def pairs(self) -> list[dict[str, Any]]:
+        """Return the most frequent pairs (given -> suggested) of suspects."""
+        self._sync()
+        return pairs(self._ranking, self._given, self._actions < 0, len(self.names), MAX_PAIRS)
+
+    # Decisions
+
+    def decide(
+        self, wanted: Sequence[tuple[int, Action, int | None, int]], *, reviewer: str, tab: str
+    ) -> dict[str, Any]:
+        """Write decisions (position, action, label, number of the decision that was seen) as one batch."""
+        if len({position for position, *_ in wanted}) != len(wanted):
+            raise InputError("a sample is decided twice in one batch")
+        made = []
+        for position, action, label, seen in wanted:
+            self._check(position)
+            if action == "relabel":
+                if label is None or not 0 <= label < len(self.names):
+                    raise InputError(f"a new label is a class number, 0 to {len(self.names) - 1}, got {label}")
+                if label == self._given[position]:
+                    action, label = "keep", None  # noqa: PLW2901
+            elif label is not None:
+                raise InputError(f"the decision {action!r} has no label, got {label}")
+            quality = _number(self._ranking.quality[position])
+            made.append(NewDecision(position, action, label, seen, quality, bool(self._ranking.is_suspect[position])))
+        numbers = self._store.decide(made, reviewer=reviewer, tab=tab)
+        self._changed(list(numbers))
+        return {"decisions": [each._asdict() for each in self._store.read(list(numbers))], "counts": self.counts()}
+
+    def undo(self, tab: str) -> dict[str, Any]:
+        """Take back the last batch of a tab; returns the positions that changed."""
+        positions = self._store.undo(tab)
+        if positions:
+            self._changed(positions)
+        return {"positions": positions, "counts": self.counts()}
+
+    def _decided_labels(self) -> Positions:
+        """Return (N,) decided labels: -1 where undecided, -2 where dropped or unsure."""
+        reviewed = resolve(self._store.current(), self._given)
+        labels = reviewed.labels
+        labels[(labels < 0) & (self._actions >= 0)] = -2
+        return labels
+
+    def counts(self) -> dict[str, Any]:
+        """Return how many samples are decided, and how."""
+        suspects, decided = self._ranking.is_suspect, self._actions >= 0
+        by_action = np.bincount(self._actions[decided], minlength=len(ACTIONS)).tolist()
+        total = int(decided.sum())
+        return {
+            "suspects": int(suspects.sum()),
+            "open_suspects": int((suspects & ~decided).sum()),
+            "decided": total,
+            "actions": dict(zip(ACTIONS, by_action, strict=True)),
+            "since_learning": total - self._learnt_from,
+        }
+
+    def status(self) -> dict[str, Any]:
+        """Return counts, estimates, the state of data and training, and the version of the decisions."""
+        self._sync()
+        ranking = self._ranking
+        key = (self._version, ranking.number)
+        estimate = self._estimates.get_or_make(key, self._estimate)
+        return {
+            "version": list(self._version or ()),
+            "round": ranking.number,
+            "counts": self.counts(),
+            "estimate": estimate,
+            "data": {"state": self.samples.state, "problem": self.samples.problem},
+            "learning": self._retraining.status(),
+        }
+
+    def _estimate(self) -> dict[str, Any]:
+        current = self._store.current()
+        sure = current.actions != ACTIONS.index("unsure")
+        wrong = np.isin(current.actions, [ACTIONS.index("relabel"), ACTIONS.index("drop")])
+        suspects = sure & current.suspects
+        share = estimates.precision(int((wrong & suspects).sum()), int(suspects.sum()))
+        known = sure & ~np.isnan(current.qualities)
+        is_open = np.ones(len(self._given), bool)
+        is_open[current.positions[sure]] = False
+        open_quality = self._ranking.quality[is_open]
+        left = estimates.wrong_left(current.qualities[known], wrong[known], open_quality, self._intercept)
+        return {
+            "precision": None if share is None else share._asdict(),
+            "judged": int(suspects.sum()),
+            "wrong": int(wrong.sum()),
+            "left": left._asdict(),
+        }
+
+    # Learning
+
+    def learn(self) -> dict[str, Any]:
+        """Start to train the head with the decisions as trusted labels, unless it is trained already."""
+        self._sync()
+        decided = int((self._actions >= 0).sum())
+        if not decided:
+            raise InputError("there is nothing to learn from yet: decide about some samples first")
+        current = self._store.current()
+        self._retraining.start(self._given, current, lambda ranking, seconds: self._learnt(ranking, decided, seconds))
+        return self._retraining.status()
+
+    def _learnt(self, ranking: Ranking, decided: int, seconds: float) -> None:
+        with self._lock:
+            self._store.add_round(decided, seconds, ranking.to_bytes())
+            self._sync()
+
+    # Files
+
+    def export(self, kind: str) -> bytes:
+        """Return the decisions as the content of a .csv or .parquet, or tasks for Label Studio."""
+        import pandas as pd  # noqa: PLC0415 - slow to import
+
+        rows = as_rows(self._store, self.findings)
+        if kind == "label-studio":
+            return json.dumps(self._tasks(rows), ensure_ascii=False, indent=1).encode()
+        names = ("id", "given_label", "action", "label", "reviewer", "decided_at")
+        columns: dict[str, Any] = {
+            name: pd.array([None if row[name] is None else str(row[name]) for row in rows], dtype="string")
+            for name in names
+        }
+        if self.findings.ids.dtype != object:
+            columns["id"] = np.array([row["id"] for row in rows], np.int64)
+        frame = pd.DataFrame(columns)
+        with TemporaryDirectory() as folder:
+            file = Path(folder) / f"decisions{FORMATS[kind]}"
+            with table_writer(file) as write:
+                write(frame)
+            return file.read_bytes()
+
+    def _tasks(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the decided samples as tasks of Label Studio, with the decisions as annotations."""
+        positions = np.array([each.position for each in self._store.all_current()], np.int64)
+        tasks = {
+            task["data"]["id"]: task
+            for task in label_studio.tasks(self.findings.part(positions), label_studio.LOCAL_FILES)
+        }
+        for row in rows:
+            task = tasks.get(str(row["id"]))
+            if task is None or row["action"] == "unsure":
+                continue
+            result = [] if row["label"] is None else [label_studio.choice(self.findings, "decision", row["label"])]
+            made = {"created_at": row["decided_at"], "created_username": row["reviewer"]}
+            task["annotations"] = [{"result": result, "was_cancelled": row["action"] == "drop", **made}]
+        return list(tasks.values())
+
+
+def _first(mask: Mask, start: int) -> int | None:
+    """Return the first true place from `start` on."""
+    found = int(np.argmax(mask[start:])) + start if start < len(mask) else -1
+    return found if 0 <= found < len(mask) and mask[found] else None
+
+
+def _last(mask: Mask, stop: int) -> int | None:
+    """Return the last true place before `stop`."""
+    before = mask[:stop][::-1]
+    return stop - 1 - int(np.argmax(before)) if before.any() else None
+
+
+def _number(value: Any) -> float | None:
+    """Return a float for JSON, which has no nan."""
+    return None if np.isnan(value) else float(value)

@@ -1,0 +1,127 @@
+"""How good the suspects are, and how many wrong labels are left, from the decisions so far.
+
+The decided suspects are not a random sample: the worst come first. So the probability that a label is wrong is modelled
+by its quality q, as the run (or the last round) printed it when the sample was decided:
+
+    P(wrong)  =  sigmoid(a + b log((1 - q) / q)).
+
+The prior mean is b = 1, and the a at which the sum over all samples is the number of wrong labels that the run
+estimates; the decisions correct both. The posterior of (a, b) is approximated by a normal distribution at its maximum
+(Laplace), and the number of wrong labels among the undecided is its mean and interval over draws, with the chance of
+every single label included. An interval is as honest as the model: it knows nothing of wrong labels which the network
+takes for certainly right.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_SLOPE = 1.0  # prior mean of b
+_PRIOR_DEVIATION = np.array([0.7, 0.5])  # of a and b
+_MAX_LOGIT = 7.0  # a quality of 0.001 or 0.999: the printed number claims no more
+_BINS = 400
+_DRAWS = 1000
+_LEVEL = 0.9
+
+
+class Interval(NamedTuple):
+    """An estimate with a 90 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def precision(wrong: int, decided: int) -> Interval | None:
+    """Return the share of wrong labels among decided suspects, with Wilson's interval; None before the first.
+
+    >>> [round(each, 2) for each in precision(9, 10)]
+    [0.9, 0.65, 0.98]
+    """
+    if not decided:
+        return None
+    z, share = 1.6449, wrong / decided
+    middle = (share + z**2 / (2 * decided)) / (1 + z**2 / decided)
+    half = z / (1 + z**2 / decided) * math.sqrt(share * (1 - share) / decided + z**2 / (4 * decided**2))
+    return Interval(share, max(middle - half, 0.0), min(middle + half, 1.0))
+
+
+def intercept(qualities: npt.NDArray[np.floating], total: float) -> float:
+    """Return the a at which, with b = 1, `total` labels of samples with qualities (N,) are expected to be wrong.
+
+    >>> round(intercept(np.array([0.5, 0.5, 0.5, 0.5]), total=2), 6)
+    0.0
+    """
+    logits = _logits(qualities[~np.isnan(qualities)])
+    low, high = -10.0, 10.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if _sigmoid(middle + _SLOPE * logits).sum() > total else (middle, high)
+    return (low + high) / 2
+
+
+def wrong_left(
+    qualities: npt.NDArray[np.float64],
+    wrong: npt.NDArray[np.bool_],
+    undecided: npt.NDArray[np.floating],
+    start: float = 0.0,
+) -> Interval:
+    """Return how many labels are wrong among the undecided samples.
+
+    Args:
+        qualities: (M,) of the decided samples, when they were decided.
+        wrong: (M,) whether the decision was that the label is wrong.
+        undecided: (U,) qualities of the undecided samples; nan is left out.
+        start: prior mean of a (`intercept`).
+
+    Returns:
+        The estimate and its interval.
+    """
+    mean, covariance = _fit(_logits(qualities), wrong.astype(np.float64), np.array([start, _SLOPE]))
+    scored = undecided[~np.isnan(undecided)]
+    if not len(scored):
+        return Interval(0.0, 0.0, 0.0)
+    counts, edges = np.histogram(_logits(scored), bins=_BINS, range=(-_MAX_LOGIT, _MAX_LOGIT))
+    middle = (edges[:-1] + edges[1:]) / 2
+    random = np.random.default_rng(0)
+    draws = random.multivariate_normal(mean, covariance, _DRAWS)
+    draws[:, 1] = np.maximum(draws[:, 1], 0.0)  # a better quality never makes a label more doubtful
+    each = _sigmoid(draws[:, :1] + draws[:, 1:] * middle)  # (draws, bins)
+    totals = each @ counts + random.normal(size=_DRAWS) * np.sqrt((each * (1 - each)) @ counts)
+    low, high = np.quantile(totals, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
+    value = float(each.mean(axis=0) @ counts)
+    return Interval(value, float(min(max(low, 0.0), value)), float(max(min(high, len(scored)), value)))
+
+
+def _fit(
+    logits: npt.NDArray[np.float64], wrong: npt.NDArray[np.float64], middle: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return mean (2,) and covariance (2, 2) of the posterior of (a, b), prior mean `middle`, by Newton's method."""
+    design = np.stack([np.ones_like(logits), logits], axis=1)
+    prior, at = np.diag(1 / _PRIOR_DEVIATION**2), middle.copy()
+    for _ in range(50):
+        p = _sigmoid(design @ at)
+        gradient = design.T @ (wrong - p) - prior @ (at - middle)
+        hessian = design.T @ (design * (p * (1 - p))[:, None]) + prior
+        step = np.linalg.solve(hessian, gradient)
+        at = at + np.clip(step, -1, 1)
+        if np.abs(step).max() < 1e-8:
+            break
+    return at, np.linalg.inv(hessian).astype(np.float64)
+
+
+def _logits(qualities: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+    """log((1 - q) / q), within limits: (M,) -> (M,)."""
+    q = np.clip(qualities.astype(np.float64), 1e-12, 1 - 1e-12)
+    clipped: npt.NDArray[np.float64] = np.clip(np.log1p(-q) - np.log(q), -_MAX_LOGIT, _MAX_LOGIT)
+    return clipped
+
+
+def _sigmoid(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return 1 / (1 + np.exp(-x))

@@ -1,0 +1,190 @@
+"""Learn from decisions: train the head again with the decided labels as trusted ones, and rank the suspects anew.
+
+It runs in a thread of the server. On cached embeddings of some thousand samples it takes a second or two.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jnpl.data.split import part
+from jnpl.internal.errors import InputError, one_line
+from jnpl.outputs.review.decisions import resolve
+from jnpl.outputs.review.ranking import CANDIDATES, Ranking
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from jnpl.data.source import Source
+    from jnpl.outputs.review.decisions import CurrentDecisions
+    from jnpl.outputs.review.samples import Samples
+    from jnpl.recipes.schema import Recipe
+    from jnpl.training.epoch_view import EpochView
+
+_BATCH = 1024  # samples that are predicted together
+
+
+class _StoppedError(Exception):
+    """The server is shutting down."""
+
+
+class Retraining:
+    """At most one training at a time, in the background.
+
+    Args:
+        samples: the samples, whose data are open by then.
+        recipe: settings of the run, as run.json has them.
+        seed: of the training.
+    """
+
+    def __init__(self, samples: Samples, recipe: dict[str, Any] | None, seed: int) -> None:
+        self._samples, self._recipe, self._seed = samples, recipe, seed
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._stop = threading.Event()
+        self._state: dict[str, Any] = {"state": "idle", "progress": 0.0}
+
+    def status(self) -> dict[str, Any]:
+        """Return {"state": "idle", "running", "done" or "failed", "progress": 0..1, ...}."""
+        return dict(self._state)
+
+    def start(
+        self,
+        given: npt.NDArray[np.int64],
+        current: CurrentDecisions,
+        done: Callable[[Ranking, float], None],
+    ) -> None:
+        """Start to train, unless a training runs already.
+
+        Args:
+            given: (N,) given labels.
+            current: the decisions to learn from.
+            done: called with the new ranking and the seconds that it took.
+        """
+        with self._lock:
+            if self._thread is not None and self._thread.is_alive():
+                return
+            self._state = {"state": "running", "progress": 0.0}
+            self._thread = threading.Thread(
+                target=self._run, args=(given, current, done), name="jnpl-learn", daemon=True
+            )
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Stop a training that runs, and wait for it."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(10)
+
+    def _run(
+        self, given: npt.NDArray[np.int64], current: CurrentDecisions, done: Callable[[Ranking, float], None]
+    ) -> None:
+        began = time.monotonic()
+        try:
+            source = self._samples.wait(600)
+            if source is None:
+                raise InputError(self._samples.problem or "the data of the run cannot be opened")  # noqa: TRY301
+            ranking = retrain(source, given, current, self._recipe, self._seed, self._progress)
+            seconds = time.monotonic() - began
+            done(ranking, seconds)
+            self._state = {
+                "state": "done",
+                "progress": 1.0,
+                "seconds": round(seconds, 1),
+                "decisions": len(current.positions),
+            }
+        except _StoppedError:
+            self._state = {"state": "idle", "progress": 0.0}
+        except Exception as error:  # noqa: BLE001 - the page says what went wrong, and the review goes on
+            message = str(error) if isinstance(error, InputError) else one_line(error)
+            self._state = {"state": "failed", "progress": 0.0, "message": message}
+
+    def _progress(self, share: float) -> None:
+        if self._stop.is_set():
+            raise _StoppedError
+        self._state = {"state": "running", "progress": share}
+
+
+def retrain(
+    source: Source,
+    given: npt.NDArray[np.int64],
+    current: CurrentDecisions,
+    recipe: dict[str, Any] | None,
+    seed: int,
+    progress: Callable[[float], None],
+) -> Ranking:
+    """Return the ranking of a head that was trained with decisions: decided labels trusted, dropped samples left out.
+
+    Args:
+        source: N samples, embedded where the run embedded them.
+        given: (N,) given labels.
+        current: the decisions.
+        recipe: settings of the run; None: the default for embeddings.
+        seed: of the training.
+        progress: called with the share that is done; what it raises ends the training.
+
+    Returns:
+        The ranking of all N samples. Dropped ones have no quality.
+    """
+    from jnpl.training.evaluation import source_probabilities  # noqa: PLC0415 - imports torch, which takes seconds
+    from jnpl.training.reporting import Reporter  # noqa: PLC0415
+    from jnpl.training.run import find  # noqa: PLC0415
+
+    reviewed = resolve(current, given)
+    kept = np.flatnonzero(~reviewed.dropped)
+    whole = replace(source, labels=given, decided=reviewed.labels, true_labels=None, test=None, validation=None)
+    remaining = whole if len(kept) == len(given) else part(whole, kept)
+    report = Reporter()
+    report.quiet(True)
+
+    def observe(view: EpochView) -> None:
+        total = sum(phase.plan.epochs for phase in view.phases)
+        progress((view.epoch + 1) / (total + 1))
+
+    result = find(remaining, head_recipe(source, recipe), seed=seed, report=report, observe=observe)
+    if result is None or result.model is None:
+        raise InputError("the training gave no model")
+    findings = result.findings
+    labels = np.full((len(given), min(CANDIDATES, findings.num_classes)), -1, np.int32)
+    probs = np.zeros(labels.shape, np.float32)
+    for start in range(0, len(kept), _BATCH):
+        rows = np.arange(start, min(start + _BATCH, len(kept)))
+        own = source_probabilities(result.model.network, result.model.transform, part(remaining, rows))
+        best = np.argsort(-own, axis=1, kind="stable")[:, : labels.shape[1]]
+        labels[kept[rows]], probs[kept[rows]] = best, np.take_along_axis(own, best, axis=1)
+        progress(0.97)
+
+    def spread(values: npt.NDArray[Any], empty: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        full = empty.copy()
+        full[kept] = values
+        return full
+
+    nothing = np.full(len(given), np.nan, np.float32)
+    return Ranking(
+        spread(findings.suggested_labels, given.astype(np.int32)),
+        spread(findings.label_quality, nothing),
+        spread(findings.suggested_confidence, nothing),
+        spread(findings.is_label_issue, np.zeros(len(given), bool)),
+        labels,
+        probs,
+    )
+
+
+def head_recipe(source: Source, settings: dict[str, Any] | None) -> Recipe:
+    """Return the recipe of a head on the vectors of a source: that of the run, if it trained on the same vectors."""
+    from jnpl.models.build import FINETUNE  # noqa: PLC0415 - imports torch, which takes seconds
+    from jnpl.recipes.automatic import adapt_recipe  # noqa: PLC0415
+    from jnpl.recipes.schema import parse_recipe  # noqa: PLC0415
+
+    if source.kind != "vector":
+        raise InputError("this run trained a network from scratch on the samples themselves: only embeddings are quick")
+    if settings is not None and not str(settings.get("model", "")).startswith(FINETUNE):
+        return parse_recipe(settings)
+    return adapt_recipe(source, None, None, {}).recipe

@@ -1,0 +1,345 @@
+"""What the page shows of a sample: its picture, text or row, its candidates, and samples that are similar.
+
+The data are opened again in the background, as the run opened them. Until then, and if they are gone, the page shows
+what the run folder has: small pictures and the rows of the worst suspects.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from PIL import Image
+
+from jnpl.data.source import EmbeddedInputs, InMemory, UnreadableError
+from jnpl.internal.errors import InputError, one_line
+from jnpl.internal.tables import load_parquet
+from jnpl.outputs.data_report import NEIGHBOURS_FILE
+from jnpl.outputs.report import thumbs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+    from jnpl.data.source import Inputs, Source
+    from jnpl.findings.findings import Findings
+    from jnpl.outputs.review.ranking import Mask, Positions, Ranking
+    from jnpl.outputs.saved_model import SavedModel
+
+LARGE, SMALL = 1024, 320  # pixels of the longer side of a picture
+MAX_TEXT = 20_000  # characters
+_MAX_CELLS = 300  # columns of a row
+_POOL = 1000  # surest samples of a class among which the nearest are searched for
+_BLOCK = 4096  # rows compared at a time
+_WAIT = 30.0  # seconds that a picture waits for the data
+_SMALL_SIDE = 64  # a picture of this side stays a PNG
+Value = TypeVar("Value")
+
+
+class RecentCache:
+    """The values that were used last, at most `most` of them."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._lock = most, threading.Lock()
+        self._kept: OrderedDict[Hashable, Any] = OrderedDict()
+
+    def get_or_make(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """Return the value of a key; `make` is called if it is not there."""
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                found: Value = self._kept[key]
+                return found
+        value = make()
+        with self._lock:
+            self._kept[key] = value
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+        return value
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An encoded picture and its media type."""
+
+    content: bytes
+    media_type: str
+
+
+class Samples:
+    """The samples of a run, as far as they can be shown.
+
+    Args:
+        run: the run folder.
+        findings: of the run.
+        open_data: opens the data of the run again, embedded where the run embedded them; None if that is not possible.
+        reason: why it is not possible.
+    """
+
+    def __init__(
+        self, run: Path, findings: Findings, open_data: Callable[[], Source] | None, reason: str | None = None
+    ) -> None:
+        self._run, self._findings, self._open_data = run, findings, open_data
+        self.source: Source | None = None
+        self.problem = reason
+        self._opened = threading.Event()
+        self._thumbnails = thumbs.load(run)
+        facts = _data_facts(run)
+        self.kind: str = facts.get("kind") or ("image" if self._thumbnails else "vector")
+        columns = facts.get("columns") or {}
+        self._column_names: list[str] = columns.get("names") or []
+        self._rows: dict[str, list[Any]] = columns.get("rows") or {}
+        self.duplicate_groups, self.outliers = _special_lists(run, findings)
+        self._pictures, self._pools, self._searched = RecentCache(512), RecentCache(16), RecentCache(2)
+        self._model: SavedModel | None = None
+        self._scale: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]] | None = None
+        if open_data is None:
+            self._opened.set()
+
+    def start(self) -> None:
+        """Open the data and the model in the background."""
+        if self._open_data is not None:
+            threading.Thread(target=self._open, name="jnpl-open-data", daemon=True).start()
+
+    def _open(self) -> None:
+        try:
+            source = self._open_data() if self._open_data is not None else None
+            if source is not None:
+                if [str(name) for name in source.ids.tolist()] != [str(name) for name in self._findings.ids.tolist()]:
+                    raise InputError("the data are not those of the run any more: other samples, or another order")  # noqa: TRY301
+                self._scale = _scale(source)
+                self._load_model()
+                self.source = source
+        except Exception as error:  # noqa: BLE001 - the page says why, and goes on without the data
+            self.problem = str(error) if isinstance(error, InputError | OSError) else one_line(error)
+        finally:
+            self._opened.set()
+
+    def _load_model(self) -> None:
+        from jnpl.outputs.saved_model import SavedModel  # noqa: PLC0415 - imports torch, which takes seconds
+
+        try:
+            self._model = SavedModel.load(self._run, head_only=True)
+        except InputError:  # a run of the library, without a model: there are no candidates
+            self._model = None
+
+    @property
+    def state(self) -> str:
+        """Return "opening", "ready" or "missing"."""
+        if not self._opened.is_set():
+            return "opening"
+        return "missing" if self.source is None else "ready"
+
+    def wait(self, seconds: float = _WAIT) -> Source | None:
+        """Return the data, once they are open; None if they cannot be opened."""
+        self._opened.wait(seconds)
+        return self.source
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether samples can be compared, now that the data are open."""
+        return self.source is not None and _vectors(self.source) is not None
+
+    def picture(self, position: int, side: int) -> Picture | None:
+        """Return the picture of a sample, at most `side` pixels wide and high; None if it has none."""
+        source = self.wait() if side > thumbs.SIDE or position not in self._thumbnails else self.source
+        inputs = None if source is None else _pictures(source)
+        if inputs is not None:
+            try:
+                return self._pictures.get_or_make((position, side), lambda: _encoded(inputs.read(position), side))
+            except (UnreadableError, OSError, InputError):
+                pass
+        stored = self._thumbnails.get(position)
+        if stored is None:
+            return None
+        return Picture(stored, "image/png" if stored.startswith(b"\x89PNG") else "image/jpeg")
+
+    def content(self, position: int, limit: int = MAX_TEXT) -> dict[str, Any]:
+        """Return {"kind": "image"}, {"kind": "text", "text"} or {"kind": "row", "cells": [(name, value), ...]}."""
+        if self.kind == "image":
+            return {"kind": "image"}
+        source = self.source
+        if source is not None and source.texts is not None:
+            text = str(source.texts[position])
+            return {"kind": "text", "text": text[:limit], "cut": len(text) > limit}
+        if source is not None and source.cells is not None:
+            found = source.cells.iloc[int(source.ids[position])]
+            cells = [(str(name), _plain(found.iloc[at])) for at, name in enumerate(found.index[:_MAX_CELLS])]
+            return {"kind": "row", "cells": cells}
+        if source is not None and source.kind == "vector":
+            numbers = source.inputs.read(position)[:_MAX_CELLS].tolist()
+            return {"kind": "row", "cells": [(f"feature {at}", f"{value:.4g}") for at, value in enumerate(numbers)]}
+        row = self._rows.get(str(position))
+        if row is not None and self._column_names == ["text"]:
+            return {"kind": "text", "text": str(row[0]), "cut": False}
+        cells = [] if row is None else list(zip(self._column_names, map(_plain, row), strict=False))
+        return {"kind": "row", "cells": cells}
+
+    def matching(self, text: str) -> Mask:
+        """Return the samples (N,) whose id or text contains a text, in upper or lower case."""
+        import pyarrow as pa  # noqa: PLC0415 - slow to import
+        import pyarrow.compute as pc  # noqa: PLC0415
+
+        def hits(name: str, values: npt.NDArray[Any]) -> Mask:
+            make = lambda: pa.array(map(str, values.tolist()), pa.large_string())  # noqa: E731
+            found = pc.match_substring(self._searched.get_or_make(name, make), text, ignore_case=True)
+            mask: Mask = found.to_numpy(zero_copy_only=False).astype(bool)
+            return mask
+
+        mask, source = hits("ids", self._findings.ids), self.source
+        if source is not None and source.texts is not None:
+            mask |= hits("texts", source.texts)
+        return mask
+
+    def candidates(self, position: int, ranking: Ranking, count: int) -> list[tuple[int, float]]:
+        """Return the most probable classes of a sample and their probabilities; empty if there is no model."""
+        if ranking.candidates is not None and ranking.candidate_probs is not None:
+            labels, probs = ranking.candidates[position], ranking.candidate_probs[position]
+            return [(int(label), float(p)) for label, p in zip(labels, probs, strict=True) if label >= 0][:count]
+        source, model = self.source, self._model
+        if source is None or model is None:
+            return []
+        import torch  # noqa: PLC0415 - loaded by now
+
+        try:
+            if len(model.sample_shape) == 3:
+                inputs = _pictures(source) or source.inputs
+                sample = inputs.read(position, model.sample_shape[0])
+            elif isinstance(source.inputs, EmbeddedInputs):
+                sample = source.inputs.values[position].astype(np.float32)
+            else:
+                sample = source.inputs.read(position)
+            own = model.forward(torch.from_numpy(np.ascontiguousarray(sample))[None])[0]
+        except (UnreadableError, OSError, RuntimeError):
+            return []
+        best = np.argsort(-own, kind="stable")[:count]
+        return [(int(label), float(own[label])) for label in best]
+
+    def nearest(self, position: int, among: Positions, count: int) -> list[int]:
+        """Return those of `among` (M,) that are most similar to a sample, by cosine similarity, without itself.
+
+        Without vectors, the first ones.
+        """
+        among = among[among != position]
+        source = self.source
+        if source is None or _vectors(source) is None or not len(among):
+            return [int(at) for at in among[:count]]
+        own = self._unit_vectors(np.array([position]))[0]
+        parts = [among[start : start + _BLOCK] for start in range(0, len(among), _BLOCK)]
+        similarity = np.concatenate([self._unit_vectors(part) @ own for part in parts])
+        best = np.argsort(-similarity, kind="stable")[:count]
+        return [int(at) for at in among[best]]
+
+    def examples(
+        self, position: int, label: int, ranking: Ranking, count: int, decided: npt.NDArray[np.int64]
+    ) -> list[int]:
+        """Return the samples nearest to one among those that are surely of a class.
+
+        Those are the samples of the best quality among the unsuspected of that given label, and those that were decided
+        to have it.
+
+        Args:
+            position: of the sample.
+            label: the class.
+            ranking: the current ranking.
+            count: of examples.
+            decided: (N,) decided labels, -1 where undecided, -2 where dropped or unsure.
+        """
+        given = self._findings.given_labels
+
+        def surest() -> Positions:
+            fine = np.flatnonzero((given == label) & ~ranking.is_suspect & ~np.isnan(ranking.quality))
+            order: Positions = fine[np.argsort(-ranking.quality[fine], kind="stable")[:_POOL]]
+            return order
+
+        pool = self._pools.get_or_make((label, ranking.number), surest)
+        pool = pool[(decided[pool] == -1) | (decided[pool] == label)]
+        return self.nearest(position, np.union1d(pool, np.flatnonzero(decided == label)[:_POOL]), count)
+
+    def _unit_vectors(self, positions: Positions) -> npt.NDArray[np.float32]:
+        """Return the vectors of samples, of length 1: (M, F)."""
+        values = None if self.source is None else _vectors(self.source)
+        if values is None:
+            raise InputError("the samples have no vectors")
+        rows = values[positions].astype(np.float32)
+        rows = rows.mean(axis=1) if rows.ndim == 3 else rows
+        if self._scale is not None:
+            rows = (rows - self._scale[0]) / self._scale[1]
+        unit: npt.NDArray[np.float32] = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+        return unit
+
+
+def _pictures(source: Source) -> Inputs | None:
+    return source.inputs if source.kind == "image" else source.pictures
+
+
+def _vectors(source: Source) -> npt.NDArray[Any] | None:
+    if isinstance(source.inputs, EmbeddedInputs):
+        return source.inputs.values
+    if isinstance(source.inputs, InMemory) and source.kind == "vector":
+        return source.inputs.values
+    return None
+
+
+def _scale(source: Source) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]] | None:
+    """Return mean and deviation of the columns of a table (F,); None for embeddings, which are compared as they are."""
+    if not isinstance(source.inputs, InMemory) or source.kind != "vector":
+        return None
+    values = source.inputs.values[:: max(len(source) // 50_000, 1)]
+    deviation = values.std(axis=0)
+    return values.mean(axis=0), np.where(deviation > 1e-6, deviation, 1).astype(np.float32)
+
+
+def _encoded(pixels: npt.NDArray[Any], side: int) -> Picture:
+    picture = Image.fromarray(np.ascontiguousarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels))
+    picture.thumbnail((side, side))
+    file = io.BytesIO()
+    if max(picture.size) <= _SMALL_SIDE:
+        picture.save(file, format="PNG")
+        return Picture(file.getvalue(), "image/png")
+    picture.save(file, format="JPEG", quality=88)
+    return Picture(file.getvalue(), "image/jpeg")
+
+
+def _plain(value: Any) -> str:
+    """Return a cell as text; empty for a missing value."""
+    if value is None or value != value:  # noqa: PLR0124 - nan differs from itself
+        return ""
+    return (f"{value:.6g}" if isinstance(value, float) else str(value))[:MAX_TEXT]
+
+
+def _data_facts(run: Path) -> dict[str, Any]:
+    try:
+        facts = json.loads((run / "data.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
+def _special_lists(run: Path, findings: Findings) -> tuple[Positions | None, Mask | None]:
+    """Return (N,) the group of near duplicates with different labels or -1, and outliers; None if not searched for."""
+    file = run / NEIGHBOURS_FILE
+    if not file.is_file():
+        return None, None
+    try:
+        table = load_parquet(file, columns=["near_duplicate_group", "is_outlier"])
+        group = table["near_duplicate_group"].fill_null(-1).to_numpy().astype(np.int64)
+        outliers = table["is_outlier"].to_numpy().astype(bool)
+    except (OSError, LookupError, ValueError) as error:
+        raise InputError(f"{str(file)!r} cannot be read: {error}") from error
+    if len(group) != len(findings.given_labels):
+        return None, None
+    low = np.full(group.max(initial=-1) + 1, findings.num_classes)
+    high = np.full(len(low), -1)
+    members = np.flatnonzero(group >= 0)
+    np.minimum.at(low, group[members], findings.given_labels[members])
+    np.maximum.at(high, group[members], findings.given_labels[members])
+    group[members] = np.where((low != high)[group[members]], group[members], -1)
+    return group, outliers

@@ -1,0 +1,335 @@
+"""The web server of a review: FastAPI behind `Guard`, on one address, until it is interrupted."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass
+from importlib import resources
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
+
+from fastapi import FastAPI, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, PlainTextResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from jnpl.internal.errors import InputError
+from jnpl.outputs.review.decisions import Action, ConflictError
+from jnpl.outputs.review.desk import FORMATS, Desk
+from jnpl.outputs.review.guard import Access, Guard
+from jnpl.outputs.review.ranking import DecidedName, Filter, ListName, VerdictName
+from jnpl.outputs.review.samples import LARGE, SMALL
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+DEFAULT_PORT = 8765
+MAX_BATCH = 1000  # decisions of one request
+_FILES = {
+    "review.css": ("jnpl.outputs.review", "page/review.css", "text/css"),
+    "review.js": ("jnpl.outputs.review", "page/review.js", "text/javascript"),
+    "icon.svg": ("jnpl.outputs.review", "page/icon.svg", "image/svg+xml"),
+    "report.css": ("jnpl.outputs.report", "report.css", "text/css"),  # colours, letters and tables of the report
+}
+_MEDIA = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet", "label-studio": "application/json"}
+_ANY = ("0.0.0.0", "[::]")  # noqa: S104 - addresses that the user may give
+_SHUTDOWN = 3  # seconds for requests that are under way
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tab: str = Field(min_length=1, max_length=64)
+
+
+class DecisionBody(BaseModel):
+    """A decision as the page sends it; `seen` is the number of the decision that the page showed, 0 for none."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    position: int = Field(ge=0)
+    action: Action
+    label: int | None = None
+    seen: int = Field(ge=0)
+
+
+class DecideBody(_Body):
+    """A batch of decisions."""
+
+    reviewer: str = Field(min_length=1, max_length=80)
+    decisions: list[DecisionBody] = Field(min_length=1, max_length=MAX_BATCH)
+
+
+class UndoBody(_Body):
+    """A request to undo the last batch of a tab."""
+
+
+class FilterQuery(BaseModel):
+    """A filter as the page sends it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    list: ListName = "suspects"
+    given: int | None = None
+    suggested: int | None = None
+    low: float = Field(0.0, ge=0, le=1)
+    high: float = Field(1.0, ge=0, le=1)
+    verdict: VerdictName = "any"
+    decided: DecidedName = "any"
+    search: str = Field("", max_length=200)
+
+    def to_filter(self) -> Filter:
+        """Return the filter."""
+        return Filter(
+            self.list, self.given, self.suggested, self.low, self.high, self.verdict, self.decided, self.search
+        )
+
+
+class PageQuery(FilterQuery):
+    """A page of a list."""
+
+    offset: int = Field(0, ge=0)
+    limit: int = Field(24, ge=1, le=200)
+
+
+class SampleQuery(FilterQuery):
+    """A sample, by position or by its place in a list."""
+
+    position: int | None = Field(None, ge=0)
+    index: int | None = Field(None, ge=0)
+
+
+def make_app(desk: Desk, access: Access, *, title: str, reviewer: str) -> Guard:
+    """Return the application of a review.
+
+    Args:
+        desk: the review.
+        access: who may use it.
+        title: of the data, for the page.
+        reviewer: the name that decisions have unless the page gives another one.
+    """
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        desk.samples.start()
+        yield
+        desk.close()
+
+    app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
+    _add_errors(app)
+    _add_page(app)
+    _add_facts(app, desk, title, reviewer)
+    _add_samples(app, desk)
+    _add_files(app, desk)
+    _add_writing(app, desk)
+    return Guard(app, access)
+
+
+def _add_errors(app: FastAPI) -> None:
+    @app.exception_handler(InputError)
+    def wrong(_: Request, error: InputError) -> JSONResponse:
+        return JSONResponse({"error": str(error)}, 400)
+
+    @app.exception_handler(RequestValidationError)
+    def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"][1:])
+        return JSONResponse({"error": f"{where}: {first['msg']}"}, 422)
+
+    @app.exception_handler(ConflictError)
+    def conflict(_: Request, error: ConflictError) -> JSONResponse:
+        decisions = [each._asdict() for each in error.decisions]
+        return JSONResponse({"error": str(error), "conflicts": decisions, "positions": error.positions}, 409)
+
+
+def _add_page(app: FastAPI) -> None:
+    page = (resources.files("jnpl.outputs.review") / "page/review.html").read_bytes()
+
+    @app.get("/")
+    def home() -> Response:
+        return Response(page, media_type="text/html; charset=utf-8")
+
+    @app.get("/static/{name}")
+    def static(name: str) -> Response:
+        if name not in _FILES:
+            return PlainTextResponse("no such file", 404)
+        package, path, kind = _FILES[name]
+        return Response((resources.files(package) / path).read_bytes(), media_type=f"{kind}; charset=utf-8")
+
+
+def _add_facts(app: FastAPI, desk: Desk, title: str, reviewer: str) -> None:
+    @app.get("/api/run")
+    def run() -> dict[str, Any]:
+        samples = desk.samples
+        return {
+            "title": title,
+            "reviewer": reviewer,
+            "kind": samples.kind,
+            "classes": desk.names,
+            "samples": len(desk.findings.ids),
+            "lists": {
+                "duplicates": None if samples.duplicate_groups is None else int((samples.duplicate_groups >= 0).sum()),
+                "outliers": None if samples.outliers is None else int(samples.outliers.sum()),
+            },
+            "status": desk.status(),
+        }
+
+    @app.get("/api/status")
+    def status() -> dict[str, Any]:
+        return desk.status()
+
+
+def _add_samples(app: FastAPI, desk: Desk) -> None:
+    @app.get("/api/list")
+    def listed(query: Annotated[PageQuery, Query()]) -> dict[str, Any]:
+        return desk.page(query.to_filter(), query.offset, query.limit)
+
+    @app.get("/api/sample")
+    def sample(query: Annotated[SampleQuery, Query()]) -> dict[str, Any]:
+        return desk.sample(query.to_filter(), query.position, query.index)
+
+    @app.get("/api/examples/{position}")
+    def examples(position: int) -> dict[str, Any]:
+        return desk.examples(position)
+
+    @app.get("/api/similar/{position}")
+    def similar(position: int, limit: Annotated[int, Query(ge=1, le=200)] = 24) -> dict[str, Any]:
+        return desk.similar(position, limit)
+
+    @app.get("/api/pairs")
+    def pairs() -> list[dict[str, Any]]:
+        return desk.pairs()
+
+
+def _add_files(app: FastAPI, desk: Desk) -> None:
+    @app.get("/image/{position}")
+    def image(position: int, *, small: bool = False) -> Response:
+        if not 0 <= position < len(desk.findings.ids):
+            return PlainTextResponse("no such sample", 404)
+        picture = desk.samples.picture(position, SMALL if small else LARGE)
+        if picture is None:
+            return PlainTextResponse("no picture", 404)
+        headers = {"cache-control": "private, max-age=3600"}
+        return Response(picture.content, media_type=picture.media_type, headers=headers)
+
+    @app.get("/export/{kind}")
+    def export(kind: str) -> Response:
+        if kind not in FORMATS:
+            return PlainTextResponse("no such format", 404)
+        headers = {"content-disposition": f'attachment; filename="decisions{FORMATS[kind]}"'}
+        return Response(desk.export(kind), media_type=_MEDIA[kind], headers=headers)
+
+
+def _add_writing(app: FastAPI, desk: Desk) -> None:
+    @app.post("/api/decide")
+    def decide(body: DecideBody) -> dict[str, Any]:
+        wanted = [(each.position, each.action, each.label, each.seen) for each in body.decisions]
+        return desk.decide(wanted, reviewer=body.reviewer, tab=body.tab)
+
+    @app.post("/api/undo")
+    def undo(body: UndoBody) -> dict[str, Any]:
+        return desk.undo(body.tab)
+
+    @app.post("/api/learn")
+    def learn(_: UndoBody) -> dict[str, Any]:
+        return desk.learn()
+
+
+@dataclass(frozen=True)
+class Address:
+    """A socket that listens, and how browsers call it."""
+
+    listening: socket.socket
+    host: str
+
+    @property
+    def port(self) -> int:
+        """The port that was asked for, or the free one that was found."""
+        return int(self.listening.getsockname()[1])
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """Values of the header Host: the name that was given; for this machine also its other names."""
+        names = {self.host}
+        if is_local(self.host) or self.host in _ANY:
+            names |= {"127.0.0.1", "localhost", "[::1]"}
+        if self.host in _ANY:
+            names |= {socket.gethostname(), socket.getfqdn(), *_own_addresses()}
+        return frozenset(f"{name.lower()}:{self.port}" for name in names)
+
+    def link(self, token: str) -> str:
+        """The address to open."""
+        host = socket.gethostname() if self.host in _ANY else self.host
+        return f"http://{host}:{self.port}/?token={quote(token, safe='')}"
+
+
+def _own_addresses() -> set[str]:
+    try:
+        return {str(found[4][0]) for found in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)}
+    except OSError:
+        return set()
+
+
+def is_local(host: str) -> bool:
+    """Return whether only programs on this machine can reach a host.
+
+    >>> is_local("127.0.0.1"), is_local("localhost"), is_local("0.0.0.0")
+    (True, True, False)
+    """
+    return host in ("127.0.0.1", "localhost", "[::1]", "::1")
+
+
+def listen(host: str, port: int | None) -> Address:
+    """Return a listening socket; without a port, on 8765 or, if that is taken, on any free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    name = host.strip("[]")
+    for number in (DEFAULT_PORT, 0) if port is None else (port,):
+        try:
+            listening = socket.create_server((name, number), family=family)
+        except OSError as error:
+            if number == DEFAULT_PORT and port is None:
+                continue
+            raise InputError(f"cannot listen on {host}:{number}: {error.strerror or error}") from error
+        return Address(listening, f"[{name}]" if family == socket.AF_INET6 else host)
+    raise InputError(f"no free port on {host}")
+
+
+def serve(app: Any, address: Address, ready: Callable[[], None]) -> None:
+    """Serve until SIGINT or SIGTERM; requests that are under way are answered first.
+
+    Args:
+        app: the application.
+        address: where to listen.
+        ready: called when the server accepts requests.
+    """
+    import uvicorn  # noqa: PLC0415 - part of the extra, as FastAPI is
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: Any = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                ready()
+
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_SHUTDOWN,
+        ws="none",
+    )
+    server = Server(config)
+
+    def stop(_number: int, _frame: Any) -> None:
+        server.force_exit, server.should_exit = server.should_exit, True  # the second signal does not wait
+
+    server.capture_signals = nullcontext  # type: ignore[method-assign, assignment]  # which would raise the signal again at the end
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        server.run([address.listening])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        address.listening.close()

@@ -1,0 +1,99 @@
+"""`jnpl review`: its options and their mistakes, and `--review` of find and train."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+
+import numpy as np
+import pytest
+
+from jnpl import Findings
+from jnpl.cli import app as cli
+from jnpl.cli import find as command
+from jnpl.outputs.review.decisions import NewDecision, open_store
+from jnpl.outputs.review.server import listen
+
+
+@pytest.fixture
+def run(capfd, tmp_path, monkeypatch):
+    """Run `jnpl` in a folder of its own: arguments -> exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*args: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as stop:
+            cli.main([str(arg) for arg in args])
+        sys.stdout.flush()
+        out, err = capfd.readouterr()
+        return int(stop.value.code or 0), out, err
+
+    return call
+
+
+@pytest.fixture
+def finished(run, tmp_path):
+    """A finished run on 60 vectors in data.npz."""
+    random = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    x = (random.normal(size=(3, 128))[y] + random.normal(size=(60, 128))).astype(np.float32)
+    np.savez(tmp_path / "data.npz", x=x, y=y)
+    code, _, err = run("find", "data.npz", "-o", "run", "--json", "--no-report")
+    assert code == 0, err
+    return tmp_path / "run"
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["nothing"], "holds no findings that can be read"),
+        (["run", "--host", "0.0.0.0"], "choose a secret with --token"),
+        (["run", "--host", "0.0.0.0", "--token", "short"], "at least 16 characters, got 5"),
+        (["run", "--port", "70000"], "65535"),
+    ],
+)
+def test_mistakes_are_one_line(run, finished, options, reason):
+    code, out, err = run("review", *options)
+    assert (code, out, err.count("\n")) == (2, "", 1), err
+    assert reason in err
+    assert not (finished / "review.sqlite").exists()
+
+
+def test_a_port_that_is_taken(run, finished):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        code, _, err = run("review", "run", "--port", taken.getsockname()[1])
+    assert (code, "cannot listen on 127.0.0.1" in err) == (2, True)
+
+
+def test_names_of_this_machine():
+    address = listen("127.0.0.1", 0)
+    try:
+        assert address.hosts == {f"{name}:{address.port}" for name in ("127.0.0.1", "localhost", "[::1]")}
+        assert address.link("a b") == f"http://127.0.0.1:{address.port}/?token=a%20b"
+    finally:
+        address.listening.close()
+
+
+def test_a_run_remembers_how_to_open_its_data(finished, tmp_path, monkeypatch):
+    stored = json.loads((finished / "data.json").read_text("utf-8"))["options"]
+    assert stored["data"] == str(tmp_path / "data.npz")
+    monkeypatch.chdir("/")
+    source = command.open_again(stored)
+    assert source.ids.tolist() == Findings.load(finished).ids.tolist()
+    assert command.open_again({**stored, "an option of a later version": 1}).kind == "vector"
+
+
+def test_decisions_are_trusted_in_a_new_run(run, finished, tmp_path):
+    findings = Findings.load(finished)
+    store = open_store(finished, findings)
+    new = (int(findings.given_labels[4]) + 1) % 3
+    store.decide([NewDecision(4, "relabel", new), NewDecision(7, "drop")], reviewer="Ann", tab="t")
+    store.close()
+    code, out, err = run("train", "data.npz", "-o", "second", "--review", "run", "--json", "--no-report")
+    assert code == 0, err
+    assert json.loads(out)["samples"] == 59
+    table = Findings.load(tmp_path / "second").table.set_index("id")
+    assert 7 not in table.index
+    assert (table.loc[4, "suggested_label"], table.loc[4, "label_quality"]) == (new, 0.0)
+    code, _, err = run("find", "data.npz", "-o", "third", "--review", "second")
+    assert (code, err.count("\n"), "has no decisions" in err) == (2, 1, True)

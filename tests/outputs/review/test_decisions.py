@@ -1,0 +1,207 @@
+"""The store of decisions: batches, undo, conflicts, versions, and what follows for labels."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+
+import numpy as np
+import pytest
+
+from jnpl import Findings
+from jnpl.data.sources.arrays import from_arrays
+from jnpl.internal.errors import InputError
+from jnpl.outputs.review import decisions
+from jnpl.outputs.review.decisions import ConflictError, NewDecision, open_store, reviewed_labels, with_review
+
+
+def decide(store, *made, reviewer="Ann", tab="one"):
+    return store.decide([NewDecision(*each) for each in made], reviewer=reviewer, tab=tab)
+
+
+def found(store):
+    return [(each.position, each.action, each.label) for each in store.all_current()]
+
+
+def test_a_decision_has_its_time_and_reviewer(store):
+    numbers = decide(store, (5, "relabel", 2))
+    (made,) = store.read([5, 6])
+    assert made[:5] == (numbers[5], 5, "relabel", 2, "Ann")
+    assert made.made_at.endswith("+00:00")
+
+
+def test_undo_goes_back_batch_by_batch(store):
+    first = decide(store, (1, "keep"), (2, "drop"))
+    decide(store, (1, "relabel", 3, first[1]))
+    assert found(store) == [(1, "relabel", 3), (2, "drop", None)]
+    assert store.undo("one") == [1]
+    assert found(store) == [(1, "keep", None), (2, "drop", None)]
+    assert store.undo("one") == [1, 2]
+    assert found(store) == []
+    assert store.undo("one") == []
+
+
+def test_undo_belongs_to_a_tab(store):
+    decide(store, (1, "keep"), tab="one")
+    decide(store, (2, "keep"), tab="two")
+    assert store.undo("one") == [1]
+    assert found(store) == [(2, "keep", None)]
+
+
+def test_nobody_is_overwritten_silently(store):
+    decide(store, (1, "keep"), reviewer="Ann", tab="one")
+    with pytest.raises(ConflictError) as stopped:
+        decide(store, (0, "drop"), (1, "drop"), reviewer="Bob", tab="two")
+    assert stopped.value.positions == [1]
+    assert [(each.reviewer, each.action) for each in stopped.value.decisions] == [("Ann", "keep")]
+    assert found(store) == [(1, "keep", None)]  # nothing of the batch was written
+    (theirs,) = stopped.value.decisions
+    decide(store, (1, "drop", None, theirs.number), reviewer="Bob", tab="two")
+    with pytest.raises(ConflictError):
+        store.undo("one")  # Ann's decision does not count any more: her undo must not remove Bob's
+    assert found(store) == [(1, "drop", None)]
+
+
+def test_a_decision_that_was_undone_is_a_conflict_too(store):
+    number = decide(store, (1, "keep"))[1]
+    store.undo("one")
+    with pytest.raises(ConflictError) as stopped:
+        decide(store, (1, "drop", None, number), tab="two")
+    assert (stopped.value.positions, stopped.value.decisions) == ([1], [])
+
+
+def test_two_processes_see_each_other(make_run):
+    run = make_run()
+    findings = Findings.load(run)
+    one, two = open_store(run, findings), open_store(run, findings)
+    before = two.version()
+    decide(one, (3, "unsure"))
+    assert two.version() != before
+    assert found(two) == [(3, "unsure", None)]
+    one.close()
+    two.close()
+
+
+def test_many_threads_lose_nothing(store):
+    def work(tab):
+        for number in range(20):
+            decide(store, (number * 6 + tab, "keep"), tab=str(tab))
+
+    threads = [threading.Thread(target=work, args=(tab,)) for tab in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found(store)) == 120
+
+
+def test_rules_of_the_file(store):
+    for made in ((1, "relabel", None), (1, "keep", 2), (1, "guess", None)):
+        with pytest.raises(sqlite3.IntegrityError):
+            decide(store, made)
+    assert found(store) == []
+    connection = sqlite3.connect(store.path)
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    connection.close()
+    assert store._connection.execute("PRAGMA foreign_keys").fetchone() == (1,)
+    assert store._connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+
+
+def test_an_older_file_is_migrated(make_run):
+    run = make_run()
+    findings = Findings.load(run)
+    path = run / decisions.FILE
+    connection = sqlite3.connect(path)
+    connection.executescript(decisions._MIGRATIONS[0] + "PRAGMA user_version = 1;")
+    connection.execute("INSERT INTO facts VALUES ('fingerprint', ?)", (decisions.fingerprint(findings),))
+    connection.execute("INSERT INTO reviewers VALUES (1, 'Ann')")
+    connection.execute("INSERT INTO batches VALUES (1, 1, 'one', '2026-01-01T00:00:00+00:00', NULL)")
+    connection.execute("INSERT INTO decisions VALUES (1, 1, 7, 'drop', NULL, 0.5, 1, NULL)")
+    connection.execute("INSERT INTO current VALUES (7, 1)")
+    connection.commit()
+    connection.close()
+    store = open_store(run, findings)
+    assert found(store) == [(7, "drop", None)]
+    store.add_round(1, 0.5, b"arrays")
+    assert store.last_round().arrays == b"arrays"
+    store.close()
+
+
+def test_a_newer_or_a_foreign_file_is_refused(make_run):
+    run = make_run()
+    findings = Findings.load(run)
+    open_store(run, findings).close()
+    connection = sqlite3.connect(run / decisions.FILE)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(InputError, match="version 99 of a newer jnpl"):
+        open_store(run, findings)
+    (run / decisions.FILE).write_bytes(b"no database" * 1000)
+    with pytest.raises(InputError, match="cannot be used"):
+        open_store(run, findings)
+
+
+def test_decisions_about_other_data_are_refused(make_run):
+    run = make_run()
+    open_store(run, Findings.load(run)).close()
+    with pytest.raises(InputError, match="other samples, classes or given labels"):
+        open_store(run, Findings.load(make_run("other", samples=121)))
+
+
+def test_only_the_last_round_is_kept(store):
+    assert store.last_round() is None
+    store.add_round(50, 1.0, b"first")
+    number = store.add_round(100, 2.0, b"second")
+    assert store.last_round()[::2] == (number, 100, b"second")
+    assert store._connection.execute("SELECT count(*) FROM rounds").fetchone() == (1,)
+
+
+def test_what_the_decisions_mean_for_labels(make_run):
+    run = make_run()
+    findings = Findings.load(run)
+    assert reviewed_labels(run, findings) is None
+    store = open_store(run, findings)
+    decide(store, (0, "keep"), (1, "relabel", 3), (2, "drop"), (4, "unsure"))
+    store.close()
+    reviewed = reviewed_labels(run, findings)
+    assert reviewed.labels[:5].tolist() == [findings.given_labels[0], 3, -1, -1, -1]
+    assert np.flatnonzero(reviewed.dropped).tolist() == [2]
+    assert (reviewed.count, reviewed.unsure) == (3, 1)
+
+
+def test_a_source_with_the_decisions(make_run):
+    run = make_run(samples=60)
+    findings = Findings.load(run)
+    store = open_store(run, findings)
+    decide(store, (0, "keep"), (1, "relabel", 3), (2, "drop"))
+    store.close()
+    x = np.random.default_rng(0).normal(size=(60, 5)).astype(np.float32)
+    names = [findings.class_names[label] for label in findings.given_labels]
+    source = from_arrays(x, names, name="animals")
+    seen = with_review(source, run)
+    assert seen.ids.tolist() == [0, 1, *range(3, 60)]
+    assert seen.labels.tolist() == np.delete(source.labels, 2).tolist()  # the given ones stay
+    assert seen.decided[:3].tolist() == [findings.given_labels[0], 3, -1]
+    assert seen.fingerprint() != source.fingerprint()
+
+
+def test_a_run_without_a_review_or_with_other_data(make_run):
+    run = make_run(samples=60)
+    source = from_arrays(np.zeros((2, 3), np.float32), ["cat", "dog"], name="two")
+    with pytest.raises(InputError, match="has no decisions"):
+        with_review(source, run)
+    open_store(run, Findings.load(run)).close()
+    with pytest.raises(InputError, match="has a class 'eel' that two has not"):
+        with_review(source, run)
+
+
+def test_rows_for_a_table(make_run):
+    run = make_run()
+    findings = Findings.load(run)
+    store = open_store(run, findings)
+    decide(store, (3, "relabel", 1), (0, "drop"))
+    rows = decisions.as_rows(store, findings)
+    store.close()
+    assert [(row["id"], row["action"], row["label"]) for row in rows] == [(0, "drop", None), (3, "relabel", "dog")]
+    json.dumps([row["reviewer"] for row in rows])

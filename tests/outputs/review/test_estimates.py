@@ -1,0 +1,56 @@
+"""Precision and the number of wrong labels that are left."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from jnpl.outputs.review.estimates import intercept, precision, wrong_left
+
+
+def test_precision_is_a_share_with_wilsons_interval():
+    assert precision(0, 0) is None
+    found = precision(30, 40)
+    z, p, n = 1.6449, 0.75, 40
+    middle, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    assert found == pytest.approx((0.75, (middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n)))
+    assert precision(10, 10).high == 1.0
+    assert precision(10, 10).low > 0.7
+
+
+def reviewed(seed, decided, shift=0.0, samples=3000):
+    """Qualities of samples whose labels are wrong with sigmoid(shift + logit), the worst `decided` of them known."""
+    random = np.random.default_rng(seed)
+    quality = np.where(random.random(samples) < 0.2, random.beta(1, 4, samples), random.beta(8, 1, samples))
+    chance = 1 / (1 + np.exp(-(shift + np.log((1 - quality) / quality))))
+    wrong = random.random(samples) < chance
+    order = np.argsort(quality)
+    known, rest = order[:decided], order[decided:]
+    return quality, wrong, known, rest
+
+
+@pytest.mark.parametrize("shift", [-1.0, 0.0, 1.0])
+def test_the_interval_holds_the_truth(shift):
+    inside, random = 0, np.random.default_rng(1)
+    for seed in range(40):
+        quality, wrong, known, rest = reviewed(seed, 400, shift)
+        start = intercept(quality, wrong.sum() * random.uniform(0.7, 1.4))  # the run's estimate is not exact
+        found = wrong_left(quality[known], wrong[known], quality[rest], start)
+        assert found.low <= found.value <= found.high
+        inside += found.low <= wrong[rest].sum() <= found.high
+    assert inside >= 32  # 36 expected
+
+
+def test_decisions_narrow_the_interval():
+    widths = []
+    for decided in (0, 100, 600):
+        quality, wrong, known, rest = reviewed(0, decided)
+        found = wrong_left(quality[known], wrong[known], quality[rest])
+        widths.append(found.high - found.low)
+    assert widths[0] > widths[1] > widths[2]
+
+
+def test_nothing_is_left_of_nothing():
+    assert wrong_left(np.array([0.1]), np.array([True]), np.array([np.nan])) == (0.0, 0.0, 0.0)

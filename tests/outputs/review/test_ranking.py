@@ -1,0 +1,65 @@
+"""Order, filters and pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.outputs.review.conftest import make_findings
+
+from jnpl.outputs.review.ranking import Filter, Ranking, mask_of, pairs
+
+
+@pytest.fixture
+def findings():
+    return make_findings(400)
+
+
+def test_suspects_come_first_and_the_worst_of_them(findings):
+    ranking = Ranking.from_findings(findings)
+    count = int(findings.is_label_issue.sum())
+    assert ranking.order[:count].tolist() == findings.worst(count).index.tolist()
+    assert sorted(ranking.order.tolist()) == list(range(400))
+
+
+def test_a_ranking_as_bytes(findings):
+    ranking = Ranking.from_findings(findings)
+    assert ranking.order is not None  # computed, and not stored
+    again = Ranking.from_bytes(ranking.to_bytes(), number=3)
+    assert again.number == 3
+    assert again.candidates is None
+    for name in ("suggested", "quality", "confidence", "is_suspect"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(ranking, name))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "rule"),
+    [
+        (Filter(), lambda f: f.is_label_issue),
+        (Filter(list="all"), lambda f: np.ones(400, bool)),
+        (Filter(given=2), lambda f: f.is_label_issue & (f.given_labels == 2)),
+        (Filter(given=2, suggested=0), lambda f: f.is_label_issue & (f.given_labels == 2) & (f.suggested_labels == 0)),
+        (Filter(low=0.8, high=0.9), lambda f: f.is_label_issue & (abs(f.suggested_confidence - 0.85) <= 0.05)),
+        (Filter(list="all", verdict="fine"), lambda f: ~f.is_label_issue),
+        (Filter(verdict="other"), lambda f: f.is_label_issue & (f.suggested_labels != f.given_labels)),
+        (Filter(verdict="doubt"), lambda f: f.is_label_issue & (f.suggested_labels == f.given_labels)),
+        (Filter(list="outliers"), lambda f: np.zeros(400, bool)),
+    ],
+)
+def test_filters(findings, wanted, rule):
+    mask = mask_of(wanted, Ranking.from_findings(findings), findings.given_labels, None, None)
+    np.testing.assert_array_equal(mask, rule(findings))
+
+
+def test_pairs_are_counted(findings):
+    ranking, undecided = Ranking.from_findings(findings), np.arange(400) % 2 == 0
+    found = pairs(ranking, findings.given_labels, undecided, 4, most=5)
+    assert len(found) == 5
+    for each in found:
+        members = (
+            findings.is_label_issue
+            & (findings.given_labels == each["given"])
+            & (findings.suggested_labels == each["suggested"])
+        )
+        assert (each["count"], each["undecided"]) == (members.sum(), (members & undecided).sum())
+        assert each["given"] != each["suggested"]
+    assert [each["undecided"] for each in found] == sorted((each["undecided"] for each in found), reverse=True)
