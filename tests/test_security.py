@@ -18,12 +18,8 @@ CSV = {"internal/tables.py", "data/label_files.py", "experiments/result_tables.p
 @cache
 def calls():
     """Return (file, dotted name, call) of every call in the package."""
-    found = []
-    for file, tree in TREES.items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call):
-                found.append((file, ast.unparse(node.func), node))
-    return found
+    nodes = ((file, node) for file, tree in TREES.items() for node in ast.walk(tree))
+    return [(file, ast.unparse(node.func), node) for file, node in nodes if isinstance(node, ast.Call)]
 
 
 def option(call, name):
