@@ -55,6 +55,8 @@ def main() -> int:
             words = [sys.executable, "-m", "jnpl", *(word.format(number) for word in command)]
             done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
             counts[command[0], done.returncode] += 1
+            if number % 100 == 99:
+                print(f"{number + 1} runs, {wrong} wrong", file=sys.stderr)
             if done.returncode != code:
                 wrong += 1
                 print(f"{command}: exit code {done.returncode}: {done.stderr[-300:]}", file=sys.stderr)
