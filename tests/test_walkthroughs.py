@@ -56,6 +56,8 @@ def files(tmp_path_factory):
             rows.append((f"photos/{name}/{number}.png", name))
     image.save(folder / "one.jpg")
     pd.DataFrame(rows, columns=["file", "label"]).to_csv(folder / "photos.csv", index=False)
+    listed = [(path.removeprefix("photos/"), name) for path, name in rows]
+    pd.DataFrame(listed, columns=["file", "label"]).to_csv(folder / "listed.csv", index=False)
     pd.DataFrame({"id": ["rose/0.png", "tulip/3.png"], "label": ["tulip", "tulip"]}).to_csv(
         folder / "mine.csv", index=False
     )
@@ -89,8 +91,6 @@ def test_the_commands_of_a_page_run(page, files, tmp_path, monkeypatch, capsys):
     lines = list(commands(page))
     if page in NEED_A_RUN:
         lines.insert(0, "jnpl find photos/ -o run")
-    if page == "docs/export.md":
-        lines.insert(1, "jnpl export run --to csv -o issues.csv --issues")
     for line in lines:
         with pytest.raises(SystemExit) as stop:
             main(shlex.split(line, comments=True)[1:])

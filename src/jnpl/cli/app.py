@@ -43,8 +43,8 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "recipes": recipes,
     "datasets": datasets,
     "backbones": backbones,
-    "bench": bench,
     "doctor": doctor,
+    "bench": bench,
 }
 
 app = typer.Typer(

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
 
 class Settings(BaseModel):
     """Frozen settings, validated once: an unknown name, an infinity or a nan is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _none_as_a_word(cls, value: Any, info: ValidationInfo) -> Any:
+        """Take None as "none" where that is one of the choices: `--set key=none` means either."""
+        choices = get_args(cls.model_fields[str(info.field_name)].annotation)
+        return "none" if value is None and "none" in choices else value
 
 
 class MethodSettings(Settings):

@@ -281,7 +281,7 @@ def load(run: str | os.PathLike[str], device: str | torch.device = "cpu", *, tru
     """Return the trained model of a finished run.
 
     Args:
-        run: the run folder, as `jnpl find DATA -o RUN` writes it.
+        run: the run folder, as `jnpl find DATA -o RUN` writes it, or "hf:USER/NAME" on the Hugging Face hub.
         device: a device of PyTorch, or "auto".
         trust_code: allow a model of your own, "package.module:factory", which loading imports and runs. Only for run
             folders that you trust.
@@ -299,6 +299,10 @@ def load(run: str | os.PathLike[str], device: str | torch.device = "cpu", *, tru
         >>> model.classes, model.predict(x).shape, model.predict_proba(x).shape
         (('cat', 'dog'), (40,), (40, 2))
     """
+    if isinstance(run, str) and run.startswith("hf:"):
+        from jnpl.outputs.hub import download  # noqa: PLC0415 (imports this module)
+
+        run = download(run.removeprefix("hf:"))
     return SavedModel.load(run, device, trust_code=trust_code)
 
 
