@@ -21,7 +21,7 @@ def reproduce(
     item: Annotated[
         str,
         typer.Argument(
-            help="fig1 to fig6, table1, table2, figures (all six), all; beyond the paper human, heads, starts, weights.",
+            help="fig1 to fig6, table1, table2, figures, all; beyond the paper human, heads, starts, weights.",
             show_default=False,
         ),
     ],

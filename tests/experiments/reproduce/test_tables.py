@@ -203,7 +203,10 @@ def test_heads_and_human_labels_are_tables_of_what_was_run(made):
 def test_class_weights_are_a_table_of_what_was_run(made):
     weighted = {"train": made.facts(ap=0.7)}
     made.cell("nl-plus-weights", "asymm", 0.4, scale="features", classify=True, accuracy=0.78, stages=weighted)
+    made.cell("jocor", "asymm", 0.4, scale="features", classify=True, accuracy=0.77)
+    made.cell("ce", "asymm", 0.4, scale="features", classify=True, accuracy=0.7)
     lines = beyond.weights_markdown(made.results("features")).splitlines()
+    assert lines[5] == "| best of the paper's methods in Table 1 | - | JoCoR 77.0 |"
     assert lines[0] == "| AP / accuracy | asymm 20 | asymm 40 |"
     assert lines[3] == "| NL+ | - | - |"
     assert lines[4] == "| NL+ with these weights | - | 0.700 / 78.0 |"

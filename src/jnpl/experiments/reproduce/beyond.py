@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from jnpl.experiments.reproduce.entries import Entry, entry, not_run, origin
 from jnpl.experiments.reproduce.item import ASYMM40, SYMM60, Item
-from jnpl.experiments.reproduce.paper import DATA_NAMES, percent
+from jnpl.experiments.reproduce.paper import DATA_NAMES, TABLE1, percent
 from jnpl.experiments.reproduce.table1 import methods
 from jnpl.experiments.result_tables import csv_table, latex_text, markdown_table
 
@@ -131,7 +131,18 @@ def weight_rows(runs: PaperRuns) -> list[list[str]]:
             for own in found
         ]
         rows.append([name, *shown])
-    return rows
+    return [*rows, ["best of the paper's methods in Table 1", *(_best(runs, setting) for setting in ASYMM)]]
+
+
+def _best(runs: PaperRuns, setting: Setting) -> str:
+    """The method of the paper with the highest accuracy among those that were run."""
+    known = [(value, name) for name in TABLE1["cifar10"] if (value := _accuracy(runs, name, setting)) is not None]
+    return f"{methods(runs.scale)[max(known)[1]]} {100 * max(known)[0]:.1f}" if known else "-"
+
+
+def _accuracy(runs: PaperRuns, variant: str, setting: Setting) -> float | None:
+    found = runs.of(variant, setting, classify=True)
+    return found[0].get("test_accuracy") if found else None
 
 
 def weights_markdown(runs: PaperRuns) -> str:
