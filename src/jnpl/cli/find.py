@@ -105,7 +105,8 @@ class FindOptions:
     strict: Annotated[bool, typer.Option("--strict", help="Stop at a sample that cannot be read.")] = False
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="The same as --track tensorboard.")] = False
     track: Annotated[
-        list[str] | None, typer.Option(help="Also log every epoch to tensorboard, mlflow or wandb (extras); repeatable.")
+        list[str] | None,
+        typer.Option(help="Also log every epoch to tensorboard, mlflow or wandb (extras); repeatable."),
     ] = None
     threads: options.Threads = None
     seed: Annotated[

@@ -68,4 +68,3 @@ def backbones(*, as_json: AsJson = False) -> None:
         typer.echo(f"{row['name']:22} {row['takes']} -> {width}{pixels}")
         typer.echo(f"{'':22} licence: {row['licence']}; source: {row['source']}")
         typer.echo(f"{'':22} {'usable here' if row['usable'] else row['why_not']}")
-
