@@ -15,8 +15,8 @@ NOTEBOOK = Path(__file__).parent.parent / "examples/jnpl.ipynb"
 CELLS = [
     """# Wrong labels in photos and texts
 
-This notebook finds wrong labels twice: among small photographs and among texts. It needs no download. Replace the data by
-your own: `jnpl.find_label_issues("photos/")` takes a folder with one sub-folder per class.""",
+This notebook finds wrong labels twice: among small photographs and among texts. It needs no download. Replace the data
+by your own: `jnpl.find_label_issues("photos/")` takes a folder with one sub-folder per class.""",
     """import numpy as np
 from sklearn.datasets import load_sample_images
 
@@ -39,11 +39,11 @@ labels = truth.copy()
 wrong = random.choice(len(labels), 20, replace=False)
 labels[wrong] = np.where(truth[wrong] == "temple", "flower", "temple")
 photos.shape, (labels != truth).mean()""",
-    """A pretrained network turns each photo into a vector, once; then a linear classifier is trained on the given labels.""",
+    """A pretrained network turns each photo into a vector, once; then a linear classifier is trained on the labels.""",
     """found = jnpl.find_label_issues(photos, labels)
 found.worst(5)""",
-    """The table has one row per photo, in the order of the data; `label_quality` is low for suspects. Here the truth is known,
-so the ranking can be measured: average precision, wrong labels positive.""",
+    """The table has one row per photo, in the order of the data; `label_quality` is low for suspects. Here the truth is
+known, so the ranking can be measured: average precision, wrong labels positive.""",
     """jnpl.metrics.average_precision(found.label_quality, labels != truth), found.noise_rate""",
     """import matplotlib.pyplot as plt
 
@@ -88,6 +88,11 @@ def notebook() -> nbformat.NotebookNode:
     return new_notebook(cells=cells, metadata={"kernelspec": kernel, "language_info": {"name": "python"}})
 
 
+def as_text(made: nbformat.NotebookNode) -> str:
+    """Return what the file holds."""
+    return f"{nbformat.writes(made)}\n"
+
+
 def is_text(cell: str) -> bool:
     """Return whether a cell is text: it has a heading, or is no Python."""
     try:
@@ -100,7 +105,7 @@ def is_text(cell: str) -> bool:
 def main() -> None:
     """Write the notebook; with --run, run its code."""
     made = notebook()
-    NOTEBOOK.write_text(nbformat.writes(made) + "\n", "utf-8")
+    NOTEBOOK.write_text(as_text(made), "utf-8")
     if "--run" in sys.argv[1:]:
         names: dict[str, object] = {}
         for cell in made.cells:
