@@ -71,8 +71,8 @@ issues.worst(6).assign(text=lambda rows: [texts[at] for at in rows.index])""",
 (model.predict(photos) == truth).mean()""",
     """## Correct
 
-Accept the suggestions that the model is sure of, and look at the rest yourself.""",
-    """sure = found.is_label_issue & (found.suggested_confidence > 0.9)
+Accept the suggestions above a confidence, and look at the rest yourself.""",
+    """sure = found.is_label_issue & (found.suggested_confidence > 0.6)
 corrected = np.where(sure, found.table["suggested_label"], labels)
 (labels == truth).mean(), (corrected == truth).mean()""",
 ]

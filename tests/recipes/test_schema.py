@@ -48,7 +48,7 @@ PAPER = {
     },
 }
 COMMON = {"optimizer": "sgd", "momentum": 0.9, "weight_decay": 1e-4, "schedule": "step", "decay": 0.1}
-PLAIN = {"clip_norm": None, "accumulate": 1, "average": 0.0}
+PLAIN = {"clip_norm": None, "accumulate": 1, "average": 0.0, "momentum_from": None}
 
 
 @pytest.mark.parametrize("name", PAPER)

@@ -22,6 +22,7 @@ from jnpl.experiments.job import RESULT
 from jnpl.experiments.observer import Observer
 from jnpl.experiments.ranking_figures import RankingFigures
 from jnpl.experiments.reproduce.paper import CAT
+from jnpl.experiments.reproduce.scales import SCALES
 from jnpl.experiments.rows import BASE
 from jnpl.findings import metrics
 from jnpl.findings.findings import Findings
@@ -29,6 +30,7 @@ from jnpl.internal import provenance
 from jnpl.internal.devices import available_device
 from jnpl.internal.errors import InputError, LearningError
 from jnpl.internal.files import make_folder, write_text
+from jnpl.internal.json_files import read_json
 from jnpl.outputs.saved_model import SavedModel
 from jnpl.training import checkpoint
 from jnpl.training.interrupt import Interrupted
@@ -45,9 +47,12 @@ if TYPE_CHECKING:
 _CHECKPOINTS = {
     None: None,
     "paper": 300.0,
+    "features": None,
+    "features-full": None,
     "small": 20.0,
     "tiny": 20.0,
-}  # seconds between two, by scale
+}  # seconds between two within an epoch, by scale; None: only at the end of an epoch
+_PAUSE = 20.0  # seconds without a checkpoint, where an epoch takes less than it takes to write one
 
 
 def run_cell(cell: Cell, work: Path, root: Path | None, every: CheckpointInterval | None = None) -> dict[str, Any]:
@@ -115,7 +120,8 @@ def _train(
     else:
         cat = CAT if cell.data in ("cifar10", "digits") else None
         figures = ConfidenceFigures(source, test, cell.seed, cat=cat)
-    observer = Observer(figures, work / "notes")
+    on_features = cell.scale is not None and SCALES[cell.scale].features is not None
+    observer = Observer(figures, work / "notes", pause=_PAUSE if on_features else 0.0)
     if not observer.resume(_epochs_done(folder)):
         for left in (folder, work / "notes"):
             shutil.rmtree(left, ignore_errors=True)
@@ -160,7 +166,7 @@ def _classified(folder: Path, test: Source, failure: str | None, ranked: float |
 def _epochs_done(folder: Path) -> int | None:
     """The number of epochs after which a run in `folder` resumes: 0 if it is new, None if it is finished."""
     try:
-        if json.loads((folder / "run.json").read_text("utf-8"))["status"] == "finished":
+        if read_json(folder / "run.json")["status"] == "finished":
             return None
     except (OSError, ValueError, LookupError, TypeError):
         return 0

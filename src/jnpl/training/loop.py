@@ -81,7 +81,11 @@ def train(
     """Train from `position` to the last epoch. `method` and `optimizer` come from `fabric.setup`."""
     while position.epoch < settings.epochs:
         for group in optimizer.param_groups:
-            group["lr"] = settings.lr_at(position.epoch)
+            group["lr"], momentum = settings.lr_at(position.epoch), settings.momentum_at(position.epoch)
+            if "betas" in group:
+                group["betas"] = (momentum, group["betas"][1])
+            else:
+                group["momentum"] = momentum
         if position.step == 0:
             callback.before_epoch()
         method.train()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -26,12 +27,11 @@ class SampleRecords:
     """Predictions of every sample, and the label quality of methods that compute one of their own."""
 
     ledger: Ledger
-    scores: Ledger  # of two classes, wrong and right
 
-    @classmethod
-    def make(cls, ledger: Ledger) -> SampleRecords:
-        """Return records with this ledger and no scores."""
-        return cls(ledger, Ledger(ledger.num_samples, 2, ledger.history))
+    @cached_property
+    def scores(self) -> Ledger:
+        """Of two classes, wrong and right; few methods need it."""
+        return Ledger(self.ledger.num_samples, 2, self.ledger.history)
 
     def record(self, batch: Batch, output: StepOutput, epoch: int, fabric: Fabric) -> None:
         """Record a batch, from all processes that share it."""
@@ -43,7 +43,7 @@ class SampleRecords:
 
     def quality(self) -> npt.NDArray[np.float32] | None:
         """Return the method's own label quality (N,), or None if it has none."""
-        if not self.scores.seen.any():
+        if "scores" not in vars(self):
             return None
         return self.scores.quality(torch.ones(self.scores.num_samples, dtype=torch.long))
 

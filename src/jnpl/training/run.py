@@ -47,6 +47,7 @@ def find(
     classify: bool = False,
     network: nn.Module | Factory | None = None,
     observe: Callable[[EpochView], None] | None = None,
+    complete: Callable[[], None] = lambda: None,
 ) -> RunResult | None:
     """Train a method on all given labels and judge them.
 
@@ -63,6 +64,8 @@ def find(
         classify: go on to train a classifier on pseudo-labels, if recipe and method say how.
         network: a module or factory in place of the recipe's model; only for a run in memory.
         observe: called at the end of every epoch, in the first process.
+        complete: writes further files to the run folder, in the first process, once findings and model are there: the
+            run is not finished before. For a run that was finished before it is called again.
 
     Returns:
         Results, findings, history and classifier; None in all but the first of several processes that share a run
@@ -79,18 +82,28 @@ def find(
         session = Session(settings, None, fabric, report)
         session.train()
         return session.result()
-    return _find_in_folder(settings, RunFolder(out), fabric, report, track)
+    return _find_in_folder(settings, RunFolder(out), fabric, report, complete, track)
 
 
 def _find_in_folder(
-    settings: RunSettings, folder: RunFolder, fabric: Fabric, report: Reporter, track: Sequence[str]
+    settings: RunSettings,
+    folder: RunFolder,
+    fabric: Fabric,
+    report: Reporter,
+    complete: Callable[[], None],
+    track: Sequence[str],
 ) -> RunResult | None:
-    identity = _identity(settings)
+    identity, is_new = _identity(settings), not folder.path.exists()
     done = agree(fabric, lambda: folder.open(identity))
     if done is not None:
         report.note(f"{folder.path} is finished; nothing to do")
-        return RunResult(done, Findings.load(folder.path), folder.read_log()) if fabric.is_global_zero else None
+        if not fabric.is_global_zero:
+            return None
+        complete()
+        return RunResult(done, Findings.load(folder.path), folder.read_log())
     with ExitStack() as held:
+        if is_new:
+            held.callback(folder.remove_unused)
         agree(fabric, lambda: held.enter_context(folder.held()))
         agree(fabric, lambda: folder.open(identity))  # another run may have been here since
         session = Session(settings, folder, fabric, report)
@@ -104,6 +117,7 @@ def _find_in_folder(
             result = session.result()
             if result.model is not None:
                 result.model.write(folder.path, result.results)
+            complete()
             folder.write(identity, "finished", result.results)
         fabric.barrier()
     return result

@@ -39,35 +39,31 @@ _EARLY = 0.9  # of the accuracy that NL+ ends with: where the speed of both is c
 
 def _variants(scale: Scale) -> tuple[str, ...]:
     own = ("nlnl", "nl-plus", "jnpl")
-    return own if scale.name == "paper" else (*own, "nl-plus-late", "jnpl-late")
+    return (*own, *scale.later) if scale.paper_schedule else (*own, "nl-plus-late", "jnpl-late")
 
 
 def draw(runs: PaperRuns) -> Figure:
-    """Draw accuracy over epochs: NLNL with the borders of its stages, NL+, JNPL; thin and green our own variant."""
+    """Draw accuracy over epochs: NLNL with the borders of its stages, NL+, JNPL; thinner our own variants."""
     figure = style.new(6.4, 4.0)
     (axis,) = style.panels(figure, 1, 1)
     rows = (("nlnl", "NLNL", 0), ("nl-plus", "NL+", 1), ("jnpl", "JNPL (NL+ and PL+)", 2))
-    curves = runs.curves((*(row[0] for row in rows), "nl-plus-late"), SYMM60)
+    own = dict.fromkeys(runs.scale.later, "JNPL, PL+ from 30 % of the epochs (not the paper's)")
+    own |= {} if runs.scale.paper_schedule else {"nl-plus-late": "NL, then NL+ (not the paper's)"}
+    curves = runs.curves((*(row[0] for row in rows), *own), SYMM60)
     drawn = [(name, number, curves[variant]) for variant, name, number in rows if variant in curves]
-    late = curves.get("nl-plus-late", [])
-    if not drawn and not late:
+    beyond = [(own[variant], curves[variant]) for variant in own if variant in curves]
+    if not drawn and not beyond:
         style.absent(axis, "Not run")
         return figure
     for name, number, curve in drawn:
         epochs, color = np.arange(1, len(curve) + 1), style.LINES[number]
         axis.plot(epochs, np.multiply(curve, 100), color=color, linewidth=0.5, alpha=0.35)
         axis.plot(epochs, 100 * smooth(curve), color=color, linestyle=style.DASHES[number], linewidth=1.8, label=name)
-    if late:
-        axis.plot(
-            np.arange(1, len(late) + 1),
-            100 * smooth(late),
-            color=style.LINES[3],
-            linewidth=1.0,
-            zorder=1.5,
-            label="NL, then NL+ (not the paper's)",
-        )
+    for name, curve in beyond:
+        epochs = np.arange(1, len(curve) + 1)
+        axis.plot(epochs, 100 * smooth(curve), color=style.LINES[3], linewidth=1.2, zorder=1.5, label=name)
     style.tidy(axis, "epoch", "test accuracy (%)")
-    axis.set_xlim(0, max(len(curve) for curve in [late, *(each[2] for each in drawn)]) * 1.01)
+    axis.set_xlim(0, max(map(len, curves.values())) * 1.01)
     bottom, top = axis.get_ylim()
     axis.set_ylim(bottom, top + 0.1 * (top - bottom))
     _borders(axis, runs)
@@ -158,7 +154,7 @@ def overtakes(runs: PaperRuns) -> Outcome:
 def notes(runs: PaperRuns, _own: Sequence[PaperRun]) -> list[str]:
     """How curves are drawn, and what else was run."""
     late = "Runs of NL that becomes NL+, with PL+, go with it and are in no picture of it."
-    return [*curve_notes(runs), *([] if runs.scale.name == "paper" else [late])]
+    return [*curve_notes(runs), *([] if runs.scale.paper_schedule else [late])]
 
 
 ITEM = Item(

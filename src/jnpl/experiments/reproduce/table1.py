@@ -6,6 +6,7 @@ import statistics
 from typing import TYPE_CHECKING
 
 from jnpl.experiments.reproduce.entries import Entry, entry, not_run, origin
+from jnpl.experiments.reproduce.fig3 import kendall
 from jnpl.experiments.reproduce.item import ACCURACY, NOT_ALL, Claim, Item, Outcome, agrees_if, parts_of, unless_even
 from jnpl.experiments.reproduce.paper import DATA_NAMES, METHODS, SETTINGS, TABLE1, percent, printed
 from jnpl.experiments.result_tables import csv_table, latex_text, markdown_table
@@ -15,9 +16,21 @@ if TYPE_CHECKING:
 
     from jnpl.experiments.reproduce.paper import Setting
     from jnpl.experiments.reproduce.runs import PaperRuns
+    from jnpl.experiments.reproduce.scales import Scale
 
 _LEGEND = "Test accuracy in percent; ± is the standard deviation over seeds, where there are several."
+NL_PLUS = "nl-plus"
 _BEST = 2  # the paper prints the best two of a column bold; we do so among its methods
+
+
+def methods(scale: Scale) -> dict[str, str]:
+    """The rows of the table at a scale: variant -> name."""
+    rows = {}
+    for variant, name in METHODS.items():
+        rows[variant] = name
+        if variant == "jnpl" and scale.later:
+            rows |= {**dict.fromkeys(scale.later, "JNPL, PL+ from 30 %"), NL_PLUS: "NL+ without PL+"}
+    return rows
 
 
 def entries(runs: PaperRuns) -> dict[str, dict[str, list[Entry]]]:
@@ -28,7 +41,7 @@ def entries(runs: PaperRuns) -> dict[str, dict[str, list[Entry]]]:
                 entry(runs.of(variant, setting, part, classify=True), printed(part, variant, setting))
                 for setting in SETTINGS
             ]
-            for variant in METHODS
+            for variant in methods(runs.scale)
         }
         for part in ("cifar10", "cifar100")
     }
@@ -57,16 +70,60 @@ def markdown(runs: PaperRuns) -> str:
         names = [f"{noise} {percent(rate)}" for noise, rate in SETTINGS]
         lines = [["method", "", *names]]
         for variant, row in rows.items():
-            lines.append([METHODS[variant], "ours", *_marked(rows, variant, "**TEXT**")])
+            lines.append([methods(runs.scale)[variant], "ours", *_marked(rows, variant, "**TEXT**")])
             if any(each.paper is not None for each in row):
                 lines.append(["", "paper", *("-" if each.paper is None else f"{each.paper:.2f}" for each in row)])
         parts.append(f"**{_title(runs, part)}**\n\n{markdown_table(lines)}")
-    return "\n\n".join([*parts, f"{_LEGEND} Bold: the best two of the paper's seven methods."]) + "\n"
+    legend = f"{_LEGEND} Bold: the best two of the paper's seven methods."
+    ranks = f"The order of the paper's seven methods beside the paper's:\n\n{order(runs)}"
+    return "\n\n".join([*parts, legend, *([ranks] if runs.scale.paper_schedule else [])]) + "\n"
 
 
 def _title(runs: PaperRuns, part: str) -> str:
     ours = runs.scale.stands_for.get(part)
     return DATA_NAMES[part] + (f" (ours: {ours})" if ours not in (None, part) else "")
+
+
+def order(runs: PaperRuns) -> str:
+    """The order of the methods beside the paper's, column by column: Kendall's tau, and the place of JNPL."""
+    lines = [["", *(f"{noise} {percent(rate)}" for noise, rate in SETTINGS)]]
+    for part, rows in entries(runs).items():
+        name = DATA_NAMES[part]
+        columns = [_ranked(rows, column) for column in range(len(SETTINGS))]
+        if not any(columns):
+            continue
+        lines.append([f"{name}: Kendall's tau", *(_tau(each) for each in columns)])
+        for variant in ("jnpl", *runs.scale.later, *((NL_PLUS,) if runs.scale.later else ())):
+            names = f"place of {methods(runs.scale)[variant]}, ours (paper)"
+            lines.append([f"{name}: {names}", *(_place(rows, variant, column) for column in range(len(SETTINGS)))])
+    return markdown_table(lines) if len(lines) > 1 else "Not run."
+
+
+def _ranked(rows: Mapping[str, Sequence[Entry]], column: int) -> list[tuple[float, float]]:
+    """The paper's and our accuracy of its methods that have both; none where one of ours is missing."""
+    own = [(row[column].paper, row[column].mean) for variant, row in rows.items() if variant in TABLE1["cifar10"]]
+    known = [(paper, ours) for paper, ours in own if paper is not None and ours is not None]
+    return known if len(known) == sum(paper is not None for paper, _ in own) else []
+
+
+def _tau(pairs: Sequence[tuple[float, float]]) -> str:
+    """Kendall's tau of our accuracies in the order of the paper's.
+
+    >>> _tau([(1.0, 5.0), (2.0, 7.0), (3.0, 6.0)])
+    '+0.33'
+    """
+    return f"{kendall([ours for _, ours in sorted(pairs)]):+.2f}" if pairs else "-"
+
+
+def _place(rows: Mapping[str, Sequence[Entry]], variant: str, column: int) -> str:
+    """The place of a row among the paper's methods, itself in the place of JNPL, and the paper's place of JNPL."""
+    pairs, ours = _ranked(rows, column), rows[variant][column].mean
+    if not pairs or ours is None:
+        return "-"
+    others = [row[column] for name, row in rows.items() if name in TABLE1["cifar10"] and name != "jnpl"]
+    better = sum(each.mean > ours for each in others if each.mean is not None)
+    papers, own = [each.paper for each in others if each.paper is not None], rows["jnpl"][column].paper or 0.0
+    return f"{1 + better} ({1 + sum(each > own for each in papers)})"
 
 
 def as_csv(runs: PaperRuns) -> str:
@@ -96,7 +153,7 @@ def latex(runs: PaperRuns) -> str:
         for at, (variant, row) in enumerate(rows.items()):
             ours = _marked(rows, variant, r"\textbf{TEXT}", r" $\pm$ ", "--")
             first = latex_text(_title(runs, part)) if at == 0 else ""
-            lines.append(f"{first} & {latex_text(METHODS[variant])} & " + " & ".join(ours) + r" \\")
+            lines.append(f"{first} & {latex_text(methods(runs.scale)[variant])} & " + " & ".join(ours) + r" \\")
             if any(each.paper is not None for each in row):
                 paper = ("(--)" if each.paper is None else f"({each.paper:.2f})" for each in row)
                 lines.append(" & & " + " & ".join(paper) + r" \\")
@@ -161,7 +218,7 @@ ITEM = Item(
     name="table1",
     title="Table 1: test accuracy",
     claim="JNPL is best in most settings, and its lead grows with the noise.",
-    variants=lambda _scale: tuple(METHODS),
+    variants=lambda scale: tuple(methods(scale)),
     parts=("cifar10", "cifar100"),
     classify=True,
     files={"md": markdown, "csv": as_csv, "tex": latex},
