@@ -121,6 +121,10 @@ class FindOptions:
     ] = 0
     as_json: options.AsJson = False
 
+    def trackers(self) -> list[str]:
+        """Return the experiment trackers to log to."""
+        return [*(self.track or ()), *(["tensorboard"] if self.tensorboard else [])]
+
     def changes(self) -> dict[str, Any]:
         """Return the changed settings of the recipe by dotted name; options win over --set."""
         from jnpl.recipes.load import parse_changes
@@ -179,12 +183,7 @@ def train(given: FindOptions) -> None:
 
 def _run(given: FindOptions, *, classify: bool) -> None:
     every = _checkpoint_interval(given.checkpoint_every)
-    if not given.data.strip():
-        raise InputError("DATA is empty; name a folder, a table, an .npz or a data set (jnpl datasets)")
-    if given.holdout is not None and given.test is not None:
-        raise InputError("--holdout and --test exclude each other")
-    if given.finetune and given.recipe is not None:
-        raise InputError(f"--finetune has a recipe of its own, got --recipe {given.recipe}; change it with --set")
+    _check(given)
     import torch
 
     from jnpl.data.split import hold_out
@@ -232,7 +231,7 @@ def _run(given: FindOptions, *, classify: bool) -> None:
         every=every,
         strict=given.strict,
         report=reporter,
-        track=[*(given.track or ()), *(["tensorboard"] if given.tensorboard else [])],
+        track=given.trackers(),
         classify=classify,
         complete=lambda: data_report.write_data(given.out, embedded, **facts_of_data, thumbnails=given.report),
     )
@@ -247,6 +246,15 @@ def _run(given: FindOptions, *, classify: bool) -> None:
         typer.echo(json.dumps(result.results | facts(given.out, given.top)))
     else:
         show(result.results, given.out, given.top)
+
+
+def _check(given: FindOptions) -> None:
+    if not given.data.strip():
+        raise InputError("DATA is empty; name a folder, a table, an .npz or a data set (jnpl datasets)")
+    if given.holdout is not None and given.test is not None:
+        raise InputError("--holdout and --test exclude each other")
+    if given.finetune and given.recipe is not None:
+        raise InputError(f"--finetune has a recipe of its own, got --recipe {given.recipe}; change it with --set")
 
 
 def _open(given: FindOptions, val_size: int) -> "tuple[Source, Labels | None]":
