@@ -20,7 +20,7 @@ from playwright.sync_api import sync_playwright
 from jnpl import Findings, noise
 
 PICTURE = Path(__file__).parent / "images/report.png"
-WIDTH, HEIGHT, COLOURS = 1080, 1010, 128
+WIDTH, HEIGHT, COLOURS = 1080, 812, 128
 RATE, SHOWN = 0.05, 12
 
 
