@@ -43,7 +43,9 @@ def gradients() -> None:
     left.legend(frameon=False, fontsize=8)
     right.plot(own, pull(JF.pl, own), label="cross-entropy", color=style.LINES[0])
     for n in range(4):
-        right.plot(own, pull(lambda x, y, n=n: JF.pl_plus(x, y, n=n), own), label=f"PL+, N = {n}", color=style.LINES[n + 1])
+        right.plot(
+            own, pull(lambda x, y, n=n: JF.pl_plus(x, y, n=n), own), label=f"PL+, N = {n}", color=style.LINES[n + 1]
+        )
     style.tidy(right, "probability of the predicted label", "pull towards it", "How PL+ finishes")
     right.legend(frameon=False, fontsize=8)
     style.save(figure, IMAGES / "gradients.png")
@@ -63,7 +65,9 @@ def maps() -> None:
         JF.nl_plus(logits, torch.ones(len(probs), dtype=torch.long), gamma=gamma).sum().backward()
         size = np.full(own.shape, np.nan)
         size[possible] = logits.grad[:, 0].abs().numpy()
-        drawn = axis.pcolormesh(own, other, size, vmin=0, vmax=1, cmap=style.GRADIENT, shading="nearest", rasterized=True)
+        drawn = axis.pcolormesh(
+            own, other, size, vmin=0, vmax=1, cmap=style.GRADIENT, shading="nearest", rasterized=True
+        )
         style.tidy(axis, "probability of the given label", "probability of the complementary label", name)
     figure.colorbar(drawn, ax=figure.axes, label="size of the gradient")
     style.save(figure, IMAGES / "gradient-maps.png")

@@ -1,15 +1,20 @@
 """Write the generated parts of docs/: `python docs/generate.py` (`--check`: only report what is out of date).
 
 docs/methods: the list of methods, and the settings on each method's page, from the registry. docs/architecture.md: the
-table of rooms, from the docstrings in the rooms' `__init__.py`, in the order of tests/test_house.py.
+table of rooms, from the docstrings in the rooms' `__init__.py`, in the order of tests/test_house.py. README.md: the
+tables of results, from benchmarks/results.
 """
 
 from __future__ import annotations
 
 import ast
+import json
 import re
 import sys
+from collections import defaultdict
 from pathlib import Path
+from statistics import mean
+from typing import Any
 
 from pydantic_core import PydanticUndefined
 
@@ -18,8 +23,24 @@ from jnpl.methods.registry import METHODS, table
 DOCS = Path(__file__).parent
 PAGES = DOCS / "methods"
 PACKAGE = DOCS.parent / "src/jnpl"
-ARCHITECTURE = DOCS / "architecture.md"
-BLOCK = re.compile(r"(<!-- (?:settings|rooms): generated -->\n).*?(<!-- end -->)", re.DOTALL)
+ARCHITECTURE, README = DOCS / "architecture.md", DOCS.parent / "README.md"
+RESULTS = DOCS.parent / "benchmarks/results"
+OWNERS = {  # columns of benchmarks/results/owners.jsonl -> what they are
+    "cifar10/worse": "CIFAR-10N, 50,000 photos, labels by people",
+    "cifar100/human": "CIFAR-100N, 20,000 photos, labels by people",
+    "flowers/symm20": "flowers, 1,600 photos, labels changed at random",
+    "agnews-minilm/weak": "news texts, labels by keyword rules",
+    "trec6-minilm/symm20": "questions, labels changed at random",
+}
+FIELD = {  # methods in benchmarks/results/field.jsonl -> what they are called
+    "ce": "cross-entropy",
+    "nlnl": "NLNL",
+    "elr": "ELR",
+    "dividemix": "DivideMix",
+    "jnpl": "JNPL, the paper's losses",
+    "fast": "`jnpl find`, the default",
+}
+BLOCK = re.compile(r"(<!-- (?:settings|rooms|results): generated -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 SKELETON = """# {name}
@@ -102,9 +123,75 @@ def modules(package: Path) -> list[str]:
     return sorted(path.stem for path in package.glob("*.py") if path.stem != "__init__")
 
 
+def results() -> str:
+    """Return the tables of README.md: means over the seeds in benchmarks/results."""
+    return owners_table() + field_table()
+
+
+def owners_table() -> str:
+    """Return the ranking and the classifier of `jnpl find` beside cleanlab on the same embeddings."""
+    cells = defaultdict(list)
+    for line in lines("owners.jsonl"):
+        cells[line["name"].rpartition("/")[0]].append(line["results"])
+    rows = []
+    for column, what in OWNERS.items():
+        runs, ours, rival = cells[column], defaultdict(list), defaultdict(list)
+        for run in runs:
+            own, other = run["jnpl"], run["cleanlab"]
+            for name, value in (("ap", own["ap"]), ("accuracy", own["accuracy"]), ("s", own["cpu_seconds"])):
+                ours[name].append(value)
+            best = {"ap": max(other["ap"], other["ap_margin"]), "s": other["cpu_seconds"]}
+            best["accuracy"] = max(other["accuracy_all"], other["accuracy_kept"])
+            for name, value in best.items():
+                rival[name].append(value)
+        noise = mean(run["noise_rate"] for run in runs)
+        facts = [f"{mean(kind[name]):.3f}" for name in ("ap", "accuracy") for kind in (ours, rival)]
+        seconds = [f"{mean(kind['s']):.0f}" for kind in (ours, rival)]
+        rows.append(f"| {what} | {noise:.0%} | {' | '.join(facts)} | {' | '.join(seconds)} |")
+    head = (
+        "| data | wrong | AP | cleanlab's | accuracy | cleanlab's | s | cleanlab's |\n|---|---|---|---|---|---|---|---|"
+    )
+    return f"{head}\n" + "\n".join(rows) + "\n"
+
+
+def field_table() -> str:
+    """Return the methods beside each other on human labels, or nothing if they have not been run."""
+    if not (RESULTS / "field.jsonl").exists():
+        return ""
+    cells = defaultdict(list)
+    for line in lines("field.jsonl"):
+        if line["suite"] == "epochs":
+            cells[line["method"], line["column"]].append(line["results"])
+    columns = ("cifar10-worse", "cifar100-human")
+    rows = []
+    for method, what in FIELD.items():
+        if all((method, column) in cells for column in columns):
+            facts = [
+                f"{mean(run[key] for run in cells[method, column]):.{digits}f}"
+                for column in columns
+                for key, digits in (("ap", 3), ("test_accuracy", 3), ("cpu_seconds", 0))
+            ]
+            rows.append(f"| {what} | {' | '.join(facts)} |")
+    head = "| method | CIFAR-10N: AP | accuracy | s | CIFAR-100N: AP | accuracy | s |\n|---|---|---|---|---|---|---|"
+    about = (
+        "All methods in one loop, at equal epochs, on the first 10,000 images: heads on features of a pretrained "
+        "network,\nlabels by people (`python benchmarks/field.py --data DIR`)."
+    )
+    return f"\n{about}\n\n{head}\n" + "\n".join(rows) + "\n"
+
+
+def lines(name: str) -> list[dict[str, Any]]:
+    """Return the lines of a file of results."""
+    return [json.loads(line) for line in (RESULTS / name).read_text("utf-8").splitlines()]
+
+
 def pages() -> dict[Path, str]:
     """Return every generated page as it should be."""
-    made = {PAGES / "README.md": index(), ARCHITECTURE: _filled(ARCHITECTURE, rooms())}
+    made = {
+        PAGES / "README.md": index(),
+        ARCHITECTURE: _filled(ARCHITECTURE, rooms()),
+        README: _filled(README, results()),
+    }
     for name in METHODS:
         made[PAGES / f"{name}.md"] = _filled(PAGES / f"{name}.md", settings(name), SKELETON.format(name=name))
     return made

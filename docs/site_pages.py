@@ -1,7 +1,7 @@
 """Pages of the site that are not files of docs/: a hook of MkDocs (mkdocs.yml).
 
-The home page is README.md; CONTRIBUTING.md, CHANGELOG.md, the page of the benchmarks and the examples are shown too. The
-reference is written from the program itself at every build, so that it cannot be out of date: commands from their
+The home page is README.md; CONTRIBUTING.md, CHANGELOG.md, the page of the benchmarks and the examples are shown too.
+The reference is written from the program itself at every build, so that it cannot be out of date: commands from their
 options, recipes from their files, the run folder and the glossary from docs/architecture.md.
 """
 
@@ -31,6 +31,7 @@ SHOWN = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "CONTRIBUTING.md",
     "CHANGELOG.md": "CHANGELOG.md",
+    "CODE_OF_CONDUCT.md": "CODE_OF_CONDUCT.md",
     "benchmarks/README.md": "benchmarks/README.md",
 }
 PYTHON = {  # headings of the page of the Python interface, and what stands under each
@@ -93,11 +94,12 @@ def _without_page(match: re.Match[str], target: str) -> str:
 def commands() -> str:
     """Return the page of all commands: usage, help and options of each, as `jnpl COMMAND --help` has them."""
     program: Any = typer.main.get_command(app)
-    parts = [
-        "# Commands\n\nThis page has the text of `jnpl COMMAND --help`. Exit codes: 0 done, 2 wrong input (one line says "
-        "what was expected), 130 interrupted, 1 an error of the program. With `--json` a command prints exactly one JSON "
-        "object to standard output. `jnpl --install-completion` teaches your shell the commands and their options."
-    ]
+    about = (
+        "This page has the text of `jnpl COMMAND --help`. Exit codes: 0 done, 2 wrong input (one line says what was "
+        "expected), 130 interrupted, 1 an error of the program. With `--json` a command prints exactly one JSON object "
+        "to standard output. `jnpl --install-completion` teaches your shell the commands and their options."
+    )
+    parts = [f"# Commands\n\n{about}"]
     for name in COMMANDS:
         command = program.commands[name]
         for words, each in [(name, command), *((f"{name} {sub}", it) for sub, it in _subcommands(command).items())]:
@@ -140,7 +142,7 @@ def _cell(text: str | None) -> str:
 
 def python() -> str:
     """Return the page of the Python interface; mkdocstrings fills it from the docstrings."""
-    parts = ["# Python\n\nEverything here is also exported by `jnpl` itself, `jnpl.losses`, `jnpl.noise` or `jnpl.functional`."]
+    parts = ["# Python\n\nWhat `jnpl` itself, `jnpl.losses`, `jnpl.noise` and `jnpl.functional` export, and the data."]
     for heading, names in PYTHON.items():
         parts += [f"## {heading}", *(f"::: {name}" for name in names)]
     return "\n\n".join(parts) + "\n"
@@ -149,10 +151,12 @@ def python() -> str:
 def recipes() -> str:
     """Return the page of the recipes: what each is for, all settings, and the file of each."""
     rows = [f"| [`{name}`](#{name}) | {_cell(load_recipe(name).description)} |" for name in recipe_names()]
+    about = (
+        "A recipe holds all settings of a run. `jnpl recipes` lists them, `jnpl recipes NAME` prints every setting of "
+        "one, `--recipe NAME_OR_FILE` chooses one and `--set key=value` changes a setting ([Training](../training.md))."
+    )
     parts = [
-        "# Recipes\n\nA recipe holds all settings of a run. `jnpl recipes` lists them, `jnpl recipes NAME` prints every "
-        "setting of one, `--recipe NAME_OR_FILE` chooses one and `--set key=value` changes a setting "
-        "([Training](../training.md)).",
+        f"# Recipes\n\n{about}",
         "\n".join(["| recipe | |", "|---|---|", *rows]),
         "## Settings\n\nSettings of a method are on the [page of the method](../methods/README.md).",
         settings(),

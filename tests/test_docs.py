@@ -95,3 +95,14 @@ def test_every_command_and_option_exists(page):
         known = {name for option in command.params for name in (*option.opts, *option.secondary_opts)} | {"--help"}
         given = {word.split("=")[0] for word in words if re.fullmatch(r"--?[a-z][\w-]*(=.*)?", word)}
         assert given <= known, (command.name, given - known)
+
+
+def test_the_workflows_and_templates_can_be_read_and_call_targets_that_exist():
+    yaml = pytest.importorskip("yaml", reason="PyYAML comes with the extra `docs`")
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    files = [*(ROOT / ".github").rglob("*.yml"), ROOT / ".pre-commit-config.yaml"]
+    assert len(files) > 4
+    for file in files:
+        text = file.read_text("utf-8")
+        assert yaml.safe_load(text), file
+        assert set(re.findall(r"run: make ([a-z-]+)", text)) <= targets, file

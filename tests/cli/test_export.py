@@ -137,7 +137,7 @@ def test_words_for_people(run):
         (("--to", "xlsx", "-o", "out.xlsx"), f"--to is one of {', '.join(TARGETS)}, got 'xlsx'"),
         (("--to", "csv", "-o", "out.json"), "must end in .csv, got 'out.json'"),
         (("--to", "cleanlab", "-o", "out.json"), "must end in .csv, got 'out.json'"),
-        (("--to", "cleanlab", "-o", "out.csv", "--issues"), "--issues is for csv, parquet, json, label-studio, fiftyone, not"),
+        (("--to", "cleanlab", "-o", "out.csv", "--issues"), "--issues is for csv, parquet, json, label-studio, fift"),
         (("--to", "csv", "-o", "out.csv", "--image-prefix", "x"), "--image-prefix is for label-studio, not for csv"),
         (("--to", "csv", "-o", "out.csv", "--root", "photos"), "--root is for hf, torchscript, onnx, not for csv"),
         (("--to", "label-studio", "-o", "out.csv"), "Label Studio imports .json files"),

@@ -140,6 +140,10 @@ class FindOptions:
     ] = 0
     as_json: options.AsJson = False
 
+    def trackers(self) -> list[str]:
+        """Return the experiment trackers to log to."""
+        return [*(self.track or ()), *(["tensorboard"] if self.tensorboard else [])]
+
     def changes(self) -> dict[str, Any]:
         """Return the changed settings of the recipe by dotted name; options win over --set."""
         from jnpl.recipes.load import parse_changes
@@ -245,7 +249,7 @@ def _run(given: FindOptions, *, classify: bool) -> None:
         every=every,
         strict=given.strict,
         report=reporter,
-        track=[*(given.track or ()), *(["tensorboard"] if given.tensorboard else [])],
+        track=given.trackers(),
         classify=classify,
         complete=lambda: data_report.write_data(given.out, embedded, **facts_of_data, thumbnails=given.report),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def _register() -> None:
 
         description = "Examples whose given label is probably wrong, according to jnpl."
         issue_name = ISSUE_NAME
-        verbosity_levels = {0: [], 1: [], 2: [], 3: []}  # noqa: RUF012 - as cleanlab declares it
+        verbosity_levels: ClassVar[dict[int, list[str]]] = {0: [], 1: [], 2: [], 3: []}
 
         def find_issues(self, findings: Findings, **_: Any) -> None:
             """Fill the columns of the issue type."""

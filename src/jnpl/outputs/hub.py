@@ -30,8 +30,8 @@ tags: [jnpl, noisy-labels]
 
 # {name}
 
-A classifier of {kinds} with {count} classes ({classes}), trained by [jnpl](https://pypi.org/project/jnpl/) {version} on labels
-of which some may be wrong (*Joint Negative and Positive Learning for Noisy Labels*, CVPR 2021).
+A classifier of {kinds} with {count} classes ({classes}), trained by jnpl {version} on labels of which some
+may be wrong (*Joint Negative and Positive Learning for Noisy Labels*, CVPR 2021).
 
 ```python
 import jnpl
@@ -73,7 +73,12 @@ def save_pretrained(run: str | os.PathLike[str], folder: str | os.PathLike[str],
 
 
 def push_to_hub(
-    run: str | os.PathLike[str], name: str, *, private: bool = False, token: str | None = None, message: str | None = None
+    run: str | os.PathLike[str],
+    name: str,
+    *,
+    private: bool = False,
+    token: str | None = None,
+    message: str | None = None,
 ) -> str:
     """Upload the model of a finished run with a model card to the Hugging Face hub (extra `hf`).
 
@@ -95,7 +100,9 @@ def push_to_hub(
         api = hub.HfApi(token=token)
         try:
             api.create_repo(name, private=private, exist_ok=True)
-            done = api.upload_folder(repo_id=name, folder_path=folder, commit_message=message or f"Upload by jnpl {__version__}")
+            done = api.upload_folder(
+                repo_id=name, folder_path=folder, commit_message=message or f"Upload by jnpl {__version__}"
+            )
         except Exception as error:  # no network, no permission, a name that is not valid: the hub says which
             raise InputError(f"cannot upload to {name!r}: {one_line(error)}") from error
     return str(done.commit_url)
@@ -113,7 +120,9 @@ def download(name: str) -> Path:
         raise InputError(f"cannot load {name!r} from the hub: {one_line(error)}") from error
     for each in named:
         if ":" in each.removeprefix("hf:").removeprefix("timm:"):
-            raise InputError(f"{name!r} names code to import, {each!r}; only models of jnpl's own kinds are loaded from the hub")
+            raise InputError(
+                f"{name!r} names code to import, {each!r}; only models of jnpl's own kinds are loaded from the hub"
+            )
     return folder
 
 
@@ -124,7 +133,10 @@ def model_card(model: SavedModel, facts: dict[str, Any], name: str, place: str) 
         ("training samples", f"{results['samples']:,}" if "samples" in results else None),
         ("labels that looked wrong", f"{results['issues']:,}" if "issues" in results else None),
         ("estimated noise rate", f"{results['noise_rate']:.3f}" if results.get("noise_rate") is not None else None),
-        ("test accuracy, last epoch", f"{results['test_accuracy']:.4f}" if results.get("test_accuracy") is not None else None),
+        (
+            "test accuracy, last epoch",
+            f"{results['test_accuracy']:.4f}" if results.get("test_accuracy") is not None else None,
+        ),
     ]
     shown = [str(each) for each in model.classes]
     return _CARD.format(
@@ -136,6 +148,8 @@ def model_card(model: SavedModel, facts: dict[str, Any], name: str, place: str) 
         classes=", ".join(shown[:20]) + (", ..." if len(shown) > 20 else ""),
         version=__version__,
         example={"image": '"photos/"', "text": '["a text"]', "vector": "x"}[model.kind],
-        facts="\n".join(["| | |", "|---|---|", *(f"| {what} | {value} |" for what, value in rows if value is not None)]),
+        facts="\n".join(
+            ["| | |", "|---|---|", *(f"| {what} | {value} |" for what, value in rows if value is not None)]
+        ),
         backbone=(facts.get("backbone") or {}).get("name", "part of the network: there is no other"),
     )

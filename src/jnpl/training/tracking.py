@@ -1,7 +1,7 @@
 """Experiment trackers that a run also logs to: TensorBoard, MLflow, Weights & Biases. Each needs its extra.
 
-A tracker is a context manager that gives a function, called with the numbers of each epoch. A new one is a function here
-and a line in TRACKERS. A run that resumes continues its record there: tracking.json in the run folder has the ids.
+A tracker is a context manager that gives a function, called with the numbers of each epoch. A new one is a function
+here and a line in TRACKERS. A run that resumes continues its record there: tracking.json in the run folder has the ids.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ def export(request: ExportRequest) -> dict[str, Any]:
 def data_set(findings: Findings, name: str, *, issues: bool = False) -> dict[str, Any]:
     """Return the data set as FiftyOne's JSON; with `issues`, only the label issues, worst first.
 
-    Paths are those of the findings, relative to the data folder. Label issues have a tag; samples that could not be read
-    have no label quality.
+    Paths are those of the findings, relative to the data folder. Label issues have a tag; samples that could not be
+    read have no label quality.
     """
     if findings.paths is None:
         raise InputError("FiftyOne shows images: this run's data are no image files")
