@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from jnpl.recipes.schema import Training
     from jnpl.training.records import SampleRecords
 
+OWN_LR = "own_lr"  # of a group of parameters that has a constant learning rate of its own
+
 
 @dataclass
 class Position:
@@ -81,7 +83,7 @@ def train(
     """Train from `position` to the last epoch. `method` and `optimizer` come from `fabric.setup`."""
     while position.epoch < settings.epochs:
         for group in optimizer.param_groups:
-            group["lr"] = settings.lr_at(position.epoch)
+            group["lr"] = group.get(OWN_LR, settings.lr_at(position.epoch))
         if position.step == 0:
             callback.before_epoch()
         method.train()

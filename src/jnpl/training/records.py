@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
     from jnpl.data.loading.batches import Batch
+    from jnpl.findings.margins import Margins
     from jnpl.methods.base import StepOutput
 
 
@@ -27,11 +28,12 @@ class SampleRecords:
 
     ledger: Ledger
     scores: Ledger  # of two classes, wrong and right
+    margins: Margins | None = None  # for `verdict.score` aum and margin
 
     @classmethod
-    def make(cls, ledger: Ledger) -> SampleRecords:
+    def make(cls, ledger: Ledger, margins: Margins | None = None) -> SampleRecords:
         """Return records with this ledger and no scores."""
-        return cls(ledger, Ledger(ledger.num_samples, 2, ledger.history))
+        return cls(ledger, Ledger(ledger.num_samples, 2, ledger.history), margins)
 
     def record(self, batch: Batch, output: StepOutput, epoch: int, fabric: Fabric) -> None:
         """Record a batch, from all processes that share it."""
@@ -40,16 +42,21 @@ class SampleRecords:
         if output.quality is not None:
             index, quality = gather(batch, output.quality.detach().float()[:, None], fabric)
             self.scores.record(index, torch.cat([1 - quality, quality], 1), epoch)
+        if self.margins is not None:
+            self.margins.record(*gather(batch, output.logits.detach().float(), fabric), epoch)
 
     def quality(self) -> npt.NDArray[np.float32] | None:
-        """Return the method's own label quality (N,), or None if it has none."""
+        """Return the label quality (N,) by the margins, or else the method's own; None if there is neither."""
+        if self.margins is not None:
+            return self.margins.quality()
         if not self.scores.seen.any():
             return None
         return self.scores.quality(torch.ones(self.scores.num_samples, dtype=torch.long))
 
     def state_dict(self) -> dict[str, dict[str, Any]]:
-        """Return the state of each ledger that holds something, by name."""
-        return {name: ledger.state_dict() for name, ledger in vars(self).items() if ledger.seen.any()}
+        """Return the state of each record that holds something, by name."""
+        kept = {name: record for name, record in vars(self).items() if record is not None}
+        return {name: record.state_dict() for name, record in kept.items() if record.seen.any()}
 
     def load_state_dict(self, state: Mapping[str, Mapping[str, Any]]) -> None:
         """Continue from `state_dict()`."""

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 def final_probs(settings: Verdict, method: Method, training_set: TrainingSet) -> npt.NDArray[np.float64] | None:
     """Return the probabilities (N, C) to judge by: those of the trained network, or the posterior made from them.
 
-    None if the recorded predictions decide (`verdict.score = history`).
+    None if what was recorded during training decides (`verdict.score` history, aum, margin).
     """
-    if settings.score == "history":
+    if settings.score in ("history", "aum", "margin"):
         return None
     probs = training_set.probabilities(method.classifier).astype(np.float64)
     if settings.score == "network":
