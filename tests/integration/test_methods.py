@@ -56,7 +56,10 @@ def expect_robust(name, result, ce):
 
 
 # Two to five seconds of training each: `make test` trains them on half of the samples.
-LONG = ("co-teaching", "jocor", "joint-optim", "limit", "m-correction", "metacleaner", "mlnt", "nlnl")
+LONG = (
+    *("co-teaching", "jocor", "joint-optim", "limit", "m-correction", "metacleaner", "mlnt", "nlnl"),
+    *("co-teaching-plus", "dividemix", "elr-plus", "sop-plus"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +152,8 @@ def test_two_processes_hold_the_same_state(name, pair):
     states = [load_file(pair / "methods" / f"{name}-{rank}.safetensors") for rank in range(2)]
     assert set(states[0]) == set(states[1])
     for key, value in states[0].items():
-        assert value.equal(states[1][key]), key
+        if key not in METHODS[name].per_process_buffers:
+            assert value.equal(states[1][key]), key
     assert json.loads((pair / "methods/results.json").read_text())[name]["samples"] == quick.SHARED
 
 

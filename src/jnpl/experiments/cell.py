@@ -20,7 +20,14 @@ Noise = Literal["symm", "asymm", "instance", "human", "none"]
 WITH_RATE = ("symm", "asymm", "instance")
 _CURVE_TEST = 1_000  # test images after every epoch of cross-entropy, to find its best epoch
 # Settings that recipes got after results were stored -> the value that is what was done before. Names leave them out.
-_LATER = {("data", "vectors"): "standard", ("method", "refine"): False}
+_LATER = {
+    ("data", "vectors"): "standard",
+    ("method", "refine"): False,
+    ("train", "lr_end"): 0.0,
+    ("train", "cycle"): None,
+    ("pseudo", "train", "lr_end"): 0.0,
+    ("pseudo", "train", "cycle"): None,
+}
 _AT_SCALE = ("scale", "classify", "weights")  # fields of `jnpl reproduce`
 _AT_SIZE = ("images", "start", "test_images", "pixels", "net", "epochs", "batch_size", "padding")  # of `jnpl bench`
 
@@ -129,9 +136,12 @@ class Cell(Settings):
             "curve_images": size.curve_images,
         }
         recipe = self.recipe().model_dump(mode="json", exclude={"engine", "description"})
-        for (table, setting), before in _LATER.items():
-            if recipe[table].get(setting) == before:
-                del recipe[table][setting]
+        for (*tables, setting), before in _LATER.items():
+            table = recipe
+            for name in tables:
+                table = table.get(name) or {}
+            if setting in table and table[setting] == before:
+                del table[setting]
         return {"recipe": recipe, "data": data, "seed": self.seed, "classify": self.classify}
 
     @property

@@ -34,13 +34,10 @@ def sharpen(probs: Tensor, temperature: float) -> Tensor:
     return raised / raised.sum(1, keepdim=True).clamp_min(1e-12)
 
 
-def scaled(losses: Tensor) -> Tensor:
-    """Scale losses to 0..1 by their smallest and largest; nan stays nan: (N,) -> (N,)."""
-    known = losses[losses.isfinite()]
-    if not len(known):
-        return losses
-    low, high = known.min(), known.max()
-    return (losses - low) / (high - low).clamp_min(1e-12)
+def scaled(losses: Tensor, known: Tensor) -> Tensor:
+    """Scale the known losses to 0..1 by their smallest and largest, the others are -1: (N,), (N,) bool -> (N,)."""
+    low, high = losses[known].min(), losses[known].max()
+    return torch.where(known, (losses - low) / (high - low).clamp_min(1e-12), -1.0)
 
 
 def clean_probability(losses: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -93,14 +90,14 @@ class DivideMix(TwoNetworks):
         ramp_epochs: int = Field(16, ge=1, description="epochs in which that weight rises after the warm-up")
 
     clean: Tensor  # (2, N) posterior of the low-loss component, by each network
-    losses: Tensor  # (2, loss_epochs, N) scaled losses of the last epochs, the newest last; nan before
+    losses: Tensor  # (2, loss_epochs, N) scaled losses of the last epochs, the newest last; -1: unknown
     labels: Tensor  # (N,)
 
     def __init__(self, task: Task, settings: Settings) -> None:
         super().__init__(task)
         self.settings, self.num_classes = settings, task.num_classes
         self.register_buffer("clean", torch.ones(2, len(task.labels)))
-        self.register_buffer("losses", torch.full((2, settings.loss_epochs, len(task.labels)), math.nan))
+        self.register_buffer("losses", -torch.ones(2, settings.loss_epochs, len(task.labels)))
         self.register_buffer("labels", task.labels.clone(), persistent=False)
 
     def begin_epoch(self, training_set: TrainingSetView) -> None:
@@ -112,9 +109,9 @@ class DivideMix(TwoNetworks):
             known = logits.isfinite().all(1)
             losses = JF.pl(torch.where(known.unsqueeze(1), logits, 0.0), self.labels)
             recent = self.losses[number].roll(-1, 0)
-            recent[-1] = scaled(torch.where(known, losses, math.nan))
+            recent[-1] = scaled(losses, known)
             self.losses[number] = recent
-            mean = recent.nanmean(0).double().cpu().numpy()
+            mean = torch.where(recent < 0, math.nan, recent).nanmean(0).double().cpu().numpy()
             self.clean[number] = torch.from_numpy(clean_probability(mean)).to(self.clean)
 
     def warm_up(self) -> int:
