@@ -60,6 +60,7 @@ class DemoSettings:
         return parse_recipe(
             {
                 "model": "mlp",
+                "data": {"vectors": "centred"},  # pixels: one scale for all of them
                 "train": {**plan, "optimizer": "adam", "weight_decay": 0.0},
                 "method": {"name": name, **(jnpl if name == "jnpl" else {})},
                 "engine": {"accelerator": "cpu", "workers": 0},

@@ -33,10 +33,10 @@ class Data(Settings):
     )
     flip: bool = Field(True, description="random horizontal flip")
     std: Literal["one", "data"] = Field("one", description="divide by 1 (the paper), or by the data's own deviation")
-    vectors: Literal["standard", "unit"] = Field(
+    vectors: Literal["standard", "centred", "unit"] = Field(
         "standard",
-        description="standard: every feature by its own mean and deviation; unit: vectors of length 1, minus their "
-        "mean, all features over one deviation",
+        description="standard: every feature by its own mean and deviation; centred: minus the mean alone; unit: vectors "
+        "of length 1, minus their mean, all features over one deviation",
     )
     val_size: int = Field(0, ge=0, description="CIFAR: training images left out (the predecessor leaves out 5,000)")
 

@@ -77,7 +77,7 @@ def _transform(prepared: Prepared, recipe: Recipe) -> tuple[Transform, tuple[int
     values = np.concatenate(list(_statistics_sample(prepared)))
     if values.ndim == 2:
         deviation = values.std(0, dtype=np.float64)
-        deviation[deviation == 0] = 1
+        deviation[(deviation == 0) | (recipe.data.vectors == "centred")] = 1
         mean = values.mean(0, dtype=np.float64)
         return Standardize(tuple(mean.tolist()), tuple(deviation.tolist())), values.shape[1:]
     mean, deviation = _pixel_statistics(values)
