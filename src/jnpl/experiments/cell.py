@@ -18,15 +18,18 @@ if TYPE_CHECKING:
 
 Noise = Literal["symm", "asymm", "instance", "human", "none"]
 WITH_RATE = ("symm", "asymm", "instance")
+HUMAN = ("cifar10n", "cifar100n")
 _CURVE_TEST = 1_000  # test images after every epoch of cross-entropy, to find its best epoch
 # Settings that recipes got after results were stored -> the value that is what was done before. Names leave them out.
 _LATER = {
-    ("data", "vectors"): "standard",
-    ("method", "refine"): False,
-    ("train", "lr_end"): 0.0,
-    ("train", "cycle"): None,
-    ("pseudo", "train", "lr_end"): 0.0,
-    ("pseudo", "train", "cycle"): None,
+    "data.vectors": "standard",
+    "method.refine": False,
+    "train.momentum_from": None,
+    "pseudo.train.momentum_from": None,
+    "train.lr_end": 0.0,
+    "train.cycle": None,
+    "pseudo.train.lr_end": 0.0,
+    "pseudo.train.cycle": None,
 }
 _AT_SCALE = ("scale", "classify", "weights")  # fields of `jnpl reproduce`
 _AT_SIZE = ("images", "start", "test_images", "pixels", "net", "epochs", "batch_size", "padding")  # of `jnpl bench`
@@ -49,7 +52,9 @@ class Cell(Settings):
         validation_alias=AliasChoices("row", "variant"),
         description="a name of `ROWS`, or at a scale of `VARIANTS`",
     )
-    data: Literal["cifar10", "cifar10n", "cifar100", "clothing1m", "digits", "wine", "breast-cancer", "iris"]
+    data: Literal[
+        "cifar10", "cifar10n", "cifar100", "cifar100n", "clothing1m", "digits", "wine", "breast-cancer", "iris"
+    ]
     noise: Noise
     rate: float = Field(0.0, ge=0, le=1)
     seed: int = Field(ge=0, description="of noise and training")
@@ -71,8 +76,8 @@ class Cell(Settings):
     def _check_combinations(self) -> Cell:
         if (self.noise in WITH_RATE) != (self.rate > 0):
             raise ValueError(f"a rate above 0 goes with {', '.join(WITH_RATE)}, got {self.noise!r} with {self.rate:g}")
-        if (self.noise == "human") != (self.data == "cifar10n"):
-            raise ValueError(f"noise 'human' is that of cifar10n, got {self.noise!r} with {self.data!r}")
+        if (self.noise == "human") != (self.data in HUMAN):
+            raise ValueError(f"noise 'human' is that of {' and '.join(HUMAN)}, got {self.noise!r} with {self.data!r}")
         if self.scale is not None:
             known = tuple(SCALES[self.scale].stands_for.values())
             if self.row not in VARIANTS:
@@ -134,13 +139,15 @@ class Cell(Settings):
             "noise": self.noise,
             "rate": self.rate,
             "curve_images": size.curve_images,
+            **({} if size.features is None else {"features": size.features._asdict()}),
         }
         recipe = self.recipe().model_dump(mode="json", exclude={"engine", "description"})
-        for (*tables, setting), before in _LATER.items():
-            table = recipe
+        for place, before in _LATER.items():
+            *tables, setting = place.split(".")
+            table: Any = recipe
             for name in tables:
-                table = table.get(name) or {}
-            if setting in table and table[setting] == before:
+                table = (table or {}).get(name)
+            if table is not None and table.get(setting, ...) == before:
                 del table[setting]
         return {"recipe": recipe, "data": data, "seed": self.seed, "classify": self.classify}
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from jnpl.data.opening import open_source
 from jnpl.data.source import InMemory
 from jnpl.data.sources import bundled
 from jnpl.data.split import part
+from jnpl.experiments import features
 from jnpl.experiments.reproduce.scales import SCALES
 from jnpl.internal.errors import InputError
 from jnpl.noise import generate as noise
@@ -32,6 +35,9 @@ def load(cell: Cell, root: Path | None) -> Source:
     Sets of scikit-learn are split by the cell's seed; at a scale all cells have one split.
     """
     size = cell if cell.scale is None else SCALES[cell.scale]
+    if cell.scale is not None and (how := SCALES[cell.scale].features) is not None:
+        clean = features.load(cell.data, root, size.images, how, note=partial(print, file=sys.stderr))
+        return replace(clean, name=f"{cell.data}-features+{cell.noise}{cell.rate:g}", labels=given_labels(clean, cell))
     if cell.data in bundled.TEST_SIZES:
         whole = bundled.load(cell.data, seed=cell.seed if cell.scale is None else 0)
     else:

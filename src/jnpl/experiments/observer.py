@@ -71,11 +71,12 @@ class Observer:
     """Called at the end of each epoch of a run; the time that it takes itself is not counted.
 
     It saves its notes to the folder `notes`, and only then a checkpoint: whatever epoch a killed run resumes at, there
-    are notes of it.
+    are notes of it. With `pause` it saves only after as many seconds; the run must then save no checkpoint of its own.
     """
 
-    def __init__(self, figures: Figures, notes: Path) -> None:
-        self.figures, self.notes = figures, notes
+    def __init__(self, figures: Figures, notes: Path, pause: float = 0.0) -> None:
+        self.figures, self.notes, self.pause = figures, notes, pause
+        self._saved_at = time.monotonic()
         self.watch = Stopwatch()
         self.epochs = 0  # of the run that are done
         self.filtered = False  # all epochs before pseudo-labels are done
@@ -87,8 +88,11 @@ class Observer:
         before_pseudo_labels = sum(phase.plan.epochs for phase in view.phases if not phase.pseudo)
         self.filtered = self.epochs >= before_pseudo_labels
         self.figures.note(view, self, began)
-        self.save(self.watch.read() - (Seconds.now() - began))
-        view.save()
+        is_last = self.epochs == sum(phase.plan.epochs for phase in view.phases)
+        if is_last or time.monotonic() - self._saved_at >= self.pause:
+            self.save(self.watch.read() - (Seconds.now() - began))
+            view.save()
+            self._saved_at = time.monotonic()
         self.watch.leave_out(Seconds.now() - began)
 
     def save(self, seconds: Seconds | None = None) -> None:
@@ -96,7 +100,8 @@ class Observer:
         facts = {"epochs": self.epochs, "filtered": self.filtered, "seconds": seconds or self.watch.read()}
         make_folder(self.notes)
         write_text(self.notes / _file(self.epochs), json.dumps({**facts, **self.figures.state()}))
-        (self.notes / _file(self.epochs - _KEPT)).unlink(missing_ok=True)
+        for old in sorted(self.notes.glob("[0-9]*.json"))[:-_KEPT]:
+            old.unlink(missing_ok=True)
 
     def resume(self, epochs: int | None) -> bool:
         """Load what was noted after so many epochs (None: the last there are); False if there are no such notes."""

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jnpl.internal.errors import InputError
-from jnpl.recipes.automatic import mlp_rate
+from jnpl.recipes.automatic import head_decay, mlp_rate
 from jnpl.recipes.load import load_recipe
 from jnpl.recipes.schema import Recipe, parse_recipe
 
@@ -63,6 +63,9 @@ class Plan(NamedTuple):
 
 
 SMALL = Plan("resnet8", 64, "data", classify_epochs=20, padding=2, filter_epochs=45, filter_lr=0.02, fast_epochs=16)
+FACTORS = {"features": 8, "features-full": 1}  # scale on features of a pretrained network -> what divides all epochs
+ON_FEATURES, FEATURES = "mlp512", 256  # network, and numbers per image
+FEATURE_SAMPLES = {"features": 10_000, "features-full": 50_000}
 TINY = Plan("mlp", 64, "one", classify_epochs=4, filter_epochs=12, filter_lr=0.1, fast_epochs=4)
 
 
@@ -285,6 +288,8 @@ def _variant(description: str, method: str, **changes: Any) -> Row:
 def _at_scale(method: str, changes: dict[str, Any], cell: Cell) -> Recipe:
     if cell.scale == "paper":
         return _of_the_package(method, changes, cell)
+    if cell.scale in FACTORS:
+        return _on_features(method, changes, cell, FACTORS[cell.scale])
     if method not in _MAKERS:
         raise InputError(f"scale {cell.scale} has no {cell.row}, which is for Clothing1M")
     settings = _MAKERS[method](SMALL if cell.scale == "small" else TINY)
@@ -299,7 +304,7 @@ def _at_scale(method: str, changes: dict[str, Any], cell: Cell) -> Recipe:
 
 def _agreement(cell: Cell) -> float:
     """JoCoR's lambda, which its author chose by the data and the noise."""
-    if cell.data == "cifar100":
+    if cell.data.startswith("cifar100"):
         return 0.85
     return 0.65 if (cell.noise, cell.rate) == ("symm", 0.8) else 0.9
 
@@ -311,13 +316,55 @@ def _of_the_package(method: str, changes: dict[str, Any], cell: Cell) -> Recipe:
     own = {f"method.{key}": value for key, value in changes.items()}
     if method == "jocor":
         own["method.agreement"] = _agreement(cell)
-    recipe = load_recipe(f"{_OTHER_NAMES.get(method, method)}-{cell.data}", own)
+    recipe = load_recipe(f"{_OTHER_NAMES.get(method, method)}-{cell.data.removesuffix('n')}", own)
     if recipe.weights == "required":
         if cell.weights is None:
             what = f"{cell.row} on {cell.data} begins with ImageNet's weights"
             raise InputError(f"{what}: --weights FILE (torchvision's keys)")
         recipe = recipe.model_copy(update={"weights": cell.weights})
     return recipe
+
+
+def _on_features(method: str, changes: dict[str, Any], cell: Cell, factor: int) -> Recipe:
+    """A recipe of the package for features: a perceptron, and all its epochs over one factor."""
+    model = changes.get("model", ON_FEATURES)
+    if method == "fast":  # the default of `jnpl find` on embeddings, with its own head and epochs
+        decay = head_decay(FEATURES, FEATURE_SAMPLES[cell.scale], 100 if cell.data.startswith("cifar100") else 10)
+        recipe = load_recipe("fast-embeddings", decay)
+    else:
+        own = {key: value for key, value in changes.items() if key != "model"}
+        recipe = divided(_of_the_package(method, own, cell), factor)
+    data = recipe.data.model_copy(update={"vectors": "unit", "val_size": 0})
+    engine = recipe.engine.model_copy(update={"accelerator": "cpu", "workers": 0})
+    return recipe.model_copy(update={"data": data, "engine": engine} | ({} if method == "fast" else {"model": model}))
+
+
+def divided(recipe: Recipe, factor: int) -> Recipe:
+    """A recipe with all epochs, milestones and ramps over one factor, rounded, and at least one.
+
+    >>> short = divided(load_recipe("paper-cifar10"), 8)
+    >>> short.train.epochs, short.train.milestones, short.pseudo.train.epochs, short.pseudo.train.milestones
+    (125, (100,), 60, (24, 36))
+    """
+
+    def fewer(epochs: int) -> int:
+        return max(round(epochs / factor), 1)
+
+    def shorter(plan: dict[str, Any]) -> dict[str, Any]:
+        known = {key: plan[key] for key in ("epochs", "milestones", "momentum_from") if plan.get(key)}
+        known = {key: fewer(value) if key == "epochs" else [*map(fewer, value)] for key, value in known.items()}
+        if plan.get("momentum_from"):
+            known["momentum_from"] = [fewer(plan["momentum_from"][0]), plan["momentum_from"][1]]
+        return {**plan, **known}
+
+    settings = recipe.model_dump()
+    settings["train"] = shorter(settings["train"])
+    settings["stages"] = {name: shorter(stage) for name, stage in settings["stages"].items()}
+    if settings["pseudo"] is not None and settings["pseudo"]["train"] is not None:
+        settings["pseudo"]["train"] = shorter(settings["pseudo"]["train"])
+    method = settings["method"]
+    settings["method"] |= {key: fewer(method[key]) for key in method if key.endswith("_epochs") and method[key]}
+    return parse_recipe(settings)
 
 
 def _two_networks(name: str, plan: Plan) -> dict[str, Any]:
@@ -361,6 +408,7 @@ _MAKERS: dict[str, Callable[[Plan], dict[str, Any]]] = {
     "fast": _fast_at_scale,
 }
 _LATE = [1 / 3, 1 / 2]
+LATER = "-pl30"  # after the name of a variant whose PL+ begins after 30 % of the epochs
 VARIANTS = {
     **{
         name: _variant(name, name)
@@ -375,6 +423,21 @@ VARIANTS = {
     "jnpl-late": _variant("the same, and PL+ from then on", "jnpl", gamma_rise=_LATE, pl_start=1 / 2),
     "jnpl-ce": _variant("cross-entropy in place of PL+", "jnpl", n=-1),
     **{f"jnpl-n{n}": _variant(f"PL+ with N = {n}", "jnpl", n=n) for n in (0, 1, 2)},
+    # Departure: PL+ begins when the network knows something. From the first step it ruins it.
+    **{
+        f"{name}{LATER}": _variant(f"{name} with PL+ from 30 % of the epochs on", "jnpl", pl_start=0.3, **own)
+        for name, own in (("jnpl", {}), ("jnpl-ce", {"n": -1}), *((f"jnpl-n{n}", {"n": n}) for n in (0, 1, 2)))
+    },
+    **{
+        f"{name}-linear": _variant(f"{name} with a linear head", method, model="linear", **own)
+        for name, method, own in (
+            ("ce", "ce", {}),
+            ("nlnl", "nlnl", {}),
+            ("nl-plus", "jnpl", {"pl_weight": 0.0}),
+            ("jnpl", "jnpl", {}),
+            (f"jnpl{LATER}", "jnpl", {"pl_start": 0.3}),
+        )
+    },
     "fast": _variant("JNPL by the recipe fast, which is not the paper's", "fast"),
     **{
         name: _variant(name, name)

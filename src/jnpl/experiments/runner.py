@@ -22,6 +22,7 @@ from jnpl.experiments.job import RESULT
 from jnpl.experiments.observer import Observer
 from jnpl.experiments.ranking_figures import RankingFigures
 from jnpl.experiments.reproduce.paper import CAT
+from jnpl.experiments.reproduce.scales import SCALES
 from jnpl.experiments.rows import BASE
 from jnpl.findings import metrics
 from jnpl.findings.findings import Findings
@@ -45,9 +46,12 @@ if TYPE_CHECKING:
 _CHECKPOINTS = {
     None: None,
     "paper": 300.0,
+    "features": None,
+    "features-full": None,
     "small": 20.0,
     "tiny": 20.0,
-}  # seconds between two, by scale
+}  # seconds between two within an epoch, by scale; None: only at the end of an epoch
+_PAUSE = 20.0  # seconds without a checkpoint, where an epoch takes less than it takes to write one
 
 
 def run_cell(cell: Cell, work: Path, root: Path | None, every: CheckpointInterval | None = None) -> dict[str, Any]:
@@ -115,7 +119,8 @@ def _train(
     else:
         cat = CAT if cell.data in ("cifar10", "digits") else None
         figures = ConfidenceFigures(source, test, cell.seed, cat=cat)
-    observer = Observer(figures, work / "notes")
+    on_features = cell.scale is not None and SCALES[cell.scale].features is not None
+    observer = Observer(figures, work / "notes", pause=_PAUSE if on_features else 0.0)
     if not observer.resume(_epochs_done(folder)):
         for left in (folder, work / "notes"):
             shutil.rmtree(left, ignore_errors=True)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -61,6 +62,9 @@ MODELS: dict[str, ModelEntry] = {
     "preact-resnet18": ModelEntry("PreAct-ResNet-18 of M-correction", 11_171_274, preact_resnet18),
     "preact-resnet32": ModelEntry("PreAct-ResNet-32 of Joint-Optim, widths 32 to 128", 1_861_162, preact_resnet32),
     "linear": ModelEntry("one linear layer, the head on embeddings", 650, linear, takes_vectors=True),
+    "mlp512": ModelEntry(
+        "one hidden layer of 512, for vectors", 38_410, partial(mlp, hidden=(512,)), takes_vectors=True
+    ),
     "mlp": ModelEntry("two hidden layers of 256, for vectors (images are flattened)", 85_002, mlp, takes_vectors=True),
 }
 FINETUNE = "finetune:"  # before the name of a backbone: the backbone and a linear head as one network

@@ -74,7 +74,11 @@ def adapt_recipe(source: Source, name: str | None, method: str | None, changes: 
         The recipe, and the automatic choices in words.
     """
     if name in (None, DEFAULT) and is_embedded(source):
-        recipe = load_default_recipe(EMBEDDINGS, method, {**_head_decay(source, method), **changes})
+        width = source.inputs.read(_first_readable(source)).shape[0]
+        decay = head_decay(width, len(source), len(source.class_names))
+        if method not in (None, DEFAULT_METHOD):
+            del decay["stages.refine.weight_decay"]
+        recipe = load_default_recipe(EMBEDDINGS, method, {**decay, **changes})
         return AdaptedRecipe(recipe, _embedding_lines(source, recipe))
     recipe = load_default_recipe(name, method, changes)
     if name is not None:
@@ -96,18 +100,17 @@ def is_embedded(source: Source) -> bool:
     return bool(source.inputs.read(_first_readable(source)).shape[0] >= EMBEDDING_WIDTH)
 
 
-def _head_decay(source: Source, method: str | None) -> dict[str, Any]:
-    """Return the weight decay of a head on embeddings: larger for few samples, smaller for many classes.
+def head_decay(width: int, samples: int, classes: int) -> dict[str, float]:
+    """Return the weight decay of both stages of a head on embeddings: larger for few samples, smaller for many classes.
 
     The rule was fitted to photographs and texts of 1,500 to 10,000 samples (docs/owners.md).
+
+    >>> head_decay(1280, 10_000, 10)
+    {'train.weight_decay': 0.03, 'stages.refine.weight_decay': 0.03}
     """
-    width = source.inputs.read(_first_readable(source)).shape[0]
-    decay = min(max(0.085 * math.sqrt(width / len(source)), 5e-3), 0.1)
-    first = decay * min(1.0, math.sqrt(10 / len(source.class_names)))
-    changes = {"train.weight_decay": float(f"{first:.2g}")}
-    if method in (None, DEFAULT_METHOD):
-        changes["stages.refine.weight_decay"] = float(f"{decay:.2g}")
-    return changes
+    decay = min(max(0.085 * math.sqrt(width / samples), 5e-3), 0.1)
+    first = decay * min(1.0, math.sqrt(10 / classes))
+    return {"train.weight_decay": float(f"{first:.2g}"), "stages.refine.weight_decay": float(f"{decay:.2g}")}
 
 
 def _embedding_lines(source: Source, recipe: Recipe) -> list[str]:

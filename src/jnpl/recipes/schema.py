@@ -49,6 +49,9 @@ class Training(Settings):
     optimizer: Literal["sgd", "adam", "adamw"] = "sgd"
     lr: float = Field(gt=0)
     momentum: float = Field(0.9, ge=0, lt=1, description="SGD; for Adam beta 1")
+    momentum_from: tuple[Annotated[int, Field(ge=1)], Annotated[float, Field(ge=0, lt=1)]] | None = Field(
+        None, description="[epoch, momentum]: another momentum from this epoch on, counted from 0; None: one for all"
+    )
     weight_decay: float = Field(1e-4, ge=0, description="on all parameters, biases and batch norm included")
     schedule: Literal["constant", "step", "cosine", "linear", "hold-linear"] = "constant"
     milestones: tuple[int, ...] = Field(
@@ -86,6 +89,17 @@ class Training(Settings):
         if self.lr_end > self.lr:
             raise ValueError(f"lr_end must not be above lr {self.lr:g}, got {self.lr_end:g}")
         return self
+
+    def momentum_at(self, epoch: int) -> float:
+        """Return the momentum, for Adam beta 1, of an epoch, counted from 0.
+
+        >>> plan = Training(epochs=200, lr=1e-3, momentum_from=(80, 0.1))
+        >>> plan.momentum_at(79), plan.momentum_at(80)
+        (0.9, 0.1)
+        """
+        if self.momentum_from is None or epoch < self.momentum_from[0]:
+            return self.momentum
+        return self.momentum_from[1]
 
     def lr_at(self, epoch: int) -> float:
         """Return the learning rate of an epoch, counted from 0.

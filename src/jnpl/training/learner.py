@@ -9,7 +9,7 @@ import torch
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from jnpl.internal.errors import InputError
-from jnpl.training.loop import OWN_LR
+from jnpl.training.loop import OWN_PLAN
 from jnpl.training.processes import gather
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def make_optimizer(method: nn.Module, plan: Training, own: tuple[ParameterGroup,
         {
             "params": list(group.parameters),
             "lr": group.lr,
-            OWN_LR: group.lr,
+            OWN_PLAN: True,
             "momentum": group.momentum,
             "weight_decay": group.weight_decay,
         }

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jnpl.recipes.schema import Training
     from jnpl.training.records import SampleRecords
 
-OWN_LR = "own_lr"  # of a group of parameters that has a constant learning rate of its own
+OWN_PLAN = "own_plan"  # marks a group of parameters with a constant learning rate and momentum of its own
 
 
 @dataclass
@@ -83,7 +83,13 @@ def train(
     """Train from `position` to the last epoch. `method` and `optimizer` come from `fabric.setup`."""
     while position.epoch < settings.epochs:
         for group in optimizer.param_groups:
-            group["lr"] = group.get(OWN_LR, settings.lr_at(position.epoch))
+            if OWN_PLAN in group:
+                continue
+            group["lr"], momentum = settings.lr_at(position.epoch), settings.momentum_at(position.epoch)
+            if "betas" in group:
+                group["betas"] = (momentum, group["betas"][1])
+            else:
+                group["momentum"] = momentum
         if position.step == 0:
             callback.before_epoch()
         method.train()

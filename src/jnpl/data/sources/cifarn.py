@@ -95,6 +95,30 @@ def load(
     return replace(images, name=f"{name} {chosen}", labels=human, true_labels=clean)
 
 
+def human_labels(name: str, root: str | os.PathLike[str] | None, clean: Labels) -> Labels:
+    """Return the human labels (N,) of the first N training images, whose true labels are `clean`: the default kind.
+
+    Args:
+        name: "cifar10n" or "cifar100n".
+        root: the folder of the human labels.
+        clean: true labels (N,), which the file has too: they show that it is in the order of the images.
+    """
+    path, key = _find(name, data_root(root)), next(iter(_NOISE[name].values()))
+    human, truth = read_human(path, key), read_human(path, "clean_label")
+    if len(human) < len(clean) or (truth[: len(clean)] != clean).any():
+        raise InputError(f"{key} in {str(path)!r} is not in the order of the {len(clean):,} images")
+    return human[: len(clean)]
+
+
+def is_there(name: str, root: str | os.PathLike[str] | None = None) -> bool:
+    """Whether `root` has the human labels of "cifar10n" or "cifar100n"."""
+    try:
+        _find(name, data_root(root))
+    except InputError:
+        return False
+    return True
+
+
 def read_human(path: Path, key: str) -> Labels:
     """Return the labels (N,) under `key` in an .npz, or in a dict of arrays saved by torch.save, without running it."""
     if path.suffix.lower() == ".npz":

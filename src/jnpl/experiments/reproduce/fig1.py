@@ -69,7 +69,7 @@ ITEM = Item(
     name="fig1",
     title="Figure 1: p_y after NL, SelNL, SelPL, and after JNPL, 60 % symmetric noise",
     claim="NLNL needs three stages to draw wrong labels to p_y = 0 and right ones to 1; JNPL does it in one.",
-    variants=lambda _scale: ("nlnl", "jnpl"),
+    variants=lambda scale: ("nlnl", "jnpl", *scale.later),
     settings=lambda _scale: (SYMM60,),
     draw=draw,
     one_seed=True,

@@ -24,7 +24,7 @@ _APART = 0.01  # of p_y: less is none
 
 def nl_of(scale: Scale) -> tuple[str, str]:
     """The variant and stage that are NL beside NL+: NLNL's first stage, where it is long enough, else NL alone."""
-    return ("nlnl", "nl") if scale.name == "paper" else ("nl", "train")
+    return ("nlnl", "nl") if scale.paper_schedule else ("nl", "train")
 
 
 def draw(runs: PaperRuns) -> Figure:
@@ -79,7 +79,7 @@ def converges(runs: PaperRuns) -> Outcome:
 def notes(runs: PaperRuns, own: Sequence[PaperRun]) -> list[str]:
     """How points are drawn, and the epochs of NL and NL+."""
     late = "Runs of NL that becomes NL+ go with it and are in no picture of it."
-    return [drawing.POINTS_NOTE, *([] if runs.scale.name == "paper" else [late]), *_budget(runs, own)]
+    return [drawing.POINTS_NOTE, *([] if runs.scale.paper_schedule else [late]), *_budget(runs, own)]
 
 
 def _budget(runs: PaperRuns, own: Sequence[PaperRun]) -> list[str]:
@@ -100,7 +100,7 @@ ITEM = Item(
     title="Figure 2: gradients of NL and NL+, and where the training data lie",
     claim="NL pushes where the true class of a wrong label is sure (upper left) and so underfits, the more the more "
     "labels are wrong; NL+ does not, and gathers wrong labels there.",
-    variants=lambda scale: (nl_of(scale)[0], "nl-plus", *(() if scale.name == "paper" else ("nl-plus-late",))),
+    variants=lambda scale: (nl_of(scale)[0], "nl-plus", *(() if scale.paper_schedule else ("nl-plus-late",))),
     settings=lambda _scale: SETTINGS,
     draw=draw,
     one_seed=True,
@@ -112,7 +112,7 @@ ITEM = Item(
             "NL+ converges better than NL.",
             "After NL+, right and wrong labels lie further apart in p_y (by 0.01 or more) and have a higher AP (by "
             "0.005 or more) than after NL, at 20, 40 and 60 % symmetric noise. NL has the epochs and schedule of NL+ "
-            "(at scale paper it is NLNL's own first stage: 720 epochs against 1,000).",
+            "(with the paper's schedule it is NLNL's own first stage: 720 epochs against 1,000).",
             converges,
         ),
     ),

@@ -39,7 +39,7 @@ _EARLY = 0.9  # of the accuracy that NL+ ends with: where the speed of both is c
 
 def _variants(scale: Scale) -> tuple[str, ...]:
     own = ("nlnl", "nl-plus", "jnpl")
-    return own if scale.name == "paper" else (*own, "nl-plus-late", "jnpl-late")
+    return (*own, *scale.later) if scale.paper_schedule else (*own, "nl-plus-late", "jnpl-late")
 
 
 def draw(runs: PaperRuns) -> Figure:
@@ -158,7 +158,7 @@ def overtakes(runs: PaperRuns) -> Outcome:
 def notes(runs: PaperRuns, _own: Sequence[PaperRun]) -> list[str]:
     """How curves are drawn, and what else was run."""
     late = "Runs of NL that becomes NL+, with PL+, go with it and are in no picture of it."
-    return [*curve_notes(runs), *([] if runs.scale.name == "paper" else [late])]
+    return [*curve_notes(runs), *([] if runs.scale.paper_schedule else [late])]
 
 
 ITEM = Item(

@@ -77,14 +77,14 @@ def notes(runs: PaperRuns, _own: Sequence[PaperRun]) -> list[str]:
     """How points are drawn, and where SelNL has no gradient."""
     selnl = "SelNL has no gradient below p_y = 1/10: it does not learn from those samples."
     late = "A run of NL that becomes NL+ goes with it and is in no picture of it."
-    return [drawing.POINTS_NOTE, selnl, *([] if runs.scale.name == "paper" else [late])]
+    return [drawing.POINTS_NOTE, selnl, *([] if runs.scale.paper_schedule else [late])]
 
 
 ITEM = Item(
     name="fig6",
     title="Figure 6: asymmetric noise of 40 %, samples labelled cat",
     claim="SelNL does not part cats from dogs that are labelled cat; NL+ does.",
-    variants=lambda scale: ("nlnl", "nl-plus", *(() if scale.name == "paper" else ("nl-plus-late",))),
+    variants=lambda scale: ("nlnl", "nl-plus", *(() if scale.paper_schedule else ("nl-plus-late",))),
     settings=lambda _scale: (ASYMM40,),
     draw=draw,
     one_seed=True,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jnpl.experiments.reproduce import fig1, fig2, fig3, fig4, fig5, fig6, table1, table2
+from jnpl.experiments.reproduce import beyond, fig1, fig2, fig3, fig4, fig5, fig6, table1, table2
+from jnpl.experiments.reproduce.item import ASYMM40, SYMM60
+from jnpl.experiments.reproduce.paper import DATA_NAMES
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,8 +18,10 @@ if TYPE_CHECKING:
     from jnpl.experiments.reproduce.runs import PaperRuns
     from jnpl.experiments.reproduce.scales import Scale
 
-ITEMS = {module.ITEM.name: module.ITEM for module in (fig1, fig2, fig3, fig4, fig5, fig6, table1, table2)}
+_EVERY = (*(module.ITEM for module in (fig1, fig2, fig3, fig4, fig5, fig6, table1, table2)), *beyond.ITEMS)
+ITEMS = {item.name: item for item in _EVERY}
 FIGURES = tuple(name for name, item in ITEMS.items() if item.draw is not None)
+_FIRST = (SYMM60, ("symm", 0.4), ASYMM40)
 GROUPS = {"figures": FIGURES, "all": tuple(ITEMS)}
 
 
@@ -60,4 +64,10 @@ def plan(
     every = [cell for item in items for cell in ITEMS[item].cells(scale, seeds, parts, weights)]
     whole = {cell for cell in every if cell.classify}
     kept = [cell for cell in every if cell.classify or cell.model_copy(update={"classify": True}) not in whole]
-    return sorted(dict.fromkeys(kept), key=lambda cell: cell.seed)  # a whole set of the first seed first
+    return sorted(dict.fromkeys(kept), key=_importance)
+
+
+def _importance(cell: Cell) -> tuple[int, int, int]:
+    """CIFAR-10 first; of it the first seed; of that the settings of the figures."""
+    place = (cell.noise, cell.rate)
+    return list(DATA_NAMES).index(cell.data) if cell.data in DATA_NAMES else 0, cell.seed, [*_FIRST, place].index(place)

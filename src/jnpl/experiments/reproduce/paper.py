@@ -8,7 +8,13 @@ SYMM: tuple[Setting, ...] = (("symm", 0.2), ("symm", 0.4), ("symm", 0.6), ("symm
 ASYMM: tuple[Setting, ...] = (("asymm", 0.1), ("asymm", 0.2), ("asymm", 0.3), ("asymm", 0.4))
 SETTINGS = SYMM + ASYMM
 CAT = 3  # of CIFAR-10: Figure 6 is of samples given this label
-DATA_NAMES = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "clothing1m": "Clothing1M"}
+DATA_NAMES = {
+    "cifar10": "CIFAR-10",
+    "cifar100": "CIFAR-100",
+    "cifar10n": "CIFAR-10N",
+    "cifar100n": "CIFAR-100N",
+    "clothing1m": "Clothing1M",
+}
 
 STAGES = {"nl": "NL", "selnl": "SelNL", "selpl": "SelPL"}  # of NLNL
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -93,6 +93,17 @@ class PaperRuns:
                 found[cell.seed] = each
         current = {seed: each for seed, each in found.items() if each.is_current}
         return [each for _, each in sorted((current or found).items())]
+
+    def reading(self, later: str) -> PaperRuns:
+        """The same runs with JNPL read as the variants whose names end in `later`, which are beyond the paper."""
+        read = {each.cell.row for each in self.every if each.cell.row.endswith(later)}
+        left = {name.removesuffix(later) for name in read}
+
+        def renamed(run: PaperRun) -> PaperRun:
+            row = run.cell.row.removesuffix(later)
+            return replace(run, cell=run.cell.model_copy(update={"row": row}))
+
+        return replace(self, every=[renamed(each) for each in self.every if each.cell.row not in left])
 
     def first(self, variant: str, setting: Setting, part: str = "cifar10") -> PaperRun | None:
         """The run with the first seed there is; None without one."""

@@ -6,16 +6,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from jnpl.data.datasets import DATASETS
-from jnpl.data.sources import cifar, clothing1m
+from jnpl.data.sources import cifar, cifarn, clothing1m
 from jnpl.data.sources.download import data_root
+from jnpl.experiments.features import Features
+from jnpl.experiments.features import is_there as images_are_there
 from jnpl.experiments.reproduce.paper import DATA_NAMES, SETTINGS, Setting
-from jnpl.experiments.rows import SMALL
+from jnpl.experiments.rows import FACTORS, LATER, SMALL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-ScaleName = Literal["paper", "small", "tiny"]
+ScaleName = Literal["paper", "features", "features-full", "small", "tiny"]
 
 
 @dataclass(frozen=True)
@@ -31,9 +33,26 @@ class Scale:
     figure_seeds: Mapping[str, int] = field(default_factory=dict)  # item -> seeds, where it is not one
     settings: tuple[Setting, ...] = SETTINGS  # of Table 1 and Figure 5
     what: str = ""  # for captions
+    features: Features | None = None  # of a pretrained network in place of images
+
+    @property
+    def paper_schedule(self) -> bool:
+        """Whether all have the schedules of their papers, whole or by a common factor."""
+        return self.name == "paper" or self.features is not None
+
+    @property
+    def later(self) -> tuple[str, ...]:
+        """JNPL with PL+ from 30 % of the epochs on, where that is run beside the paper's."""
+        return () if self.features is None else (f"jnpl{LATER}",)
 
 
 _WHOLE = {part: part for part in ("cifar10", "cifar100", "clothing1m")}
+_HUMAN = {part: part for part in ("cifar10n", "cifar100n")}
+_ON_FEATURES = (
+    "EfficientNet-Lite0 (ImageNet, 128 pixels) embeds each image and its mirror image once; a network sees 256 principal "
+    "components of one of the two at random. The network of all rows is a perceptron with one hidden layer of 512; "
+    "batches of 128. Methods, rates and schedules are those of their papers"
+)
 
 SCALES: dict[str, Scale] = {
     "paper": Scale(
@@ -46,6 +65,31 @@ SCALES: dict[str, Scale] = {
         what="Scale paper: the paper's data, networks and schedules, as the recipes of the package have them (CIFAR: "
         "45,000 images, ResNet-34; NLNL three stages of 720 epochs, NL+ and JNPL 1,000). The recipe fast chooses its "
         "own network and epochs.",
+    ),
+    "features": Scale(
+        "features",
+        {"cifar10": "cifar10", "cifar100": "cifar100", **_HUMAN},
+        images=10_000,
+        pixels=None,
+        curve_images=2_000,
+        more_seeds={("symm", 0.4): 3, ("symm", 0.6): 3, ("asymm", 0.4): 3},
+        figure_seeds={"fig4": 3},
+        features=Features(),
+        what=f"Scale features: the first 10,000 training images of CIFAR-10 and of CIFAR-100. {_ON_FEATURES}, all "
+        f"epochs divided by {FACTORS['features']} (JNPL and NL+ 125, NLNL three times 90, classifiers 60). Accuracy at "
+        "the end is that of all test images, curves are of the first 2,000.",
+    ),
+    "features-full": Scale(
+        "features-full",
+        {"cifar10": "cifar10"},
+        images=None,
+        pixels=None,
+        curve_images=2_000,
+        settings=(("symm", 0.6),),
+        features=Features(),
+        what=f"Scale features-full: all 50,000 training images of CIFAR-10. {_ON_FEATURES}, with all their epochs (JNPL "
+        "and NL+ 1,000, NLNL three times 720, classifiers 480). Accuracy at the end is that of all 10,000 test images, "
+        "curves are of the first 2,000.",
     ),
     "small": Scale(
         "small",
@@ -82,7 +126,11 @@ def missing(scale: Scale, root: Path | None) -> dict[str, str]:
 
     CIFAR-10 is fetched if need be, as by any other command; the others are not, and the items do without them.
     """
-    there = {"cifar100": cifar.is_there("cifar100", root), "clothing1m": clothing1m.is_there(data_root(root))}
+    whole = cifar.is_there if scale.features is None else images_are_there
+    there = {"cifar100": whole("cifar100", root), "clothing1m": clothing1m.is_there(data_root(root))}
+    if scale.features is not None:
+        there |= {"cifar10n": cifarn.is_there("cifar10n", root)}
+        there |= {"cifar100n": there["cifar100"] and cifarn.is_there("cifar100n", root)}
     return {name: how_to_get(name, scale) for name in there if name not in scale.stands_for or not there[name]}
 
 
@@ -95,5 +143,9 @@ def how_to_get(name: str, scale: Scale) -> str:
     if name == "clothing1m":
         place = "put it into DIR/clothing1m, --data-root DIR"
         return f"Clothing1M is not there: ask its authors for it ({origin}) and {place}"
+    if name.endswith("n"):
+        return (
+            f"{DATA_NAMES[name]} is not there: put the images and the human labels ({origin}) into DIR, --data-root DIR"
+        )
     place = "put cifar-100-binary.tar.gz, or the folder in it, into DIR, --data-root DIR"
     return f"The images of CIFAR-100 are not there: get the binary version ({origin}) and {place}"

@@ -15,9 +15,20 @@ if TYPE_CHECKING:
 
     from jnpl.experiments.reproduce.paper import Setting
     from jnpl.experiments.reproduce.runs import PaperRuns
+    from jnpl.experiments.reproduce.scales import Scale
 
 _LEGEND = "Test accuracy in percent; ± is the standard deviation over seeds, where there are several."
 _BEST = 2  # the paper prints the best two of a column bold; we do so among its methods
+
+
+def methods(scale: Scale) -> dict[str, str]:
+    """The rows of the table at a scale: variant -> name."""
+    rows = {}
+    for variant, name in METHODS.items():
+        rows[variant] = name
+        if variant == "jnpl":
+            rows |= dict.fromkeys(scale.later, "JNPL, PL+ from 30 %")
+    return rows
 
 
 def entries(runs: PaperRuns) -> dict[str, dict[str, list[Entry]]]:
@@ -28,7 +39,7 @@ def entries(runs: PaperRuns) -> dict[str, dict[str, list[Entry]]]:
                 entry(runs.of(variant, setting, part, classify=True), printed(part, variant, setting))
                 for setting in SETTINGS
             ]
-            for variant in METHODS
+            for variant in methods(runs.scale)
         }
         for part in ("cifar10", "cifar100")
     }
@@ -57,7 +68,7 @@ def markdown(runs: PaperRuns) -> str:
         names = [f"{noise} {percent(rate)}" for noise, rate in SETTINGS]
         lines = [["method", "", *names]]
         for variant, row in rows.items():
-            lines.append([METHODS[variant], "ours", *_marked(rows, variant, "**TEXT**")])
+            lines.append([methods(runs.scale)[variant], "ours", *_marked(rows, variant, "**TEXT**")])
             if any(each.paper is not None for each in row):
                 lines.append(["", "paper", *("-" if each.paper is None else f"{each.paper:.2f}" for each in row)])
         parts.append(f"**{_title(runs, part)}**\n\n{markdown_table(lines)}")
@@ -96,7 +107,7 @@ def latex(runs: PaperRuns) -> str:
         for at, (variant, row) in enumerate(rows.items()):
             ours = _marked(rows, variant, r"\textbf{TEXT}", r" $\pm$ ", "--")
             first = latex_text(_title(runs, part)) if at == 0 else ""
-            lines.append(f"{first} & {latex_text(METHODS[variant])} & " + " & ".join(ours) + r" \\")
+            lines.append(f"{first} & {latex_text(methods(runs.scale)[variant])} & " + " & ".join(ours) + r" \\")
             if any(each.paper is not None for each in row):
                 paper = ("(--)" if each.paper is None else f"({each.paper:.2f})" for each in row)
                 lines.append(" & & " + " & ".join(paper) + r" \\")
@@ -161,7 +172,7 @@ ITEM = Item(
     name="table1",
     title="Table 1: test accuracy",
     claim="JNPL is best in most settings, and its lead grows with the noise.",
-    variants=lambda _scale: tuple(METHODS),
+    variants=lambda scale: tuple(methods(scale)),
     parts=("cifar10", "cifar100"),
     classify=True,
     files={"md": markdown, "csv": as_csv, "tex": latex},
