@@ -24,6 +24,7 @@ _CURVE_TEST = 1_000  # test images after every epoch of cross-entropy, to find i
 _LATER = {
     "data.vectors": "standard",
     "method.refine": False,
+    "method.ce_fade": "agreement",
     "train.momentum_from": None,
     "pseudo.train.momentum_from": None,
     "train.lr_end": 0.0,
