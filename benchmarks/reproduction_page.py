@@ -1,6 +1,8 @@
 """Write docs/reproduction.md, docs/results/reproduction.md and their figures from the committed results.
 
-    jnpl reproduce all --scale small --data-root DIR --out runs/small      # some hours on two cores, resumable
+    jnpl reproduce all --scale features --data-root DIR --out runs/features    # some hours on two cores, resumable
+    cp runs/features/results.jsonl benchmarks/results/reproduce-features.jsonl
+    jnpl reproduce all --scale small --data-root DIR --out runs/small
     cp runs/small/results.jsonl benchmarks/results/reproduce-small.jsonl
     python benchmarks/reproduction_page.py
 
@@ -9,26 +11,29 @@ The texts are in docs/templates.
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jnpl.experiments import style
-from jnpl.experiments.reproduce import output
+from jnpl.experiments.features import PART
+from jnpl.experiments.reproduce import beyond, output
 from jnpl.experiments.reproduce.captions import caption, used
-from jnpl.experiments.reproduce.cost import TERA, gpu_hours
+from jnpl.experiments.reproduce.cost import TERA, gpu_hours, stages
 from jnpl.experiments.reproduce.fig1 import sides
 from jnpl.experiments.reproduce.fig2 import SETTINGS as FIGURE2
 from jnpl.experiments.reproduce.item import ASYMM40, SYMM60
 from jnpl.experiments.reproduce.items import FIGURES, GROUPS, ITEMS, names_of, plan, verdicts
-from jnpl.experiments.reproduce.paper import percent
+from jnpl.experiments.reproduce.paper import DATA_NAMES, percent
 from jnpl.experiments.reproduce.runs import load, mean_curve
 from jnpl.experiments.reproduce.scales import SCALES, how_to_get
 from jnpl.experiments.result_tables import markdown_table
 from jnpl.experiments.results import read
-from jnpl.experiments.rows import SMALL
+from jnpl.experiments.rows import FACTORS, LATER, SMALL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,55 +42,187 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 RESULTS, BREADTH = ROOT / "benchmarks/results/reproduce-small.jsonl", ROOT / "benchmarks/results/quality-breadth.jsonl"
+FEATURES = ROOT / "benchmarks/results/reproduce-features.jsonl"
 DOCS, IMAGES = ROOT / "docs", ROOT / "docs/images"
 SCALE = "small"
+LETTER, BEYOND = "as written", "PL+ from 30 %"  # JNPL as the paper has it, and our variant
 ELSEWHERE = {"breast-cancer": "breast cancer (2 classes)", "wine": "wine (3)", "digits": "digits (10)"}
+_SHORT = ("NLNL", "NL+", "JNPL as written", "JNPL with PL+ from 30 % of the epochs on")
+SHOWN_EPOCHS = (1, 3, 5, 7, 9, 12, 20, 40, 80, 125)
+PAPER_ITEMS = [item for item in ITEMS if ITEMS[item] not in beyond.ITEMS]
 WHY = {"nl": "NL", "nl-plus": "NL+", "nl-plus-late": "NL, then NL+ (not in the paper)"}
 
 
-def results_of(path: Path = RESULTS) -> PaperRuns:
-    """The committed results; data sets without any are listed as missing."""
-    scale = SCALES[SCALE]
-    found = load(path, SCALE)
+def results_of(path: Path = RESULTS, scale: str = SCALE) -> PaperRuns:
+    """Stored results of a scale; data sets without any are listed as missing."""
+    found = load(path, scale)
     here = {each.cell.data for each in found.every}
-    missing = {name: how_to_get(name, scale) for name in ("cifar100", "clothing1m") if name not in here}
-    return load(path, SCALE, missing)
+    parts = ["cifar100", "clothing1m", *(part for part in ("cifar10n", "cifar100n") if SCALES[scale].features)]
+    return load(path, scale, {name: how_to_get(name, SCALES[scale]) for name in parts if name not in here})
 
 
-def pages(results: PaperRuns) -> dict[Path, str]:
+def features_of(path: Path = FEATURES) -> PaperRuns:
+    """Stored results of scale features. What was not run yet is not missing: only Clothing1M is."""
+    found = results_of(path, "features")
+    return replace(found, missing={name: why for name, why in found.missing.items() if name == "clothing1m"})
+
+
+def pages(small: PaperRuns, features: PaperRuns) -> dict[Path, str]:
     """Both pages: path -> text."""
-    texts = {"reproduction.md": page(results), "results/reproduction.md": results_page(results)}
+    texts = {"reproduction.md": page(small, features), "results/reproduction.md": results_page(small)}
     return {DOCS / name: text for name, text in texts.items()}
 
 
-def page(results: PaperRuns) -> str:
-    """The text of docs/reproduction.md."""
+def page(small: PaperRuns, features: PaperRuns) -> str:
+    """The text of docs/reproduction.md, which leads with scale features."""
+    letter, beyond = verdicts(features), verdicts(features.reading(LATER))
+    both = [
+        [one.claim, one.item, f"**{one.status}**", f"**{two.status}**"] for one, two in zip(letter, beyond, strict=True)
+    ]
+    rules = [[f"{each.claim} ({each.item})", each.rule] for each in letter]
     return _fill(
         "reproduction.md",
         **paper_hours(),
-        scale=results.scale.what,
-        verdicts=markdown_table(
-            [
-                ["claim of the paper", "item", "here"],
-                *([each.claim, each.item, f"**{each.status}**"] for each in verdicts(results)),
-            ]
-        ),
-        time=time_spent(results),
-        two_cores=f"{hours(results.every) / 2:.1f}",
-        first_sided=first_sided(results),
-        why=why(results),
-        later=later(results),
-        elsewhere=elsewhere(),
-        nl_epochs=str(SMALL.filter_epochs),
-        stage_epochs=str(SMALL.filter_epochs // 3),
-        classify_epochs=str(SMALL.classify_epochs),
+        part=PART,
+        factor=str(FACTORS["features"]),
+        features_hours=f"{hours(features.every):.1f}",
+        full_hours=full_hours(features),
+        scale=features.scale.what,
+        state=state(features),
+        verdicts=markdown_table([["claim of the paper", "item", f"JNPL {LETTER}", f"JNPL, {BEYOND}"], *both]),
+        summary=summary(features),
+        figures="\n\n".join(figure_section(features, item) for item in FIGURES),
+        table1=f"{paragraph(features, 'table1')}\n\n{ITEMS['table1'].files['md'](features).strip()}",
+        human=table_section(features, "human"),
+        heads=table_section(features, "heads"),
+        memorised=memorised(features),
+        reasons=reasons(features),
+        budget=budget(features),
+        small_verdicts=small_verdicts(small),
+        rules=markdown_table([["claim", "rule"], *rules]),
+        two_cores=f"{hours(small.every) / 2:.1f}",
     )
+
+
+def state(features: PaperRuns) -> str:
+    """How many runs there are, of how many, and with which seeds."""
+    wanted = plan(names_of("all"), features.scale, None, [part for part in features.scale.stands_for])
+    done = {each.cell.name for each in features.every}
+    left = [cell for cell in wanted if cell.name not in done]
+    sentence = f"{len(done)} of the {len(wanted)} runs of `jnpl reproduce all --scale features` are stored."
+    if not left:
+        return sentence
+    kinds = dict.fromkeys((DATA_NAMES[cell.data], cell.seed) for cell in left)
+    counts = {kind: sum((DATA_NAMES[cell.data], cell.seed) == kind for cell in left) for kind in kinds}
+    names = ", ".join(f"{count} of {data} with seed {seed}" for (data, seed), count in counts.items())
+    return f"**{sentence}** Missing: {names}; the same command trains them."
+
+
+def summary(features: PaperRuns) -> str:
+    """Accuracy and AP of the filters at 60 % symmetric noise."""
+    found = features.together(("nlnl", "nl-plus", "jnpl", f"jnpl{LATER}"), SYMM60)
+    if not all(found):
+        return "Figure 4 is not run."
+    ends = [statistics.fmean(each.stage()["test_accuracy"] for each in own) for own in found]
+    aps = [statistics.fmean(each.stage()["ap"] for each in own) for own in found]
+    figures = [f"{name} {end:.1%} (AP {ap:.3f})" for name, end, ap in zip(_SHORT, ends, aps, strict=True)]
+    return f"At 60 % symmetric noise the filters end with {', '.join(figures)}."
+
+
+def reasons(features: PaperRuns) -> str:
+    """Why claims disagree, from the runs."""
+    jnpl, plus = features.first("jnpl", SYMM60), features.first("nl-plus", SYMM60)
+    if jnpl is None or plus is None:
+        return ""
+    best, at = max((value, -number) for number, value in enumerate(jnpl.curve(), 1))
+    selected = jnpl.line["results"]["selected_curve"]
+    rows = [["", *map(str, SHOWN_EPOCHS)]]
+    for name, values, form in (
+        ("accuracy of NL+ alone", plus.curve(), ".1%"),
+        ("accuracy of JNPL as written", jnpl.curve(), ".1%"),
+        ("samples that its PL+ takes", selected, ".1%"),
+    ):
+        rows.append([name, *(format(values[epoch - 1], form) for epoch in SHOWN_EPOCHS)])
+    return (
+        "## Why PL+ from the first step fails here\n\n"
+        "PL+ teaches the network its own surest predictions. In the first epochs few samples qualify, but the mean is over "
+        "those alone, so each of them has a large weight; what they teach makes more samples qualify, for the same classes. "
+        f"JNPL as written has its best epoch, {best:.1%}, after {-at} epochs, and ends in one class. NL+ alone, with the "
+        f"same seed, does not:\n\n{markdown_table(rows)}\n\n"
+        "From 30 % of the epochs on, the network that PL+ listens to is right more often than not, and nothing collapses; "
+        "whether PL+ then helps is in Figures 3 and 4 and in Table 1."
+    )
+
+
+def figure_section(features: PaperRuns, item: str) -> str:
+    """A figure with its paragraph."""
+    shown = f"![{ITEMS[item].title}](images/{image(item, 'features')})"
+    return f"### {ITEMS[item].title}\n\n{shown}\n\n{paragraph(features, item)}"
+
+
+def paragraph(features: PaperRuns, item: str) -> str:
+    """What the paper says, what both readings of JNPL say here, and notes on the picture."""
+    text, other = (caption(runs, item) for runs in (features, features.reading(LATER)))
+    parts = [f"**The paper:** {text.claim}", f"**Here:** {text.seen}"]
+    if other.seen != text.seen:
+        parts = [f"**The paper:** {text.claim}", f"**JNPL {LETTER}:** {text.seen} **JNPL, {BEYOND}:** {other.seen}"]
+    return " ".join([*parts, text.scale])
+
+
+def table_section(features: PaperRuns, item: str) -> str:
+    """A table beyond the paper, and what it was made from."""
+    return f"{ITEMS[item].files['md'](features).strip()}\n\n{caption(features, item).scale}"
+
+
+def memorised(features: PaperRuns) -> str:
+    """Cross-entropy's last and best epoch at 60 % symmetric noise."""
+    found = features.first("ce", SYMM60)
+    if found is None:
+        return "(not run)"
+    last, best = found.stage()["test_accuracy"], max(found.curve())
+    right, wrong = (found.stage()[kind]["mean"] for kind in ("clean", "noisy"))
+    return (
+        f"at 60 % symmetric noise cross-entropy ends with {last:.1%} after a best epoch of {best:.1%}, and gives wrong "
+        f"labels a mean probability of {wrong:.2f} (right ones {right:.2f})"
+    )
+
+
+def budget(features: PaperRuns) -> str:
+    """CPU time of each item, of the runs there are."""
+    lines = [["item", "runs", "minutes of one core"]]
+    for item in ITEMS:
+        own = used(features, item)
+        if own:
+            share = 1.0 if ITEMS[item].classify else None
+            minutes = sum(
+                60 * hours([each]) * (share or len(each.curve()) / len(each.line["results"]["curve"])) for each in own
+            )
+            lines.append([item, str(len(own)), f"{minutes:.1f}"])
+    total = 60 * hours(features.every)
+    lines.append(["all, each run once", str(len(features.every)), f"{total:.1f}"])
+    return markdown_table(lines)
+
+
+def full_hours(features: PaperRuns) -> str:
+    """Hours of Figure 4 at scale features-full, from the CPU time of a step at scale features."""
+    own = used(features, "fig4")
+    seconds = sum(each.get("cpu_seconds") or 0.0 for each in own)
+    steps = sum(len(each.line["results"]["curve"]) * math.ceil(10_000 / 128) for each in own)
+    cells = plan(["fig4"], SCALES["features-full"], None, ["cifar10"])
+    wanted = sum(sum(cell.recipe().plan(name).epochs for name in stages(cell.recipe())) for cell in cells)
+    return f"{seconds / max(steps, 1) * wanted * math.ceil(50_000 / 128) / 3600:.1f}"
+
+
+def small_verdicts(small: PaperRuns) -> str:
+    """How many claims hold at scale small."""
+    counts = Counter(each.status for each in verdicts(small))
+    return f"{counts['agrees']} of the paper's claims agree and {counts['disagrees']} disagree"
 
 
 def results_page(results: PaperRuns) -> str:
     """The text of docs/results/reproduction.md: every item with its caption, and the claims with their rules."""
     items = []
-    for item in ITEMS:
+    for item in PAPER_ITEMS:
         text = caption(results, item)
         drawn = item in FIGURES
         shown = f"![{text.title}](../images/{image(item)})" if drawn else ITEMS[item].files["md"](results).strip()
@@ -102,6 +239,13 @@ def results_page(results: PaperRuns) -> str:
         items="\n\n".join(items),
         claims=markdown_table([["claim", "rule", "here", "figures"], *rules]),
         source="benchmarks/results/reproduce-small.jsonl",
+        first_sided=first_sided(results),
+        why=why(results),
+        later=later(results),
+        elsewhere=elsewhere(),
+        nl_epochs=str(SMALL.filter_epochs),
+        stage_epochs=str(SMALL.filter_epochs // 3),
+        classify_epochs=str(SMALL.classify_epochs),
     )
 
 
@@ -197,9 +341,9 @@ def paper_hours() -> dict[str, str]:
     return {**estimates, "tera": f"{TERA / 1e12:.0f}"}
 
 
-def image(item: str) -> str:
+def image(item: str, scale: str = SCALE) -> str:
     """File name of an item in docs/images."""
-    return f"reproduce-{item}.png"
+    return f"reproduce-{item}.png" if scale == SCALE else f"reproduce-{scale}-{item}.png"
 
 
 def time_spent(results: PaperRuns) -> str:
@@ -233,11 +377,12 @@ def table_hours(results: PaperRuns) -> float:
 
 def main() -> None:
     """Write the pages and the figures."""
-    results = results_of()
+    results, features = results_of(), features_of()
     for item in FIGURES:
         print(style.save(output.figure(results, item), IMAGES / image(item)))
+        print(style.save(output.figure(features, item), IMAGES / image(item, "features")))
     print(draw_why(results, IMAGES))
-    for path, text in pages(results).items():
+    for path, text in pages(results, features).items():
         path.write_text(text, "utf-8")
         print(path)
 

@@ -67,7 +67,7 @@ def by_hand(logits, soft, alpha, beta, prior):
 def test_first_stage_is_fit_prior_and_entropy(prior, updated):
     method = a_method(alpha=1.2, beta=0.8, prior=prior, update_from=2)
     history = a_history()
-    begin(method, 3 if updated else 2, 10, history)
+    begin(method, 2 if updated else 1, 10, history)
     output = method(a_batch())
     soft = history if updated else torch.eye(CLASSES)[LABELS]
     shares = [0.25] * 4 if prior == "uniform" else [3 / 7, 2 / 7, 1 / 7, 1 / 7]
@@ -94,11 +94,11 @@ def test_gradient_is_that_of_plain_differences():
 
 def test_labels_change_after_every_epoch_from_the_first_update_on():
     method = a_method(update_from=70)
-    begin(method, 70, 200, None)  # no look yet: epoch 70 itself has still the given labels
+    begin(method, 69, 200, None)  # no look yet: epoch 69 itself has still the given labels
     assert method.soft_labels.equal(torch.eye(CLASSES)[LABELS])
-    begin(method, 71, 200, a_history(1))  # which is the end of epoch 70
+    begin(method, 70, 200, a_history(1))  # the original, counted from 0: the 71st epoch is the first with new labels
     assert method.soft_labels.equal(a_history(1))
-    begin(method, 72, 200, a_history(2))
+    begin(method, 71, 200, a_history(2))
     assert method.soft_labels.equal(a_history(2))
     method.stage, method.epoch, method.epochs = 1, 0, 120
     method.begin_stage(FakeTrainingSet(a_history(3)))  # the end of the last epoch
@@ -116,7 +116,7 @@ def test_the_papers_70_of_200_is_the_default_for_any_length():
 
 def test_a_stage_too_short_for_any_update_is_refused():
     method = a_method(update_from=70)
-    with pytest.raises(InputError, match=r"after epoch 70, but stage labels has 70: --set method.update_from=24"):
+    with pytest.raises(InputError, match=r"from epoch 70 on, stage labels has 70: --set method.update_from=24"):
         begin(method, 0, 70, None)
 
 

@@ -22,6 +22,7 @@ NAMES = [
     "preact-resnet18",
     "preact-resnet32",
     "linear",
+    "mlp512",
     "mlp",
 ]
 

@@ -139,7 +139,9 @@ def test_preact_forward_by_hand(model, blocks, stages, early):
         y = convolve(f"{name}.conv2", norm_relu(f"{name}.bn2", convolve(f"{name}.conv1", active, stride)))
         projects = start and (index > 0 or not early)
         assert (f"{name}.downsample.weight" in state) == projects
-        x = y + (convolve(f"{name}.downsample", active, stride) if projects else x)
+        # M-correction's code adds relu(bn1(x)) where it does not project, Joint-Optim's adds x.
+        kept = active if early else x
+        x = y + (convolve(f"{name}.downsample", active, stride) if projects else kept)
     if not early:
         x = norm_relu("bn_last.0", x)
     logits = x.mean((2, 3)) @ state["fc.weight"].T + state["fc.bias"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from pydantic import ValidationError
 
 from jnpl.internal.errors import InputError
 from jnpl.recipes.load import load_default_recipe, load_recipe, parse_changes, recipe_names
@@ -48,7 +49,7 @@ PAPER = {
     },
 }
 COMMON = {"optimizer": "sgd", "momentum": 0.9, "weight_decay": 1e-4, "schedule": "step", "decay": 0.1}
-PLAIN = {"clip_norm": None, "accumulate": 1, "average": 0.0, "lr_end": 0.0, "cycle": None}
+PLAIN = {"clip_norm": None, "accumulate": 1, "average": 0.0, "momentum_from": None, "lr_end": 0.0, "cycle": None}
 
 
 @pytest.mark.parametrize("name", PAPER)

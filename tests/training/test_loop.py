@@ -287,6 +287,35 @@ def test_the_learning_rate_of_every_epoch():
     assert seen == [0.1, 0.1, 0.01, 0.001]
 
 
+def test_adams_second_beta_1_by_hand():
+    """The authors of Co-teaching set it in the optimiser's groups before an epoch; here one step is an epoch."""
+    source = vectors()
+    network = build("linear", num_classes=CLASSES, input_shape=(6,), seed=0)
+    plan = Training(epochs=5, lr=0.01, optimizer="adam", weight_decay=0.0, batch_size=64, momentum_from=(2, 0.1))
+    run(a_ce(network), a_feed(source, 64), plan)
+    inputs = (torch.from_numpy(source.inputs.values).double() - 0.5) / 1.5
+    given = F.one_hot(torch.from_numpy(source.labels), CLASSES).double()
+    weights, first, second = (torch.zeros(CLASSES, 7, dtype=torch.float64) for _ in range(3))
+    inputs = torch.cat([inputs, torch.ones(len(inputs), 1)], 1)  # the last column is the bias
+    for step, beta in enumerate((0.9, 0.9, 0.1, 0.1, 0.1), 1):
+        gradient = ((inputs @ weights.T).softmax(1) - given).T @ inputs / len(inputs)
+        first = beta * first + (1 - beta) * gradient
+        second = 0.999 * second + 0.001 * gradient**2
+        weights -= 0.01 * (first / (1 - beta**step)) / ((second / (1 - 0.999**step)).sqrt() + 1e-8)
+    trained = torch.cat([network.weight, network.bias[:, None]], 1).double()
+    torch.testing.assert_close(trained, weights, atol=1e-5, rtol=1e-4)
+
+
+def test_sgds_second_momentum_is_in_its_groups():
+    source, seen = vectors(), []
+    plan = Training(epochs=3, lr=0.1, batch_size=64, momentum_from=(1, 0.5))
+    method = a_ce(a_network(source))
+    optimizer = make_optimizer(method, plan)
+    note = lambda: seen.append(optimizer.param_groups[0]["momentum"])  # noqa: E731
+    run(method, a_feed(source, 64), plan, optimizer=optimizer, after_step=note)
+    assert seen == [0.9, 0.5, 0.5]
+
+
 @pytest.mark.parametrize("clip", [None, 1.0])
 def test_a_diverging_network_is_told_in_one_line(clip):
     source = vectors()

@@ -429,6 +429,10 @@ VARIANTS = {
         for name, own in (("jnpl", {}), ("jnpl-ce", {"n": -1}), *((f"jnpl-n{n}", {"n": n}) for n in (0, 1, 2)))
     },
     **{
+        f"jnpl-pl{share}": _variant(f"jnpl with PL+ from {share} % of the epochs on", "jnpl", pl_start=share / 100)
+        for share in (60, 80)
+    },
+    **{
         f"{name}-linear": _variant(f"{name} with a linear head", method, model="linear", **own)
         for name, method, own in (
             ("ce", "ce", {}),

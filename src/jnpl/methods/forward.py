@@ -82,7 +82,7 @@ class Forward(Method):
         percentile: float = Field(
             97.0, gt=0, le=100, description="samples at or above this percentile are no anchor points; 100: all may be"
         )
-        select: bool = Field(False, description="estimate with the epoch that does best on validation data")
+        select: bool = Field(False, description="end each stage with the epoch that does best on validation data")
 
         @field_validator("matrix")
         @classmethod
@@ -106,7 +106,7 @@ class Forward(Method):
             self.stages = (Stage("forward"),)
             matrix = _known(settings.matrix, task)
         elif settings.select:
-            self.stages = (Stage("ce", select=True), Stage("forward", fresh=True))
+            self.stages = (Stage("ce", select=True), Stage("forward", fresh=True, select=True))
         self.register_buffer("transition", matrix)
 
     def begin_stage(self, training_set: TrainingSetView) -> None:

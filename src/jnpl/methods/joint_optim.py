@@ -54,7 +54,7 @@ class JointOptim(Method):
         alpha: float = Field(1.0, ge=0, description="weight of the class prior; with 0 all labels can become one class")
         beta: float = Field(0.5, ge=0, description="weight of the entropy")
         update_from: int | None = Field(
-            None, ge=0, description="epoch after which labels are first updated; None: 0.35 of the stage (70 of 200)"
+            None, ge=0, description="first epoch with new labels, counted from 0; None: 0.35 of the stage (70 of 200)"
         )
         prior: Literal["uniform", "given"] = Field(
             "uniform", description="class prior: uniform, or the shares of the given labels"
@@ -77,10 +77,10 @@ class JointOptim(Method):
             return
         if self._first_update() >= self.epochs:
             raise InputError(
-                f"joint-optim updates labels after epoch {self._first_update()}, but stage labels has {self.epochs}: "
+                f"joint-optim has new labels from epoch {self._first_update()} on, stage labels has {self.epochs}: "
                 f"--set method.update_from={int(_UPDATE_FROM * self.epochs)}"
             )
-        if self.epoch > self._first_update():
+        if self.epoch >= max(self._first_update(), 1):  # before epoch 0 there are no predictions
             self._update(training_set)
 
     def begin_stage(self, training_set: TrainingSetView) -> None:
@@ -103,10 +103,10 @@ class JointOptim(Method):
         loss = fit + self.alpha * prior + self.beta * unsure
         scalars = {"fit": fit, "prior": prior, "entropy": unsure}
         # Before the first update the soft labels are the given ones: label quality is then p_y.
-        return StepOutput(loss, logits, scalars, quality if self.epoch > self._first_update() else None)
+        return StepOutput(loss, logits, scalars, quality if self.epoch >= max(self._first_update(), 1) else None)
 
     def _first_update(self) -> int:
-        """The epoch of the first stage after which labels are updated for the first time."""
+        """The first epoch of the first stage that is trained with new labels, counted from 0."""
         return int(_UPDATE_FROM * self.epochs) if self.update_from is None else self.update_from
 
     def _update(self, training_set: TrainingSetView) -> None:

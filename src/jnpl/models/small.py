@@ -65,11 +65,13 @@ def cnn9(num_classes: int, *, in_channels: int = 3, dropout: float = 0.25) -> nn
 class PreActBlock(nn.Module):
     """Batch norm and ReLU before each 3x3 convolution: (B, width_in, H, W) -> (B, width, H / stride, W / stride).
 
-    With `project`, a 1x1 convolution of the activated input is the shortcut; else it is the input itself.
+    With `project`, a 1x1 convolution of the activated input is the shortcut; else it is the input itself or, with
+    `keep_active`, the activated input.
     """
 
-    def __init__(self, width_in: int, width: int, stride: int, *, project: bool) -> None:
+    def __init__(self, width_in: int, width: int, stride: int, *, project: bool, keep_active: bool) -> None:
         super().__init__()
+        self.keep_active = keep_active
         self.bn1 = nn.BatchNorm2d(width_in)
         self.conv1 = conv(width_in, width, 3, stride)
         self.bn2 = nn.BatchNorm2d(width)
@@ -79,7 +81,8 @@ class PreActBlock(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         """(B, width_in, H, W) -> (B, width, H / stride, W / stride)."""
         active = self.bn1(features).relu()
-        kept = features if self.downsample is None else self.downsample(active)
+        plain = active if self.keep_active else features
+        kept = plain if self.downsample is None else self.downsample(active)
         result: Tensor = self.conv2(self.bn2(self.conv1(active)).relu()) + kept
         return result
 
@@ -88,8 +91,8 @@ class PreActResNet(nn.Module):
     """Stages of pre-activation blocks (He et al. 2016b): (B, in_channels, H, W) -> (B, num_classes) logits.
 
     The two networks in use differ in where a batch norm stands outside the blocks (`last_norm`: before the pool,
-    else after the first convolution) and in whether the first block of stage 1, too, projects its shortcut
-    (`project_first`).
+    else after the first convolution), in whether the first block of stage 1, too, projects its shortcut
+    (`project_first`), and in what a block without a projection adds (`keep_active`: the activated input).
     """
 
     def __init__(
@@ -100,6 +103,7 @@ class PreActResNet(nn.Module):
         *,
         last_norm: bool,
         project_first: bool,
+        keep_active: bool,
         in_channels: int = 3,
     ) -> None:
         super().__init__()
@@ -111,7 +115,7 @@ class PreActResNet(nn.Module):
             for index in range(count):
                 stride = 2 if index == 0 and stage > 0 else 1
                 project = index == 0 and (stage > 0 or project_first)
-                self.layers.append(PreActBlock(width, stage_width, stride, project=project))
+                self.layers.append(PreActBlock(width, stage_width, stride, project=project, keep_active=keep_active))
                 width = stage_width
         self.bn_last = nn.Sequential(nn.BatchNorm2d(width), nn.ReLU(inplace=True)) if last_norm else nn.Identity()
         self.avgpool = nn.AdaptiveAvgPool2d(1)
@@ -127,14 +131,21 @@ class PreActResNet(nn.Module):
 def preact_resnet18(num_classes: int, *, in_channels: int = 3) -> PreActResNet:
     """PreAct-ResNet-18 of M-correction (Arazo et al. 2019): (B, in_channels, H, W) -> (B, num_classes) logits.
 
-    As their code has it: batch norm after the first convolution, none before the pool.
+    As their code has it: batch norm after the first convolution, none before the pool; a block without a projection
+    adds its activated input, relu(bn1(x)), where He et al. (2016b) add x.
 
     >>> sum(weight.numel() for weight in preact_resnet18(10).parameters())
     11171274
     """
     widths = (64, 128, 256, 512)
     return PreActResNet(
-        (2, 2, 2, 2), widths, num_classes, last_norm=False, project_first=False, in_channels=in_channels
+        (2, 2, 2, 2),
+        widths,
+        num_classes,
+        last_norm=False,
+        project_first=False,
+        keep_active=True,
+        in_channels=in_channels,
     )
 
 
@@ -147,7 +158,15 @@ def preact_resnet32(num_classes: int, *, in_channels: int = 3) -> PreActResNet:
     1861162
     """
     widths = (32, 64, 128)
-    network = PreActResNet((5, 5, 5), widths, num_classes, last_norm=True, project_first=True, in_channels=in_channels)
+    network = PreActResNet(
+        (5, 5, 5),
+        widths,
+        num_classes,
+        last_norm=True,
+        project_first=True,
+        keep_active=False,
+        in_channels=in_channels,
+    )
     for module in network.modules():
         if isinstance(module, nn.Conv2d):
             nn.init.kaiming_normal_(module.weight)

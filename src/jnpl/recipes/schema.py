@@ -215,9 +215,11 @@ def _stretched(plan: dict[str, Any], times: Any) -> dict[str, Any]:
     """Training settings with epochs and milestones multiplied; wrong types are left to the validation."""
     try:
         epochs, *milestones = (max(round(times * at), 1) for at in (plan["epochs"], *plan.get("milestones", ())))
+        start, *momentum = plan.get("momentum_from") or (1,)
+        later = [max(round(times * start), 1), *momentum] if momentum else None
     except (TypeError, ValueError, LookupError, OverflowError):
         return plan
-    return {**plan, "epochs": epochs, "milestones": milestones}
+    return {**plan, "epochs": epochs, "milestones": milestones, "momentum_from": later}
 
 
 def parse_recipe(settings: dict[str, Any]) -> Recipe:

@@ -81,6 +81,53 @@ def test_the_papers_recipes_are_untouched_at_its_scale():
     assert paper.method.n == 3
 
 
+@pytest.mark.parametrize("data", ["cifar10", "cifar100"])
+@pytest.mark.parametrize("variant", ["ce", "co-teaching", "jocor", "nfl-rce", "nce-rce", "nlnl", "jnpl", "nl-plus"])
+def test_on_features_only_network_data_and_epochs_differ_from_the_paper(variant, data):
+    """By hand: an eighth of all epochs, milestones and ramps."""
+    paper, ours = (recipe_of(variant, data, scale, setting=("symm", 0.6)) for scale in ("paper", "features"))
+
+    def eighth(plan):
+        later = plan.momentum_from and (round(plan.momentum_from[0] / 8), plan.momentum_from[1])
+        shorter = {"epochs": round(plan.epochs / 8), "milestones": tuple(round(each / 8) for each in plan.milestones)}
+        return plan.model_copy(update={**shorter, "momentum_from": later})
+
+    assert ours.train == eighth(paper.train)
+    assert ours.stages == paper.stages == {}
+    assert (ours.model, ours.data.vectors, ours.data.val_size) == ("mlp512", "unit", 0)
+    assert ours.verdict == paper.verdict
+    ramp = {"ramp_epochs": 1} if hasattr(paper.method, "ramp_epochs") else {}
+    assert ours.method == paper.method.model_copy(update=ramp)
+    if paper.pseudo is not None:
+        assert ours.pseudo == paper.pseudo.model_copy(update={"train": eighth(paper.pseudo.train)})
+
+
+def test_at_full_scale_on_features_nothing_is_divided():
+    full, paper = (recipe_of("jnpl", "cifar10", scale) for scale in ("features-full", "paper"))
+    assert (full.train, full.pseudo, full.method) == (paper.train, paper.pseudo, paper.method)
+
+
+def test_on_features_jnpl_is_also_run_with_a_later_pl_plus_and_a_linear_head():
+    paper, later, linear = (recipe_of(name, "cifar10", "features") for name in ("jnpl", "jnpl-pl30", "jnpl-linear"))
+    assert later == paper.model_copy(update={"method": paper.method.model_copy(update={"pl_start": 0.3})})
+    assert linear == paper.model_copy(update={"model": "linear"})
+    assert [recipe_of(f"{name}-pl30", "cifar10", "features").method.n for name in PL_PLUS] == [-1, 0, 1, 2, 3]
+
+
+def test_the_most_important_cells_on_features_come_first():
+    parts = ["cifar10", "cifar100", "cifar10n", "cifar100n"]
+    cells = plan(names_of("all"), SCALES["features"], None, parts)
+    assert len(cells) == len({cell.name for cell in cells}) == 287
+    places = list(dict.fromkeys((cell.data, cell.seed, cell.noise, cell.rate) for cell in cells))
+    assert places[:3] == [("cifar10", 1, "symm", 0.6), ("cifar10", 1, "symm", 0.4), ("cifar10", 1, "asymm", 0.4)]
+    assert list(dict.fromkeys((data, seed) for data, seed, *_ in places)) == [
+        *[("cifar10", seed) for seed in (1, 2, 3)],
+        *[("cifar100", seed) for seed in (1, 2, 3)],
+        ("cifar10n", 1),
+        ("cifar100n", 1),
+    ]
+
+
 @pytest.mark.parametrize("scale", ["small", "tiny"])
 def test_at_other_scales_nl_and_nl_plus_are_treated_alike(scale):
     data = SCALES[scale].stands_for["cifar10"]
@@ -110,7 +157,8 @@ def test_a_variant_of_table_2_is_for_clothing1m_and_asks_for_weights():
 def test_items_share_their_cells():
     scale, parts = SCALES["small"], ["cifar10"]
     counts = {name: len(ITEMS[name].cells(scale, None, parts)) for name in ITEMS}
-    assert counts == {"fig1": 2, "fig2": 9, "fig3": 15, "fig4": 15, "fig5": 16, "fig6": 3, "table1": 96, "table2": 0}
+    figures_and_table = {"fig1": 2, "fig2": 9, "fig3": 15, "fig4": 15, "fig5": 16, "fig6": 3, "table1": 96, "table2": 0}
+    assert counts == {**figures_and_table, "human": 0, "heads": 0, "starts": 0}
     figures = plan(names_of("figures"), scale, None, parts)
     assert len(figures) == len({cell.name for cell in figures}) == 50
     everything = plan(names_of("all"), scale, None, parts)

@@ -21,6 +21,7 @@ from jnpl.experiments import rows
 from jnpl.experiments import runner as run
 from jnpl.experiments.cell import Cell
 from jnpl.experiments.confidence_figures import MOST, coordinates, mean_confidence, stage_facts
+from jnpl.experiments.features import Features
 from jnpl.experiments.observer import Observer, Seconds
 from jnpl.experiments.reproduce.fig3 import PL_PLUS
 from jnpl.experiments.reproduce.paper import METHODS as METHODS_OF_TABLE_1
@@ -475,3 +476,17 @@ def test_missing_data_say_how_to_get_them(tmp_path):
     told = missing(SCALES["paper"], tmp_path)
     assert "ask its authors" in told["clothing1m"]
     assert "not part of scale tiny" in missing(SCALES["tiny"], tmp_path)["cifar100"]
+
+
+def test_an_observer_that_pauses_saves_the_last_epoch_and_resumes(tmp_path, monkeypatch):
+    monkeypatch.setattr(rows, "TINY", rows.TINY._replace(filter_epochs=6))
+    monkeypatch.setattr(run, "SCALES", {"tiny": replace(SCALES["tiny"], features=Features())})
+    saved = []
+    save = Observer.save
+    monkeypatch.setattr(Observer, "save", lambda self, *seconds: (saved.append(self.epochs), save(self, *seconds))[1])
+    cell, work = Cell(row="nl-plus", **TINY), tmp_path / "work"
+    told = run.run_cell(cell, work, None, CheckpointInterval(epochs=None, seconds=None))
+    assert saved == [6]  # the run is shorter than the pause
+    again = run.run_cell(cell, work, None)  # as if the process had been killed before it wrote its result
+    assert timeless(again) == timeless(told)
+    assert saved == [6]

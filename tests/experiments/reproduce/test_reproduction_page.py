@@ -24,7 +24,7 @@ def script():
 
 
 def test_the_committed_pages_are_what_the_results_say(script):
-    pages = script.pages(script.results_of())
+    pages = script.pages(script.results_of(), script.features_of())
     assert len(pages) == 2
     for path, text in pages.items():
         assert path.read_text("utf-8") == text, path
@@ -42,8 +42,9 @@ def test_the_committed_curves_of_why_are_what_the_results_say(script, tmp_path):
 
 @pytest.mark.parametrize("item", FIGURES)
 def test_the_committed_picture_is_what_the_results_say(script, tmp_path, item):
-    fresh = style.save(output.figure(script.results_of(), item), tmp_path / "fresh.png")
-    assert np.array_equal(pixels(script.IMAGES / script.image(item)), pixels(fresh))
+    for scale, results in (("small", script.results_of()), ("features", script.features_of())):
+        fresh = style.save(output.figure(results, item), tmp_path / "fresh.png")
+        assert np.array_equal(pixels(script.IMAGES / script.image(item, scale)), pixels(fresh))
 
 
 def strange(script, file):
@@ -63,6 +64,23 @@ def test_the_committed_results_are_whole(script):
     assert set(read(script.RESULTS)) == {cell.name for cell in wanted}
 
 
+def test_the_committed_results_on_features_are_current_and_of_the_plan(script):
+    """They may be a part of it: the page says what is missing."""
+    wanted = plan(names_of("all"), SCALES["features"], None, list(SCALES["features"].stands_for))
+    runs = script.features_of()
+    assert all(each.is_current for each in runs.every)
+    assert {each.cell.name for each in runs.every} <= {cell.name for cell in wanted}
+    assert len(runs.every) == len(read(script.FEATURES)) > 0
+
+
+def test_what_is_missing_on_features_is_told(script, made):
+    made.cell("ce", scale="features", classify=True)
+    text = script.state(script.features_of(made.file))
+    assert text.startswith(
+        "**1 of the 287 runs of `jnpl reproduce all --scale features` are stored.** Missing: 86 of CIFAR-10"
+    )
+
+
 def test_no_other_results_could_be_committed(script, made):
     made.cell("nlnl")
     made.cell("jnpl", classify=True)
@@ -77,9 +95,9 @@ def test_no_other_results_could_be_committed(script, made):
 def test_without_results_the_page_says_so(script, tmp_path):
     results = script.results_of(tmp_path / "none.jsonl")
     text = script.results_page(results)
-    assert text.count("**Not run.**") == len(ITEMS)
+    assert text.count("**Not run.**") == len(script.PAPER_ITEMS) == len(ITEMS) - 3
     assert "cifar-100-binary.tar.gz" in text
-    for shown in (text, script.page(results)):
+    for shown in (text, script.page(results, script.features_of(tmp_path / "none.jsonl"))):
         assert "| **not enough data** |" in shown
         assert "**agrees**" not in shown
         assert not re.search(r"/(home|tmp|work)/", shown)  # no path of the machine that made it

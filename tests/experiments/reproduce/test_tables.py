@@ -147,3 +147,31 @@ def test_strange_json_is_named(made, change):
     made.file.write_text(json.dumps(told) + "\n")
     with pytest.raises(InputError, match=r"results\.jsonl' is not the result of a"):
         made.results()
+
+
+def test_the_order_of_methods_is_compared_with_the_papers(made):
+    """At symm 60 the paper has CE, JoCoR, NFL+RCE, NCE+RCE, Co-teaching, NLNL, JNPL, from the lowest on."""
+    rising = ["ce", "jocor", "nfl-rce", "nce-rce", "co-teaching", "nlnl", "jnpl"]
+    for number, variant in enumerate(rising):
+        made.cell(variant, scale="features", classify=True, accuracy=0.1 + 0.1 * number)
+    made.cell("jnpl-pl30", scale="features", classify=True, accuracy=0.55)
+    lines = table1.order(made.results("features")).splitlines()
+    assert lines[2] == "| CIFAR-10: Kendall's tau | - | - | +1.00 | - | - | - | - | - |"
+    assert lines[3] == "| CIFAR-10: place of JNPL, ours (paper) | - | - | 1 (1) | - | - | - | - | - |"
+    assert lines[4] == "| CIFAR-10: place of JNPL, PL+ from 30 %, ours (paper) | - | - | 2 (1) | - | - | - | - | - |"
+    made.cell("ce", scale="features", classify=True, accuracy=0.99)  # 6 of 21 pairs fall
+    lines = table1.order(made.results("features")).splitlines()
+    assert "| +0.43 |" in lines[2]
+    assert "| 2 (1) |" in lines[3]
+
+
+def test_jnpl_can_be_read_as_its_variant(made):
+    made.cell("jnpl", scale="features", classify=True, accuracy=0.1)
+    made.cell("jnpl-pl30", scale="features", classify=True, accuracy=0.8)
+    made.cell("nlnl", scale="features", classify=True, accuracy=0.7)
+    runs = made.results("features")
+    later = runs.reading("-pl30")
+    assert [each.get("test_accuracy") for each in runs.of("jnpl", ("symm", 0.6))] == [0.1]
+    assert [each.get("test_accuracy") for each in later.of("jnpl", ("symm", 0.6))] == [0.8]
+    assert later.of("jnpl-pl30", ("symm", 0.6)) == []
+    assert [each.get("test_accuracy") for each in later.of("nlnl", ("symm", 0.6))] == [0.7]

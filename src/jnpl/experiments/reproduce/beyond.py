@@ -1,4 +1,4 @@
-"""Beyond the paper: human labels (CIFAR-10N and CIFAR-100N), and a linear head beside the perceptron."""
+"""Beyond the paper: human labels (CIFAR-10N and CIFAR-100N), a linear head, and when PL+ begins."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ HUMAN: Setting = ("human", 0.0)
 PARTS = ("cifar10n", "cifar100n")
 HEADS = {"ce": "CE", "nlnl": "NLNL", "nl-plus": "NL+", "jnpl": "JNPL", "jnpl-pl30": "JNPL, PL+ from 30 %"}
 LINEAR = "-linear"
+STARTS = {"jnpl": 0, "jnpl-pl30": 30, "jnpl-pl60": 60, "jnpl-pl80": 80, "nl-plus": None}  # per cent of the epochs
 
 
 def _only_on_features(setting: Setting, scale: Scale) -> Sequence[Setting | None]:
@@ -91,6 +92,33 @@ def heads_csv(runs: PaperRuns) -> str:
     return csv_table(dict(zip(names, row, strict=True)) for row in rows)
 
 
+def start_rows(runs: PaperRuns) -> list[list[str]]:
+    """How the filter ends, by the time at which PL+ begins, at 60 % symmetric noise."""
+    rows = [["PL+ from", "accuracy before it", "accuracy at the end", "AP", "mean p_y right / wrong"]]
+    plus = runs.first("nl-plus", SYMM60)
+    for variant, share in STARTS.items():
+        found = runs.first(variant, SYMM60)
+        name = "never (NL+ alone)" if share is None else f"{share} % of the epochs" if share else "the first step"
+        if found is None or plus is None:
+            rows.append([name, *["-"] * 4])
+            continue
+        before = found.pl_begins() if share else 0
+        ap, end, _, sides = _facts(found)
+        rows.append([name, f"{100 * plus.curve()[before - 1]:.1f}" if before else "-", end, ap, sides])
+    return rows
+
+
+def starts_markdown(runs: PaperRuns) -> str:
+    """A line for each start."""
+    return markdown_table(start_rows(runs)) + "\n"
+
+
+def starts_csv(runs: PaperRuns) -> str:
+    """A line for each start."""
+    names, *rows = start_rows(runs)
+    return csv_table(dict(zip(names, row, strict=True)) for row in rows)
+
+
 HUMAN_LABELS = Item(
     name="human",
     title="Beyond the paper: test accuracy with human labels",
@@ -113,4 +141,16 @@ LINEAR_HEAD = Item(
     notes=lambda _runs, _own: ["Figures of the filters, without classifiers; the best epoch is that of 2,000 images."],
     claims=(),
 )
-ITEMS = (HUMAN_LABELS, LINEAR_HEAD)
+PL_START = Item(
+    name="starts",
+    title="Beyond the paper: when PL+ begins, 60 % symmetric noise",
+    claim="In the paper PL+ begins with the first step.",
+    variants=lambda _scale: tuple(STARTS),
+    settings=partial(_only_on_features, SYMM60),
+    files={"md": starts_markdown, "csv": starts_csv},
+    notes=lambda _runs, _own: [
+        "Accuracy before PL+ is that of NL+ alone with the same seed, of 2,000 test images; at the end, of all."
+    ],
+    claims=(),
+)
+ITEMS = (HUMAN_LABELS, LINEAR_HEAD, PL_START)

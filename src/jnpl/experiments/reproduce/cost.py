@@ -28,7 +28,7 @@ _SAMPLES = {"cifar10": 45_000, "cifar100": 45_000, "clothing1m": 1_000_000, "dig
 _CLASSES = {"cifar10": 10, "cifar100": 100, "clothing1m": 14, "digits": 10}
 
 
-def _stages(recipe: Recipe) -> list[str]:
+def stages(recipe: Recipe) -> list[str]:
     """The names of the stages that are run."""
     names = [stage.name for stage in METHODS[recipe.method.name].stages]
     return names[: 1 + recipe.method.iterations] if isinstance(recipe.method, MLNT.Settings) else names
@@ -68,7 +68,7 @@ def _operations_of(cell: Cell) -> float:
     pixels = recipe.data.crop or recipe.data.size or 32
     model = "resnet8" if recipe.model == "auto" else recipe.model
     image = networks * operations(model, _CLASSES[cell.data], pixels)
-    forward_passes = sum(recipe.plan(name).epochs * passes(recipe, stage) for stage, name in enumerate(_stages(recipe)))
+    forward_passes = sum(recipe.plan(name).epochs * passes(recipe, stage) for stage, name in enumerate(stages(recipe)))
     forward_passes += _BACKWARD * _second(recipe, classify=cell.classify)
     return forward_passes * _SAMPLES[cell.data] * image
 

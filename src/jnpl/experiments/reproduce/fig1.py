@@ -22,20 +22,22 @@ _SIDED = 0.6  # of labels on their side of p_y = 0.5: a filter that says the sam
 
 def draw(runs: PaperRuns) -> Figure:
     """Draw histograms of p_y after the three stages of NLNL, and after JNPL."""
-    figure = style.new(10.4, 3.1)
+    later = runs.scale.later
+    figure = style.new(10.4 + 2.3 * len(later), 3.1)
     drawing.key(figure)
-    halves: Any = figure.subfigures(1, 2, width_ratios=[3.05, 1.08])
+    halves: Any = figure.subfigures(1, 2, width_ratios=[3.05, 1.08 + len(later)])
     left, right = halves
     axes = style.panels(left, 1, 3)
-    nlnl, jnpl = runs.beside(("nlnl", "jnpl"), SYMM60)
+    nlnl, *jnpl = runs.beside(("nlnl", "jnpl", *later), SYMM60)
     left.supxlabel("(a) NLNL: three stages", fontsize=10)
     right.supxlabel("(b) JNPL: one stage", fontsize=10)
-    axes += style.panels(right, 1, 1)
+    axes += style.panels(right, 1, 1 + len(later))
     drawn = [None if nlnl is None else nlnl.stage(stage) for stage in STAGES]
-    drawn.append(None if jnpl is None else jnpl.stage())
+    drawn += [None if each is None else each.stage() for each in jnpl]
     titles = ["NL", r"$\rightarrow$ SelNL", r"$\rightarrow$ SelPL", "NL+ and PL+"]
-    for axis, facts, title in zip(axes, drawn, titles, strict=True):
-        drawing.histogram_panel(axis, facts, title, "samples" if "arrow" not in title else "")
+    titles += ["NL+, PL+ from 30 % on"] * len(later)
+    for number, (axis, facts, title) in enumerate(zip(axes, drawn, titles, strict=True)):
+        drawing.histogram_panel(axis, facts, title, "samples" if number in (0, 3) else "")
     drawing.even(axes, drawn)
     return figure
 

@@ -83,8 +83,9 @@ def _gradients(axis: Any) -> None:
 
 
 def _by_n(axis: Any, runs: PaperRuns) -> None:
-    curves, drawn = runs.curves(tuple(PL_PLUS), SYMM60), False
-    for number, (variant, name) in enumerate(PL_PLUS.items()):
+    variants = _variants(runs.scale)
+    curves, drawn = runs.curves(variants, SYMM60), False
+    for number, (variant, name) in enumerate(zip(variants, PL_PLUS.values(), strict=True)):
         curve = curves.get(variant)
         if curve:
             epochs = np.arange(1, len(curve) + 1)
@@ -129,7 +130,8 @@ def kendall(values: Sequence[float]) -> float:
 
 def notes(runs: PaperRuns, _own: Sequence[PaperRun]) -> list[str]:
     """What the paper does not say, and how curves are drawn."""
-    return ["The paper does not say the rate of (d): 60 % is our choice.", *curve_notes(runs)]
+    later = ["In (d) PL+ begins after 30 % of the epochs."] if runs.scale.later else []
+    return ["The paper does not say the rate of (d): 60 % is our choice.", *later, *curve_notes(runs)]
 
 
 def curve_notes(runs: PaperRuns) -> list[str]:
@@ -137,8 +139,9 @@ def curve_notes(runs: PaperRuns) -> list[str]:
     few = runs.scale.curve_images
     noted = ["Thin lines are of each epoch, thick ones means of it and up to four before it."]
     noted += [] if few is None else [f"Curves are of the first {few:,} test images."]
-    weak = "PL+ begins after a third of the epochs and weighs a ninth of the paper's proportion."
-    return noted if runs.scale.name == "paper" else [*noted, weak]
+    if runs.scale.paper_schedule:
+        return noted
+    return [*noted, "PL+ begins after a third of the epochs and weighs a ninth of the paper's proportion."]
 
 
 ITEM = Item(

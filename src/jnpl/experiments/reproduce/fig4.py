@@ -43,31 +43,27 @@ def _variants(scale: Scale) -> tuple[str, ...]:
 
 
 def draw(runs: PaperRuns) -> Figure:
-    """Draw accuracy over epochs: NLNL with the borders of its stages, NL+, JNPL; thin and green our own variant."""
+    """Draw accuracy over epochs: NLNL with the borders of its stages, NL+, JNPL; thinner our own variants."""
     figure = style.new(6.4, 4.0)
     (axis,) = style.panels(figure, 1, 1)
     rows = (("nlnl", "NLNL", 0), ("nl-plus", "NL+", 1), ("jnpl", "JNPL (NL+ and PL+)", 2))
-    curves = runs.curves((*(row[0] for row in rows), "nl-plus-late"), SYMM60)
+    own = dict.fromkeys(runs.scale.later, "JNPL, PL+ from 30 % of the epochs (not the paper's)")
+    own |= {} if runs.scale.paper_schedule else {"nl-plus-late": "NL, then NL+ (not the paper's)"}
+    curves = runs.curves((*(row[0] for row in rows), *own), SYMM60)
     drawn = [(name, number, curves[variant]) for variant, name, number in rows if variant in curves]
-    late = curves.get("nl-plus-late", [])
-    if not drawn and not late:
+    beyond = [(own[variant], curves[variant]) for variant in own if variant in curves]
+    if not drawn and not beyond:
         style.absent(axis, "Not run")
         return figure
     for name, number, curve in drawn:
         epochs, color = np.arange(1, len(curve) + 1), style.LINES[number]
         axis.plot(epochs, np.multiply(curve, 100), color=color, linewidth=0.5, alpha=0.35)
         axis.plot(epochs, 100 * smooth(curve), color=color, linestyle=style.DASHES[number], linewidth=1.8, label=name)
-    if late:
-        axis.plot(
-            np.arange(1, len(late) + 1),
-            100 * smooth(late),
-            color=style.LINES[3],
-            linewidth=1.0,
-            zorder=1.5,
-            label="NL, then NL+ (not the paper's)",
-        )
+    for name, curve in beyond:
+        epochs = np.arange(1, len(curve) + 1)
+        axis.plot(epochs, 100 * smooth(curve), color=style.LINES[3], linewidth=1.2, zorder=1.5, label=name)
     style.tidy(axis, "epoch", "test accuracy (%)")
-    axis.set_xlim(0, max(len(curve) for curve in [late, *(each[2] for each in drawn)]) * 1.01)
+    axis.set_xlim(0, max(len(each[-1]) for each in [*drawn, *beyond]) * 1.01)
     bottom, top = axis.get_ylim()
     axis.set_ylim(bottom, top + 0.1 * (top - bottom))
     _borders(axis, runs)

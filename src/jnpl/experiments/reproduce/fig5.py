@@ -46,8 +46,9 @@ def _data_name(runs: PaperRuns, part: str) -> str:
 
 def _precision(axis: Any, runs: PaperRuns, part: str, noise: str, shown: dict[str, Any]) -> bool:
     settings: list[Setting] = [each for each in runs.scale.settings if each[0] == noise]
-    shared = {each: runs.shared(("nlnl", "jnpl"), each, part) for each in settings}
-    lines = (("nlnl", "NLNL", style.NOISY, "s"), ("jnpl", "JNPL", style.CLEAN, "o"))
+    shared = {each: runs.shared(("nlnl", "jnpl", *runs.scale.later), each, part) for each in settings}
+    lines = [("nlnl", "NLNL", style.NOISY, "s"), ("jnpl", "JNPL", style.CLEAN, "o")]
+    lines += [(variant, "JNPL, PL+ from 30 %", style.LINES[3], "D") for variant in runs.scale.later]
     for variant, name, color, mark in lines:
         for (figure, kind), dash in zip(_DEFINITIONS.items(), ("-", "--"), strict=True):
             found = [(percent(each[1]), shared[each].get(variant, [])) for each in settings]

@@ -105,7 +105,7 @@ def unless_even(differences: Iterable[float], margin: float, agrees: bool, figur
 
 
 def parts_of(runs: PaperRuns) -> dict[str, str]:
-    """CIFAR-10, and CIFAR-100 if any of it was run -> how they are named beside each other."""
-    there = {each.cell.data for each in runs.every}
-    both = [part for part in ("cifar10", "cifar100") if part == "cifar10" or runs.scale.stands_for.get(part) in there]
+    """CIFAR-10, and CIFAR-100 if JNPL was run in all its settings -> how they are named beside each other."""
+    whole = all(runs.of("jnpl", setting, "cifar100") for setting in runs.scale.settings)
+    both = [part for part in ("cifar10", "cifar100") if part == "cifar10" or whole]
     return {part: f"{DATA_NAMES[part]}, " if len(both) > 1 else "" for part in both}

@@ -49,8 +49,8 @@ class Scale:
 _WHOLE = {part: part for part in ("cifar10", "cifar100", "clothing1m")}
 _HUMAN = {part: part for part in ("cifar10n", "cifar100n")}
 _ON_FEATURES = (
-    "EfficientNet-Lite0 (ImageNet, 128 pixels) embeds each image and its mirror image once; a network sees 256 principal "
-    "components of one of the two at random. The network of all rows is a perceptron with one hidden layer of 512; "
+    "EfficientNet-Lite0 (ImageNet, 128 pixels) embeds each image and its mirror image once; networks see 256 principal "
+    "components of one of the two at random. The network of all rows is a perceptron with one hidden layer of 512, in "
     "batches of 128. Methods, rates and schedules are those of their papers"
 )
 
@@ -87,7 +87,7 @@ SCALES: dict[str, Scale] = {
         curve_images=2_000,
         settings=(("symm", 0.6),),
         features=Features(),
-        what=f"Scale features-full: all 50,000 training images of CIFAR-10. {_ON_FEATURES}, with all their epochs (JNPL "
+        what=f"Scale features-full: all 50,000 training images of CIFAR-10. {_ON_FEATURES}, with all epochs (JNPL "
         "and NL+ 1,000, NLNL three times 720, classifiers 480). Accuracy at the end is that of all 10,000 test images, "
         "curves are of the first 2,000.",
     ),

@@ -6,6 +6,7 @@ import statistics
 from typing import TYPE_CHECKING
 
 from jnpl.experiments.reproduce.entries import Entry, entry, not_run, origin
+from jnpl.experiments.reproduce.fig3 import kendall
 from jnpl.experiments.reproduce.item import ACCURACY, NOT_ALL, Claim, Item, Outcome, agrees_if, parts_of, unless_even
 from jnpl.experiments.reproduce.paper import DATA_NAMES, METHODS, SETTINGS, TABLE1, percent, printed
 from jnpl.experiments.result_tables import csv_table, latex_text, markdown_table
@@ -72,12 +73,56 @@ def markdown(runs: PaperRuns) -> str:
             if any(each.paper is not None for each in row):
                 lines.append(["", "paper", *("-" if each.paper is None else f"{each.paper:.2f}" for each in row)])
         parts.append(f"**{_title(runs, part)}**\n\n{markdown_table(lines)}")
-    return "\n\n".join([*parts, f"{_LEGEND} Bold: the best two of the paper's seven methods."]) + "\n"
+    legend = f"{_LEGEND} Bold: the best two of the paper's seven methods."
+    ranks = f"The order of the paper's seven methods beside the paper's:\n\n{order(runs)}"
+    return "\n\n".join([*parts, legend, *([ranks] if runs.scale.paper_schedule else [])]) + "\n"
 
 
 def _title(runs: PaperRuns, part: str) -> str:
     ours = runs.scale.stands_for.get(part)
     return DATA_NAMES[part] + (f" (ours: {ours})" if ours not in (None, part) else "")
+
+
+def order(runs: PaperRuns) -> str:
+    """The order of the methods beside the paper's, column by column: Kendall's tau, and the place of JNPL."""
+    lines = [["", *(f"{noise} {percent(rate)}" for noise, rate in SETTINGS)]]
+    for part, rows in entries(runs).items():
+        name = DATA_NAMES[part]
+        columns = [_ranked(rows, column) for column in range(len(SETTINGS))]
+        if not any(columns):
+            continue
+        lines.append([f"{name}: Kendall's tau", *(_tau(each) for each in columns)])
+        for variant in ("jnpl", *runs.scale.later):
+            names = f"place of {methods(runs.scale)[variant]}, ours (paper)"
+            lines.append([f"{name}: {names}", *(_place(rows, variant, column) for column in range(len(SETTINGS)))])
+    return markdown_table(lines) if len(lines) > 1 else "Not run."
+
+
+def _ranked(rows: Mapping[str, Sequence[Entry]], column: int) -> list[tuple[float, float]]:
+    """The paper's and our accuracy of its methods that have both; none where one of ours is missing."""
+    own = [(row[column].paper, row[column].mean) for variant, row in rows.items() if variant in TABLE1["cifar10"]]
+    known = [(paper, ours) for paper, ours in own if paper is not None and ours is not None]
+    return known if len(known) == sum(paper is not None for paper, _ in own) else []
+
+
+def _tau(pairs: Sequence[tuple[float, float]]) -> str:
+    """Kendall's tau of our accuracies in the order of the paper's.
+
+    >>> _tau([(1.0, 5.0), (2.0, 7.0), (3.0, 6.0)])
+    '+0.33'
+    """
+    return f"{kendall([ours for _, ours in sorted(pairs)]):+.2f}" if pairs else "-"
+
+
+def _place(rows: Mapping[str, Sequence[Entry]], variant: str, column: int) -> str:
+    """The place of a row among the paper's methods, itself in the place of JNPL, and the paper's place of JNPL."""
+    pairs, ours = _ranked(rows, column), rows[variant][column].mean
+    if not pairs or ours is None:
+        return "-"
+    others = [row[column] for name, row in rows.items() if name in TABLE1["cifar10"] and name != "jnpl"]
+    better = sum(each.mean > ours for each in others if each.mean is not None)
+    papers, own = [each.paper for each in others if each.paper is not None], rows["jnpl"][column].paper or 0.0
+    return f"{1 + better} ({1 + sum(each > own for each in papers)})"
 
 
 def as_csv(runs: PaperRuns) -> str:
