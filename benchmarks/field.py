@@ -62,7 +62,10 @@ EARLIER = (
 NEWER = ("co-teaching-plus", "dividemix", "elr", "elr-plus", "cores2", "sop", "sop-plus")
 SCORES = {"ce-aum": "aum", "ce-margin": "margin"}  # cross-entropy, ranked by its margins
 HEAD = ("ce", "gce", "elr", "elr-plus", "sop", "sop-plus", "cores2", "co-teaching-plus", "dividemix")  # suite `linear`
-VARIANTS: dict[str, dict[str, Any]] = {}  # of fast: ingredients of rivals
+VARIANTS: dict[str, dict[str, Any]] = {  # of fast
+    "fast-agreement": {"method.ce_fade": "agreement"},  # its default before this comparison; matters beyond ten classes
+    "fast-fade-half": {"method.ce_fade": 0.5},
+}
 
 
 def own_settings(method: str, classes: int, steps: int) -> dict[str, Any]:
@@ -315,9 +318,96 @@ def main() -> int:
     return 0
 
 
+Lines = list[dict[str, Any]]
+NAMES = {"cifar10-aggre": "CIFAR-10N aggre", "cifar10-worse": "CIFAR-10N worse", "cifar100-human": "CIFAR-100N"}
+MEASURES = {"ap": "AP", "test_accuracy": "accuracy"}
+
+
+def of_suite(suite: Suite) -> dict[str, dict[str, Lines]]:
+    """Method -> column -> lines."""
+    found: dict[str, dict[str, Lines]] = defaultdict(lambda: defaultdict(list))
+    for line in results.read(FILE).values():
+        if line["suite"] == suite:
+            found[line["method"]][line["column"]].append(line)
+    return found
+
+
+def mean(lines: Lines, key: str) -> float:
+    """The mean of a result over seeds."""
+    return float(np.mean([line["results"][key] for line in lines]))
+
+
+def table(suite: Suite, relative: dict[str, float] | None = None) -> str:
+    """A row for each method, AP and accuracy for each column; without `relative` costs the epochs are shown."""
+    rows = of_suite(suite)
+    best = {
+        (column, key): max(mean(row[column], key) for row in rows.values() if row[column])
+        for column in COLUMNS
+        for key in MEASURES
+    }
+    head = ["method", *(f"{NAMES[column]}: {what}" for column in COLUMNS for what in MEASURES.values())]
+    shown = [[*head, "seeds", "epochs" if relative is None else "cost"]]
+    order = [OURS, *VARIANTS, "fast-mlp", "ce", *SCORES, *NEWER, *EARLIER[1:]]
+    for name in sorted(rows, key=order.index):
+        row, texts = rows[name], []
+        for column in COLUMNS:
+            for key in MEASURES:
+                text = spread([line["results"][key] for line in row[column]]) if row[column] else "-"
+                is_best = row[column] and mean(row[column], key) == best[column, key]
+                texts.append(f"**{text}**" if is_best else text)
+        line = next(iter(row.values()))[0]
+        last = str(line["results"]["epochs"]) if relative is None else f"{relative[name]:.2f}"
+        shown.append([name, *texts, str(max(len(lines) for lines in row.values())), last])
+    return markdown_table(shown)
+
+
+def summary() -> str:
+    """The place of `fast` in each column, who is ahead of it, and what they cost."""
+    rows, cost = of_suite("epochs"), costs(results.read(FILE))
+    lines, met = [], True
+    for key, what in MEASURES.items():
+        for column in COLUMNS:
+            values = {name: row[column] for name, row in rows.items() if name in METHODS and row[column]}
+            ours = rows[OURS][column]
+            own = mean(ours, key)
+            ahead = sorted(
+                (name for name in values if mean(values[name], key) > own), key=lambda name: -mean(values[name], key)
+            )
+            deviation = float(np.std([line["results"][key] for line in ours], ddof=1)) if len(ours) > 1 else 0.0
+            near = not ahead or mean(values[ahead[0]], key) - own <= deviation
+            met = met and near
+            leads = ", ".join(f"`{name}` ({mean(values[name], key) - own:+.3f})" for name in ahead)
+            place = f"place {len(ahead) + 1} of {len(values) + 1}"
+            note = f"; ahead: {leads}" if ahead else ""
+            lines.append(f"- {NAMES[column]}, {what}: {own:.3f}, {place}{note}")
+    first = (
+        "**Rivals are ahead of `fast` in some columns.**"
+        if any("ahead" in line for line in lines)
+        else ("**`fast` is first in every column.**")
+    )
+    ratio = cost[OURS] / cost["dividemix"]
+    verdict = "Met" if met and ratio <= 0.25 else "**Not met**"
+    goal = (
+        "Target: first, or within one standard deviation of the first, in every column, at a quarter of DivideMix's "
+        f"cost. {verdict}: the cost is {ratio:.2f} of DivideMix's ({cost[OURS]:.2f} and {cost['dividemix']:.2f} times "
+        "cross-entropy's)."
+    )
+    return "\n".join(
+        [f"{first} The place of `fast` among all methods, each with 30 epochs on an MLP:", "", *lines, "", goal]
+    )
+
+
 def page() -> str:
     """docs/field.md from the results."""
-    raise NotImplementedError
+    lines = results.read(FILE)
+    text = (PAGE.parent / "templates/field.md").read_text("utf-8")
+    wrong = {line["column"]: line["wrong"] for line in lines.values()}
+    parts = {f"wrong_{column.partition('-')[2]}": f"{100 * share:.1f} %" for column, share in wrong.items()}
+    parts |= {"summary": summary(), "epochs": table("epochs", costs(lines))}
+    parts |= {"compute": table("compute"), "linear": table("linear")}
+    for name, part in parts.items():
+        text = text.replace(f"{{{name}}}", part)
+    return text
 
 
 if __name__ == "__main__":

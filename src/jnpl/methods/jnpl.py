@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import torch
 from pydantic import Field, model_validator
@@ -127,10 +127,10 @@ class JNPL(Method):
             description="with more than ten classes, add cross-entropy until the network predicts half of the given "
             "labels or PL+ begins",
         )
-        ce_fade: Literal["agreement", "linear"] = Field(
+        ce_fade: Annotated[float, Field(gt=0, le=1)] | Literal["agreement"] = Field(
             "agreement",
             description="how that cross-entropy fades: agreement: with the recall of the given labels in the last "
-            "epoch; linear: in a line until PL+ begins",
+            "epoch; a number: in a line, within this share of the epochs",
         )
         class_weight: Literal["none", "nlnl", "mean"] = Field(
             "none",
@@ -247,9 +247,9 @@ class JNPL(Method):
         """Departure: the weight of cross-entropy in this epoch. It ends with the start of PL+ at the latest."""
         if self._pl_has_begun(self.epoch):
             return 0.0
-        if self.ce_fade == "linear":
-            return self.ce_weight * (1 - self.epoch / (self.pl_start * self.epochs))
-        return self.ce_weight * max(1 - _AGREEMENT_SCALE * self.agreement.item(), 0.0)
+        if self.ce_fade == "agreement":
+            return self.ce_weight * max(1 - _AGREEMENT_SCALE * self.agreement.item(), 0.0)
+        return self.ce_weight * max(1 - self.epoch / (self.ce_fade * self.epochs), 0.0)
 
     def step(self, batch: Batch) -> StepOutput:
         """Compute the loss of one batch."""
