@@ -148,7 +148,8 @@ class DivideMix(TwoNetworks):
     @staticmethod
     def _guess(network: nn.Module, inputs: Tensor) -> Tensor:
         """Mean prediction of the two views, without gradient: (2B, ...) -> (B, C)."""
-        one, other = network(inputs).float().softmax(1).chunk(2)
+        probs: Tensor = network(inputs).float().softmax(1)
+        one, other = probs.chunk(2)
         return (one + other) / 2
 
     def _semi_supervised(

@@ -171,8 +171,9 @@ class Session(LoopCallback):
         """Set method and feed to the present phase."""
         plan, method = self._phase.plan, self._method
         method.stage, method.epoch, method.epochs = self._phase.number, 0, plan.epochs
-        own = {"group_size": method.group_size, "views": method.views}
-        self._feed = replace(self._feeds.train, batch_size=plan.batch_size, **own)
+        self._feed = replace(
+            self._feeds.train, batch_size=plan.batch_size, group_size=method.group_size, views=method.views
+        )
 
     def _start_phase(self) -> None:
         """Begin a phase that is not the first."""

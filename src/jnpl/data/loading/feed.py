@@ -63,12 +63,12 @@ class Feed:
                 continue
             generator = generator_for(self.seed, "step", epoch, step)
             whole = 0 < len(found[0]) == part.stop - part.start
-            own = slice(part.start, part.stop) if whole else torch.isin(shared[step], index)
+            placed = slice(part.start, part.stop) if whole else torch.isin(shared[step], index)
             samples = samples.to(self.device)
-            uniforms = torch.rand(part.total, 3, generator=generator)[own].to(self.device)
+            uniforms = torch.rand(part.total, 3, generator=generator)[placed].to(self.device)
             inputs = self.transform.train(samples, uniforms)
             draws = (generator_for(self.seed, "view", epoch, step, number) for number in range(len(self.views)))
-            further = (torch.rand(part.total, DRAWS, generator=each)[own].to(self.device) for each in draws)
+            further = (torch.rand(part.total, DRAWS, generator=each)[placed].to(self.device) for each in draws)
             views = tuple(
                 self.transform.strong(samples, each) if kind == "strong" else self.transform.train(samples, each)
                 for kind, each in zip(self.views, further, strict=True)
