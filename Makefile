@@ -1,12 +1,12 @@
-# `make demo` and `make test` do everything on a fresh machine with Python 3.10-3.13, git and make.
+# `make demo` and `make test` do everything on a fresh machine with Python 3.10 or newer, git and make.
 # The virtual environment is made once and refreshed only when its inputs change.
 # .venv is relative, so a checkout path may contain spaces.
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-EXTRAS := dev,bench,hf,onnx,ray,tensorboard
+EXTRAS := dev,docs,bench,hf,onnx,ray,tensorboard
 
-.PHONY: help demo test lint types unit slow format bench pages clean
+.PHONY: help demo test lint types unit slow format bench pages docs docs-serve dist audit clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -27,7 +27,7 @@ help:  ## list the targets
 demo: .venv/.installed  ## wrong labels found, ranked and pictured in about a minute (ARGS="--seeds 3")
 	@$(BIN)/python -m jnpl demo $(ARGS)
 
-test: lint types unit  ## lint, types, tests and doctests
+test: lint types docs unit  ## lint, types, documentation, tests and doctests
 
 lint: .venv/.extras  ## ruff: rules and format
 	@$(BIN)/python -m ruff check .
@@ -57,5 +57,21 @@ pages: .venv/.extras  ## write the generated pages of docs/ from the committed r
 	@$(BIN)/python benchmarks/owners.py page
 	@$(BIN)/python docs/generate.py
 
+docs: .venv/.extras  ## build the documentation site into site/, warnings are errors
+	@$(BIN)/python docs/generate.py --check
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+docs-serve: .venv/.extras  ## show the documentation site on http://127.0.0.1:8000 while you edit it
+	@$(BIN)/python -m mkdocs serve
+
+dist: .venv/.extras  ## build sdist and wheel into dist/, check them, run the demo from the wheel in an empty environment
+	@rm -rf dist
+	@$(BIN)/python -m build --outdir dist
+	@$(BIN)/python -m twine check --strict dist/*
+	@$(BIN)/python .ci/check_dist.py dist
+
+audit: .venv/.extras  ## known vulnerabilities of the installed packages (needs the network)
+	@$(BIN)/python -m pip_audit --skip-editable
+
 clean:  ## remove the environment and caches
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis dist site

@@ -296,7 +296,7 @@ def _epoch(source: Source, name: str) -> Any:
     method.stage = min(1, len(method.stages) - 1)
     plan = recipe.plan(method.stages[method.stage].name)
     learner = Learner(method, plan, fabric)
-    records = SampleRecords.make(Ledger(len(source), 10))
+    records = SampleRecords(Ledger(len(source), 10))
     feed = replace(feeds.train, group_size=method.group_size)
     training_set = TrainingSet(feed, records.ledger, fabric)
     # Half-way through its stage, warm-ups are over.

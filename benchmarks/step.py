@@ -84,7 +84,7 @@ class Rival:
         self.method = registry.make(task, registry.settings_class("ce" if self.limit else name).model_validate({}))
         self.setup, self.optimizer = fabric.setup(self.method, make_optimizer(self.method, plan))
         self.batch = next(iter(feed.epoch(0)))
-        self.records = SampleRecords.make(Ledger(len(feed.labels), 10))
+        self.records = SampleRecords(Ledger(len(feed.labels), 10))
         self.epoch = 0
 
     def seconds(self) -> float:

@@ -1,4 +1,4 @@
-"""The documentation names modules, files, commands and options that exist, and its Python snippets run."""
+"""The documentation names modules, files, commands and options that exist; tests/test_walkthroughs.py runs its code."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ import re
 import shlex
 
 import pytest
-import torch
 import typer
-from sklearn.datasets import load_digits
-from torch.utils.data import DataLoader, TensorDataset
 
 from jnpl.cli.app import app
 from tests.helpers.paths import ROOT
@@ -98,26 +95,3 @@ def test_every_command_and_option_exists(page):
         known = {name for option in command.params for name in (*option.opts, *option.secondary_opts)} | {"--help"}
         given = {word.split("=")[0] for word in words if re.fullmatch(r"--?[a-z][\w-]*(=.*)?", word)}
         assert given <= known, (command.name, given - known)
-
-
-def test_the_snippets_of_the_readme_run():
-    names = {}
-    for text in blocks(ROOT / "README.md", "python"):
-        exec(text, names)
-    assert len(names["findings"].table) == 128
-    assert names["issues"].worst(1)["suggested_label"].tolist() == ["good"]
-
-
-def test_the_snippets_of_the_library_page_run(tmp_path, monkeypatch):
-    """But for the one that needs cleanlab: tests/api/test_cleanlab.py."""
-    monkeypatch.chdir(tmp_path)
-    images, labels = load_digits(return_X_y=True)
-    images, labels = images[:100], labels[:100]
-    inputs, targets = torch.tensor(images, dtype=torch.float32), torch.tensor(labels)
-    dataset = TensorDataset(inputs, targets, torch.arange(len(labels)))
-    names = {"X": images, "y": labels, "X_new": images[:5], "dataset": dataset, "labels": labels, "epochs": 2}
-    names |= {"loader": DataLoader(dataset, batch_size=50), "network": torch.nn.Linear(64, 10)}
-    for text in blocks(ROOT / "docs/library.md", "python"):
-        if "cleanlab" not in text:
-            exec(text.replace("random_state=0", "random_state=0, epochs=2"), names)
-    assert len(names["model"].label_quality_) == len(names["findings"].table) == 100

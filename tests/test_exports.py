@@ -68,6 +68,7 @@ PACKAGE = [
     "losses",
     "metrics",
     "noise",
+    "push_to_hub",
     "score_labels",
 ]
 

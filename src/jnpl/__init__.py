@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from jnpl.findings.ledger import Ledger
     from jnpl.losses import complement, functional
     from jnpl.losses.modules import JNPLLoss
+    from jnpl.outputs.hub import push_to_hub
     from jnpl.outputs.saved_model import load
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "losses",
     "metrics",
     "noise",
+    "push_to_hub",
     "score_labels",
 ]
 
@@ -57,6 +59,7 @@ _DEFINED_IN = {  # public class or function -> module
     "embed": "jnpl.api.embeddings",
     "find_label_issues": "jnpl.api.label_issues",
     "load": "jnpl.outputs.saved_model",
+    "push_to_hub": "jnpl.outputs.hub",
     "score_labels": "jnpl.api.label_issues",
 }
 _ALIASES = {  # public module -> the module it stands for

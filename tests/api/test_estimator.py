@@ -473,3 +473,55 @@ def test_inputs_that_no_vector_holds():
     x[3, 1] = 1e300  # float32 has no such number
     with pytest.raises(ValueError, match="not finite, first in sample 3"):
         quick().fit(x, y)
+
+
+# Data frames
+
+
+def mixed_frame(rows=120):
+    """Numbers with a gap, categories and texts, in an index of its own; the label follows from age and note."""
+    old = np.arange(rows) % 2 == 1
+    frame = pd.DataFrame(
+        {
+            "age": np.where(old, 60.0, 20.0) + np.arange(rows) % 7,
+            "town": np.where(np.arange(rows) % 3 == 0, "Ulm", "Bonn"),
+            "note": [f"visit {row} {'grey' if each else 'young'} person" for row, each in enumerate(old)],
+        },
+        index=[f"p{row}" for row in range(rows)],
+    )
+    frame.loc["p8", "age"] = np.nan
+    return frame, np.where(old, "old", "young")
+
+
+def test_a_frame_is_read_as_find_label_issues_reads_it():
+    frame, y = mixed_frame()
+    model = quick(epochs=12, pseudo_label=False).fit(frame, y)
+    settings = ["train.epochs=12", "train.batch_size=32", "engine.accelerator=cpu"]
+    found = find_label_issues(frame, y, settings=settings)
+    assert model.findings_ == found
+    assert model.findings_.table.index.equals(frame.index)
+    assert model.feature_names_in_.tolist() == ["age", "town", "note"]
+    assert model.n_features_in_ == 3
+    new = pd.DataFrame({"age": [61.0, 19.0], "town": ["Rome", None], "note": ["grey", "young"]})
+    assert model.predict(new).tolist() == ["old", "young"]
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):  # scikit-learn's
+        assert model.predict(new.to_numpy(object)).tolist() == ["old", "young"]
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(new.rename(columns={"age": "years"}))
+
+
+def test_a_frame_with_weights_leaves_rows_out():
+    frame, y = mixed_frame()
+    weight = np.ones(len(y))
+    weight[[1, 5]] = 0
+    model = quick().fit(frame, y, sample_weight=weight)
+    assert np.flatnonzero(np.isnan(model.label_quality_)).tolist() == [1, 5]
+    assert model.findings_.table.index.tolist() == frame.index.drop(["p1", "p5"]).tolist()
+
+
+def test_frames_that_are_no_features():
+    frame, y = mixed_frame()
+    with pytest.raises(InputError, match="images, embeddings or a column split"):
+        quick().fit(pd.DataFrame({"embedding": [[1.0, 2.0]] * len(y)}), y)
+    with pytest.raises(InputError, match="a column split"):
+        quick().fit(frame.assign(split=["train"] * 60 + ["test"] * 60), y)

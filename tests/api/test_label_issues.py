@@ -117,3 +117,46 @@ def test_an_order_of_classes_holds_for_true_labels_too(toy):
     np.testing.assert_array_equal(source.labels, labels)
     np.testing.assert_array_equal(source.true_labels, labels)
     assert source.class_names == ("c", "a", "b")
+
+
+def people(rows=90):
+    """A table as people have them: an index of its own, categories, a gap, texts, an id."""
+    old = np.arange(rows) % 2 == 1
+    frame = pd.DataFrame(
+        {
+            "id": np.arange(rows) + 500,
+            "age": np.where(old, 60.0, 20.0) + np.arange(rows) % 7,
+            "town": np.where(np.arange(rows) % 3 == 0, "Ulm", "Bonn"),
+            "note": [f"visit {row} {'grey' if each else 'young'} person" for row, each in enumerate(old)],
+            "group": np.where(old, "old", "young"),
+        },
+        index=[f"p{row}" for row in range(rows)],
+    )
+    frame.loc["p8", "age"] = np.nan
+    frame.loc["p7", "group"] = "young"  # wrong
+    return frame
+
+
+def test_a_frame_with_the_name_of_its_label_column():
+    frame = people()
+    found = jnpl.find_label_issues(frame, "group", settings=["train.epochs=20"])
+    assert found.worst(1).index.tolist() == ["p7"]
+    assert frame.loc[found.worst(1).index, "id"].tolist() == [507]
+    assert found.table.index.equals(frame.index)
+    assert len(frame[found.table.is_label_issue]) == found.is_label_issue.sum()  # pandas aligns by the index
+    same = jnpl.find_label_issues(frame, label_column="group", settings=["train.epochs=20"])
+    assert found == same
+    with pytest.raises(InputError, match="the label column is given twice"):
+        jnpl.find_label_issues(frame, "group", label_column="town")
+    with pytest.raises(InputError, match="no column 'gruop'; its columns are id, age"):
+        jnpl.find_label_issues(frame, "gruop")
+
+
+def test_the_index_of_a_frame_stays_in_order_with_a_folder_and_without_some_rows(tmp_path):
+    frame = people()
+    frame.loc["p3", "group"] = None
+    found = jnpl.find_label_issues(frame, "group", skip_unlabelled=True, settings=QUICK, out=tmp_path / "run")
+    assert found.table.index.tolist() == frame.index.drop("p3").tolist()
+    assert found.ids.tolist() == [row for row in range(90) if row != 3]
+    apart = jnpl.find_label_issues(frame.drop(columns="group"), people()["group"], settings=QUICK)
+    assert apart.table.index.equals(frame.index)

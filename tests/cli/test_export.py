@@ -28,6 +28,7 @@ def run(capfd, tmp_path, monkeypatch):
     findings(paths=PATHS).save(image_model(tmp_path / "images"))
     (tmp_path / "images" / "data.json").write_text(json.dumps({"root": str(tmp_path / "photos")}))
     findings().save(vector_model(tmp_path / "vectors"))
+    (tmp_path / "vectors" / "data.json").write_text("{}")
 
     def call(*args: object) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as stop:
@@ -136,7 +137,7 @@ def test_words_for_people(run):
         (("--to", "xlsx", "-o", "out.xlsx"), f"--to is one of {', '.join(TARGETS)}, got 'xlsx'"),
         (("--to", "csv", "-o", "out.json"), "must end in .csv, got 'out.json'"),
         (("--to", "cleanlab", "-o", "out.json"), "must end in .csv, got 'out.json'"),
-        (("--to", "cleanlab", "-o", "out.csv", "--issues"), "--issues is for csv, parquet, json, label-studio, not"),
+        (("--to", "cleanlab", "-o", "out.csv", "--issues"), "--issues is for csv, parquet, json, label-studio, fiftyone, not"),
         (("--to", "csv", "-o", "out.csv", "--image-prefix", "x"), "--image-prefix is for label-studio, not for csv"),
         (("--to", "csv", "-o", "out.csv", "--root", "photos"), "--root is for hf, torchscript, onnx, not for csv"),
         (("--to", "label-studio", "-o", "out.csv"), "Label Studio imports .json files"),
@@ -277,5 +278,7 @@ def test_a_run_without_code_of_ones_own_imports_nothing_from_here(run, told, tmp
     )
     facts = json.loads((tmp_path / "vectors" / "model.json").read_text())
     (tmp_path / "vectors" / "model.json").write_text(json.dumps({**facts, "model": "my_nets:make"}))
-    run("export", "vectors", "--to", "torchscript", "-o", "more.pt")
+    code, _, err = run("export", "vectors", "--to", "torchscript", "-o", "more.pt")
+    assert (code, "--trust-code" in err, str(tmp_path) in sys.path) == (2, True, False)
+    run("export", "vectors", "--to", "torchscript", "-o", "more.pt", "--trust-code")
     assert (sys.path[-1], sys.path.count(str(tmp_path))) == (str(tmp_path), 1)

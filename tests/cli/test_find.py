@@ -284,6 +284,23 @@ def test_held_out_data_and_test_data(run, refused, toy, tmp_path):
     assert "has samples of shape (5,), but all of (2,)" in refused("find", "all.csv", "-o", "3", *FAST, "--test", toy)
 
 
+def test_held_out_images_are_embedded_with_the_others(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("JNPL_CACHE", str(tmp_path / "cache"))
+    random = np.random.default_rng(0)
+    for at in range(12):
+        path = tmp_path / "data" / ("cat", "dog")[at % 2] / f"{at}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(random.integers(0, 256, (32, 32, 3), np.uint8)).save(path)
+    code, _, err = run("embed", "data", "--workers", "0")
+    assert code == 0, err
+    code, out, err = run("find", "data", "-o", "run", *FAST, "--holdout", "0.5", "--no-report", "--json")
+    assert code == 0, err
+    assert "data: embeddings are cached, nothing to compute" in err
+    told = json.loads(out)
+    assert (told["samples"], "test_accuracy" in told) == (6, True)
+    assert len(list((tmp_path / "cache").iterdir())) == 1
+
+
 def test_a_refused_command_leaves_a_run_as_it_was(run, refused, tmp_path):
     photos(tmp_path / "data", 4)
     code, _, err = run("find", "data", "-o", "run", *FAST)

@@ -192,5 +192,8 @@ def test_only_code_of_ones_own_is_imported_from_here(run, arrays, tmp_path):
     write_model(tmp_path / "own", "own_net:make", (4,), transform=transform)
     sys.path.pop()
     del sys.modules["own_net"]
-    assert run("predict", "own", "new.npz", *QUICK)[0] == 0
+    code, _, err = run("predict", "own", "new.npz", *QUICK)
+    assert (code, "own_net" in sys.modules, str(tmp_path) in sys.path) == (2, False, False)
+    assert "is code of its own, 'own_net:make', which loading would run" in err
+    assert run("predict", "own", "new.npz", *QUICK, "--trust-code")[0] == 0
     assert (sys.path[-1], sys.path.count(str(tmp_path))) == (str(tmp_path), 1)  # last: it hides no other module

@@ -62,7 +62,8 @@ def test_class_names_beside_numbers_give_the_number_of_classes(folder):
 
 def test_a_table_is_written_back_as_it_was(folder):
     source = label_files.read_labels(folder / "names.csv", label_column="class")
-    label_files.write_table(folder / "out.csv", source, np.array([0, 0, 2, 1]))
+    with label_files.writing_table(folder / "out.csv", source, np.array([0, 0, 2, 1])):
+        pass
     assert (folder / "out.csv").read_text().splitlines() == [
         "label,class,x,noisy_label",
         "1,dog,01,bird",
@@ -71,12 +72,19 @@ def test_a_table_is_written_back_as_it_was(folder):
         "1,dog,2.50,cat",
     ]
     source = label_files.read_labels(folder / "numbers.parquet")
-    label_files.write_table(folder / "out.parquet", source, np.array([0, 0, 2, 1]))
+    with label_files.writing_table(folder / "out.parquet", source, np.array([0, 0, 2, 1])):
+        pass
     assert load_parquet(folder / "out.parquet").to_pandas()["noisy_label"].tolist() == [0, 0, 2, 1]
-    with pytest.raises(InputError, match="'noisy_label' already"):
-        label_files.write_table(folder / "x.csv", label_files.read_labels(folder / "out.csv"), np.zeros(4, int))
-    with pytest.raises(InputError, match="cannot write"):
-        label_files.write_table(folder / "no" / "x.csv", source, np.zeros(4, int))
+    with (
+        pytest.raises(InputError, match="'noisy_label' already"),
+        label_files.writing_table(folder / "x.csv", label_files.read_labels(folder / "out.csv"), np.zeros(4, int)),
+    ):
+        pass
+    with (
+        pytest.raises(InputError, match="cannot write"),
+        label_files.writing_table(folder / "no" / "x.csv", source, np.zeros(4, int)),
+    ):
+        pass
 
 
 def test_mappings(folder):
@@ -151,7 +159,7 @@ def test_files_with_mistakes(folder):
         ("gap.parquet", "no label in row 1"),
         ("gap.txt", "no label in row 1"),
         ("real.txt", "got '0.5'"),
-        ("folder.npy", "cannot read"),
+        ("folder.npy", "is a folder"),
     ]:
         with pytest.raises(InputError) as caught:
             label_files.read_labels(folder / name, label_column="kind" if name == "names.csv" else "label")

@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
+from jnpl.internal import locks
 from jnpl.internal.errors import InputError, UnwritableError
-from jnpl.internal.files import replacing, write_text
+from jnpl.internal.files import abandoned_drafts, original, printable, replacing, require_file, reserve, write_text
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="the words and permissions of POSIX")
 
@@ -151,3 +152,61 @@ def test_the_error_is_of_the_system_too_and_survives_a_process_boundary():
     assert isinstance(error, InputError)
     assert isinstance(error, OSError)
     assert str(error) == "cannot write 'a.txt': no"
+
+
+@posix
+def test_a_planted_link_with_the_name_of_the_draft_is_not_followed(tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    (tmp_path / f".a.txt.{os.getpid()}.tmp").symlink_to(tmp_path / "mine.txt")
+    write_text(tmp_path / "a.txt", "new")
+    assert ((tmp_path / "mine.txt").read_text(), (tmp_path / "a.txt").read_text()) == ("mine", "new")
+    assert not (tmp_path / "a.txt").is_symlink()
+
+
+@posix
+@pytest.mark.parametrize("name", ["n" * 255, "\u00e9" * 127], ids=["letters", "letters of two bytes"])
+def test_a_name_as_long_as_names_may_be(tmp_path, name):
+    write_text(tmp_path / name, "new")
+    assert names(tmp_path) == [name]
+
+
+@posix
+def test_only_files_are_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="pipe' is a pipe, not a file"):
+        require_file(tmp_path / "pipe")
+    with pytest.raises(InputError, match="is a folder, not a file"):
+        require_file(tmp_path)
+    with pytest.raises(InputError, match="is a device, not a file"):
+        require_file("/dev/null")
+    assert require_file(tmp_path / "none") == tmp_path / "none"  # opening it says that it is not there
+
+
+@posix
+def test_drafts_of_processes_that_are_gone_are_removed(tmp_path):
+    target = tmp_path / "cache.npy"
+    for name in (".cache.npy.4194305.tmp", f".cache.npy.{os.getppid()}.tmp", ".cache.npy.x.tmp", ".other.4194305.tmp"):
+        (tmp_path / name).write_text("left")
+    assert abandoned_drafts(target) == [tmp_path / ".cache.npy.4194305.tmp"]
+    with locks.alone(tmp_path / ".cache.npy.4194305.tmp"):  # of a process in another container, say
+        locks.remove_abandoned_drafts(target)
+        assert len(names(tmp_path)) == 4
+    locks.remove_abandoned_drafts(target)
+    assert names(tmp_path) == sorted([f".cache.npy.{os.getppid()}.tmp", ".cache.npy.x.tmp", ".other.4194305.tmp"])
+
+
+@posix
+def test_the_space_of_a_sparse_file_is_reserved(tmp_path):
+    with (tmp_path / "a").open("wb") as file:
+        file.write(b"head")
+        file.truncate(1 << 20)
+    reserve(tmp_path / "a")
+    content = (tmp_path / "a").read_bytes()
+    assert (content[:4], len(content)) == (b"head", 1 << 20)
+    assert (tmp_path / "a").stat().st_blocks * 512 >= 1 << 20
+
+
+def test_a_name_that_is_not_unicode_comes_back():
+    name = os.fsdecode(b"caf\xe9/\xff.png")
+    assert original(printable(name)) == name
+    assert original("caf\u00e9") == "caf\u00e9"

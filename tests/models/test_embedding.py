@@ -14,10 +14,11 @@ from tests.helpers.backbones import SIZE, WIDTH, TinyNet, noise_images, tiny_bac
 import jnpl
 from jnpl.data.opening import open_source
 from jnpl.data.source import BackboneRecord, InMemory, Source, Texts, UnreadableError
+from jnpl.data.sources.image_bytes import ImageBytes
 from jnpl.data.sources.images import ImageFiles
 from jnpl.internal.errors import InputError
 from jnpl.models.backbones import TextBackbone, load_backbone
-from jnpl.models.embedding import EmbeddingOptions, cache_key, embed_images, embed_source, identity
+from jnpl.models.embedding import EmbeddingOptions, batch_size, cache_key, embed_images, embed_source, identity
 
 
 @pytest.fixture(autouse=True)
@@ -199,8 +200,39 @@ def test_values_beyond_float16_are_clipped():
 
     texts = np.array(["1e6", "-1e6", "0.5", "7"], object)
     source = Source("texts", Texts(texts), np.arange(4) % 2, (0, 1), np.arange(4), unreadable={3: "empty"})
-    values = embeddings(source, TextBackbone("numbers", encode, 1, "digest"))
+    notes: list[str] = []
+    values = embeddings(source, TextBackbone("numbers", encode, 1, "digest"), note=notes.append)
     assert values[:, 0, 0].tolist() == [65504, -65504, 0.5, 0]
+    assert notes == ["texts: numbers of numbers beyond 65,504 (float16) are cut to it"]
+
+
+def test_progress_is_shown_within_a_block():
+    steps: list[tuple[int, int]] = []
+    embeddings(noise_images(150), progress=lambda *done: steps.append(done))
+    assert steps == [(0, 150), (64, 150), (128, 150), (150, 150)]  # batches of 64 in one block of 512
+
+
+@pytest.mark.parametrize(("size", "images"), [(32, 64), (128, 16), (224, 16), (448, 4)])
+def test_batches_on_a_cpu_have_at_least_16_images_up_to_224_pixels(size, images):
+    assert batch_size(size, torch.device("cpu")) == images
+    assert batch_size(size, torch.device("cuda")) == 64
+
+
+def test_the_key_changes_with_a_file_among_images_in_memory(tmp_path):
+    paths = np.array(["a.png", None], object)
+    photo = photos(tmp_path / "photos") / "cat" / "00.png"
+    content = photo.read_bytes()
+    (tmp_path / "a.png").write_bytes(content)
+
+    def key():
+        images = ImageBytes(np.array([None, content], object), paths, root=tmp_path)
+        return key_of(Source("mixed", images, np.arange(2), (0, 1), np.arange(2)))
+
+    before = key()
+    assert key() == before
+    found = (tmp_path / "a.png").stat()
+    os.utime(tmp_path / "a.png", ns=(found.st_atime_ns, found.st_mtime_ns + 1))
+    assert key() != before
 
 
 def test_the_second_call_computes_nothing(tmp_path):

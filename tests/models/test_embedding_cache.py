@@ -207,3 +207,18 @@ def test_another_reader_does_not_see_changes_in_memory(tmp_path):
     before = content(tmp_path)
     values[:] = 0
     assert content(tmp_path) == before
+
+
+def test_a_complete_cache_may_be_read_only(tmp_path, undisturbed, monkeypatch):
+    embed(tmp_path)
+
+    def refuse(*_args: object, **_options: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(embedding_cache, "make_folder", refuse)
+    monkeypatch.setattr(embedding_cache.locks, "alone", refuse)
+    assert np.ascontiguousarray(embed(tmp_path).inputs.values).tobytes() == undisturbed
+    (blocks,) = tmp_path.glob("*/blocks")
+    blocks.write_bytes(bytes([0, *blocks.read_bytes()[1:]]))
+    with pytest.raises(OSError, match="Read-only"):
+        embed(tmp_path)

@@ -287,3 +287,25 @@ def test_the_real_minilm():
     texts = ["word " * n for n in (1, 3, 40, 400, 0, 7)]
     alone = np.concatenate([backbone.encode([text]) for text in texts])
     np.testing.assert_allclose(backbone.encode(texts), alone, atol=1e-5)
+
+
+@pytest.mark.parametrize(("family", "tokens"), [("Roberta", 10), ("Bert", 12)])
+def test_tokens_are_as_many_as_there_are_positions_after_that_of_padding(bert, tmp_path, family, tokens):
+    """RoBERTa counts positions from that of padding, 1, plus one: 12 positions are for 10 tokens."""
+    folder = tmp_path / family
+    shutil.copytree(bert, folder)
+    config = getattr(transformers, f"{family}Config")(
+        vocab_size=17,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=12,
+        pad_token_id=1,
+    )
+    getattr(transformers, f"{family}Model")(config).save_pretrained(folder)
+    backbone = load_backbone(f"hf:{folder}", "text", device="cpu")
+    same = " ".join(["red"] * (tokens - 2))  # a token at each end
+    alike, longer, shorter = backbone.encode([same, f"{same} red", same[4:]])
+    np.testing.assert_allclose(alike, longer, atol=1e-6)
+    assert np.abs(alike - shorter).max() > 1e-4

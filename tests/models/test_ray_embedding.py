@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from tests.helpers.backbones import BLOCK, MarkedInputs, noise_images, tiny_backbone
 from tests.helpers.clusters import two_nodes
@@ -22,7 +23,8 @@ from jnpl.data.opening import open_source
 from jnpl.data.source import Texts
 from jnpl.internal.errors import InputError
 from jnpl.internal.ray_cluster import ray_cluster
-from jnpl.models import embedding_cache
+from jnpl.models import embedding_cache, ray_embedding
+from jnpl.models.backbones import TextBackbone
 from jnpl.models.embedding import EmbeddingOptions, EmbeddingWork, embed_source
 from jnpl.models.ray_embedding import RayBlocks, ray_blocks
 from jnpl.models.tfidf import fit_tfidf
@@ -161,3 +163,20 @@ def test_a_connection_of_the_user_stays(address):
         assert ray.is_initialized()
     finally:
         ray.shutdown()
+
+
+def test_an_encoder_of_texts_is_loaded_again_on_the_gpu_of_a_worker(monkeypatch):
+    loaded: list[tuple[str, str, str]] = []
+
+    def load(name: str, takes: str, *, device: str) -> TextBackbone:
+        loaded.append((name, takes, device))
+        return TextBackbone(name, None, 4, "digest")
+
+    monkeypatch.setattr(ray_embedding, "load_backbone", load)
+    texts, cpu, gpu = Texts(np.array(["a"], object)), torch.device("cpu"), torch.device("cuda")
+    encoder = TextBackbone("hf:encoder", None, 4, "digest")
+    for backbone, device in ((encoder, cpu), (replace(encoder, state={}), gpu), (tiny_backbone(), gpu)):
+        work = EmbeddingWork(texts, {}, backbone, 1, 0, device)
+        assert ray_embedding.on_own_device(work) is work
+    ray_embedding.on_own_device(EmbeddingWork(texts, {}, encoder, 1, 0, gpu))
+    assert loaded == [("hf:encoder", "text", "cuda")]

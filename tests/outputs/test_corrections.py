@@ -147,13 +147,33 @@ def test_wrong_decisions(tmp_path):
 
 
 def test_what_was_held_out_is_read_from_the_run(tmp_path):
+    assert held_out(tmp_path) == []  # findings that were saved alone
+    (tmp_path / "data.json").write_text("{}")
     assert held_out(tmp_path) == []
-    for text in ("{", "[]", "{}", '{"held_out": 3}'):
-        (tmp_path / "data.json").write_text(text)
-        assert held_out(tmp_path) == []
     held = [{"id": 4, "label": "dog"}]
     (tmp_path / "data.json").write_text(json.dumps({"held_out": held}))
     assert held_out(tmp_path) == held
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, r"is not complete: it has no data\.json.*repeat the command"),
+        ("", r"data\.json' cannot be read"),
+        ('{"held_out": [{"id": 3, "la', r"data\.json' cannot be read"),
+        ("[" * 100_000, r"data\.json' cannot be read: it is nested too deeply"),
+        ("[]", r"data\.json' cannot be used"),
+        ('{"held_out": 3}', r"data\.json' cannot be used: held_out"),
+        ('{"held_out": [{"id": [3], "label": "cat"}]}', r"data\.json' cannot be used: held_out\.0\.id"),
+        ('{"root": 3}', r"data\.json' cannot be used: root"),
+    ],
+)
+def test_samples_are_not_lost_silently_if_a_run_does_not_say_which_were_held_out(tmp_path, text, message):
+    (tmp_path / "run.json").write_text("{}")
+    if text is not None:
+        (tmp_path / "data.json").write_text(text)
+    with pytest.raises(InputError, match=message):
+        held_out(tmp_path)
 
 
 def test_rows_that_were_held_out_stand_in_their_place():

@@ -12,7 +12,7 @@ from tests.helpers.runs import findings
 from jnpl.internal.errors import InputError
 from jnpl.outputs import image_folder
 from jnpl.outputs.corrections import correct
-from jnpl.outputs.image_folder import copy_image_folder, data_root
+from jnpl.outputs.image_folder import copy_image_folder, data_root, image_place
 
 PATHS = ["cat/1.png", "cat/2.png", "cat/deep/3.png", "dog/1.png", "dog/2.png", "eel/3.png"]
 # Samples 1 and 2 become a dog and an eel: their names are taken there.
@@ -163,7 +163,41 @@ def test_where_the_images_lie(root, tmp_path):
     assert data_root(tmp_path, tmp_path) == tmp_path
     with pytest.raises(InputError, match=r"the images' folder .*gone' is not there; name it with --root"):
         data_root(tmp_path, tmp_path / "gone")
-    for text in ('{"root": null}', "[]", "{"):
+    for text, message in (
+        ('{"root": null}', "does not say where"),
+        ("[]", "must be an object"),
+        ("{", "cannot be read"),
+    ):
         (tmp_path / "data.json").write_text(text)
-        with pytest.raises(InputError, match="does not say where"):
+        with pytest.raises(InputError, match=message):
             data_root(tmp_path)
+
+
+@linked
+def test_a_copy_that_was_killed_can_be_repeated(root, tmp_path):
+    left = tmp_path / ".clean.4194305.tmp"  # larger than any process number
+    (left / "cat").mkdir(parents=True)
+    (left / "cat" / "1.png").symlink_to(root / "cat" / "1.png")
+    before = state(root)
+    assert copy_image_folder(correct(findings(paths=PATHS)), root, tmp_path / "clean", "copy") == []
+    assert files(tmp_path / "clean") == TREE
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["clean", "data"]
+    assert state(root) == before
+
+
+@linked
+def test_names_that_are_not_unicode_reach_the_tree(root, tmp_path):
+    (root / "cat" / "1.png").rename(root / "cat" / os.fsdecode(b"\xff.png"))
+    paths = [r"cat/\udcff.png", *PATHS[1:]]
+    assert copy_image_folder(correct(findings(paths=paths)), root, tmp_path / "clean", "copy") == []
+    assert (tmp_path / "clean" / "cat" / os.fsdecode(b"\xff.png")).read_text() == "content of cat/1.png"
+
+
+@pytest.mark.parametrize("path", ["../secret.png", "/etc/passwd", "cat/../../secret.png"])
+def test_nothing_outside_the_folder_of_the_images_is_copied(root, tmp_path, path):
+    (tmp_path / "secret.png").write_text("secret")
+    with pytest.raises(InputError, match="lies outside the images' folder"):
+        copy_image_folder(correct(findings(paths=[path, *PATHS[1:]])), root, tmp_path / "clean", "copy")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["data", "secret.png"]
+    assert image_place(root, str(root / "cat" / "1.png")) == root / "cat" / "1.png"  # below it, from "/"
+    assert image_place(root, "cat/../dog/1.png") == root / "dog" / "1.png"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 
 import pytest
 import torch
@@ -224,3 +225,16 @@ def test_prefixes_do_not_mix():
     together = checkpoint.prefixed("sum", {"s/a": one}) | checkpoint.prefixed("sums", {"a": two})
     assert checkpoint.part("sum", together) == {"s/a": one}
     assert checkpoint.part("sums", together) == {"a": two}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_checkpoints_are_not_written_or_deleted_through_a_link(tmp_path):
+    (tmp_path / "mine" / "00000001").mkdir(parents=True)
+    (tmp_path / "checkpoint").symlink_to(tmp_path / "mine")
+    for use in (
+        lambda: checkpoint.save(tmp_path / "checkpoint", state(1)),
+        lambda: checkpoint.load(tmp_path / "checkpoint"),
+    ):
+        with pytest.raises(InputError, match="is a link"):
+            use()
+    assert names(tmp_path / "mine") == ["00000001"]

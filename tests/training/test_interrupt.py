@@ -50,3 +50,15 @@ def test_in_a_thread_nobody_listens():
 def test_exit_codes_are_those_of_a_shell():
     assert Interrupted("stopped", signal.SIGINT).code == 130
     assert Interrupted("stopped", signal.SIGTERM).code == 143
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="os.kill ends the process there")
+@pytest.mark.parametrize("number", BOTH)
+def test_where_there_is_nothing_to_save_a_signal_stops_at_once(number):
+    with watch() as wish, pytest.raises(Interrupted, match="stopped here") as stop, wish.at_once("stopped here"):
+        os.kill(os.getpid(), number)
+    assert stop.value.code == 128 + number
+    with watch() as wish:
+        os.kill(os.getpid(), number)
+        with pytest.raises(Interrupted, match="stopped here"), wish.at_once("stopped here"):
+            pytest.fail("a signal before it stops it too")

@@ -66,7 +66,7 @@ def run(method, feed, plan, *, progress=None, after_step=lambda: None, after_epo
     fabric = Fabric(accelerator="cpu", devices=1, **kw)
     optimizer = optimizer or make_optimizer(method, plan)
     setup, wrapped = fabric.setup(method, optimizer)
-    books = SampleRecords.make(Ledger(len(feed.labels), CLASSES, history=4))
+    books = SampleRecords(Ledger(len(feed.labels), CLASSES, history=4))
     progress = progress or Position()
     train(setup, wrapped, feed, books, plan, fabric, progress, watching(after_step, after_epoch))
     return SimpleNamespace(ledger=books.ledger, progress=progress, optimizer=optimizer)
@@ -218,7 +218,7 @@ def test_from_any_step_on(stop):
 
     method, progress, left = a_ce(a_network(source)), Position(), [stop]
     optimizer = make_optimizer(method, plan)
-    books = SampleRecords.make(Ledger(70, CLASSES, history=4))
+    books = SampleRecords(Ledger(70, CLASSES, history=4))
     fabric = Fabric(accelerator="cpu", devices=1)
     setup, wrapped = fabric.setup(method, optimizer)
 

@@ -433,7 +433,7 @@ def test_compiled(tmp_path):
 def test_tensorboard_that_is_not_installed(digits, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorboard", None)
     with pytest.raises(InputError, match=r'tensorboard, which is not installed: pip install "jnpl\[tensorboard\]"'):
-        go(digits, tmp_path / "run", tensorboard=True)
+        go(digits, tmp_path / "run", track=["tensorboard"])
     assert not (tmp_path / "run").exists()
 
 
@@ -487,9 +487,9 @@ def test_what_an_observer_sees(tmp_path):
 
 
 def test_a_run_in_memory_has_no_place_for_tensorboard(monkeypatch):
-    monkeypatch.setattr(engine, "require", lambda *_: None)
-    with pytest.raises(InputError, match="TensorBoard needs a run folder"):
-        engine.find(images(), load_recipe("small", parse_changes(FAST)), tensorboard=True)
+    monkeypatch.setattr("jnpl.training.tracking.require", lambda *_: None)
+    with pytest.raises(InputError, match="tensorboard needs a run folder"):
+        engine.find(images(), load_recipe("small", parse_changes(FAST)), track=["tensorboard"])
 
 
 def test_a_fine_tuning_resumes_when_its_cache_has_moved():

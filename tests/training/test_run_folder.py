@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -152,3 +155,29 @@ def test_a_refusal_names_the_command_that_would_do(folder):
         folder.open({**IDENTITY, "fingerprint": "cd", "second": {"mode": "paper"}})
     with pytest.raises(InputError, match=r"or repeat its command: jnpl find 'my photos' -o run --holdout 0.1"):
         folder.open({**IDENTITY, "fingerprint": "cd", "second": None})
+
+
+def test_a_run_inside_a_folder_of_images_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "photos" / "cat").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "photos")
+    for out, data in (("run", "."), ("cat/run", "."), (str(tmp_path / "photos" / "run"), "../photos")):
+        with pytest.raises(InputError, match="lies inside the data folder"):
+            RunFolder(Path(out)).check_outside(data)
+    RunFolder(Path("../run")).check_outside(".")
+    RunFolder(Path(".runs/1")).check_outside(".")  # hidden folders are no classes
+    RunFolder(Path("cat/run")).check_outside("digits")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes of POSIX")
+@pytest.mark.parametrize("name", [".lock", "run.json", "metrics.jsonl"])
+def test_pipes_do_not_hang(folder, name):
+    (folder.path / name).unlink(missing_ok=True)
+    os.mkfifo(folder.path / name)
+
+    def use():
+        with folder.held():
+            folder.open(IDENTITY)
+            folder.log({"epoch": 0})
+
+    with pytest.raises(InputError, match=r"is a pipe|something else than a run"):
+        use()

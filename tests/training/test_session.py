@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,11 +17,12 @@ from tests.helpers import quick
 
 from jnpl import Findings, noise
 from jnpl.data.sources.arrays import from_arrays
-from jnpl.internal.errors import InputError
+from jnpl.internal.errors import InputError, LearningError
 from jnpl.methods import registry
 from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput
 from jnpl.recipes.load import load_recipe, parse_changes
-from jnpl.training import session
+from jnpl.training import checkpoint, scoring, session
+from jnpl.training.interrupt import Interrupted
 from jnpl.training.reporting import Reporter
 from jnpl.training.run import CheckpointInterval, find
 
@@ -317,3 +322,100 @@ def test_the_second_part_may_be_longer(tmp_path):
     told = go(tmp_path / "run", "pseudo.stretch=1.5", "train.schedule=step", "train.milestones=[1]")
     saved = json.loads((tmp_path / "run/run.json").read_text("utf-8"))["second"]
     assert (told["epochs"], saved["plan"]["epochs"], saved["plan"]["milestones"]) == (2 + 3, 3, [2])
+
+
+def test_other_files_are_there_before_a_run_is_finished(tmp_path):
+    """A kill between them and "finished" would else leave a run that looks whole, and is not."""
+    seen = []
+    recipe = load_recipe("small", parse_changes(CHANGES))
+    for _ in range(2):
+
+        def complete():
+            status = json.loads((tmp_path / "run" / "run.json").read_text())["status"]
+            seen.append((status, (tmp_path / "run" / "model.json").is_file()))
+
+        find(vectors(), recipe, tmp_path / "run", report=Reporter(), complete=complete)
+    assert seen == [("running", True), ("finished", True)]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="os.kill ends the process there")
+def test_a_signal_while_labels_are_judged_stops_at_once_and_the_run_resumes(tmp_path, monkeypatch):
+    peaceful = go(tmp_path / "peace", classify=False)
+    judge = scoring.final_probs
+
+    def slow(*args):
+        os.kill(os.getpid(), signal.SIGTERM)
+        pytest.fail("the signal was ignored")
+        return judge(*args)
+
+    monkeypatch.setattr(scoring, "final_probs", slow)
+    with pytest.raises(Interrupted, match="while labels were judged; run the same command again") as stop:
+        go(tmp_path / "run", classify=False)
+    assert stop.value.code == 143
+    monkeypatch.setattr(scoring, "final_probs", judge)
+    again = go(tmp_path / "run", classify=False)
+    assert {**again, "run": 0, "seconds": 0} == {**peaceful, "run": 0, "seconds": 0}
+    findings = [(tmp_path / name / "findings.parquet").read_bytes() for name in ("run", "peace")]
+    assert findings[0] == findings[1]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"phase": 99}, "does not fit this run"),
+        ({"phase": -1}, "cannot be used: phase"),
+        ({"epoch": "x"}, "cannot be used: epoch"),
+        ({"optimizer": {}}, "does not fit this run"),
+        ({"books": {"nothing": {}}}, "does not fit this run"),
+        ({"books": 3}, "cannot be used: books"),
+        ({"unreadable": {"x": "y"}}, "cannot be used: unreadable"),
+        ({"seconds": None}, "cannot be used: seconds"),
+    ],
+)
+def test_a_forged_checkpoint_is_refused(tmp_path, monkeypatch, change, message):
+    with pytest.raises(Interrupted):
+        stop_after(tmp_path / "run", monkeypatch)
+    folder = tmp_path / "run" / "checkpoint"
+    state, _ = checkpoint.load(folder)
+    checkpoint.save(folder, checkpoint.State(state.tensors, {**state.facts, **change}))
+    with pytest.raises(InputError, match=message):
+        go(tmp_path / "run", classify=False)
+
+
+def stop_after(out, monkeypatch):
+    """Stop a run after its first step."""
+    with monkeypatch.context() as patch:
+
+        def stopped(self):
+            self._stop_request.signal = signal.SIGTERM
+            after(self)
+
+        after = session.Session.after_step
+        patch.setattr(session.Session, "after_step", stopped)
+        go(out, classify=False)
+
+
+def test_a_loss_that_is_not_finite_names_the_last_good_checkpoint(tmp_path, monkeypatch):
+    with pytest.raises(
+        LearningError, match=r"the loss is (nan|inf) in epoch 0, step \d+: try a smaller train.lr"
+    ) as stop:
+        go(tmp_path / "first", "train.lr=1e6", "method.name=ce", "train.epochs=40", classify=False)
+    assert "checkpoint" not in str(stop.value)
+
+    class Spoilt(Reporter):
+        def epoch(self, line):
+            if line["epoch"] == 1:
+                spoilt.network.fill_(float("nan"))
+
+    spoilt = SimpleNamespace(network=None)
+    build = session.build
+
+    def built(*args, **kw):
+        network = build(*args, **kw)
+        spoilt.network = next(network.parameters()).data
+        return network
+
+    monkeypatch.setattr(session, "build", built)
+    with pytest.raises(LearningError, match="epoch 2, step 0") as stop:
+        go(tmp_path / "second", "train.epochs=4", classify=False, report=Spoilt())
+    assert "the last good checkpoint is '" in str(stop.value)

@@ -80,7 +80,8 @@ class Embeddings:
         """Write the embeddings, which `jnpl find` reads again.
 
         Args:
-            path: `.npz` with x (N, F), y, class_names and, where known, y_true, x_test, y_test; or `.parquet` with the
+            path: `.npz` with x (N, F), y, class_names, ids, backbone and, where known, y_true, x_test, y_test, x_val,
+                y_val; or `.parquet` with the
                 columns embedding, label, where known true_label, and path or text: the report then shows pictures and
                 texts. With test data, a column split says which rows they are.
         """
@@ -100,10 +101,13 @@ class Embeddings:
         arrays["class_names"] = np.array([str(name) for name in source.class_names])
         if source.true_labels is not None:
             arrays["y_true"] = source.true_labels[readable]
-        if source.test is not None:
-            test = Embeddings(source.test)
-            tested = test._readable()
-            arrays |= {"x_test": test.values[tested], "y_test": source.test.labels[tested]}
+        ids = source.ids[readable]
+        arrays |= {"ids": ids.astype(str) if ids.dtype == object else ids, "backbone": np.array(self.backbone)}
+        for name, part in (("test", source.test), ("val", source.validation)):
+            if part is not None:
+                others = Embeddings(part)
+                kept = others._readable()
+                arrays |= {f"x_{name}": others.values[kept], f"y_{name}": part.labels[kept]}
         return arrays
 
     def _table(self) -> Any:

@@ -4,17 +4,21 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from torch import nn
 
+from jnpl.api.label_issues import make_source, with_index
+from jnpl.data.new_data import open_new
 from jnpl.data.source import InMemory, Source, Texts
 from jnpl.data.sources.arrays import as_inputs, as_texts
 from jnpl.internal.devices import available_device
@@ -46,9 +50,10 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     """A classifier that is robust to wrong labels, and that reports which labels are probably wrong.
 
     `fit` finds the wrong labels of `y`, as `jnpl.find_label_issues` does, then trains a classifier on corrected
-    targets. X are vectors (N, F), images (N, H, W), (N, H, W, C) or (N, C, H, W), as uint8 or floats in 0..1, or a list
-    of N texts. Images and texts are embedded by a pretrained network first. Vectors are standardised; images for a
-    network that is trained from scratch are normalised, cropped and flipped as the recipe says.
+    targets. X are vectors (N, F), images (N, H, W), (N, H, W, C) or (N, C, H, W), as uint8 or floats in 0..1, a list
+    of N texts, or a data frame, whose columns become features as in `find_label_issues`. Images and texts are embedded
+    by a pretrained network first. Vectors are standardised; images for a network that is trained from scratch are
+    normalised, cropped and flipped as the recipe says.
 
     Args:
         recipe: a name (`jnpl recipes`) or a .toml file. By default `fast`, adapted to the data.
@@ -70,7 +75,7 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     Attributes:
         classes_: the classes, sorted.
-        findings_: `jnpl.Findings`; `id` is the row of X.
+        findings_: `jnpl.Findings`; `id` is the row of X, and the table of a data frame keeps its index.
         label_quality_: (N,), in 0..1 and LOWER for worse labels.
         history_: what was logged, a line an epoch.
         n_iter_: number of epochs.
@@ -126,8 +131,12 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> JNPLClassifier:
         """Train on (N, F) or images, (N,) labels, which may be wrong, and optionally (N,) sample weights."""
-        texts = as_texts(X)
-        if texts is None:
+        texts, frame = as_texts(X), X if _is_frame(X) else None
+        if frame is not None:
+            _validated(self, X, skip_check_array=True)
+            y = column_or_1d(y)
+            check_consistent_length(X, y)
+        elif texts is None:
             X, y = _validated(self, X, y, allow_nd=True)
         else:
             X, y = texts, column_or_1d(y)
@@ -138,25 +147,28 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         classes, labels = np.unique(np.asarray(y)[kept], return_inverse=True)
         if len(classes) < 2:
             raise ValueError(f"y has 1 class, {classes[0]!r}, where at least 2 classes are needed")
-        inputs = as_inputs(X, "X") if texts is None else texts
-        # A copy of the rows, unless all of them are used and PyTorch can: joblib hands out read-only memory.
-        used = inputs if len(kept) == len(X) and inputs.flags.writeable else inputs[kept]
-        source = Source(
-            "X",
-            InMemory(used) if texts is None else Texts(used),
-            labels.astype(np.int64),
-            _class_names(classes),
-            kept,
-            weights=None if weights is None or len(np.unique(weights[kept])) == 1 else weights[kept],
-        )
+        known: dict[str, Any] = {
+            "labels": labels.astype(np.int64),
+            "class_names": _class_names(classes),
+            "ids": kept,
+            "weights": None if weights is None or len(np.unique(weights[kept])) == 1 else weights[kept],
+        }
+        if frame is not None:
+            source = replace(_frame_source(frame.iloc[kept], np.asarray(y)[kept]), **known)
+            self.input_shape_ = source.inputs.read(0).shape
+        else:
+            inputs = as_inputs(X, "X") if texts is None else texts
+            # A copy of the rows, unless all of them are used and PyTorch can: joblib hands out read-only memory.
+            used = inputs if len(kept) == len(X) and inputs.flags.writeable else inputs[kept]
+            source = Source("X", InMemory(used) if texts is None else Texts(used), **known)
+            self.input_shape_ = inputs.shape[1:]
         result, model = self._train(source)
         self.classes_ = classes
-        self.findings_ = result.findings
+        self.findings_ = with_index(result.findings, frame)
         self.label_quality_ = np.full(len(X), np.nan)
         self.label_quality_[kept] = self.findings_.label_quality
         self.history_ = result.history
         self.n_iter_ = len(result.history)
-        self.input_shape_ = inputs.shape[1:]
         self.module_ = deepcopy(model.network).cpu().eval()
         self.description_, self.backbone_state_ = model.description, model.backbone_state
         return self
@@ -176,6 +188,10 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         return model.probabilities(self._source_to_predict(X, model))
 
     def _source_to_predict(self, X: Any, model: SavedModel) -> Source:
+        if model.encoding is not None:
+            _validated(self, X, reset=False, skip_check_array=True)
+            frame = X if _is_frame(X) else pd.DataFrame(X, columns=getattr(self, "feature_names_in_", None))
+            return open_new(frame, model.classes, kind=model.kind, encoding=model.encoding).source
         if model.kind == "text":
             texts = as_texts(X)
             if texts is None:
@@ -250,8 +266,24 @@ def _validated(estimator: BaseEstimator, *args: Any, **checks: Any) -> Any:
     try:
         from sklearn.utils.validation import validate_data  # noqa: PLC0415 (since 1.6)
     except ImportError:
-        return estimator._validate_data(*args, **checks)
+        if not checks.pop("skip_check_array", False):
+            return estimator._validate_data(*args, **checks)
+        estimator._check_feature_names(args[0], reset=checks.get("reset", True))
+        return estimator._check_n_features(args[0], reset=checks.get("reset", True))
     return validate_data(estimator, *args, **checks)
+
+
+def _is_frame(X: Any) -> bool:
+    return hasattr(X, "columns") and hasattr(X, "iloc")
+
+
+def _frame_source(frame: Any, y: Array) -> Source:
+    """Return a data frame as `find_label_issues` reads it; other things than columns of features are an InputError."""
+    source = make_source(frame, y, None, {})
+    if source.encoding is None or len(source) != len(frame):
+        what = "images, embeddings or a column split" if source.encoding is None else "a column split"
+        raise InputError(f"X is a data frame with {what}; find_label_issues takes it, fit takes columns of features")
+    return source
 
 
 def _weights(sample_weight: Any, X: Array) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,9 +22,9 @@ from jnpl.recipes.load import parse_changes
 from jnpl.training.embed_first import embed_first
 from jnpl.training.reporting import Reporter
 from jnpl.training.run import find
+from jnpl.training.run_folder import RunFolder
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
 
     import numpy.typing as npt
@@ -48,9 +49,9 @@ def find_label_issues(
 
     Args:
         data: with `labels`, an array, a tensor or lists: vectors (N, F), images (N, H, W[, C]) or texts; or a data
-            frame. Alone, whatever `jnpl find` takes: a folder, a table, an .npz, a data frame with a label column, a
-            data set of (input, label) items, `Embeddings`, or the name of a data set.
-        labels: the given labels (N,), class names or numbers.
+            frame. Alone, or with the name of a label column, whatever `jnpl find` takes: a folder, a table, an .npz, a
+            data frame, a data set of (input, label) items, `Embeddings`, or the name of a data set.
+        labels: the given labels (N,), class names or numbers; or the name of a column of a table.
         recipe: a name (`jnpl recipes`) or a .toml file. By default `fast`, adapted to the data.
         method: another method than the recipe's (`jnpl methods`).
         settings: changes of the recipe, such as ["train.epochs=50"].
@@ -65,7 +66,8 @@ def find_label_issues(
         **options: for data alone, how to read them, as `jnpl find` has it: `label_column`, `text_column`, `noise`, ...
 
     Returns:
-        Findings on every sample: label quality (LOWER is worse), label issues, suggested labels, noise rate.
+        Findings on every sample: label quality (LOWER is worse), label issues, suggested labels, noise rate. The table
+        of a data frame keeps its index.
 
     Example:
         >>> x = [[i / 40, (i % 2) * 2 + (i % 5) / 9] for i in range(40)]
@@ -78,25 +80,44 @@ def find_label_issues(
     if isinstance(settings, str):
         raise InputError(f"settings are a list of changes, such as [{settings!r}], not one text")
     source, changes = make_source(data, labels, class_names, options), parse_changes(settings)
+    if out is not None and isinstance(data, str | os.PathLike):
+        RunFolder(Path(out)).check_outside(data)
     report = Reporter()
     report.quiet(not verbose)
     source, changes, choices = embed_first(source, backbone, recipe, changes, report, cache=cache)
     adapted = adapt_recipe(source, recipe, method, changes)
     folder = None if out is None else Path(out)
-    result = find(source, adapted.recipe, folder, seed=seed, report=report)
-    if folder is not None and result is not None:
-        data_report.write(folder, source, choices=[*choices, *adapted.choices], report=False)
+
+    def complete() -> None:
+        if folder is not None:
+            data_report.write(folder, source, choices=[*choices, *adapted.choices], report=False)
+
+    result = find(source, adapted.recipe, folder, seed=seed, report=report, complete=complete)
     if folder is not None:
-        return Findings.load(folder)  # also in those of several processes that have no result
+        return with_index(Findings.load(folder), data)  # also in those of several processes that have no result
     if result is None:
         raise RuntimeError("a run in memory returned no result")
-    return result.findings
+    return with_index(result.findings, data)
+
+
+def with_index(findings: Findings, data: Any) -> Findings:
+    """Return the findings with the index of a data frame; of other data, and where rows are unknown, as they are."""
+    index = getattr(data, "index", None) if hasattr(data, "columns") else None
+    if index is None or not hasattr(index, "take"):
+        return findings
+    if findings.ids.dtype.kind in "iu":  # positions of the rows
+        return replace(findings, index=index.take(findings.ids))
+    return replace(findings, index=index) if len(index) == len(findings.ids) else findings
 
 
 def make_source(data: Any, labels: Any, class_names: Sequence[str] | None, options: dict[str, Any]) -> Source:
     """Return the source of data alone, as `jnpl find` takes them, or of data with labels."""
     inside = getattr(data, "source", None)  # of embeddings; a data frame may have a column of this name
     data = inside if isinstance(inside, Source) else data
+    if isinstance(labels, str):
+        if "label_column" in options:
+            raise InputError(f"the label column is given twice: as {labels!r}, and by label_column")
+        labels, options = None, {**options, "label_column": labels}
     if labels is None:
         if class_names is not None:
             raise InputError("class_names go with labels; data alone have names of their own")
@@ -121,13 +142,18 @@ def _labelled_frame(data: Any, labels: Any, class_names: Sequence[str] | None, o
         raise InputError(f"{len(labels)} labels do not fit the {len(data)} rows of the data frame")
     if column in data.columns:
         raise InputError(f"labels are given twice: the data frame has a column {column!r} too")
-    source = open_source(data.assign(**{column: as_labels(labels)}), label_column=column, **options)
+    source = open_source(data.assign(**{column: _as_column(labels)}), label_column=column, **options)
     if class_names is None:
         return source
     named = {"labels": source.labels} | ({} if source.true_labels is None else {"true": source.true_labels})
     by_name = {key: [source.class_names[label] for label in values.tolist()] for key, values in named.items()}
     numbered, known = number_together(by_name, class_names)
     return replace(source, labels=numbered["labels"], true_labels=numbered.get("true"), class_names=known)
+
+
+def _as_column(labels: Any) -> Any:
+    """Return labels without an index of their own; the table checks them."""
+    return labels.tolist() if hasattr(labels, "tolist") else list(labels)
 
 
 def _relabelled(source: Source, labels: Any, class_names: Sequence[str] | None) -> Source:

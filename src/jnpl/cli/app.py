@@ -1,6 +1,9 @@
 """The program `jnpl`: its commands, and the exit codes for errors."""
 
+import io
+import os
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, NoReturn
 
@@ -11,6 +14,7 @@ from jnpl.cli.apply import apply
 from jnpl.cli.bench import app as bench
 from jnpl.cli.corrupt import corrupt
 from jnpl.cli.demo import demo
+from jnpl.cli.doctor import doctor
 from jnpl.cli.embed import embed
 from jnpl.cli.export import export
 from jnpl.cli.find import find, train
@@ -18,7 +22,9 @@ from jnpl.cli.lists import backbones, datasets, methods, recipes
 from jnpl.cli.predict import predict
 from jnpl.cli.report import report
 from jnpl.cli.reproduce import reproduce
-from jnpl.internal.errors import InputError
+from jnpl.internal.allocator import keep_freed_memory
+from jnpl.internal.errors import InputError, is_out_of_memory
+from jnpl.internal.terminal import visible
 from jnpl.training.interrupt import Interrupted
 
 # In the order of `jnpl --help`. A new command is a module of cli/ and a line here.
@@ -37,11 +43,11 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "recipes": recipes,
     "datasets": datasets,
     "backbones": backbones,
+    "doctor": doctor,
     "bench": bench,
 }
 
 app = typer.Typer(
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help: quick, and readable in a pipe
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -57,25 +63,69 @@ _UsageError: Any = typer.BadParameter.__bases__[0]
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
-    """Run `jnpl`. Exit codes: 0 done, 2 wrong input (one line), 130 interrupted, 1 a bug of ours (traceback)."""
+    """Run `jnpl`. Exit codes: 0 done, 2 wrong input (one line), 130 interrupted, 1 a bug of ours (traceback).
+
+    What the operating system refuses (a file, a folder, space, memory) counts as wrong input. With --debug, anywhere
+    on the command line, the traceback of every error is printed too.
+    """
+    given = list(sys.argv[1:] if args is None else args)
+    own = given[: given.index("--")] if "--" in given else given
+    debug = "--debug" in own
+    keep_freed_memory()  # before there are threads
     try:
-        code = app(args=args, prog_name="jnpl", standalone_mode=False)
-    except InputError as error:
-        _fail(str(error))
-    except _UsageError as error:
-        _fail(f"{error.format_message()} (see {error.ctx.command_path if error.ctx else 'jnpl'} --help)")
+        code = app(
+            args=[each for each in own if each != "--debug"] + given[len(own) :],
+            prog_name="jnpl",
+            standalone_mode=False,
+        )
+        sys.stdout.flush()  # a full disk is an error, here too
     except Interrupted as stop:
-        typer.echo(f"jnpl: {stop}", err=True)
+        typer.echo(f"jnpl: {visible(stop)}", err=True)
         sys.exit(stop.code)
     except (KeyboardInterrupt, typer.Abort):
         code = 130
+    except BrokenPipeError:  # `jnpl recipes | head`: nobody reads on
+        _discard_output()
+        sys.exit(1)  # as typer exits, where it sees this first
+    except Exception as error:
+        message = _message(error)
+        if message is None:
+            raise
+        if debug:
+            traceback.print_exc()
+        _fail(message)
     if code == 130:  # typer also returns this code for an interrupt
         typer.echo("jnpl: interrupted", err=True)
     sys.exit(code or 0)
 
 
+def _message(error: Exception) -> str | None:
+    """Return the line for an error that is not our own fault; None for all others."""
+    if isinstance(error, InputError):
+        return str(error)
+    if isinstance(error, _UsageError):
+        return f"{error.format_message()} (see {error.ctx.command_path if error.ctx else 'jnpl'} --help)"
+    if is_out_of_memory(error):
+        return "there is not enough memory: take fewer or smaller samples, or a smaller --size or train.batch_size"
+    if isinstance(error, OSError):
+        if error.filename is None:
+            _discard_output()  # it may be the output that cannot be written: the interpreter would try again
+            return f"cannot read or write: {error.strerror or error}"
+        return f"cannot read or write {os.fsdecode(error.filename)!r}: {error.strerror or error}"
+    return None
+
+
+def _discard_output() -> None:
+    """Let standard output go nowhere, so that the interpreter does not fail to flush it at its end."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):  # no file of the operating system
+        sys.stdout = io.StringIO()
+
+
 def _fail(message: str) -> NoReturn:
-    typer.echo(f"jnpl: {' '.join(message.split())}", err=True)  # one line, also if the message quotes several
+    line = visible(" ".join(message.split()))  # one line, also if the message quotes several
+    typer.echo(f"jnpl: {line}", err=True)
     sys.exit(2)
 
 
@@ -91,6 +141,9 @@ def _root(
     _version: Annotated[
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
+    ] = False,
+    _debug: Annotated[
+        bool, typer.Option("--debug", help="Show where in the program an error was raised; goes with every command.")
     ] = False,
 ) -> None:
     """Find the wrong labels in a data set and train a classifier that is robust to them."""

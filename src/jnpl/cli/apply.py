@@ -10,6 +10,7 @@ import typer
 
 from jnpl.cli.options import AsJson, Overwrite, RunFolder
 from jnpl.internal.errors import InputError
+from jnpl.internal.terminal import visible
 
 if TYPE_CHECKING:
     from jnpl.outputs.corrections import CorrectedLabels
@@ -75,14 +76,14 @@ def apply(
         **({"held_out": len(held)} if held else {}),
     }
     failed: list[tuple[str, str]] = []
-    if (folder := copy or link) is not None:
-        failed = copy_image_folder(
-            corrected, data_root(run, root), folder, "copy" if copy else "hard" if hard else "link"
-        )
-        facts |= {"tree": str(folder), "files": len(corrected.rows) - len(failed), "missing": len(failed)}
-    corrected.write(target)
+    with corrected.writing(target):  # complete before images are copied, and in its place after them
+        if (folder := copy or link) is not None:
+            failed = copy_image_folder(
+                corrected, data_root(run, root), folder, "copy" if copy else "hard" if hard else "link"
+            )
+            facts |= {"tree": str(folder), "files": len(corrected.rows) - len(failed), "missing": len(failed)}
     for name, reason in failed[:SHOWN]:
-        typer.echo(f"not in the tree: {name} ({reason})", err=True)
+        typer.echo(f"not in the tree: {visible(name)} ({visible(reason)})", err=True)
     if len(failed) > SHOWN:
         typer.echo(f"... and {len(failed) - SHOWN:,} more", err=True)
     if as_json:
@@ -101,7 +102,7 @@ def _show(facts: dict[str, Any], corrected: "CorrectedLabels") -> None:
     if "held_out" in facts:
         typer.echo(f"  {facts['held_out']:,} of the samples were held out: the run has no findings for them")
     for (before, after), count in pairs.most_common(SHOWN):
-        typer.echo(f"  {names[before]} -> {names[after]}: {count:,}")
+        typer.echo(f"  {visible(names[before])} -> {visible(names[after])}: {count:,}")
     if "tree" in facts:
-        typer.echo(f"{facts['files']:,} images by class: {facts['tree']}")
-    typer.echo(f"corrected labels: {facts['out']}")
+        typer.echo(f"{facts['files']:,} images by class: {visible(facts['tree'])}")
+    typer.echo(f"corrected labels: {visible(facts['out'])}")

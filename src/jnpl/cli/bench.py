@@ -45,10 +45,12 @@ def bench(
     net: Annotated[
         str, typer.Option(help="The network. Default: auto (resnet8 for images, mlp for vectors).")
     ] = "auto",
-    epochs: Annotated[int, typer.Option(min=1, help="Epochs for every method.")] = 30,
-    batch_size: Annotated[int, typer.Option(min=2, help="Samples per step.")] = 64,
+    epochs: Annotated[int, typer.Option(min=1, max=1_000_000, help="Epochs for every method.")] = 30,
+    batch_size: Annotated[int, typer.Option(min=2, max=1_000_000, help="Samples per step.")] = 64,
     padding: Annotated[int, typer.Option(min=0, help="CIFAR: padding before a random crop; 0: flip only.")] = 0,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, from 1 on, of noise and training.")] = 3,
+    seeds: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Number of seeds, from 1 on, of noise and training.")
+    ] = 3,
     jobs: Jobs = None,
     engine: EngineName = "local",
     address: Address = None,
@@ -66,6 +68,7 @@ def bench(
         return
     if out is None:
         raise InputError("Missing option '--out' / '-o'. (see jnpl bench --help)")
+    from jnpl.experiments import result_tables as tables
     from jnpl.experiments.cell_data import check
     from jnpl.experiments.engines import make_engine
     from jnpl.experiments.rows import CIFAR, ROWS, TABLE
@@ -93,12 +96,12 @@ def bench(
     ]
     if any(ROWS[name].folds for name in names):
         require("cleanlab", "bench")
+    tables.check_folder(out)
     where = make_engine(engine, address, gpus)
     if net != "auto" and net not in MODELS:
         raise InputError(f"unknown network {net!r}: auto, or one of {', '.join(MODELS)}")
     check(cells, data_root)
 
-    from jnpl.experiments import result_tables as tables
     from jnpl.experiments.grid import run_cells
     from jnpl.experiments.results import FILE
 

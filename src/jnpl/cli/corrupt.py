@@ -9,6 +9,7 @@ import typer
 
 from jnpl.cli.options import AsJson, DataRoot
 from jnpl.internal.errors import InputError
+from jnpl.internal.terminal import visible
 from jnpl.noise.class_maps import MAP_NAMES
 from jnpl.noise.kinds import KINDS, kinds_that_take
 
@@ -100,14 +101,16 @@ def corrupt(
         typer.echo(f"jnpl: note: no sample of class {absent[0]}; classes are numbered 0 to C-1", err=True)
     amount = "" if result.rate is None else f"{result.rate:g}"
     out = out or labels.with_name(f"{labels.stem}.{result.kind}{amount}.npz")
-    _check_target(out, ".npz", force=force)
+    inputs = [path for path in (labels, features, matrix) if path is not None]
+    _check_target(out, ".npz", inputs, force=force)
     if table is not None:
         if source.table is None:
             raise InputError(f"--table needs labels from a .csv or .parquet table, got {str(labels)!r}")
-        _check_target(table, labels.suffix.lower(), force=force)
-    result.save(out)
-    if table is not None:
-        label_files.write_table(table, source, result.labels)
+        _check_target(table, labels.suffix.lower(), inputs, force=force)
+        with label_files.writing_table(table, source, result.labels):
+            result.save(out)
+    else:
+        result.save(out)
     if result.rate and not result.is_noisy.any():
         typer.echo("jnpl: note: no label changed; counts are rounded down in every class (see --count)", err=True)
     if as_json:
@@ -130,11 +133,13 @@ def _named(name: str, root: Path | None, val_size: int) -> "LabelFile | None":
     return LabelFile(true, names)
 
 
-def _check_target(path: Path, suffix: str, *, force: bool) -> None:
+def _check_target(path: Path, suffix: str, inputs: list[Path], *, force: bool) -> None:
     if path.suffix.lower() != suffix:
         raise InputError(f"the output {str(path)!r} must end in {suffix}")
     if not path.parent.is_dir():
         raise InputError(f"no such directory: {str(path.parent)!r}")
+    if any(path.exists() and each.exists() and path.samefile(each) for each in inputs):
+        raise InputError(f"{str(path)!r} is a file that this command reads; choose another name")
     if path.is_dir() or (path.exists() and not force):
         raise InputError(f"{str(path)!r} exists; choose another name, or overwrite it with --force")
 
@@ -168,13 +173,13 @@ def _summarise(result: "NoisyLabels", out: Path, table: Path | None) -> None:
     }
     console = Console(highlight=False, soft_wrap=True)
     for name, text in lines.items():
-        console.print(Text(f"{name:8} ", style="bold") + Text(text))
+        console.print(Text(f"{name:8} ", style="bold") + Text(visible(text)))
     if result.num_classes > 14:
         return
     names = result.class_names or [str(label) for label in range(result.num_classes)]
     grid = Table("clean \\ noisy", box=None, header_style="bold")
     for name in names:
-        grid.add_column(Text(name), justify="right")
+        grid.add_column(Text(visible(name)), justify="right")
     for name, row in zip(names, result.matrix, strict=True):
-        grid.add_row(Text(name, style="bold"), *(f"{value:.2f}" if value else "." for value in row))
+        grid.add_row(Text(visible(name), style="bold"), *(f"{value:.2f}" if value else "." for value in row))
     console.print(grid)

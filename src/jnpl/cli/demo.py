@@ -16,7 +16,7 @@ def demo(
         "jnpl-demo"
     ),
     seed: Annotated[int, typer.Option(min=0, help="The first seed, of split, noise, weights and sampling.")] = 0,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds to average over.")] = 1,
+    seeds: Annotated[int, typer.Option(min=1, max=10_000, help="Number of seeds to average over.")] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Find 40 % wrong labels among handwritten digits, in about a minute and without a download."""

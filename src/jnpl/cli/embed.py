@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from jnpl.cli import options
+from jnpl.internal.terminal import visible
 
 
 def embed(
@@ -21,7 +22,8 @@ def embed(
     backbone: options.Backbone = "auto",
     views: options.Views = 2,
     size: Annotated[
-        int | None, typer.Option(min=8, help="Side in pixels at which the network sees images. Default: by the data.")
+        int | None,
+        typer.Option(min=8, max=4096, help="Side in pixels at which the network sees images. Default: by the data."),
     ] = None,
     cache: options.Cache = None,
     image_column: options.ImageColumn = None,
@@ -103,5 +105,5 @@ def embed(
         typer.echo(json.dumps(facts))
         return
     shape = f"{facts['samples']:,} samples, {facts['views']} views of {facts['width']:,} numbers"
-    where = "in the cache" if out is None else f"in {out}"
+    where = "in the cache" if out is None else f"in {visible(out)}"
     typer.echo(f"{shape}, by {facts['backbone']}, {where}; {facts['seconds']:.0f} s")

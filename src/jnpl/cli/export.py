@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from jnpl.cli.options import AsJson, Overwrite, RunFolder, find_own_modules
+from jnpl.cli.options import AsJson, Overwrite, RunFolder, TrustCode, find_own_modules
+from jnpl.internal.terminal import visible
 from jnpl.outputs.export.targets import TARGETS, ExportRequest, targets_with
 
 
@@ -42,6 +43,7 @@ def export(
         Path | None,
         typer.Option(help=f"Folder of the images ({targets_with('root')}). Default: where they were during the run."),
     ] = None,
+    trust_code: TrustCode = False,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -49,10 +51,11 @@ def export(
     from jnpl.cli.predict import own_modules
     from jnpl.outputs.export.targets import export as write
 
-    request = ExportRequest(run, to, out, issues, image_prefix, data, root, overwrite)
-    find_own_modules(*own_modules(run))
+    request = ExportRequest(run, to, out, issues, image_prefix, data, root, overwrite, trust_code)
+    if trust_code:
+        find_own_modules(*own_modules(run))
     facts = write(request)
     if as_json:
         typer.echo(json.dumps({"run": str(run), "to": to, "out": str(out), **facts}))
         return
-    typer.echo("".join(f"{name}: {value}\n" for name, value in facts.items()) + f"written: {out}")
+    typer.echo("".join(f"{name}: {visible(value)}\n" for name, value in facts.items()) + f"written: {visible(out)}")

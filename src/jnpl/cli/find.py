@@ -15,7 +15,7 @@ from jnpl.internal.errors import InputError
 from jnpl.internal.tables import data_suffix
 
 if TYPE_CHECKING:
-    from jnpl.data.source import Source
+    from jnpl.data.source import Labels, Source
     from jnpl.training.run import CheckpointInterval
 
 
@@ -55,6 +55,12 @@ class FindOptions:
     feature_column: Annotated[
         list[str] | None, typer.Option(help="A table's column to learn from (may be repeated). Default: all.")
     ] = None
+    exclude: Annotated[
+        list[str] | None, typer.Option(help="A table's column that is not learnt from (may be repeated).")
+    ] = None
+    skip_unlabelled: Annotated[
+        bool, typer.Option("--skip-unlabelled", help="Leave out the rows of a table that have no label.")
+    ] = False
     embedding_column: options.EmbeddingColumn = None
     text_column: options.TextColumn = None
     embed: options.EmbedFunction = None
@@ -72,7 +78,8 @@ class FindOptions:
         bool, typer.Option("--finetune", help="Images: train the backbone too, after the head; slow without a GPU.")
     ] = False
     size: Annotated[
-        int | None, typer.Option(min=8, help="Side in pixels at which the network sees images. Default: by the data.")
+        int | None,
+        typer.Option(min=8, max=4096, help="Side in pixels at which the network sees images. Default: by the data."),
     ] = None
     holdout: Annotated[
         float | None, typer.Option(help="Share of the data to keep out of training and test on, such as 0.1.")
@@ -103,7 +110,11 @@ class FindOptions:
         str, typer.Option(help="Epochs (5), minutes (10m) or seconds (30s) between checkpoints.")
     ] = "1m"
     strict: Annotated[bool, typer.Option("--strict", help="Stop at a sample that cannot be read.")] = False
-    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also log for TensorBoard.")] = False
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="The same as --track tensorboard.")] = False
+    track: Annotated[
+        list[str] | None,
+        typer.Option(help="Also log every epoch to tensorboard, mlflow or wandb (extras); repeatable."),
+    ] = None
     threads: options.Threads = None
     seed: Annotated[
         int, typer.Option(min=0, help="Seed of weights, sample order, augmentation and sampled labels.")
@@ -133,6 +144,8 @@ class FindOptions:
             "image_column": self.image_column,
             "label_column": self.label_column,
             "feature_columns": self.feature_column or None,
+            "exclude": self.exclude or None,
+            "skip_unlabelled": self.skip_unlabelled,
             "embedding_column": self.embedding_column,
             "text_column": self.text_column,
             "embed": self.embed,
@@ -174,6 +187,8 @@ def _run(given: FindOptions, *, classify: bool) -> None:
         raise InputError(f"--finetune has a recipe of its own, got --recipe {given.recipe}; change it with --set")
     import torch
 
+    from jnpl.data.split import hold_out
+    from jnpl.models.choice import is_fitted
     from jnpl.recipes.automatic import adapt_recipe
     from jnpl.recipes.load import load_default_recipe
     from jnpl.training.embed_first import embed_first
@@ -187,12 +202,18 @@ def _run(given: FindOptions, *, classify: bool) -> None:
     if given.threads is not None:
         torch.set_num_threads(given.threads)
     options.find_own_modules(recipe.model, given.backbone, given.embed)
+    RunFolder(given.out).check_outside(given.data)
     RunFolder(given.out).check_place()  # before minutes of embedding
-    opened, held_out = _open(given, recipe.data.val_size)
+    opened, positions = _open(given, recipe.data.val_size)
+    held_out = [] if positions is None else _named(opened, positions)
+    if positions is not None and is_fitted(opened, given.backbone):
+        opened, positions = hold_out(opened, positions), None  # test data take no part in it
     reporter = Reporter()
     embedded, changes, chosen = embed_first(
         opened, given.backbone, given.recipe, changes, reporter, views=given.views, cache=given.cache
     )
+    if positions is not None:  # after the embedding: the cache is that of the whole data
+        opened, embedded = hold_out(opened, positions), hold_out(embedded, positions)
     if given.finetune:
         recipe = finetuning_recipe(embedded, given.method, changes, reporter, seed=given.seed, cache=given.cache)
         source, choices = opened, chosen
@@ -200,6 +221,9 @@ def _run(given: FindOptions, *, classify: bool) -> None:
         recipe, adapted = adapt_recipe(embedded, given.recipe, given.method, changes)
         source, choices = embedded, [*chosen, *adapted]
         reporter.first = choices if source.backbone is None else list(adapted)  # else one is on the screen already
+    from jnpl.outputs import data_report
+
+    facts_of_data: dict[str, Any] = {"command": ["jnpl", *sys.argv[1:]], "choices": choices, "held_out": held_out}
     result = run(
         source,
         recipe,
@@ -208,24 +232,25 @@ def _run(given: FindOptions, *, classify: bool) -> None:
         every=every,
         strict=given.strict,
         report=reporter,
-        tensorboard=given.tensorboard,
+        track=[*(given.track or ()), *(["tensorboard"] if given.tensorboard else [])],
         classify=classify,
+        complete=lambda: data_report.write_data(given.out, embedded, **facts_of_data, thumbnails=given.report),
     )
     if result is None:
         return  # not the first of several processes
     from jnpl.cli.summary import facts, show
-    from jnpl.outputs import data_report
+    from jnpl.outputs.report import page
 
-    command = ["jnpl", *sys.argv[1:]]
-    data_report.write(given.out, embedded, command=command, choices=choices, held_out=held_out, report=given.report)
+    if given.report:
+        page.write(given.out)
     if given.as_json:
         typer.echo(json.dumps(result.results | facts(given.out, given.top)))
     else:
         show(result.results, given.out, given.top)
 
 
-def _open(given: FindOptions, val_size: int) -> "tuple[Source, list[dict[str, Any]]]":
-    """Return the training data, with their test data, and id and given label of the samples that are held out."""
+def _open(given: FindOptions, val_size: int) -> "tuple[Source, Labels | None]":
+    """Return the data, with test data from elsewhere, and the positions to hold out, or None."""
     from jnpl.data import split
     from jnpl.data.label_files import with_labels
     from jnpl.data.opening import open_source
@@ -242,21 +267,25 @@ def _open(given: FindOptions, val_size: int) -> "tuple[Source, list[dict[str, An
     )
     if given.labels is not None:
         source = with_labels(source, given.labels)
-    held_out: list[dict[str, Any]] = []
-    if given.holdout is not None:
-        positions = split.to_hold_out(source, given.holdout, given.seed)
-        rows = zip(source.ids[positions].tolist(), source.labels[positions].tolist(), strict=True)
-        held_out = [{"id": name, "label": source.class_names[label]} for name, label in rows]
-        source = split.hold_out(source, positions)
     if given.test is not None:
         if source.encoding is not None and data_suffix(given.test):
-            columns = {**columns, "feature_columns": None, "encoding": source.encoding}  # which knows the columns
+            columns |= {
+                "feature_columns": None,
+                "exclude": None,
+                "encoding": source.encoding,
+            }  # which knows the columns
         source = split.with_test(source, open_source(given.test, **columns))
-    return source, held_out
+    return source, None if given.holdout is None else split.to_hold_out(source, given.holdout, given.seed)
+
+
+def _named(source: "Source", positions: "Labels") -> list[dict[str, Any]]:
+    """Return id and given label of some samples."""
+    rows = zip(source.ids[positions].tolist(), source.labels[positions].tolist(), strict=True)
+    return [{"id": name, "label": source.class_names[label]} for name, label in rows]
 
 
 def _checkpoint_interval(text: str) -> "CheckpointInterval":
-    match = re.fullmatch(r"(\d+)([ms]?)", text.strip())
+    match = re.fullmatch(r"([0-9]{1,9})([ms]?)", text.strip())
     if not match or int(match[1]) == 0:
         raise InputError(f"--checkpoint-every takes epochs (5), minutes (10m) or seconds (30s), got {text!r}")
     from jnpl.training.run import CheckpointInterval

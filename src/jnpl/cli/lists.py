@@ -15,6 +15,7 @@ def recipes(
     as_json: AsJson = False,
 ) -> None:
     """List the recipes, or all settings of one recipe (change any with --set key=value)."""
+    from jnpl.internal.settings import flat_settings
     from jnpl.recipes.load import load_recipe, recipe_names
 
     shown = {each: load_recipe(each) for each in ([name] if name else recipe_names())}
@@ -24,7 +25,7 @@ def recipes(
     for each, recipe in shown.items():
         typer.echo(f"{each:24} {recipe.description}")
         if name:
-            for key, value in _flat(recipe.model_dump(mode="json", exclude={"description"})):
+            for key, value in flat_settings(recipe.model_dump(mode="json", exclude={"description"})).items():
                 typer.echo(f"  {key} = {json.dumps(value)}")
 
 
@@ -67,10 +68,3 @@ def backbones(*, as_json: AsJson = False) -> None:
         typer.echo(f"{row['name']:22} {row['takes']} -> {width}{pixels}")
         typer.echo(f"{'':22} licence: {row['licence']}; source: {row['source']}")
         typer.echo(f"{'':22} {'usable here' if row['usable'] else row['why_not']}")
-
-
-def _flat(settings: dict[str, object], before: str = "") -> list[tuple[str, object]]:
-    rows: list[tuple[str, object]] = []
-    for key, value in settings.items():
-        rows += _flat(value, f"{before}{key}.") if isinstance(value, dict) else [(f"{before}{key}", value)]
-    return rows

@@ -12,6 +12,9 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from jnpl.internal.importing import is_own_code
+from jnpl.internal.terminal import visible
+
 # Input
 RunFolder = Annotated[Path, typer.Argument(help="The run folder of jnpl find or jnpl train.")]
 DataRoot = Annotated[
@@ -41,7 +44,10 @@ Backbone = Annotated[
 Views = Annotated[
     int,
     typer.Option(
-        min=1, help="Vectors per image: 1 for the image, 2 also for its mirror image, 3 or more also for random crops."
+        min=1,
+        max=1000,
+        help="Vectors per image: 1 for the image, 2 also for its mirror image, 3 or more also for random crops (for "
+        "findings; jnpl predict uses the first two).",
     ),
 ]
 Cache = Annotated[
@@ -61,9 +67,19 @@ Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace the file of -o if it exists; files of a run are never replaced.")
 ]
 
+TrustCode = Annotated[
+    bool,
+    typer.Option(
+        "--trust-code",
+        help="Allow a model of your own (MODULE:NAME): loading it runs that code. Only for run folders that you trust.",
+    ),
+]
+
 # Processes
-Workers = Annotated[int | None, typer.Option(min=0, help="Processes that decode images. Default: one per core.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads per process.")]
+Workers = Annotated[
+    int | None, typer.Option(min=0, max=1024, help="Processes that decode images. Default: one per core.")
+]
+Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="CPU threads per process.")]
 
 # Where the cells of a grid run
 EngineName = Annotated[str, typer.Option("--engine", help="Where cells run: local (processes on this machine) or ray.")]
@@ -73,7 +89,9 @@ Address = Annotated[
 Gpus = Annotated[float | None, typer.Option(help="Ray: GPUs per cell; 0.25 runs four cells on each GPU.")]
 Jobs = Annotated[
     int | None,
-    typer.Option(min=1, help="Cells that run at a time, with one thread each. Default: 2; with Ray, all that fit."),
+    typer.Option(
+        min=1, max=10_000, help="Cells that run at a time, with one thread each. Default: 2; with Ray, all that fit."
+    ),
 ]
 
 _Options = TypeVar("_Options")
@@ -81,7 +99,7 @@ _Options = TypeVar("_Options")
 
 def show_line(line: str) -> None:
     """Print a line about the progress of a command to stderr."""
-    typer.echo(f"jnpl: {line}", err=True)
+    typer.echo(f"jnpl: {visible(line)}", err=True)
 
 
 def find_own_modules(*names: str | None) -> None:
@@ -89,8 +107,7 @@ def find_own_modules(*names: str | None) -> None:
 
     The directory is last in sys.path, so that its files hide no installed package.
     """
-    plain = ("" if name is None else name.removeprefix("finetune:") for name in names)
-    if any(":" in name and not name.startswith(("hf:", "timm:")) for name in plain):
+    if any(name is not None and is_own_code(name) for name in names):
         sys.path.append(str(Path.cwd()))
 
 

@@ -19,9 +19,12 @@ from jnpl.cli.options import (
     RunFolder,
     TextColumn,
     Threads,
+    TrustCode,
     Workers,
     find_own_modules,
 )
+from jnpl.internal.json_files import read_json
+from jnpl.internal.terminal import visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,6 +66,7 @@ def predict(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")] = "auto",
     workers: Workers = None,
     threads: Threads = None,
+    trust_code: TrustCode = False,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -87,8 +91,8 @@ def predict(
 
     if threads is not None:
         torch.set_num_threads(threads)
-    find_own_modules(*own_modules(run), embed)
-    model = load(run, device)
+    find_own_modules(embed, *(own_modules(run) if trust_code else ()))
+    model = load(run, device, trust_code=trust_code)
     columns = TableColumns(
         image_column, label_column, feature_column or None, embedding_column, text_column, embed, image_root
     )
@@ -105,7 +109,7 @@ def predict(
         nonlocal problems
         problems += 1
         if problems <= SHOWN:
-            typer.echo(f"cannot be read: {name} ({reason})", err=True)
+            typer.echo(f"cannot be read: {visible(name)} ({visible(reason)})", err=True)
 
     workers = default_workers() if workers is None else workers
     facts = label(model, new, out=out, workers=workers, show=show, problem=problem)
@@ -121,7 +125,7 @@ def predict(
 def own_modules(run: Path) -> list[str]:
     """Return the names of the network and the backbone of a run, either of which may be the user's own code."""
     try:
-        facts = json.loads((run / "model.json").read_text("utf-8"))
+        facts = read_json(run / "model.json")
         return [str(facts["model"]), str((facts.get("backbone") or {}).get("name", ""))]
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return []  # loading the model reports the error
@@ -138,13 +142,13 @@ def _show(facts: dict[str, Any], rows: list[dict[str, Any]], out: Path | None) -
         table.add_column(column, justify="left" if column == "id" else "right")
     for row in rows[:SHOWN]:
         if row["confidence"] is not None:
-            table.add_row(Text(str(row["id"])), Text(str(row["predicted_label"])), f"{row['confidence']:.3f}")
+            table.add_row(Text(visible(row["id"])), Text(visible(row["predicted_label"])), f"{row['confidence']:.3f}")
     if out is None:
         console.print(table)
         if facts["samples"] > SHOWN:
             console.print(f"... of {facts['samples']:,} samples; -o FILE writes all of them")
     counts = sorted(facts["predicted_labels"].items(), key=lambda pair: -pair[1])
-    listed = ", ".join(f"{name} {count:,}" for name, count in counts[:10])
+    listed = ", ".join(f"{visible(name)} {count:,}" for name, count in counts[:10])
     more = f", and {len(counts) - 10} more classes" if len(counts) > 10 else ""
     console.print(f"{facts['predicted']:,} samples predicted: {listed}{more}")
     if facts["unreadable"]:
@@ -154,4 +158,4 @@ def _show(facts: dict[str, Any], rows: list[dict[str, Any]], out: Path | None) -
     if facts.get("unknown_labels"):
         console.print(f"{facts['unknown_labels']:,} samples have labels that the model was not trained on")
     if out is not None:
-        console.print(f"every prediction: {out}")
+        console.print(f"every prediction: {visible(out)}")

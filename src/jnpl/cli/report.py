@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from jnpl.cli.options import AsJson, RunFolder
+from jnpl.internal.terminal import visible
 
 
 def report(
@@ -39,7 +40,7 @@ def report(
     if as_json:
         typer.echo(json.dumps({"run": str(run), "report": str(written), "bytes": written.stat().st_size}))
     else:
-        typer.echo(f"written  {written}")
+        typer.echo(f"written  {visible(written)}")
 
 
 def _is_own(out: Path, run: Path, name: str) -> bool:

@@ -10,6 +10,7 @@ import typer
 from jnpl.cli.options import Address, AsJson, DataRoot, EngineName, Gpus, Jobs, show_line
 from jnpl.experiments.results import FILE, contains
 from jnpl.internal.errors import InputError
+from jnpl.internal.terminal import visible
 
 if TYPE_CHECKING:
     from jnpl.experiments.cell import Cell
@@ -18,12 +19,19 @@ if TYPE_CHECKING:
 
 def reproduce(
     item: Annotated[
-        str, typer.Argument(help="fig1 to fig6, table1, table2, figures (all six) or all.", show_default=False)
+        str,
+        typer.Argument(
+            help="fig1 to fig6, table1, table2, figures (all six) or all; beyond the paper human, heads, starts.",
+            show_default=False,
+        ),
     ],
     *,
     scale: Annotated[
         str,
-        typer.Option(help="paper: as in the paper, for GPUs; small: part of CIFAR-10, for two cores; tiny: a test."),
+        typer.Option(
+            help="features: the paper's schedules on embeddings, for two cores (features-full: all images and epochs); "
+            "small: from random weights, part of CIFAR-10; tiny: a test; paper: as in the paper, for GPUs."
+        ),
     ] = "small",
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder for all results. Finished runs in it are kept.")
@@ -35,7 +43,9 @@ def reproduce(
     gpus: Gpus = None,
     seeds: Annotated[
         int | None,
-        typer.Option(min=1, help="Seeds per run. Default: 1; at some scales more for fig3, fig4 and table1."),
+        typer.Option(
+            min=1, max=10_000, help="Seeds per run. Default: 1; at some scales more for fig3, fig4 and table1."
+        ),
     ] = None,
     weights: Annotated[
         str | None, typer.Option(help="table2: ImageNet weights of a ResNet-50, with torchvision's keys.")
@@ -92,7 +102,7 @@ def reproduce(
     _show(results, names, out, [str(path) for path in written], failed, as_json)
     if not as_json:
         _show_missing(without)
-        typer.echo(f"report: {out / 'index.html'}")
+        typer.echo(f"report: {visible(out / 'index.html')}")
     if failed:
         raise typer.Exit(1)
 
@@ -110,7 +120,7 @@ def _check_paths(out: Path, scale: str, data_root: Path | None) -> None:
 
 def _show_missing(without: dict[str, str], before: str = "", *, err: bool = False) -> None:
     for message in without.values():
-        typer.echo(f"{before}not run: {message}", err=err)
+        typer.echo(f"{before}not run: {visible(message)}", err=err)
 
 
 def _weights(weights: str, names: tuple[str, ...]) -> str:

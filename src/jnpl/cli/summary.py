@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from jnpl.findings.findings import Findings
+from jnpl.internal.json_files import read_json
 from jnpl.internal.provenance import plain
+from jnpl.internal.terminal import visible
 from jnpl.outputs.report.page_tables import confused_pairs, worst
 
 if TYPE_CHECKING:
@@ -32,16 +33,16 @@ def show(result: dict[str, Any], out: Path, top: int) -> None:
         f"{result['epochs']} epochs in {result['seconds']:.0f} s"
     )
     for line in _notes(result, findings, out):
-        console.print(line)
+        console.print(visible(line))
     pairs = confused_pairs(findings, _names(findings), _PAIRS)
     if pairs:
-        listed = ", ".join(f"{pair.given} -> {pair.suggested} ({pair.count:,})" for pair in pairs)
+        listed = ", ".join(f"{visible(pair.given)} -> {visible(pair.suggested)} ({pair.count:,})" for pair in pairs)
         console.print(f"most frequent label issues (given -> suggested): {listed}")
     if result["issues"] and top:
         console.print(_worst(findings, min(top, result["issues"])))
-    console.print(f"all labels with their quality: {out / 'findings.csv'}")
+    console.print(f"all labels with their quality: {visible(out / 'findings.csv')}")
     if (out / "report.html").is_file():
-        console.print(f"report:                        {out / 'report.html'}")
+        console.print(f"report:                        {visible(out / 'report.html')}")
 
 
 def _notes(result: dict[str, Any], findings: Findings, out: Path) -> list[str]:
@@ -96,7 +97,7 @@ def _worst(findings: Findings, count: int) -> Table:
     for column in ("id", "given", "suggested", "label quality", "confidence"):
         table.add_column(column, justify="left" if column == "id" else "right")
     for row in findings.table.iloc[worst(findings, count)].itertuples():
-        texts = (Text(str(cell)) for cell in (row.id, row.given_label, row.suggested_label))
+        texts = (Text(visible(cell)) for cell in (row.id, row.given_label, row.suggested_label))
         table.add_row(*texts, f"{row.label_quality:.2g}", f"{row.suggested_confidence:.3f}")
     return table
 
@@ -104,7 +105,7 @@ def _worst(findings: Findings, count: int) -> Table:
 def _data_notes(out: Path) -> list[str]:
     """Return lines about test labels, duplicates and outliers, from data.json."""
     file = out / "data.json"
-    facts = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    facts = read_json(file) if file.is_file() else {}
     lines = []
     if facts.get("held_out") and not facts.get("true_labels"):
         lines.append(f"tested on {len(facts['held_out']):,} held-out samples, whose labels may also be wrong")

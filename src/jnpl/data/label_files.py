@@ -4,16 +4,14 @@
 - `read_label_rows`, `place_labels`: labels by id, as `jnpl apply` writes them
 - `with_labels`: a source with the given labels of either file
 - `read_features`, `read_matrix`, `read_mapping`: what kinds of noise need
-- `write_table`: a table with a column of noisy labels
+- `writing_table`: a table with a column of noisy labels
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import zipfile
-import zlib
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -22,22 +20,24 @@ import numpy as np
 import numpy.typing as npt
 
 from jnpl.data.source import number
-from jnpl.data.sources.arrays import WHOLE_NUMBER
+from jnpl.data.sources.arrays import WHOLE_NUMBER, as_labels, open_arrays
 from jnpl.data.split import part
 from jnpl.internal.errors import InputError
-from jnpl.internal.files import replacing
-from jnpl.internal.tables import SUFFIXES, load_table, require_columns, save_parquet, suffix_of, unescaped
+from jnpl.internal.files import replacing, require_file
+from jnpl.internal.json_files import parse_json
+from jnpl.internal.tables import SUFFIXES, escaped, load_table, require_columns, save_parquet, suffix_of, unescaped
 from jnpl.noise.class_maps import MAP_NAMES
 from jnpl.noise.noisy_labels import NoisyLabels
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pandas as pd
 
     from jnpl.data.source import Labels, Source
 
 NOISY_COLUMN = "noisy_label"
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 LabelRows: TypeAlias = list[tuple[str, Any]]  # id and label
 
 
@@ -74,7 +74,7 @@ def read_labels(path: Path, *, key: str | None = None, label_column: str = "labe
     if suffix in (".npy", ".npz"):
         labels = _array(path, ("y", "labels") if key is None else (key,))
         if labels.ndim == 1 and labels.dtype.kind in "US":
-            return _numbered(labels.astype(str).tolist())
+            return _numbered([str(label) for label in as_labels(labels, "labels")])
         return LabelFile(labels, _class_names(path))
     if suffix in (".csv", ".parquet"):
         return _from_table(path, label_column)
@@ -141,6 +141,14 @@ def match(text: str, known: Iterable[str] | dict[str, Any]) -> str | None:
     return next((each for each in (text, f"'{text}") if each in known), None)
 
 
+def _class_named(label: str, names: dict[str, int]) -> str | None:
+    """Return the class that a label names: exactly, or but for spaces around it if that leaves one class only."""
+    if (found := match(label, names)) is not None:
+        return found
+    near = [name for name in names if name.strip() == label.strip()]
+    return near[0] if len(near) == 1 else match(label.strip(), names) if not near else None
+
+
 def place_labels(
     table: LabelRows, ids: npt.NDArray[Any], names: Sequence[str | int], *, table_name: str, data_name: str
 ) -> Labels:
@@ -161,7 +169,7 @@ def place_labels(
     numbers = {str(name): label for label, name in enumerate(names)}
     numbered: dict[str, list[int]] = {}
     for name, label in table:
-        at, to = match(name, rows), match(str(label).strip(), numbers)
+        at, to = match(name, rows), _class_named(str(label), numbers)
         if at is None:
             like = next(iter(rows))
             raise InputError(f"{table_name} id {name!r}, which is not in {data_name}: an id is one like {like!r}")
@@ -217,7 +225,7 @@ def read_mapping(text: str, class_names: Sequence[str] | None) -> dict[int, int]
             return text
         text = _text(Path(text))
     try:
-        pairs = json.loads(text)
+        pairs = parse_json(text)
     except ValueError as error:
         raise InputError(f"mapping is not valid JSON: {error}") from error
     if not isinstance(pairs, dict):
@@ -225,8 +233,12 @@ def read_mapping(text: str, class_names: Sequence[str] | None) -> dict[int, int]
     return {_class_id(source, class_names): _class_id(to, class_names) for source, to in pairs.items()}
 
 
-def write_table(path: Path, source: LabelFile, noisy: npt.NDArray[np.int64]) -> None:
-    """Write the table of `source` with the column `noisy_label` (N,) added, whole or not at all."""
+@contextmanager
+def writing_table(path: Path, source: LabelFile, noisy: npt.NDArray[np.int64]) -> Iterator[None]:
+    """Write the table of `source` with the column `noisy_label` (N,) added; it appears when the block has succeeded.
+
+    In a .csv, a text that a spreadsheet would run as a formula gets an apostrophe in front, unless it is a number.
+    """
     if source.table is None:
         raise InputError("a table can be written only when the labels came from a .csv or .parquet table")
     if NOISY_COLUMN in source.table.columns:
@@ -235,9 +247,16 @@ def write_table(path: Path, source: LabelFile, noisy: npt.NDArray[np.int64]) -> 
     table = source.table.assign(**{NOISY_COLUMN: noisy if names is None else [names[label] for label in noisy]})
     with replacing(path) as draft:
         if path.suffix.lower() == ".csv":
-            table.to_csv(draft, index=False)
+            table.map(_safe_cell).rename(columns=_safe_cell).to_csv(draft, index=False)
         else:
             save_parquet(draft, table)
+        yield
+
+
+def _safe_cell(cell: Any) -> Any:
+    if not isinstance(cell, str) or _NUMBER.fullmatch(cell.strip()):
+        return cell
+    return escaped(cell)
 
 
 def _class_id(label: object, class_names: Sequence[str] | None) -> int:
@@ -290,30 +309,30 @@ def _numbered(names: Sequence[str]) -> LabelFile:
 def _array(path: Path, keys: Sequence[str]) -> npt.NDArray[Any]:
     """Return the array of an .npy, or the first of `keys` that an .npz has."""
     try:
-        with path.open("rb") as file:
-            loaded = np.load(file, allow_pickle=False)
+        with open_arrays(path) as loaded:
             if isinstance(loaded, np.ndarray):
                 return loaded
             for key in keys:
                 if key in loaded.files:
                     return np.asarray(loaded[key])
             inside = ", ".join(loaded.files)
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error
     raise InputError(f"{str(path)!r} has no array {' or '.join(keys)}; its arrays are {inside}")
 
 
 def _class_names(path: Path) -> tuple[str, ...] | None:
-    if not zipfile.is_zipfile(path):  # an .npy
-        return None
-    with zipfile.ZipFile(path) as archive:
-        known = "class_names.npy" in archive.namelist()
-    return tuple(str(name) for name in _array(path, ("class_names",)).ravel()) if known else None
+    with open_arrays(path) as loaded:
+        if isinstance(loaded, np.ndarray) or "class_names" not in loaded.files:
+            return None
+        return tuple(str(name) for name in as_labels(loaded["class_names"], "class_names"))
 
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return require_file(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, error) from error
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jnpl.data.sources.user_embedding import Embed
 
 HUB = "hf:"
-_COLUMNS = ("image_column", "label_column", "true_label_column", "feature_columns", "embedding_column")
+_COLUMNS = ("image_column", "label_column", "true_label_column", "feature_columns", "exclude", "embedding_column")
 
 
 def open_source(
@@ -35,11 +35,13 @@ def open_source(
     label_column: str | None = None,
     true_label_column: str | None = None,
     feature_columns: Sequence[str] | None = None,
+    exclude: Sequence[str] | None = None,
     embedding_column: str | None = None,
     text_column: str | None = None,
     embed: str | Embed | None = None,
     encoding: dict[str, Any] | None = None,
     image_root: str | os.PathLike[str] | None = None,
+    skip_unlabelled: bool = False,
     noise: str | None = None,
     config: str | None = None,
     val_size: int = 0,
@@ -61,12 +63,14 @@ def open_source(
         label_column: tables and the hub: the column of given labels.
         true_label_column: tables and the hub: the column of true labels.
         feature_columns: tables and the hub: the columns to learn from.
+        exclude: tables and the hub: the columns that are not learnt from.
         embedding_column: tables and the hub: the column of vectors.
         text_column: tables and the hub: the column of texts.
         embed: the function that turns texts or images into vectors, or its place as "module:function"; None: they stay
             as they are, for a backbone.
         encoding: tables: how another table's columns became features (`Source.encoding`), to do the same here.
         image_root: tables: the folder that image paths are relative to.
+        skip_unlabelled: tables: leave out rows without a label.
         noise: cifar10n and cifar100n: which of the human labels.
         config: the hub: the configuration of the data set.
         val_size: CIFAR: number of training images to hold out for validation.
@@ -87,11 +91,13 @@ def open_source(
         "label_column": label_column,
         "true_label_column": true_label_column,
         "feature_columns": feature_columns,
+        "exclude": exclude or None,
         "embedding_column": embedding_column,
         "text_column": text_column,
         "embed": embed,
         "encoding": encoding,
         "image_root": image_root,
+        "skip_unlabelled": skip_unlabelled or None,
         "noise": noise,
         "config": config,
         "val_size": val_size or None,
@@ -191,7 +197,12 @@ class Form(NamedTuple):
 
 
 FORMS = (  # the first that fits is taken
-    Form("a table", _is_table, "table:load", (*_COLUMNS, "text_column", "embed", "encoding", "image_root")),
+    Form(
+        "a table",
+        _is_table,
+        "table:load",
+        (*_COLUMNS, "text_column", "embed", "encoding", "image_root", "skip_unlabelled"),
+    ),
     Form("a Hugging Face data set", _is_hub, "huggingface:load", (*_COLUMNS, "text_column", "config")),
     Form("the data set {!r}", is_saved_dataset, "huggingface:load_folder", (*_COLUMNS, "text_column")),
     Form("the folder {!r}", _is_folder, "folder:load"),

@@ -42,9 +42,13 @@ class Inputs(Protocol):
 
 @dataclass(frozen=True)
 class InMemory:
-    """Inputs in one array: uint8 images (N, H, W, 1 or 3), or float32 vectors (N, F)."""
+    """Inputs in one array: uint8 images (N, H, W, 1 or 3), or float32 vectors (N, F).
+
+    `embedded`: the user says that the vectors are embeddings, of any width.
+    """
 
     values: Array
+    embedded: bool = False
 
     def __post_init__(self) -> None:
         image = self.values.dtype == np.uint8 and self.values.ndim == 4 and self.values.shape[3] in (1, 3)
@@ -282,6 +286,9 @@ def number(names: list[Any]) -> tuple[Labels, tuple[str, ...] | tuple[int, ...]]
     """
     plain = [name.item() if isinstance(name, np.generic) else name for name in names]
     whole = all(isinstance(name, int) and not isinstance(name, bool) for name in plain)
+    if whole and plain and not -(2**63) <= min(plain) <= max(plain) < 2**63:
+        large = max(plain, key=abs)
+        raise InputError(f"labels that are whole numbers must have at most 63 bits, got {large}: write them as names")
     keys: list[Any] = plain if whole else [str(name) for name in plain]
     classes = tuple(sorted(set(keys)))
     ids = {name: label for label, name in enumerate(classes)}

@@ -10,10 +10,13 @@ import numpy as np
 from jnpl.data.source import EmbeddedInputs, InMemory, Source, Texts
 from jnpl.data.sources.image_bytes import ImageBytes
 from jnpl.data.sources.images import ImageFiles
+from jnpl.internal.allocator import scratch_zeros
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
     from jnpl.data.source import Array, Inputs, Kind, Labels
+
+_ROWS = 4096  # embeddings copied at a time
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,10 @@ def _chosen(inputs: Inputs, positions: Labels) -> Inputs:
     if isinstance(inputs, InMemory | Texts):
         return replace(inputs, values=inputs.values[positions])
     if isinstance(inputs, EmbeddedInputs):
-        return EmbeddedInputs(inputs.values[positions], f"{inputs.key} {positions.tolist()}")
+        values = scratch_zeros((len(positions), *inputs.values.shape[1:]), inputs.values.dtype)
+        for start in range(0, len(positions), _ROWS):
+            values[start : start + _ROWS] = inputs.values[positions[start : start + _ROWS]]
+        return EmbeddedInputs(values, f"{inputs.key} {positions.tolist()}")
     if isinstance(inputs, ImageFiles):
         return ImageFiles([inputs.path(position) for position in positions.tolist()])
     if isinstance(inputs, ImageBytes):

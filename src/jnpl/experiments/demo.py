@@ -22,6 +22,7 @@ from jnpl.findings import metrics
 from jnpl.findings.findings import Findings
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder, write_text
+from jnpl.internal.json_files import read_json
 from jnpl.noise import generate as noise
 from jnpl.recipes.schema import Recipe, parse_recipe
 from jnpl.training.reporting import Reporter
@@ -178,7 +179,7 @@ def prepare_folder(out: Path) -> None:
         raise InputError(f"the run folder {str(out)!r} is a file; name a folder with --out")
     if out.is_dir() and any(out.iterdir()):
         try:
-            ours = json.loads(file.read_text("utf-8"))["format"] == _FORMAT
+            ours = read_json(file)["format"] == _FORMAT
         except (OSError, ValueError, LookupError, TypeError):
             ours = False
         if not ours:

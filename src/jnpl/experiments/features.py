@@ -104,7 +104,7 @@ def _source(name: str, x: Array, y: Array, class_names: Any, key: str) -> Source
     return Source(name, EmbeddedInputs(x, key), given, class_names, np.arange(len(y)), true_labels=given.copy())
 
 
-def _write(file: Path, arrays: dict[str, Array]) -> None:
+def _write(file: Path, arrays: dict[str, Any]) -> None:
     make_folder(file.parent)
     with replacing(file) as draft, draft.open("wb") as stream:
         np.savez(stream, **arrays)

@@ -15,6 +15,7 @@ from jnpl.experiments.engines import JOBS, GridEngine, LocalEngine
 from jnpl.experiments.job import STARTS, End, Job
 from jnpl.internal import locks
 from jnpl.internal.files import make_folder, write_text
+from jnpl.internal.json_files import read_json
 from jnpl.training.interrupt import Interrupted, watch
 from jnpl.training.reporting import in_words
 
@@ -180,7 +181,7 @@ def _registered(jobs: Sequence[Job], results: Path, work: Path, engine: str, at_
     with locks.alone(work / ".grid.write"):  # two that start together must not lose each other's cells
         lock, first = locks.join(work / ".grid.lock")
         if not first:  # another grid runs in the same folder: its cells count too
-            known = json.loads((work / "grid.json").read_text("utf-8")) if (work / "grid.json").is_file() else {}
+            known = read_json(work / "grid.json") if (work / "grid.json").is_file() else {}
             names = list(dict.fromkeys([*known.get("cells", []), *names]))
         facts = {
             "format": FORMAT,

@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 from jnpl.experiments import results
 from jnpl.internal import locks
 from jnpl.internal.files import make_folder, write_text
+from jnpl.internal.json_files import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -81,7 +82,7 @@ class Job:
     def process(self) -> dict[str, Any]:
         """What is known of its newest process: grid, start (counted from 1), began, host, pid, parent, ended."""
         with suppress(OSError, ValueError):
-            facts = json.loads((self.folder / "process.json").read_text("utf-8"))
+            facts = read_json(self.folder / "process.json")
             if isinstance(facts, dict):
                 return facts
         return {}

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from jnpl.internal.files import make_folder, write_text
+from jnpl.internal.json_files import read_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -107,7 +108,7 @@ class Observer:
         """Load what was noted after so many epochs (None: the last there are); False if there are no such notes."""
         files = sorted(self.notes.glob("[0-9]*.json")) if epochs is None else [self.notes / _file(epochs)]
         try:
-            facts = json.loads(files[-1].read_text("utf-8"))
+            facts = read_json(files[-1])
         except (OSError, ValueError, IndexError):
             return False
         self.epochs, self.filtered = facts["epochs"], facts["filtered"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from jnpl.experiments.cell import Cell
-from jnpl.experiments.results import read
+from jnpl.experiments.results import FILE, read
 from jnpl.experiments.rows import BASE, ROWS
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import write_text
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
+TABLE_FILE, PLOT_FILE = "table.md", "ap-time.png"
 _FIGURES = (
     "ap",
     "ap_peak",
@@ -72,7 +73,7 @@ def load(path: Path) -> list[Result]:
     found: list[tuple[Cell, dict[str, Any]]] = []
     for name, line in read(path).items():
         try:
-            found.append((Cell.model_validate(line["cell"]), line["results"]))
+            found.append((Cell.model_validate(line["cell"]), _checked_figures(line["results"])))
         except (ValueError, LookupError, TypeError) as error:  # noqa: PERF203 (it ends the loop)
             raise InputError(f"{name!r} in {str(path)!r} is not the result of a cell of jnpl bench") from error
     names = _column_names([cell for cell, _ in found])
@@ -91,6 +92,13 @@ def load(path: Path) -> list[Result]:
             each.cell.seed,
         ),
     )
+
+
+def _checked_figures(facts: dict[str, Any]) -> dict[str, Any]:
+    for figure in _FIGURES:
+        if facts.get(figure) is not None and not isinstance(facts[figure], int | float):
+            raise ValueError(f"{figure} must be a number")
+    return facts
 
 
 def _group(cell: Cell) -> str:
@@ -243,6 +251,13 @@ def write(path: Path, out: Path) -> str:
     if not results:
         raise InputError(f"there is no result of a cell in {str(path)!r}")
     text = markdown(results)
-    write_text(out / "table.md", text)
-    ap_against_time(out / "ap-time.png", results)
+    write_text(out / TABLE_FILE, text)
+    ap_against_time(out / PLOT_FILE, results)
     return text
+
+
+def check_folder(out: Path) -> None:
+    """Refuse a folder with files of these names that are not of a grid."""
+    for name in (TABLE_FILE, PLOT_FILE):
+        if (out / name).exists() and not (out / FILE).exists():
+            raise InputError(f"{str(out / name)!r} is not of jnpl bench: give another folder by --out")

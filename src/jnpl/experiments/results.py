@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from jnpl.internal import locks
 from jnpl.internal.errors import InputError
-from jnpl.internal.files import make_folder, write_text
+from jnpl.internal.files import make_folder, require_file, write_text
+from jnpl.internal.json_files import parse_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,19 +32,21 @@ def read(path: Path) -> dict[str, dict[str, Any]]:
     """
     found: dict[str, dict[str, Any]] = {}
     try:
-        lines = path.read_text("utf-8").split("\n") if path.exists() else [""]
+        lines = require_file(path).read_text("utf-8").split("\n") if path.exists() else [""]
     except (OSError, ValueError) as error:
         raise InputError(f"{str(path)!r} cannot be read as a file of results: {error}") from error
     if lines[-1]:
         print(f"jnpl: the last line of {str(path)!r} is incomplete and is left out", file=sys.stderr)
     for number, line in enumerate(lines[:-1], 1):
         try:
-            result = json.loads(line)
+            result = parse_json(line)
         except ValueError:
             result = None
-        if not (isinstance(result, dict) and isinstance(result.get("results"), dict) and "name" in result):
+        if not (
+            isinstance(result, dict) and isinstance(result.get("results"), dict) and isinstance(result.get("name"), str)
+        ):
             raise InputError(f"line {number} of {str(path)!r} is not the result of a cell")
-        found[str(result["name"])] = result
+        found[result["name"]] = result
     return found
 
 

@@ -329,7 +329,7 @@ def _on_features(method: str, changes: dict[str, Any], cell: Cell, factor: int) 
     """A recipe of the package for features: a perceptron, and all its epochs over one factor."""
     model = changes.get("model", ON_FEATURES)
     if method == "fast":  # the default of `jnpl find` on embeddings, with its own head and epochs
-        decay = head_decay(FEATURES, FEATURE_SAMPLES[cell.scale], 100 if cell.data.startswith("cifar100") else 10)
+        decay = head_decay(FEATURES, FEATURE_SAMPLES[str(cell.scale)], 100 if cell.data.startswith("cifar100") else 10)
         recipe = load_recipe("fast-embeddings", decay)
     else:
         own = {key: value for key, value in changes.items() if key != "model"}

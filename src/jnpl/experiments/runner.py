@@ -30,6 +30,7 @@ from jnpl.internal import provenance
 from jnpl.internal.devices import available_device
 from jnpl.internal.errors import InputError, LearningError
 from jnpl.internal.files import make_folder, write_text
+from jnpl.internal.json_files import read_json
 from jnpl.outputs.saved_model import SavedModel
 from jnpl.training import checkpoint
 from jnpl.training.interrupt import Interrupted
@@ -165,7 +166,7 @@ def _classified(folder: Path, test: Source, failure: str | None, ranked: float |
 def _epochs_done(folder: Path) -> int | None:
     """The number of epochs after which a run in `folder` resumes: 0 if it is new, None if it is finished."""
     try:
-        if json.loads((folder / "run.json").read_text("utf-8"))["status"] == "finished":
+        if read_json(folder / "run.json")["status"] == "finished":
             return None
     except (OSError, ValueError, LookupError, TypeError):
         return 0

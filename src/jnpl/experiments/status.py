@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
 
 from jnpl.experiments.grid import FORMAT
 from jnpl.experiments.job import Job
 from jnpl.internal import locks
 from jnpl.internal.errors import InputError
+from jnpl.internal.json_files import StoredFacts, check_facts, read_json
 from jnpl.training.reporting import in_words
 
 if TYPE_CHECKING:
@@ -71,8 +73,8 @@ def read(folder: Path) -> Status:
     for name in facts["cells"]:
         job = Job(name, "", results, work / name, "", None, "")
         process = job.process()
-        began.update({name: float(process["began"])} if "began" in process else {})
-        ended.update({name: float(process["ended"])} if "ended" in process else {})
+        began.update({name: float(process["began"])} if isinstance(process.get("began"), int | float) else {})
+        ended.update({name: float(process["ended"])} if isinstance(process.get("ended"), int | float) else {})
         # The order matters: a cell that ends meanwhile must count as done.
         if locks.is_held(job.lock) and not job.is_done():
             running[name] = max(time.time() - began.get(name, time.time()), 0.0)
@@ -101,6 +103,15 @@ def read(folder: Path) -> Status:
     )
 
 
+class GridFacts(StoredFacts):
+    """grid.json."""
+
+    results: str
+    engine: str
+    jobs: Annotated[int, Field(ge=1)] | None
+    cells: list[Annotated[str, Field(pattern=r"^[^/\\]{1,200}$")]]  # each has a folder of its name
+
+
 def _grid(folder: Path) -> tuple[Path, dict[str, Any]]:
     """The work folder of a grid, and what its grid.json says."""
     for work in (folder / "work", folder):
@@ -108,9 +119,11 @@ def _grid(folder: Path) -> tuple[Path, dict[str, Any]]:
         if not file.is_file():
             continue
         try:
-            facts = json.loads(file.read_text("utf-8"))
-            if facts["format"] == FORMAT and {"results", "engine", "jobs"} <= set(facts):
-                return work, {**facts, "cells": [str(name) for name in facts["cells"]]}
+            facts = read_json(file)
+            if facts["format"] == FORMAT:
+                return work, check_facts(facts, GridFacts, repr(str(file))).model_dump()
+        except InputError:
+            raise
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise InputError(f"{str(file)!r} cannot be read: {type(error).__name__}") from error
         raise InputError(f"{str(file)!r} is not of a grid that this version knows")

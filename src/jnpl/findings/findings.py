@@ -9,17 +9,19 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
 from jnpl.findings.threshold import resolve_threshold
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder, printable, replacing, write_text
+from jnpl.internal.json_files import StoredFacts, check_facts, read_json
 from jnpl.internal.tables import load_parquet, save_parquet, table_writer
 from jnpl.noise.noisy_labels import transition_matrix
 
@@ -38,6 +40,7 @@ Names: TypeAlias = "Sequence[str] | Sequence[int] | Array"
 Paths: TypeAlias = "Sequence[str | os.PathLike[str]]"
 
 _KIND, _VERSION = "jnpl.findings", 1  # written to findings.json
+_MOST_CLASSES = 10_000_000  # in a file
 _MAX_MATRIX, _MAX_WRITTEN = 5000, 200  # classes up to which the C x C matrix is built, and written as JSON
 
 
@@ -60,6 +63,7 @@ class Findings:
         paths: (N,) paths of files, or None.
         unreadable: (N,) true where a sample could not be read, or None.
         threshold_info: the threshold, its rule and the reason for it; see `from_probs`.
+        index: the index of the data frame that the samples are rows of, for `table`; it is not saved. None: positions.
 
     Example:
         >>> probs = [[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]]
@@ -83,6 +87,7 @@ class Findings:
     paths: Array | None
     unreadable: Mask | None
     threshold_info: dict[str, Any]
+    index: pd.Index[Any] | None = field(default=None, compare=False)
 
     @classmethod
     def from_ledger(
@@ -224,7 +229,7 @@ class Findings:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Findings):
             return NotImplemented
-        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self) if f.compare)
 
     __hash__ = None  # type: ignore[assignment]  # equal by content, like the arrays inside
 
@@ -268,7 +273,8 @@ class Findings:
     @cached_property
     def table(self) -> pd.DataFrame:
         """One row per sample, in the order of the data; labels are class names where there are any."""
-        return _frame(self._columns())
+        table = _frame(self._columns())
+        return table if self.index is None else table.set_axis(self.index)
 
     def worst(self, k: int) -> pd.DataFrame:
         """Return the `k` rows of `table` with the lowest quality, worst first, ties in the order of the data.
@@ -277,7 +283,7 @@ class Findings:
             k: number of rows, at most as many as have a quality.
 
         Returns:
-            Rows of `table`; the index holds the positions of the samples.
+            Rows of `table`; the index holds the positions of the samples, or is that of the data frame.
 
         Example:
             >>> findings = Findings.from_probs([[0.9, 0.1], [0.6, 0.4]], labels=[0, 1])
@@ -288,7 +294,7 @@ class Findings:
             raise InputError(f"k must be a whole number of at least 0, not {k!r}")
         order = np.argsort(self.label_quality, kind="stable")  # nan last
         order = order[: min(k, np.count_nonzero(~np.isnan(self.label_quality)))]
-        return _frame(self._columns(order)).set_index(order)
+        return _frame(self._columns(order)).set_index(order if self.index is None else self.index[order])
 
     def class_summary(self) -> pd.DataFrame:
         """Return, per class: samples with this label, issues, their share, the label most often suggested instead."""
@@ -393,19 +399,20 @@ class Findings:
 
         run = Path(folder)
         try:
-            content = json.loads((run / "findings.json").read_text(encoding="utf-8"))
+            content = read_json(run / "findings.json")
             if (content["kind"], content["version"]) != (_KIND, _VERSION):
                 raise InputError(f"kind {content['kind']!r} and version {content['version']!r}")
+            facts = check_facts(content, _FindingsFacts, "findings.json")
             with pa.OSFile(os.fspath(run / "findings.parquet")) as file:
                 raw = file.read_buffer()  # read once: the table below is the one that was hashed
-            if hashlib.sha256(raw).hexdigest() != content["parquet_sha256"]:
+            if hashlib.sha256(raw).hexdigest() != facts.parquet_sha256:
                 raise InputError("findings.parquet is not the one that findings.json was written with")
             table = load_parquet(raw)
             columns = {name: table[name].to_numpy() for name in table.column_names}
-            if len(table) != content["samples"]:
-                raise InputError(f"{len(table)} rows, where findings.json has {content['samples']}")
-            names = None if content["class_names"] is None else tuple(content["class_names"])
-            number = {name: i for i, name in enumerate(names or range(content["classes"]))}
+            if len(table) != facts.samples:
+                raise InputError(f"{len(table)} rows, where findings.json has {facts.samples}")
+            names = _checked_names(facts.class_names, facts.classes)
+            number = {name: i for i, name in enumerate(names or range(facts.classes))}
             given, suggested = (
                 np.array([number[label] for label in columns[name].tolist()], np.int64)
                 for name in ("given_label", "suggested_label")
@@ -415,18 +422,46 @@ class Findings:
                 suggested_labels=suggested,
                 label_quality=columns["label_quality"].astype(np.float64),
                 suggested_confidence=columns["suggested_confidence"].astype(np.float64),
-                num_classes=int(content["classes"]),
-                class_names=_checked_names(names, int(content["classes"])),
+                num_classes=facts.classes,
+                class_names=names,
                 ids=columns["id"],
                 paths=columns.get("path"),
                 unreadable=columns.get("unreadable"),
-                threshold_info=dict(content["threshold"]),
+                threshold_info=_checked_threshold(content["threshold"], facts.classes),
             )
         except (OSError, LookupError, TypeError, ValueError) as error:  # pyarrow's errors are among these
             reason = f"no entry {error}" if isinstance(error, KeyError) else str(error)
             if isinstance(error, FileNotFoundError):
                 reason = "name the folder of a finished run, as `jnpl find DATA -o RUN` writes it"
             raise InputError(f"{run} holds no findings that can be read: {reason}") from error
+
+
+class _FindingsFacts(StoredFacts):
+    """findings.json, as far as it is used."""
+
+    samples: Annotated[int, Field(ge=1)]
+    classes: Annotated[int, Field(ge=1, le=_MOST_CLASSES)]
+    class_names: list[str] | list[int] | None
+    parquet_sha256: str
+
+
+_Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class _ThresholdFacts(StoredFacts):
+    """The threshold in findings.json."""
+
+    rule: str
+    value: _Finite
+    reason: str
+    by_class: list[_Finite] | None = None
+
+
+def _checked_threshold(info: Any, num_classes: int) -> dict[str, Any]:
+    by_class = check_facts(info, _ThresholdFacts, "the threshold in findings.json").by_class
+    if by_class is not None and len(by_class) != num_classes:
+        raise InputError(f"{len(by_class)} thresholds for {num_classes} classes")
+    return dict(info)
 
 
 def _likelier(suggested: Array, confidence: Array, given: Labels, quality: Array) -> Labels:

@@ -19,8 +19,10 @@ from safetensors.numpy import save_file
 from torch import Tensor
 
 from jnpl.findings.findings import checked_labels
+from jnpl.internal.allocator import scratch_zeros
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing
+from jnpl.internal.json_files import parse_json
 
 if TYPE_CHECKING:
     import os
@@ -32,7 +34,7 @@ Ints: TypeAlias = npt.NDArray[np.integer[Any]]
 Values: TypeAlias = npt.ArrayLike | Tensor
 
 _CHUNK = 1 << 16  # rows per step when the whole ledger is read: no temporary grows with the data
-_HEADER, _VERSION = "jnpl.ledger", 1  # one entry of metadata: safetensors shuffles several
+_HEADER, _VERSION = "jnpl.ledger", 2  # one entry of metadata: safetensors shuffles several
 _BLOCKS = 10  # blocks in the window of a compact history, so up to 10 epochs are kept one by one
 _RIVALS = 3  # classes followed beside the given label; 8 + 4 + 40 + 3 * (4 + 10) = 94 bytes
 _GOLDEN = 0.6180339887498949  # its multiples, modulo 1, are spread evenly: dither without a generator
@@ -51,7 +53,8 @@ class Ledger:
         num_samples: N.
         num_classes: C.
         history: number of epochs to average over.
-        keep: "full" keeps float32 predictions, 4 * history * C bytes a sample. "compact" needs `labels` and keeps at
+        keep: "full" keeps float32 predictions, 4 * history * C bytes a sample; from 64 MiB on they are in a memory map
+            of a temporary file, not in memory. "compact" needs `labels` and keeps at
             most 94 bytes a sample for any C: the probability of the given label in float32 and of three rival
             classes in steps of 1/255; before the epoch in which a rival was first followed, its probability counts
             as 0. Beyond `history` = 10 the window is kept in at most ten blocks of ceil(history / 10) epochs, and is
@@ -145,13 +148,15 @@ class Ledger:
 
     def mean_probs(self) -> Floats:
         """Return the (N, C) mean prediction; nan where never seen. Only `keep="full"` has it."""
-        mean = self._full_history().mean(slice(None), self._seen)
+        history, mean = self._full_history(), np.empty((self.num_samples, self.num_classes), np.float32)
+        for part in self._parts():
+            mean[part] = history.mean(part, self._seen[part])
         mean[self._seen == 0] = np.nan
         return mean
 
     def newest(self) -> Floats:
         """Return the (N, C) last recorded prediction; nan where never seen. Only `keep="full"` has it."""
-        newest: Floats = self._full_history().probs[np.arange(self.num_samples), (self._seen - 1) % self.history]
+        newest: Floats = self._full_history().probs[(self._seen - 1) % self.history, np.arange(self.num_samples)]
         newest[self._seen == 0] = np.nan
         return newest
 
@@ -242,7 +247,7 @@ class Ledger:
         """Return the ledger that `save` wrote to `path`; any other file is an InputError that names it."""
         try:
             with safe_open(path, framework="np") as file:
-                state: dict[str, Any] = json.loads((file.metadata() or {})[_HEADER])
+                state: dict[str, Any] = parse_json((file.metadata() or {})[_HEADER])
                 if state["version"] != _VERSION:
                     raise InputError(f"version {state['version']!r}, where this program reads {_VERSION}")
                 arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
@@ -286,7 +291,8 @@ class FullHistory:
 
     def __init__(self, num_samples: int, num_classes: int, history: int, labels: Ints | None) -> None:
         self.history, self.labels = history, labels
-        self.probs = np.zeros((num_samples, history, num_classes), np.float32)  # unwritten slots stay 0
+        # Unwritten slots stay 0. An epoch is one block: a large ledger is a file, of which an epoch writes one part.
+        self.probs: Floats = np.asarray(scratch_zeros((history, num_samples, num_classes), np.float32))
 
     def arrays(self) -> dict[str, Array]:
         """Return all arrays by name, not copied."""
@@ -295,17 +301,18 @@ class FullHistory:
     def write(self, rows: Ints, probs: Floats, nth: Ints, repeat: npt.NDArray[np.bool_]) -> None:
         """Record (B,) samples, (B, C) predictions; `repeat` (B,): again in the same epoch."""
         del repeat  # a repeated recording has the same number, so it replaces the earlier one
-        self.probs[rows, nth % self.history] = probs
+        self.probs[nth % self.history, rows] = probs
 
     def mean(self, part: slice, seen: Ints) -> Floats:
         """Return the (M, C) mean prediction."""
-        total: Floats = self.probs[part].sum(axis=1)
-        return total / np.clip(seen, 1, self.history).astype(np.float32)[:, None]
+        total: Floats = self.probs[:, part].sum(axis=0)
+        total /= np.clip(seen, 1, self.history).astype(np.float32)[:, None]
+        return total
 
     def quality(self, part: slice, seen: Ints, labels: Ints) -> Floats:
         """Return the (M,) mean probability of the (M,) labels."""
-        window = np.take_along_axis(self.probs[part], labels[:, None, None], axis=2)[:, :, 0]  # (M, H)
-        mean: Floats = window.sum(axis=1) / np.clip(seen, 1, self.history).astype(np.float32)
+        window = np.take_along_axis(self.probs[:, part], labels[None, :, None], axis=2)[:, :, 0]  # (H, M)
+        mean: Floats = window.sum(axis=0) / np.clip(seen, 1, self.history).astype(np.float32)
         return mean
 
     def top(self, part: slice, seen: Ints) -> tuple[Ints, Floats]:

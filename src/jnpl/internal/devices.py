@@ -24,8 +24,8 @@ def checked_device(name: str | torch.device) -> torch.device:
     """Return the device of PyTorch with this name, or the best one for "auto"; one that is missing is an InputError."""
     try:
         device = available_device() if name == "auto" else torch.device(name)
-        torch.empty(1, device=device)  # fails if this machine has no such device
-    except (RuntimeError, AssertionError, ValueError) as error:
+        torch.empty(1, device=device).item()  # fails if this machine has no such device; "meta" has no values
+    except (RuntimeError, AssertionError, ValueError, TypeError) as error:
         reason = " ".join(str(error).split())[:120]
         raise InputError(
             f"device must be auto, cpu, cuda, cuda:1 or mps, and be available; got {str(name)!r}: {reason}"

@@ -15,8 +15,21 @@ class MissingExtraError(InputError, ImportError):
     """An optional dependency is not installed. The message names the extra that installs it."""
 
 
+class UntrustedCodeError(InputError):
+    """A file names code that loading it would run, and the user has not allowed that."""
+
+
 class UnwritableError(InputError, OSError):
     """A file cannot be written. The message names the path and the operating system's reason."""
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether Python, NumPy or PyTorch, on a CPU or a GPU, could not get memory."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    # PyTorch has no type of its own for memory of the CPU; "std::bad_alloc" is of C++.
+    parts = ("can't allocate memory", "not enough memory", "bad_alloc", "Cannot allocate memory")
+    return isinstance(error, RuntimeError | OSError) and any(part in str(error) for part in parts)
 
 
 def one_line(error: BaseException, width: int = 200) -> str:

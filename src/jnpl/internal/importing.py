@@ -30,6 +30,16 @@ def require(module: str, extra: str) -> ModuleType:
         raise MissingExtraError(message) from None
 
 
+def is_own_code(name: str) -> bool:
+    """Return whether the name of a network or backbone is MODULE:NAME, code of the user's own that loading would run.
+
+    >>> is_own_code("finetune:nets:factory"), is_own_code("hf:google/vit"), is_own_code("resnet8")
+    (True, False, False)
+    """
+    plain = name.removeprefix("finetune:")
+    return ":" in plain and not plain.startswith(("hf:", "timm:"))
+
+
 def import_by_name(place: str, role: str, form: str = "package.module:name") -> object:
     """Return the object at "package.module:name"; `role` and `form` are the words for it in error messages.
 

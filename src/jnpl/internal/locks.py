@@ -6,6 +6,9 @@ import errno
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING
 
+from jnpl.internal.errors import InputError
+from jnpl.internal.files import abandoned_drafts, require_file
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -21,7 +24,7 @@ _HELD = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
 
 def take(path: Path) -> IO[bytes] | None:
     """The file, held by this process alone until it is closed; None if another has it."""
-    file = path.open("a+b")
+    file = require_file(path).open("a+b")
     if _refused(file, alone=True):
         file.close()
         return None
@@ -30,7 +33,7 @@ def take(path: Path) -> IO[bytes] | None:
 
 def join(path: Path) -> tuple[IO[bytes], bool]:
     """The file, held jointly with all processes that join, and whether this process is the first of them."""
-    file = path.open("a+b")
+    file = require_file(path).open("a+b")
     first = not _refused(file, alone=True)
     if fcntl is not None:
         with suppress(OSError):  # a file system without locks
@@ -41,18 +44,25 @@ def join(path: Path) -> tuple[IO[bytes], bool]:
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
     """Hold the file as the only process; waits for those that hold it now."""
-    with path.open("a+b") as file:
+    with require_file(path).open("a+b") as file:
         if fcntl is not None:
             with suppress(OSError):  # a file system without locks
                 fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
+def remove_abandoned_drafts(target: Path) -> None:
+    """Remove the drafts of a file that killed processes left; one that a process of another machine holds stays."""
+    for draft in abandoned_drafts(target):
+        if not is_held(draft, together=True):
+            draft.unlink(missing_ok=True)
+
+
 def is_held(path: Path, *, together: bool = False) -> bool:
     """Whether a process holds the file, by `take` or (`together`) by `join`."""
     try:
-        file = path.open("ab" if together else "rb")
-    except OSError:  # never made, or not readable
+        file = require_file(path).open("ab" if together else "rb")
+    except (OSError, InputError):  # never made, not readable, or no file
         return False
     with file:
         return _refused(file, alone=together)

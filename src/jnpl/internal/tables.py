@@ -8,13 +8,13 @@ import json
 import os
 import re
 import warnings
-import zlib
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from jnpl.internal.errors import InputError
-from jnpl.internal.files import replacing
+from jnpl.internal.files import replacing, require_file
+from jnpl.internal.json_files import parse_json, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -62,14 +62,17 @@ def load_table(
     import pandas as pd  # noqa: PLC0415 - slow to import
 
     suffix = data_suffix(path) or Path(path).suffix.lower()
+    require_file(path)
     try:
         if suffix == ".parquet":
             return _with_class_names(load_parquet(path))
         if suffix == ".json":
-            return pd.DataFrame(json.loads(Path(path).read_text("utf-8")), dtype=object)
+            return pd.DataFrame(read_json(path), dtype=object)
         with _open_text(path) as file, warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # a row with cells beyond the last column
             separator = "\t" if suffix.startswith(".tsv") else ","
+            _refuse_repeated_names(next(csv.reader(file, delimiter=separator), []), path)
+            file.seek(0)
             columns = list(pd.read_csv(file, sep=separator, nrows=0).columns)
             texts = [column for column in columns if as_text is None or column in as_text]
             file.seek(0)
@@ -85,9 +88,17 @@ def load_table(
             return frame.fillna("") if as_text is None else frame
     except FileNotFoundError as error:
         raise InputError(f"no such file: {os.fspath(path)!r}") from error
-    except (OSError, EOFError, zlib.error, ValueError, TypeError, pd.errors.ParserWarning) as error:
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # pandas and Arrow raise many kinds on damaged files
         reason = error.strerror if isinstance(error, OSError) and error.strerror else f"not a valid {suffix} table"
         raise InputError(f"cannot read {os.fspath(path)!r}: {reason}") from error
+
+
+def _refuse_repeated_names(names: list[str], path: str | os.PathLike[str]) -> None:
+    """Raise an InputError if two columns have the same name: pandas would rename one of them."""
+    if (twice := next((name for name in names if name and names.count(name) > 1), None)) is not None:
+        raise InputError(f"{os.fspath(path)!r} has {names.count(twice)} columns named {twice!r}; rename or remove one")
 
 
 def data_suffix(path: str | os.PathLike[str]) -> str:
@@ -135,7 +146,7 @@ def holds_bytes(kind: Any) -> bool:
 def _class_names(metadata: dict[bytes, bytes] | None) -> dict[str, list[str]]:
     """Return {column: names} of the columns of classes, from the metadata of a file that `datasets` wrote."""
     try:
-        features = json.loads((metadata or {})[b"huggingface"])["info"]["features"]
+        features = parse_json((metadata or {})[b"huggingface"])["info"]["features"]
         found = {column: kind["names"] for column, kind in features.items() if kind.get("_type") == "ClassLabel"}
     except (LookupError, ValueError, TypeError, AttributeError):  # another writer, or another version
         return {}

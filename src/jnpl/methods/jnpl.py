@@ -197,7 +197,8 @@ class JNPL(Method):
 
     def begin_stage(self, training_set: TrainingSetView) -> None:
         """Departure: make the targets of the second stage. A sample that cannot be read has none."""
-        self.targets.copy_(torch.nan_to_num((training_set.history() + training_set.posterior()) / 2))
+        self.targets.copy_(training_set.posterior())  # in place: there may be millions of samples
+        self.targets.add_(training_set.history()).div_(2).nan_to_num_()
 
     def begin_epoch(self, training_set: TrainingSetView) -> None:  # noqa: ARG002 (counts are kept by step)
         """Let the guard act if the predictions of the last epoch have collapsed."""

@@ -69,7 +69,7 @@ def choose_backbone(source: Source, name: str = AUTO, size: int | None = None, *
 def _for_texts(source: Source, name: str, device: str) -> ChosenBackbone:
     if name == NONE:
         raise InputError("texts need a backbone that turns them into vectors: --backbone tfidf, or hf:NAME")
-    if name not in (AUTO, "tfidf"):
+    if not is_fitted(source, name):
         backbone = load_backbone(name, "text", device=device)
         return ChosenBackbone(backbone, f"backbone: {name}, {backbone.width} numbers per text")
     from jnpl.models.tfidf import fit_tfidf  # noqa: PLC0415 - scikit-learn is not needed otherwise
@@ -89,9 +89,10 @@ def common_side(source: Source) -> float:
     if values is not None:
         return float(min(values.shape[1:3]))
     sides = []
+    read_side = getattr(source.inputs, "side", lambda position: min(source.inputs.read(position).shape[:2]))
     for position in np.linspace(0, len(source) - 1, min(_SAMPLED, len(source))).astype(int):
         try:
-            sides.append(min(source.inputs.read(int(position)).shape[:2]))
+            sides.append(read_side(int(position)))
         except UnreadableError:  # noqa: PERF203 - any single file may be unreadable
             continue
     return float(np.quantile(sides, 0.25)) if sides else float(SIZES[-1])
@@ -112,6 +113,11 @@ def uses_backbone(source: Source, name: str = AUTO, *, own_recipe: bool = False,
     if source.kind == "text" or name not in (AUTO, NONE):
         return True
     return name == AUTO and source.kind == "image" and not own_recipe and model == AUTO
+
+
+def is_fitted(source: Source, name: str = AUTO) -> bool:
+    """Return whether the backbone of a run is fitted to the data at hand, and not pretrained."""
+    return source.kind == "text" and name in (AUTO, "tfidf")
 
 
 def embed_for_training(

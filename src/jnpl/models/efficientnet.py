@@ -118,7 +118,8 @@ def load_efficientnet_lite0() -> EfficientNetLite0:
         raise InputError(f"{str(path)!r} is not the known file: its SHA-256 is {found}, not {WEIGHTS_SHA256}")
     stored = torch.load(path, map_location="cpu", weights_only=True)
     tensors = [tensor for name, tensor in stored.items() if not name.startswith("_fc.")]
-    network = EfficientNetLite0()
+    with torch.device("meta"):  # no random weights: they would only be replaced
+        network = EfficientNetLite0()
     names = network.state_dict().keys()  # the same tensors in the same order, under names of our own
-    network.load_state_dict(dict(zip(names, tensors, strict=True)))
+    network.load_state_dict(dict(zip(names, tensors, strict=True)), assign=True)
     return network.eval()

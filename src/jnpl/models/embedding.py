@@ -8,7 +8,7 @@ import os
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from jnpl.data.loading.augment import CropFlip
 from jnpl.data.loading.batches import generator_for
 from jnpl.data.loading.prepare import decode
 from jnpl.data.source import BackboneRecord, EmbeddedInputs, Source, Texts, UnreadableError
+from jnpl.internal.allocator import keep_freed_memory
 from jnpl.internal.devices import available_device
 from jnpl.internal.errors import InputError
 from jnpl.models.backbones import ImageBackbone
@@ -35,9 +36,16 @@ if TYPE_CHECKING:
     from jnpl.data.source import Array, Inputs
     from jnpl.models.backbones import Backbone
 
+    Compute: TypeAlias = Callable[
+        ["EmbeddingWork", Mapping[int, range], Callable[[int], None]], Iterator[tuple[int, "EmbeddedBlock"]]
+    ]
+
 DEFAULT_VIEWS = 2  # the image and its mirror image
 _MOST = 64  # images through the network at a time
-_CPU_PIXELS = 16 * 128 * 128  # ... on a CPU: the memory of larger batches is given back and zeroed anew for every layer
+# ... on a CPU: with fewer than 16, PyTorch computes 1 x 1 convolutions on one thread in a slower way; larger batches
+# leave the caches of the CPU. Above 224 pixels there are fewer: a batch has the memory of 16 at 224.
+_CPU_LEAST, _CPU_SMALL, _CPU_LARGE = 16, 128, 224
+_LARGEST = float(np.finfo(np.float16).max)
 _CROP = 7 / 8  # side of a crop, of views beyond the first two
 _BLOCKS_AT_A_TIME = 8  # of one of several processes, before it looks what the others have finished
 
@@ -70,10 +78,20 @@ class EmbeddingWork:
     device: torch.device
 
 
-def compute_blocks(work: EmbeddingWork, blocks: Mapping[int, range]) -> Iterator[tuple[int, EmbeddedBlock]]:
-    """Yield the embeddings of blocks, given by number and positions, in this process."""
-    embed = _image_blocks if isinstance(work.backbone, ImageBackbone) else _text_blocks
-    return zip(blocks, embed(work, work.backbone, list(blocks.values())), strict=True)
+def _no_progress(_done: int) -> None:
+    return
+
+
+def compute_blocks(
+    work: EmbeddingWork, blocks: Mapping[int, range], progress: Callable[[int], None] = _no_progress
+) -> Iterator[tuple[int, EmbeddedBlock]]:
+    """Yield the embeddings of blocks, given by number and positions, in this process.
+
+    `progress` is called with the number of samples that are done since the last block.
+    """
+    if isinstance(work.backbone, ImageBackbone):
+        return zip(blocks, _image_blocks(work, work.backbone, list(blocks.values()), progress), strict=True)
+    return zip(blocks, _text_blocks(work, work.backbone, list(blocks.values())), strict=True)
 
 
 @dataclass(frozen=True)
@@ -100,7 +118,7 @@ class EmbeddingOptions:
     world: int = 1
     progress: Callable[[int, int], None] = lambda _done, _total: None
     note: Callable[[str], None] = lambda _line: None
-    compute: Callable[[EmbeddingWork, Mapping[int, range]], Iterator[tuple[int, EmbeddedBlock]]] = compute_blocks
+    compute: Compute = compute_blocks
 
 
 def describe(backbone: Backbone, views: int) -> dict[str, Any]:
@@ -164,11 +182,14 @@ def cache_key(source: Source, backbone: Backbone, key: str) -> str:
     Sizes alone, and weights alone, are too little to find embeddings by.
     """
     digest = hashlib.sha256(key.encode())
-    times, code = getattr(source.inputs, "times", None), getattr(backbone, "code", "")
-    if times is not None:
-        digest.update(times().astype("<i8").tobytes())
+    read_times, code = getattr(source.inputs, "times", None), getattr(backbone, "code", "")
+    times = None if read_times is None else read_times()
+    if times is not None and times.any():  # images in memory have none
+        digest.update(times.astype("<i8").tobytes())
+    elif not code:
+        return key
     digest.update(code.encode())
-    return key if times is None and not code else digest.hexdigest()
+    return digest.hexdigest()
 
 
 def _embedded(source: Source, backbone: Backbone, options: EmbeddingOptions) -> tuple[Array, dict[int, str], str]:
@@ -185,12 +206,20 @@ def _embedded(source: Source, backbone: Backbone, options: EmbeddingOptions) -> 
     work = EmbeddingWork(
         source.inputs, source.unreadable or {}, backbone, views, options.workers, torch.device(options.device)
     )
+
+    def progress(begun: int = 0) -> None:
+        options.progress(cache.rows_done() + begun, len(source))
+
+    clipped = False
     while missing := cache.missing():
-        options.progress(cache.rows_done(), len(source))
+        progress()
         own = _own_blocks(missing, options.rank, options.world) if cache.is_shared else missing
-        for block, (values, unreadable) in options.compute(work, {block: cache.rows(block) for block in own}):
+        for block, (values, unreadable) in options.compute(work, {block: cache.rows(block) for block in own}, progress):
             cache.write(block, values, unreadable)
-            options.progress(cache.rows_done(), len(source))
+            clipped |= bool(values.max() >= _LARGEST or values.min() <= -_LARGEST)
+            progress()
+    if clipped:
+        options.note(f"{source.name}: numbers of {backbone.name} beyond {_LARGEST:,.0f} (float16) are cut to it")
     return cache.values(), cache.unreadable(), key
 
 
@@ -226,7 +255,10 @@ def _text_blocks(work: EmbeddingWork, backbone: Any, blocks: Sequence[range]) ->
         yield EmbeddedBlock(values, {})
 
 
-def _image_blocks(work: EmbeddingWork, backbone: Any, blocks: Sequence[range]) -> Iterator[EmbeddedBlock]:
+def _image_blocks(
+    work: EmbeddingWork, backbone: Any, blocks: Sequence[range], progress: Callable[[int], None]
+) -> Iterator[EmbeddedBlock]:
+    keep_freed_memory()
     network = backbone.inference_network.to(work.device)
     batches: list[Tensor] = []
     ends: dict[int, range] = {}  # number of a batch -> the block that it completes
@@ -248,7 +280,9 @@ def _image_blocks(work: EmbeddingWork, backbone: Any, blocks: Sequence[range]) -
         broken |= failed
         if len(index):
             done.append((index.numpy(), found))
-        if number in ends:
+        if number not in ends:
+            progress(sum(len(part) for _, part in done) + len(broken))
+        else:
             rows = ends[number]
             values = np.zeros((len(rows), work.views, backbone.width), np.float16)
             for at, part in done:
@@ -291,9 +325,13 @@ def batch_size(size: int, device: torch.device) -> int:
     """Return how many images of `size` pixels a side pass through the network at a time.
 
     >>> batch_size(128, torch.device("cpu")), batch_size(224, torch.device("cpu"))
-    (16, 5)
+    (16, 16)
     """
-    return min(max(_CPU_PIXELS // size**2, 1), _MOST) if device.type == "cpu" else _MOST
+    if device.type != "cpu":
+        return _MOST
+    if size > _CPU_LARGE:
+        return max(_CPU_LEAST * _CPU_LARGE**2 // size**2, 1)
+    return min(max(_CPU_LEAST * _CPU_SMALL**2 // size**2, _CPU_LEAST), _MOST)
 
 
 @torch.inference_mode()
@@ -367,11 +405,10 @@ def image_classifier(
 
 
 def _halves(values: npt.NDArray[np.float32], name: str) -> npt.NDArray[np.float16]:
-    """Return float16, after a check that all are finite."""
-    limit = float(np.finfo(np.float16).max)
+    """Return float16, after a check that all are finite; what is too large becomes the largest number."""
     if not np.isfinite(values).all():
         raise InputError(f"the backbone {name} gave embeddings that are not finite")
-    return np.clip(values, -limit, limit).astype(np.float16)
+    return np.clip(values, -_LARGEST, _LARGEST).astype(np.float16)
 
 
 def process_device(accelerator: str = "auto") -> torch.device:

@@ -21,6 +21,7 @@ import numpy as np
 from jnpl.internal import locks
 from jnpl.internal.errors import InputError, UnwritableError
 from jnpl.internal.files import make_folder, write_text
+from jnpl.internal.json_files import parse_json, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,9 +53,12 @@ class EmbeddingCache:
             self._open(self._folder, key)
 
     def _open(self, folder: Path, key: str) -> None:
-        make_folder(folder)
         described = {"format": _FORMAT, "shape": list(self.shape), "key": key}
         sizes = {_VALUES: 2 * math.prod(self.shape), _BLOCKS: len(self._done)}
+        if _is_intact(folder, described, sizes) and not self.missing():  # nothing to write: it may be read-only
+            self._unreadable = self.unreadable()
+            return
+        make_folder(folder)
         # One process at a time: another one that starts now must not remove files that this one has begun to fill.
         with _writing(folder), locks.alone(folder / _LOCK):
             if not _is_intact(folder, described, sizes):
@@ -109,12 +113,13 @@ class EmbeddingCache:
         """Return position -> reason."""
         found: dict[int, str | None] = dict(self._unreadable)
         if self._folder is not None and (file := self._folder / _UNREADABLE).is_file():
-            for line in file.read_text("utf-8").splitlines():
+            for line in file.read_text("utf-8", "replace").splitlines():
                 try:
-                    position, reason = json.loads(line)
-                except (ValueError, TypeError):  # empty, or torn by a kill: its block is written again
+                    position, reason = parse_json(line)
+                    if 0 <= int(position) < self.shape[0]:
+                        found[int(position)] = reason
+                except (ValueError, TypeError):  # noqa: PERF203 - empty, or torn by a kill: its block is written again
                     continue
-                found[int(position)] = reason
         return {at: str(reason) for at, reason in sorted(found.items()) if reason is not None}
 
     def forget(self, position: int) -> None:
@@ -139,7 +144,7 @@ class EmbeddingCache:
 def _is_intact(folder: Path, described: dict[str, Any], sizes: dict[str, int]) -> bool:
     """Return whether a folder is a cache of this description, with files of these sizes in bytes."""
     try:
-        known = json.loads((folder / _DESCRIPTION).read_text("utf-8"))
+        known = read_json(folder / _DESCRIPTION)
         return known == described and all((folder / name).stat().st_size == size for name, size in sizes.items())
     except (OSError, ValueError):
         return False

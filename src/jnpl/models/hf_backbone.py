@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from jnpl.internal.devices import checked_device
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.importing import require
+from jnpl.internal.json_files import read_json
 from jnpl.models.backbones import ImageBackbone, TextBackbone, checked_image_backbone, require_kind, update_with_weights
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def _load_texts(transformers: ModuleType, place: _Place) -> tuple[TextSettings, 
     _require_weights(missing, unused, place.name)
     tokenizer = transformers.AutoTokenizer.from_pretrained(place.where, **options)
     tokenizer.padding_side = "right"
-    limits = [settings.max_tokens, tokenizer.model_max_length, _positions(config)]
+    limits = [settings.max_tokens, tokenizer.model_max_length, _positions(network, config)]
     known = [limit for limit in limits if limit is not None and limit < 10**6]
     settings = TextSettings(**{**asdict(settings), "max_tokens": min(known, default=LONGEST)})
     backend = getattr(tokenizer, "backend_tokenizer", None)
@@ -138,10 +139,18 @@ def _load_texts(transformers: ModuleType, place: _Place) -> tuple[TextSettings, 
     return settings, network, tokenizer, digest.hexdigest()
 
 
-def _positions(config: Any) -> int | None:
-    """Return how many tokens the network has positions for: RoBERTa and its kin keep the first two for themselves."""
+def _positions(network: nn.Module, config: Any) -> int | None:
+    """Return how many tokens the network has positions for.
+
+    RoBERTa and its kin count from the one after that of padding: 514 positions are for 512 tokens.
+    """
     positions: int | None = getattr(config, "max_position_embeddings", None)
-    return None if positions is None else positions - 2 if positions % 8 == 2 else positions  # 514 = 512 + 2
+    if positions is None:
+        return None
+    for name, module in network.named_modules():
+        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
+            return positions - int(module.padding_idx) - 1
+    return positions
 
 
 def _encode(
@@ -243,7 +252,7 @@ def _read_json(transformers: ModuleType, place: _Place, file: str) -> Any:
         _raise_exceptions_for_missing_entries=False,
         _raise_exceptions_for_connection_errors=False,
     )
-    return None if found is None else json.loads(Path(found).read_text("utf-8"))
+    return None if found is None else read_json(found)
 
 
 # --------------------------------------------------------------------------------------------------------------- images

@@ -20,10 +20,11 @@ import torch
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.importing import require
 from jnpl.internal.ray_cluster import ray_cluster
+from jnpl.models.backbones import ImageBackbone, load_backbone
 from jnpl.models.embedding import EmbeddedBlock, EmbeddingWork, compute_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 _FAILED = "embedding on Ray failed"
 
@@ -40,8 +41,11 @@ class RayBlocks:
     ray: Any
     gpus: float = 0.0
 
-    def __call__(self, work: EmbeddingWork, blocks: Mapping[int, range]) -> Iterator[tuple[int, EmbeddedBlock]]:
-        """Yield the embeddings of blocks, in the order in which they are finished."""
+    def __call__(
+        self, work: EmbeddingWork, blocks: Mapping[int, range], progress: Callable[[int], None] = lambda _done: None
+    ) -> Iterator[tuple[int, EmbeddedBlock]]:
+        """Yield the embeddings of blocks, in the order in which they are finished; there is no progress within them."""
+        del progress
         kind, each = ("GPU", self.gpus) if self.gpus else ("CPU", 1.0)
         available = self.ray.cluster_resources().get(kind, 0.0)
         if available < each:
@@ -94,7 +98,7 @@ class BlockWorker:
     """A worker process of Ray Data: has the backbone and the samples, and computes one block at a time."""
 
     def __init__(self, sent: list[Any]) -> None:
-        self.work: EmbeddingWork = require("ray", "ray").get(sent[0])
+        self.work: EmbeddingWork = on_own_device(require("ray", "ray").get(sent[0]))
         if self.work.device.type == "cpu":
             torch.set_num_threads(1)
 
@@ -111,6 +115,14 @@ class BlockWorker:
             error = f"{_FAILED}: {one_line(wrong)}"
         text = json.dumps(list(unreadable.items()))
         return {"block": [number], "values": [content], "unreadable": [text], "error": [error]}
+
+
+def on_own_device(work: EmbeddingWork) -> EmbeddingWork:
+    """Return the work with an encoder of texts on its device: it was sent from a process without one."""
+    backbone = work.backbone
+    if isinstance(backbone, ImageBackbone) or backbone.state is not None or work.device.type == "cpu":
+        return work  # networks for images are moved by who uses them, and what is fitted to texts has no device
+    return replace(work, backbone=load_backbone(backbone.name, "text", device=str(work.device)))
 
 
 def _unpacked(row: dict[str, Any], work: EmbeddingWork, blocks: Mapping[int, range]) -> tuple[int, EmbeddedBlock]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from jnpl.internal.checks import checked_seed, whole
 from jnpl.internal.errors import InputError
+from jnpl.internal.json_files import parse_json
 from jnpl.models.backbones import TextBackbone
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-WIDTH = 256  # on noisy labels better than 128 or 512, see docs/backbones.md
+WIDTH = 256  # a more accurate classifier than with 128, and nearly its AP; see docs/backbones.md
 MAX_FEATURES = 30_000  # the most frequent words and pairs; more made no difference, and the state stays below 40 MB
 SVD_TEXTS = 20_000  # the decomposition is of that many texts at most, drawn with the seed
 ENCODE_TEXTS = 4_096  # texts in memory as a sparse matrix at a time
@@ -173,7 +174,7 @@ def _checked_state(
 ) -> tuple[dict[str, Any], list[str], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """Return settings, vocabulary, idf (F,) and components (width, F) of a state that fits together."""
     try:
-        settings, vocabulary = (json.loads(state[key].tobytes()) for key in ("settings", "vocabulary"))
+        settings, vocabulary = (parse_json(state[key].tobytes()) for key in ("settings", "vocabulary"))
         idf, components = (np.asarray(state[key], np.float32) for key in ("idf", "components"))
         version = settings.pop("version")
         fits = idf.shape == (len(vocabulary),) and components.shape == (len(components), len(vocabulary))

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from jnpl.internal.checks import whole
 from jnpl.internal.errors import InputError
-from jnpl.internal.files import replacing
+from jnpl.internal.files import replacing, require_file
+from jnpl.internal.json_files import parse_json
 
 if TYPE_CHECKING:
     import os
@@ -30,7 +31,20 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 _FORMAT = "jnpl noisy labels 1"
 
 # what numpy, zipfile and json raise on a file that is damaged or of another kind
-_UNREADABLE = (OSError, EOFError, ValueError, LookupError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error)
+_UNREADABLE = (
+    OSError,
+    EOFError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    RuntimeError,  # an encrypted member
+    SyntaxError,  # a header that is no Python
+    OverflowError,
+    MemoryError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,9 +161,9 @@ class NoisyLabels:
             The noisy labels. A file that was changed after it was saved is an InputError.
         """
         try:
-            with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            with require_file(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
                 noisy, clean, recipe, stored_hash = (archive[key] for key in ("y", "y_true", "recipe", "sha256"))
-            fields = json.loads(str(recipe))
+            fields = parse_json(str(recipe))
             if fields.pop("format") != _FORMAT:
                 raise ValueError("another format")
             if fields["class_names"] is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -12,11 +12,12 @@ import pandas as pd
 
 from jnpl.data.label_files import place_labels
 from jnpl.internal.errors import InputError
+from jnpl.internal.json_files import StoredFacts, read_facts
 from jnpl.internal.tables import table_writer
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from jnpl.data.label_files import LabelRows
@@ -67,8 +68,15 @@ class CorrectedLabels:
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write `table` as .csv, .parquet or .json."""
+        with self.writing(path):
+            pass
+
+    @contextmanager
+    def writing(self, path: str | os.PathLike[str]) -> Iterator[None]:
+        """Write `table`; the file appears when the block has succeeded."""
         with table_writer(path) as write:
             write(self.table())
+            yield
 
 
 def correct(
@@ -127,18 +135,37 @@ def class_names(findings: Findings) -> tuple[str, ...] | tuple[int, ...]:
     return tuple(range(findings.num_classes)) if findings.class_names is None else findings.class_names
 
 
+class HeldOutSample(StoredFacts):
+    """A sample that the run was not trained on."""
+
+    id: str | int
+    label: str | int
+
+
+class DataFacts(StoredFacts):
+    """What the outputs need of data.json."""
+
+    kind: str | None = None
+    root: str | None = None
+    held_out: tuple[HeldOutSample, ...] = ()
+
+
 def held_out(run: Path) -> list[dict[str, Any]]:
     """Return id and given label (by name) of the held-out samples of a run, which are not in its findings."""
-    listed = data_fact(run, "held_out")
-    return listed if isinstance(listed, list) else []
+    return [each.model_dump() for each in data_facts(run).held_out]
 
 
-def data_fact(run: Path, key: str) -> Any:
-    """Return an entry of data.json in a run folder; None if there is none, or the file cannot be read."""
-    try:
-        return json.loads((run / "data.json").read_text("utf-8")).get(key)
-    except (OSError, ValueError, AttributeError):
-        return None
+def data_facts(run: Path) -> DataFacts:
+    """Return what data.json in a run folder says; an InputError if it cannot be read, or the run has not written it.
+
+    Findings that were saved alone have neither data.json nor run.json.
+    """
+    if not (run / "data.json").exists():
+        if (run / "run.json").exists():
+            reason = "it has no data.json, which says where its samples are and which were held out"
+            raise InputError(f"the run {str(run)!r} is not complete: {reason}; repeat the command it was made with")
+        return DataFacts()
+    return read_facts(run / "data.json", DataFacts)
 
 
 def with_held_out(findings: Findings, held: Sequence[dict[str, Any]]) -> Findings:

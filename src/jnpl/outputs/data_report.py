@@ -42,6 +42,21 @@ def write(
     report: bool = True,
 ) -> None:
     """Write the files of a finished run; without `report`, no pictures and no page. `held_out`: ids and labels."""
+    write_data(folder, source, command=command, choices=choices, held_out=held_out, thumbnails=report)
+    if report:
+        page.write(folder)
+
+
+def write_data(
+    folder: Path,
+    source: Source,
+    *,
+    command: Sequence[str] = (),
+    choices: Sequence[str] = (),
+    held_out: Sequence[dict[str, Any]] = (),
+    thumbnails: bool = True,
+) -> None:
+    """Write all but the page, which also shows the results: these files are there before a run counts as finished."""
     findings = Findings.load(folder)
     suspects = page_tables.worst(findings, thumbs.MAX_SUSPECTS)
     if len(suspects) == 0 or not findings.is_label_issue.any():
@@ -63,11 +78,8 @@ def write(
     if found.neighbours is not None:
         _write_neighbours(folder, found.neighbours)
     write_text(folder / "data.json", json.dumps(facts, indent=1, default=str) + "\n")
-    if not report:
-        return
-    if pictures is not None:
+    if thumbnails and pictures is not None:
         thumbs.write(folder, shown, pictures.read)
-    page.write(folder)
 
 
 def _shown_neighbours(source: Source, found: Problems) -> list[int]:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from jnpl.internal.errors import InputError
-from jnpl.internal.files import make_folder
-from jnpl.outputs.corrections import class_names, data_fact
+from jnpl.internal.errors import InputError, UnwritableError
+from jnpl.internal.files import abandoned_drafts, draft_of, make_folder, original, reason_of
+from jnpl.outputs.corrections import class_names, data_facts
 
 if TYPE_CHECKING:
     from jnpl.outputs.corrections import CorrectedLabels
@@ -30,8 +30,8 @@ _FATAL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EXDEV, errno.EPERM, errno.ERO
 def data_root(run: Path, given: Path | None = None) -> Path:
     """Return the folder that the paths in the findings start from: as given, else as in the run's data.json."""
     if given is None:
-        root = data_fact(run, "root")
-        if not isinstance(root, str):
+        root = data_facts(run).root
+        if root is None:
             raise InputError(f"{str(run)!r} does not say where its images lie; name the data folder with --root")
         given = Path(root)
     if not given.is_dir():
@@ -45,7 +45,8 @@ def copy_image_folder(corrected: CorrectedLabels, root: Path, target: Path, how:
     Args:
         corrected: the corrected labels of a run on image files.
         root: the folder that the paths of the images start from.
-        target: a new or empty folder. It is filled under a hidden name first, so that it is complete or empty.
+        target: a new or empty folder. It is filled under a hidden name beside it first, so that it is complete or
+            not there.
         how: copies, symbolic links or hard links.
 
     Returns:
@@ -58,17 +59,22 @@ def copy_image_folder(corrected: CorrectedLabels, root: Path, target: Path, how:
     if wrong := [name for name in names if not _is_folder_name(name)]:
         raise InputError(f"the class {wrong[0]!r} cannot be the name of a folder")
     _refuse_target(target, root)
-    is_new = not target.exists()
-    make_folder(target)
-    draft = target / f".{os.getpid()}.tmp"
+    target = Path(os.path.abspath(target))  # noqa: PTH100 - a name of its own, also for "."
+    make_folder(target.parent)
+    draft = draft_of(target)
+    for left in {draft, *abandoned_drafts(target)}:  # of a process that was killed
+        shutil.rmtree(left, ignore_errors=True)  # holds nothing but our own links and copies
     try:
         failed = _fill(draft, corrected, names, root, how)
-        for folder in sorted(draft.iterdir()):
-            folder.rename(target / folder.name)
+        if target.is_dir():
+            target.rmdir()  # it is empty
+        draft.rename(target)
+    except OSError as error:
+        if isinstance(error, InputError):
+            raise
+        raise UnwritableError(f"cannot write {str(target)!r}: {reason_of(error)}") from error
     finally:
-        shutil.rmtree(draft, ignore_errors=True)  # holds nothing but our own links and copies
-        if is_new and not any(target.iterdir()):
-            target.rmdir()
+        shutil.rmtree(draft, ignore_errors=True)
     return failed
 
 
@@ -79,7 +85,7 @@ def _fill(draft: Path, corrected: CorrectedLabels, names: list[str], root: Path,
         make_folder(draft / names[label])
     for row, source, place in _places(corrected, names):
         try:
-            _place(root / source, draft / place, how)
+            _place(image_place(root, source), draft / place, how)
         except OSError as error:  # noqa: PERF203 - every file may fail alone
             if error.errno in _FATAL_ERRORS:
                 hint = "; hard links stay within a file system: take --copy" if how == "hard" else ""
@@ -100,7 +106,7 @@ def _places(corrected: CorrectedLabels, names: list[str]) -> list[tuple[int, str
     taken, next_number, found = set[str](), dict[str, int](), []
     for at in np.argsort(corrected.changed, kind="stable").tolist():
         row, folder = int(corrected.rows[at]), names[int(corrected.labels[at])]
-        path = PurePath(paths[row])
+        path = PurePath(original(paths[row]))
         place, key = f"{folder}/{path.name}", _key(f"{folder}/{path.name}")
         number = next_number.get(key, 2)
         while _key(place) in taken:
@@ -116,8 +122,20 @@ def _key(place: str) -> str:
     return unicodedata.normalize("NFC", place).casefold()
 
 
+def image_place(root: Path, path: str) -> Path:
+    """Return the place of an image of the findings below `root`; one outside it, by ".." or from "/", is an InputError.
+
+    A name with bytes that are not Unicode is escaped in the findings.
+    """
+    base, place = (os.path.abspath(each) for each in (root, root / path))  # noqa: PTH100 - keeps links of the user
+    if os.path.commonpath([base, place]) != base:
+        raise InputError(f"the image {path!r} lies outside the images' folder {str(root)!r}; name it with --root")
+    found = Path(place)
+    return found if found.exists() else Path(os.path.abspath(root / original(path)))  # noqa: PTH100
+
+
 def _place(source: Path, place: Path, how: How) -> None:
-    real = Path(os.path.abspath(source))  # noqa: PTH100 - keeps a symbolic link of the user
+    real = source
     if not stat.S_ISREG(real.stat().st_mode):
         raise OSError(errno.EINVAL, "not a file")
     if how == "copy":

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from jnpl.internal.errors import InputError
+from jnpl.internal.json_files import read_json
 
 # Files that a run cannot do without. (report.html can be made again.)
 OWN = frozenset(
@@ -54,7 +54,7 @@ def _is_run(folder: Path, run: Path) -> bool:
         return True
     for name, key in _MARKS.items():
         try:
-            if str(json.loads((folder / name).read_text("utf-8"))[key]).startswith("jnpl"):
+            if str(read_json(folder / name)[key]).startswith("jnpl"):
                 return True
         except (OSError, ValueError, LookupError, TypeError):  # noqa: PERF203 - not there, or somebody else's
             continue

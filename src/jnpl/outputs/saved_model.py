@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from pydantic import Field, TypeAdapter, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
@@ -17,7 +18,10 @@ from jnpl.data.loading.augment import CropFlip, EmbeddingViews, Standardize, Tra
 from jnpl.data.loading.prepare import Prepared, prepare
 from jnpl.data.source import Source, Texts
 from jnpl.internal.devices import checked_device
-from jnpl.internal.errors import InputError
+from jnpl.internal.errors import InputError, UntrustedCodeError
+from jnpl.internal.files import require_file
+from jnpl.internal.importing import is_own_code
+from jnpl.internal.json_files import StoredFacts, check_facts, read_json
 from jnpl.models.backbones import ImageBackbone, TextBackbone, load_backbone
 from jnpl.models.build import build
 from jnpl.models.embedding import image_classifier
@@ -36,6 +40,33 @@ Floats: TypeAlias = npt.NDArray[np.float32]
 _BATCH = 128
 _TEXTS = 1024  # texts that are embedded together
 _LUMA = (0.299, 0.587, 0.114)  # colour to grey, as Pillow does it
+
+
+MOST_PIXELS = 16_384  # a side
+_TRANSFORMS: dict[str, Any] = {kind.__name__: kind for kind in (CropFlip, EmbeddingViews, Standardize)}
+_Shape = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1, max_length=3)]
+
+
+class BackboneFacts(StoredFacts):
+    """The backbone of a model, as model.json names it."""
+
+    name: str
+    takes: Literal["image", "text"]
+    digest: str
+    size: Annotated[int, Field(ge=1, le=MOST_PIXELS)] | None = None
+    views: Annotated[int, Field(ge=1)] = 1
+
+
+class ModelFacts(StoredFacts):
+    """model.json."""
+
+    model: str
+    input_shape: _Shape
+    sample_shape: _Shape | None = None
+    transform: dict[str, Any]
+    encoding: dict[str, Any] | None = None
+    classes: list[str] | list[int]
+    backbone: BackboneFacts | None = None
 
 
 class Part(NamedTuple):
@@ -68,19 +99,26 @@ class SavedModel:
     text_backbone: TextBackbone | None = None
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str], device: str | torch.device = "cpu") -> SavedModel:
+    def load(
+        cls, folder: str | os.PathLike[str], device: str | torch.device = "cpu", *, trust_code: bool = False
+    ) -> SavedModel:
         """Return the model in model.json and model.safetensors of a finished run; see the function `load`."""
         run, place = Path(folder), checked_device(device)
         try:
-            facts = json.loads((run / "model.json").read_text("utf-8"))
-            shape, classes = tuple(facts["input_shape"]), tuple(facts["classes"])
-            network = build(facts["model"], num_classes=len(classes), input_shape=shape, seed=0)
-            network.load_state_dict(load_file(run / "model.safetensors"))
-            facts["sample_shape"] = facts.get("sample_shape") or _sample_shape(run, shape, facts["transform"])
+            stored = check_facts(read_json(run / "model.json"), ModelFacts, "model.json")
+            if not trust_code:
+                _refuse_code(stored)
+            shape = stored.input_shape
+            network = build(stored.model, num_classes=len(stored.classes), input_shape=shape, seed=0)
+            network.load_state_dict(_finite(load_file(require_file(run / "model.safetensors"))))
+            facts = stored.model_dump()
+            facts["sample_shape"] = stored.sample_shape or _sample_shape(run, shape, stored.transform)
             state = run / "backbone.safetensors"
             fitted = {name: each.numpy() for name, each in load_file(state).items()} if state.is_file() else None
             return cls.assemble(network, facts, fitted, place)
-        except (OSError, LookupError, TypeError, RuntimeError, ValueError, SafetensorError) as error:
+        except (OSError, LookupError, TypeError, RuntimeError, ValueError, OverflowError, SafetensorError) as error:
+            if isinstance(error, UntrustedCodeError):
+                raise
             reason = str(error)
             if _unfinished(run):
                 reason = "its run is not finished; repeat the command it was made with"
@@ -184,7 +222,9 @@ class SavedModel:
             start = int(batch[0])
             probs = np.full((len(batch), len(self.classes)), np.nan, np.float32)
             if len(positions):
-                probs[positions.numpy() - start] = self.forward(samples)
+                probs[positions.numpy() - start] = _refuse_not_finite(
+                    self.forward(samples), source.ids[positions.numpy()]
+                )
             lost = set(batch.tolist()) - set(positions.tolist())
             yield Part(start, probs, {position: prepared.unreadable[position] for position in sorted(lost)})
 
@@ -198,7 +238,7 @@ class SavedModel:
             probs = np.full((min(_TEXTS, len(source) - start), len(self.classes)), np.nan, np.float32)
             if rows:
                 vectors = torch.from_numpy(backbone.encode([texts.values[at] for at in rows]))
-                probs[np.array(rows) - start] = self.forward(vectors)
+                probs[np.array(rows) - start] = _refuse_not_finite(self.forward(vectors), source.ids[rows])
             lost = {at: why for at, why in broken.items() if start <= at < start + len(probs)}
             yield Part(start, probs, lost)
 
@@ -237,12 +277,14 @@ class SavedModel:
         return prepared
 
 
-def load(run: str | os.PathLike[str], device: str | torch.device = "cpu") -> SavedModel:
+def load(run: str | os.PathLike[str], device: str | torch.device = "cpu", *, trust_code: bool = False) -> SavedModel:
     """Return the trained model of a finished run.
 
     Args:
-        run: the run folder, as `jnpl find DATA -o RUN` writes it.
+        run: the run folder, as `jnpl find DATA -o RUN` writes it, or "hf:USER/NAME" on the Hugging Face hub.
         device: a device of PyTorch, or "auto".
+        trust_code: allow a model of your own, "package.module:factory", which loading imports and runs. Only for run
+            folders that you trust.
 
     Returns:
         The model, with `predict` and `predict_proba`.
@@ -257,7 +299,11 @@ def load(run: str | os.PathLike[str], device: str | torch.device = "cpu") -> Sav
         >>> model.classes, model.predict(x).shape, model.predict_proba(x).shape
         (('cat', 'dog'), (40,), (40, 2))
     """
-    return SavedModel.load(run, device)
+    if isinstance(run, str) and run.startswith("hf:"):
+        from jnpl.outputs.hub import download  # noqa: PLC0415 (imports this module)
+
+        run = download(run.removeprefix("hf:"))
+    return SavedModel.load(run, device, trust_code=trust_code)
 
 
 def _with_channels(images: Tensor, channels: int) -> Tensor:
@@ -272,10 +318,42 @@ def _with_channels(images: Tensor, channels: int) -> Tensor:
 
 def _transform(facts: dict[str, Any]) -> Transform:
     """Return the transform that `Feeds.describe_transform` described."""
-    kinds: dict[str, Any] = {kind.__name__: kind for kind in (CropFlip, EmbeddingViews, Standardize)}
-    own = {name: tuple(value) if isinstance(value, list) else value for name, value in facts.items() if name != "kind"}
-    transform: Transform = kinds[facts["kind"]](**own)
-    return transform
+    own = {name: value for name, value in facts.items() if name != "kind"}
+    try:
+        found: Transform = TypeAdapter(_TRANSFORMS[facts["kind"]]).validate_python(own)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(f"the transform's {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    mean, std, size = found.mean, found.std, getattr(found, "size", 1)  # type: ignore[attr-defined]
+    if len(mean) != len(std) or not all(map(math.isfinite, (*mean, *std))) or min(std, default=0.0) <= 0:
+        raise InputError("the transform's mean and std must be equally many finite numbers, and std above 0")
+    if not 1 <= size <= MOST_PIXELS:
+        raise InputError(f"the transform's size must lie in 1..{MOST_PIXELS} pixels, got {size}")
+    return found
+
+
+def _refuse_code(stored: ModelFacts) -> None:
+    names = [stored.model, *([] if stored.backbone is None else [stored.backbone.name])]
+    for name in filter(is_own_code, names):
+        raise UntrustedCodeError(
+            f"the model of this run is code of its own, {name!r}, which loading would run: if you trust it, allow it "
+            "with --trust-code (in Python: trust_code=True)"
+        )
+
+
+def _finite(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    for name, values in weights.items():
+        if values.is_floating_point() and not values.isfinite().all():
+            raise InputError(f"its weights {name!r} are not finite")
+    return weights
+
+
+def _refuse_not_finite(probs: Floats, ids: Array) -> Floats:
+    bad = ~np.isfinite(probs).all(1)
+    if bad.any():
+        name = ids[int(bad.argmax())]
+        raise InputError(f"the prediction of sample {name} is not finite: its values are too large for the model")
+    return probs
 
 
 def _backbone(
@@ -298,13 +376,13 @@ def _sample_shape(run: Path, input_shape: tuple[int, ...], transform: dict[str, 
     """Return the shape of raw samples, where model.json has none: images were decoded to the recipe's data.size."""
     if transform["kind"] != CropFlip.__name__:
         return input_shape
-    data = json.loads((run / "run.json").read_text("utf-8"))["recipe"]["data"]
+    data = read_json(run / "run.json")["recipe"]["data"]
     side = data["size"] or transform["size"]
     return side, side, input_shape[0]
 
 
 def _unfinished(run: Path) -> bool:
     try:
-        return bool(json.loads((run / "run.json").read_text("utf-8"))["status"] != "finished")
+        return bool(read_json(run / "run.json")["status"] != "finished")
     except (OSError, ValueError, LookupError, TypeError):
         return False

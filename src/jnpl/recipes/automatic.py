@@ -44,7 +44,9 @@ _CROSS_ENTROPY = {
     "pseudo.train.weight_decay": 1e-3,
 }
 _CROSS_ENTROPY_EPOCHS = 30  # in more epochs cross-entropy memorises wrong labels of a small set
-EMBEDDING_WIDTH = 128  # vectors of as many numbers that are no table columns are taken for embeddings
+EMBEDDING_WIDTH = (
+    128  # vectors of as many numbers that are no table columns are taken for embeddings, unless it is said
+)
 
 
 class Choice(NamedTuple):
@@ -93,7 +95,7 @@ def adapt_recipe(source: Source, name: str | None, method: str | None, changes: 
 
 def is_embedded(source: Source) -> bool:
     """Return whether the samples are embeddings: of a backbone, or wide vectors that are not columns of a table."""
-    if isinstance(source.inputs, EmbeddedInputs):
+    if isinstance(source.inputs, EmbeddedInputs) or getattr(source.inputs, "embedded", False):
         return True
     if source.kind != "vector" or source.encoding is not None:
         return False

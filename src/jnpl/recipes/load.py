@@ -77,6 +77,8 @@ def parse_changes(texts: Iterable[str]) -> dict[str, Any]:
         changes.pop(key, None)  # the last one counts, in its place
         try:
             changes[key] = tomllib.loads(f"value = {value}")["value"]
+        except RecursionError:
+            raise InputError(f"the value of {key} is nested too deeply") from None
         except tomllib.TOMLDecodeError:
             changes[key] = None if value.strip().lower() == "none" else value.strip()
     return changes
@@ -94,6 +96,8 @@ def _read(name: str) -> dict[str, Any]:
         raise InputError(f"no recipe {name!r}; there are {', '.join(recipe_names())}, or a .toml file")
     try:
         return tomllib.loads(text)
+    except RecursionError:
+        raise InputError(f"the recipe {name!r} is nested too deeply") from None
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"the recipe {name!r} is not valid TOML: {error}") from None
 

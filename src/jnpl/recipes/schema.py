@@ -26,8 +26,8 @@ DEFAULT_METHOD = "jnpl"  # of a recipe that names none
 class Data(Settings):
     """Decoding and augmentation of the samples."""
 
-    size: int | None = Field(None, ge=1, description="pixels to decode images to; None: as they are")
-    crop: int | None = Field(None, ge=1, description="pixels the network sees; None: size")
+    size: int | None = Field(None, ge=1, le=4096, description="pixels to decode images to; None: as they are")
+    crop: int | None = Field(None, ge=1, le=4096, description="pixels the network sees; None: size")
     padding: Annotated[int, Field(ge=0)] | Literal["auto"] = Field(
         4, description="zero padding before a random crop; 0: centre crop, no randomness; auto: an eighth of the side"
     )
@@ -35,8 +35,8 @@ class Data(Settings):
     std: Literal["one", "data"] = Field("one", description="divide by 1 (the paper), or by the data's own deviation")
     vectors: Literal["standard", "centred", "unit"] = Field(
         "standard",
-        description="standard: every feature by its own mean and deviation; centred: minus the mean alone; unit: vectors "
-        "of length 1, minus their mean, all features over one deviation",
+        description="standard: every feature by its own mean and deviation; centred: minus the mean alone; unit: "
+        "vectors of length 1, minus their mean, all features over one deviation",
     )
     val_size: int = Field(0, ge=0, description="CIFAR: training images left out (the predecessor leaves out 5,000)")
 
@@ -44,15 +44,15 @@ class Data(Settings):
 class Training(Settings):
     """Optimiser and learning-rate schedule of one stage."""
 
-    epochs: int = Field(ge=1)
-    batch_size: int = Field(128, ge=1)
+    epochs: int = Field(ge=1, le=1_000_000)
+    batch_size: int = Field(128, ge=1, le=2**31)
     optimizer: Literal["sgd", "adam", "adamw"] = "sgd"
-    lr: float = Field(gt=0)
+    lr: float = Field(gt=0, le=1e30)
     momentum: float = Field(0.9, ge=0, lt=1, description="SGD; for Adam beta 1")
     momentum_from: tuple[Annotated[int, Field(ge=1)], Annotated[float, Field(ge=0, lt=1)]] | None = Field(
         None, description="[epoch, momentum]: another momentum from this epoch on, counted from 0; None: one for all"
     )
-    weight_decay: float = Field(1e-4, ge=0, description="on all parameters, biases and batch norm included")
+    weight_decay: float = Field(1e-4, ge=0, le=1e6, description="on all parameters, biases and batch norm included")
     schedule: Literal["constant", "step", "cosine", "linear", "hold-linear"] = "constant"
     milestones: tuple[int, ...] = Field(
         (),
@@ -63,7 +63,7 @@ class Training(Settings):
     lr_end: float = Field(0.0, ge=0, description="cosine: the learning rate that it falls to")
     cycle: int | None = Field(None, ge=1, description="cosine: restarts after so many epochs; None: never")
     clip_norm: float | None = Field(None, gt=0, description="largest gradient norm")
-    accumulate: int = Field(1, ge=1, description="batches whose gradients are added up before a step")
+    accumulate: int = Field(1, ge=1, le=2**31, description="batches whose gradients are added up before a step")
     average: float = Field(
         0.0,
         ge=0,
@@ -122,7 +122,7 @@ class Training(Settings):
 class Verdict(Settings):
     """How label quality and label issues follow from the predictions."""
 
-    history: int = Field(10, ge=1, description="epochs whose predictions are averaged")
+    history: int = Field(10, ge=1, le=1_000_000, description="epochs whose predictions are averaged")
     keep: Literal["full", "compact"] = Field("full", description="what the ledger stores; compact: 94 bytes per sample")
     score: Literal["history", "network", "posterior", "blend", "aum", "margin"] = Field(
         "history",
@@ -180,7 +180,12 @@ def _method_settings(given: Any) -> Any:
     """Validate plain settings of a method by that method's own settings class."""
     if not isinstance(given, dict):
         return given
-    return settings_class(given.get("name", DEFAULT_METHOD)).model_validate(given)
+    name = given.get("name", DEFAULT_METHOD)
+    if not isinstance(name, str):
+        raise ValueError(  # noqa: TRY004 - pydantic's
+            f"the name of a method is a text (jnpl methods), got {name!r}"
+        )
+    return settings_class(name).model_validate(given)
 
 
 class Recipe(Settings):
@@ -265,8 +270,11 @@ def _validated(kind: type[_Group], settings: dict[str, Any], before: tuple[str, 
         first = error.errors()[0]
         group: type[BaseModel] = kind
         place = first["loc"]
-        if kind is Recipe and place[:1] == ("method",) and isinstance(settings.get("method"), dict):
-            group = settings_class(settings["method"].get("name", DEFAULT_METHOD))
+        named = (
+            settings.get("method", {}).get("name", DEFAULT_METHOD) if isinstance(settings.get("method"), dict) else None
+        )
+        if kind is Recipe and place[:1] == ("method",) and isinstance(named, str):
+            group = settings_class(named)
             before, place = ("method",), place[1:]
         found, siblings = _place(place, group)
         path = [*before, *found]

@@ -12,14 +12,16 @@ import json
 import os
 import shutil
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import torch
+from pydantic import Field
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from jnpl.internal.errors import InputError, UnwritableError
-from jnpl.internal.files import sync_folder
+from jnpl.internal.files import draft_of, sync_folder
+from jnpl.internal.json_files import StoredFacts, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 _FORMAT = "jnpl checkpoint 1"
 _KEEP = 2
+Count = Annotated[int, Field(ge=0)]
 
 
 @dataclass(frozen=True)
@@ -46,11 +49,31 @@ class State(NamedTuple):
     facts: dict[str, Any]
 
 
+class CheckpointFacts(StoredFacts):
+    """The facts of a checkpoint, as `Session.state_dict` writes them."""
+
+    phase: Count
+    before: Count
+    epoch: Count
+    step: Count
+    samples: Count
+    processes: Annotated[int, Field(ge=1)]
+    optimizer: dict[str, Any]
+    records: dict[str, dict[str, Any]] = Field(alias="books")  # the name in files
+    kept_accuracy: float
+    averaged: Count
+    notes: list[str]
+    unreadable: dict[Annotated[int, Field(ge=0)], str]
+    precision: dict[str, Any]
+    seconds: Annotated[float, Field(ge=0)]
+
+
 def save(folder: Path, state: State) -> Path:
     """Write the next checkpoint and drop all but the two newest."""
+    _refuse_link(folder)
     numbers = _numbers(folder)
     target = folder / f"{(numbers[-1] + 1) if numbers else 0:08d}"
-    draft = folder / f".{target.name}.{os.getpid()}.tmp"
+    draft = draft_of(target)
     for left in folder.glob(".*.tmp"):  # a kill left it; in a container it may even have our own process number
         shutil.rmtree(left, ignore_errors=True)
     try:
@@ -80,11 +103,12 @@ def save(folder: Path, state: State) -> Path:
 
 def load(folder: Path) -> tuple[State | None, list[str]]:
     """The newest whole checkpoint, if there is one, and a line about every newer one that is not."""
+    _refuse_link(folder)
     torn: list[str] = []
     for number in reversed(_numbers(folder)):
         path = folder / f"{number:08d}"
         try:
-            saved = json.loads((path / "state.json").read_text("utf-8"))
+            saved = read_json(path / "state.json")
             if saved["format"] != _FORMAT:
                 raise InputError(f"its format is {saved['format']!r}, not {_FORMAT!r}")
             if _hash(path / "state.safetensors", saved["facts"]) != saved["sha256"]:
@@ -93,6 +117,18 @@ def load(folder: Path) -> tuple[State | None, list[str]]:
         except (OSError, ValueError, LookupError, TypeError, SafetensorError) as error:
             torn.append(f"the checkpoint {path} is torn or not ours ({error}); an older one is used")
     return None, torn
+
+
+def newest(folder: Path) -> Path | None:
+    """Return the place of the newest checkpoint, whole or not; None if there is none."""
+    numbers = _numbers(folder)
+    return folder / f"{numbers[-1]:08d}" if numbers else None
+
+
+def _refuse_link(folder: Path) -> None:
+    """Refuse a folder of checkpoints that is a link: old ones are deleted in it."""
+    if folder.is_symlink():
+        raise InputError(f"{str(folder)!r} is a link, and checkpoints are not written through one; remove it")
 
 
 def pack_optimizer(optimizer: torch.optim.Optimizer) -> State:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,6 @@ from jnpl.models.embedding import DEFAULT_VIEWS, EmbeddingOptions, process_devic
 from jnpl.recipes.load import DEFAULT
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Mapping
 
     from jnpl.data.source import Source
@@ -49,7 +49,7 @@ def embed_first(
         return source, dict(changes), []
     workers = changes.get("engine.workers")
     rank, world = process_rank()
-    if rank:
+    if rank or os.environ.get("LOCAL_RANK", "0") != "0":  # under torchrun, and started by --devices
         report.quiet(True)
     with report.embedding() as progress:
         options = EmbeddingOptions(

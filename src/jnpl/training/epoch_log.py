@@ -1,12 +1,14 @@
-"""The lines of a run, one an epoch: kept, written to metrics.jsonl, printed, and sent to TensorBoard."""
+"""The lines of a run, one an epoch: kept, written to metrics.jsonl, printed, and sent to experiment trackers."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from jnpl.training.tracking import tracking
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from jnpl.training.reporting import Reporter
     from jnpl.training.run_folder import RunFolder
@@ -17,7 +19,8 @@ class EpochLog:
 
     def __init__(self, folder: RunFolder | None, report: Reporter) -> None:
         self.lines: list[dict[str, Any]] = []
-        self._folder, self._report, self._board = folder, report, None
+        self._folder, self._report = folder, report
+        self._send: Callable[[Mapping[str, Any]], None] | None = None
 
     def resume(self, epochs: int, stages: list[str] | None) -> None:
         """Read the lines of the first `epochs` epochs and drop those after them (see `RunFolder.cut_log`)."""
@@ -29,20 +32,16 @@ class EpochLog:
         self.lines.append(line)
         if self._folder is not None:
             self._folder.log(line)
-        if self._board is not None:
-            for name, value in line.items():
-                if not isinstance(value, str):
-                    self._board.add_scalar(name, value, line["epoch"])
+        if self._send is not None:
+            self._send(line)
         self._report.epoch(line)
 
     @contextmanager
-    def tensorboard(self, wanted: bool, epoch: int) -> Iterator[None]:
-        """Write to TensorBoard while the block runs, if wanted; what was logged from `epoch` on is dropped."""
-        if not wanted or self._folder is None:
+    def tracked(self, names: Sequence[str], settings: Mapping[str, Any], epoch: int) -> Iterator[None]:
+        """Send the lines to experiment trackers, too, while the block runs; `epoch` is the first one."""
+        if not names or self._folder is None:
             yield
             return
-        from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415 (an extra)
-
-        with SummaryWriter(str(self._folder.path / "tensorboard"), purge_step=epoch) as self._board:
+        with tracking(names, self._folder.path, settings, epoch) as self._send:
             yield
-        self._board = None
+        self._send = None

@@ -24,12 +24,26 @@ class StopRequest:
 
     def __init__(self) -> None:
         self.signal = 0
+        self._message: str | None = None  # of a stop at once
 
     def note(self, number: int, _frame: Any) -> None:
         """Remember the signal; a second one stops at once."""
         if self.signal:
             raise KeyboardInterrupt
         self.signal = number
+        if self._message is not None:
+            raise Interrupted(self._message, number)
+
+    @contextmanager
+    def at_once(self, message: str) -> Iterator[None]:
+        """Stop with `message` as soon as a signal arrives while the block runs, which has nothing to save."""
+        if self.signal:
+            raise Interrupted(message, self.signal)
+        self._message = message
+        try:
+            yield
+        finally:
+            self._message = None
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -27,13 +28,12 @@ class SampleRecords:
     """Predictions of every sample, and the label quality of methods that compute one of their own."""
 
     ledger: Ledger
-    scores: Ledger  # of two classes, wrong and right
     margins: Margins | None = None  # for `verdict.score` aum and margin
 
-    @classmethod
-    def make(cls, ledger: Ledger, margins: Margins | None = None) -> SampleRecords:
-        """Return records with this ledger and no scores."""
-        return cls(ledger, Ledger(ledger.num_samples, 2, ledger.history), margins)
+    @cached_property
+    def scores(self) -> Ledger:
+        """Of two classes, wrong and right; few methods need it."""
+        return Ledger(self.ledger.num_samples, 2, self.ledger.history)
 
     def record(self, batch: Batch, output: StepOutput, epoch: int, fabric: Fabric) -> None:
         """Record a batch, from all processes that share it."""
@@ -49,7 +49,7 @@ class SampleRecords:
         """Return the label quality (N,) by the margins, or else the method's own; None if there is neither."""
         if self.margins is not None:
             return self.margins.quality()
-        if not self.scores.seen.any():
+        if "scores" not in vars(self):
             return None
         return self.scores.quality(torch.ones(self.scores.num_samples, dtype=torch.long))
 

@@ -10,13 +10,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
+from jnpl.internal.terminal import visible
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from rich.progress import TaskID
 
     from jnpl.training.loop import Position
-
 
 _WIDE = 120  # columns
 _LINE_EVERY = 10.0  # seconds between lines about embedding, where there is no progress bar
@@ -42,7 +43,7 @@ class Reporter:
         """Print a line."""
         lines, self.first = [*self.first, text], []
         for line in lines:
-            self.console.print(f"jnpl: {line}", soft_wrap=True, markup=False)
+            self.console.print(f"jnpl: {visible(line)}", soft_wrap=True, markup=False)
 
     @contextmanager
     def embedding(self) -> Iterator[Callable[[int, int], None]]:

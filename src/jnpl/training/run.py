@@ -7,8 +7,6 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from jnpl.findings.findings import Findings
-from jnpl.internal.errors import InputError
-from jnpl.internal.importing import require
 from jnpl.methods.registry import METHODS
 from jnpl.models.build import FINETUNE
 from jnpl.training.checkpoint import CheckpointInterval
@@ -19,9 +17,10 @@ from jnpl.training.reporting import Reporter
 from jnpl.training.run_folder import RunFolder
 from jnpl.training.run_results import RunResult
 from jnpl.training.session import RunSettings, Session
+from jnpl.training.tracking import check_trackers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from lightning_fabric import Fabric
@@ -44,10 +43,11 @@ def find(
     every: CheckpointInterval | None = None,
     strict: bool = False,
     report: Reporter | None = None,
-    tensorboard: bool = False,
+    track: Sequence[str] = (),
     classify: bool = False,
     network: nn.Module | Factory | None = None,
     observe: Callable[[EpochView], None] | None = None,
+    complete: Callable[[], None] = lambda: None,
 ) -> RunResult | None:
     """Train a method on all given labels and judge them.
 
@@ -60,19 +60,18 @@ def find(
         every: how often to write a checkpoint, by default every minute.
         strict: refuse data with unreadable samples instead of leaving those out.
         report: prints progress.
-        tensorboard: also log to TensorBoard, in the run folder.
+        track: experiment trackers to log to as well (`jnpl.training.tracking.TRACKERS`).
         classify: go on to train a classifier on pseudo-labels, if recipe and method say how.
         network: a module or factory in place of the recipe's model; only for a run in memory.
         observe: called at the end of every epoch, in the first process.
+        complete: writes further files to the run folder, in the first process, once findings and model are there: the
+            run is not finished before. For a run that was finished before it is called again.
 
     Returns:
         Results, findings, history and classifier; None in all but the first of several processes that share a run
         folder.
     """
-    if tensorboard:
-        require("tensorboard", "tensorboard")  # PyTorch's writer is there without it, but does not import
-        if out is None:
-            raise InputError("TensorBoard needs a run folder to log to; a run in memory has none")
+    check_trackers(track, out)
     report = report or Reporter()
     fabric = make_fabric(recipe.engine, has_unused_parameters=METHODS[recipe.method.name].has_unused_parameters)
     if not fabric.is_global_zero:
@@ -83,18 +82,28 @@ def find(
         session = Session(settings, None, fabric, report)
         session.train()
         return session.result()
-    return _find_in_folder(settings, RunFolder(out), fabric, report, tensorboard=tensorboard)
+    return _find_in_folder(settings, RunFolder(out), fabric, report, complete, track)
 
 
 def _find_in_folder(
-    settings: RunSettings, folder: RunFolder, fabric: Fabric, report: Reporter, *, tensorboard: bool
+    settings: RunSettings,
+    folder: RunFolder,
+    fabric: Fabric,
+    report: Reporter,
+    complete: Callable[[], None],
+    track: Sequence[str],
 ) -> RunResult | None:
-    identity = _identity(settings)
+    identity, is_new = _identity(settings), not folder.path.exists()
     done = agree(fabric, lambda: folder.open(identity))
     if done is not None:
         report.note(f"{folder.path} is finished; nothing to do")
-        return RunResult(done, Findings.load(folder.path), folder.read_log()) if fabric.is_global_zero else None
+        if not fabric.is_global_zero:
+            return None
+        complete()
+        return RunResult(done, Findings.load(folder.path), folder.read_log())
     with ExitStack() as held:
+        if is_new:
+            held.callback(folder.remove_unused)
         agree(fabric, lambda: held.enter_context(folder.held()))
         agree(fabric, lambda: folder.open(identity))  # another run may have been here since
         session = Session(settings, folder, fabric, report)
@@ -102,12 +111,13 @@ def _find_in_folder(
             folder.begin(identity)
         session.resume()
         with watch() as stop_request:
-            session.train(stop_request, tensorboard=tensorboard)
+            session.train(stop_request, track=track)
         result = None
         if fabric.is_global_zero:
             result = session.result()
             if result.model is not None:
                 result.model.write(folder.path, result.results)
+            complete()
             folder.write(identity, "finished", result.results)
         fabric.barrier()
     return result

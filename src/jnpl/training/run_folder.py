@@ -7,29 +7,26 @@ import os
 import platform
 import re
 import shlex
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from jnpl import __version__
-from jnpl.internal.errors import InputError
-from jnpl.internal.files import make_folder, write_text
+from jnpl.internal import locks
+from jnpl.internal.errors import InputError, UnwritableError
+from jnpl.internal.files import make_folder, reason_of, require_file, write_text
+from jnpl.internal.json_files import parse_json, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
-
-try:
-    import fcntl
-except ImportError:  # Windows: no lock
-    fcntl = None  # type: ignore[assignment]
 
 _FORMAT = "jnpl run 1"
 _LOCK = ".lock"
 _DRAFT = re.compile(
-    r"\.(run|metrics|findings|model|backbone|data|neighbours|thumbnails|report)\.\w+\.\d+\.tmp"
+    r"\.(run|metrics|findings|model|backbone|data|neighbours|thumbnails|report|tracking)\.\w+\.\d+\.tmp"
 )  # as internal.files names them
 
 
@@ -59,7 +56,7 @@ class RunFolder:
             make_folder(self.path)
             return None
         try:
-            saved = json.loads(file.read_text("utf-8"))
+            saved = read_json(file)
         except (ValueError, OSError) as error:
             raise InputError(f"{str(file)!r} cannot be read: {error}") from None
         if not isinstance(saved, dict) or saved.get("format") != _FORMAT:
@@ -88,6 +85,16 @@ class RunFolder:
         ):
             raise InputError(f"{str(self.path)!r} holds something else than a run; name an empty or a new folder")
 
+    def check_outside(self, data: str | os.PathLike[str]) -> None:
+        """Refuse a run folder inside a folder of images: the next command would take it for a class."""
+        own, base = (Path(os.path.realpath(path)) for path in (self.path, data))  # never fails, unlike `resolve`
+        inside = own.relative_to(base).parts if base in own.parents else ()
+        if inside and Path(data).is_dir() and not any(part.startswith(".") for part in inside):
+            raise InputError(
+                f"the run folder {str(self.path)!r} lies inside the data folder {str(data)!r}, where every folder is a "
+                "class; name one outside it"
+            )
+
     def _makes_room(self, saved: dict[str, Any], identity: dict[str, Any]) -> bool:
         """Return whether no work is lost: there is no checkpoint, or only pseudo-labels are added to a finished run."""
         reached = any(self.checkpoints.glob("[0-9]*"))
@@ -99,7 +106,7 @@ class RunFolder:
     def _how_to_repeat(self, *, second: bool) -> str:
         """Return the command that the run was made with; for pseudo-labels after `jnpl find`, that of `jnpl train`."""
         try:
-            command = json.loads((self.path / "data.json").read_text("utf-8"))["command"]
+            command = read_json(self.path / "data.json")["command"]
             if command[1] == "find" and second:
                 return f"go on from it: {shlex.join(['jnpl', 'train', *command[2:]])}"
             return f"repeat its command: {shlex.join(command)}"
@@ -110,6 +117,13 @@ class RunFolder:
         """Mark the run as running, once the folder is locked and data and settings are checked."""
         self.write(identity, status="running")
 
+    def remove_unused(self) -> None:
+        """Remove a folder that was made for a run which could not begin."""
+        if not (self.path / "run.json").exists():
+            with suppress(OSError):  # somebody else has put something into it
+                (self.path / _LOCK).unlink(missing_ok=True)
+                self.path.rmdir()
+
     def _sweep(self) -> None:
         """Remove the drafts that killed runs left."""
         for left in self.path.iterdir():
@@ -119,12 +133,10 @@ class RunFolder:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Lock the folder: two runs at once would overwrite each other's files. The lock ends with the process."""
-        with (self.path / _LOCK).open("a") as file:
-            if fcntl is not None:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except OSError:
-                    raise InputError(f"another run is using {str(self.path)!r}; wait for it, or stop it") from None
+        file = locks.take(require_file(self.path / _LOCK))
+        if file is None:
+            raise InputError(f"another run is using {str(self.path)!r}; wait for it, or stop it")
+        with file:
             self._sweep()
             yield
 
@@ -136,10 +148,14 @@ class RunFolder:
 
     def log(self, line: dict[str, Any]) -> None:
         """Add a line to metrics.jsonl."""
-        with (self.path / "metrics.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
-            file.flush()
-            os.fsync(file.fileno())  # the checkpoint after it is synced too
+        path = self.path / "metrics.jsonl"
+        try:
+            with require_file(path).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+                file.flush()
+                os.fsync(file.fileno())  # the checkpoint after it is synced too
+        except OSError as error:
+            raise UnwritableError(f"cannot write {str(path)!r}: {reason_of(error)}") from error
 
     def cut_log(self, epochs: int, stages: list[str] | None = None) -> list[dict[str, Any]]:
         """Drop the lines from epoch `epochs` on, which will be written again, and return those before.
@@ -158,9 +174,9 @@ class RunFolder:
         """Return the lines of metrics.jsonl, up to a torn one."""
         file = self.path / "metrics.jsonl"
         lines: list[dict[str, Any]] = []
-        for text in file.read_text("utf-8").splitlines() if file.is_file() else []:
+        for text in file.read_text("utf-8", "replace").splitlines() if file.is_file() else []:
             try:
-                lines.append(json.loads(text))
+                lines.append(parse_json(text))
             except ValueError:  # noqa: PERF203 - the lines after a torn one do not count
                 break
         return lines

@@ -26,15 +26,21 @@ def final_probs(settings: Verdict, method: Method, training_set: TrainingSet) ->
     """
     if settings.score in ("history", "aum", "margin"):
         return None
-    probs = training_set.probabilities(method.classifier).astype(np.float64)
+    probs = training_set.probabilities(method.classifier)
     if settings.score == "network":
-        return probs
+        return probs.astype(np.float64)
     ledger = training_set.ledger
     if ledger.keep == "full":  # the trained network is surer than it was during training: the mean of both is taken
         history = ledger.mean_probs()
-        probs = np.where(np.isnan(history), probs, (probs + history) / 2)
+        history += probs
+        history /= 2
+        np.copyto(probs, history, where=~np.isnan(history))
+        del history
     corrected = posterior(probs, training_set.feed.labels).probs
-    return corrected if settings.score == "posterior" else (probs + corrected) / 2
+    if settings.score == "blend":
+        corrected += probs
+        corrected /= 2
+    return corrected
 
 
 def judge(

@@ -14,13 +14,16 @@ from jnpl.data.loading.batches import generator_for
 from jnpl.findings.findings import Findings
 from jnpl.findings.ledger import Ledger
 from jnpl.findings.margins import margins_of
-from jnpl.internal.errors import InputError
+from jnpl.internal.allocator import keep_freed_memory
+from jnpl.internal.errors import InputError, LearningError, one_line
+from jnpl.internal.json_files import check_facts
+from jnpl.internal.settings import flat_settings
 from jnpl.methods import registry
 from jnpl.methods.base import Task
 from jnpl.methods.pseudo_label import PseudoLabel, Targets
 from jnpl.models.build import build
 from jnpl.training import checkpoint, pseudo_labels, scoring
-from jnpl.training.checkpoint import CheckpointInterval, State
+from jnpl.training.checkpoint import CheckpointFacts, CheckpointInterval, State
 from jnpl.training.epoch_log import EpochLog
 from jnpl.training.epoch_view import EpochView
 from jnpl.training.evaluation import TrainingSet, accuracy, headline, source_probabilities
@@ -35,7 +38,7 @@ from jnpl.training.records import SampleRecords
 from jnpl.training.run_results import RunResult, TrainedModel, accuracies, summarise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy.typing as npt
     from lightning_fabric import Fabric
@@ -165,7 +168,7 @@ class Session(LoopCallback):
         source, kept = self._settings.source, self._settings.recipe.verdict
         labels = source.labels if kept.keep == "compact" else None
         ledger = Ledger(len(source), self._task.num_classes, kept.history, kept.keep, labels)
-        self._records = SampleRecords.make(ledger, margins_of(kept.score, source.labels, self._task.num_classes))
+        self._records = SampleRecords(ledger, margins_of(kept.score, source.labels, self._task.num_classes))
 
     def _set_phase(self) -> None:
         """Set method and feed to the present phase."""
@@ -211,14 +214,19 @@ class Session(LoopCallback):
         number = len(self._phases) + self._phase.number  # no stage of the method has begun with this network
         return PseudoLabel(self._task, targets, number)
 
-    def train(self, stop_request: StopRequest | None = None, *, tensorboard: bool = False) -> None:
+    def train(self, stop_request: StopRequest | None = None, *, track: Sequence[str] = ()) -> None:
         """Run the loop from the present position, phase after phase, until the end or a request to stop."""
         self._stop_request = stop_request or self._stop_request
-        with self._log.tensorboard(tensorboard, self._position.total), self._threads():
+        keep_freed_memory()
+        facts = flat_settings(self._settings.recipe.model_dump(mode="json")) | {"seed": self._settings.seed}
+        with self._log.tracked(track, facts, self._position.total), self._threads():
             while True:
                 self._train_phase()
                 last = self._position.phase + 1 == len(self._phases)
-                self._end_phase(last)
+                with self._stop_request.at_once(
+                    "stopped while labels were judged; run the same command again to resume"
+                ):
+                    self._end_phase(last)
                 if last:
                     return
                 self._position = Position(self._position.phase + 1, self._position.total)
@@ -242,7 +250,15 @@ class Session(LoopCallback):
         with self._report.training(total, self._feed.steps(), self._position), torch.random.fork_rng(gpus):
             plan, records = self._phase.plan, self._records
             wrapped = (learner.wrapped, learner.wrapped_optimizer)
-            train(*wrapped, self._feed, records, plan, self._fabric, self._position, self)
+            try:
+                train(*wrapped, self._feed, records, plan, self._fabric, self._position, self)
+            except LearningError as error:
+                raise LearningError(f"{error}{self._last_checkpoint()}") from error
+
+    def _last_checkpoint(self) -> str:
+        """Return the end of a message that says what is kept of a run that failed."""
+        newest = None if self._folder is None else checkpoint.newest(self._folder.checkpoints)
+        return "" if newest is None else f"; the last good checkpoint is {str(newest)!r}"
 
     def _end_phase(self, last: bool) -> None:
         """Save, take the weights that the phase ends with, and predict the training set after the method's own."""
@@ -407,7 +423,16 @@ class Session(LoopCallback):
         for line in torn:
             self._report.note(line)
         if state is not None:
-            self.load_state_dict(state)
+            check_facts(state.facts, CheckpointFacts, f"the checkpoint in {str(self._folder.checkpoints)!r}")
+            try:
+                self.load_state_dict(state)
+            except InputError:
+                raise
+            except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+                where = str(self._folder.checkpoints)
+                raise InputError(
+                    f"the checkpoint in {where!r} does not fit this run ({one_line(error)}); remove it to begin anew"
+                ) from error
             self._report.note(f"resuming at {self._where()}")
         self._fabric.barrier()
         names = [phase.name for phase in self._phases for _ in range(phase.plan.epochs)]

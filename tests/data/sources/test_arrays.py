@@ -203,3 +203,17 @@ def test_validation_data():
         from_arrays(x, y, x_val=x)
     with pytest.raises(InputError, match=r"x_val has samples of shape \(1,\), but x of \(2,\)"):
         from_arrays(x, y, x_val=x[:, :1], y_val=y)
+
+
+def test_texts_with_true_labels_test_and_validation_data():
+    more = {"x_test": ["a cat", ""], "y_test": ["cat", "dog"], "x_val": np.array(["dogs"]), "y_val": ["dog"]}
+    source = from_arrays(["one cat", "two dogs", " "], ["cat", "dog", "dog"], y_true=["dog", "dog", "dog"], **more)
+    assert (source.kind, source.unreadable, source.true_labels.tolist()) == (
+        "text",
+        {2: "the text is empty"},
+        [1, 1, 1],
+    )
+    assert (source.test.kind, source.test.unreadable) == ("text", {1: "the text is empty"})
+    assert source.validation.inputs.values.tolist() == ["dogs"]
+    with pytest.raises(InputError, match="x_test holds vectors, but x texts"):
+        from_arrays(["one cat", "two dogs"], ["cat", "dog"], x_test=[[1.0, 2.0]], y_test=["dog"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import pandas as pd
@@ -105,7 +106,7 @@ def test_columns_that_say_nothing_are_left_out():
     assert encoding.notes[-1] == "left out, the same in every row or empty: a, b, c, e"
     with pytest.raises(InputError, match=r"^the table has no column to learn from: left out, the same .* empty: a$"):
         fit(a=[1, 1])
-    assert fit(a=[1] * 999 + [None], d=range(1000)).names == ["d"]  # the gap would be filled with the same
+    assert fit(a=[1] * 999 + [None], d=[0, 1] * 500).names == ["d"]  # the gap would be filled with the same
 
 
 @pytest.mark.parametrize("name", ["id", "Index", "UUID", "Unnamed: 0", "customer_id", "customerId", "row-ID"])
@@ -113,9 +114,28 @@ def test_columns_that_name_the_rows_are_left_out(name):
     cells = {name: [11, 12, 13], "x": [1, 3, 2]}
     encoding = fit(**cells)
     assert encoding.names == ["x"]
-    assert encoding.notes == [f"left out because they only number the rows: {name}"]
+    assert encoding.notes == [
+        f"left out because they only number or name the rows: {name} (--feature-column names the columns to learn from)"
+    ]
     assert fit([name, "x"], **cells).names == [name, "x"]
     assert fit(**{**cells, name: [11, 12, 12]}).names == [name, "x"]
+    repeated = np.arange(300) % 90 + 1000  # each customer has several rows
+    assert fit(**{name: repeated, "x": repeated % 7}).names == ["x"]
+    assert fit(**{name: np.where(repeated < 1005, np.nan, repeated), "x": repeated % 7}).names == ["x"]  # with gaps
+    assert fit(**{name: repeated % 20, "x": repeated % 7}).names == [name, "x"]  # of 20 shops: a category
+
+
+def test_whole_numbers_that_count_the_rows_are_left_out_and_others_in_order_are_told():
+    rest = {"x": [3, 1, 4, 1] * 10}
+    assert fit(number=range(7, 47), **rest).names == ["x"]
+    assert fit(number=range(47, 7, -1), **rest).names == ["x"]
+    assert fit(number=range(7, 17), x=[3, 1] * 5).names == ["number", "x"]  # of ten rows, they may be measured
+    rising = fit(number=[row**2 for row in range(40)], **rest)
+    assert rising.names == ["number", "x"]
+    assert rising.notes == [
+        "number: only rises or falls from row to row; if it only numbers the rows, leave it out with --exclude"
+    ]
+    assert fit(number=[row**2 for row in range(40)][::2] * 2, **rest).notes == []
 
 
 @pytest.mark.parametrize("name", ["paid", "heat_index", "humid", "idea"])
@@ -128,37 +148,64 @@ def test_measurements_are_no_names():
 
 
 def test_words_that_are_all_different_name_the_rows():
-    words = [f"r{row}" for row in range(100)]
-    assert fit(a=words, x=range(100)).names == ["x"]
+    words, x = [f"r{row}" for row in range(100)], [0, 1] * 50
+    assert fit(a=words, x=x).names == ["x"]
     with pytest.raises(InputError, match=r"'a' \(text, 100 different in 100 rows\)"):
-        fit(["a", "x"], a=words, x=range(100))
+        fit(["a", "x"], a=words, x=x)
 
 
 def test_what_is_no_feature_is_named_with_the_ways_out():
     frame = {
-        "review": [f"word {row}" for row in range(100)],
         "file": [f"{row % 60}.JPG" for row in range(100)],
         "vector": [[1, 2]] * 100,
         "span": pd.to_timedelta(range(100), unit="s"),
-        "x": range(100),
+        "x": [1, 2] * 50,
     }
     with pytest.raises(InputError) as told:
         fit(**frame)
     message = str(told.value)
-    assert message.startswith(
-        "the table has columns that cannot be features: 'review' (text, 100 different in 100 rows), "
-    )
-    assert "'file' (paths of images), 'vector' (list), 'span' (timedelta64" in message
+    start = "the table has columns that cannot be features: 'file' (paths of images), 'vector' (list), 'span' (timede"
+    assert message.startswith(start)
     assert "; name the columns to learn from with --feature-column, or " in message
-    for way in ("--text-column", "--image-column", "--embedding-column"):
+    for way in ("--image-column", "--embedding-column"):
         assert way in message
     assert fit(["x"], **frame).names == ["x"]
 
 
-def test_texts_that_are_mostly_different_are_refused():
+def test_texts_beside_other_columns_become_tfidf_of_their_words():
+    texts = [
+        f"{'late' if row % 2 else 'late late'} parcel {row} {'refund' if row % 4 == 0 else ''}" for row in range(80)
+    ]
+    encoding = fit(note=texts, x=[1, 2] * 40)
+    assert encoding.names == ["note~refund", "x"]  # late and parcel are in every text, the numbers in one each
+    assert encoding.notes == ["texts as their most frequent words (TF-IDF): note (1)"]
+    texts = [f"{'late' if row % 2 else 'lost'} parcel{row}, {'REFUND!' if row % 4 == 0 else ''}" for row in range(80)]
+    encoding = fit(note=[*texts[:-1], None], x=[1, 2] * 40)
+    assert encoding.names == ["note~late", "note~lost", "note~refund", "note missing", "x"]
+    known = Encoding.from_dict(json.loads(json.dumps(encoding.to_dict())))
+    assert known == encoding
+    found = apply(known, note=["late, late refund", "lost", "nothing known", None], x=[1, 1, 1, 1])
+    late, refund = (1 + math.log(2)) * (math.log(79 / 39) + 1), math.log(79 / 20) + 1
+    length = math.hypot(late, refund)
+    assert found[0] == pytest.approx([late / length, 0, refund / length, 0, 1], rel=1e-5)
+    assert found[1:] == [[0, 1, 0, 0, 1], [0, 0, 0, 0, 1], [0, 0, 0, 1, 1]]
+
+
+def test_texts_alone_are_for_a_backbone():
+    texts = [f"{'late' if row % 2 else 'lost'} parcel {row}" for row in range(80)]
+    with pytest.raises(InputError, match=r"cannot be features: 'note' \(text\); .*--text-column"):
+        fit(note=texts, number=range(80))
+
+
+def test_codes_that_are_mostly_different_are_left_out():
     some = [f"user{row // 2}" for row in range(1000)]  # 500 different, none of them common
-    with pytest.raises(InputError, match=r"'a' \(text, 500 different in 1,000 rows\); .*--feature-column"):
+    with pytest.raises(
+        InputError, match=r"no column to learn from: left out, .* nearly all different: a; .*--text-column"
+    ):
         fit(a=some)
+    assert fit(a=some, x=[1, 2] * 500).names == ["x"]
+    with pytest.raises(InputError, match=r"'a' \(text, 500 different in 1,000 rows\); .*--feature-column"):
+        fit(["a", "x"], a=some, x=[1, 2] * 500)
     mostly = ["none"] * 600 + [f"user{row}" for row in range(400)]  # one is common enough for most rows
     assert fit(a=mostly).names == ["a=none", "a other"]
 
@@ -197,14 +244,14 @@ def test_tables_of_no_rows_are_encoded_too():
     "facts", [{}, {"columns": [{}], "notes": []}, {"columns": 3, "notes": []}, {"columns": [], "notes": None}, None]
 )
 def test_facts_of_something_else(facts):
-    with pytest.raises(InputError, match="not a stored encoding: "):
+    with pytest.raises(InputError, match="the stored encoding cannot be used: "):
         Encoding.from_dict(facts)
 
 
 def test_facts_of_a_kind_that_there_is_not():
     facts = fit(a=[1, 2]).to_dict()
     facts["columns"][0]["kind"] = "colour"
-    with pytest.raises(InputError, match="a column is one of number, boolean, date, category, not 'colour'"):
+    with pytest.raises(InputError, match=r"columns\.0\.kind: Input should be 'number'"):
         Encoding.from_dict(facts)
 
 

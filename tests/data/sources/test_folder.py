@@ -182,3 +182,9 @@ def test_a_folder_that_may_not_be_read(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "scandir", scandir)
     with pytest.raises(InputError, match=r"cannot read the folder '.*dog': Permission denied"):
         folder.load(tmp_path)
+
+
+def test_a_folder_above_the_right_one_is_hinted_at(tmp_path):
+    touch(tmp_path, "photos/cat/1.png", "photos/dog/2.png")
+    with pytest.raises(InputError, match=r"one class, 'photos', which holds the folders cat, dog: .* name '.*photos'$"):
+        folder.load(tmp_path)

@@ -75,3 +75,11 @@ def test_duplicates_and_parts_of_a_source():
     assert isinstance(part(source, np.array([2, 0])).inputs, ImageBytes)
     changed = Source("toy", inputs.part(np.array([0, 1, 1])), source.labels, ("a", "b"), np.arange(3))
     assert changed.fingerprint() != source.fingerprint()
+
+
+def test_sizes_and_times_are_those_of_files_where_there_are_no_bytes(tmp_path):
+    (tmp_path / "a.png").write_bytes(png(7))
+    paths = np.array(["a.png", None, None], object)
+    images = ImageBytes(np.array([None, png(9), None], object), paths, root=tmp_path)
+    assert images.sizes().tolist() == [len(png(7)), len(png(9)), 0]
+    assert images.times().tolist() == [(tmp_path / "a.png").stat().st_mtime_ns, 0, 0]

@@ -304,3 +304,14 @@ def test_extensions():
     known = extensions()
     assert {".jpg", ".jpeg", ".png", ".gif", ".bmp", ".tif", ".mpo"} <= known
     assert not {".pdf", ".eps", ".h5", ".mpg", ".db", ""} & known
+
+
+def test_the_shorter_side_is_read_without_decoding(tmp_path):
+    Image.new("RGB", (40, 30)).save(tmp_path / "a.png")
+    whole = (tmp_path / "a.png").read_bytes()
+    (tmp_path / "cut.png").write_bytes(whole[: len(whole) // 2])  # the header is there, the pixels are not
+    (tmp_path / "text.png").write_bytes(b"text")
+    files = ImageFiles(["a.png", "cut.png", "text.png"], tmp_path)
+    assert (files.side(0), files.side(1)) == (30, 30)
+    with pytest.raises(UnreadableError):
+        files.side(2)

@@ -38,8 +38,13 @@ def test_rows_without_a_label_are_left_out(caplog):
     source = table.load(FRAME.drop(columns="truth"))
     assert (len(source), source.test) == (3, None)
     assert "2 test rows are left out: some have no label" in caplog.text
-    with pytest.raises(InputError, match=r"no label in column 'label' of row 2 \(counted from 0\); 1 rows have none"):
+    with pytest.raises(
+        InputError, match=r"no label in column 'label' of row 2 \(counted from 0\); 1 row has none: --skip-"
+    ):
         table.load(FRAME.assign(label=["a", "b", None, "b", "a"]))
+    skipped = table.load(FRAME.assign(label=["a", "b", None, "b", "a"]), skip_unlabelled=True)
+    assert None not in skipped.ids.tolist()
+    assert 2 not in skipped.ids.tolist()
 
 
 def test_validation_rows():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import numpy as np
@@ -71,7 +72,7 @@ def test_features_that_are_no_numbers_are_encoded(tmp_path, caplog):
         assert source.encoding["names"] == ["width", "count", "town=x", "town=y", "flag", "when"]
         assert "categories as 0 and 1: town (2)" in caplog.text
         assert "dates as days: when" in caplog.text
-        assert "left out because they only number the rows: code" in caplog.text
+        assert "left out because they only number or name the rows: code" in caplog.text
         assert "left out, the same in every row or empty: planet" in caplog.text
     assert table.load(FRAME.assign(town=["x", "y", "x"]), feature_columns=["town"]).inputs.values.shape == (3, 2)
 
@@ -106,12 +107,11 @@ def test_labels_beside_the_labels_are_no_features(caplog, labels):
     assert len(table.load(answers, label_column="noisy_label").encoding["columns"]) == 3
 
 
-def test_text_that_is_no_category_is_refused_with_the_ways_out():
+def test_texts_beside_numbers_are_features_too(caplog):
     frame = pd.concat([FRAME] * 40, ignore_index=True)
-    frame["review"] = [f"the {row}th review" for row in range(len(frame))]
-    message = r"'review' \(text, 120 different in 120 rows\); name .* --feature-column, or .* --text-column"
-    with pytest.raises(InputError, match=message):
-        table.load(frame)
+    frame["review"] = [f"the {row}th {'good' if row % 2 else 'bad'} review" for row in range(len(frame))]
+    assert table.load(frame).encoding["names"][-2:] == ["review~bad", "review~good"]
+    assert "texts as their most frequent words (TF-IDF): review (2)" in caplog.text
     assert table.load(frame, feature_columns=["count"]).inputs.values.shape == (120, 1)
 
 
@@ -175,8 +175,67 @@ def test_a_missing_label_is_named(missing):
 
 
 def test_labels_that_are_measurements():
-    with pytest.raises(InputError, match=r"whole numbers, but column 'label' of the data frame has 0.5 at sample 1"):
+    with pytest.raises(
+        InputError, match=r"column 'label' of the data frame holds 0.5, which looks like a regression t"
+    ):
         table.load(pd.DataFrame({"x": [1, 2], "label": [1.0, 0.5]}))
+
+
+def test_many_numbers_with_few_rows_each_look_like_a_regression_target(tmp_path):
+    price = np.arange(600) % 200 * 7 + 326
+    frame = pd.DataFrame({"x": np.arange(600) % 11, "price": price})
+    for given in (frame, save(frame, tmp_path / "a.csv")):
+        with pytest.raises(
+            InputError, match=r"holds 200 different numbers in 600 rows: it looks like a regression targ"
+        ):
+            table.load(given, label_column="price")
+    assert len(table.load(frame.assign(price=price // 20), label_column="price").class_names) == 70  # few enough
+    assert len(table.load(frame.assign(price=(price - 326) // 7), label_column="price").class_names) == 200  # 0 .. 199
+    codes = frame.assign(price=[f"c{each}" for each in price])
+    assert len(table.load(codes, label_column="price").class_names) == 200
+    often = pd.concat([frame] * 17, ignore_index=True)  # 51 rows of each
+    assert len(table.load(often, label_column="price").class_names) == 200
+
+
+def test_rows_without_a_label_are_skipped_on_request(tmp_path, caplog):
+    frame = pd.DataFrame({"x": [1, 2, 3, 4, 5], "label": ["a", None, "b", " ", "a"]})
+    for given in (frame, save(frame, tmp_path / "a.csv")):
+        with pytest.raises(InputError, match=r"of row 1 \(counted from 0\); 2 rows have none: --skip-unlabelled "):
+            table.load(given)
+        caplog.clear()
+        source = table.load(given, skip_unlabelled=True)
+        assert source.ids.tolist() == [0, 2, 4]
+        assert source.inputs.values.tolist() == [[1], [3], [5]]
+        assert [source.class_names[label] for label in source.labels] == ["a", "b", "a"]
+        assert source.cells["x"].iloc[source.ids].tolist() == [1, 3, 5]
+        assert "2 rows without a label are skipped" in caplog.text
+    with pytest.raises(InputError, match="no label in column 'label' at all"):
+        table.load(frame.assign(label=None), skip_unlabelled=True)
+    assert len(table.load(frame.dropna().iloc[[0, 1, 3]], skip_unlabelled=True)) == 3
+
+
+def test_excluded_columns_are_not_learnt_from():
+    frame = FRAME.assign(town=["x", "y", "x"])
+    source = table.load(frame, exclude=["width", "town"])
+    assert source.encoding["names"] == ["count"]
+    assert list(source.cells.columns) == ["width", "count", "town"]  # reports show them
+    with pytest.raises(InputError, match="no column 'twon'; its columns are"):
+        table.load(frame, exclude=["twon"])
+    with pytest.raises(InputError, match=r"--feature-column.*--exclude.* exclude each other"):
+        table.load(frame, exclude=["width"], feature_columns=["count"])
+    with pytest.raises(InputError, match="has no columns beside the labels"):
+        table.load(frame, exclude=["width", "count", "town"])
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".csv.gz"])
+def test_a_file_with_two_columns_of_one_name_is_refused(tmp_path, suffix):
+    path = tmp_path / f"a{suffix}"
+    separator = "\t" if suffix == ".tsv" else ","
+    lines = [separator.join(row) for row in (("label", "a", "label"), ("x", "1", "y"), ("y", "2", "y"))]
+    content = "\n".join(lines).encode()
+    path.write_bytes(gzip.compress(content) if suffix.endswith(".gz") else content)
+    with pytest.raises(InputError, match=r"a\.[a-z.]+' has 2 columns named 'label'; rename or remove one"):
+        table.load(path)
 
 
 def test_images_lie_beside_the_table(tmp_path):

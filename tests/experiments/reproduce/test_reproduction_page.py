@@ -77,7 +77,7 @@ def test_what_is_missing_on_features_is_told(script, made):
     made.cell("ce", scale="features", classify=True)
     text = script.state(script.features_of(made.file))
     assert text.startswith(
-        "**1 of the 287 runs of `jnpl reproduce all --scale features` are stored.** Missing: 86 of CIFAR-10"
+        "**1 of the 311 runs of `jnpl reproduce all --scale features` are stored.** Missing: 90 of CIFAR-10"
     )
 
 

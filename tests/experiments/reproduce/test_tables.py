@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from jnpl.experiments.reproduce import table1, table2
+from jnpl.experiments.reproduce import beyond, table1, table2
 from jnpl.experiments.reproduce.paper import METHODS
 from jnpl.internal.errors import InputError
 
@@ -175,3 +175,26 @@ def test_jnpl_can_be_read_as_its_variant(made):
     assert [each.get("test_accuracy") for each in later.of("jnpl", ("symm", 0.6))] == [0.8]
     assert later.of("jnpl-pl30", ("symm", 0.6)) == []
     assert [each.get("test_accuracy") for each in later.of("nlnl", ("symm", 0.6))] == [0.7]
+
+
+def test_when_pl_plus_begins_is_a_table_of_what_was_run(made):
+    curve = [0.01 * epoch for epoch in range(125)]
+    made.cell("nl-plus", scale="features", curve=curve, accuracy=0.8, stages={"train": made.facts(ap=0.9)})
+    made.cell("jnpl-pl60", scale="features", curve=curve, accuracy=0.7, stages={"train": made.facts(ap=0.85)})
+    lines = beyond.starts_markdown(made.results("features")).splitlines()
+    assert lines[2] == "| the first step | - | - | - | - |"
+    assert lines[4] == "| 60 % of the epochs | 74.0 | 70.0 | 0.850 | 0.70 / 0.20 |"  # NL+ after 75 epochs
+    assert lines[6] == "| never (NL+ alone) | - | 80.0 | 0.900 | 0.70 / 0.20 |"
+
+
+def test_heads_and_human_labels_are_tables_of_what_was_run(made):
+    made.cell("ce", scale="features", curve=(0.5, 0.6, 0.4), accuracy=0.41)
+    made.cell("ce-linear", scale="features", curve=(0.5, 0.6, 0.62), accuracy=0.61)
+    made.cell("ce", "human", 0.0, scale="features", data="cifar10n", classify=True, accuracy=0.75)
+    lines = beyond.heads_markdown(made.results("features")).splitlines()
+    assert lines[2] == "| CE | MLP | 0.800 | 41.0 | 60.0 | 0.70 / 0.20 |"
+    assert lines[3] == "| CE | linear | 0.800 | 61.0 | 62.0 | 0.70 / 0.20 |"
+    assert lines[4] == "| NLNL | MLP | - | - | - | - |"
+    text = beyond.markdown(made.results("features"))
+    assert "| method | CIFAR-10N | CIFAR-100N |" in text
+    assert "| CE | 75.0 | - |" in text

@@ -16,8 +16,10 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from jnpl.data.source import Array, Inputs, Source, UnreadableError
+from jnpl.internal import locks
 from jnpl.internal.errors import InputError
-from jnpl.internal.files import make_folder, replacing
+from jnpl.internal.files import make_folder, replacing, reserve
+from jnpl.internal.json_files import StoredFacts, check_facts, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -205,8 +207,10 @@ def _cached(work: _ReadJob, folder: Path) -> tuple[Array, dict[int, str]]:
     found = _opened(path, work)
     if found is None:
         make_folder(folder)
-        with replacing(path) as draft:
+        locks.remove_abandoned_drafts(path)
+        with replacing(path) as draft, locks.alone(draft):
             target = np.lib.format.open_memmap(draft, mode="w+", dtype=work.dtype, shape=work.whole)
+            reserve(draft)
             broken = work.fill(target)
             target.flush()
             del target
@@ -225,12 +229,18 @@ def _opened(path: Path, work: _ReadJob) -> tuple[Array, dict[int, str]] | None:
         values = np.load(path, mmap_mode="c", allow_pickle=False)
         with path.open("rb") as file:
             file.seek(values.offset + values.nbytes)
-            unreadable = json.loads(file.read())["unreadable"]
+            facts = check_facts(parse_json(file.read()), _CacheFacts, "the cache file")
     except (OSError, ValueError, EOFError):
         return None
     if values.shape != work.whole or values.dtype != work.dtype:
         return None
-    return values, {int(at): why for at, why in unreadable.items()}
+    return values, facts.unreadable
+
+
+class _CacheFacts(StoredFacts):
+    """What follows the array in a cache file."""
+
+    unreadable: dict[int, str]
 
 
 def _shape(inputs: Inputs, size: int | None, unreadable: dict[int, str]) -> tuple[int, ...]:

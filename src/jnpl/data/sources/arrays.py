@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import re
-import zipfile
-import zlib
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jnpl.data.source import InMemory, Source, Texts, number
-from jnpl.internal.errors import InputError
+from jnpl.internal.errors import InputError, one_line
+from jnpl.internal.files import require_file
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from jnpl.data.source import Array, Labels
 
 NEEDED = ("x", "y")
-OPTIONAL = ("y_true", "x_test", "y_test", "x_val", "y_val", "class_names")
+OPTIONAL = ("y_true", "x_test", "y_test", "x_val", "y_val", "class_names", "ids", "backbone")
 WHOLE_NUMBER = re.compile(r"[+-]?\d{1,18}(\.0*)?")  # a text that is a class number
 _CHUNK = 1024  # samples checked at a time: a check must not double the memory of a large array
 
@@ -60,41 +61,47 @@ def from_arrays(
         >>> source.labels, source.class_names, source.kind
         (array([1, 0, 1]), ('cat', 'dog'), 'vector')
     """
-    if (texts := as_texts(x)) is not None and y_true is None and x_test is None and x_val is None:
-        labels, classes = number_together({"y": _matching(y, "y", texts, "x")}, class_names)
-        empty = {at: "the text is empty" for at, text in enumerate(texts) if not text.strip()}
-        return Source(name, Texts(texts), labels["y"], classes, np.arange(len(texts)), unreadable=empty or None)
-    inputs = as_inputs(x, "x")
-    given = {"y": _matching(y, "y", inputs, "x")}
+    inputs = _samples(x, "x")
+    given = {"y": _matching(y, "y", inputs.values, "x")}
     if y_true is not None:
-        given["y_true"] = _matching(y_true, "y_true", inputs, "x")
-    others: dict[str, Array] = {}
+        given["y_true"] = _matching(y_true, "y_true", inputs.values, "x")
+    others: dict[str, InMemory | Texts] = {}
     for part, x_part, y_part in (("test", x_test, y_test), ("val", x_val, y_val)):
         if (x_part is None) != (y_part is None):
             raise InputError(f"x_{part} and y_{part} need each other: one of them is missing")
         if x_part is None:
             continue
-        held_out = as_inputs(x_part, f"x_{part}")
-        if held_out.shape[1:] != inputs.shape[1:]:
-            raise InputError(f"x_{part} has samples of shape {held_out.shape[1:]}, but x of {inputs.shape[1:]}")
-        given[f"y_{part}"] = _matching(y_part, f"y_{part}", held_out, f"x_{part}")
+        held_out = _samples(x_part, f"x_{part}")
+        if held_out.kind != inputs.kind:
+            raise InputError(f"x_{part} holds {held_out.kind}s, but x {inputs.kind}s")
+        if held_out.values.shape[1:] != inputs.values.shape[1:]:
+            shapes = f"{held_out.values.shape[1:]}, but x of {inputs.values.shape[1:]}"
+            raise InputError(f"x_{part} has samples of shape {shapes}")
+        given[f"y_{part}"] = _matching(y_part, f"y_{part}", held_out.values, f"x_{part}")
         others[part] = held_out
     labels, classes = number_together(given, class_names)
-    held = {
-        part: Source(f"{name}/{part}", InMemory(values), labels[f"y_{part}"], classes, np.arange(len(values)))
-        for part, values in others.items()
-    }
-    ids = np.arange(len(inputs))
-    return Source(
-        name,
-        InMemory(inputs),
-        labels["y"],
-        classes,
-        ids,
-        labels.get("y_true"),
-        held.get("test"),
-        validation=held.get("val"),
+
+    def source(title: str, samples: InMemory | Texts, which: str, **known: Any) -> Source:
+        return Source(
+            title, samples, labels[which], classes, np.arange(len(samples)), unreadable=_empty(samples), **known
+        )
+
+    held = {part: source(f"{name}/{part}", samples, f"y_{part}") for part, samples in others.items()}
+    return source(
+        name, inputs, "y", true_labels=labels.get("y_true"), test=held.get("test"), validation=held.get("val")
     )
+
+
+def _samples(x: Any, name: str) -> InMemory | Texts:
+    texts = as_texts(x)
+    return InMemory(as_inputs(x, name)) if texts is None else Texts(texts)
+
+
+def _empty(samples: InMemory | Texts) -> dict[int, str] | None:
+    """Return the texts that are empty, as unreadable samples."""
+    if not isinstance(samples, Texts):
+        return None
+    return {at: "the text is empty" for at, text in enumerate(samples.values) if not text.strip()} or None
 
 
 def from_pair(pair: tuple[Any, Any]) -> Source:
@@ -103,31 +110,64 @@ def from_pair(pair: tuple[Any, Any]) -> Source:
 
 
 def load(path: str | Path) -> Source:
-    """Make a source from an .npz with x and y, and optionally y_true, x_test, y_test, x_val, y_val and class_names."""
+    """Make a source from an .npz with x and y, and optionally y_true, x_test, y_test, x_val, y_val and class_names.
+
+    `jnpl embed` also writes `ids`, the positions or paths of the samples, and `backbone`, the name of what made x.
+    """
     found = read_npz(path, NEEDED, OPTIONAL)
-    names = found.pop("class_names", None)
+    names, ids, backbone = (found.pop(key, None) for key in ("class_names", "ids", "backbone"))
     x, y = found.pop("x"), found.pop("y")
     class_names = None if names is None else as_labels(names, "class_names")
     try:
-        return from_arrays(x, y, **found, class_names=class_names, name=Path(path).stem)
+        source = from_arrays(x, y, **found, class_names=class_names, name=Path(path).stem)
+        if ids is not None:
+            source = replace(source, ids=_checked_ids(ids, len(source)))
     except InputError as error:
         raise InputError(f"{str(path)!r}: {error}") from error
+    if backbone is not None and isinstance(source.inputs, InMemory):
+        source = replace(source, inputs=replace(source.inputs, embedded=source.kind == "vector"))
+    return source
+
+
+def _checked_ids(ids: Array, samples: int) -> Array:
+    if ids.shape != (samples,) or ids.dtype.kind not in "iuU":
+        found = f"{ids.dtype} of shape {ids.shape}"
+        raise InputError(f"ids must be {samples} positions or paths, one per sample, not {found}")
+    if len(np.unique(ids)) != samples:
+        raise InputError("ids must differ from each other")
+    return ids.astype(object) if ids.dtype.kind == "U" else ids.astype(np.int64)
 
 
 def read_npz(path: str | Path, needed: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Array]:
     """Return the named arrays of an .npz; a missing needed one, and a file that cannot be read, is an InputError."""
     try:
-        with Path(path).open("rb") as file:
-            archive = np.load(file, allow_pickle=False)
+        with open_arrays(path) as archive:
             files = [] if isinstance(archive, np.ndarray) else archive.files  # an .npy holds one array without a name
             found = {key: archive[key] for key in (*needed, *optional) if key in files}
-    except (OSError, EOFError, ValueError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:
         raise InputError(f"cannot read {str(path)!r}: {_reason(error)}") from error
     for key in needed:
         if key not in found:
             shown = ", ".join(files) or "without names"
             raise InputError(f"{str(path)!r} has no array {key!r}; its arrays are {shown}")
     return found
+
+
+@contextmanager
+def open_arrays(path: str | Path) -> Iterator[Any]:
+    """Yield the array of an .npy, or the archive of an .npz: whatever is wrong with it is an OSError or ValueError."""
+    try:
+        with require_file(path).open("rb") as file:
+            loaded = np.load(file, allow_pickle=False)
+            yield loaded
+    except (OSError, ValueError):
+        raise
+    except MemoryError:
+        raise ValueError("it says to hold more than fits into memory") from None
+    except Exception as error:  # NumPy and zipfile raise many kinds: encrypted, damaged, unknown compression, no header
+        raise ValueError(f"it is damaged: {one_line(error)}") from error
 
 
 def as_texts(x: Any) -> Array | None:
@@ -180,7 +220,10 @@ def as_labels(y: Any, name: str = "y") -> list[str] | list[int]:
             values = values[:, 0]
         if values.ndim != 1:
             raise InputError(f"{name} must hold one label per sample, shape (N,), not {values.shape}")
-        values = values.tolist()
+        try:
+            values = values.tolist()
+        except SystemError:  # of numpy, for numbers that are no characters
+            raise InputError(f"{name} holds texts with characters that are not Unicode") from None
     plain = [_label(value, position, name) for position, value in enumerate(values)]
     if all(isinstance(label, int) for label in plain):
         return [int(label) for label in plain]

@@ -126,7 +126,9 @@ def read_human(path: Path, key: str) -> Labels:
     else:
         arrays = _read_saved(path)
         if key not in arrays:
-            raise InputError(f"{str(path)!r} has no array {key}; its arrays are {', '.join(map(str, arrays))}")
+            raise InputError(
+                f"{str(path)!r} has no array {key}; its arrays are {', '.join(str(name)[:40] for name in arrays)}"
+            )
         labels = arrays[key]
     if labels.ndim != 1 or labels.dtype.kind not in "iu":
         found = f"{labels.dtype} of shape {labels.shape}"
@@ -147,8 +149,8 @@ class _Bytes:
     """Stand-in for `_codecs.encode`: pickle's protocol 2 writes bytes as Latin-1 text."""
 
     def __new__(cls, text: str, encoding: str) -> Any:
-        if encoding != "latin1":
-            raise InputError(f"bytes in the encoding {encoding!r}")
+        if not isinstance(encoding, str) or encoding != "latin1":
+            raise InputError("bytes in another encoding than latin1")
         return text.encode("latin1")
 
     def __setstate__(self, state: object) -> None:
@@ -159,12 +161,14 @@ class _Dtype:
     """Stand-in for `numpy.dtype`: a whole-number type by its letters, such as i8, and its byte order."""
 
     def __init__(self, letters: str, *_: object) -> None:
-        if not re.fullmatch(r"[iu][1248]", letters):
-            raise InputError(f"an array of type {letters!r}")
+        if not isinstance(letters, str) or not re.fullmatch(r"[iu][1248]", letters):
+            raise InputError(
+                f"an array of type {letters[:20]!r}" if isinstance(letters, str) else "no array of numbers"
+            )
         self.letters, self.order = letters, "="
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.order = {"<": "<", ">": ">", "|": "|", "=": "="}[state[1]]
+        self.order = state[1] if isinstance(state[1], str) and state[1] in ("<", ">", "|") else "="
 
 
 class _Array:
@@ -177,7 +181,7 @@ class _Array:
         _, shape, dtype, _, raw = state
         self.values = np.frombuffer(raw, np.dtype(dtype.order + dtype.letters))
         if shape != self.values.shape:
-            raise InputError(f"an array of shape {shape}")
+            raise InputError("an array of another shape than its numbers")
 
 
 _STANDINS = {
@@ -190,6 +194,7 @@ _STANDINS = {
 
 
 _MOST_PLACES = 10_000  # the authors' files have fewer than 100
+_GROWING = (pickletools.pylist, pickletools.pydict, pickletools.pyset)
 
 
 class _ArrayUnpickler(pickle.Unpickler):
@@ -215,7 +220,7 @@ def _read_saved(path: Path) -> dict[Any, Array]:
         raw = path.read_bytes()
     expected = "a dict of whole-number arrays saved by torch.save; another file can be given as .npz"
     try:
-        saved = _ArrayUnpickler(io.BytesIO(_small_memo(_pickle_in(raw)))).load()
+        saved = _ArrayUnpickler(io.BytesIO(_small(_pickle_in(raw)))).load()
     except InputError as error:
         raise InputError(f"{str(path)!r} is refused, and was not run: it holds {error}, not {expected}") from error
     except Exception as error:  # a broken or hostile file may raise anything
@@ -229,16 +234,48 @@ def _read_saved(path: Path) -> dict[Any, Array]:
         elif isinstance(value, _Array):
             arrays[key] = value.values
         else:
-            raise InputError(f"{key!r} in {str(path)!r} is {type(value).__name__}; it must be {expected}")
+            raise InputError(f"{str(key)[:40]!r} in {str(path)!r} is {type(value).__name__}; it must be {expected}")
     return arrays
 
 
-def _small_memo(content: bytes) -> bytes:
-    """Refuse a pickle with a huge memo, which would need as much memory."""
+def _small(content: bytes) -> bytes:
+    """Refuse a pickle that is large when it is written out, as one of shared values may be: its hash takes as long.
+
+    The values on the stack are counted as the unpickler would make them, without making them.
+    """
+    stack: list[int | None] = []  # sizes of values; None is a mark
+    memo: dict[int, tuple[int, bool]] = {}  # size, and whether the value can still grow: a list, dict or set
+    grows = False
     for step, number, _ in pickletools.genops(content):
-        if "PUT" in step.name and isinstance(number, int) and number > _MOST_PLACES:
-            raise InputError(f"a memo of {number:,} places")
+        if "PUT" in step.name or step.name == "MEMOIZE":
+            place = len(memo) if step.name == "MEMOIZE" else int(number or 0)
+            if place > _MOST_PLACES:
+                raise InputError(f"a memo of {place:,} places")
+            memo[place] = (stack[-1] or 1, grows)
+        elif "GET" in step.name:
+            size, grows = memo[int(number or 0)]
+            if grows:
+                raise InputError("a list or dict that is used twice")
+            stack.append(size)
+        else:
+            taken = _take(stack, step)
+            stack += [None if kind is pickletools.markobject else taken + 1 for kind in step.stack_after]
+            grows = any(kind in _GROWING for kind in step.stack_after)
+        if stack and (stack[-1] or 1) > LARGEST:
+            raise InputError(f"more than {LARGEST:,} values")
     return content
+
+
+def _take(stack: list[int | None], step: pickletools.OpcodeInfo) -> int:
+    """Remove what an instruction of a pickle takes from the stack; returns the size of it."""
+    taken = 0
+    if pickletools.markobject in step.stack_before:
+        while (size := stack.pop()) is not None:
+            taken += size
+    for kind in step.stack_before:
+        if kind not in (pickletools.markobject, pickletools.stackslice):
+            taken += stack.pop() or 1
+    return taken
 
 
 def _pickle_in(raw: bytes) -> bytes:

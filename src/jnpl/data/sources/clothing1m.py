@@ -19,6 +19,7 @@ from jnpl.data.source import Array, Labels, Source
 from jnpl.data.sources.download import data_root, reading
 from jnpl.data.sources.images import ImageFiles
 from jnpl.internal.errors import InputError
+from jnpl.internal.files import require_file
 
 if TYPE_CHECKING:
     import os
@@ -169,6 +170,6 @@ def _check_paths(keys: list[str], file: Path) -> None:
 def _text(file: Path) -> str:
     with reading(file):
         try:
-            return file.read_text(encoding="utf-8-sig")
+            return require_file(file).read_text(encoding="utf-8-sig")
         except UnicodeDecodeError as error:
             raise InputError(f"{str(file)!r} is not a text file in UTF-8: byte {error.start} is not") from error

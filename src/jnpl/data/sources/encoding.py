@@ -1,4 +1,4 @@
-"""Columns of a table as features: missing values are filled, categories become 0 and 1, dates become days.
+"""Columns of a table as features: gaps are filled, categories become 0 and 1, dates days, texts TF-IDF of words.
 
 scikit-learn's encoders (OneHotEncoder, SimpleImputer, ColumnTransformer) are not used: their state is stored by pickle,
 and a model here is stored as JSON. They also have no dates, no text such as "1.5" or "true" in a column, and no rule
@@ -7,12 +7,12 @@ that rare and unseen categories share a feature only if the training table had r
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 import re
-from dataclasses import asdict, dataclass, fields
+from collections import Counter
+from dataclasses import asdict, dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -20,16 +20,21 @@ import pandas as pd
 from jnpl.data.sources.columns import COLUMN_KINDS, ColumnKind, distinct, kind_of, levels, values, with_text_names
 from jnpl.data.sources.images import extensions
 from jnpl.internal.errors import InputError
+from jnpl.internal.json_files import StoredFacts, check_facts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jnpl.data.source import Array, Labels
 
-ROW_NAMES = ("id", "index", "uuid", "guid", "unnamed: 0")  # names of columns that only number the rows
+ROW_NAMES = ("id", "index", "uuid", "guid", "unnamed: 0", "rownames", "rowid")  # of columns that only number the rows
 MOST_LEVELS = 50  # of a category; rarer ones share a feature
 RARE = 10  # samples that a level needs to get a feature (in tables of fewer than 500 rows: 2 % of them)
 GAPS = 0.01  # above this share of missing values, a feature of its own marks them
+MOST_WORDS = 100  # of a text column, the most frequent ones
+FEW_ROWS = 20  # below as many rows, a column that counts 1, 2, 3, ... may be a measurement
+_WORD = re.compile(r"\w+")
+_BACK = "(--feature-column names the columns to learn from)"
 _ROW_NAME = re.compile(r"(?i:.*[ _.-]id)|.*[a-z]I[dD]")  # customer_id, customerId
 _HINTS = {
     "text": "learn from a text with --text-column",
@@ -43,17 +48,19 @@ class Column:
     """How one column of a table becomes one or several features."""
 
     name: str
-    kind: ColumnKind
+    kind: ColumnKind | Literal["text"]
     fill: float = 0.0  # replaces a missing number, boolean or day
     origin: float = 0.0  # day that dates are counted from: float32 resolves minutes within years, not within decades
-    levels: tuple[str, ...] = ()  # of a category, sorted
+    levels: tuple[str, ...] = ()  # of a category, or the words of a text, sorted
+    weights: tuple[float, ...] = ()  # of a text's words: inverse document frequencies
     other: bool = False  # whether rare and unseen levels have a feature together
     gaps: bool = False  # whether missing values have a feature
 
     @property
     def names(self) -> list[str]:
         """Names of the features, in order."""
-        own = [f"{self.name}={level}" for level in self.levels] if self.kind == "category" else [self.name]
+        sign = {"category": "=", "text": "~"}.get(self.kind)
+        own = [self.name] if sign is None else [f"{self.name}{sign}{level}" for level in self.levels]
         return [*own, *([f"{self.name} other"] * self.other), *([f"{self.name} missing"] * self.gaps)]
 
     def write(self, cells: pd.Series[Any], out: Array, where: str) -> None:
@@ -67,6 +74,9 @@ class Column:
             out[known, codes[known]] = 1
             if self.other:
                 out[(codes < 0) & ~missing, len(self.levels)] = 1
+        elif self.kind == "text":
+            missing = cells.isna().to_numpy()
+            _write_words(cells, self.levels, self.weights, out)
         else:
             numbers = values(cells, self.kind, self.name, where)
             missing = np.isnan(numbers)
@@ -82,7 +92,8 @@ class Encoding:
     Numbers are unchanged, booleans become 0 and 1, dates the days since the first one; missing values become the
     median. A category becomes a feature of 0 and 1 for each level, in sorted order. Rare levels, levels beyond the
     `MOST_LEVELS` most common ones and unseen levels share a feature if the first table had any of them; otherwise, like
-    missing values, they are 0 everywhere. If more than `GAPS` of a column are missing, one more feature marks them.
+    missing values, they are 0 everywhere. If more than `GAPS` of a column are missing, one more feature marks them. A
+    text becomes the TF-IDF of its most frequent words, with length 1; it needs other columns beside it.
     `notes` describe what was done.
 
     Example:
@@ -103,35 +114,43 @@ class Encoding:
 
         Args:
             frame: the table.
-            columns: names of the columns to encode. A column with one value in all rows is left out; a column of
-                (nearly) all different texts is an InputError.
+            columns: names of the columns to encode. A column with one value in all rows is left out. Texts alone are
+                an InputError: a backbone embeds them better.
             where: the table in error messages.
         """
         frame = with_text_names(frame)
         found: list[Column] = []
-        naming, constant, refused = [], [], {}
+        left_out: dict[str, list[str]] = {reason: [] for reason in ("rows", "codes", "constant")}
+        refused = {}
         for name in frame.columns if columns is None else columns:
             cells = _cells(frame, name, where)
             kind = kind_of(cells)
             if columns is None and _names_rows(name, cells, kind):
-                naming.append(name)
+                left_out["rows"].append(name)
                 continue
-            if why := _objection(cells, kind):
-                refused[name] = why
-                continue
-            column = _category(name, cells) if kind == "category" else _measure(name, kind, cells, where)
-            if column is None:
-                constant.append(name)
-            else:
+            why = _objection(cells, kind)
+            column: Column | None
+            if why is not None and why[1] == "text" and (column := _text(name, cells)) is not None:
                 found.append(column)
+            elif why is not None and why[1] == "text" and columns is None:
+                left_out["codes"].append(name)
+            elif why is not None:
+                refused[name] = why
+            elif column := _category(name, cells) if kind == "category" else _measure(name, kind, cells, where):
+                found.append(column)
+            else:
+                left_out["constant"].append(name)
+        if found and all(column.kind == "text" for column in found):
+            refused |= {column.name: ("text", "text") for column in found}
         if refused:
             listed = ", ".join(f"{name!r} ({what})" for name, (what, _) in refused.items())
             hints = sorted({_HINTS[key] for _, key in refused.values() if key in _HINTS})
             choose = "name the columns to learn from with --feature-column"
             raise InputError(f"{where} has columns that cannot be features: {listed}; {', or '.join([choose, *hints])}")
-        notes = _notes(found, naming, constant, frame)
+        notes = _notes(found, left_out, frame)
         if not found:
-            raise InputError(f"{where} has no column to learn from" + (f": {'; '.join(notes)}" if notes else ""))
+            hint = f"; {_HINTS['text']}" if left_out["codes"] else ""
+            raise InputError(f"{where} has no column to learn from" + (f": {'; '.join(notes)}" if notes else "") + hint)
         return cls(tuple(found), notes)
 
     @property
@@ -152,22 +171,26 @@ class Encoding:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, for `from_dict`."""
-        columns = [{**asdict(column), "levels": list(column.levels)} for column in self.columns]
+        columns = [
+            {**asdict(column), "levels": list(column.levels), "weights": list(column.weights)}
+            for column in self.columns
+        ]
         return {"columns": columns, "names": self.names, "notes": list(self.notes)}
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Encoding:
         """Return the encoding that `to_dict` stored."""
-        wanted = {field.name for field in fields(Column)}
-        try:
-            values = [{key: each[key] for key in wanted} for each in stored["columns"]]
-            columns = tuple(Column(**{**each, "levels": tuple(each["levels"])}) for each in values)
-            notes = [str(note) for note in stored["notes"]]
-        except (KeyError, TypeError) as error:
-            raise InputError(f"not a stored encoding: {error.__class__.__name__}: {error}") from error
-        if strange := [column.kind for column in columns if column.kind not in COLUMN_KINDS]:
-            raise InputError(f"not a stored encoding: a column is one of {', '.join(COLUMN_KINDS)}, not {strange[0]!r}")
-        return cls(columns, notes)
+        facts = check_facts(stored, _StoredEncoding, "the stored encoding")
+        if not all(math.isfinite(value) for column in facts.columns for value in (column.fill, column.origin)):
+            raise InputError("the stored encoding cannot be used: fill and origin of a column must be finite")
+        return cls(facts.columns, facts.notes)
+
+
+class _StoredEncoding(StoredFacts):
+    """What `Encoding.to_dict` stores."""
+
+    columns: tuple[Column, ...]
+    notes: list[str]
 
 
 def _measure(name: str, kind: Any, cells: pd.Series[Any], where: str) -> Column | None:
@@ -198,6 +221,37 @@ def _kept(codes: Labels, found: list[str]) -> tuple[str, ...]:
     return tuple(found[at] for at in sorted(common.tolist()) if counts[at] >= enough)
 
 
+def _text(name: str, cells: pd.Series[Any]) -> Column | None:
+    """Learn a column of texts; None if they are codes, of fewer than two words on average."""
+    documents = [set(_words(cell)) for cell in cells.tolist()]
+    filled = [words for words in documents if words]
+    if not filled or sum(map(len, filled)) < 2 * len(filled):
+        return None
+    counts = Counter(word for words in filled for word in words)
+    lowest = min(RARE, len(filled) / 50)
+    useful = [word for word, count in counts.items() if max(lowest, 2) <= count < len(filled)]
+    common = sorted(useful, key=lambda word: (-counts[word], word))
+    kept = tuple(sorted(common[:MOST_WORDS]))
+    weights = tuple(float(f"{math.log(len(filled) / counts[word]) + 1:.6g}") for word in kept)
+    gaps = len(documents) - len(filled) > GAPS * len(documents)
+    return Column(name, "text", levels=kept, weights=weights, gaps=gaps) if kept else None
+
+
+def _words(cell: Any) -> list[str]:
+    return _WORD.findall(cell.casefold()) if isinstance(cell, str) else []
+
+
+def _write_words(cells: pd.Series[Any], words: tuple[str, ...], weights: tuple[float, ...], out: Array) -> None:
+    """Write the TF-IDF of words, of length 1, of cells (N,) into zeros (N, len(words) or more)."""
+    place = {word: at for at, word in enumerate(words)}
+    for row, cell in enumerate(cells.tolist()):
+        for word, count in Counter(_words(cell)).items():
+            if (at := place.get(word)) is not None:
+                out[row, at] = (1 + math.log(count)) * weights[at]
+    lengths = np.linalg.norm(out[:, : len(words)], axis=1, keepdims=True)
+    out[:, : len(words)] /= np.where(lengths > 0, lengths, 1)
+
+
 def _objection(cells: pd.Series[Any], kind: str) -> tuple[str, str] | None:
     """Return why a column cannot be a feature, and a key of `_HINTS`; None if it can."""
     if kind not in COLUMN_KINDS:
@@ -215,22 +269,51 @@ def _objection(cells: pd.Series[Any], kind: str) -> tuple[str, str] | None:
 
 
 def _names_rows(name: str, cells: pd.Series[Any], kind: str) -> bool:
-    """Whether a column only numbers the rows: by its name, or as different words without spaces."""
-    if kind not in COLUMN_KINDS or len(cells) < 2 or cells.isna().any() or not cells.is_unique:
+    """Whether a column only numbers the rows, or names what they belong to.
+
+    By its name with many different values (a shop_id of 20 shops is a category), as whole numbers that count the rows,
+    or as all different words without spaces.
+    """
+    if kind not in COLUMN_KINDS or len(cells) < 2:
         return False
-    if name.casefold() in ROW_NAMES:
-        return True
-    if _ROW_NAME.fullmatch(name) and not pd.api.types.is_float_dtype(cells.dtype):
-        return True
+    unique = not cells.isna().any() and cells.is_unique
+    if name.casefold() in ROW_NAMES or _ROW_NAME.fullmatch(name):
+        many = cells.nunique() > min(MOST_LEVELS, len(cells) / 2) and len(cells) >= FEW_ROWS
+        return (unique and name.casefold() in ROW_NAMES) or ((unique or many) and _is_whole(cells, kind))
+    if not unique:
+        return False
+    if kind == "number" and len(cells) >= FEW_ROWS and _is_whole(cells, kind):
+        steps = np.diff(values(cells, "number", name, ""))
+        return bool((steps == 1).all() or (steps == -1).all())
     return kind == "category" and not any(re.search(r"\s", level) or _is_image(level) for level in levels(cells)[1])
+
+
+def _is_whole(cells: pd.Series[Any], kind: str) -> bool:
+    """Whether a column holds no fractions; floats may be whole numbers with gaps."""
+    if kind != "number":
+        return True
+    present = values(cells, "number", "", "")
+    return bool((present[~np.isnan(present)] % 1 == 0).all())
+
+
+def _ordered(column: Column, cells: pd.Series[Any]) -> bool:
+    """Whether numbers or dates only rise, or only fall, from row to row."""
+    if column.kind not in ("number", "date") or len(cells) < FEW_ROWS or cells.isna().any():
+        return False
+    steps = np.diff(values(cells, column.kind, column.name, ""))
+    return bool((steps > 0).all() or (steps < 0).all())
 
 
 def _is_image(text: str) -> bool:
     return PurePath(text).suffix.lower() in extensions()
 
 
-def _notes(found: list[Column], naming: list[str], constant: list[str], frame: pd.DataFrame) -> list[str]:
+def _notes(found: list[Column], left_out: dict[str, list[str]], frame: pd.DataFrame) -> list[str]:
     """Describe what was done, one line each."""
+    return [*_used_notes(found, frame), *_unused_notes(found, left_out, frame)]
+
+
+def _used_notes(found: list[Column], frame: pd.DataFrame) -> list[str]:
     notes = []
     for column in found:
         count = int((distinct(frame[column.name])[0] < 0).sum())  # a text of spaces is missing too
@@ -238,8 +321,10 @@ def _notes(found: list[Column], naming: list[str], constant: list[str], frame: p
             continue
         fill = f"{column.fill:g}"
         if column.kind == "date":
-            fill = str(dt.date(1970, 1, 1) + dt.timedelta(days=column.fill))
-        done = "are no category" if column.kind == "category" else f"filled with its median {fill}"
+            fill = str(np.datetime64(math.floor(column.fill), "D"))  # any year, unlike `datetime.date`
+        done = {"category": "are no category", "text": "have no words"}.get(
+            column.kind, f"filled with its median {fill}"
+        )
         flag = f", and a column says which ({count / len(frame):.1%})" if column.gaps else ""
         notes.append(f"{count:,} missing in column {column.name!r}, {done}{flag}")
     dates = [column.name for column in found if column.kind == "date"]
@@ -248,10 +333,22 @@ def _notes(found: list[Column], naming: list[str], constant: list[str], frame: p
         notes.append(f"dates as days: {_listed(dates)}")
     if categories:
         notes.append(f"categories as 0 and 1: {_listed([_category_summary(column) for column in categories])}")
-    if naming:
-        notes.append(f"left out because they only number the rows: {_listed(naming)}")
-    if constant:
-        notes.append(f"left out, the same in every row or empty: {_listed(constant)}")
+    if texts := [f"{column.name} ({len(column.levels)})" for column in found if column.kind == "text"]:
+        notes.append(f"texts as their most frequent words (TF-IDF): {_listed(texts)}")
+    return notes
+
+
+def _unused_notes(found: list[Column], left_out: dict[str, list[str]], frame: pd.DataFrame) -> list[str]:
+    notes = []
+    if left_out["rows"]:
+        notes.append(f"left out because they only number or name the rows: {_listed(left_out['rows'])} {_BACK}")
+    if left_out["codes"]:
+        notes.append(f"left out, texts or codes that are nearly all different: {_listed(left_out['codes'])}")
+    if left_out["constant"]:
+        notes.append(f"left out, the same in every row or empty: {_listed(left_out['constant'])}")
+    if ordered := [column.name for column in found if _ordered(column, frame[column.name])]:
+        rises = f"{_listed(ordered)}: only rises or falls from row to row"
+        notes.append(f"{rises}; if it only numbers the rows, leave it out with --exclude")
     return notes
 
 

@@ -124,6 +124,12 @@ def _find(root: Path, split: str, known: tuple[str, ...] | None = None) -> _Foun
     classes = tuple(sorted(entry.name for entry in _folders(base)))
     if not classes:
         raise InputError(f"{str(base)!r} holds no folders; one sub-folder of images per class is needed")
+    if len(classes) == 1 and known is None and len(inner := _folders(base / classes[0])) > 1:
+        names = _listed([entry.name for entry in inner])
+        raise InputError(
+            f"{str(base)!r} has one class, {classes[0]!r}, which holds the folders {names}: if those are the classes, "
+            f"name {str(base / classes[0])!r}"
+        )
     strange = [name for name in classes if known is not None and name not in known]
     if strange:
         raise InputError(f"{str(base)!r} has the class {strange[0]!r}, which is not among {_listed(known or ())}")

@@ -79,6 +79,7 @@ def load(
     label_column: str | None = None,
     true_label_column: str | None = None,
     feature_columns: Sequence[str] | None = None,
+    exclude: Sequence[str] | None = None,
     embedding_column: str | None = None,
     text_column: str | None = None,
     name: str | None = None,
@@ -95,6 +96,7 @@ def load(
         label_column: by default `label`, `labels` or `target`, else the only column of classes.
         true_label_column: the column of true labels.
         feature_columns: the columns to learn from; by default all but the labels.
+        exclude: columns that are not learnt from.
         embedding_column: the column of vectors.
         text_column: the column of texts.
         name: of the source; by default that on the hub.
@@ -107,7 +109,14 @@ def load(
     _refuse_two_inputs(image_column, feature_columns, embedding_column, text_column)
     train, test = _splits(_fetch(datasets, name, config) if isinstance(name_or_dataset, str) else name_or_dataset, name)
     label = label_column or _label_column(train, datasets, name)
-    wanted = [label, image_column, true_label_column, embedding_column, text_column, *(feature_columns or ())]
+    wanted = [
+        label,
+        image_column,
+        true_label_column,
+        embedding_column,
+        text_column,
+        *(feature_columns or exclude or ()),
+    ]
     require_columns(train.features, [column for column in wanted if column is not None], name)
     if image_column is None and feature_columns is None and embedding_column is None and text_column is None:
         image_column = _image_column(train, datasets, name)
@@ -126,7 +135,7 @@ def load(
         from jnpl.data.sources.table import learn  # noqa: PLC0415 - needs pandas, which images do without
 
         own = {column for column in (label, true_label_column) if column is not None}
-        encoding = learn(_frame(train), own, classes, name, feature_columns)
+        encoding = learn(_frame(train), own, classes, name, feature_columns, exclude or ())
 
     inputs = partial(_inputs, datasets, name, image_column, embedding_column, encoding)
     held_out = None
@@ -146,6 +155,7 @@ def load_folder(
     label_column: str | None = None,
     true_label_column: str | None = None,
     feature_columns: Sequence[str] | None = None,
+    exclude: Sequence[str] | None = None,
     embedding_column: str | None = None,
     text_column: str | None = None,
 ) -> Source:
@@ -163,6 +173,7 @@ def load_folder(
         label_column=label_column,
         true_label_column=true_label_column,
         feature_columns=feature_columns,
+        exclude=exclude,
         embedding_column=embedding_column,
         text_column=text_column,
         name=Path(path).resolve().name or str(path),
@@ -209,7 +220,7 @@ def _inputs(
         return InMemory(encoding.apply(_frame(split), name))
     from jnpl.data.sources.table import vectors  # noqa: PLC0415 - needs pandas, which images do without
 
-    return InMemory(vectors(_frame(split), set(), name, embedding_column=embedding_column))
+    return InMemory(vectors(_frame(split), set(), name, embedding_column=embedding_column), embedded=True)
 
 
 def _frame(split: Any) -> Any:

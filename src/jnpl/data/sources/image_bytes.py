@@ -63,9 +63,22 @@ class ImageBytes:
         return ImageFiles([path], self._root).read(0, size)
 
     def sizes(self) -> Labels:
-        """Return the bytes of each image (N,); 0 where there are none."""
+        """Return the bytes of each image (N,), in memory or in its file; 0 where there are none."""
         contents = (self.content(position) for position in range(len(self)))
-        return np.fromiter((0 if content is None else len(content) for content in contents), np.int64, len(self))
+        sizes = np.fromiter((-1 if content is None else len(content) for content in contents), np.int64, len(self))
+        outside = np.flatnonzero(sizes < 0)
+        sizes[outside] = self._files(outside).sizes()
+        return sizes
+
+    def times(self) -> Labels:
+        """Return when the file of each image was last changed (N,), in nanoseconds; 0 for images in memory."""
+        times = np.zeros(len(self), np.int64)
+        outside = np.array([at for at in range(len(self)) if self.content(at) is None], np.int64)
+        times[outside] = self._files(outside).times()
+        return times
+
+    def _files(self, positions: Labels) -> ImageFiles:
+        return ImageFiles([self._paths[self._rows[at]] or "" for at in positions.tolist()], self._root)
 
     def content_or_path(self, position: int) -> Any:
         """Return the bytes of the sample at `position`, or those of its path where there are none."""

@@ -71,6 +71,14 @@ class ImageFiles:
             raise UnreadableError("empty file")
         return decode(where, size)
 
+    def side(self, position: int) -> int:
+        """Return the shorter side of the image at `position` in pixels, without decoding it. Raises UnreadableError."""
+        try:
+            with Image.open(self._where(position), formats=_formats()) as picture:
+                return min(picture.size)
+        except Exception as error:  # a damaged file makes a decoder raise anything
+            raise UnreadableError(_system_reason(error)) from error
+
     def sizes(self) -> Labels:
         """Return the bytes of each file (N,); 0 where it is missing."""
         return self._stats("st_size")
@@ -82,7 +90,8 @@ class ImageFiles:
     def _stats(self, what: str) -> Labels:
         root, ends = os.fsencode(self._root), self._ends.tolist()
         names = (self._names[start:end] for start, end in zip([0, *ends], ends, strict=False))
-        return np.fromiter((_stat(os.path.join(root, name), what) for name in names), np.int64, len(self))  # noqa: PTH118
+        found = (_stat(os.path.join(root, name), what) if name else 0 for name in names)  # noqa: PTH118
+        return np.fromiter(found, np.int64, len(self))
 
     def _where(self, position: int) -> str:
         position = range(len(self))[position]  # negative counts from the end; beyond it is an IndexError

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
@@ -24,6 +23,7 @@ from jnpl.data.sources.split_column import divide, find_split
 from jnpl.data.sources.text_column import texts_of
 from jnpl.data.sources.user_embedding import embed_with
 from jnpl.internal.errors import InputError
+from jnpl.internal.json_files import parse_json
 from jnpl.internal.tables import DATA_SUFFIXES, data_suffix, load_table, require_columns
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ NOTHING_TO_EMBED = (
 _TOGETHER = ({"image_column", "embedding_column"}, {"embedding_column", "text_column"})
 _PATHS_TRIED = 20
 _LABEL_NAME = re.compile(r"(?i)(.*[ _.-])?(labels?|target|class|truth|y)")
+MOST_NUMBERS = 100  # different whole numbers above which labels may be a regression target ...
+ROWS_PER_NUMBER = 50  # ... if each has fewer rows than this
 _MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 _LOG = logging.getLogger("jnpl")
 
@@ -54,11 +56,13 @@ def load(
     label_column: str = "label",
     true_label_column: str | None = None,
     feature_columns: Sequence[str] | None = None,
+    exclude: Sequence[str] | None = None,
     embedding_column: str | None = None,
     text_column: str | None = None,
     embed: str | Embed | None = None,
     encoding: dict[str, Any] | None = None,
     image_root: str | Path | None = None,
+    skip_unlabelled: bool = False,
 ) -> Source:
     """Read a .csv, .tsv or .parquet table (also .csv.gz, .tsv.gz), or a data frame, of N rows.
 
@@ -77,6 +81,7 @@ def load(
         true_label_column: the column of true labels.
         feature_columns: the columns to learn from; `jnpl.data.sources.encoding.Encoding` says how they become features,
             and the log says what was done.
+        exclude: columns that are not learnt from, in place of `feature_columns`; reports show them.
         embedding_column: the column of vectors, lists of equal length.
         text_column: the column of texts.
         embed: the function that turns texts or images into vectors, or its place as "module:function"; None: they stay
@@ -84,6 +89,7 @@ def load(
         encoding: the encoding of another source, to be used for this table.
         image_root: the folder that image paths are relative to; by default the table's folder (of a data frame: the
             working directory).
+        skip_unlabelled: leave out rows without a given label, which are an InputError otherwise.
 
     Returns:
         The source; its ids are the image paths, else the row positions.
@@ -101,7 +107,7 @@ def load(
         "text_column": text_column,
         "encoding": encoding,
     }
-    named = _named_inputs(chosen, embed)
+    named = _named_inputs(chosen, embed, exclude)
     if isinstance(path_or_frame, pd.DataFrame):
         frame, name, where, folder = path_or_frame, "table", "the data frame", Path()
     else:
@@ -109,26 +115,28 @@ def load(
         as_text = {image_column, label_column, true_label_column, text_column} - {None}
         frame, name, where, folder = read(path, as_text), table_name(path), repr(str(path_or_frame)), path.parent
     frame, root = with_text_names(frame), Path(image_root or folder)
-    wanted = [*(feature_columns or ()), image_column, embedding_column, text_column, label_column, true_label_column]
+    wanted = [*(feature_columns or exclude or ()), image_column, embedding_column, text_column]
+    wanted += [label_column, true_label_column]
     require_columns(frame.columns, [column for column in wanted if column is not None], where)
     _refuse_repeated_columns(frame, where)
     if len(frame) == 0:
         raise InputError(f"{where} has no rows")
     split = None if encoding is not None else find_split(frame, wanted)
-    labels = _split_labels(frame, split, label_column, true_label_column, where)
+    labels = _split_labels(frame, split, label_column, true_label_column, where, skip_unlabelled=skip_unlabelled)
     own = {column for column in (label_column, true_label_column, split and split.name) if column is not None}
 
     def source(inputs: Inputs, ids: Array | None = None, **more: Any) -> Source:
         ids = np.arange(len(frame)) if ids is None else ids
         whole = Source(name, inputs, labels.given, labels.classes, ids, labels.true, **more)
-        divided = whole if split is None else divide(whole, labels.rows)
+        divided = whole if len(labels.rows["train"]) == len(frame) else divide(whole, labels.rows)
         return divided if embed is None else embed_with(divided, embed)
 
     if not named:
-        embedding_column = guess_embedding_column(frame, own) if embed is None else None
-        image_column = None if embedding_column else _guess_image_column(frame, own, where)
+        unused = {*own, *(exclude or ())}
+        embedding_column = guess_embedding_column(frame, unused) if embed is None else None
+        image_column = None if embedding_column else _guess_image_column(frame, unused, where)
     if embedding_column is not None:
-        values = InMemory(_embeddings(frame[embedding_column], embedding_column, where))
+        values = InMemory(_embeddings(frame[embedding_column], embedding_column, where), embedded=True)
         shown = beside_embeddings(frame, own, where, root, image_column, text_column)
         cells = None if "ids" in shown else _cells(frame, {*own, embedding_column})
         return source(values, **shown, cells=cells)
@@ -141,8 +149,8 @@ def load(
         raise InputError(NOTHING_TO_EMBED)
     cells = _cells(frame, own, feature_columns or ())
     if encoding is None:
-        rows = frame if split is None else frame.iloc[labels.rows["train"]]
-        learnt = learn(rows, own, labels.classes, where, feature_columns)
+        _refuse_measured_labels(labels, label_column, where)
+        learnt = learn(frame.iloc[labels.rows["train"]], own, labels.classes, where, feature_columns, exclude or ())
     else:
         learnt = Encoding.from_dict(encoding)
     return source(InMemory(learnt.apply(frame, where)), encoding=learnt.to_dict(), cells=cells)
@@ -163,8 +171,10 @@ def _cells(frame: pd.DataFrame, hidden: Collection[str], first: Sequence[str] = 
     return frame[kept] if kept else None
 
 
-def _named_inputs(chosen: dict[str, Any], embed: str | Embed | None) -> list[str]:
+def _named_inputs(chosen: dict[str, Any], embed: str | Embed | None, exclude: Sequence[str] | None) -> list[str]:
     """Return the options that name the inputs; two of them are an error, except for what is shown of embeddings."""
+    if exclude and chosen["feature_columns"] is not None:
+        raise InputError("feature_columns (--feature-column) and exclude (--exclude) exclude each other")
     named = [name for name, value in chosen.items() if value is not None]
     if len(named) > 1 and set(named) not in _TOGETHER:
         kinds = "images, features, embeddings or texts"
@@ -184,10 +194,18 @@ class _SplitLabels(NamedTuple):
 
 
 def _split_labels(
-    frame: pd.DataFrame, split: SplitColumn | None, label_column: str, true_label_column: str | None, where: str
+    frame: pd.DataFrame,
+    split: SplitColumn | None,
+    label_column: str,
+    true_label_column: str | None,
+    where: str,
+    *,
+    skip_unlabelled: bool,
 ) -> _SplitLabels:
     """Return the labels of a table: given and true ones of the training rows, the best ones of the others."""
     train = np.arange(len(frame)) if split is None else split.rows["train"]
+    if skip_unlabelled:
+        train = _labelled(frame[label_column], train, label_column, where)
     found = {"train": _labels(frame[label_column], label_column, where, train)}
     if true_label_column is not None:
         found["true"] = _labels(frame[true_label_column], true_label_column, where, train)
@@ -216,18 +234,46 @@ def _split_labels(
     return _SplitLabels(given, true, classes, rows)
 
 
+def _labelled(column: pd.Series[Any], rows: Labels, name: str, where: str) -> Labels:
+    """Return those of some rows (M,) that have a label; the log says how many have none."""
+    missing = _missing(column)[rows]
+    if missing.all():
+        raise InputError(f"{where} has no label in column {name!r} at all")
+    if missing.any():
+        _LOG.warning("%s: %s rows without a label are skipped", where, f"{int(missing.sum()):,}")
+    return rows[~missing]
+
+
+def _refuse_measured_labels(labels: _SplitLabels, name: str, where: str) -> None:
+    """Raise an InputError if labels are many different numbers with few rows each: a quantity, not classes.
+
+    Numbers that count from 0 or 1 without a gap are class numbers, however many.
+    """
+    values, counts = [each for each in labels.classes if isinstance(each, int)], len(labels.rows["train"])
+    if len(values) <= MOST_NUMBERS or counts >= ROWS_PER_NUMBER * len(values):
+        return
+    if values[0] in (0, 1) and values[-1] - values[0] + 1 == len(values):
+        return
+    raise InputError(
+        f"column {name!r} of {where} holds {len(values):,} different numbers in {counts:,} rows: it looks like a "
+        "regression target, and jnpl finds wrong classes. Name another --label-column, or turn the numbers into a few "
+        "classes first (pandas.cut); if they are codes of classes, put a letter in front"
+    )
+
+
 def learn(
     frame: pd.DataFrame,
     labels: set[str],
     classes: Sequence[str] | Sequence[int],
     where: str,
     feature_columns: Sequence[str] | None = None,
+    exclude: Sequence[str] = (),
 ) -> Encoding:
-    """Learn how the columns of a table, without the labels, become features; the log says what was done.
+    """Learn how the columns of a table, without the labels and `exclude`, become features; the log says what was done.
 
     Without `feature_columns`, other columns that hold labels are left out: they would leak the labels.
     """
-    features, names = _without_labels(frame, labels, where, feature_columns), set(map(str, classes))
+    features, names = _without_labels(frame, {*labels, *exclude}, where, feature_columns), set(map(str, classes))
     twins = [column for column in features.columns.tolist() if _holds_labels(features[column], column, names)]
     if twins and feature_columns is None:
         note = f"left out because they hold labels too: {', '.join(twins)} (--true-label-column names the true ones)"
@@ -305,11 +351,19 @@ def _labels(column: pd.Series[Any], name: str, where: str, rows: Labels) -> list
     if missing.any():
         row, count = int(rows[missing.argmax()]), int(missing.sum())
         raise InputError(
-            f"{where} has no label in column {name!r} of row {row} (counted from 0); {count} rows have none"
+            f"{where} has no label in column {name!r} of row {row} (counted from 0); {count:,} "
+            f"{'row has' if count == 1 else 'rows have'} none: --skip-unlabelled (skip_unlabelled) leaves them out"
         )
     cells = [cell.strip() if isinstance(cell, str) else cell for cell in column.iloc[rows].tolist()]
     if all(isinstance(cell, str) and WHOLE_NUMBER.fullmatch(cell) for cell in cells):
         return [int(cell.partition(".")[0]) for cell in cells]
+    if (
+        measured := next((cell for cell in cells if isinstance(cell, float) and not cell.is_integer()), None)
+    ) is not None:
+        raise InputError(
+            f"column {name!r} of {where} holds {measured:g}, which looks like a regression target; labels are names or "
+            "whole numbers. Name another --label-column, or turn the numbers into a few classes first (pandas.cut)"
+        )
     return as_labels(cells, f"column {name!r} of {where}")
 
 
@@ -432,7 +486,7 @@ def _embeddings(column: pd.Series[Any], name: str, where: str) -> Array:
 def _embedding(cell: Any, row: int, name: str, where: str) -> Array:
     try:
         with np.errstate(over="ignore"):
-            values = np.asarray(json.loads(cell) if isinstance(cell, str) else cell, np.float32)
+            values = np.asarray(parse_json(cell) if isinstance(cell, str) else cell, np.float32)
     except (ValueError, TypeError):
         values = np.empty(0, np.float32)
     if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():

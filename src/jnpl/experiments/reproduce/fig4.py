@@ -63,7 +63,7 @@ def draw(runs: PaperRuns) -> Figure:
         epochs = np.arange(1, len(curve) + 1)
         axis.plot(epochs, 100 * smooth(curve), color=style.LINES[3], linewidth=1.2, zorder=1.5, label=name)
     style.tidy(axis, "epoch", "test accuracy (%)")
-    axis.set_xlim(0, max(len(each[-1]) for each in [*drawn, *beyond]) * 1.01)
+    axis.set_xlim(0, max(map(len, curves.values())) * 1.01)
     bottom, top = axis.get_ylim()
     axis.set_ylim(bottom, top + 0.1 * (top - bottom))
     _borders(axis, runs)

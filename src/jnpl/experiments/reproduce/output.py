@@ -15,9 +15,9 @@ from jnpl._version import __version__
 from jnpl.experiments import style
 from jnpl.experiments.reproduce import captions
 from jnpl.experiments.reproduce.items import FIGURES, ITEMS, verdicts
-from jnpl.experiments.results import FILE
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder, write_text
+from jnpl.internal.json_files import read_json
 from jnpl.training.reporting import in_words
 
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ def check_folder(out: Path, scale: str) -> None:
     if not file.is_file():
         names = [PAGE, *(f"{name}.{kind}" for name in ITEMS for kind in _formats(name))]
         lost = [name for name in names if (out / name).exists()]
-        if lost and not (out / FILE).is_file():
+        if lost:  # ours come after the summary
             raise InputError(f"{str(out / lost[0])!r} is not of jnpl reproduce: give another folder by --out")
         return
     try:
-        before = json.loads(file.read_text("utf-8"))["scale"]
+        before = read_json(file)["scale"]
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise InputError(f"{str(file)!r} is not of jnpl reproduce: give another folder by --out") from error
     if before != scale:
@@ -65,10 +65,10 @@ def draw(runs: PaperRuns, items: Sequence[str], out: Path) -> list[Path]:
     written: list[Path] = []
     before = {item for item in ITEMS if (out / f"{item}.{_formats(item)[0]}").is_file()}
     items = [item for item in ITEMS if item in items or (item in before and _is_known(runs, item))]
+    write_text(out / SUMMARY, json.dumps(summary(runs, items), indent=1) + "\n")  # first: it marks the folder as ours
     for item in items:
         written += _write(runs, item, out)
     write_text(out / PAGE, render(runs, items, out))
-    write_text(out / SUMMARY, json.dumps(summary(runs, items), indent=1) + "\n")
     return [*written, out / PAGE, out / SUMMARY]
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from jnpl.experiments.reproduce.scales import Scale
 
 _LEGEND = "Test accuracy in percent; ± is the standard deviation over seeds, where there are several."
+NL_PLUS = "nl-plus"
 _BEST = 2  # the paper prints the best two of a column bold; we do so among its methods
 
 
@@ -27,8 +28,8 @@ def methods(scale: Scale) -> dict[str, str]:
     rows = {}
     for variant, name in METHODS.items():
         rows[variant] = name
-        if variant == "jnpl":
-            rows |= dict.fromkeys(scale.later, "JNPL, PL+ from 30 %")
+        if variant == "jnpl" and scale.later:
+            rows |= {**dict.fromkeys(scale.later, "JNPL, PL+ from 30 %"), NL_PLUS: "NL+ without PL+"}
     return rows
 
 
@@ -92,7 +93,7 @@ def order(runs: PaperRuns) -> str:
         if not any(columns):
             continue
         lines.append([f"{name}: Kendall's tau", *(_tau(each) for each in columns)])
-        for variant in ("jnpl", *runs.scale.later):
+        for variant in ("jnpl", *runs.scale.later, *((NL_PLUS,) if runs.scale.later else ())):
             names = f"place of {methods(runs.scale)[variant]}, ours (paper)"
             lines.append([f"{name}: {names}", *(_place(rows, variant, column) for column in range(len(SETTINGS)))])
     return markdown_table(lines) if len(lines) > 1 else "Not run."

@@ -15,7 +15,7 @@ from jnpl.data.new_data import open_new
 from jnpl.data.source import Source
 from jnpl.findings.findings import Findings
 from jnpl.internal.errors import InputError
-from jnpl.outputs.image_folder import data_root
+from jnpl.outputs.image_folder import data_root, image_place
 from jnpl.outputs.saved_model import load
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def export_model(request: ExportRequest, write: Callable[[SavedModel, Path, Tens
 
     Returns the input that the exported model takes, the samples that it was checked on, and the difference.
     """
-    model = load(request.run)
+    model = load(request.run, trust_code=request.trust_code)
     if model.text_backbone is not None:
         raise InputError(f"a model of texts cannot be exported: {model.text_backbone.name} is no torch module")
     try:
@@ -124,7 +124,7 @@ def images_of(model: SavedModel, findings: Findings, root: Path) -> Source:
     """Return the images of a run as a source."""
     from jnpl.data.sources.images import ImageFiles  # noqa: PLC0415 - vectors do without Pillow
 
-    paths = [] if findings.paths is None else [str(path) for path in findings.paths]
+    paths = [] if findings.paths is None else [str(image_place(root, str(path))) for path in findings.paths]
     none = np.zeros(len(paths), np.int64)
     return Source("the images of the run", ImageFiles(paths, root), none, model.classes, findings.ids)
 

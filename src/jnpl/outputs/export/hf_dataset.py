@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jnpl.findings.findings import Findings
-from jnpl.internal.errors import InputError
-from jnpl.internal.files import make_folder
+from jnpl.internal.errors import InputError, UnwritableError
+from jnpl.internal.files import make_folder, reason_of, require_file
 from jnpl.internal.importing import require
-from jnpl.outputs.corrections import class_names, correct, data_fact
-from jnpl.outputs.image_folder import data_root
+from jnpl.outputs.corrections import class_names, correct, data_facts
+from jnpl.outputs.image_folder import data_root, image_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,8 @@ _INFO = {"state.json", "dataset_info.json"}  # beside its .arrow files
 def export(request: ExportRequest) -> dict[str, Any]:
     """Write the data set of a run; returns the number of rows and of missing images."""
     findings = Findings.load(request.run)
-    inside = data_fact(request.run, "kind") == "image" and data_fact(request.run, "root") is None  # no files
+    facts = data_facts(request.run)
+    inside = facts.kind == "image" and facts.root is None  # no files
     without = findings.paths is None or (inside and request.root is None)
     root = None if without else data_root(request.run, request.root)
     return dict(write(findings, request.out, root, overwrite=request.overwrite))
@@ -70,6 +71,10 @@ def write(findings: Findings, out: Path, root: Path | None, *, overwrite: bool =
             )
             missing = _missing(findings, made, root)
             made.save_to_disk(f"{work}/data")
+        except Exception as error:  # `datasets` wraps what the operating system says
+            if (refused := _refused_by_system(error)) is None:
+                raise
+            raise UnwritableError(f"cannot write {str(out)!r}: {reason_of(refused)}") from error
         finally:
             if not bars:
                 datasets.enable_progress_bars()
@@ -78,6 +83,13 @@ def write(findings: Findings, out: Path, root: Path | None, *, overwrite: bool =
             out.rename(f"{work}/before")  # goes with the rest of `work`
         shutil.move(f"{work}/data", out)
     return {"rows": len(findings.ids), **missing}
+
+
+def _refused_by_system(error: BaseException | None) -> OSError | None:
+    """Return the OSError in a chain of exceptions; None if there is none, or if it is an InputError of ours."""
+    while error is not None and not isinstance(error, OSError):
+        error = None if isinstance(error, InputError) else error.__cause__ or error.__context__
+    return error
 
 
 def _is_data_set(folder: Path) -> bool:
@@ -115,7 +127,8 @@ def _rows(findings: Findings, root: Path | None) -> Iterator[dict[str, Any]]:
 
 
 def _file(root: Path, path: str) -> dict[str, Any] | None:
+    place = image_place(root, path)
     try:
-        return {"bytes": (root / path).read_bytes(), "path": Path(path).name}
-    except OSError:
+        return {"bytes": require_file(root / place).read_bytes(), "path": Path(path).name}
+    except (OSError, InputError):
         return None

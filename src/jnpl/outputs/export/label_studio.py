@@ -16,6 +16,7 @@ from jnpl.findings.findings import Findings
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing, write_text
 from jnpl.internal.tables import json_rows
+from jnpl.internal.terminal import visible
 from jnpl.outputs.corrections import class_names
 from jnpl.outputs.export.findings_table import findings_rows
 from jnpl.outputs.output_paths import refuse_target
@@ -92,7 +93,7 @@ def tasks(
                 "type": "choices",
                 "from_name": "label",
                 "to_name": name,
-                "value": {"choices": [str(row["suggested_label"])]},
+                "value": {"choices": [visible(row["suggested_label"])]},
             }
             prediction = {"model_version": MODEL_VERSION, "score": row["suggested_confidence"], "result": [choice]}
             task["predictions"] = [prediction]
@@ -100,12 +101,15 @@ def tasks(
 
 
 def interface(findings: Findings) -> str:
-    """Return the labelling interface of the tasks as XML: the sample, its given label, and the classes."""
+    """Return the labelling interface of the tasks as XML: the sample, its given label, and the classes.
+
+    XML cannot hold control characters: in names of classes, here and in the tasks, they are escaped.
+    """
     sample = '<Image name="image" value="$image"/>'
     if findings.paths is None:
         sample = '<Text name="text" value="$text"/>'
     name = "text" if findings.paths is None else "image"
-    choices = "".join(f"    <Choice value={quoteattr(str(each))}/>\n" for each in class_names(findings))
+    choices = "".join(f"    <Choice value={quoteattr(visible(each))}/>\n" for each in class_names(findings))
     return (
         f'<View>\n  <Header value="given label: $given_label"/>\n  {sample}\n'
         f'  <Choices name="label" toName="{name}" choice="single" showInLine="true">\n{choices}  </Choices>\n</View>\n'

@@ -46,6 +46,7 @@ class ExportRequest:
         data: the run's own table, or data to check a model on.
         root: the folder of the images, if it is not where it was during the run.
         overwrite: replace `out` if it exists.
+        trust_code: allow a model that is code of the user's own.
     """
 
     run: Path
@@ -56,6 +57,7 @@ class ExportRequest:
     data: str | None = None
     root: Path | None = None
     overwrite: bool = False
+    trust_code: bool = False
 
 
 OPTIONS = ("issues", "image_prefix", "data", "root")
@@ -67,6 +69,7 @@ TARGETS = {
     "label-studio": ExportTarget(
         "label_studio", "tasks with predictions for Label Studio (.json)", ("issues", "image_prefix", "data")
     ),
+    "fiftyone": ExportTarget("fiftyone", "a data set of images for FiftyOne (.json)", ("issues",)),
     "cleanlab": ExportTarget("findings_table", "a .csv with cleanlab's columns"),
     "hf": ExportTarget(
         "hf_dataset", "a folder for datasets.load_from_disk, with corrected labels", ("root",), folder=True

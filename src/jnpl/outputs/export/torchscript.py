@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import warnings
 from contextlib import contextmanager
@@ -40,7 +41,9 @@ def write(model: SavedModel, out: Path, samples: Tensor) -> float:
         except Exception as error:  # the network may be the user's own and raise anything
             reason = " ".join(str(error).split())[:160]
             raise InputError(f"TorchScript cannot hold this network: {reason}") from error
-        torch.jit.save(traced, draft, _extra_files={"classes.json": json.dumps(list(model.classes))})
+        content = io.BytesIO()  # PyTorch's own writer aborts the process when a disk is full
+        torch.jit.save(traced, content, _extra_files={"classes.json": json.dumps(list(model.classes))})
+        draft.write_bytes(content.getbuffer())
         return check(model, samples, _runner(draft), "TorchScript")
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from jnpl.findings.findings import Findings
 from jnpl.internal.errors import InputError
+from jnpl.internal.files import require_file
+from jnpl.internal.json_files import StoredFacts, parse_json, read_facts
 from jnpl.outputs.report import thumbs
 
 if TYPE_CHECKING:
@@ -17,16 +18,10 @@ if TYPE_CHECKING:
 
 Name = str | int
 NO_REASON = "no reason given"
-_Facts = TypeVar("_Facts", bound="_File")
+_Facts = TypeVar("_Facts", bound=StoredFacts)
 
 
-class _File(BaseModel):
-    """The contents of a JSON file; unknown entries are ignored."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class Results(_File):
+class Results(StoredFacts):
     """`results` of run.json."""
 
     noise_rate: float | None = None
@@ -39,7 +34,7 @@ class Results(_File):
     notes: list[str] = Field(default_factory=list)
 
 
-class RunFile(_File):
+class RunFile(StoredFacts):
     """run.json."""
 
     status: str | None = None
@@ -52,14 +47,14 @@ class RunFile(_File):
     results: Results | None = None
 
 
-class Broken(_File):
+class Broken(StoredFacts):
     """A sample that could not be read."""
 
     id: Name
     reason: str = NO_REASON
 
 
-class Duplicate(_File):
+class Duplicate(StoredFacts):
     """Samples with the same or nearly the same content, and their labels."""
 
     ids: list[Name]
@@ -78,28 +73,28 @@ class Duplicate(_File):
         return len(set(self.labels)) > 1 if self.conflicting is None else self.conflicting
 
 
-class Outlier(_File):
+class Outlier(StoredFacts):
     """A sample that is far from all others."""
 
     id: Name
     score: float
 
 
-class TinyClass(_File):
+class TinyClass(StoredFacts):
     """A class with too few samples to learn it."""
 
     name: Name = Field(alias="class")
     count: int
 
 
-class Columns(_File):
+class Columns(StoredFacts):
     """The samples that the page shows as rows of a table, by position."""
 
     names: list[str]
     rows: dict[int, list[Any]]
 
 
-class DataFile(_File):
+class DataFile(StoredFacts):
     """data.json. A list is None if the run did not search, and empty if it found nothing.
 
     Duplicates are searched for only where contents are `compared`, near duplicates and outliers only in embeddings.
@@ -162,29 +157,20 @@ def read(folder: Path) -> RunFacts:
 
 
 def _facts(file: Path, kind: type[_Facts]) -> _Facts:
-    if not file.exists():
-        return kind()
-    try:
-        return kind.model_validate(json.loads(file.read_text("utf-8")))
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the whole"
-        raise InputError(f"{str(file)!r} cannot be used: {where}: {first['msg']}") from None
-    except (ValueError, RecursionError, OSError) as error:  # no JSON, no UTF-8, no permission
-        raise InputError(f"{str(file)!r} cannot be read: {error}") from None
+    return read_facts(file, kind) if file.exists() else kind()
 
 
 def _lines(file: Path) -> list[dict[str, Any]]:
     """Return the lines of metrics.jsonl up to the first broken one; a killed run may leave its last line unfinished."""
     try:
-        texts = file.read_text("utf-8", "replace").splitlines() if file.exists() else []
+        texts = require_file(file).read_text("utf-8", "replace").splitlines() if file.exists() else []
     except OSError as error:
         raise InputError(f"{str(file)!r} cannot be read: {error}") from None
     lines: list[dict[str, Any]] = []
     for text in texts:
         try:
-            line = json.loads(text)
-        except (ValueError, RecursionError):
+            line = parse_json(text)
+        except ValueError:
             break
         if not isinstance(line, dict):
             break

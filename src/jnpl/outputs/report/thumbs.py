@@ -26,7 +26,7 @@ FILE = "thumbnails.parquet"
 SIDE = 96  # pixels of the longer side
 MAX_SUSPECTS = 500
 MAX_PICTURES = 750  # in a file
-_MAX_PNG_SIDE = 32  # a PNG of this side is small, and a JPEG would blur its few pixels
+_MAX_PNG_SIDE = 64  # a PNG of this side is small, and a JPEG would blur its few pixels
 
 
 def write(folder: Path, positions: Iterable[int], read: Callable[[int], npt.NDArray[Any]]) -> int:

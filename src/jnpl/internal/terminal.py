@@ -1,0 +1,28 @@
+"""Text for a terminal: names of classes and files may hold control characters, which a terminal would obey."""
+
+from __future__ import annotations
+
+import unicodedata
+
+_KINDS = frozenset({"Cc", "Cs", "Zl", "Zp"})  # control characters, surrogates, separators of lines and paragraphs
+_DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def visible(text: object) -> str:
+    """Return the text on one line, with an escape in place of every character that is not shown as itself.
+
+    >>> visible("cat\\x1b[2J\\n")
+    'cat\\\\x1b[2J\\\\n'
+    """
+    plain = str(text)
+    if plain.isascii() and plain.isprintable():
+        return plain
+    return "".join(_escape(each) if _is_hidden(each) else each for each in plain)
+
+
+def _is_hidden(character: str) -> bool:
+    return character in _DIRECTIONS or unicodedata.category(character) in _KINDS
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")

@@ -1,0 +1,141 @@
+"""The model of a run as a folder with a model card, and on the Hugging Face hub.
+
+`save_pretrained` writes the folder, `push_to_hub` uploads it, `jnpl.load("hf:USER/NAME")` reads it again.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jnpl._version import __version__
+from jnpl.internal.errors import InputError, one_line
+from jnpl.internal.files import make_folder, write_text
+from jnpl.internal.importing import require
+from jnpl.outputs.saved_model import SavedModel
+
+if TYPE_CHECKING:
+    import os
+
+_WEIGHTS = ("model.safetensors", "backbone.safetensors")  # of a run folder; the second only if a backbone was fitted
+_TASKS = {"image": "image-classification", "text": "text-classification", "vector": "tabular-classification"}
+_CARD = """---
+library_name: jnpl
+pipeline_tag: {task}
+tags: [jnpl, noisy-labels]
+---
+
+# {name}
+
+A classifier of {kinds} with {count} classes ({classes}), trained by [jnpl](https://pypi.org/project/jnpl/) {version} on labels
+of which some may be wrong (*Joint Negative and Positive Learning for Noisy Labels*, CVPR 2021).
+
+```python
+import jnpl
+
+model = jnpl.load("{place}")
+model.predict({example})
+```
+
+{facts}
+
+The backbone is {backbone}. The training data and their labels are not part of this folder.
+"""
+
+
+def save_pretrained(run: str | os.PathLike[str], folder: str | os.PathLike[str], *, name: str | None = None) -> Path:
+    """Write the model of a finished run and a model card into a new folder, which `jnpl.load` reads.
+
+    Args:
+        run: the run folder.
+        folder: a new or empty folder.
+        name: the name in the model card; by default that of the folder.
+
+    Returns:
+        The folder.
+    """
+    source, target = Path(run), Path(folder)
+    model = SavedModel.load(source)  # wrong or unfinished runs are an error before anything is written
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise InputError(f"{str(target)!r} is there already; name a new folder")
+    make_folder(target)
+    facts = json.loads((source / "model.json").read_text("utf-8"))
+    facts.get("results", {}).pop("run", None)  # a path on this machine
+    write_text(target / "model.json", json.dumps(facts, indent=1) + "\n")
+    for each in _WEIGHTS:
+        if (source / each).is_file():
+            shutil.copyfile(source / each, target / each)
+    write_text(target / "README.md", model_card(model, facts, name or target.resolve().name, place=str(folder)))
+    return target
+
+
+def push_to_hub(
+    run: str | os.PathLike[str], name: str, *, private: bool = False, token: str | None = None, message: str | None = None
+) -> str:
+    """Upload the model of a finished run with a model card to the Hugging Face hub (extra `hf`).
+
+    Args:
+        run: the run folder.
+        name: USER/NAME on the hub; it is created if it does not exist.
+        private: create it as a private one.
+        token: of the hub; by default that of `hf auth login`.
+        message: of the commit.
+
+    Returns:
+        The address of the commit.
+    """
+    hub = require("huggingface_hub", "hf")
+    with tempfile.TemporaryDirectory() as work:
+        folder = save_pretrained(run, Path(work, "model"), name=name)
+        card = (folder / "README.md").read_text("utf-8")
+        write_text(folder / "README.md", card.replace(f'jnpl.load("{folder}")', f'jnpl.load("hf:{name}")'))
+        api = hub.HfApi(token=token)
+        try:
+            api.create_repo(name, private=private, exist_ok=True)
+            done = api.upload_folder(repo_id=name, folder_path=folder, commit_message=message or f"Upload by jnpl {__version__}")
+        except Exception as error:  # no network, no permission, a name that is not valid: the hub says which
+            raise InputError(f"cannot upload to {name!r}: {one_line(error)}") from error
+    return str(done.commit_url)
+
+
+def download(name: str) -> Path:
+    """Return the local folder of a model on the hub; one that would run code of its own choice is refused."""
+    hub = require("huggingface_hub", "hf")
+    try:
+        folder = Path(hub.HfApi().snapshot_download(name, allow_patterns=["model.json", *_WEIGHTS]))
+        facts = json.loads((folder / "model.json").read_text("utf-8"))
+        backbone = facts.get("backbone") or {}
+        named = [str(facts["model"]), str(backbone.get("name", ""))]
+    except Exception as error:
+        raise InputError(f"cannot load {name!r} from the hub: {one_line(error)}") from error
+    for each in named:
+        if ":" in each.removeprefix("hf:").removeprefix("timm:"):
+            raise InputError(f"{name!r} names code to import, {each!r}; only models of jnpl's own kinds are loaded from the hub")
+    return folder
+
+
+def model_card(model: SavedModel, facts: dict[str, Any], name: str, place: str) -> str:
+    """Return the README.md of a model: what it is, how to use it, how it was trained."""
+    results = facts.get("results", {})
+    rows = [
+        ("training samples", f"{results['samples']:,}" if "samples" in results else None),
+        ("labels that looked wrong", f"{results['issues']:,}" if "issues" in results else None),
+        ("estimated noise rate", f"{results['noise_rate']:.3f}" if results.get("noise_rate") is not None else None),
+        ("test accuracy, last epoch", f"{results['test_accuracy']:.4f}" if results.get("test_accuracy") is not None else None),
+    ]
+    shown = [str(each) for each in model.classes]
+    return _CARD.format(
+        name=name,
+        place=place,
+        task=_TASKS[model.kind],
+        kinds={"image": "images", "text": "texts", "vector": "vectors or table rows"}[model.kind],
+        count=len(shown),
+        classes=", ".join(shown[:20]) + (", ..." if len(shown) > 20 else ""),
+        version=__version__,
+        example={"image": '"photos/"', "text": '["a text"]', "vector": "x"}[model.kind],
+        facts="\n".join(["| | |", "|---|---|", *(f"| {what} | {value} |" for what, value in rows if value is not None)]),
+        backbone=(facts.get("backbone") or {}).get("name", "part of the network: there is no other"),
+    )
