@@ -125,6 +125,7 @@ CIFAR: dict[str, dict[str, Any]] = {
         "stages": {"ce": {"epochs": 8, **HIGH}, "labels": {"epochs": 15, **HIGH}, "classify": {"epochs": 10}},
     },
 }
+CORES = {"lr": 0.1, "momentum": 0.0, "weight_decay": 0.0, "schedule": "step"}  # the authors'
 DIGITS_PLAN = {"epochs": 60, "lr": 0.05, "schedule": "cosine"}
 DIGITS_ADAM = {"epochs": 60, "optimizer": "adam", "lr": 1e-3, "weight_decay": 0.0}
 DIGITS: dict[str, dict[str, Any]] = {
@@ -144,6 +145,11 @@ DIGITS: dict[str, dict[str, Any]] = {
         "method": {"label_lr": 3000.0},
         "stages": {"ce": {"epochs": 10, **HIGH}, "labels": {"epochs": 40, **HIGH}, "classify": {"epochs": 20}},
     },
+    "co-teaching-plus": {"train": DIGITS_ADAM, "method": {"noise_rate": "oracle"}},
+    "cores2": {"train": {"epochs": 60, **CORES, "milestones": [30]}},
+    "elr-plus": {"method": {"average_steps": 330}},  # half of the training
+    "sop": {"method": {"lr_u": 40.0, "lr_v": 40.0}},  # u and v have 60 steps in place of 300
+    "sop-plus": {"method": {"lr_u": 40.0, "lr_v": 40.0}},
     "gce-truncated": {"method": {"name": "gce", "truncated": True, "prune_from": 24, "prune_every": 6}},
     "forward-oracle": {"method": {"name": "forward", "matrix": "oracle"}},
     "m-correction-sh": {

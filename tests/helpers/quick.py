@@ -36,6 +36,10 @@ OWN: dict[str, dict[str, Any]] = {
     "metacleaner": {"subset_size": 3},
     "mlnt": {"label_sets": 2, "inner_lr": 0.1, "warm_up_steps": 2, "ramp_steps": 6},
     "pencil": {"label_lr": 500.0},
+    "co-teaching-plus": {"noise_rate": "oracle", "ramp_epochs": 2, "warm_up": 1},
+    "dividemix": {"warm_up": 1, "ramp_epochs": 1},
+    "elr-plus": {"average_steps": 5},
+    "cores2": {"warm_up": 0, "ramp_epochs": 1, "sieve_from": 1},
 }
 
 

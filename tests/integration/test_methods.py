@@ -56,7 +56,10 @@ def expect_robust(name, result, ce):
 
 
 # Two to five seconds of training each: `make test` trains them on half of the samples.
-LONG = ("co-teaching", "jocor", "joint-optim", "limit", "m-correction", "metacleaner", "mlnt", "nlnl")
+LONG = (
+    *("co-teaching", "jocor", "joint-optim", "limit", "m-correction", "metacleaner", "mlnt", "nlnl"),
+    *("co-teaching-plus", "dividemix", "elr-plus", "sop-plus"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +142,7 @@ def test_every_method_runs_on_images(name, tmp_path):
 
 # Exact up to the order of sums. The others pair, mix or group samples of one process's part of a batch; jnpl draws for
 # each place of a part, which missing samples shift (without any it is exact: test_processes.py).
-LIKE_ONE = sorted(set(METHODS) - {"m-correction", "mlnt", "metacleaner", "jnpl"})
+LIKE_ONE = sorted(set(METHODS) - {"m-correction", "mlnt", "metacleaner", "jnpl", "elr-plus", "dividemix"})
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are launched with POSIX means")
@@ -149,7 +152,8 @@ def test_two_processes_hold_the_same_state(name, pair):
     states = [load_file(pair / "methods" / f"{name}-{rank}.safetensors") for rank in range(2)]
     assert set(states[0]) == set(states[1])
     for key, value in states[0].items():
-        assert value.equal(states[1][key]), key
+        if key not in METHODS[name].per_process_buffers:
+            assert value.equal(states[1][key]), key
     assert json.loads((pair / "methods/results.json").read_text())[name]["samples"] == quick.SHARED
 
 

@@ -148,6 +148,17 @@ def test_beyond_ten_classes_cross_entropy_helps_until_half_is_known(classes, sha
     assert output.loss.equal(output.scalars["nl_plus"])
 
 
+def test_cross_entropy_may_fade_in_a_line():
+    method, labels = many(40, ce_start=True, ce_fade=0.5, pl_start=0.7)
+    batch = Batch(torch.zeros(40, 40), labels, labels, generator_for(0, "step"), Rows(0, 40, 40))
+    for epoch, left in ((0, 1.0), (1, 0.8), (4, 0.2), (5, 0.0)):
+        method.epoch = epoch
+        method.agreement.fill_(0.9)  # which does not matter
+        output = method(batch)
+        wanted = output.scalars["nl_plus"].item() + left * 0.75 * math.log(40)
+        assert output.loss.item() == pytest.approx(wanted, rel=1e-5)
+
+
 def test_without_it_many_classes_are_nl_alone():
     method, labels = many(40)
     batch = Batch(torch.zeros(40, 40), labels, labels, generator_for(0, "step"), Rows(0, 40, 40))

@@ -15,7 +15,8 @@ from jnpl.internal.errors import InputError
 from jnpl.methods.base import Task
 from jnpl.methods.co_teaching import CoTeaching
 from jnpl.methods.jocor import JoCoR
-from jnpl.methods.small_loss import keep_count, keep_share, log_mean_prediction, smallest
+from jnpl.methods.small_loss import keep_count, keep_share, smallest
+from jnpl.methods.two_networks import log_mean_prediction
 
 BOTH = pytest.mark.parametrize("method", [CoTeaching, JoCoR])
 LABELS = torch.arange(12) % 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from pydantic import ValidationError
 
 from jnpl.internal.errors import InputError
 from jnpl.recipes.load import load_default_recipe, load_recipe, parse_changes, recipe_names
@@ -48,7 +49,7 @@ PAPER = {
     },
 }
 COMMON = {"optimizer": "sgd", "momentum": 0.9, "weight_decay": 1e-4, "schedule": "step", "decay": 0.1}
-PLAIN = {"clip_norm": None, "accumulate": 1, "average": 0.0, "momentum_from": None}
+PLAIN = {"clip_norm": None, "accumulate": 1, "average": 0.0, "momentum_from": None, "lr_end": 0.0, "cycle": None}
 
 
 @pytest.mark.parametrize("name", PAPER)
@@ -61,6 +62,7 @@ def test_paper_recipes_are_the_paper(name):
         "pl_mean": "selected",
         "gamma_rise": None,
         "ce_start": False,
+        "ce_fade": "agreement",
         "pl_start": 0.0,
         "guard": 0.0,
         "refine": False,
@@ -103,6 +105,19 @@ def test_the_recipes_there_are():
             assert recipe.weights == ("required" if pretrained else None)
     small = load_recipe("small")
     assert (small.model, small.train.epochs, small.train.schedule) == ("auto", 30, "cosine")
+
+
+def test_a_cosine_may_end_above_zero_and_restart():
+    plan = Training(epochs=20, lr=0.02, schedule="cosine", lr_end=0.001, cycle=10)
+    falling = [0.001 + 0.019 * (1 + math.cos(math.pi * epoch / 10)) / 2 for epoch in range(10)]
+    assert [plan.lr_at(epoch) for epoch in range(20)] == pytest.approx(falling * 2)
+    with pytest.raises(ValidationError, match="lr_end and cycle go with schedule 'cosine'"):
+        Training(epochs=20, lr=0.02, cycle=10)
+    with pytest.raises(ValidationError, match="lr_end must not be above lr"):
+        Training(epochs=20, lr=0.02, schedule="cosine", lr_end=0.1)
+    stage = {"train": {"epochs": 20, "lr": 0.1, "schedule": "cosine", "lr_end": 0.01}, "method": {"name": "forward"}}
+    changed = parse_recipe({**stage, "stages": {"ce": {"schedule": "constant"}}})
+    assert changed.plan("ce").lr_end == 0  # a new schedule drops the settings of the old one
 
 
 def test_step_counts_epochs_from_zero():
@@ -232,7 +247,7 @@ def test_a_recipe_of_ones_own(tmp_path):
         load_recipe(str(own))
     with pytest.raises(InputError, match=r"no such recipe file: .*none.toml"):
         load_recipe(str(tmp_path / "none.toml"))
-    with pytest.raises(InputError, match=r"no recipe 'smal'; there are ce-cifar10, .*small, or a .toml file"):
+    with pytest.raises(InputError, match=r"no recipe 'smal'; there are ce-cifar10, .*small, .*or a .toml file"):
         load_recipe("smal")
 
 

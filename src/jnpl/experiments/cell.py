@@ -24,10 +24,15 @@ _CURVE_TEST = 1_000  # test images after every epoch of cross-entropy, to find i
 _LATER = {
     "data.vectors": "standard",
     "method.refine": False,
+    "method.ce_fade": "agreement",
     "train.momentum_from": None,
     "pseudo.train.momentum_from": None,
     "verdict.calibrate": False,
     "verdict.trees": False,
+    "train.lr_end": 0.0,
+    "train.cycle": None,
+    "pseudo.train.lr_end": 0.0,
+    "pseudo.train.cycle": None,
 }
 _AT_SCALE = ("scale", "classify", "weights")  # fields of `jnpl reproduce`
 _AT_SIZE = ("images", "start", "test_images", "pixels", "net", "epochs", "batch_size", "padding")  # of `jnpl bench`

@@ -3,6 +3,7 @@
 - `findings`: `Findings`, the result for every sample, and its files
 - `ledger`: `Ledger`, the predictions of the last epochs for every sample (needs torch, so it is not imported here)
 - `noise_model`: noise told from overlap of the classes: calibrated label quality, noise rate with its interval
+- `margins`: logit margins summed over all epochs, for the scores AUM and averaged margin (needs torch)
 - `posterior`: probabilities of the true label, corrected by the estimated confusion between classes
 - `threshold`: the label quality below which a label is an issue
 - `metrics`: how good a ranking and its issues are, where true labels are known

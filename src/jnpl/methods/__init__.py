@@ -8,8 +8,9 @@
 - `gce`: generalized cross-entropy
 - `sce`: symmetric cross-entropy
 - `nce_rce`, `nfl_rce`: active passive loss (APL)
-- `small_loss`: base class of methods with two networks and small-loss selection
-- `co_teaching`: Co-teaching
+- `two_networks`: base class of methods with two networks
+- `small_loss`: base class of those with small-loss selection
+- `co_teaching`, `co_teaching_plus`: Co-teaching, Co-teaching+
 - `jocor`: JoCoR
 - `nlnl`: NLNL
 - `jnpl`: JNPL
@@ -20,5 +21,10 @@
 - `metacleaner`: MetaCleaner
 - `mlnt`: MLNT
 - `pencil`: PENCIL
+- `elr`, `elr_plus`: ELR, and ELR+ with two networks
+- `sop`, `sop_plus`: SOP, and SOP+ with a strong view
+- `dividemix`: DivideMix
+- `cores2`: CORES2
+- `mixup`: the random draws of mixup
 - `pseudo_label`: training on pseudo-labels, the second part of `jnpl train`
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
@@ -16,10 +17,21 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from jnpl.data.loading.augment import View
     from jnpl.data.loading.batches import Batch
 
 
-__all__ = ["Method", "MethodSettings", "Stage", "StepOutput", "Task", "TrainingSetView", "gather_labels"]
+__all__ = [
+    "Method",
+    "MethodSettings",
+    "ParameterGroup",
+    "Stage",
+    "StepOutput",
+    "Task",
+    "TrainingSetView",
+    "frozen_copy",
+    "gather_labels",
+]
 
 
 class StepOutput(NamedTuple):
@@ -41,6 +53,15 @@ class Stage(NamedTuple):
     name: str
     fresh: bool = False  # start with new networks, optimiser and ledger; otherwise all three continue
     select: bool = False  # end with the weights that did best on validation data, if there is any
+
+
+class ParameterGroup(NamedTuple):
+    """Parameters with an optimiser plan of their own: SGD at a constant learning rate, beside the plan of `[train]`."""
+
+    parameters: tuple[nn.Parameter, ...]
+    lr: float
+    momentum: float = 0.0
+    weight_decay: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -99,6 +120,7 @@ class Method(nn.Module, ABC):
     stages: tuple[Stage, ...] = (Stage("train"),)
     optional_stages: ClassVar[tuple[Stage, ...]] = ()  # stages that some settings add
     group_size: int | None = None  # batches consist of groups of this many samples with the same given label
+    views: ClassVar[tuple[View, ...]] = ()  # further augmented views of every batch, in `batch.views`
 
     def __init__(self, task: Task) -> None:
         super().__init__()
@@ -126,6 +148,10 @@ class Method(nn.Module, ABC):
         """Load new initial weights at the start of a fresh stage: those of network number `self.stage`."""
         self.model.load_state_dict(build(self.stage).state_dict())
 
+    def parameter_groups(self) -> tuple[ParameterGroup, ...]:
+        """Return the parameters that do not follow the plan of `[train]`. They need train.optimizer = sgd."""
+        return ()
+
     def notes(self) -> list[str]:
         """Return remarks on the training for the user, one line each."""
         return []
@@ -141,7 +167,10 @@ class Method(nn.Module, ABC):
         return self.model
 
     def network_logits(self, inputs: Tensor) -> dict[str, Tensor]:
-        """Return logits (B, C) of each network to test, by name; test accuracy is the mean over networks."""
+        """Return logits (B, C) of each network to test, by name.
+
+        Test accuracy is that of "ensemble" if there is one by this name, else the mean over networks.
+        """
         return {"model": self.predict(inputs)}
 
     def global_batch_size(self, batch: Batch) -> int:
@@ -155,6 +184,11 @@ class Method(nn.Module, ABC):
         drawn = torch.rand(batch.rows.total, columns, generator=batch.generator)
         start = batch.rows.start
         return drawn[start : start + len(batch.labels)].to(batch.labels.device)
+
+
+def frozen_copy(network: nn.Module) -> nn.Module:
+    """Return a copy of a network without gradients."""
+    return copy.deepcopy(network).requires_grad_(requires_grad=False)
 
 
 def gather_labels(values: Tensor, labels: Tensor) -> Tensor:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from jnpl.losses import functional as JF
 from jnpl.methods.base import StepOutput
-from jnpl.methods.small_loss import SmallLoss, SmallLossSettings, log_mean_prediction
+from jnpl.methods.small_loss import SmallLoss, SmallLossSettings
+from jnpl.methods.two_networks import log_mean_prediction
 
 if TYPE_CHECKING:
     from jnpl.data.loading.batches import Batch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import torch
 from pydantic import Field, model_validator
@@ -130,6 +130,11 @@ class JNPL(Method):
             description="with more than ten classes, add cross-entropy until the network predicts half of the given "
             "labels or PL+ begins",
         )
+        ce_fade: Annotated[float, Field(gt=0, le=1)] | Literal["agreement"] = Field(
+            "agreement",
+            description="how that cross-entropy fades: agreement: with the recall of the given labels in the last "
+            "epoch; a number: in a line, within this share of the epochs",
+        )
         class_weight: Literal["none", "nlnl", "mean"] = Field(
             "none",
             description="nlnl: largest count / count of given labels; mean: the same, 1 on average, and damped where "
@@ -170,6 +175,7 @@ class JNPL(Method):
         if settings.refine:
             self.stages = (*self.stages, *self.optional_stages)
             self.register_buffer("targets", torch.zeros(len(task.labels), task.num_classes))
+        self.ce_fade = settings.ce_fade
         self.ce_weight = max(1 - _CE_CLASSES / task.num_classes, 0.0) if settings.ce_start else 0.0
         self.register_buffer("weights", task.weights, persistent=False)
         self.register_buffer("decided", task.decided, persistent=False)
@@ -249,7 +255,9 @@ class JNPL(Method):
         """Departure: the weight of cross-entropy in this epoch. It ends with the start of PL+ at the latest."""
         if self._pl_has_begun(self.epoch):
             return 0.0
-        return self.ce_weight * max(1 - _AGREEMENT_SCALE * self.agreement.item(), 0.0)
+        if self.ce_fade == "agreement":
+            return self.ce_weight * max(1 - _AGREEMENT_SCALE * self.agreement.item(), 0.0)
+        return self.ce_weight * max(1 - self.epoch / (self.ce_fade * self.epochs), 0.0)
 
     def step(self, batch: Batch) -> StepOutput:
         """Compute the loss of one batch."""

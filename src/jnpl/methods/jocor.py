@@ -9,7 +9,8 @@ from pydantic import Field
 
 from jnpl.losses import functional as JF
 from jnpl.methods.base import StepOutput, Task
-from jnpl.methods.small_loss import SmallLoss, SmallLossSettings, log_mean_prediction
+from jnpl.methods.small_loss import SmallLoss, SmallLossSettings
+from jnpl.methods.two_networks import log_mean_prediction
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -15,8 +14,10 @@ from torch.nn import functional as F
 from jnpl.losses import functional as JF
 from jnpl.methods import beta_mixture
 from jnpl.methods.base import Method, MethodSettings, StepOutput, Task
+from jnpl.methods.mixup import draw_mixup
 
 if TYPE_CHECKING:
+    import numpy as np
     import numpy.typing as npt
 
     from jnpl.data.loading.batches import Batch
@@ -106,7 +107,7 @@ class MCorrection(Method):
         settings, since = self.settings, self.epoch - self.bootstrap_from()
         dynamic = settings.variant == "MD-DYR-SH" and since >= 0  # mixup weights depend on the suspicion
         bootstrap = since >= (settings.dynamic_epochs if dynamic else 0)
-        delta, partner = self._draw(batch)
+        delta, partner = draw_mixup(batch, settings.mixup_alpha, len(batch.labels))
 
         plain = self._plain(batch.inputs, moving=bootstrap)
         suspicion = self._suspicion(batch)
@@ -143,13 +144,6 @@ class MCorrection(Method):
         if self.settings.variant == "M-DYR-H":
             return F.one_hot(plain.argmax(1), self.num_classes).float()
         return (plain.float() / self.temperature(since)).softmax(1)
-
-    def _draw(self, batch: Batch) -> tuple[float, Tensor]:
-        """Draw delta, the same in all processes, and a partner for each row from this process's rows: (), (B,)."""
-        alpha = self.settings.mixup_alpha
-        seed = int(torch.randint(2**62, (), generator=batch.generator))  # torch's Beta takes no generator
-        delta = float(np.random.default_rng(seed).beta(alpha, alpha))
-        return delta, torch.randperm(len(batch.labels), generator=batch.generator).to(batch.labels.device)
 
     @torch.no_grad()
     def _plain(self, inputs: Tensor, *, moving: bool) -> Tensor:

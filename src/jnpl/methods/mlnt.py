@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from typing import TYPE_CHECKING, Literal
 
@@ -15,7 +14,16 @@ from torch.nn import functional as F
 from jnpl.internal.errors import InputError
 from jnpl.losses import functional as JF
 from jnpl.losses.argument_checks import check_logits
-from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task, TrainingSetView, gather_labels
+from jnpl.methods.base import (
+    Method,
+    MethodSettings,
+    Stage,
+    StepOutput,
+    Task,
+    TrainingSetView,
+    frozen_copy,
+    gather_labels,
+)
 from jnpl.models.penultimate import head_of, with_features
 
 if TYPE_CHECKING:
@@ -91,9 +99,9 @@ class MLNT(Method):
         head_of(self.model)  # refuse a network without features at once
         self.settings = settings
         self.stages = MLNT.stages[: 1 + settings.iterations]
-        self.teacher = _frozen_copy(self.model)
-        self.feature_net = _frozen_copy(self.model).eval()
-        self.mentor = _frozen_copy(self.model).eval() if settings.iterations > 1 else None
+        self.teacher = frozen_copy(self.model)
+        self.feature_net = frozen_copy(self.model).eval()
+        self.mentor = frozen_copy(self.model).eval() if settings.iterations > 1 else None
         self.register_buffer("keep", torch.ones(len(task.labels), dtype=torch.bool))
         self.register_buffer("labels", task.labels, persistent=False)  # part of the data, not of a checkpoint
         self.register_buffer("iteration", torch.zeros((), dtype=torch.long))
@@ -249,7 +257,3 @@ def synthetic_labels(labels: Tensor, near: Tensor, kept: Tensor, uniforms: Tenso
     pick = (uniforms[:, sets:] * choices).long().minimum(choices - 1).clamp_min(0)
     drawn = labels[near.gather(1, pick)]
     return torch.where(chosen & (choices > 0), drawn, labels.unsqueeze(1)).T
-
-
-def _frozen_copy(network: nn.Module) -> nn.Module:
-    return copy.deepcopy(network).requires_grad_(requires_grad=False)

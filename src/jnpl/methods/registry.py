@@ -7,6 +7,11 @@ from typing import TYPE_CHECKING, Any
 from jnpl.internal.errors import InputError
 from jnpl.methods.ce import CE
 from jnpl.methods.co_teaching import CoTeaching
+from jnpl.methods.co_teaching_plus import CoTeachingPlus
+from jnpl.methods.cores2 import CORES2
+from jnpl.methods.dividemix import DivideMix
+from jnpl.methods.elr import ELR
+from jnpl.methods.elr_plus import ELRPlus
 from jnpl.methods.forward import Forward
 from jnpl.methods.gce import GCE
 from jnpl.methods.jnpl import JNPL
@@ -22,6 +27,8 @@ from jnpl.methods.nfl_rce import NFLRCE
 from jnpl.methods.nlnl import NLNL
 from jnpl.methods.pencil import PENCIL
 from jnpl.methods.sce import SCE
+from jnpl.methods.sop import SOP
+from jnpl.methods.sop_plus import SOPPlus
 
 if TYPE_CHECKING:
     from jnpl.methods.base import Method, MethodSettings, Task
@@ -44,6 +51,13 @@ METHODS: dict[str, type[Method]] = {
     "metacleaner": MetaCleaner,
     "mlnt": MLNT,
     "pencil": PENCIL,
+    "co-teaching-plus": CoTeachingPlus,
+    "dividemix": DivideMix,
+    "elr": ELR,
+    "elr-plus": ELRPlus,
+    "cores2": CORES2,
+    "sop": SOP,
+    "sop-plus": SOPPlus,
 }
 
 

@@ -9,12 +9,11 @@ import torch
 from pydantic import Field
 
 from jnpl.internal.errors import InputError
-from jnpl.methods.base import Method, MethodSettings, Task
+from jnpl.methods.base import MethodSettings, Task
+from jnpl.methods.two_networks import TwoNetworks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from torch import Tensor, nn
+    from torch import Tensor
 
     from jnpl.data.loading.batches import Batch
 
@@ -81,33 +80,22 @@ def smallest(losses: Tensor, count: int) -> Tensor:
     return chosen
 
 
-def log_mean_prediction(first: Tensor, second: Tensor) -> Tensor:
-    """log of the mean prediction of two networks, without gradient: (B, C), (B, C) -> (B, C)."""
-    dtype = torch.promote_types(first.dtype, torch.float32)  # float16 is too coarse for logarithms
-    log_p, log_q = (logits.detach().log_softmax(1, dtype=dtype) for logits in (first, second))
-    return torch.logaddexp(log_p, log_q) - math.log(2)
+def own_part(batch: Batch, index: Tensor, values: Tensor) -> Tensor:
+    """Return this process's rows of what was gathered from all: positions (W,), values (W, ...) -> (B, ...)."""
+    # The rows of a process are consecutive; where they start depends on the samples that others could read.
+    start = int((index == batch.index[0].to(index.device)).nonzero()[0])
+    return values[start : start + len(batch.labels)]
 
 
-class SmallLoss(Method):
-    """Two networks of one architecture, `model` and `second`; a run saves the first."""
+class SmallLoss(TwoNetworks):
+    """Two networks, each tested alone."""
 
-    networks = "2"
     needs = "noise rate"
 
     def __init__(self, task: Task, settings: SmallLossSettings) -> None:
         rate = resolve_rate(task, settings)
         super().__init__(task)
-        self.second = task.build(1)
         self.noise_rate, self.ramp_epochs = rate, settings.ramp_epochs
-
-    def reset_networks(self, build: Callable[[int], nn.Module]) -> None:
-        """Load new initial weights into both networks, different ones."""
-        self.model.load_state_dict(build(2 * self.stage).state_dict())
-        self.second.load_state_dict(build(2 * self.stage + 1).state_dict())
-
-    def network_logits(self, inputs: Tensor) -> dict[str, Tensor]:
-        """Return logits of both networks: (B, ...) -> (B, C) each."""
-        return {"network_1": self.model(inputs), "network_2": self.second(inputs)}
 
     def count(self, total: int) -> int:
         """Return how many of `total` samples of a batch are kept in this epoch."""
@@ -116,10 +104,7 @@ class SmallLoss(Method):
     def choose(self, batch: Batch, losses: Tensor) -> Tensor:
         """Select the small-loss samples of the whole batch, over all processes: (B,) -> (B,) bool."""
         index, all_losses = self.gather_over_processes(batch, losses.detach().unsqueeze(1))  # (W,), (W, 1)
-        chosen = smallest(all_losses.squeeze(1), self.count(len(all_losses)))
-        # The rows of a process are consecutive; where they start depends on the samples that others could read.
-        start = int((index == batch.index[0].to(index.device)).nonzero()[0])
-        return chosen[start : start + len(losses)]
+        return own_part(batch, index, smallest(all_losses.squeeze(1), self.count(len(all_losses))))
 
     def mean_of(self, batch: Batch, losses: Tensor, chosen: Tensor) -> Tensor:
         """Mean over the chosen samples of the whole batch, scaled by this process's share: (B,), (B,) -> ()."""

@@ -62,6 +62,8 @@ class Training(Settings):
         "(default: half of the epochs)",
     )
     decay: float = Field(0.1, gt=0, le=1, description="step: the factor")
+    lr_end: float = Field(0.0, ge=0, description="cosine: the learning rate that it falls to")
+    cycle: int | None = Field(None, ge=1, description="cosine: restarts after so many epochs; None: never")
     clip_norm: float | None = Field(None, gt=0, description="largest gradient norm")
     accumulate: int = Field(1, ge=1, le=2**31, description="batches whose gradients are added up before a step")
     average: float = Field(
@@ -79,6 +81,15 @@ class Training(Settings):
         if self.schedule == "hold-linear" and (self.milestones[1:] or max(self.milestones, default=0) >= self.epochs):
             got = f"got {list(self.milestones)} of {self.epochs}"
             raise ValueError(f"schedule 'hold-linear' takes one milestone before the last epoch, {got}")
+        return self
+
+    @model_validator(mode="after")
+    def _cosine_has_its_settings(self) -> Training:
+        if self.schedule != "cosine" and (self.lr_end or self.cycle):
+            got = f"got {self.lr_end:g} and {self.cycle} with {self.schedule!r}"
+            raise ValueError(f"lr_end and cycle go with schedule 'cosine', {got}")
+        if self.lr_end > self.lr:
+            raise ValueError(f"lr_end must not be above lr {self.lr:g}, got {self.lr_end:g}")
         return self
 
     def momentum_at(self, epoch: int) -> float:
@@ -101,7 +112,8 @@ class Training(Settings):
         if self.schedule == "step":
             return float(f"{self.lr * self.decay ** sum(epoch >= at for at in self.milestones):.12g}")
         if self.schedule == "cosine":
-            return self.lr * 0.5 * (1 + math.cos(math.pi * epoch / self.epochs))
+            period = self.cycle or self.epochs
+            return self.lr_end + (self.lr - self.lr_end) * 0.5 * (1 + math.cos(math.pi * (epoch % period) / period))
         if self.schedule in ("linear", "hold-linear"):  # constant until the milestone, 0 after the last epoch
             half = round(self.epochs / 2) if self.schedule == "hold-linear" else 0
             start = self.milestones[0] if self.milestones else half
@@ -114,11 +126,12 @@ class Verdict(Settings):
 
     history: int = Field(10, ge=1, le=1_000_000, description="epochs whose predictions are averaged")
     keep: Literal["full", "compact"] = Field("full", description="what the ledger stores; compact: 94 bytes per sample")
-    score: Literal["history", "network", "posterior", "blend"] = Field(
+    score: Literal["history", "network", "posterior", "blend", "aum", "margin"] = Field(
         "history",
         description="history: p_y averaged over the last epochs of training (or the method's own score); network: p_y "
         "of the network at the end; posterior: the mean of both, corrected by the estimated confusion between classes "
-        "(jnpl.findings.posterior); blend: the mean of that mean and its posterior",
+        "(jnpl.findings.posterior); blend: the mean of that mean and its posterior; aum: the logit margin of the given "
+        "label, averaged over all epochs (Pleiss et al. 2020); margin: the margin of the averaged logits",
     )
     trees: bool = Field(
         False,
@@ -215,8 +228,9 @@ class Recipe(Settings):
 
 
 def _changed(plan: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """Training settings with changes; a new schedule drops the milestones of the old one."""
-    return {**plan, **({"milestones": ()} if "schedule" in changes else {}), **changes}
+    """Training settings with changes; a new schedule drops the settings of the old one."""
+    old = {"milestones": (), "lr_end": 0.0, "cycle": None}
+    return {**plan, **(old if "schedule" in changes else {}), **changes}
 
 
 def _stretched(plan: dict[str, Any], times: Any) -> dict[str, Any]:

@@ -77,6 +77,11 @@ def accuracy(method: Method, feed: Feed, fabric: Fabric) -> dict[str, float]:
     return {name: sum(each.get(name, 0) for each, _ in counts) / samples for name in names}
 
 
+def headline(each: dict[str, float]) -> float:
+    """Return the one accuracy of several networks: that of their ensemble, if there is one, or the mean."""
+    return each.get("ensemble", sum(each.values()) / len(each))
+
+
 class TrainingSet:
     """Predictions of the training set, new and recorded ones: a `methods.base.TrainingSetView`."""
 

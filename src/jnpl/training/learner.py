@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
+from jnpl.internal.errors import InputError
+from jnpl.training.loop import OWN_PLAN
 from jnpl.training.processes import gather
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
     from torch import Tensor, nn
 
-    from jnpl.methods.base import Method
+    from jnpl.methods.base import Method, ParameterGroup
     from jnpl.recipes.schema import Training
 
 
@@ -57,7 +59,9 @@ class Learner:
             self.average = None
 
     def _take(self, plan: Training) -> None:
-        self.wrapped_optimizer: Any = self.fabric.setup_optimizers(make_optimizer(self.method, plan))
+        self.wrapped_optimizer: Any = self.fabric.setup_optimizers(
+            make_optimizer(self.method, plan, self.method.parameter_groups())
+        )
         self.average = AveragedWeights(self.method, plan.average) if plan.average else None
 
 
@@ -126,9 +130,25 @@ class BestWeights:
             self.accuracy = accuracy
 
 
-def make_optimizer(method: nn.Module, plan: Training) -> torch.optim.Optimizer:
-    """Return SGD, Adam or AdamW over all parameters."""
+def make_optimizer(method: nn.Module, plan: Training, own: tuple[ParameterGroup, ...] = ()) -> torch.optim.Optimizer:
+    """Return SGD, Adam or AdamW over all parameters; groups with a plan of their `own` come last, for SGD alone."""
+    if own and plan.optimizer != "sgd":
+        raise InputError(f"setting train.optimizer: this method has parameters that need sgd, got {plan.optimizer}")
+    if own and plan.clip_norm is not None:
+        raise InputError("setting train.clip_norm: this method has parameters that must not be clipped; leave it out")
+    taken = {id(parameter) for group in own for parameter in group.parameters}
+    groups: list[dict[str, Any]] = [{"params": [each for each in method.parameters() if id(each) not in taken]}]
+    groups += [
+        {
+            "params": list(group.parameters),
+            "lr": group.lr,
+            OWN_PLAN: True,
+            "momentum": group.momentum,
+            "weight_decay": group.weight_decay,
+        }
+        for group in own
+    ]
     if plan.optimizer == "sgd":
-        return torch.optim.SGD(method.parameters(), plan.lr, momentum=plan.momentum, weight_decay=plan.weight_decay)
+        return torch.optim.SGD(groups, plan.lr, momentum=plan.momentum, weight_decay=plan.weight_decay)
     kind = torch.optim.Adam if plan.optimizer == "adam" else torch.optim.AdamW
-    return kind(method.parameters(), plan.lr, betas=(plan.momentum, 0.999), weight_decay=plan.weight_decay)
+    return kind(groups, plan.lr, betas=(plan.momentum, 0.999), weight_decay=plan.weight_decay)

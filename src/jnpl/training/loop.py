@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from jnpl.recipes.schema import Training
     from jnpl.training.records import SampleRecords
 
+OWN_PLAN = "own_plan"  # marks a group of parameters with a constant learning rate and momentum of its own
+
 
 @dataclass
 class Position:
@@ -81,6 +83,8 @@ def train(
     """Train from `position` to the last epoch. `method` and `optimizer` come from `fabric.setup`."""
     while position.epoch < settings.epochs:
         for group in optimizer.param_groups:
+            if OWN_PLAN in group:
+                continue
             group["lr"], momentum = settings.lr_at(position.epoch), settings.momentum_at(position.epoch)
             if "betas" in group:
                 group["betas"] = (momentum, group["betas"][1])

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
     from jnpl.data.loading.batches import Batch
+    from jnpl.findings.margins import Margins
     from jnpl.methods.base import StepOutput
 
 
@@ -27,6 +28,7 @@ class SampleRecords:
     """Predictions of every sample, and the label quality of methods that compute one of their own."""
 
     ledger: Ledger
+    margins: Margins | None = None  # for `verdict.score` aum and margin
 
     @cached_property
     def scores(self) -> Ledger:
@@ -40,16 +42,21 @@ class SampleRecords:
         if output.quality is not None:
             index, quality = gather(batch, output.quality.detach().float()[:, None], fabric)
             self.scores.record(index, torch.cat([1 - quality, quality], 1), epoch)
+        if self.margins is not None:
+            self.margins.record(*gather(batch, output.logits.detach().float(), fabric), epoch)
 
     def quality(self) -> npt.NDArray[np.float32] | None:
-        """Return the method's own label quality (N,), or None if it has none."""
+        """Return the label quality (N,) by the margins, or else the method's own; None if there is neither."""
+        if self.margins is not None:
+            return self.margins.quality()
         if "scores" not in vars(self):
             return None
         return self.scores.quality(torch.ones(self.scores.num_samples, dtype=torch.long))
 
     def state_dict(self) -> dict[str, dict[str, Any]]:
-        """Return the state of each ledger that holds something, by name."""
-        return {name: ledger.state_dict() for name, ledger in vars(self).items() if ledger.seen.any()}
+        """Return the state of each record that holds something, by name."""
+        kept = {name: record for name, record in vars(self).items() if record is not None}
+        return {name: record.state_dict() for name, record in kept.items() if record.seen.any()}
 
     def load_state_dict(self, state: Mapping[str, Mapping[str, Any]]) -> None:
         """Continue from `state_dict()`."""

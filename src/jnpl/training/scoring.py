@@ -43,9 +43,9 @@ def final_probs(
 ) -> FinalProbs:
     """Return the probabilities to judge by: of the trained network and of trees, or the posterior made from them.
 
-    None if the recorded predictions decide (`verdict.score = history`).
+    None if what was recorded during training decides (`verdict.score` history, aum, margin).
     """
-    if settings.score == "history":
+    if settings.score in ("history", "aum", "margin"):
         return FinalProbs(None, [])
     labels, notes = np.asarray(training_set.feed.labels), []
     if settings.score == "network":

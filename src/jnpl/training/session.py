@@ -13,6 +13,7 @@ import torch
 from jnpl.data.loading.batches import generator_for
 from jnpl.findings.findings import Findings
 from jnpl.findings.ledger import Ledger
+from jnpl.findings.margins import margins_of
 from jnpl.internal.allocator import keep_freed_memory
 from jnpl.internal.errors import InputError, LearningError, one_line
 from jnpl.internal.json_files import check_facts
@@ -25,7 +26,7 @@ from jnpl.training import checkpoint, pseudo_labels, scoring
 from jnpl.training.checkpoint import CheckpointFacts, CheckpointInterval, State
 from jnpl.training.epoch_log import EpochLog
 from jnpl.training.epoch_view import EpochView
-from jnpl.training.evaluation import TrainingSet, accuracy, source_probabilities
+from jnpl.training.evaluation import TrainingSet, accuracy, headline, source_probabilities
 from jnpl.training.feeds import make_feeds
 from jnpl.training.interrupt import Interrupted, StopRequest
 from jnpl.training.learner import BestWeights, Learner
@@ -174,13 +175,15 @@ class Session(LoopCallback):
         source, kept = self._settings.source, self._settings.recipe.verdict
         labels = source.labels if kept.keep == "compact" else None
         ledger = Ledger(len(source), self._task.num_classes, kept.history, kept.keep, labels)
-        self._records = SampleRecords(ledger)
+        self._records = SampleRecords(ledger, margins_of(kept.score, source.labels, self._task.num_classes))
 
     def _set_phase(self) -> None:
         """Set method and feed to the present phase."""
         plan, method = self._phase.plan, self._method
         method.stage, method.epoch, method.epochs = self._phase.number, 0, plan.epochs
-        self._feed = replace(self._feeds.train, batch_size=plan.batch_size, group_size=method.group_size)
+        self._feed = replace(
+            self._feeds.train, batch_size=plan.batch_size, group_size=method.group_size, views=method.views
+        )
 
     def _start_phase(self) -> None:
         """Begin a phase that is not the first."""
@@ -397,20 +400,20 @@ class Session(LoopCallback):
             return accuracy(self._method, feed, self._fabric)
 
     def _test(self) -> dict[str, float]:
-        """Return the test accuracy: of the network, or the mean of several and each of them."""
+        """Return the test accuracy: of the network, or of several (`headline`) and of each of them."""
         if self._feeds.test is None:
             return {}
         each = self._evaluate(self._feeds.test)
-        mean = {"test_accuracy": sum(each.values()) / len(each)}
-        return mean | ({f"test_accuracy_{name}": value for name, value in each.items()} if len(each) > 1 else {})
+        several = {f"test_accuracy_{name}": value for name, value in each.items()} if len(each) > 1 else {}
+        return {"test_accuracy": headline(each), **several}
 
     def _validate(self, validation: Feed) -> float:
         """Return the validation accuracy, and keep the weights if it is the best of this phase."""
         with self._learner.evaluated():
             each = accuracy(self._method, validation, self._fabric)
-            mean = sum(each.values()) / len(each)
-            self._best.offer(self._method, mean)
-        return mean
+            result = headline(each)
+            self._best.offer(self._method, result)
+        return result
 
     def _label_quality(self) -> npt.NDArray[np.floating[Any]]:
         labels = self._settings.source.labels

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+
+from jnpl.data.loading.strong_augment import STRONG_DRAWS, strong_augment
+
+View: TypeAlias = Literal["weak", "strong"]  # as in training, or with stronger changes of images
+DRAWS = 3 + STRONG_DRAWS  # from U(0, 1), for each sample of a view
 
 
 class Transform(Protocol):
@@ -20,6 +25,9 @@ class Transform(Protocol):
 
     def train(self, samples: Tensor, uniforms: Tensor) -> Tensor:
         """(B, ...), (B, 3) draws from U(0, 1) -> (B, ...)."""
+
+    def strong(self, samples: Tensor, uniforms: Tensor) -> Tensor:
+        """(B, ...), (B, DRAWS) draws from U(0, 1) -> (B, ...)."""
 
     def evaluate(self, samples: Tensor) -> Tensor:
         """(B, ...) -> (B, ...)."""
@@ -40,6 +48,10 @@ class Standardize:
     def train(self, samples: Tensor, uniforms: Tensor) -> Tensor:  # noqa: ARG002 - nothing random here
         """(B, F), (B, 3) -> (B, F)."""
         return self.evaluate(samples)
+
+    def strong(self, samples: Tensor, uniforms: Tensor) -> Tensor:
+        """As `train`: vectors have no stronger view."""
+        return self.train(samples, uniforms)
 
     def evaluate(self, samples: Tensor) -> Tensor:
         """(B, F) -> (B, F)."""
@@ -72,6 +84,10 @@ class EmbeddingViews:
             samples = samples[torch.arange(len(samples), device=samples.device), chosen]
         return self._finish(self._scaled(samples))
 
+    def strong(self, samples: Tensor, uniforms: Tensor) -> Tensor:
+        """As `train`, another of the views: embeddings have no stronger one."""
+        return self.train(samples, uniforms)
+
     def evaluate(self, samples: Tensor) -> Tensor:
         """(B, V, F) or (B, F) -> (B, F)."""
         scaled = self._scaled(samples)
@@ -101,6 +117,14 @@ class CropFlip:
 
     def train(self, samples: Tensor, uniforms: Tensor) -> Tensor:
         """(B, H, W, C), (B, 3) draws from U(0, 1) -> (B, C, size, size)."""
+        return self._finish(self._cropped(samples, uniforms))
+
+    def strong(self, samples: Tensor, uniforms: Tensor) -> Tensor:
+        """As `train`, then `strong_augment`: (B, H, W, C), (B, DRAWS) draws from U(0, 1) -> (B, C, size, size)."""
+        return self._finish(strong_augment(self._cropped(samples, uniforms), uniforms[:, 3:]))
+
+    def _cropped(self, samples: Tensor, uniforms: Tensor) -> Tensor:
+        """Random crop and flip: (B, H, W, C), (B, 3) -> (B, size, size, C)."""
         pixels = self._cut(samples, uniforms) if self.padding else self._centre(samples)
         if self.flip:
             turned = (uniforms[:, 2] >= 0.5).nonzero().squeeze(1)
@@ -108,7 +132,7 @@ class CropFlip:
             place[turned] = torch.arange(len(pixels), len(pixels) + len(turned), device=pixels.device)
             # Faster than assigning the flipped images: whole images are copied as blocks of bytes.
             pixels = torch.cat([pixels, pixels.index_select(0, turned).flip(2)]).index_select(0, place)
-        return self._finish(pixels)
+        return pixels
 
     def evaluate(self, samples: Tensor) -> Tensor:
         """(B, H, W, C) -> (B, C, size, size)."""

@@ -31,6 +31,7 @@ class Batch(NamedTuple):
     index: Tensor  # type: ignore[assignment]  # hides tuple.index
     generator: torch.Generator
     rows: Rows
+    views: tuple[Tensor, ...] = ()  # (B, ...) each: further views of the same samples, augmented anew
 
 
 def generator_for(seed: int, *place: int | str) -> torch.Generator:

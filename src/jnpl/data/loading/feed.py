@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from jnpl.data.loading.augment import DRAWS
 from jnpl.data.loading.batches import Batch, Groups, evaluation, generator_for, order, own_rows
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from jnpl.data.loading.augment import Transform
+    from jnpl.data.loading.augment import Transform, View
     from jnpl.data.loading.prepare import Prepared
     from jnpl.data.source import Labels
 
@@ -37,6 +38,7 @@ class Feed:
     rank: int = 0
     world: int = 1
     group_size: int | None = None  # samples with the same given label come in groups of this size
+    views: tuple[View, ...] = ()  # further views of every batch
 
     def steps(self) -> int:
         """Return the number of batches in an epoch, the same throughout a run."""
@@ -60,11 +62,18 @@ class Feed:
             if len(index) == 0:
                 continue
             generator = generator_for(self.seed, "step", epoch, step)
-            uniforms = torch.rand(part.total, 3, generator=generator)
             whole = 0 < len(found[0]) == part.stop - part.start
-            uniforms = uniforms[part.start : part.stop] if whole else uniforms[torch.isin(shared[step], index)]
-            inputs = self.transform.train(samples.to(self.device), uniforms.to(self.device))
-            yield Batch(inputs, labels[index].to(self.device), index, generator, part)
+            placed = slice(part.start, part.stop) if whole else torch.isin(shared[step], index)
+            samples = samples.to(self.device)
+            uniforms = torch.rand(part.total, 3, generator=generator)[placed].to(self.device)
+            inputs = self.transform.train(samples, uniforms)
+            draws = (generator_for(self.seed, "view", epoch, step, number) for number in range(len(self.views)))
+            further = (torch.rand(part.total, DRAWS, generator=each)[placed].to(self.device) for each in draws)
+            views = tuple(
+                self.transform.strong(samples, each) if kind == "strong" else self.transform.train(samples, each)
+                for kind, each in zip(self.views, further, strict=True)
+            )
+            yield Batch(inputs, labels[index].to(self.device), index, generator, part, views)
 
     def evaluation(self, *, flipped: bool = False) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Yield this process's part of the data, in order: inputs (B, ...), labels (B,), positions (B,).
