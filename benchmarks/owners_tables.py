@@ -72,7 +72,8 @@ def table(name: str, data: Path) -> pd.DataFrame:
     if name not in BUNDLED:
         return pd.read_csv(data / f"{name}.csv.gz")
     bundled = BUNDLED[name](as_frame=True)
-    return bundled.data.assign(label=np.asarray(bundled.target_names)[bundled.target].astype(str))
+    frame: pd.DataFrame = bundled.data.assign(label=np.asarray(bundled.target_names)[bundled.target].astype(str))
+    return frame
 
 
 def cell(name: str, column: str, seed: int, data: Path) -> Source:
@@ -170,7 +171,7 @@ def page(folder: Path) -> str:
                 continue
             figures = {who: [_ap(each[who]) for each in own] for who in ("jnpl", "cleanlab")}
             lead = leads[f"{name}/{column}"] = float(np.mean(figures["jnpl"]) - np.mean(figures["cleanlab"]))
-            times = [_mean(own, lambda each, who=who: each[who]["cpu_seconds"]) for who in ("jnpl", "cleanlab")]
+            times = [float(np.mean([each[who]["cpu_seconds"] for each in own])) for who in ("jnpl", "cleanlab")]
             rows.append(
                 [
                     name,

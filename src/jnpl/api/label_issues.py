@@ -186,6 +186,6 @@ def score_labels(
     findings = Findings.from_probs(pred_probs, labels)  # checks both
     if score == "probability":
         return findings.label_quality
-    probs = posterior(pred_probs, findings.given_labels).probs
+    probs = posterior(pred_probs, findings.given_labels).probs.astype(np.float64, copy=False)
     quality: npt.NDArray[np.float64] = probs[np.arange(len(probs)), findings.given_labels]
     return quality

@@ -108,13 +108,13 @@ def apply(
         typer.echo(f"not in the tree: {visible(name)} ({visible(reason)})", err=True)
     if len(failed) > SHOWN:
         typer.echo(f"... and {len(failed) - SHOWN:,} more", err=True)
+    _show(facts, corrected, as_json=as_json)
+
+
+def _show(facts: dict[str, Any], corrected: "CorrectedLabels", *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(facts))
-    else:
-        _show(facts, corrected)
-
-
-def _show(facts: dict[str, Any], corrected: "CorrectedLabels") -> None:
+        return
     from jnpl.outputs.corrections import class_names
 
     names, given = class_names(corrected.findings), corrected.findings.given_labels[corrected.rows]

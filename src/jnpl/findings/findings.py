@@ -528,6 +528,8 @@ def _checked_threshold(info: Any, num_classes: int) -> dict[str, Any]:
     if by_class is not None and len(by_class) != num_classes:
         raise InputError(f"{len(by_class)} thresholds for {num_classes} classes")
     return dict(info)
+
+
 class _NoiseFacts(StoredFacts):
     """The noise rate in findings.json."""
 

@@ -68,7 +68,7 @@ class Candidates(NamedTuple):
     @property
     def others(self) -> int:
         """Number of classes that are not listed."""
-        return self.num_classes - self.classes.shape[1]
+        return self.num_classes - int(self.classes.shape[1])
 
 
 class Judgement(NamedTuple):
@@ -177,7 +177,7 @@ def calibrate(
     listed = candidates(predicted, given, known)
     rng = np.random.default_rng(seed)
     chosen = _sample(rng, len(known), min(max(_MIN_FITTED, _FITTED_PER_CLASS * predicted.shape[1]), _MAX_FITTED))
-    model = fit(listed.part(chosen), tell=lambda share: tell(0.6 * share))
+    model = fit(listed.part(chosen), tell=_part_of(tell, 0, 0.6))
     judged = judge(model, listed, wanted[known])
     for column, values in zip(whole, judged, strict=True):
         column[known] = values
@@ -190,7 +190,7 @@ def calibrate(
             part,
             _GLANCES[number % len(_GLANCES)],
             free=own_rates,
-            tell=lambda _, at=start: tell(at),
+            tell=_part_of(tell, start, start),
             tolerance=_RESAMPLED_TOLERANCE,
         )
         rates.append(float(1 - judge(other, part, part.classes[:, 0]).quality.mean()))
@@ -245,8 +245,14 @@ def fit(listed: Candidates, exponent: float = GLANCE, *, tell: Callable[[float],
     starts = [(each, free) for each in dict.fromkeys((0.0, exponent)) for free in (False, True)]
     models = []
     for number, (each, free) in enumerate(starts):
-        models.append(_em(listed, each, free=free, tell=lambda share, at=number: tell((at + share) / len(starts))))
+        share = _part_of(tell, number / len(starts), (number + 1) / len(starts))
+        models.append(_em(listed, each, free=free, tell=share))
     return max(models, key=lambda model: _evidence(model, len(listed.classes)))
+
+
+def _part_of(tell: Callable[[float], None], begin: float, end: float) -> Callable[[float], None]:
+    """Return a callback for a part of the work, whose share 0..1 is `begin` to `end` of the whole."""
+    return lambda share: tell(begin + (end - begin) * share)
 
 
 def judge(model: NoiseModel, listed: Candidates, asked: Labels) -> Judgement:
@@ -277,7 +283,8 @@ def monotone(score: npt.ArrayLike, target: npt.ArrayLike) -> Floats:
     rising = np.empty(len(scores))
     rising[order] = isotonic_regression(wanted[order], y_min=0, y_max=1)
     equal = np.bincount(rank, rising) / np.bincount(rank)  # samples of one score have one quality
-    return (1 - _TIE) * equal[rank] + _TIE * rank / max(rank.max(initial=0), 1)
+    result: Floats = (1 - _TIE) * equal[rank] + _TIE * rank / max(rank.max(initial=0), 1)
+    return result
 
 
 def _em(
@@ -302,7 +309,7 @@ def _em(
         reached = float(np.log(found.likelihood).mean())
         if number > _FREE_ROUNDS and abs(reached - model.log_likelihood) < tolerance:
             break
-        counts = np.bincount(place.ravel(), found.by_matrix.ravel(), len(known_pairs))
+        counts: Floats = np.bincount(place.ravel(), found.by_matrix.ravel(), len(known_pairs)).astype(np.float64)
         forced = None if number >= _FREE_ROUNDS else free
         shared, own_pairs, own_rates, diagonal = _rates(known_pairs, counts, size, forced)
         scale, bias = _temperature(model, listed, found)
@@ -419,7 +426,8 @@ def _pairs(listed: Candidates) -> Labels:
 
 def _relative(values: Floats, top: Floats) -> Floats:
     """Return log(values / top), at least `_MIN_LOG`."""
-    return np.maximum(np.log(np.maximum(values, 1e-300)) - np.log(np.maximum(top, 1e-300)), _MIN_LOG)
+    logs: Floats = np.maximum(np.log(np.maximum(values, 1e-300)) - np.log(np.maximum(top, 1e-300)), _MIN_LOG)
+    return logs
 
 
 def _all_but(given: Labels, size: int) -> Labels:

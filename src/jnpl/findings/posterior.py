@@ -157,18 +157,20 @@ def _one_rate(
             break
     result = probs * ((1 - quality) / np.maximum(1 - own, _MIN_PROB)).astype(probs.dtype)[:, None]
     result[rows, labels] = quality
-    return result if true is None else _certain(result, np.asarray(true))
+    if true is not None:
+        _make_certain(result, np.asarray(true))
+    return result
 
 
-def _certain(q: npt.NDArray[np.floating], true: npt.NDArray[np.int64]) -> npt.NDArray[np.floating]:
+def _make_certain(q: npt.NDArray[np.floating], true: npt.NDArray[np.int64]) -> None:
     """Set rows whose true class is known, in place; -1: unknown."""
     sure = np.flatnonzero(true >= 0)
     q[sure] = 0
     q[sure, true[sure]] = 1
-    return q
 
 
 def _bayes(p: Floats, y: npt.NDArray[np.int64], matrix: Floats, true: npt.NDArray[np.int64]) -> Floats:
     q = p * matrix[:, y].T
     q /= q.sum(axis=1, keepdims=True)
-    return _certain(q, true)
+    _make_certain(q, true)
+    return q

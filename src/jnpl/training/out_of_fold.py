@@ -115,7 +115,7 @@ def _linear(
         rate = _RATE * 0.5 * (1 + math.cos(math.pi * epoch / _EPOCHS))
         cross_entropy = max(1 - 10 / num_classes, 0.0) * max(1 - 2 * epoch / _EPOCHS, 0.0)
         order = torch.randperm(samples, generator=generator_for(seed, "out of fold", epoch))
-        for step, index in enumerate(order.split(_BATCH)):
+        for step, index in enumerate(torch.split(order, _BATCH)):
             inputs, target = x[index], y[index]
             probs = (inputs @ weight + bias).softmax(2)  # (K, B, C)
             picked = target.expand(folds, -1).unsqueeze(2)
