@@ -223,7 +223,7 @@ def test_vectorised_jacobian_without_functorch_on_the_outside():
     torch.testing.assert_close(batched, plain)
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")  # torch's own, in forward mode
+@pytest.mark.filterwarnings("ignore:`torch.jit.script")  # torch's own, in forward mode
 @pytest.mark.parametrize("function", NEGATIVE, ids=named)
 def test_hessian_of_the_sum_is_block_diagonal_and_sums_to_zero(function):
     logits, labels = random_batch(3, 4)
