@@ -32,6 +32,7 @@ SHOWN = {
     "CONTRIBUTING.md": "CONTRIBUTING.md",
     "CHANGELOG.md": "CHANGELOG.md",
     "CODE_OF_CONDUCT.md": "CODE_OF_CONDUCT.md",
+    "SECURITY.md": "SECURITY.md",
     "benchmarks/README.md": "benchmarks/README.md",
 }
 PYTHON = {  # headings of the page of the Python interface, and what stands under each

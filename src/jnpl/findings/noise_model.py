@@ -15,7 +15,7 @@ noise from overlap is the shape: where the network is surest, overlap ends, and 
 
 In T, all mistakes share one rate, but those that are much more frequent have their own. Whether there are any, and
 whether there are labels given at a glance, is decided by likelihood against number of parameters (BIC, Schwarz 1978).
-A class that is not among the 50 likeliest ones of a sample counts together with all such classes, and T is stored by
+A class that is not among the 100 likeliest ones of a sample counts together with all such classes, and T is stored by
 its entries: memory grows with N, not with N C or C^2.
 """
 
@@ -39,7 +39,7 @@ GLANCE = 0.45  # exponent of the labels given at a glance
 _GLANCES = (0.0, 0.3, 0.45, 0.6)  # other exponents that fit about as well, for the interval; 0: no such labels
 _GLANCE_PRIOR = 20.0  # samples that were not labelled at a glance, added to the data: a prior against glances
 _BIAS_PRIOR = 10.0  # 1 / variance of the biases: classes of a few samples have almost none
-_MAX_CANDIDATES = 50  # classes of a sample with a probability of their own
+_MAX_CANDIDATES = 100  # classes of a sample with a probability of their own
 _MIN_FITTED, _MAX_FITTED, _FITTED_PER_CLASS = 10_000, 50_000, 200  # samples that the model is fitted to
 _RESAMPLES, _RESAMPLED = 8, 3_000  # fits for the interval, and their samples
 _MIN_LOG = -25.0  # of a probability relative to the sample's largest one
