@@ -148,8 +148,8 @@ def _data_notes(out: Path) -> list[str]:
     if near := facts.get("near_conflicting_samples"):
         lines.append(f"{near:,} samples are near duplicates of a sample with another label: compare them in the report")
     if far := facts.get("outlier_samples"):
-        odd = f"{far:,} {'sample looks' if far == 1 else 'samples look'} like nothing else"
-        lines.append(f"{odd}: check in the report whether it belongs to the data (Outliers)")
+        odd, they = ("sample looks", "it belongs") if far == 1 else ("samples look", "they belong")
+        lines.append(f"{far:,} {odd} like nothing else: check in the report whether {they} to the data (Outliers)")
     return lines
 
 
