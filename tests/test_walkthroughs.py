@@ -38,7 +38,7 @@ NOT_RUN = {
     r"^jnpl (bench|reproduce|demo)": "takes minutes; has tests of its own",
     r"my_package|my-|embedding:|package\.module": "is about the reader's own code",
     r"--to onnx|--to torchscript|--to hf": "has tests of its own, and needs an extra",
-    r"--open": "opens a browser",
+    r"--open|^jnpl review": "opens a browser; has tests of its own",
     r"vectors\.parquet|noisy\.npz|--method co-teaching|digits -o": "takes minutes, or needs the reader's own file",
 }
 
