@@ -8,10 +8,10 @@ network would be unsure with right labels too. The model has a term for each:
     P(y | x) = (1 - m) sum_t p(t | x) T_ty + m s(y | x)               the given label
 
 With probability 1 - m the label follows the transition matrix T, the same for easy and difficult samples. With
-probability m it was given at a glance: s is p with its logarithm times 0.45, so that classes which look alike are
-exchanged where they do. The temperature a and the biases b_t make p a calibrated probability *of the true label*
-without knowing one: they, T and m are what makes the given labels most likely (EM, Dempster et al. 1977). What tells
-noise from overlap is the shape: where the network is surest, overlap ends, and noise does not.
+probability m it was given at a glance: s is the softmax of 0.45 a log p_network(t | x) + b_t, so that classes which
+look alike are exchanged where they do. The temperature a and the biases b_t make p a calibrated probability *of the
+true label* without knowing one: they, T and m are what makes the given labels most likely (EM, Dempster et al. 1977).
+What tells noise from overlap is the shape: where the network is surest, overlap ends, and noise does not.
 
 In T, all mistakes share one rate, but those that are much more frequent have their own. Whether there are any, and
 whether there are labels given at a glance, is decided by likelihood against number of parameters (BIC, Schwarz 1978).
@@ -177,7 +177,7 @@ def calibrate(
     listed = candidates(predicted, given, known)
     rng = np.random.default_rng(seed)
     chosen = _sample(rng, len(known), min(max(_MIN_FITTED, _FITTED_PER_CLASS * predicted.shape[1]), _MAX_FITTED))
-    model = fit(listed.part(chosen), tell=_part_of(tell, 0, 0.6))
+    model = fit(listed.part(chosen), tell=part_of(tell, 0, 0.6))
     judged = judge(model, listed, wanted[known])
     for column, values in zip(whole, judged, strict=True):
         column[known] = values
@@ -189,8 +189,8 @@ def calibrate(
         other = _em(
             part,
             _GLANCES[number % len(_GLANCES)],
-            free=own_rates,
-            tell=_part_of(tell, start, start),
+            free=own_rates or number >= len(_GLANCES),
+            tell=part_of(tell, start, start),
             tolerance=_RESAMPLED_TOLERANCE,
         )
         rates.append(float(1 - judge(other, part, part.classes[:, 0]).quality.mean()))
@@ -245,12 +245,12 @@ def fit(listed: Candidates, exponent: float = GLANCE, *, tell: Callable[[float],
     starts = [(each, free) for each in dict.fromkeys((0.0, exponent)) for free in (False, True)]
     models = []
     for number, (each, free) in enumerate(starts):
-        share = _part_of(tell, number / len(starts), (number + 1) / len(starts))
+        share = part_of(tell, number / len(starts), (number + 1) / len(starts))
         models.append(_em(listed, each, free=free, tell=share))
     return max(models, key=lambda model: _evidence(model, len(listed.classes)))
 
 
-def _part_of(tell: Callable[[float], None], begin: float, end: float) -> Callable[[float], None]:
+def part_of(tell: Callable[[float], None], begin: float, end: float) -> Callable[[float], None]:
     """Return a callback for a part of the work, whose share 0..1 is `begin` to `end` of the whole."""
     return lambda share: tell(begin + (end - begin) * share)
 
@@ -278,12 +278,11 @@ def monotone(score: npt.ArrayLike, target: npt.ArrayLike) -> Floats:
     from sklearn.isotonic import isotonic_regression  # noqa: PLC0415 (light without it)
 
     scores, wanted = np.asarray(score, np.float64), np.asarray(target, np.float64)
-    order = np.lexsort((wanted, scores))
     _, rank = np.unique(scores, return_inverse=True)
-    rising = np.empty(len(scores))
-    rising[order] = isotonic_regression(wanted[order], y_min=0, y_max=1)
-    equal = np.bincount(rank, rising) / np.bincount(rank)  # samples of one score have one quality
-    result: Floats = (1 - _TIE) * equal[rank] + _TIE * rank / max(rank.max(initial=0), 1)
+    count = np.bincount(rank).astype(np.float64)
+    means = np.bincount(rank, wanted) / np.maximum(count, 1)  # samples of one score have one quality
+    level = isotonic_regression(means, sample_weight=count, y_min=0, y_max=1)
+    result: Floats = (1 - _TIE) * level[rank] + _TIE * rank / max(rank.max(initial=0), 1)
     return result
 
 
@@ -402,22 +401,34 @@ def _rates(pairs: Labels, counts: Floats, size: int, forced: bool | None) -> tup
     total = np.bincount(true, counts, size) + 1e-9
     wrong = true != given
     own = wrong & bool(forced)
-    while True:
-        expected_by_rate = total.sum() * (size - 1) - total[true[own]].sum()
-        shared = max(float(counts[wrong & ~own].sum()) / max(expected_by_rate, 1e-9), 1e-9)
-        if forced is not None:
-            break
-        expected = shared * total[true]
-        exceeds = counts - expected > _OWN_DEVIATIONS * np.sqrt(expected + 1)
-        more = wrong & ~own & (counts > _OWN_RATIO * expected) & exceeds
-        if not more.any():
-            break
-        own |= more
+    if forced is None:
+        own = _frequent(counts, total[true], wrong, total.sum() * (size - 1))
+    expected_by_rate = total.sum() * (size - 1) - total[true[own]].sum()
+    shared = max(float(counts[wrong & ~own].sum()) / max(expected_by_rate, 1e-9), 1e-9)
     rates = counts[own] / total[true[own]]
     own_sum = np.bincount(true[own], rates, size)
     mistakes = own_sum + shared * (size - 1 - np.bincount(true[own], minlength=size))
     shrink = np.minimum(1.0, _MAX_WRONG / np.maximum(mistakes, 1e-12))
     return shared, pairs[own], rates * shrink[true[own]], 1 - np.minimum(mistakes, _MAX_WRONG)
+
+
+def _frequent(counts: Floats, of_class: Floats, wrong: npt.NDArray[np.bool_], places: float) -> npt.NDArray[np.bool_]:
+    """Return which mistakes are far more frequent than the rarer ones, whose rate the shared one would be.
+
+    Args:
+        counts: expected number of each pair.
+        of_class: expected number of samples of its true class.
+        wrong: whether it is a mistake.
+        places: that number summed over all possible mistakes, those that never occur included.
+    """
+    order = np.flatnonzero(wrong)
+    order = order[np.argsort(-counts[order] / of_class[order], kind="stable")]
+    own, size = counts[order], of_class[order]
+    expected = (own.sum() - own.cumsum()) / np.maximum(places - size.cumsum(), 1e-9) * size
+    exceeds = (own > _OWN_RATIO * expected) & (own - expected > _OWN_DEVIATIONS * np.sqrt(expected + 1))
+    found = np.zeros(len(counts), bool)
+    found[order[: np.flatnonzero(exceeds).max(initial=-1) + 1]] = True
+    return found
 
 
 def _pairs(listed: Candidates) -> Labels:

@@ -123,11 +123,11 @@ def unseen_probs(
     vectors = training_set.vectors(_MAX_VECTORS) if linear else None
     if vectors is None:
         return mean_probs(method, training_set)
-    labels = training_set.feed.labels
+    labels = trusted_labels(np.asarray(training_set.feed.labels), training_set.decided)
     known = ~np.isnan(vectors[:, 0])
     probs = np.full((len(labels), training_set.ledger.num_classes), np.nan, np.float32)
     if known.sum() < FOLDS:
-        return probs
+        return mean_probs(method, training_set)
     probs[known] = out_of_fold(
         vectors[known],
         labels[known],
@@ -137,6 +137,11 @@ def unseen_probs(
         progress=progress,
     )
     return probs
+
+
+def trusted_labels(labels: npt.NDArray[np.int64], decided: npt.NDArray[np.int64] | None) -> npt.NDArray[np.int64]:
+    """Return the labels (N,) to learn from: decided ones in place of given ones; `decided` is -1 elsewhere."""
+    return labels if decided is None else np.where(decided >= 0, decided, labels)
 
 
 def mean_probs(method: Method, training_set: TrainingSet) -> npt.NDArray[np.float64]:
@@ -171,22 +176,34 @@ def judge(
         "ids": None if paths else source.ids,
         "unreadable": broken if broken.any() else None,
     }
-    if probs is None and unseen is not None and records.quality() is None:
+    if unseen is not None and source.decided is not None:  # they are certain, and tell nothing of the others' noise
+        unseen = np.where((source.decided >= 0)[:, None], np.nan, unseen)
+    if probs is None and unseen is not None and records.quality() is None and records.ledger.keep == "full":
         probs = records.ledger.mean_probs().astype(np.float64)
         options["unreadable"] = broken | np.isnan(probs[:, 0])
     if probs is not None:
         findings = Findings.from_probs(probs, source.labels, **options, unseen_probs=unseen, progress=progress)
     else:
         findings = Findings.from_ledger(records.ledger, source.labels, quality=records.quality(), **options)
-    return findings if source.decided is None else _with_decided(findings, np.where(broken, -1, source.decided))
+    if source.decided is None:
+        return findings
+    return _with_decided(findings, np.where(broken, -1, source.decided), settings.threshold)
 
 
-def _with_decided(findings: Findings, decided: npt.NDArray[np.int64]) -> Findings:
-    """Return findings in which decided labels (N,) are certain: a given label has a quality of 1 or 0."""
-    known = decided >= 0
+def _with_decided(findings: Findings, decided: npt.NDArray[np.int64], threshold: float | str) -> Findings:
+    """Return findings in which decided labels (N,) are certain: a given label has a quality of 1 or 0.
+
+    Noise rate and threshold are those of the qualities with the decided ones.
+    """
+    known, noise = decided >= 0, findings.noise
+    quality = np.where(known, decided == findings.given_labels, findings.label_quality)
+    if noise is not None and not np.isnan(quality).all():
+        rate = float(1 - np.nanmean(quality))
+        noise = noise._replace(rate=rate, low=min(noise.low, rate), high=max(noise.high, rate))
     return replace(
         findings,
         suggested_labels=np.where(known, decided, findings.suggested_labels),
-        label_quality=np.where(known, decided == findings.given_labels, findings.label_quality),
+        label_quality=quality,
         suggested_confidence=np.where(known, 1.0, findings.suggested_confidence),
-    )
+        noise=noise,
+    ).with_threshold(threshold)

@@ -14,6 +14,7 @@ from jnpl.data.loading.batches import generator_for
 from jnpl.findings.findings import Findings
 from jnpl.findings.ledger import Ledger
 from jnpl.findings.margins import margins_of
+from jnpl.findings.noise_model import part_of
 from jnpl.internal.allocator import keep_freed_memory
 from jnpl.internal.errors import InputError, LearningError, one_line
 from jnpl.internal.json_files import check_facts
@@ -283,7 +284,7 @@ class Session(LoopCallback):
             # All processes take part; later the first one judges alone.
             verdict, training_set = self._settings.recipe.verdict, self._training_set()
             with self._report.judging() as show:
-                trees = self._tree_predictions(self._interruptible(show, 0.0, 0.7))
+                trees = self._tree_predictions(part_of(show, 0.0, 0.7))
                 found = scoring.final_probs(verdict, self._method, training_set, trees)
                 self._outcome.final_probs = found.probs
                 self._outcome.notes = [*self._method.notes(), *found.notes]
@@ -295,10 +296,10 @@ class Session(LoopCallback):
                     linear=self._model_name == "linear",
                     weight_decay=self._settings.recipe.train.weight_decay,
                     seed=self._settings.seed,
-                    progress=self._interruptible(show, 0.0, 0.8),
+                    progress=part_of(show, 0.0, 0.8),
                 )
                 if self._fabric.is_global_zero or not last:
-                    self._judge(self._interruptible(show, 0.8, 1.0))
+                    self._judge(part_of(show, 0.8, 1.0))
 
     def _tree_predictions(self, progress: Callable[[float], None]) -> TreePredictions | None:
         """Return what decision trees predict for the rows of a table, if the recipe asks for them."""
@@ -306,22 +307,9 @@ class Session(LoopCallback):
         if not self._settings.recipe.verdict.trees:
             return None
         values = np.stack([source.inputs.read(at) for at in range(len(source))])
-        classes, fold = self._task.num_classes, deal_folds(source.labels, min(FOLDS, len(source)), seed)
-        return tree_predictions(
-            values, source.labels, fold, classes, weights=source.weights, seed=seed, progress=progress
-        )
-
-    def _interruptible(self, show: Callable[[float], None], start: float, end: float) -> Callable[[float], None]:
-        """Return a progress function of a part of the judging that also stops the run if that is requested."""
-
-        def progress(share: float) -> None:
-            show(start + (end - start) * share)
-            if self._stop_request.signal and self._fabric.world_size == 1:
-                self._save(self._position)
-                message = "stopped while the labels were judged, all saved; run the same command again to resume"
-                raise Interrupted(message, self._stop_request.signal)
-
-        return progress
+        labels = scoring.trusted_labels(source.labels, source.decided)
+        classes, fold = self._task.num_classes, deal_folds(labels, min(FOLDS, len(source)), seed)
+        return tree_predictions(values, labels, fold, classes, weights=source.weights, seed=seed, progress=progress)
 
     def _may_train_later(self) -> bool:
         """Return whether `jnpl train` may continue in the folder of this `jnpl find`."""
@@ -630,8 +618,8 @@ def _check_combinations(recipe: Recipe, pseudo: PseudoLabelSettings | None, kind
         raise InputError(f"{name} does not support sample weights; {able} does")
     if recipe.engine.compile and not method.supports_compile:
         raise InputError(f"{name} does not work with compiled networks: set engine.compile = false")
-    if recipe.verdict.trees and (kind != "vector" or recipe.verdict.score == "history"):
-        found = f"{kind}s" if kind != "vector" else "verdict.score = history"
+    if recipe.verdict.trees and (kind != "vector" or recipe.verdict.score in ("history", "aum", "margin")):
+        found = f"{kind}s" if kind != "vector" else f"verdict.score = {recipe.verdict.score}"
         raise InputError(f"verdict.trees needs rows of numbers, and a verdict.score that it is part of, not {found}")
     if recipe.weights == "required":
         raise InputError("this recipe starts from pretrained weights: name a file with torchvision's keys by --weights")
