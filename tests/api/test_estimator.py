@@ -107,7 +107,7 @@ def test_without_pseudo_labels_the_filter_is_the_classifier():
 @pytest.mark.parametrize("threshold", [0.3, "auto", "per-class", "1/c"])
 def test_the_threshold_is_told(threshold):
     x, given, _ = blobs(300, rate=0.3)
-    unsure = {"epochs": 6, "settings": ("verdict.score=history",), "pseudo_label": False}
+    unsure = {"epochs": 6, "settings": ("verdict.score=history", "verdict.calibrate=false"), "pseudo_label": False}
     found = quick(threshold=threshold, **unsure).fit(x, given).findings_
     assert found.threshold_info["rule"] == (threshold if isinstance(threshold, str) else "fixed")
     cuts = [0.3 if threshold == 0.3 else 1 / 3] * 3

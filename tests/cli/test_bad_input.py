@@ -199,7 +199,7 @@ CASES = [
     Case(f"{FIND} --workers 99999", "'--workers'"),
     Case(f"{FIND} --devices 0", "'--devices'"),
     Case(f"{FIND} --accelerator abacus", "abacus"),
-    Case(f"{FIND} --precision 7", "engine.precision"),
+    Case(f"{FIND} --precision 7", "--precision takes a share"),
     Case(f"{FIND} --holdout 2", "hold"),
     Case(f"{FIND} --holdout nan", "hold"),
     Case(f"{FIND} --holdout 0.1 --test data.npz", "exclude each other"),

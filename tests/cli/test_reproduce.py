@@ -42,9 +42,12 @@ def test_a_figure_end_to_end_and_not_twice(capsys, tmp_path):
     [
         (
             ["fig7"],
-            "there is no item 'fig7'; there are fig1, fig2, fig3, fig4, fig5, fig6, table1, table2, figures, all",
+            "there is no item 'fig7'; there are fig1, fig2, fig3, fig4, fig5, fig6, table1, table2, human, heads",
         ),
-        (["fig1", "--scale", "huge"], "there is no scale 'huge'; there are paper, small, tiny"),
+        (
+            ["fig1", "--scale", "huge"],
+            "there is no scale 'huge'; there are paper, features, features-full, small",
+        ),
         (["fig1", "--scale", "tiny", "--only-draw"], "there is no result of scale tiny in"),
         (["fig1", "--engine", "cloud"], "cloud"),
         (["fig1", "--seeds", "0"], "--seeds"),

@@ -124,7 +124,7 @@ def test_the_readme_tells_what_its_command_shows(tmp_path: Path) -> None:
     assert methods["jnpl"]["test_accuracy"] >= 0.94
     assert methods["jnpl"]["ap"] >= 0.97
     assert methods["ce"]["test_accuracy"] <= 0.75
-    readme = (ROOT / "README.md").read_text("utf-8")
+    readme = (ROOT / "README.md").read_text("utf-8").partition("<!-- figures: make demo")[2]
     for name, title in demo.TITLES.items():
         cells = next(line for line in readme.splitlines() if line.startswith(f"| {title} |")).split("|")[2:5]
         told = [float(cell) for cell in cells]

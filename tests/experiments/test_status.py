@@ -113,7 +113,7 @@ def test_where_there_is_no_grid_one_line_says_so(tmp_path):
     strange = '{"format": "jnpl grid 2", "cells": 5, "results": "r", "engine": "local", "jobs": 1}'
     for text in ("{", "[]", '{"format": "jnpl grid 9"}', strange):
         (tmp_path / "grid.json").write_text(text)
-        with pytest.raises(InputError, match=r"grid\.json' (cannot be read|is not of a grid)"):
+        with pytest.raises(InputError, match=r"grid\.json' (cannot be read|cannot be used|is not of a grid)"):
             status.read(tmp_path)
 
 

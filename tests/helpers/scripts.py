@@ -18,5 +18,9 @@ def load_script(path: str) -> Any:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # pydantic looks there for the names in annotations
-    spec.loader.exec_module(module)
+    sys.path.insert(0, str((ROOT / path).parent))  # as for `python path`: scripts import those beside them
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str((ROOT / path).parent))
     return module

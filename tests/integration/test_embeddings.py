@@ -321,7 +321,7 @@ def test_embeddings_are_saved_and_read_again(photos, tmp_path):
 def test_small_images_and_named_networks_are_trained_from_scratch(tmp_path, capsys):
     images = np.random.default_rng(0).integers(0, 255, (40, 12, 12, 3)).astype(np.uint8)
     np.savez(tmp_path / "small.npz", x=images, y=[0, 1] * 20)
-    base = ["find", str(tmp_path / "small.npz"), "--set", "train.epochs=1"]
+    base = ["find", str(tmp_path / "small.npz"), "--set", "train.epochs=1", "--verbose"]
     code, _, err = command(capsys, *base, "-o", str(tmp_path / "a"))
     assert code == 0, err
     assert "backbone: none, images of 12 pixels are too small" in err
@@ -345,7 +345,7 @@ def test_a_backbone_of_ones_own_is_imported_from_the_working_directory(photos, t
     for words in (
         ("embed", str(photos), "-o", "e.npz", *quick),
         ("find", str(photos), "-o", "run", *quick),
-        ("predict", "run", str(photos), "--workers", "0"),
+        ("predict", "run", str(photos), "--workers", "0", "--trust-code"),
     ):
         monkeypatch.setattr(sys, "path", [each for each in sys.path if each != str(tmp_path)])
         sys.modules.pop("own_photo_net", None)

@@ -16,7 +16,8 @@ from jnpl.internal.terminal import visible
 from jnpl.outputs.report.page_tables import confused_pairs, worst
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    import shlex
+from pathlib import Path
 
 _PAIRS = 5
 _PIPE_WIDTH = 100_000  # columns: nothing is cut in a pipe or a file
@@ -48,7 +49,9 @@ def show(result: dict[str, Any], out: Path, top: int) -> None:
     if (out / "report.html").is_file():
         console.print(f"report:                        {visible(out / 'report.html')}")
     if result["issues"]:
-        console.print(f"to correct labels:             jnpl apply {visible(out)}")
+        name = visible(shlex.quote(str(out)))
+        console.print(f"to decide on a page:           jnpl review {name}")
+        console.print(f"to correct labels:             jnpl apply {name}")
 
 
 def _estimate(findings: Findings) -> str:

@@ -313,7 +313,8 @@ def _agreement(cell: Cell) -> float:
 def _of_the_package(method: str, changes: dict[str, Any], cell: Cell) -> Recipe:
     """A recipe of the package with the settings of the variant."""
     if method == "fast":  # it is for any data: the same 45,000 images as the others
-        return load_recipe("fast", {"data.val_size": 5000} if cell.data.startswith("cifar") else {})
+        split = {"data.val_size": 5000} if cell.data.startswith("cifar") else {}
+        return load_recipe("fast", {**split, **_UNCALIBRATED})
     own = {f"method.{key}": value for key, value in changes.items()}
     if method == "jocor":
         own["method.agreement"] = _agreement(cell)
@@ -331,7 +332,7 @@ def _on_features(method: str, changes: dict[str, Any], cell: Cell, factor: int) 
     model = changes.get("model", ON_FEATURES)
     if method == "fast":  # the default of `jnpl find` on embeddings, with its own head and epochs
         decay = head_decay(FEATURES, FEATURE_SAMPLES[str(cell.scale)], 100 if cell.data.startswith("cifar100") else 10)
-        recipe = load_recipe("fast-embeddings", decay)
+        recipe = load_recipe("fast-embeddings", {**decay, **_UNCALIBRATED})
     else:
         own = {key: value for key, value in changes.items() if key != "model"}
         recipe = divided(_of_the_package(method, own, cell), factor)
@@ -397,7 +398,7 @@ def _jnpl(plan: Plan) -> dict[str, Any]:
 
 
 def _fast_at_scale(plan: Plan) -> dict[str, Any]:
-    changes = {"model": plan.model, "data.padding": plan.padding, "train.epochs": plan.fast_epochs}
+    changes = {"model": plan.model, "data.padding": plan.padding, "train.epochs": plan.fast_epochs, **_UNCALIBRATED}
     return load_recipe("fast", {**changes, "engine.accelerator": "cpu", "engine.workers": 0}).model_dump()
 
 

@@ -424,7 +424,8 @@ def _frequent(counts: Floats, of_class: Floats, wrong: npt.NDArray[np.bool_], pl
     order = np.flatnonzero(wrong)
     order = order[np.argsort(-counts[order] / of_class[order], kind="stable")]
     own, size = counts[order], of_class[order]
-    expected = (own.sum() - own.cumsum()) / np.maximum(places - size.cumsum(), 1e-9) * size
+    rarer = np.maximum(own.sum() - own.cumsum(), 0)  # not below 0 by rounding
+    expected = rarer / np.maximum(places - size.cumsum(), 1e-9) * size
     exceeds = (own > _OWN_RATIO * expected) & (own - expected > _OWN_DEVIATIONS * np.sqrt(expected + 1))
     found = np.zeros(len(counts), bool)
     found[order[: np.flatnonzero(exceeds).max(initial=-1) + 1]] = True

@@ -158,7 +158,8 @@ def choose(source: Source, recipe: Recipe, given: Collection[str] = (), *, gpu: 
             f"method: cross-entropy, for fewer than {SMALL_IMAGE_SET:,} images from random weights: on average it "
             "ranked labels better than the method of the paper in tests (--method jnpl)"
         )
-    if model == "mlp" and recipe.method.name == DEFAULT_METHOD and recipe.verdict.score != "history":
+    suits_trees = source.kind == "vector" and recipe.verdict.score not in ("history", "aum", "margin")
+    if model == "mlp" and recipe.method.name == DEFAULT_METHOD and suits_trees:
         chosen["verdict.trees"] = True
         last.append("verdict: decision trees judge the labels too (--set verdict.trees=false: the network alone)")
     changes = {name: value for name, value in chosen.items() if name not in given}

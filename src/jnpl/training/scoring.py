@@ -28,6 +28,7 @@ SURER = 0.75  # chosen on seed 0 of docs/tables.md: at 1 the ranking is worse, a
 _MOST_POWER = 16.0
 TREES_BEHIND = 0.1  # lead in agreement beyond which the network judges alone: memorised labels explain less (tables)
 
+MIN_CALIBRATED = 100  # samples: with fewer, noise and overlap cannot be told apart
 _MAX_VECTORS = 1 << 29  # numbers of all vectors together, up to which out-of-fold heads are trained (2 GB)
 
 
@@ -116,7 +117,7 @@ def unseen_probs(
     train several times: their own predictions are taken, which know the given labels, so that the noise rate may be too
     low.
     """
-    if not settings.calibrate:
+    if not settings.calibrate or len(training_set.feed.labels) < MIN_CALIBRATED:
         return None
     if trees is not None:
         return trees.probs

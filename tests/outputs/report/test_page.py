@@ -61,7 +61,6 @@ def test_everything_that_is_known_is_shown(full):
     assert {attributes.get("id") for attributes in reader.all("section")} == SECTIONS | {None}
     for shown in (
         "21.0 %",
-        "quality below 1/4: 17.0 %, below 3/4: 25.0 %",
         "the guard acted",
         "87.5 %",
         "0.987",

@@ -13,6 +13,7 @@ import pytest
 from tests.outputs.review.conftest import TOKEN
 
 from jnpl import Findings
+from jnpl.internal.tables import load_table
 from jnpl.outputs.review.decisions import open_store
 from jnpl.outputs.review.guard import MAX_BODY
 
@@ -188,7 +189,7 @@ def test_conflicts_are_answered(served):
     assert served.json("/api/undo", {"tab": "a"})["positions"] == [1]
 
 
-def test_exports(served):
+def test_exports(served, tmp_path):
     served.json("/api/decide", body((1, "keep"), (2, "relabel", 3), (3, "drop"), (4, "unsure")))
     status, headers, content = served.request("/export/csv")
     assert status == 200
@@ -197,9 +198,9 @@ def test_exports(served):
     assert [row["action"] for row in rows] == ["keep", "relabel", "drop", "unsure"]
     assert [row["label"] for row in rows] == [rows[0]["given_label"], "fox", "", ""]
     assert {row["reviewer"] for row in rows} == {"Ann"}
-    import pyarrow.parquet as pq
-
-    table = pq.read_table(io.BytesIO(served.request("/export/parquet")[2])).to_pylist()
+    file = tmp_path / "decisions.parquet"
+    file.write_bytes(served.request("/export/parquet")[2])
+    table = load_table(file).to_dict("records")
     assert [row["label"] for row in table] == [rows[0]["given_label"], "fox", None, None]
     tasks = json.loads(served.request("/export/label-studio")[2])
     chosen = [task.get("annotations", [{}])[0].get("result", []) for task in tasks]
