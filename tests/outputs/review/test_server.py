@@ -13,7 +13,7 @@ import pytest
 from tests.outputs.review.conftest import TOKEN
 
 from jnpl import Findings
-from jnpl.outputs.review.decisions import open_store
+from jnpl.outputs.review.decisions import NewDecision, open_store
 from jnpl.outputs.review.guard import MAX_BODY
 
 
@@ -186,6 +186,19 @@ def test_conflicts_are_answered(served):
     assert [(each["reviewer"], each["action"]) for each in answer["conflicts"]] == [("Ann", "keep")]
     assert served.json("/api/undo", {"tab": "b"})["positions"] == []
     assert served.json("/api/undo", {"tab": "a"})["positions"] == [1]
+
+
+def test_decisions_of_another_process_are_seen_after_an_own_one(make_run, serve):
+    run = make_run()
+    served = serve(run)
+    served.json("/api/status")
+    other = open_store(run, Findings.load(run))
+    other.decide([NewDecision(5, "drop")], reviewer="Bob", tab="other")
+    assert served.json("/api/decide", body((1, "keep")))["counts"]["decided"] == 2
+    other.undo("other")
+    other.close()
+    assert served.json("/api/decide", body((2, "keep")))["counts"]["actions"]["drop"] == 0
+    assert served.json("/api/status")["counts"]["decided"] == 2
 
 
 def test_exports(served):
