@@ -61,6 +61,17 @@ def test_mistakes_are_one_line(run, finished, options, reason):
     assert not (finished / "review.sqlite").exists()
 
 
+def test_the_token_may_come_from_the_environment(run, finished, monkeypatch):
+    monkeypatch.setenv("JNPL_REVIEW_TOKEN", "too short")
+    code, _, err = run("review", "run", "--no-open")
+    assert (code, "--token needs at least 16 characters, got 9" in err) == (2, True)
+    monkeypatch.setenv("JNPL_REVIEW_TOKEN", "a secret of the environment")
+    with socket.create_server(("127.0.0.1", 0)) as taken:  # the token is accepted, the port is not
+        code, _, err = run("review", "run", "--host", "127.0.0.1", "--port", taken.getsockname()[1])
+    assert (code, "cannot listen" in err) == (2, True)
+    assert "JNPL_REVIEW_TOKEN" in run("review", "--help")[1]
+
+
 def test_a_port_that_is_taken(run, finished):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         code, _, err = run("review", "run", "--port", taken.getsockname()[1])

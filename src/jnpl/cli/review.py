@@ -33,7 +33,13 @@ def review(
         int | None, typer.Option(min=0, max=65535, help="Port. Default: 8765, or a free one if that is taken.")
     ] = None,
     token: Annotated[
-        str | None, typer.Option(help="Secret in the address, at least 16 characters. Default: a random one.")
+        str | None,
+        typer.Option(
+            envvar="JNPL_REVIEW_TOKEN",
+            show_envvar=False,
+            help="Secret in the address, at least 16 characters. Default: JNPL_REVIEW_TOKEN of the environment, which "
+            "other users cannot read in the list of processes; else a random one.",
+        ),
     ] = None,
     reviewer: Annotated[str | None, typer.Option(help="Your name beside your decisions. Default: user name.")] = None,
     trust_code: TrustCode = False,
