@@ -212,3 +212,17 @@ def test_the_decisions_of_a_review_are_used(run, tmp_path):
     code, out, _ = run("apply", "run", "--decisions", "own.csv", "--json", "-o", "third.csv")
     assert (code, json.loads(out)["changed"], json.loads(out)["dropped"]) == (0, 1, 0)
     assert run("apply", "run", "-o", "run/review.sqlite", "--overwrite")[0] == 2
+
+
+def test_unsure_samples_keep_their_label(run, tmp_path):
+    from jnpl import Findings
+    from jnpl.outputs.review.decisions import NewDecision, open_store
+
+    store = open_store(tmp_path / "run", Findings.load(tmp_path / "run"))
+    store.decide([NewDecision(1, "unsure")], reviewer="Ann", tab="t")
+    store.close()
+    assert json.loads(run("apply", "run", "--json", "--preview")[1])["changed"] == 0
+    assert run("apply", "run", "--min-confidence", "0", "-o", "out.csv")[0] == 0
+    table = pd.read_csv(tmp_path / "out.csv")
+    assert not table["changed"][1]
+    assert table["changed"].any()

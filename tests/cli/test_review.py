@@ -12,7 +12,9 @@ import pytest
 from jnpl import Findings
 from jnpl.cli import app as cli
 from jnpl.cli import find as command
+from jnpl.internal.errors import UntrustedCodeError
 from jnpl.outputs.review.decisions import NewDecision, open_store
+from jnpl.outputs.review.retraining import head_recipe
 from jnpl.outputs.review.server import listen
 
 
@@ -59,6 +61,17 @@ def test_mistakes_are_one_line(run, finished, options, reason):
     assert not (finished / "review.sqlite").exists()
 
 
+def test_the_token_may_come_from_the_environment(run, finished, monkeypatch):
+    monkeypatch.setenv("JNPL_REVIEW_TOKEN", "too short")
+    code, _, err = run("review", "run", "--no-open")
+    assert (code, "--token needs at least 16 characters, got 9" in err) == (2, True)
+    monkeypatch.setenv("JNPL_REVIEW_TOKEN", "a secret of the environment")
+    with socket.create_server(("127.0.0.1", 0)) as taken:  # the token is accepted, the port is not
+        code, _, err = run("review", "run", "--host", "127.0.0.1", "--port", taken.getsockname()[1])
+    assert (code, "cannot listen" in err) == (2, True)
+    assert "JNPL_REVIEW_TOKEN" in run("review", "--help")[1]
+
+
 def test_a_port_that_is_taken(run, finished):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         code, _, err = run("review", "run", "--port", taken.getsockname()[1])
@@ -81,6 +94,28 @@ def test_a_run_remembers_how_to_open_its_data(finished, tmp_path, monkeypatch):
     source = command.open_again(stored)
     assert source.ids.tolist() == Findings.load(finished).ids.tolist()
     assert command.open_again({**stored, "an option of a later version": 1}).kind == "vector"
+
+
+@pytest.mark.parametrize(
+    "named", [{"embed": "own_code:make"}, {"backbone": "own_code:make"}, {"change": ["model=own_code:make"]}]
+)
+def test_code_that_a_run_names_is_not_run_without_leave(finished, tmp_path, monkeypatch, named):
+    (tmp_path / "own_code.py").write_text("from pathlib import Path\nPath('was_run').touch()\n")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    stored = json.loads((finished / "data.json").read_text("utf-8"))["options"]
+    with pytest.raises(UntrustedCodeError, match=r"code of its own, 'own_code:make', .* --trust-code"):
+        command.open_again({**stored, **named})
+    assert not (tmp_path / "was_run").exists()
+    assert str(tmp_path) not in sys.path
+
+
+def test_learning_runs_no_code_without_leave(finished):
+    stored = json.loads((finished / "data.json").read_text("utf-8"))["options"]
+    recipe = json.loads((finished / "run.json").read_text("utf-8"))["recipe"] | {"model": "own_code:make"}
+    source = command.open_again(stored)
+    with pytest.raises(UntrustedCodeError, match="'own_code:make'"):
+        head_recipe(source, recipe)
+    assert head_recipe(source, recipe, trust_code=True).model == "own_code:make"
 
 
 def test_decisions_are_trusted_in_a_new_run(run, finished, tmp_path):

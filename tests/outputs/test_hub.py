@@ -14,7 +14,7 @@ import pytest
 
 import jnpl
 from jnpl.internal.errors import InputError
-from jnpl.outputs.hub import save_pretrained
+from jnpl.outputs.hub import download, save_pretrained
 
 TEXTS = ["a good film", "a bad film", "good music", "bad music", "a good book", "a bad book"] * 10
 FILES = {"README.md", "backbone.safetensors", "model.json", "model.safetensors"}
@@ -135,11 +135,19 @@ def test_a_model_goes_to_the_hub_and_comes_back(run, hub):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_model_on_the_hub_cannot_name_code(run, hub):
-    facts = json.loads((run / "model.json").read_text("utf-8")) | {"model": "antigravity:geohash"}
+@pytest.mark.parametrize("named", ["antigravity:geohash", "finetune:antigravity:geohash"])
+def test_a_model_on_the_hub_cannot_name_code(run, hub, named):
+    facts = json.loads((run / "model.json").read_text("utf-8")) | {"model": named}
     hub.files |= {"model.json": json.dumps(facts).encode(), "model.safetensors": b""}
-    with pytest.raises(InputError, match="names code to import, 'antigravity:geohash'"):
+    with pytest.raises(InputError, match=f"names code to import, '{named}'"):
         jnpl.load("hf:user/reviews")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_finetuned_model_on_the_hub_is_no_code(run, hub):
+    facts = json.loads((run / "model.json").read_text("utf-8")) | {"model": "finetune:efficientnet-lite0"}
+    hub.files |= {"model.json": json.dumps(facts).encode(), "model.safetensors": b""}
+    assert (download("user/reviews") / "model.json").is_file()
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -55,8 +55,8 @@ def apply(
     Label issues get the label that the run suggests where that is expected to help: it is likelier than not, and
     likelier than the given label by 0.1. The others keep their label; --drop leaves them out, jnpl review shows them.
     With --decisions, or after jnpl review, your labels are used, and all others stay, unless --min-confidence allows
-    suggestions; dropped samples are left out. Samples held out by --holdout keep their label, unless you decide
-    otherwise. Your own files are never moved, changed or deleted.
+    suggestions, never of samples you were unsure of; dropped samples are left out. Samples held out by
+    --holdout keep their label, unless you decide otherwise. Your own files are never moved, changed or deleted.
     """
     if copy is not None and link is not None:
         raise InputError("--copy and --link exclude each other")
@@ -81,9 +81,11 @@ def apply(
     findings = with_held_out(own, held)
     decided = None if decisions is None else read_label_rows(decisions)
     reviewed = reviewed_labels(run, own) if review and decisions is None else None
-    if reviewed is not None and reviewed.count:
+    unsure: set[str] = set()
+    if reviewed is not None and reviewed.count + reviewed.unsure:
         decided = reviewed.rows(own)
-    corrected = correct(findings, decisions=decided, min_confidence=min_confidence, drop=drop)
+        unsure = {str(name) for name in own.ids[reviewed.is_unsure].tolist()}
+    corrected = correct(findings, decisions=decided, min_confidence=min_confidence, drop=drop, unsure=unsure)
     if reviewed is not None and reviewed.dropped.any():
         corrected = corrected.without({str(name) for name in own.ids[reviewed.dropped].tolist()})
     facts: dict[str, Any] = {
@@ -127,7 +129,12 @@ def _show(facts: dict[str, Any], corrected: "CorrectedLabels", *, as_json: bool)
         typer.echo(f"  {facts['held_out']:,} of the samples were held out: the run has no findings for them")
     if "expected_wrong" in facts:
         typer.echo(f"  wrong labels, expected: {_span(facts, 'before')} before, {_span(facts, 'after')} after")
-    if facts["uncertain"]:
+    if facts["uncertain"] and facts.get("reviewed"):
+        typer.echo(
+            f"  {facts['uncertain']:,} more label issues are not decided: --min-confidence 0.9 changes those that the run "
+            "is sure of, --no-review changes what the run suggests"
+        )
+    elif facts["uncertain"]:
         typer.echo(
             f"  {facts['uncertain']:,} more label issues are too uncertain to change: look at them (jnpl review), "
             "or leave them out (--drop)"

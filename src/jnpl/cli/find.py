@@ -307,8 +307,12 @@ def _embed(given: FindOptions, val_size: int, changes: dict[str, Any], reporter:
     return _EmbeddedData(opened, embedded, held_out, changes, chosen)
 
 
-def open_again(stored: dict[str, Any]) -> "Source":
-    """Return the data of a run, embedded as in the run, by the options that `FindOptions.to_json` wrote."""
+def open_again(stored: dict[str, Any], *, trust_code: bool = False) -> "Source":
+    """Return the data of a run, embedded as in the run, by the options that `FindOptions.to_json` wrote.
+
+    Options that name code to run are refused, unless `trust_code` allows them.
+    """
+    from jnpl.internal.importing import refuse_code
     from jnpl.recipes.load import load_default_recipe
     from jnpl.training.reporting import Reporter
 
@@ -322,6 +326,8 @@ def open_again(stored: dict[str, Any]) -> "Source":
     given = FindOptions(**values)
     changes = given.changes()
     recipe = load_default_recipe(given.recipe, given.method, changes)
+    if not trust_code:
+        refuse_code(recipe.model, given.backbone, embed=given.embed)
     options.find_own_modules(recipe.model, given.backbone, given.embed)
     reporter = Reporter()
     reporter.quiet(True)

@@ -42,16 +42,15 @@ def report(
 
     if precision is not None and options.share_of_issues(precision) is None:
         raise InputError(f"--precision takes a share above 0 and up to 1, got {precision}")
+    if out is not None and not _is_own(out, run, page.FILE):
+        from jnpl.outputs.output_paths import refuse_target
+
+        refuse_target(out, run, overwrite=overwrite)  # before the findings are replaced
     if (rule := options.threshold(threshold, precision, budget)) is not None:
         from jnpl.outputs.new_threshold import choose_issues
 
         issues = choose_issues(run, rule)
-        typer.echo(f"jnpl: {issues:,} label issues", err=True)
-
-    if out is not None and not _is_own(out, run, page.FILE):
-        from jnpl.outputs.output_paths import refuse_target
-
-        refuse_target(out, run, overwrite=overwrite)
+        typer.echo(f"jnpl: the run now has {issues:,} label issues; its findings are replaced", err=True)
     written = page.write(run, out)
     if show:
         import webbrowser

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jnpl.cli.options import RunFolder
+from jnpl.cli.options import RunFolder, TrustCode
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,9 +33,16 @@ def review(
         int | None, typer.Option(min=0, max=65535, help="Port. Default: 8765, or a free one if that is taken.")
     ] = None,
     token: Annotated[
-        str | None, typer.Option(help="Secret in the address, at least 16 characters. Default: a random one.")
+        str | None,
+        typer.Option(
+            envvar="JNPL_REVIEW_TOKEN",
+            show_envvar=False,
+            help="Secret in the address, at least 16 characters. Default: JNPL_REVIEW_TOKEN of the environment, which "
+            "other users cannot read in the list of processes; else a random one.",
+        ),
     ] = None,
     reviewer: Annotated[str | None, typer.Option(help="Your name beside your decisions. Default: user name.")] = None,
+    trust_code: TrustCode = False,
     show: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
 ) -> None:
     """Decide about suspects on a local web page, and let the head learn from it.
@@ -60,8 +67,9 @@ def review(
     secret = secrets.token_urlsafe(24) if token is None else token
     findings = Findings.load(run)
     facts = _json(run / "run.json")
-    open_data, reason = _opener(run, data)
-    desk = Desk(run, findings, Samples(run, findings, open_data, reason), facts.get("recipe"), facts.get("seed") or 0)
+    open_data, reason = _opener(run, data, trust_code=trust_code)
+    samples = Samples(run, findings, open_data, reason, trust_code=trust_code)
+    desk = Desk(run, findings, samples, facts.get("recipe"), facts.get("seed") or 0)
     address = listen(host, port)
     title = str(facts.get("data") or run.resolve().name)
     app = make_app(desk, Access(secret, address.hosts), title=title, reviewer=(reviewer or _user())[:80])
@@ -80,7 +88,9 @@ def review(
     typer.echo(f"decisions: {run / 'review.sqlite'}; next: jnpl apply {run}", err=True)
 
 
-def _opener(run: Path, data: str | None) -> "tuple[Callable[[], Source] | None, str | None]":
+def _opener(
+    run: Path, data: str | None, *, trust_code: bool = False
+) -> "tuple[Callable[[], Source] | None, str | None]":
     """Return a function that opens the data of a run again, or None and the reason."""
     stored = _json(run / "data.json").get("options")
     if not isinstance(stored, dict):
@@ -89,7 +99,7 @@ def _opener(run: Path, data: str | None) -> "tuple[Callable[[], Source] | None, 
     def open_data() -> "Source":
         from jnpl.cli.find import open_again
 
-        return open_again({**stored, **({} if data is None else {"data": data})})
+        return open_again({**stored, **({} if data is None else {"data": data})}, trust_code=trust_code)
 
     return open_data, None
 

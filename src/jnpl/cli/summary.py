@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,8 +17,7 @@ from jnpl.internal.terminal import visible
 from jnpl.outputs.report.page_tables import confused_pairs, worst
 
 if TYPE_CHECKING:
-    import shlex
-from pathlib import Path
+    from pathlib import Path
 
 _PAIRS = 5
 _PIPE_WIDTH = 100_000  # columns: nothing is cut in a pipe or a file

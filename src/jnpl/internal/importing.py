@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from jnpl.internal.errors import InputError, MissingExtraError, one_line
+from jnpl.internal.errors import InputError, MissingExtraError, UntrustedCodeError, one_line
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -38,6 +38,23 @@ def is_own_code(name: str) -> bool:
     """
     plain = name.removeprefix("finetune:")
     return ":" in plain and not plain.startswith(("hf:", "timm:"))
+
+
+def refuse_code(*names: str | None, embed: str | None = None) -> None:
+    """Raise an UntrustedCodeError if a network or backbone of a run is the user's own code, or a function embeds.
+
+    >>> refuse_code("resnet8", None, "nets:factory")
+    Traceback (most recent call last):
+        ...
+    jnpl.internal.errors.UntrustedCodeError: the model of this run is code of its own, 'nets:factory', which loading \
+would run: if you trust it, allow it with --trust-code (in Python: trust_code=True)
+    """
+    named = [("model", name) for name in names if name is not None and is_own_code(name)]
+    for what, name in [*named, *([("embedding function", embed)] if embed else [])]:
+        raise UntrustedCodeError(
+            f"the {what} of this run is code of its own, {name!r}, which loading would run: if you trust it, allow it "
+            "with --trust-code (in Python: trust_code=True)"
+        )
 
 
 def import_by_name(place: str, role: str, form: str = "package.module:name") -> object:

@@ -126,6 +126,7 @@ def correct(
     decisions: Mapping[str, Any] | LabelRows | None = None,
     min_confidence: float | None = None,
     drop: bool = False,
+    unsure: Collection[str] = (),
 ) -> CorrectedLabels:
     """Return the labels after correction by decisions and suggested labels.
 
@@ -136,6 +137,7 @@ def correct(
             samples keep their labels, unless `min_confidence` is given too.
         min_confidence: issues without a decision get their suggested label if its confidence is at least this.
         drop: leave out issues that have no decision and keep their label.
+        unsure: ids of samples that a reviewer could not decide about: they never get a suggested label.
 
     Returns:
         The corrected labels.
@@ -168,6 +170,8 @@ def correct(
             sure = open_issues & (confidence > 0.5) & (confidence >= findings.label_quality + MARGIN)
         else:
             sure = open_issues & (confidence >= min_confidence)
+        if unsure:
+            sure &= [str(name) not in unsure for name in findings.ids.tolist()]
         labels[sure] = findings.suggested_labels[sure]
     lost = open_issues & (labels == findings.given_labels) if drop else np.zeros(len(labels), bool)
     kept = np.flatnonzero(~lost)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from jnpl._version import __version__
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.files import make_folder, write_text
-from jnpl.internal.importing import require
+from jnpl.internal.importing import is_own_code, require
 from jnpl.outputs.saved_model import SavedModel
 
 if TYPE_CHECKING:
@@ -118,11 +118,10 @@ def download(name: str) -> Path:
         named = [str(facts["model"]), str(backbone.get("name", ""))]
     except Exception as error:
         raise InputError(f"cannot load {name!r} from the hub: {one_line(error)}") from error
-    for each in named:
-        if ":" in each.removeprefix("hf:").removeprefix("timm:"):
-            raise InputError(
-                f"{name!r} names code to import, {each!r}; only models of jnpl's own kinds are loaded from the hub"
-            )
+    for each in filter(is_own_code, named):
+        raise InputError(
+            f"{name!r} names code to import, {each!r}; only models of jnpl's own kinds are loaded from the hub"
+        )
     return folder
 
 

@@ -20,7 +20,7 @@ from jnpl.data.source import Source, Texts
 from jnpl.internal.devices import checked_device
 from jnpl.internal.errors import InputError, UntrustedCodeError
 from jnpl.internal.files import require_file
-from jnpl.internal.importing import is_own_code
+from jnpl.internal.importing import refuse_code
 from jnpl.internal.json_files import StoredFacts, check_facts, read_json
 from jnpl.models.backbones import ImageBackbone, TextBackbone, load_backbone
 from jnpl.models.build import build
@@ -115,7 +115,7 @@ class SavedModel:
         try:
             stored = check_facts(read_json(run / "model.json"), ModelFacts, "model.json")
             if not trust_code:
-                _refuse_code(stored)
+                refuse_code(stored.model, None if stored.backbone is None else stored.backbone.name)
             shape = stored.input_shape
             network = build(stored.model, num_classes=len(stored.classes), input_shape=shape, seed=0)
             network.load_state_dict(_finite(load_file(require_file(run / "model.safetensors"))))
@@ -340,15 +340,6 @@ def _transform(facts: dict[str, Any]) -> Transform:
     if not 1 <= size <= MOST_PIXELS:
         raise InputError(f"the transform's size must lie in 1..{MOST_PIXELS} pixels, got {size}")
     return found
-
-
-def _refuse_code(stored: ModelFacts) -> None:
-    names = [stored.model, *([] if stored.backbone is None else [stored.backbone.name])]
-    for name in filter(is_own_code, names):
-        raise UntrustedCodeError(
-            f"the model of this run is code of its own, {name!r}, which loading would run: if you trust it, allow it "
-            "with --trust-code (in Python: trust_code=True)"
-        )
 
 
 def _finite(weights: dict[str, Tensor]) -> dict[str, Tensor]:

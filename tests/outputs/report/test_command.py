@@ -10,7 +10,9 @@ import typer
 
 from jnpl.cli import app as cli
 from jnpl.cli.report import report
+from jnpl.internal import locks
 from jnpl.internal.errors import InputError
+from jnpl.training.run_folder import RunFolder
 
 
 @pytest.fixture
@@ -80,6 +82,24 @@ def test_what_is_there_stays(jnpl_report, make_run, tmp_path):
     with pytest.raises(InputError, match="is a file of the run itself"):
         jnpl_report(folder, "-o", folder / "findings.csv", "--overwrite")
     assert (folder / "findings.csv").read_bytes() == before
+
+
+def test_a_refused_command_leaves_the_findings_as_they_are(jnpl_report, make_run, tmp_path):
+    folder, page = make_run(), tmp_path / "page.html"
+    page.write_text("mine")
+    before = (folder / "findings.csv").read_bytes()
+    with pytest.raises(InputError, match="is there already"):
+        jnpl_report(folder, "-o", page, "--budget", 1)
+    (folder / "run.json").write_text("{")
+    with pytest.raises(InputError, match=r"run.json' cannot be read"):
+        jnpl_report(folder, "--budget", 1)
+    (folder / "run.json").write_text("{}")
+    if locks.AVAILABLE:
+        with RunFolder(folder).held(), pytest.raises(InputError, match="another run is using"):
+            jnpl_report(folder, "--budget", 1)
+    assert (folder / "findings.csv").read_bytes() == before
+    assert jnpl_report(folder, "--budget", 1).err == "jnpl: 1 label issues\n"
+    assert (folder / "findings.csv").read_bytes() != before
 
 
 def test_the_page_of_the_run_itself_is_always_written_anew(jnpl_report, make_run):

@@ -14,8 +14,8 @@ from tests.outputs.review.conftest import TOKEN
 
 from jnpl import Findings
 from jnpl.internal.tables import load_table
-from jnpl.outputs.review.decisions import open_store
-from jnpl.outputs.review.guard import MAX_BODY
+from jnpl.outputs.review.decisions import NewDecision, open_store
+from jnpl.outputs.review.guard import MAX_BODY, Access, Guard
 
 
 def body(*made, tab="t", reviewer="Ann"):
@@ -64,6 +64,22 @@ def test_who_is_let_in(served):
     assert served.json("/api/status")["counts"]["decided"] == 0
     assert served.request("/api/decide", decision, Origin=own)[0] == 200
     assert served.json("/api/status")["counts"]["decided"] == 1
+
+
+def test_cookies_of_other_pages_do_no_harm(served):
+    for others in ("foo[bar]=1; {}", "{}; a=b; c", "=; {};", 'x="a; {}', "ü=é; {}"):
+        assert served.request("/api/run", Cookie=others.format(served.cookie))[0] == 200, others
+    name = served.cookie.split("=")[0]
+    for wrong in (name, f"{name}=", f"{name}={'0' * 64}", f"x{served.cookie}", f"{served.cookie}0"):
+        assert served.request("/api/run", Cookie=wrong)[0] == 403, wrong
+
+
+@pytest.mark.parametrize("length", ["1" * 5000, "99999999", "\xb2"])
+def test_a_length_of_any_size_is_answered(length):
+    access = Access(TOKEN, frozenset({"here"}))
+    headers = {"host": "here", "content-type": "application/json", "content-length": length}
+    refusal = Guard(None, access)._refusal({"method": "POST"}, headers)
+    assert refusal is None if length == "\xb2" else refusal[0] == 413
 
 
 def test_headers_of_every_answer(served):
@@ -187,6 +203,19 @@ def test_conflicts_are_answered(served):
     assert [(each["reviewer"], each["action"]) for each in answer["conflicts"]] == [("Ann", "keep")]
     assert served.json("/api/undo", {"tab": "b"})["positions"] == []
     assert served.json("/api/undo", {"tab": "a"})["positions"] == [1]
+
+
+def test_decisions_of_another_process_are_seen_after_an_own_one(make_run, serve):
+    run = make_run()
+    served = serve(run)
+    served.json("/api/status")
+    other = open_store(run, Findings.load(run))
+    other.decide([NewDecision(5, "drop")], reviewer="Bob", tab="other")
+    assert served.json("/api/decide", body((1, "keep")))["counts"]["decided"] == 2
+    other.undo("other")
+    other.close()
+    assert served.json("/api/decide", body((2, "keep")))["counts"]["actions"]["drop"] == 0
+    assert served.json("/api/status")["counts"]["decided"] == 2
 
 
 def test_exports(served, tmp_path):

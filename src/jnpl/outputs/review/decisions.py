@@ -359,12 +359,17 @@ class ReviewedLabels:
     Attributes:
         labels: (N,) decided class numbers, the given one for "keep"; -1 where nothing was decided, or "unsure".
         dropped: (N,) true for samples to leave out.
-        unsure: number of samples of which the reviewer was unsure.
+        is_unsure: (N,) true for samples of which the reviewer was unsure.
     """
 
     labels: npt.NDArray[np.int64]
     dropped: npt.NDArray[np.bool_]
-    unsure: int
+    is_unsure: npt.NDArray[np.bool_]
+
+    @property
+    def unsure(self) -> int:
+        """Number of samples of which the reviewer was unsure."""
+        return int(self.is_unsure.sum())
 
     @property
     def count(self) -> int:
@@ -428,13 +433,15 @@ def _rows_of(ids: npt.NDArray[Any], known: npt.NDArray[Any], run: Path) -> npt.N
 
 def resolve(current: CurrentDecisions, given_labels: npt.NDArray[np.int64]) -> ReviewedLabels:
     """Return labels and dropped samples that current decisions mean for (N,) given labels."""
-    labels, dropped = np.full(len(given_labels), -1, np.int64), np.zeros(len(given_labels), bool)
+    labels = np.full(len(given_labels), -1, np.int64)
+    dropped, unsure = np.zeros(len(given_labels), bool), np.zeros(len(given_labels), bool)
     is_kept, is_moved, is_dropped, is_unsure = (current.actions == number for number in range(len(ACTIONS)))
     kept, moved = current.positions[is_kept], current.positions[is_moved]
     labels[kept] = given_labels[kept]
     labels[moved] = current.labels[is_moved]
     dropped[current.positions[is_dropped]] = True
-    return ReviewedLabels(labels, dropped, int(is_unsure.sum()))
+    unsure[current.positions[is_unsure]] = True
+    return ReviewedLabels(labels, dropped, unsure)
 
 
 def _now() -> str:

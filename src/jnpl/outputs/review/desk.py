@@ -60,7 +60,6 @@ class Desk:
         self._learnt_from = 0  # decisions of the last round
         self._version: tuple[int, int, int] | None = None
         self._actions = np.full(len(self._given), -1, np.int8)  # index into ACTIONS, -1: undecided
-        self._numbers = np.zeros(len(self._given), np.int64)  # of the current decision, 0: undecided
         self._retraining = Retraining(samples, recipe, seed)
         scored = int(np.count_nonzero(~np.isnan(findings.label_quality)))
         self._intercept = estimates.intercept(findings.label_quality, findings.noise_rate * scored)
@@ -75,28 +74,19 @@ class Desk:
     # State
 
     def _sync(self) -> None:
-        """Read what another process has decided or learnt since."""
+        """Read what this or another process has decided or learnt since."""
         with self._lock:
             version = self._store.version()
             if version == self._version:
                 return
             current = self._store.current()
-            actions, numbers = np.full_like(self._actions, -1), np.zeros_like(self._numbers)
-            actions[current.positions], numbers[current.positions] = current.actions, current.numbers
-            self._actions, self._numbers = actions, numbers
+            actions = np.full_like(self._actions, -1)
+            actions[current.positions] = current.actions
+            self._actions = actions
             if version[2] != self._ranking.number and (stored := self._store.last_round()) is not None:
                 self._ranking = Ranking.from_bytes(stored.arrays, stored.number)
                 self._learnt_from = stored.decisions
             self._version = version
-
-    def _changed(self, positions: Sequence[int]) -> None:
-        """Update the state after this process has decided."""
-        with self._lock:
-            self._actions[list(positions)], self._numbers[list(positions)] = -1, 0
-            for each in self._store.read(positions):
-                self._actions[each.position] = ACTIONS.index(each.action)
-                self._numbers[each.position] = each.number
-            self._version = None if self._version is None else self._store.version()
 
     def _check(self, position: int) -> int:
         if not 0 <= position < len(self._given):
@@ -280,14 +270,13 @@ class Desk:
             quality = _number(self._ranking.quality[position])
             made.append(NewDecision(position, action, label, seen, quality, bool(self._ranking.is_suspect[position])))
         numbers = self._store.decide(made, reviewer=reviewer, tab=tab)
-        self._changed(list(numbers))
+        self._sync()
         return {"decisions": [each._asdict() for each in self._store.read(list(numbers))], "counts": self.counts()}
 
     def undo(self, tab: str) -> dict[str, Any]:
         """Take back the last batch of a tab; returns the positions that changed."""
         positions = self._store.undo(tab)
-        if positions:
-            self._changed(positions)
+        self._sync()
         return {"positions": positions, "counts": self.counts()}
 
     def _decided_labels(self) -> Positions:

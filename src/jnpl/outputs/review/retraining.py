@@ -14,6 +14,7 @@ import numpy as np
 
 from jnpl.data.split import part
 from jnpl.internal.errors import InputError, one_line
+from jnpl.internal.importing import refuse_code
 from jnpl.outputs.review.decisions import resolve
 from jnpl.outputs.review.ranking import CANDIDATES, Ranking
 
@@ -91,7 +92,8 @@ class Retraining:
             source = self._samples.wait(600)
             if source is None:
                 raise InputError(self._samples.problem or "the data of the run cannot be opened")  # noqa: TRY301
-            ranking = retrain(source, given, current, self._recipe, self._seed, self._progress)
+            trust_code = self._samples.trust_code
+            ranking = retrain(source, given, current, self._recipe, self._seed, self._progress, trust_code=trust_code)
             seconds = time.monotonic() - began
             done(ranking, seconds)
             self._state = {
@@ -119,6 +121,8 @@ def retrain(
     recipe: dict[str, Any] | None,
     seed: int,
     progress: Callable[[float], None],
+    *,
+    trust_code: bool = False,
 ) -> Ranking:
     """Return the ranking of a head that was trained with decisions: decided labels trusted, dropped samples left out.
 
@@ -129,6 +133,7 @@ def retrain(
         recipe: settings of the run; None: the default for embeddings.
         seed: of the training.
         progress: called with the share that is done; what it raises ends the training.
+        trust_code: allow a model that is code of the user's own.
 
     Returns:
         The ranking of all N samples. Dropped ones have no quality.
@@ -148,7 +153,8 @@ def retrain(
         total = sum(phase.plan.epochs for phase in view.phases)
         progress((view.epoch + 1) / (total + 1))
 
-    result = find(remaining, head_recipe(source, recipe), seed=seed, report=report, observe=observe)
+    own_recipe = head_recipe(source, recipe, trust_code=trust_code)
+    result = find(remaining, own_recipe, seed=seed, report=report, observe=observe)
     if result is None or result.model is None:
         raise InputError("the training gave no model")
     findings = result.findings
@@ -177,7 +183,7 @@ def retrain(
     )
 
 
-def head_recipe(source: Source, settings: dict[str, Any] | None) -> Recipe:
+def head_recipe(source: Source, settings: dict[str, Any] | None, *, trust_code: bool = False) -> Recipe:
     """Return the recipe of a head on the vectors of a source: that of the run, if it trained on the same vectors."""
     from jnpl.models.build import FINETUNE  # noqa: PLC0415 - imports torch, which takes seconds
     from jnpl.recipes.automatic import adapt_recipe  # noqa: PLC0415
@@ -186,5 +192,8 @@ def head_recipe(source: Source, settings: dict[str, Any] | None) -> Recipe:
     if source.kind != "vector":
         raise InputError("this run trained a network from scratch on the samples themselves: only embeddings are quick")
     if settings is not None and not str(settings.get("model", "")).startswith(FINETUNE):
-        return parse_recipe(settings)
+        recipe = parse_recipe(settings)
+        if not trust_code:
+            refuse_code(recipe.model)
+        return recipe
     return adapt_recipe(source, None, None, {}).recipe

@@ -81,11 +81,19 @@ class Samples:
         findings: of the run.
         open_data: opens the data of the run again, embedded where the run embedded them; None if that is not possible.
         reason: why it is not possible.
+        trust_code: allow a model that is code of the user's own.
     """
 
     def __init__(
-        self, run: Path, findings: Findings, open_data: Callable[[], Source] | None, reason: str | None = None
+        self,
+        run: Path,
+        findings: Findings,
+        open_data: Callable[[], Source] | None,
+        reason: str | None = None,
+        *,
+        trust_code: bool = False,
     ) -> None:
+        self.trust_code = trust_code
         self._run, self._findings, self._open_data = run, findings, open_data
         self.source: Source | None = None
         self.problem = reason
@@ -126,7 +134,7 @@ class Samples:
         from jnpl.outputs.saved_model import SavedModel  # noqa: PLC0415 - imports torch, which takes seconds
 
         try:
-            self._model = SavedModel.load(self._run, head_only=True)
+            self._model = SavedModel.load(self._run, trust_code=self.trust_code, head_only=True)
         except InputError:  # a run of the library, without a model: there are no candidates
             self._model = None
 
