@@ -85,7 +85,7 @@ def test_json_is_one_object_and_all_else_goes_to_stderr(run, toy):
     result = json.loads(out)
     assert list(result)[:7] == ["run", "samples", "classes", "issues", "noise_rate", "epochs", "seconds"]
     known = {"ap", "ap_clean", "relabel_accuracy", "test_accuracy", "best_test_accuracy"}
-    assert set(result) == PINNED | known | {"notes", "overlap", "noise_interval"}
+    assert set(result) == PINNED | known | {"notes"}
     assert result["notes"][-1].startswith("judged by ")
     assert (result["run"], result["samples"], result["classes"], result["epochs"]) == ("run", 60, 3, 1)
     assert "epoch 1/1" in err

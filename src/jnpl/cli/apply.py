@@ -131,8 +131,8 @@ def _show(facts: dict[str, Any], corrected: "CorrectedLabels", *, as_json: bool)
         typer.echo(f"  wrong labels, expected: {_span(facts, 'before')} before, {_span(facts, 'after')} after")
     if facts["uncertain"] and facts.get("reviewed"):
         typer.echo(
-            f"  {facts['uncertain']:,} more label issues are not decided: --min-confidence 0.9 changes those that the run "
-            "is sure of, --no-review changes what the run suggests"
+            f"  {facts['uncertain']:,} more label issues are not decided: --min-confidence 0.9 changes those that the "
+            "run is sure of, --no-review changes what the run suggests"
         )
     elif facts["uncertain"]:
         typer.echo(

@@ -30,27 +30,33 @@ def require(module: str, extra: str) -> ModuleType:
         raise MissingExtraError(message) from None
 
 
-def is_own_code(name: str) -> bool:
+def is_own_code(name: str, *, network: bool = False) -> bool:
     """Return whether the name of a network or backbone is MODULE:NAME, code of the user's own that loading would run.
+
+    A network, unlike a backbone, has no kinds `hf:` and `timm:`: there these name modules.
 
     >>> is_own_code("finetune:nets:factory"), is_own_code("hf:google/vit"), is_own_code("resnet8")
     (True, False, False)
+    >>> is_own_code("hf:factory", network=True), is_own_code("finetune:hf:google/vit", network=True)
+    (True, False)
     """
     plain = name.removeprefix("finetune:")
-    return ":" in plain and not plain.startswith(("hf:", "timm:"))
+    known = ("hf:", "timm:") if plain != name or not network else ()
+    return ":" in plain and not plain.startswith(known)
 
 
-def refuse_code(*names: str | None, embed: str | None = None) -> None:
+def refuse_code(network: str | None, backbone: str | None = None, *, embed: str | None = None) -> None:
     """Raise an UntrustedCodeError if a network or backbone of a run is the user's own code, or a function embeds.
 
-    >>> refuse_code("resnet8", None, "nets:factory")
+    >>> refuse_code("nets:factory")
     Traceback (most recent call last):
         ...
     jnpl.internal.errors.UntrustedCodeError: the model of this run is code of its own, 'nets:factory', which loading \
 would run: if you trust it, allow it with --trust-code (in Python: trust_code=True)
     """
-    named = [("model", name) for name in names if name is not None and is_own_code(name)]
-    for what, name in [*named, *([("embedding function", embed)] if embed else [])]:
+    own = [("model", network)] if network and is_own_code(network, network=True) else []
+    own += [("model", backbone)] if backbone and is_own_code(backbone) else []
+    for what, name in [*own, *([("embedding function", embed)] if embed else [])]:
         raise UntrustedCodeError(
             f"the {what} of this run is code of its own, {name!r}, which loading would run: if you trust it, allow it "
             "with --trust-code (in Python: trust_code=True)"

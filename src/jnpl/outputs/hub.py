@@ -118,7 +118,9 @@ def download(name: str) -> Path:
         named = [str(facts["model"]), str(backbone.get("name", ""))]
     except Exception as error:
         raise InputError(f"cannot load {name!r} from the hub: {one_line(error)}") from error
-    for each in filter(is_own_code, named):
+    for each in (
+        each for each, network in zip(named, (True, False), strict=True) if is_own_code(each, network=network)
+    ):
         raise InputError(
             f"{name!r} names code to import, {each!r}; only models of jnpl's own kinds are loaded from the hub"
         )

@@ -415,7 +415,8 @@ def test_everyone_can_use_it(visit, learning, theme, width):
     assert page.evaluate("document.documentElement.scrollWidth") == width
     press(page, "a")
     press(page, "ArrowLeft")  # with a decision
-    page.wait_for_function("getComputedStyle(document.querySelector('#toast')).opacity === '0'")  # faded out
+    page.wait_for_selector("#toast:not(.shown)", state="attached")
+    page.wait_for_timeout(600)  # until it has faded out
     assert serious(page) == []
     press(page, "g")
     page.locator(".pick").nth(1).press("x")
