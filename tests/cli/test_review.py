@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from jnpl.cli import app as cli
 from jnpl.cli import find as command
 from jnpl.internal.errors import UntrustedCodeError
 from jnpl.outputs.review.decisions import NewDecision, open_store
-from jnpl.outputs.review.retraining import head_recipe
+from jnpl.outputs.review.retraining import head_recipe, retrain
 from jnpl.outputs.review.server import listen
 
 
@@ -116,6 +117,21 @@ def test_learning_runs_no_code_without_leave(finished):
     with pytest.raises(UntrustedCodeError, match="'own_code:make'"):
         head_recipe(source, recipe)
     assert head_recipe(source, recipe, trust_code=True).model == "own_code:make"
+
+
+def test_learning_keeps_the_decisions_that_the_run_was_given(finished):
+    findings = Findings.load(finished)
+    given, earlier = findings.given_labels, np.full(60, -1)
+    earlier[[4, 7]] = (given[[4, 7]] + 1) % 3
+    source = command.open_again(json.loads((finished / "data.json").read_text("utf-8"))["options"])
+    store = open_store(finished, findings)
+    store.decide([NewDecision(7, "keep"), NewDecision(8, "relabel", int(given[8] + 2) % 3)], reviewer="Ann", tab="t")
+    current = store.current()
+    store.close()
+    ranking = retrain(replace(source, decided=earlier), given, current, None, 0, lambda _: None)
+    expected = [(given[4] + 1) % 3, given[7], (given[8] + 2) % 3]
+    assert ranking.suggested[[4, 7, 8]].tolist() == expected
+    assert ranking.quality[[4, 7, 8]].tolist() == [0, 1, 0]
 
 
 def test_decisions_are_trusted_in_a_new_run(run, finished, tmp_path):

@@ -144,7 +144,9 @@ def retrain(
 
     reviewed = resolve(current, given)
     kept = np.flatnonzero(~reviewed.dropped)
-    whole = replace(source, labels=given, decided=reviewed.labels, true_labels=None, test=None, validation=None)
+    earlier = -1 if source.decided is None else source.decided  # of the review that the run itself was given
+    decided = np.where(reviewed.labels >= 0, reviewed.labels, earlier)
+    whole = replace(source, labels=given, decided=decided, true_labels=None, test=None, validation=None)
     remaining = whole if len(kept) == len(given) else part(whole, kept)
     report = Reporter()
     report.quiet(True)
