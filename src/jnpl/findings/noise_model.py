@@ -398,7 +398,7 @@ def _rates(pairs: Labels, counts: Floats, size: int, forced: bool | None) -> tup
         forced: True: every pair has its own rate; False: none has; None: those far above the shared rate.
     """
     true, given = pairs // size, pairs % size
-    total = np.bincount(true, counts, size) + 1e-9
+    total: Floats = np.bincount(true, counts, size).astype(np.float64) + 1e-9
     wrong = true != given
     own = wrong & bool(forced)
     if forced is None:
