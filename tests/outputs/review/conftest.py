@@ -91,11 +91,12 @@ class Client:
             own |= {"Origin": f"http://127.0.0.1:{self.port}", "Content-Type": "application/json"}
             body = body if isinstance(body, bytes) else json.dumps(body).encode()
         own = {name: value for name, value in (own | headers).items() if value is not None}
-        connection.request("GET" if body is None else "POST", path, body, own)
-        answer = connection.getresponse()
-        content = answer.read()
-        connection.close()
-        return answer.status, dict(answer.getheaders()), content
+        try:
+            connection.request("GET" if body is None else "POST", path, body, own)
+            answer = connection.getresponse()
+            return answer.status, dict(answer.getheaders()), answer.read()
+        finally:
+            connection.close()
 
     def json(self, path, body=None):
         status, _, content = self.request(path, body)
