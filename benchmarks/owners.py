@@ -460,7 +460,8 @@ the first seed (its seconds are a mean over seeds with and without that search).
 AP is the average precision of the ranking, wrong labels positive; for cleanlab the better of its rankings by
 self-confidence and by normalised margin. Accuracy is that on clean test data; for logistic regression trained on all
 given labels, and on those that cleanlab keeps. Mean ± standard deviation over {seeds} seeds (of noise, folds and
-heads), CPU seconds of one thread. `python benchmarks/owners.py page` writes this page from
+heads), CPU seconds of one thread (before the estimate of the noise rate, which takes about as long again).
+`python benchmarks/owners.py page` writes this page from
 `benchmarks/results/owners.jsonl`."""
 
 
