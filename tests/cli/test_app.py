@@ -25,8 +25,8 @@ NASTY = ("\x1b[2Jcat\n", "d\rog", "\u202eeel")
     ("error", "line"),
     [
         (
-            PermissionError(errno.EACCES, "Permission denied", "/root/x"),
-            "cannot read or write '/root/x': Permission denied",
+            PermissionError(errno.EACCES, "Permission denied", "/no/entry/x"),
+            "cannot read or write '/no/entry/x': Permission denied",
         ),
         (OSError(errno.EROFS, "Read-only file system", "out"), "cannot read or write 'out': Read-only file system"),
         (OSError(errno.ENAMETOOLONG, "File name too long", b"n"), "cannot read or write 'n': File name too long"),
