@@ -207,8 +207,7 @@ class Desk:
         decision = next(iter(self._store.read([position])), None)
         brief = self._brief(position, decision)
         candidates = self.samples.candidates(position, self._ranking, 4)
-        own = {brief["given"], brief["suggested"]}
-        others = [{"label": label, "p": p} for label, p in candidates if label not in own][:2]
+        others = _others(candidates, brief["given"], brief["suggested"], brief["quality"], brief["confidence"])
         return brief | {"content": self.samples.content(position), "others": others}
 
     def examples(self, position: int) -> dict[str, Any]:
@@ -399,6 +398,22 @@ def _last(mask: Mask, stop: int) -> int | None:
     """Return the last true place before `stop`."""
     before = mask[:stop][::-1]
     return stop - 1 - int(np.argmax(before)) if before.any() else None
+
+
+def _others(
+    candidates: list[tuple[int, float]], given: int, suggested: int, quality: float | None, confidence: float | None
+) -> list[dict[str, Any]]:
+    """Return the next two candidates; their probabilities share what quality and confidence leave.
+
+    Quality and confidence may be calibrated, the network's probabilities are not: side by side they would not add up.
+
+    >>> _others([(1, 0.6), (0, 0.2), (2, 0.2)], given=0, suggested=1, quality=0.1, confidence=0.8)
+    [{'label': 2, 'p': 0.1}]
+    """
+    own = {given: quality or 0.0, suggested: (confidence if suggested != given else quality) or 0.0}
+    left, rest = max(1 - sum(own.values()), 0.0), 1 - sum(p for label, p in candidates if label in own)
+    scale = left / rest if rest > 0 else 0.0
+    return [{"label": label, "p": round(p * scale, 9)} for label, p in candidates if label not in own][:2]
 
 
 def _number(value: Any) -> float | None:

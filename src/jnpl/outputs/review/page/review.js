@@ -385,7 +385,7 @@
     at("grid-previous").setAttribute("aria-disabled", similar || state.offset === 0);
     at("grid-next").setAttribute("aria-disabled", similar || state.offset + items.length >= total);
     at("cards").replaceChildren(...items.map((item, index) => card(item, index)));
-    if (!items.length) at("cards").append(make("li", { class: "none", text: "All samples of this list are decided." }));
+    if (!items.length) at("cards").append(make("li", { class: "none", text: state.filter.search ? "No sample of this list fits the search." : "All samples of this list are decided." }));
     showPending();
     remember();
   }
