@@ -189,7 +189,7 @@ def ours(source: Source, seed: int, changes: dict[str, Any] | None = None) -> di
     seconds = {"seconds": time.perf_counter() - began, "cpu_seconds": time.process_time() - cpu}
     quality, flagged = result.findings.label_quality, result.findings.is_label_issue
     return {
-        **_judged(quality, flagged, result.findings.noise_rate, source),
+        **owners_tables.judged(quality, flagged, result.findings.noise_rate, source),
         "accuracy": result.results["test_accuracy"],
         **seconds,
     }
@@ -222,7 +222,7 @@ def rival(source: Source, seed: int, c: float | None) -> dict[str, Any]:
     wrong = source.labels != source.true_labels
     return {
         "c": c,
-        **_judged(quality, flagged, float(1 - np.trace(joint)), source),
+        **owners_tables.judged(quality, flagged, float(1 - np.trace(joint)), source),
         "ap_margin": metrics.average_precision(margin, wrong),
         "accuracy_all": float((all_labels.predict(test) == truth).mean()),
         "accuracy_kept": float((kept.predict(test) == truth).mean()),
@@ -241,16 +241,6 @@ def _means(source: Source) -> Any:
     if not isinstance(source.inputs, EmbeddedInputs):
         raise TypeError(f"{source.name} is not embedded")
     return source.inputs.values.mean(axis=1, dtype=np.float32)
-
-
-def _judged(quality: Any, flagged: Any, rate: float, source: Source) -> dict[str, float]:
-    wrong = source.labels != source.true_labels
-    found = int((flagged & wrong).sum())
-    return {
-        "ap": metrics.average_precision(quality, wrong),
-        "f1": 2 * found / max(int(flagged.sum() + wrong.sum()), 1),
-        "noise_rate": rate,
-    }
 
 
 def run(args: argparse.Namespace) -> None:

@@ -98,7 +98,7 @@ def ours(source: Source, seed: int) -> dict[str, Any]:
         raise RuntimeError("no result in this process")
     found = result.findings
     return {
-        **_judged(found.label_quality, found.is_label_issue, result.results["noise_rate"], source),
+        **judged(found.label_quality, found.is_label_issue, result.results["noise_rate"], source),
         "seconds": time.perf_counter() - began,
         "cpu_seconds": time.process_time() - cpu,
         "judged_by": next(
@@ -124,13 +124,14 @@ def rival(source: Source, seed: int) -> dict[str, Any]:
         for method in ("self_confidence", "normalized_margin")
     }
     return {
-        **_judged(scores["self_confidence"], flagged, rate, source),
+        **judged(scores["self_confidence"], flagged, rate, source),
         "ap_margin": metrics.average_precision(scores["normalized_margin"], given != source.true_labels),
         **seconds,
     }
 
 
-def _judged(quality: Any, flagged: Any, rate: float, source: Source) -> dict[str, float]:
+def judged(quality: Any, flagged: Any, rate: float, source: Source) -> dict[str, float]:
+    """Return AP, F1 and the estimated noise rate of a verdict on labels whose true ones are known."""
     wrong = source.labels != source.true_labels
     found = int((flagged & wrong).sum())
     return {

@@ -9,28 +9,20 @@ import pandas as pd
 import pytest
 from tests.helpers.runs import findings, photos
 
-from jnpl.cli import app as cli
 from jnpl.internal.tables import load_parquet
 
 PATHS = ["cat/0.png", "cat/1.png", "cat/2.png", "dog/0.png", "dog/1.png", "eel/0.png"]
 
 
 @pytest.fixture
-def run(capfd, tmp_path, monkeypatch):
+def run(jnpl, tmp_path, monkeypatch):
     """Run `jnpl` beside a folder `run` of six images: arguments -> exit code, stdout, stderr."""
     monkeypatch.chdir(tmp_path)
     photos(tmp_path / "photos", each=3)
     findings(paths=PATHS).save(tmp_path / "run")
     (tmp_path / "run" / "data.json").write_text(json.dumps({"root": str(tmp_path / "photos")}))
 
-    def call(*args: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stop:
-            cli.main([str(arg) for arg in args])
-        sys.stdout.flush()
-        out, err = capfd.readouterr()
-        return int(stop.value.code or 0), out, err
-
-    return call
+    return jnpl
 
 
 @pytest.fixture

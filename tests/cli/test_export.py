@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 from tests.helpers.runs import findings, image_model, photos, vector_model
 
-from jnpl.cli import app as cli
 from jnpl.outputs.export.targets import OPTIONS, TARGETS, ExportRequest, targets_with
 
 SUFFIXES = {"cleanlab": "csv", "label-studio": "json", "torchscript": "pt"}  # of targets not named by theirs
@@ -20,7 +19,7 @@ PATHS = ["cat/0.png", "cat/1.png", "cat/2.png", "dog/0.png", "dog/1.png", "eel/0
 
 
 @pytest.fixture
-def run(capfd, tmp_path, monkeypatch):
+def run(jnpl, tmp_path, monkeypatch):
     """Run `jnpl` beside runs of images and of vectors: arguments -> exit code, stdout, stderr."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -30,14 +29,7 @@ def run(capfd, tmp_path, monkeypatch):
     findings().save(vector_model(tmp_path / "vectors"))
     (tmp_path / "vectors" / "data.json").write_text("{}")
 
-    def call(*args: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stop:
-            cli.main([str(arg) for arg in args])
-        sys.stdout.flush()
-        out, err = capfd.readouterr()
-        return int(stop.value.code or 0), out, err
-
-    return call
+    return jnpl
 
 
 @pytest.fixture

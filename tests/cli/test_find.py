@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import FrozenInstanceError, fields
 from inspect import signature
 from pathlib import Path
@@ -15,7 +14,6 @@ import torch
 from PIL import Image
 
 from jnpl import noise
-from jnpl.cli import app as cli
 from jnpl.cli import find as command
 from jnpl.data.opening import open_source
 from jnpl.findings import Findings
@@ -39,18 +37,11 @@ PINNED = {
 
 
 @pytest.fixture
-def run(capfd, tmp_path, monkeypatch):
+def run(jnpl, tmp_path, monkeypatch):
     """Run `jnpl` in a folder of its own: arguments -> exit code, stdout, stderr, as file descriptors see them."""
     monkeypatch.chdir(tmp_path)
 
-    def call(*args: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stop:
-            cli.main([str(arg) for arg in args])
-        sys.stdout.flush()
-        out, err = capfd.readouterr()
-        return int(stop.value.code or 0), out, err
-
-    return call
+    return jnpl
 
 
 @pytest.fixture

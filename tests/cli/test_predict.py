@@ -10,26 +10,18 @@ import pandas as pd
 import pytest
 from tests.helpers.runs import CLASSES, findings, image_model, photos, vector_model, write_model
 
-from jnpl.cli import app as cli
 from jnpl.internal.tables import load_parquet
 
 QUICK = ("--workers", "0", "--device", "cpu")
 
 
 @pytest.fixture
-def run(capfd, tmp_path, monkeypatch):
+def run(jnpl, tmp_path, monkeypatch):
     """Run `jnpl` in a folder of its own: arguments -> exit code, stdout, stderr, as file descriptors see them."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
 
-    def call(*args: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stop:
-            cli.main([str(arg) for arg in args])
-        sys.stdout.flush()
-        out, err = capfd.readouterr()
-        return int(stop.value.code or 0), out, err
-
-    return call
+    return jnpl
 
 
 @pytest.fixture

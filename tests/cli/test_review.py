@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from jnpl import Findings
-from jnpl.cli import app as cli
 from jnpl.cli import find as command
 from jnpl.internal.errors import UntrustedCodeError
 from jnpl.outputs.review.decisions import NewDecision, open_store
@@ -20,18 +19,11 @@ from jnpl.outputs.review.server import listen
 
 
 @pytest.fixture
-def run(capfd, tmp_path, monkeypatch):
+def run(jnpl, tmp_path, monkeypatch):
     """Run `jnpl` in a folder of its own: arguments -> exit code, stdout, stderr."""
     monkeypatch.chdir(tmp_path)
 
-    def call(*args: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stop:
-            cli.main([str(arg) for arg in args])
-        sys.stdout.flush()
-        out, err = capfd.readouterr()
-        return int(stop.value.code or 0), out, err
-
-    return call
+    return jnpl
 
 
 @pytest.fixture

@@ -1,0 +1,23 @@
+"""For the tests of commands: run `jnpl` in this process."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from jnpl.cli import app as cli
+
+
+@pytest.fixture
+def jnpl(capfd):
+    """Run `jnpl`: arguments -> exit code, stdout, stderr, as file descriptors see them."""
+
+    def call(*args: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as stop:
+            cli.main([str(arg) for arg in args])
+        sys.stdout.flush()
+        out, err = capfd.readouterr()
+        return int(stop.value.code or 0), out, err
+
+    return call
