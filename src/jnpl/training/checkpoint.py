@@ -59,7 +59,7 @@ class CheckpointFacts(StoredFacts):
     samples: Count
     processes: Annotated[int, Field(ge=1)]
     optimizer: dict[str, Any]
-    records: dict[str, dict[str, Any]] = Field(alias="books")  # the name in files
+    records: dict[str, dict[str, Any]]
     kept_accuracy: float
     averaged: Count
     notes: list[str]

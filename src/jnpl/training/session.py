@@ -512,7 +512,7 @@ class Session(LoopCallback):
             "samples": samples,
             "processes": self._fabric.world_size,
             "optimizer": optimizer.facts,
-            "books": records,
+            "records": records,
             "kept_accuracy": self._best.accuracy,
             "averaged": average.steps if average else 0,
             "notes": self._outcome.notes,
@@ -531,7 +531,7 @@ class Session(LoopCallback):
         method.load_state_dict(checkpoint.part("method", tensors))
         saved = State(checkpoint.part("optimizer", tensors), facts["optimizer"])
         checkpoint.unpack_optimizer(learner.optimizer, saved)
-        ledgers = facts["books"].items()
+        ledgers = facts["records"].items()
         self._records.load_state_dict(
             {name: {**own, "arrays": checkpoint.part(name, tensors)} for name, own in ledgers}
         )
