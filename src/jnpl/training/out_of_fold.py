@@ -28,6 +28,7 @@ Floats: TypeAlias = npt.NDArray[np.float32]
 
 FOLDS = 5
 _EPOCHS, _RATE, _MOMENTUM, _BATCH = 20, 0.05, 0.9, 128  # of the default recipe's head (fast-embeddings.toml)
+_PREDICTED = 8192  # samples that are predicted together
 _RECORDED = 10  # last epochs whose predictions are averaged
 
 
@@ -129,8 +130,8 @@ def _linear(
                 progress((epoch + step / steps) / _EPOCHS)
         if epoch >= _EPOCHS - _RECORDED:
             for k in range(folds):
-                held = (own == k).nonzero().squeeze(1)
-                total[held] += (x[held] @ weight[k] + bias[k]).softmax(1) / _RECORDED
+                for held in torch.split((own == k).nonzero().squeeze(1), _PREDICTED):
+                    total[held] += (x[held] @ weight[k] + bias[k]).softmax(1) / _RECORDED
     progress(1.0)
     probs_out: Floats = total.numpy()
     return probs_out
