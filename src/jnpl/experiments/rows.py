@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jnpl.internal.errors import InputError
-from jnpl.recipes.automatic import head_decay, mlp_rate
+from jnpl.recipes.automatic import head_plan, mlp_rate
 from jnpl.recipes.load import load_recipe
 from jnpl.recipes.schema import Recipe, parse_recipe
 
@@ -331,8 +331,8 @@ def _on_features(method: str, changes: dict[str, Any], cell: Cell, factor: int) 
     """A recipe of the package for features: a perceptron, and all its epochs over one factor."""
     model = changes.get("model", ON_FEATURES)
     if method == "fast":  # the default of `jnpl find` on embeddings, with its own head and epochs
-        decay = head_decay(FEATURES, FEATURE_SAMPLES[str(cell.scale)], 100 if cell.data.startswith("cifar100") else 10)
-        recipe = load_recipe("fast-embeddings", {**decay, **_UNCALIBRATED})
+        plan = head_plan(FEATURES, FEATURE_SAMPLES[str(cell.scale)], 100 if cell.data.startswith("cifar100") else 10)
+        recipe = load_recipe("fast-embeddings", {**plan, **_UNCALIBRATED})
     else:
         own = {key: value for key, value in changes.items() if key != "model"}
         recipe = divided(_of_the_package(method, own, cell), factor)
