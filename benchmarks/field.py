@@ -33,6 +33,7 @@ from jnpl import __version__, noise
 from jnpl.data.sources.cifarn import read_human
 from jnpl.experiments import features, results
 from jnpl.experiments.result_tables import markdown_table, spread
+from jnpl.experiments.rows import newer_settings
 from jnpl.findings import metrics
 from jnpl.internal import provenance
 from jnpl.internal.settings import Settings
@@ -126,26 +127,9 @@ def own_settings(method: str, classes: int, steps: int) -> dict[str, Any]:
                 "classify": {"epochs": 10},
             },
         },
-        "co-teaching-plus": {
-            "train": ADAM,
-            "method": {"noise_rate": "oracle", "ramp_epochs": 3, "warm_up": 1 if hundred else 3},
-        },
-        "dividemix": {"method": {"warm_up": 3 if hundred else 1, "ramp_epochs": 2}},
-        "elr": {"method": {"beta": 0.9, "weight": 7.0} if hundred else {}},
-        "elr-plus": {
-            "method": {
-                "average_steps": steps // 2,
-                **({"beta": 0.9, "weight": 7.0, "labels_by_targets": True} if hundred else {}),
-                "weight_steps": 2 * steps // 5 if hundred else 0,
-            },
-        },
-        "cores2": {
-            "train": {**PLAN, "lr": 0.1, "momentum": 0.0, "weight_decay": 0.0, "schedule": "step", "milestones": [15]},
-        },
-        # u and v have a tenth of their steps, and ten times their learning rates.
-        "sop": {"method": {"lr_u": 10.0, "lr_v": 100.0} if hundred else {"lr_u": 100.0, "lr_v": 100.0}},
     }
-    settings["sop-plus"] = settings["sop"]
+    if method in NEWER:
+        return newer_settings(method, classes, steps)
     return settings.get(method, {})
 
 
