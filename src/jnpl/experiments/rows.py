@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jnpl.internal.errors import InputError
-from jnpl.recipes.automatic import head_decay, mlp_rate
+from jnpl.recipes.automatic import head_plan, mlp_rate
 from jnpl.recipes.load import load_recipe
 from jnpl.recipes.schema import Recipe, parse_recipe
 
@@ -122,6 +123,43 @@ def _co_teaching(cell: Cell) -> Recipe:
     return _at_size(cell, {"name": "co-teaching", "noise_rate": "oracle", "ramp_epochs": ramp}, _ADAM)
 
 
+def newer_settings(method: str, classes: int, steps: int) -> dict[str, dict[str, Any]]:
+    """Return `method` and `train` settings of a method since 2020, by its paper, for 30 epochs.
+
+    What the papers count in hundreds of epochs is scaled; `steps` is the length of the training.
+    """
+    hundred = classes == 100
+    sop = {"lr_u": 10.0, "lr_v": 100.0} if hundred else {"lr_u": 100.0, "lr_v": 100.0}  # ten times, in a tenth of steps
+    method_settings: dict[str, dict[str, Any]] = {
+        "co-teaching-plus": {"noise_rate": "oracle", "ramp_epochs": 3, "warm_up": 1 if hundred else 3},
+        "dividemix": {"warm_up": 3 if hundred else 1, "ramp_epochs": 2},
+        "elr": {"beta": 0.9, "weight": 7.0} if hundred else {},
+        "elr-plus": {
+            "average_steps": steps // 2,
+            **({"beta": 0.9, "weight": 7.0, "labels_by_targets": True} if hundred else {}),
+            "weight_steps": 2 * steps // 5 if hundred else 0,
+        },
+        "cores2": {},
+        "sop": sop,
+        "sop-plus": sop,
+    }
+    train: dict[str, dict[str, Any]] = {
+        "co-teaching-plus": _ADAM,
+        "cores2": {"lr": 0.1, "momentum": 0.0, "weight_decay": 0.0, "schedule": "step", "milestones": [15]},
+    }
+    return {"method": method_settings[method], "train": train.get(method, {})}
+
+
+def _newer(method: str, cell: Cell) -> Recipe:
+    """A method since 2020 at the rate and weight decay of most of their papers."""
+    images = cell.images or (50_000 if cell.data in CIFAR else TABLES[cell.data][0])
+    own = newer_settings(method, 10, math.ceil(images / cell.batch_size) * cell.epochs)
+    train = {"lr": 0.02, "weight_decay": 1e-3, **own["train"]}
+    if "milestones" in train:
+        train["milestones"] = [max(cell.epochs // 2, 1)]
+    return _at_size(cell, {"name": method, **own["method"]}, train)
+
+
 def _nlnl(cell: Cell) -> Recipe:
     quarter = max(1, cell.epochs // 4)
     half = max(1, cell.epochs - 2 * quarter)  # all in all the cell's epochs, from 3 on
@@ -216,6 +254,18 @@ CROPS = {
         "cross-entropy on the true labels with the crops of fast", partial(_augmented, _ce), true_labels=True
     ),
 }
+NEWER = {
+    f"{name}-augmented": Row(f"{title} with the crops of fast", partial(_augmented, partial(_newer, name)))
+    for name, title in (
+        ("elr", "ELR"),
+        ("sop", "SOP"),
+        ("cores2", "CORES2"),
+        ("co-teaching-plus", "Co-teaching+, which is given the noise rate,"),
+        ("sop-plus", "SOP+"),
+        ("elr-plus", "ELR+"),
+        ("dividemix", "DivideMix"),
+    )
+}
 LONG = {
     "gce-long": Row("generalised cross-entropy with the crops and all epochs of fast", partial(_long, _gce)),
     "co-teaching-long": Row("Co-teaching with the crops and all epochs of fast", partial(_long, _co_teaching)),
@@ -275,7 +325,7 @@ SECOND_PARTS = {
     )
 }
 TABLE = tuple(ROWS)  # the rows of a comparison
-ROWS |= CROPS | LONG | ABLATIONS | SECOND_PARTS
+ROWS |= CROPS | NEWER | LONG | ABLATIONS | SECOND_PARTS
 
 
 # Variants: the methods of the paper, at a scale
@@ -331,8 +381,8 @@ def _on_features(method: str, changes: dict[str, Any], cell: Cell, factor: int) 
     """A recipe of the package for features: a perceptron, and all its epochs over one factor."""
     model = changes.get("model", ON_FEATURES)
     if method == "fast":  # the default of `jnpl find` on embeddings, with its own head and epochs
-        decay = head_decay(FEATURES, FEATURE_SAMPLES[str(cell.scale)], 100 if cell.data.startswith("cifar100") else 10)
-        recipe = load_recipe("fast-embeddings", {**decay, **_UNCALIBRATED})
+        plan = head_plan(FEATURES, FEATURE_SAMPLES[str(cell.scale)], 100 if cell.data.startswith("cifar100") else 10)
+        recipe = load_recipe("fast-embeddings", {**plan, **_UNCALIBRATED})
     else:
         own = {key: value for key, value in changes.items() if key != "model"}
         recipe = divided(_of_the_package(method, own, cell), factor)
