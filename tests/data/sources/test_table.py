@@ -201,7 +201,9 @@ def test_many_numbers_with_fractions_look_like_a_regression_target(tmp_path):
     measured = pd.DataFrame({"x": np.arange(4000) % 11, "text": "words", "y": np.arange(4000) % 200 / 8})
     path = save(measured, tmp_path / "a.csv")
     for more in ({}, {"text_column": "text"}):
-        with pytest.raises(InputError, match=r"holds 200 different numbers in 4,000 rows: it looks like a regression t"):
+        with pytest.raises(
+            InputError, match=r"holds 200 different numbers in 4,000 rows: it looks like a regression t"
+        ):
             table.load(path, label_column="y", **more)
     stars = save(measured.assign(y=np.arange(4000) % 20 / 2), tmp_path / "b.csv")
     assert len(table.load(stars, label_column="y").class_names) == 20  # 0.0, 0.5, ..., 9.5

@@ -16,7 +16,7 @@ from jnpl.data.source import InMemory, Source, Texts
 from jnpl.data.sources.arrays import WHOLE_NUMBER, as_labels, number_together
 from jnpl.data.sources.columns import is_measured, kind_of, levels, with_text_names
 from jnpl.data.sources.columns import values as values_of
-from jnpl.data.sources.encoding import ROW_NAMES, Encoding
+from jnpl.data.sources.encoding import AS_THEY_ARE, ROW_NAMES, Encoding
 from jnpl.data.sources.image_column import holds_images, images_of
 from jnpl.data.sources.images import ImageFiles
 from jnpl.data.sources.split_column import divide, find_split
@@ -296,7 +296,8 @@ def learn(
     else:
         encoding = Encoding.fit(features, feature_columns, where)
     for note in encoding.notes:
-        _LOG.warning("%s: %s", where, note)
+        plain = note.startswith(AS_THEY_ARE)  # nothing that a Python user must be told
+        _LOG.log(logging.INFO if plain else logging.WARNING, "%s: %s", where, note)
     return encoding
 
 
