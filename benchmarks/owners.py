@@ -49,10 +49,10 @@ from jnpl.experiments.result_tables import markdown_table, spread
 from jnpl.internal.files import write_text
 from jnpl.internal.importing import require
 from jnpl.internal.tables import load_parquet
-from jnpl.outputs.corrections import correct
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.training.reporting import Reporter
 from jnpl.training.run import find
+from owners_tables import BINS, LISTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,8 +60,6 @@ if TYPE_CHECKING:
 RESULTS = Path(__file__).parent / "results"
 PAGE, TABLES_PAGE = (Path(__file__).parents[1] / "docs" / name for name in ("owners.md", "tables.md"))
 FILE, VERDICTS = "owners.jsonl", "verdicts.jsonl"
-LISTS = ("count", "stated", "true")  # of a verdict, one number per bin
-BINS = 10  # of label quality, for the expected calibration error
 GRID = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # of C, in rising order, until the cross-validated accuracy falls
 FOLDS = 5
 TEST_SHARE = 0.2  # of sets without test data
@@ -277,36 +275,9 @@ def verdict(source: Source, seed: int) -> dict[str, Any]:
     report = Reporter()
     report.quiet(True)
     result = find(source, adapt_recipe(source, None, None, {}).recipe, seed=seed, report=report)
-    if result is None or result.findings.noise is None or source.true_labels is None:
-        raise RuntimeError("no calibrated findings")
-    findings, noise = result.findings, result.findings.noise
-    right = source.labels == source.true_labels
-    issues, quality = findings.is_label_issue, findings.label_quality
-    corrected = correct(findings)
-    expected = corrected.expected_wrong()
-    bins = np.minimum((quality * BINS).astype(int), BINS - 1)
-    count = np.bincount(bins, minlength=BINS)
-    stated, true = (np.bincount(bins, values, BINS) / np.maximum(count, 1) for values in (quality, right.astype(float)))
-    suggested = findings.suggested_labels == source.true_labels
-    return {
-        "wrong": float((~right).mean()),
-        "noise_rate": noise.rate,
-        "low": noise.low,
-        "high": noise.high,
-        "overlap": noise.overlap,
-        "ap": metrics.average_precision(quality, ~right),
-        "precision": float((~right)[issues].mean()) if issues.any() else 1.0,
-        "f1": 2 * float((issues & ~right).sum()) / max(float(issues.sum() + (~right).sum()), 1),
-        "issues": float(issues.mean()),
-        "ece": float((count * np.abs(stated - true)).sum() / count.sum()),
-        "confidence": float(findings.suggested_confidence[issues].mean()) if issues.any() else 1.0,
-        "confidence_true": float(suggested[issues].mean()) if issues.any() else 1.0,
-        "after": float((corrected.labels != source.true_labels).mean()),
-        "expected_after": 0.0 if expected is None else expected.after / len(right),
-        "count": count.tolist(),
-        "stated": stated.round(4).tolist(),
-        "true": true.round(4).tolist(),
-    }
+    if result is None:
+        raise RuntimeError("no result in this process")
+    return owners_tables.checked(result.findings, source)
 
 
 def _run_cell(args: argparse.Namespace, name: str, column: str, seed: int) -> None:
