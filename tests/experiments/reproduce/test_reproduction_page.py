@@ -77,7 +77,7 @@ def test_what_is_missing_on_features_is_told(script, made):
     made.cell("ce", scale="features", classify=True)
     text = script.state(script.features_of(made.file))
     assert text.startswith(
-        "**1 of the 315 runs of `jnpl reproduce all --scale features` are stored.** Missing: 92 of CIFAR-10"
+        "**1 of the 318 runs of `jnpl reproduce all --scale features` are stored.** Missing: 93 of CIFAR-10"
     )
 
 
@@ -95,7 +95,7 @@ def test_no_other_results_could_be_committed(script, made):
 def test_without_results_the_page_says_so(script, tmp_path):
     results = script.results_of(tmp_path / "none.jsonl")
     text = script.results_page(results)
-    assert text.count("**Not run.**") == len(script.PAPER_ITEMS) == len(ITEMS) - 4
+    assert text.count("**Not run.**") == len(script.PAPER_ITEMS) == len(ITEMS) - 5
     assert "cifar-100-binary.tar.gz" in text
     for shown in (text, script.page(results, script.features_of(tmp_path / "none.jsonl"))):
         assert "| **not enough data** |" in shown
