@@ -1,8 +1,8 @@
-"""What PL+ learns from, epoch by epoch: the candidates of Algorithm 1, and how many of them are predicted rightly.
+"""What PL+ learns from, epoch by epoch: the candidates of Algorithm 1, how many of them are right, classes predicted.
 
-    python benchmarks/pl_plus.py --data DIR       # two minutes of one core; DIR as for jnpl reproduce --scale features
+    python benchmarks/pl_plus.py --data DIR       # three minutes of one core; DIR as for jnpl reproduce --scale features
 
-Trains filters of `jnpl reproduce starts --scale features` (CIFAR-10, 60 % symmetric noise, seed 1) and writes
+Trains filters of `jnpl reproduce starts --scale features` and `steps` (60 % symmetric noise, seed 1) and writes
 benchmarks/results/pl-plus.jsonl, a line for each. docs/reproduction.md shows them (benchmarks/reproduction_page.py).
 """
 
@@ -31,29 +31,35 @@ if TYPE_CHECKING:
     from jnpl.training.epoch_view import EpochView
 
 RESULTS = Path(__file__).parent / "results/pl-plus.jsonl"
-VARIANTS = ("nl-plus", "jnpl", "jnpl-batch", "jnpl-pl30")
+RUNS = (
+    *((variant, "cifar100") for variant in ("nl-plus", "nl")),
+    *((variant, "cifar10") for variant in ("nl-plus", "jnpl", "jnpl-batch", "jnpl-pl30")),
+)
 TESTED = 2_000
 
 
 def facts(probs: npt.NDArray[np.floating[Any]], true: Labels) -> dict[str, float | None]:
-    """Of predictions (N, C): the share of candidates of PL+, and among these of right ones and of the largest class.
+    """Of predictions (N, C): the share of candidates of PL+, among these of right ones and of the largest class.
+
+    And the number of classes that are predicted at all.
 
     >>> facts(np.array([[0.9, 0.05, 0.05], [0.8, 0.1, 0.1], [0.1, 0.9, 0.0], [0.5, 0.5, 0.0]]), np.array([0, 1, 1, 0]))
-    {'candidates': 0.75, 'right': 0.6667, 'largest': 0.6667}
+    {'classes': 2, 'candidates': 0.75, 'right': 0.6667, 'largest': 0.6667}
     """
     second = np.sort(probs, axis=1)[:, -2]
     taken = second < 1 / probs.shape[1]
     predicted = probs.argmax(1)[taken]
-    shares: dict[str, float | None] = {"candidates": round(float(taken.mean()), 4), "right": None, "largest": None}
+    shares: dict[str, float | None] = {"classes": len(np.unique(probs.argmax(1)))}
+    shares |= {"candidates": round(float(taken.mean()), 4), "right": None, "largest": None}
     if len(predicted):
         largest = np.bincount(predicted).max() / len(predicted)
         shares |= {"right": round(float((predicted == true[taken]).mean()), 4), "largest": round(float(largest), 4)}
     return shares
 
 
-def run(variant: str, root: Path | None) -> dict[str, Any]:
+def run(variant: str, data: str, root: Path | None) -> dict[str, Any]:
     """Train one filter and return its curves."""
-    cell = Cell(row=variant, data="cifar10", noise="symm", rate=0.6, seed=1, scale="features", classify=False)
+    cell = Cell(row=variant, data=data, noise="symm", rate=0.6, seed=1, scale="features", classify=False)
     source = cell_data.load(cell, root)
     if source.test is None:
         raise SystemExit("the data have no test set")
@@ -89,8 +95,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS, help="file of results")
     given = parser.parse_args()
     torch.set_num_threads(1)
-    for variant in VARIANTS:
-        line = run(variant, given.data)
+    for variant, data in RUNS:
+        line = run(variant, data, given.data)
         results.add(given.out, line)
         print(line["name"])
 
