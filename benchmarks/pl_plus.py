@@ -1,6 +1,6 @@
 """What PL+ learns from, epoch by epoch: the candidates of Algorithm 1, how many of them are right, classes predicted.
 
-    python benchmarks/pl_plus.py --data DIR       # three minutes of one core; DIR as for jnpl reproduce --scale features
+    python benchmarks/pl_plus.py --data DIR     # three minutes of one core; DIR as for jnpl reproduce --scale features
 
 Trains filters of `jnpl reproduce starts --scale features` and `steps` (60 % symmetric noise, seed 1) and writes
 benchmarks/results/pl-plus.jsonl, a line for each. docs/reproduction.md shows them (benchmarks/reproduction_page.py).

@@ -66,10 +66,10 @@ CANDIDATES = {
     f"jnpl{LATER}": "PL+ from 30 % of the epochs on",
 }
 PANELS = {
-    "accuracy": "test accuracy (%)",
-    "candidates": "candidates of PL+ (% of samples)",
-    "right": "candidates predicted rightly (%)",
-    "largest": "largest class of the candidates (%)",
+    "accuracy": ("test accuracy", "%"),
+    "candidates": ("candidates of PL+", "% of the samples"),
+    "right": ("candidates that are predicted rightly", "% of the candidates"),
+    "largest": ("candidates of the largest class", "% of the candidates"),
 }
 PAPER_ITEMS = [item for item in ITEMS if ITEMS[item] not in beyond.ITEMS]
 WHY = {"nl": "NL", "nl-plus": "NL+", "nl-plus-late": "NL, then NL+ (not in the paper)"}
@@ -193,13 +193,13 @@ def draw_pl_plus(path: Path, out: Path) -> Path:
     """Draw accuracy, and how many samples are candidates of PL+, right, and of one class, after every epoch."""
     figure = style.new(8.4, 5.4)
     panels, found = style.panels(figure, 2, 2), candidates(path)
-    for axis, tag, (curve, name) in zip(panels, ("(a)", "(b)", "(c)", "(d)"), PANELS.items(), strict=True):
+    for axis, tag, (curve, (title, unit)) in zip(panels, ("(a)", "(b)", "(c)", "(d)"), PANELS.items(), strict=True):
         for number, (variant, label) in enumerate(CANDIDATES.items()):
             values = [math.nan if value is None else 100 * value for value in found.get(variant, {}).get(curve, [])]
             line = {"color": style.LINES[number], "linestyle": style.DASHES[number], "linewidth": 1.6}
             axis.plot(range(1, len(values) + 1), values, label=label, **line)
-        style.tidy(axis, "epoch", name, "", tag)
-        axis.set_ylim(-3, 103)
+        style.tidy(axis, "epoch", unit, title, tag)
+        axis.set(xlim=(0, 127), ylim=(-3, 103))
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=2, fontsize=8, frameon=False)
     return style.save(figure, out / "reproduce-features-pl-plus.png")

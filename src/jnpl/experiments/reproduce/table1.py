@@ -171,7 +171,8 @@ def best_of_table(runs: PaperRuns) -> Outcome:
                 return NOT_ALL
             places.append(1 + sum(mean > means["jnpl"] for mean in means.values()))
             won += max(means, key=lambda variant: means[variant]) == "jnpl"
-    figures = f"Best in {won} of {len(places)} settings, place {min(places)} to {max(places)} of {len(_PAPERS)}."
+    place = " to ".join(map(str, sorted({min(places), max(places)})))
+    figures = f"Best in {won} of {len(places)} settings, place {place} of {len(_PAPERS)}."
     return agrees_if(2 * won > len(places), figures)
 
 
