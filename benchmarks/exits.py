@@ -1,4 +1,4 @@
-"""Run short commands many times, more at once than there are cores, and check every exit code: none may abort at its end.
+"""Run short commands many times, more at once than there are cores, and check every exit code: none may abort.
 
     python benchmarks/exits.py [--runs 1000] [--together 4] [--log runs.jsonl] [--results exits.jsonl]
 

@@ -3,13 +3,13 @@
     python benchmarks/load.py vectors [--samples 1000000] [--classes 100] [--width 128] [--folder DIR]
     python benchmarks/load.py images [--samples 100000] [--folder DIR]
 
-vectors: an .npz of float32, a normal cloud around each class centre, 20 % of the labels drawn anew; the default settings
-of `jnpl find`, which takes vectors of 128 numbers or more for embeddings. images: PNG files of 32 pixels in 10 folders,
-each class a colour with noise, 20 % of the files in a wrong folder. They are embedded by `pooled_pixels` below, because
-the default backbone would take most of an hour on two cores and is measured elsewhere (embedding.py speed).
+vectors: an .npz of float32, a normal cloud around each class centre, 20 % of the labels drawn anew; the default
+settings of `jnpl find`, which takes vectors of 128 numbers or more for embeddings. images: PNG files of 32 pixels in 10
+folders, each class a colour with noise, 20 % of the folders drawn anew. They are embedded by `pooled_pixels`
+below, because the default backbone would take most of an hour on two cores and is measured by embedding.py speed.
 
 The command is a process of its own. Twice a second its memory and that of its workers is read from /proc: VmRSS, and
-RssAnon without pages of files. A line of results/load.jsonl has their peaks, the largest value of each epoch, and the
+RssAnon without pages of files. A line of results/load.jsonl has their peaks, the largest RssAnon of each epoch, and the
 longest time without a line of progress. The lines of progress must count up. Data stay in DIR for the next time.
 """
 
@@ -25,8 +25,8 @@ import tempfile
 import threading
 import time
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -84,6 +84,7 @@ class Watch:
         self.lines: list[tuple[float, str]] = []
 
     def run(self) -> None:
+        """Watch the process until it ends."""
         reader = threading.Thread(target=self._read)
         reader.start()
         while self.process.poll() is None:
@@ -101,20 +102,19 @@ class Watch:
     def _now(self) -> float:
         return time.monotonic() - self.started
 
-    def epochs(self) -> list[dict[str, Any]]:
-        """Return the largest memory between the lines of one epoch and the next."""
+    def anonymous_by_epoch(self) -> dict[int, int]:
+        """Return the largest RssAnon between the lines of one epoch and the next."""
         ends = [(at, int(match[1])) for at, line in self.lines if (match := re.match(r"epoch (\d+)/", line))]
-        found = []
-        for (start, _), (end, number) in zip(ends, ends[1:], strict=False):
-            inside = [(rss, anonymous) for at, rss, anonymous in self.memory if start < at <= end]
-            if inside:
-                rss, anonymous = (round(max(column)) for column in zip(*inside, strict=True))
-                found.append({"epoch": number, "rss_mib": rss, "anonymous_mib": anonymous})
+        found = {}
+        for (start, _), (end, number) in pairwise(ends):
+            if inside := [anonymous for at, _, anonymous in self.memory if start < at <= end]:
+                found[number] = round(max(inside))
         return found
 
     def longest_silence(self) -> float:
+        """Return the longest time without a line."""
         times = [0.0, *(at for at, _ in self.lines), self._now()]
-        return max(after - before for before, after in zip(times, times[1:], strict=False))
+        return max(after - before for before, after in pairwise(times))
 
     def counts_up(self) -> bool:
         """Return whether samples embedded, epochs and shares judged only grow, and epochs reach their number."""
@@ -184,7 +184,6 @@ def main() -> int:
             raise SystemExit(f"jnpl find ended with exit code {process.returncode}")
         told = json.loads((process.stdout or sys.stdin).read())
         size = sum(file.stat().st_size for file in ([data] if data.is_file() else data.rglob("*.png")))
-    epochs = watch.epochs()
     measured = {
         "versions": provenance.versions(),
         "commit": provenance.commit(),
@@ -194,8 +193,7 @@ def main() -> int:
         **{name: told[name] for name in ("issues", "noise_rate", "epochs", "seconds", "ap") if name in told},
         "peak_rss_mib": round(max(rss for _, rss, _ in watch.memory)),
         "peak_anonymous_mib": round(max(anonymous for _, _, anonymous in watch.memory)),
-        "first_epochs": epochs[:2],
-        "last_epochs": epochs[-2:],
+        "anonymous_mib_by_epoch": watch.anonymous_by_epoch(),
         "longest_silence_seconds": round(watch.longest_silence()),
         "progress_counts_up": watch.counts_up(),
     }

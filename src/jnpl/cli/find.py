@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from jnpl.training.reporting import Reporter
     from jnpl.training.run import CheckpointInterval
 
+_MANY = 20_000  # samples from which the search for duplicates takes so long that a line says what is going on
+
 
 @dataclass(frozen=True, kw_only=True)
 class FindOptions:
@@ -229,7 +231,7 @@ def _run(given: FindOptions, *, classify: bool) -> None:
     RunFolder(given.out).check_outside(given.data)
     RunFolder(given.out).check_place()  # before minutes of embedding
     reporter = Reporter(verbose=given.verbose)
-    opened, embedded, held_out, changes, chosen = _embed(given, recipe.data.val_size, changes, reporter)
+    opened, embedded, held_out, reviewed, changes, chosen = _embed(given, recipe.data.val_size, changes, reporter)
     if given.finetune:
         recipe = finetuning_recipe(embedded, given.method, changes, reporter, seed=given.seed, cache=given.cache)
         source, choices = opened, chosen
@@ -241,6 +243,13 @@ def _run(given: FindOptions, *, classify: bool) -> None:
 
     facts_of_data: dict[str, Any] = {"command": ["jnpl", *sys.argv[1:]], "choices": choices, "held_out": held_out}
     facts_of_data["options"] = given.to_json()
+    facts_of_data["reviewed"] = reviewed
+
+    def complete() -> None:
+        if len(embedded) >= _MANY:
+            reporter.note("looking for duplicates and outliers, and writing what the report shows")
+        data_report.write_data(given.out, embedded, **facts_of_data, thumbnails=given.report)
+
     result = run(
         source,
         recipe,
@@ -251,7 +260,7 @@ def _run(given: FindOptions, *, classify: bool) -> None:
         report=reporter,
         track=given.trackers(),
         classify=classify,
-        complete=lambda: data_report.write_data(given.out, embedded, **facts_of_data, thumbnails=given.report),
+        complete=complete,
     )
     if result is not None:  # else not the first of several processes
         _show(given, result.results)
@@ -286,6 +295,7 @@ class _EmbeddedData(NamedTuple):
     opened: "Source"
     embedded: "Source"
     held_out: list[dict[str, Any]]  # id and given label
+    reviewed: dict[str, Any]  # decisions of --review
     changes: dict[str, Any]
     chosen: list[str]
 
@@ -295,7 +305,7 @@ def _embed(given: FindOptions, val_size: int, changes: dict[str, Any], reporter:
     from jnpl.models.choice import is_fitted
     from jnpl.training.embed_first import embed_first
 
-    opened, positions = _open(given, val_size)
+    opened, positions, reviewed = _open(given, val_size)
     held_out = [] if positions is None else _named(opened, positions)
     if positions is not None and is_fitted(opened, given.backbone):
         opened, positions = hold_out(opened, positions), None  # test data take no part in it
@@ -304,7 +314,7 @@ def _embed(given: FindOptions, val_size: int, changes: dict[str, Any], reporter:
     )
     if positions is not None:  # after the embedding: the cache is that of the whole data
         opened, embedded = hold_out(opened, positions), hold_out(embedded, positions)
-    return _EmbeddedData(opened, embedded, held_out, changes, chosen)
+    return _EmbeddedData(opened, embedded, held_out, reviewed, changes, chosen)
 
 
 def open_again(stored: dict[str, Any], *, trust_code: bool = False) -> "Source":
@@ -334,8 +344,8 @@ def open_again(stored: dict[str, Any], *, trust_code: bool = False) -> "Source":
     return _embed(given, recipe.data.val_size, changes, reporter).embedded
 
 
-def _open(given: FindOptions, val_size: int) -> "tuple[Source, Labels | None]":
-    """Return the data, with test data from elsewhere, and the positions to hold out, or None."""
+def _open(given: FindOptions, val_size: int) -> "tuple[Source, Labels | None, dict[str, Any]]":
+    """Return the data, with test data from elsewhere, the positions to hold out, or None, and decisions of --review."""
     from jnpl.data import split
     from jnpl.data.label_files import with_labels
     from jnpl.data.opening import open_source
@@ -352,10 +362,12 @@ def _open(given: FindOptions, val_size: int) -> "tuple[Source, Labels | None]":
     )
     if given.labels is not None:
         source = with_labels(source, given.labels)
+    reviewed: dict[str, Any] = {}
     if given.review is not None:
-        from jnpl.outputs.review.decisions import with_review
+        from jnpl.outputs.review.decisions import given_decisions, with_review
 
-        source = with_review(source, given.review)
+        whole, source = source, with_review(source, given.review)
+        reviewed = given_decisions(whole, source)
     if given.test is not None:
         if source.encoding is not None and data_suffix(given.test):
             columns |= {
@@ -364,7 +376,8 @@ def _open(given: FindOptions, val_size: int) -> "tuple[Source, Labels | None]":
                 "encoding": source.encoding,
             }  # which knows the columns
         source = split.with_test(source, open_source(given.test, **columns))
-    return source, None if given.holdout is None else split.to_hold_out(source, given.holdout, given.seed)
+    held = None if given.holdout is None else split.to_hold_out(source, given.holdout, given.seed)
+    return source, held, reviewed
 
 
 def _named(source: "Source", positions: "Labels") -> list[dict[str, Any]]:

@@ -2,8 +2,10 @@
 
 # ruff: noqa: PLC0415 - imports inside commands keep `jnpl --help` quick
 import getpass
+import html
 import json
 import secrets
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +15,7 @@ from jnpl.cli.options import RunFolder, TrustCode
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from jnpl.data.source import Source
 
@@ -81,10 +83,11 @@ def review(
         if show:
             import webbrowser
 
-            if not webbrowser.open(link):
+            if not webbrowser.open(held.enter_context(leading_to(link, run))):
                 typer.echo("jnpl: note: no browser could be opened; open the address above", err=True)
 
-    serve(app, address, ready)
+    with ExitStack() as held:
+        serve(app, address, ready)
     typer.echo(f"decisions: {run / 'review.sqlite'}; next: jnpl apply {run}", err=True)
 
 
@@ -102,6 +105,22 @@ def _opener(
         return open_again({**stored, **({} if data is None else {"data": data})}, trust_code=trust_code)
 
     return open_data, None
+
+
+@contextmanager
+def leading_to(link: str, folder: Path) -> "Iterator[str]":
+    """Yield the address of a page that leads to the link and that only this user can read; it is removed at the end.
+
+    The link holds the token, and other users can read the command line of a browser.
+    """
+    page = folder / f".review-{secrets.token_hex(4)}.html"
+    page.touch(mode=0o600, exist_ok=False)
+    try:
+        target = html.escape(link, quote=True)
+        page.write_text(f'<!doctype html><meta http-equiv="refresh" content="0; url={target}">\n', "utf-8")
+        yield page.resolve().as_uri()
+    finally:
+        page.unlink(missing_ok=True)
 
 
 def _json(path: Path) -> dict[str, Any]:
