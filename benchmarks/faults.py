@@ -279,8 +279,8 @@ def digest(path: Path, without: Callable[[Path], bool] = lambda _: False) -> str
         if file.is_file() and not without(file):
             whole.update(str(file.relative_to(path)).encode() + b"\0")
             content = file.read_bytes()
-            if file.name == "data.json":  # it has the folder of the images, which is another one
-                content = json.dumps({**json.loads(content), "root": None}).encode()
+            if file.name == "data.json":  # it names folders, which are others
+                content = json.dumps({**json.loads(content), "root": None, "options": None}).encode()
             whole.update(content)
     return whole.hexdigest()
 

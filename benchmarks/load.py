@@ -1,6 +1,6 @@
 """Run `jnpl find` on large generated data, and record time, memory and progress.
 
-    python benchmarks/load.py vectors [--samples 1000000] [--classes 100] [--width 128] [--folder DIR]
+    python benchmarks/load.py vectors [--samples 1000000] [--classes 100] [--width 128] [--epochs 20 10] [--folder DIR]
     python benchmarks/load.py images [--samples 100000] [--folder DIR]
 
 vectors: an .npz of float32, a normal cloud around each class centre, 20 % of the labels drawn anew; the default
@@ -150,6 +150,7 @@ def main() -> int:
     parser.add_argument("--samples", type=int)
     parser.add_argument("--classes", type=int, default=100)
     parser.add_argument("--width", type=int, default=128)
+    parser.add_argument("--epochs", type=int, nargs=2, help="of both stages of a head; by default those of jnpl find")
     parser.add_argument("--folder", type=Path, help="for the data; by default a temporary one")
     parser.add_argument("--results", type=Path, default=RESULTS)
     args = parser.parse_args()
@@ -170,6 +171,8 @@ def main() -> int:
                 write_images(data, samples)
             cache = str(Path(temporary) / "cache")
             words += ["--backbone", "load:pooled_pixels", "--views", "1", "--workers", "1", "--cache", cache]
+        for stage, epochs in zip(("train", "stages.refine"), args.epochs or (), strict=False):
+            words += ["--set", f"{stage}.epochs={epochs}"]
         process = subprocess.Popen(
             [sys.executable, "-m", "jnpl", "find", str(data.resolve()), *words],
             cwd=Path(__file__).parent,

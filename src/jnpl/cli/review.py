@@ -70,23 +70,24 @@ def review(
     findings = Findings.load(run)
     facts = _json(run / "run.json")
     open_data, reason = _opener(run, data, trust_code=trust_code)
-    samples = Samples(run, findings, open_data, reason, trust_code=trust_code)
-    desk = Desk(run, findings, samples, facts.get("recipe"), facts.get("seed") or 0)
     address = listen(host, port)
-    title = str(facts.get("data") or run.resolve().name)
-    app = make_app(desk, Access(secret, address.hosts), title=title, reviewer=(reviewer or _user())[:80])
     link = address.link(secret)
-
-    def ready() -> None:
-        typer.echo(f"review: {link}")
-        typer.echo("decisions are kept as you make them; Ctrl-C ends the server", err=True)
-        if show:
-            import webbrowser
-
-            if not webbrowser.open(held.enter_context(leading_to(link, run))):
-                typer.echo("jnpl: note: no browser could be opened; open the address above", err=True)
-
     with ExitStack() as held:
+        held.callback(address.listening.close)
+        samples = Samples(run, findings, open_data, reason, trust_code=trust_code)
+        desk = Desk(run, findings, samples, facts.get("recipe"), facts.get("seed") or 0)
+        title = str(facts.get("data") or run.resolve().name)
+        app = make_app(desk, Access(secret, address.hosts), title=title, reviewer=(reviewer or _user())[:80])
+
+        def ready() -> None:
+            typer.echo(f"review: {link}")
+            typer.echo("decisions are kept as you make them; Ctrl-C ends the server", err=True)
+            if show:
+                import webbrowser
+
+                if not webbrowser.open(held.enter_context(leading_to(link, run))):
+                    typer.echo("jnpl: note: no browser could be opened; open the address above", err=True)
+
         serve(app, address, ready)
     typer.echo(f"decisions: {run / 'review.sqlite'}; next: jnpl apply {run}", err=True)
 

@@ -21,6 +21,8 @@ import numpy as np
 from jnpl.data.split import part
 from jnpl.findings.findings import Findings
 from jnpl.internal.errors import InputError
+from jnpl.internal.files import require_file
+from jnpl.internal.terminal import visible
 from jnpl.outputs.corrections import DataFacts, data_facts
 
 if TYPE_CHECKING:
@@ -150,42 +152,62 @@ class DecisionStore:
 
     Args:
         path: the file; made if it is not there.
-        fingerprint: of ids, classes and given labels (`fingerprint`): a file of other data is an InputError.
+        findings: of the run: a file about other ids, classes or given labels is an InputError, as is a damaged one.
     """
 
-    def __init__(self, path: Path, fingerprint: str) -> None:
-        self.path = path
+    def __init__(self, path: Path, findings: Findings) -> None:
+        self.path = require_file(path)
         self._lock = threading.RLock()
         try:
             self._connection = sqlite3.connect(
                 path, timeout=_BUSY / 1000, check_same_thread=False, isolation_level=None
             )
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = FULL")  # on disk when a transaction ends
-            self._connection.execute("PRAGMA foreign_keys = ON")
-            self._migrate()
-            self._check(fingerprint)
+            try:
+                version = self._check(findings)  # before anything is written
+                self._connection.execute("PRAGMA journal_mode = WAL")
+                self._connection.execute("PRAGMA synchronous = FULL")  # on disk when a transaction ends
+                self._connection.execute("PRAGMA foreign_keys = ON")
+                if version < len(_MIGRATIONS):
+                    self._migrate(fingerprint(findings))
+            except BaseException:
+                self._connection.close()
+                raise
         except sqlite3.Error as error:
             raise InputError(f"{str(path)!r} cannot be used for the decisions of a review: {error}") from error
 
-    def _migrate(self) -> None:
+    def _check(self, findings: Findings) -> int:
+        """Return the version of the file, 0 for a new one; refuse one that is damaged, or not of this run."""
+        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+        if version > len(_MIGRATIONS):
+            known = f"this jnpl knows versions up to {len(_MIGRATIONS)}"
+            raise InputError(f"{str(self.path)!r} has version {version} of a newer jnpl; {known}")
+        if version == 0:
+            if self._connection.execute("SELECT 1 FROM sqlite_master").fetchone() is not None:
+                raise InputError(f"{str(self.path)!r} is a database of another program; move it away to start anew")
+            return 0
+        if (found := self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+            raise InputError(f"{str(self.path)!r} is damaged: {visible(str(found))}; restore it, or move it away")
+        found = self._connection.execute("SELECT value FROM facts WHERE name = 'fingerprint'").fetchone()
+        if found is not None and found[0] != fingerprint(findings):
+            reason = "its decisions are about other samples, classes or given labels than those of this run"
+            raise InputError(f"{str(self.path)!r} does not fit the findings: {reason}; move it away to start anew")
+        strange = self._connection.execute(
+            "SELECT d.position, d.label FROM current c JOIN decisions d ON d.number = c.decision"
+            " WHERE d.position NOT BETWEEN 0 AND ? OR d.label NOT BETWEEN 0 AND ? OR d.position <> c.position LIMIT 1",
+            (len(findings.ids) - 1, findings.num_classes - 1),
+        ).fetchone()
+        if strange is not None:
+            raise InputError(f"{str(self.path)!r} decides about sample {strange[0]}, label {strange[1]}; there is none")
+        return int(version)
+
+    def _migrate(self, own_fingerprint: str) -> None:
         with self._transaction() as connection:
             version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-            if version > len(_MIGRATIONS):
-                known = f"this jnpl knows versions up to {len(_MIGRATIONS)}"
-                raise InputError(f"{str(self.path)!r} has version {version} of a newer jnpl; {known}")
             for script in _MIGRATIONS[version:]:
                 for statement in script.split(";\n"):
                     connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {len(_MIGRATIONS)}")
-
-    def _check(self, fingerprint: str) -> None:
-        with self._transaction() as connection:
-            connection.execute("INSERT OR IGNORE INTO facts VALUES ('fingerprint', ?)", (fingerprint,))
-            found = connection.execute("SELECT value FROM facts WHERE name = 'fingerprint'").fetchone()[0]
-        if found != fingerprint:
-            reason = "its decisions are about other samples, classes or given labels than those of this run"
-            raise InputError(f"{str(self.path)!r} does not fit the findings: {reason}; move it away to start anew")
+            connection.execute("INSERT OR IGNORE INTO facts VALUES ('fingerprint', ?)", (own_fingerprint,))
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -350,7 +372,7 @@ def fingerprint(findings: Findings) -> str:
 
 def open_store(run: Path, findings: Findings) -> DecisionStore:
     """Open the decisions of a run; the file is made if there is none."""
-    return DecisionStore(run / FILE, fingerprint(findings))
+    return DecisionStore(run / FILE, findings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -396,7 +418,7 @@ class ReviewedLabels:
 
 def reviewed_labels(run: Path, findings: Findings) -> ReviewedLabels | None:
     """Return the decisions of the review of a run; None if it was never reviewed."""
-    if not (run / FILE).is_file():
+    if not (run / FILE).exists():
         return None
     with closing(open_store(run, findings)) as store:
         return resolve(store.current(), findings.given_labels)

@@ -54,11 +54,11 @@ class Desk:
         self.run, self.findings, self.samples = run, findings, samples
         self.names = [plain(name, _NAME_LIMIT) for name in class_names(findings)]
         self._given = findings.given_labels
+        first, decided = Ranking.from_findings(findings), decided_before(run, findings)
         self._store = open_store(run, findings)
         self._lock = threading.RLock()
         self._lists, self._estimates, self._searches = RecentCache(8), RecentCache(2), RecentCache(4)
-        first = Ranking.from_findings(findings)
-        self._ranking = replace(first, is_suspect=first.is_suspect & ~decided_before(run, findings))
+        self._ranking = replace(first, is_suspect=first.is_suspect & ~decided)
         self._learnt_from = 0  # decisions of the last round
         self._version: tuple[int, int, int] | None = None
         self._actions = np.full(len(self._given), -1, np.int8)  # index into ACTIONS, -1: undecided
