@@ -65,9 +65,10 @@ class Plan(NamedTuple):
 
 
 SMALL = Plan("resnet8", 64, "data", classify_epochs=20, padding=2, filter_epochs=45, filter_lr=0.02, fast_epochs=16)
-FACTORS = {"features": 8, "features-full": 1}  # scale on features of a pretrained network -> what divides all epochs
+# Scale on features of a pretrained network -> what divides all epochs
+FACTORS = {"features": 8, "features-all": 8, "features-full": 1}
 ON_FEATURES, FEATURES = "mlp512", 256  # network, and numbers per image
-FEATURE_SAMPLES = {"features": 10_000, "features-full": 50_000}
+FEATURE_SAMPLES = {"features": 10_000, "features-all": 50_000, "features-full": 50_000}
 TINY = Plan("mlp", 64, "one", classify_epochs=4, filter_epochs=12, filter_lr=0.1, fast_epochs=4)
 
 
@@ -384,8 +385,8 @@ def _on_features(method: str, changes: dict[str, Any], cell: Cell, factor: int) 
         plan = head_plan(FEATURES, FEATURE_SAMPLES[str(cell.scale)], 100 if cell.data.startswith("cifar100") else 10)
         recipe = load_recipe("fast-embeddings", {**plan, **_UNCALIBRATED})
     else:
-        own = {key: value for key, value in changes.items() if key != "model"}
-        recipe = divided(_of_the_package(method, own, cell), factor)
+        own = {key: value for key, value in changes.items() if key not in ("model", "factor")}
+        recipe = divided(_of_the_package(method, own, cell), changes.get("factor", factor))
     data = recipe.data.model_copy(update={"vectors": "unit", "val_size": 0})
     engine = recipe.engine.model_copy(update={"accelerator": "cpu", "workers": 0})
     return recipe.model_copy(update={"data": data, "engine": engine} | ({} if method == "fast" else {"model": model}))
@@ -486,6 +487,9 @@ VARIANTS = {
         f"jnpl-pl{share}": _variant(f"jnpl with PL+ from {share} % of the epochs on", "jnpl", pl_start=share / 100)
         for share in (60, 80)
     },
+    # These show why PL+ fails from the first step, and why NL+ is slow with 100 classes.
+    "jnpl-batch": _variant("jnpl with PL+ as a mean over the batch", "jnpl", pl_mean="batch"),
+    "nl-plus-long": _variant("NL+ alone with all epochs of the paper", "jnpl", pl_weight=0.0, factor=1),
     **{
         f"{name}-linear": _variant(f"{name} with a linear head", method, model="linear", **own)
         for name, method, own in (

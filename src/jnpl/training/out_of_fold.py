@@ -28,7 +28,8 @@ Floats: TypeAlias = npt.NDArray[np.float32]
 
 FOLDS = 5
 _EPOCHS, _RATE, _MOMENTUM, _BATCH = 20, 0.05, 0.9, 128  # of the default recipe's head (fast-embeddings.toml)
-_RECORDED = 10  # last epochs whose predictions are averaged
+_MAX_STEPS, _MIN_EPOCHS = 40_000, 4  # fewer epochs of more than 256,000 samples: a head has learnt enough by then
+_PREDICTED = 8192  # samples that are predicted together
 
 
 def out_of_fold(
@@ -111,9 +112,11 @@ def _linear(
     speeds = torch.zeros_like(weight), torch.zeros_like(bias)
     total = torch.zeros(samples, num_classes)
     steps = math.ceil(samples / _BATCH)
-    for epoch in range(_EPOCHS):
-        rate = _RATE * 0.5 * (1 + math.cos(math.pi * epoch / _EPOCHS))
-        cross_entropy = max(1 - 10 / num_classes, 0.0) * max(1 - 2 * epoch / _EPOCHS, 0.0)
+    epochs = max(min(_EPOCHS, _MAX_STEPS // steps), _MIN_EPOCHS)
+    recorded = epochs // 2  # last epochs whose predictions are averaged
+    for epoch in range(epochs):
+        rate = _RATE * 0.5 * (1 + math.cos(math.pi * epoch / epochs))
+        cross_entropy = max(1 - 10 / num_classes, 0.0) * max(1 - 2 * epoch / epochs, 0.0)
         order = torch.randperm(samples, generator=generator_for(seed, "out of fold", epoch))
         for step, index in enumerate(torch.split(order, _BATCH)):
             inputs, target = x[index], y[index]
@@ -126,11 +129,11 @@ def _linear(
             _descend(weight, inputs.T @ gradient + weight_decay * weight, speeds[0], rate)
             _descend(bias, gradient.sum(1, keepdim=True), speeds[1], rate)
             if step % 32 == 0:
-                progress((epoch + step / steps) / _EPOCHS)
-        if epoch >= _EPOCHS - _RECORDED:
+                progress((epoch + step / steps) / epochs)
+        if epoch >= epochs - recorded:
             for k in range(folds):
-                held = (own == k).nonzero().squeeze(1)
-                total[held] += (x[held] @ weight[k] + bias[k]).softmax(1) / _RECORDED
+                for held in torch.split((own == k).nonzero().squeeze(1), _PREDICTED):
+                    total[held] += (x[held] @ weight[k] + bias[k]).softmax(1) / recorded
     progress(1.0)
     probs_out: Floats = total.numpy()
     return probs_out
