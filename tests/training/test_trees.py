@@ -32,6 +32,25 @@ def test_trees_do_not_follow_labels_that_they_have_not_seen():
     np.testing.assert_array_equal(found.probs, out_of_fold(x, given, 3, "trees"))
 
 
+def test_trees_of_many_classes_are_grown_in_groups(monkeypatch):
+    from sklearn.ensemble import ExtraTreesClassifier
+
+    x, given, true = blocks()
+    grown, fit = [], ExtraTreesClassifier.fit
+
+    def counting(forest, *args, **more):
+        grown.append(forest.n_estimators)
+        return fit(forest, *args, **more)
+
+    monkeypatch.setattr(ExtraTreesClassifier, "fit", counting)
+    whole = trees._forest(x, given, 3, 5, 50, None, 0)
+    monkeypatch.setattr(trees, "_FOREST_BYTES", 20 * 2 * 60 * 3 * 8 + 20)
+    groups = trees._forest(x, given, 3, 5, 50, None, 0)
+    assert grown == [50, 20, 20, 10]
+    np.testing.assert_allclose(groups.sum(1), 1, rtol=1e-5)
+    assert abs(agreement(groups, true) - agreement(whole, true)) < 0.03  # other trees, as good
+
+
 def test_labels_without_any_meaning_are_not_learnt():
     x, _, _ = blocks()
     given = np.random.default_rng(1).integers(0, 3, 300)
