@@ -43,12 +43,11 @@ def test_trees_of_many_classes_are_grown_in_groups(monkeypatch):
         return fit(forest, *args, **more)
 
     monkeypatch.setattr(ExtraTreesClassifier, "fit", counting)
-    whole = trees._forest(x, given, 3, 5, 50, None, 0)
-    monkeypatch.setattr(trees, "_FOREST_BYTES", 20 * 2 * 60 * 3 * 8 + 20)
-    groups = trees._forest(x, given, 3, 5, 50, None, 0)
-    assert grown == [50, 20, 20, 10]
+    monkeypatch.setattr(trees, "_FOREST_BYTES", 80 * (2 * 15 * 3 * 8 + 1))
+    groups = trees._forest(x, given, 3, 20, 200, None, 0)
+    assert grown == [80, 80, 40]
     np.testing.assert_allclose(groups.sum(1), 1, rtol=1e-5)
-    assert abs(agreement(groups, true) - agreement(whole, true)) < 0.03  # other trees, as good
+    assert agreement(groups, true) > 0.9 > 0.85 > agreement(groups, given)  # one forest has 0.97 to 0.98
 
 
 def test_labels_without_any_meaning_are_not_learnt():
