@@ -137,6 +137,15 @@ def test_other_shapes_are_refused():
         calibrate(np.zeros((3, 2)), [0, 1])
 
 
+@pytest.mark.parametrize("samples", [1, 2, 1000])
+def test_monotone_is_isotonic_regression(samples):
+    from sklearn.isotonic import isotonic_regression
+
+    rng = np.random.default_rng(samples)
+    target = np.clip(np.linspace(0, 1, samples) + rng.normal(size=samples), 0, 1)
+    assert monotone(np.arange(samples), target) == pytest.approx(isotonic_regression(target), abs=1e-4)
+
+
 def test_monotone_keeps_the_mean_and_equal_scores_equal():
     rng = np.random.default_rng(0)
     score, target = np.round(rng.random(500), 2), rng.random(500)

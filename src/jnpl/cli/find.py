@@ -216,6 +216,7 @@ def _run(given: FindOptions, *, classify: bool) -> None:
     _check_options(given)
     import torch
 
+    from jnpl.models.embedding import process_rank
     from jnpl.recipes.automatic import adapt_recipe
     from jnpl.recipes.load import load_default_recipe
     from jnpl.training.finetune import finetuning_recipe
@@ -228,17 +229,24 @@ def _run(given: FindOptions, *, classify: bool) -> None:
     if given.threads is not None:
         torch.set_num_threads(given.threads)
     options.find_own_modules(recipe.model, given.backbone, given.embed)
-    RunFolder(given.out).check_outside(given.data)
-    RunFolder(given.out).check_place()  # before minutes of embedding
+    folder = RunFolder(given.out)
+    folder.check_outside(given.data)
+    folder.check_place()
+    if process_rank()[0] == 0:
+        folder.check_writable()
     reporter = Reporter(verbose=given.verbose)
-    opened, embedded, held_out, reviewed, changes, chosen = _embed(given, recipe.data.val_size, changes, reporter)
+    with options.collected_log() as reporter.first:
+        opened, positions, reviewed = _open(given, recipe.data.val_size)
+    kept = len(opened) - (0 if positions is None else len(positions))
+    folder.check_data({"seed": given.seed, "data": opened.name}, kept, len(opened.class_names))  # before embedding
+    opened, embedded, held_out, changes, chosen = _embed(given, opened, positions, changes, reporter)
     if given.finetune:
         recipe = finetuning_recipe(embedded, given.method, changes, reporter, seed=given.seed, cache=given.cache)
         source, choices = opened, chosen
     else:
         recipe, adapted = adapt_recipe(embedded, given.recipe, given.method, changes)
         source, choices = embedded, [*chosen, *adapted]
-        reporter.first = choices if source.backbone is None else list(adapted)  # else one is on the screen already
+        reporter.choices = choices if source.backbone is None else list(adapted)  # else one is on the screen already
     from jnpl.outputs import data_report
 
     facts_of_data: dict[str, Any] = {"command": ["jnpl", *sys.argv[1:]], "choices": choices, "held_out": held_out}
@@ -295,17 +303,17 @@ class _EmbeddedData(NamedTuple):
     opened: "Source"
     embedded: "Source"
     held_out: list[dict[str, Any]]  # id and given label
-    reviewed: dict[str, Any]  # decisions of --review
     changes: dict[str, Any]
     chosen: list[str]
 
 
-def _embed(given: FindOptions, val_size: int, changes: dict[str, Any], reporter: "Reporter") -> _EmbeddedData:
+def _embed(
+    given: FindOptions, opened: "Source", positions: "Labels | None", changes: dict[str, Any], reporter: "Reporter"
+) -> _EmbeddedData:
     from jnpl.data.split import hold_out
     from jnpl.models.choice import is_fitted
     from jnpl.training.embed_first import embed_first
 
-    opened, positions, reviewed = _open(given, val_size)
     held_out = [] if positions is None else _named(opened, positions)
     if positions is not None and is_fitted(opened, given.backbone):
         opened, positions = hold_out(opened, positions), None  # test data take no part in it
@@ -314,7 +322,7 @@ def _embed(given: FindOptions, val_size: int, changes: dict[str, Any], reporter:
     )
     if positions is not None:  # after the embedding: the cache is that of the whole data
         opened, embedded = hold_out(opened, positions), hold_out(embedded, positions)
-    return _EmbeddedData(opened, embedded, held_out, reviewed, changes, chosen)
+    return _EmbeddedData(opened, embedded, held_out, changes, chosen)
 
 
 def open_again(stored: dict[str, Any], *, trust_code: bool = False) -> "Source":
@@ -341,7 +349,8 @@ def open_again(stored: dict[str, Any], *, trust_code: bool = False) -> "Source":
     options.find_own_modules(recipe.model, given.backbone, given.embed)
     reporter = Reporter()
     reporter.quiet(True)
-    return _embed(given, recipe.data.val_size, changes, reporter).embedded
+    opened, positions, _ = _open(given, recipe.data.val_size)
+    return _embed(given, opened, positions, changes, reporter).embedded
 
 
 def _open(given: FindOptions, val_size: int) -> "tuple[Source, Labels | None, dict[str, Any]]":

@@ -81,7 +81,7 @@ def write_data(
     facts: dict[str, Any] = {
         "kind": source.kind if pictures is None else "image",
         "command": list(command),
-        "choices": list(choices),
+        "choices": [*choices, *(f"columns: {note}" for note in (source.encoding or {}).get("notes", ()))],
         "root": source.root,
         **({} if options is None else {"options": options}),
         **found.to_dict(),

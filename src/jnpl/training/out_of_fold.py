@@ -29,6 +29,7 @@ Floats: TypeAlias = npt.NDArray[np.float32]
 FOLDS = 5
 _EPOCHS, _RATE, _MOMENTUM, _BATCH = 20, 0.05, 0.9, 128  # of the default recipe's head (fast-embeddings.toml)
 _MAX_STEPS, _MIN_EPOCHS = 40_000, 4  # fewer epochs of more than 256,000 samples: a head has learnt enough by then
+_PREDICTED = 8192  # samples that are predicted together
 
 
 def out_of_fold(
@@ -131,8 +132,8 @@ def _linear(
                 progress((epoch + step / steps) / epochs)
         if epoch >= epochs - recorded:
             for k in range(folds):
-                held = (own == k).nonzero().squeeze(1)
-                total[held] += (x[held] @ weight[k] + bias[k]).softmax(1) / recorded
+                for held in torch.split((own == k).nonzero().squeeze(1), _PREDICTED):
+                    total[held] += (x[held] @ weight[k] + bias[k]).softmax(1) / recorded
     progress(1.0)
     probs_out: Floats = total.numpy()
     return probs_out

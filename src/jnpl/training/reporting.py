@@ -39,6 +39,7 @@ class Reporter:
         self._since, self._seen = time.monotonic(), 0
         self._refresh = 0.0
         self.first: list[str] = []  # printed before the first note: an error before that stays alone
+        self.choices: list[str] = []  # printed after `first`, if verbose
 
     def quiet(self, wanted: bool) -> None:
         """Print nothing from now on, or print again."""
@@ -46,7 +47,8 @@ class Reporter:
 
     def note(self, text: str) -> None:
         """Print a line."""
-        lines, self.first = [*(self.first if self.verbose else ()), text], []
+        lines = [*self.first, *(self.choices if self.verbose else ()), text]
+        self.first, self.choices = [], []
         for line in lines:
             self.console.print(f"jnpl: {visible(line)}", soft_wrap=True, markup=False)
 

@@ -29,7 +29,7 @@ _MOST_POWER = 16.0
 TREES_BEHIND = 0.1  # lead in agreement beyond which the network judges alone: memorised labels explain less (tables)
 
 MIN_CALIBRATED = 100  # samples: with fewer, noise and overlap cannot be told apart
-_MAX_VECTORS = 1 << 29  # numbers of all vectors together, up to which out-of-fold heads are trained (2 GB)
+_MAX_VECTORS = 1 << 29  # numbers of all vectors together, up to which out-of-fold heads are trained (2 GB of disk)
 
 
 class FinalProbs(NamedTuple):
@@ -121,17 +121,15 @@ def unseen_probs(
         return None
     if trees is not None:
         return trees.probs
-    vectors = training_set.vectors(_MAX_VECTORS) if linear else None
-    if vectors is None:
+    found = training_set.vectors(_MAX_VECTORS) if linear else None
+    if found is None or len(found[0]) < FOLDS:
         return mean_probs(method, training_set)
+    positions, vectors = found
     labels = trusted_labels(np.asarray(training_set.feed.labels), training_set.decided)
-    known = ~np.isnan(vectors[:, 0])
     probs = np.full((len(labels), training_set.ledger.num_classes), np.nan, np.float32)
-    if known.sum() < FOLDS:
-        return mean_probs(method, training_set)
-    probs[known] = out_of_fold(
-        vectors[known],
-        labels[known],
+    probs[positions] = out_of_fold(
+        vectors,
+        labels[positions],
         probs.shape[1],
         weight_decay=weight_decay,
         seed=seed,
