@@ -5,6 +5,7 @@
     python benchmarks/owners.py finetune --data DIR    # --finetune on flowers at 96 pixels, beside the head alone
     python benchmarks/owners.py ablation --data DIR    # the default recipe with one part changed, a part of the columns
     python benchmarks/owners.py verdicts --data DIR [--sets ...]   # noise rate, calibration, F1, corrections
+    python benchmarks/owners.py seconds --data DIR # CPU seconds of the columns in the README, one after the other
     python benchmarks/owners.py tables --data DIR  # tables, beside gradient boosting (owners_tables.py)
     python benchmarks/owners.py page               # docs/owners.md from the results
     python benchmarks/owners.py tables-page        # docs/tables.md from the results
@@ -49,19 +50,17 @@ from jnpl.experiments.result_tables import markdown_table, spread
 from jnpl.internal.files import write_text
 from jnpl.internal.importing import require
 from jnpl.internal.tables import load_parquet
-from jnpl.outputs.corrections import correct
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.training.reporting import Reporter
 from jnpl.training.run import find
+from owners_tables import BINS, LISTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 RESULTS = Path(__file__).parent / "results"
 PAGE, TABLES_PAGE = (Path(__file__).parents[1] / "docs" / name for name in ("owners.md", "tables.md"))
-FILE, VERDICTS = "owners.jsonl", "verdicts.jsonl"
-LISTS = ("count", "stated", "true")  # of a verdict, one number per bin
-BINS = 10  # of label quality, for the expected calibration error
+FILE, VERDICTS, SECONDS = "owners.jsonl", "verdicts.jsonl", "owners-seconds.jsonl"
 GRID = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # of C, in rising order, until the cross-validated accuracy falls
 FOLDS = 5
 TEST_SHARE = 0.2  # of sets without test data
@@ -277,36 +276,9 @@ def verdict(source: Source, seed: int) -> dict[str, Any]:
     report = Reporter()
     report.quiet(True)
     result = find(source, adapt_recipe(source, None, None, {}).recipe, seed=seed, report=report)
-    if result is None or result.findings.noise is None or source.true_labels is None:
-        raise RuntimeError("no calibrated findings")
-    findings, noise = result.findings, result.findings.noise
-    right = source.labels == source.true_labels
-    issues, quality = findings.is_label_issue, findings.label_quality
-    corrected = correct(findings)
-    expected = corrected.expected_wrong()
-    bins = np.minimum((quality * BINS).astype(int), BINS - 1)
-    count = np.bincount(bins, minlength=BINS)
-    stated, true = (np.bincount(bins, values, BINS) / np.maximum(count, 1) for values in (quality, right.astype(float)))
-    suggested = findings.suggested_labels == source.true_labels
-    return {
-        "wrong": float((~right).mean()),
-        "noise_rate": noise.rate,
-        "low": noise.low,
-        "high": noise.high,
-        "overlap": noise.overlap,
-        "ap": metrics.average_precision(quality, ~right),
-        "precision": float((~right)[issues].mean()) if issues.any() else 1.0,
-        "f1": 2 * float((issues & ~right).sum()) / max(float(issues.sum() + (~right).sum()), 1),
-        "issues": float(issues.mean()),
-        "ece": float((count * np.abs(stated - true)).sum() / count.sum()),
-        "confidence": float(findings.suggested_confidence[issues].mean()) if issues.any() else 1.0,
-        "confidence_true": float(suggested[issues].mean()) if issues.any() else 1.0,
-        "after": float((corrected.labels != source.true_labels).mean()),
-        "expected_after": 0.0 if expected is None else expected.after / len(right),
-        "count": count.tolist(),
-        "stated": stated.round(4).tolist(),
-        "true": true.round(4).tolist(),
-    }
+    if result is None:
+        raise RuntimeError("no result in this process")
+    return owners_tables.checked(result.findings, source)
 
 
 def _run_cell(args: argparse.Namespace, name: str, column: str, seed: int) -> None:
@@ -343,6 +315,21 @@ def timing(args: argparse.Namespace) -> None:
                 found[what].append(time.perf_counter() - began)
     results.add(args.out / FILE, {"name": "time", "results": found})
     print(json.dumps(found))
+
+
+TIMED = ("cifar10/worse", "cifar100/human", "flowers/symm20", "agnews-minilm/weak", "trec6-minilm/symm20")
+
+
+def seconds(args: argparse.Namespace) -> None:
+    """Measure CPU seconds of `jnpl find` beside those of the five folds, at the C that the first seed has chosen."""
+    done = results.read(args.out / FILE)
+    for column in TIMED:
+        name, _, labels = column.partition("/")
+        source = cell(name, labels, 0, args.data)
+        c = done[f"{column}/0"]["results"]["cleanlab"]["c"]
+        found = {"jnpl": ours(source, 0)["cpu_seconds"], "cleanlab": rival(source, 0, c)["cpu_seconds"]}
+        results.add(args.out / SECONDS, {"name": column, "results": found})
+        print(column, json.dumps(found), flush=True)
 
 
 ABLATION: dict[str, dict[str, Any]] = {
@@ -419,7 +406,7 @@ def finetune(args: argparse.Namespace) -> None:
 def main() -> int:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = ["run", "verdicts", "time", "finetune", "ablation", "tables", "page", "tables-page"]
+    parts = ["run", "verdicts", "time", "seconds", "finetune", "ablation", "tables", "page", "tables-page"]
     parser.add_argument("part", choices=parts)
     parser.add_argument("--data", type=Path, help="folder of the data sets")
     parser.add_argument("--sets", nargs="+", choices=[*SETS, *owners_tables.TABLES])
@@ -438,7 +425,8 @@ def main() -> int:
         {"time": timing, "finetune": finetune}[args.part](args)
         return 0
     torch.set_num_threads(1)
-    {"ablation": ablation, "verdicts": verdicts, "tables": owners_tables.run, "run": run}[args.part](args)
+    commands = {"ablation": ablation, "verdicts": verdicts, "seconds": seconds, "tables": owners_tables.run, "run": run}
+    commands[args.part](args)
     return 0
 
 

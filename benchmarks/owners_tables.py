@@ -23,6 +23,7 @@ from jnpl.data.opening import open_source
 from jnpl.experiments import results
 from jnpl.experiments.result_tables import markdown_table, spread
 from jnpl.internal.importing import require
+from jnpl.outputs.corrections import correct
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.training.reporting import Reporter
 from jnpl.training.run import find
@@ -32,9 +33,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from jnpl import Findings
     from jnpl.data.source import Source
 
 FILE = "owners-tables.jsonl"
+LISTS = ("count", "stated", "true")  # of a verdict, one number per bin
+BINS = 10  # of label quality, for the expected calibration error
 FOLDS = 5
 BUNDLED = {"wine": datasets.load_wine, "breast-cancer": datasets.load_breast_cancer, "digits": datasets.load_digits}
 TABLES = (*BUNDLED, "satimage", "magic", "letter")
@@ -96,9 +100,8 @@ def ours(source: Source, seed: int) -> dict[str, Any]:
     result = find(source, adapt_recipe(source, None, None, {}).recipe, seed=seed, report=report)
     if result is None:
         raise RuntimeError("no result in this process")
-    found = result.findings
     return {
-        **judged(found.label_quality, found.is_label_issue, result.results["noise_rate"], source),
+        **checked(result.findings, source),
         "seconds": time.perf_counter() - began,
         "cpu_seconds": time.process_time() - cpu,
         "judged_by": next(
@@ -138,6 +141,37 @@ def judged(quality: Any, flagged: Any, rate: float, source: Source) -> dict[str,
         "ap": metrics.average_precision(quality, wrong),
         "f1": 2 * found / max(int(flagged.sum() + wrong.sum()), 1),
         "noise_rate": rate,
+    }
+
+
+def checked(findings: Findings, source: Source) -> dict[str, Any]:
+    """Return what findings say beside the true labels: noise rate, calibration, label issues, corrections."""
+    if findings.noise is None or source.true_labels is None:
+        raise RuntimeError("no calibrated findings")
+    noise, right = findings.noise, source.labels == source.true_labels
+    issues, quality = findings.is_label_issue, findings.label_quality
+    corrected = correct(findings)
+    expected = corrected.expected_wrong()
+    bins = np.minimum((quality * BINS).astype(int), BINS - 1)
+    count = np.bincount(bins, minlength=BINS)
+    stated, true = (np.bincount(bins, values, BINS) / np.maximum(count, 1) for values in (quality, right.astype(float)))
+    suggested = findings.suggested_labels == source.true_labels
+    return {
+        "wrong": float((~right).mean()),
+        **judged(quality, issues, noise.rate, source),
+        "low": noise.low,
+        "high": noise.high,
+        "overlap": noise.overlap,
+        "precision": float((~right)[issues].mean()) if issues.any() else 1.0,
+        "issues": float(issues.mean()),
+        "ece": float((count * np.abs(stated - true)).sum() / count.sum()),
+        "confidence": float(findings.suggested_confidence[issues].mean()) if issues.any() else 1.0,
+        "confidence_true": float(suggested[issues].mean()) if issues.any() else 1.0,
+        "after": float((corrected.labels != source.true_labels).mean()),
+        "expected_after": 0.0 if expected is None else expected.after / len(right),
+        "count": count.tolist(),
+        "stated": stated.round(4).tolist(),
+        "true": true.round(4).tolist(),
     }
 
 

@@ -170,7 +170,7 @@ def test_what_training_takes():
         (pd.DataFrame(X), {"part": "test"}, "no meaning for the data frame: it has no column split"),
         (pd.DataFrame(X), {"columns": TableColumns(label_column="y")}, "has no column 'y'; its columns are 0, 1, 2"),
         (pd.DataFrame({"a": ["x", "y"]}), {}, "features must be numbers, but the data frame has 'a'"),
-        (pd.DataFrame(X), {"kind": "image"}, "name the column of the data frame that holds paths or bytes, of 0, 1, 2"),
+        (pd.DataFrame(X), {"kind": "image"}, "trained on images, and the data frame is a table"),
         (pd.DataFrame({"a": ["x"]}), {"columns": TableColumns(image_column="a")}, "no meaning for a model of vectors"),
         ("digits", {"columns": TableColumns(image_column="a")}, "image_column has no meaning for digits"),
         (7, {}, "data must be a path"),

@@ -9,6 +9,7 @@ import json
 import signal
 import threading
 
+import pandas as pd
 import pytest
 from tests.outputs.review.conftest import TOKEN
 
@@ -244,7 +245,7 @@ def test_exports(served, tmp_path):
     table = load_table(file).to_dict("records")
     labels = [row["label"] for row in table]
     assert labels[:2] == [rows[0]["given_label"], "fox"]
-    assert all(label != label for label in labels[2:])  # noqa: PLR0124 (nan)
+    assert pd.isna(labels[2:]).all()
     tasks = json.loads(served.request("/export/label-studio")[2])
     chosen = [task.get("annotations", [{}])[0].get("result", []) for task in tasks]
     assert [each[0]["value"]["choices"] if each else None for each in chosen] == [
