@@ -121,8 +121,10 @@ def test_columns_that_name_the_rows_are_left_out(name):
     assert encoding.names == ["x"]
     assert encoding.notes == [
         "numbers as they are: x",
-        f"left out because they only number or name the rows: {name} "
-        "(--feature-column names the columns to learn from)",
+        (
+            f"left out because they only number or name the rows: {name} "
+            "(--feature-column names the columns to learn from)"
+        ),
     ]
     assert fit([name, "x"], **cells).names == [name, "x"]
     assert fit(**{**cells, name: [11, 12, 12]}).names == [name, "x"]
