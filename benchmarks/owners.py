@@ -5,6 +5,7 @@
     python benchmarks/owners.py finetune --data DIR    # --finetune on flowers at 96 pixels, beside the head alone
     python benchmarks/owners.py ablation --data DIR    # the default recipe with one part changed, a part of the columns
     python benchmarks/owners.py verdicts --data DIR [--sets ...]   # noise rate, calibration, F1, corrections
+    python benchmarks/owners.py seconds --data DIR # CPU seconds of the columns in the README, one after the other
     python benchmarks/owners.py tables --data DIR  # tables, beside gradient boosting (owners_tables.py)
     python benchmarks/owners.py page               # docs/owners.md from the results
     python benchmarks/owners.py tables-page        # docs/tables.md from the results
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
 
 RESULTS = Path(__file__).parent / "results"
 PAGE, TABLES_PAGE = (Path(__file__).parents[1] / "docs" / name for name in ("owners.md", "tables.md"))
-FILE, VERDICTS = "owners.jsonl", "verdicts.jsonl"
+FILE, VERDICTS, SECONDS = "owners.jsonl", "verdicts.jsonl", "owners-seconds.jsonl"
 GRID = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # of C, in rising order, until the cross-validated accuracy falls
 FOLDS = 5
 TEST_SHARE = 0.2  # of sets without test data
@@ -316,6 +317,21 @@ def timing(args: argparse.Namespace) -> None:
     print(json.dumps(found))
 
 
+TIMED = ("cifar10/worse", "cifar100/human", "flowers/symm20", "agnews-minilm/weak", "trec6-minilm/symm20")
+
+
+def seconds(args: argparse.Namespace) -> None:
+    """Measure CPU seconds of `jnpl find` beside those of the five folds, at the C that the first seed has chosen."""
+    done = results.read(args.out / FILE)
+    for column in TIMED:
+        name, _, labels = column.partition("/")
+        source = cell(name, labels, 0, args.data)
+        c = done[f"{column}/0"]["results"]["cleanlab"]["c"]
+        found = {"jnpl": ours(source, 0)["cpu_seconds"], "cleanlab": rival(source, 0, c)["cpu_seconds"]}
+        results.add(args.out / SECONDS, {"name": column, "results": found})
+        print(column, json.dumps(found), flush=True)
+
+
 ABLATION: dict[str, dict[str, Any]] = {
     "the default": {},
     "one stage (no `refine`)": {"method.refine": False},
@@ -390,7 +406,7 @@ def finetune(args: argparse.Namespace) -> None:
 def main() -> int:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = ["run", "verdicts", "time", "finetune", "ablation", "tables", "page", "tables-page"]
+    parts = ["run", "verdicts", "time", "seconds", "finetune", "ablation", "tables", "page", "tables-page"]
     parser.add_argument("part", choices=parts)
     parser.add_argument("--data", type=Path, help="folder of the data sets")
     parser.add_argument("--sets", nargs="+", choices=[*SETS, *owners_tables.TABLES])
@@ -409,7 +425,8 @@ def main() -> int:
         {"time": timing, "finetune": finetune}[args.part](args)
         return 0
     torch.set_num_threads(1)
-    {"ablation": ablation, "verdicts": verdicts, "tables": owners_tables.run, "run": run}[args.part](args)
+    commands = {"ablation": ablation, "verdicts": verdicts, "seconds": seconds, "tables": owners_tables.run, "run": run}
+    commands[args.part](args)
     return 0
 
 

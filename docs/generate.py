@@ -14,11 +14,14 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticUndefined
 
 from jnpl.methods.registry import METHODS, table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 DOCS = Path(__file__).parent
 PAGES = DOCS / "methods"
@@ -32,6 +35,7 @@ OWNERS = {  # columns of benchmarks/results/owners.jsonl -> what they are
     "agnews-minilm/weak": "news texts, labels by keyword rules",
     "trec6-minilm/symm20": "questions, labels changed at random",
 }
+TABLES = "symm20"  # the column of benchmarks/results/owners-tables.jsonl whose mean over the tables is shown
 FIELD = {  # methods in benchmarks/results/field.jsonl -> what they are called
     "ce": "cross-entropy",
     "nlnl": "NLNL",
@@ -69,7 +73,7 @@ def index() -> str:
 
 All methods use the same training loop, on vectors and images, in one or several processes, and resume exactly. Each
 gives a classifier and a quality for every label. `jnpl methods` prints this table; this page is generated from the same
-registry (`python docs/generate.py`). [How they compare on real CIFAR-10](../rivals.md).
+registry (`python docs/generate.py`). How they compare: [on human labels](../field.md), [at small scales](../rivals.md).
 
 {head}
 {chr(10).join(rows)}
@@ -129,35 +133,57 @@ def results() -> str:
 
 
 def owners_table() -> str:
-    """Return the ranking and the classifier of `jnpl find` beside cleanlab on the same embeddings."""
+    """Return the ranking and the classifier of `jnpl find` beside cleanlab on the same embeddings, and on tables."""
+    seconds = {line["name"]: line["results"] for line in lines("owners-seconds.jsonl")}
     cells = defaultdict(list)
     for line in lines("owners.jsonl"):
         cells[line["name"].rpartition("/")[0]].append(line["results"])
     rows = []
     for column, what in OWNERS.items():
-        runs, ours, rival = cells[column], defaultdict(list), defaultdict(list)
-        for run in runs:
-            own, other = run["jnpl"], run["cleanlab"]
-            for name, value in (("ap", own["ap"]), ("accuracy", own["accuracy"]), ("s", own["cpu_seconds"])):
-                ours[name].append(value)
-            best = {"ap": max(other["ap"], other["ap_margin"]), "s": other["cpu_seconds"]}
-            best["accuracy"] = max(other["accuracy_all"], other["accuracy_kept"])
-            for name, value in best.items():
-                rival[name].append(value)
-        noise = mean(run["noise_rate"] for run in runs)
-        facts = [f"{mean(kind[name]):.3f}" for name in ("ap", "accuracy") for kind in (ours, rival)]
-        seconds = [f"{mean(kind['s']):.0f}" for kind in (ours, rival)]
-        rows.append(f"| {what} | {noise:.0%} | {' | '.join(facts)} | {' | '.join(seconds)} |")
+        runs, timed = cells[column], seconds.get(column)
+        figures = [
+            mean(run["jnpl"]["ap"] for run in runs),
+            mean(rival_ap(run) for run in runs),
+            mean(run["jnpl"]["accuracy"] for run in runs),
+            mean(max(run["cleanlab"]["accuracy_all"], run["cleanlab"]["accuracy_kept"]) for run in runs),
+        ]
+        shown = [f"{value:.3f}" for value in figures]
+        shown += [f"{timed[who]:.1f}" if timed else "" for who in ("jnpl", "cleanlab")]
+        rows.append(f"| {what} | {mean(run['noise_rate'] for run in runs):.0%} | {' | '.join(shown)} |")
     head = (
         "| data | wrong | AP | cleanlab's | accuracy | cleanlab's | s | cleanlab's |\n|---|---|---|---|---|---|---|---|"
     )
-    return f"{head}\n" + "\n".join(rows) + "\n"
+    return "\n".join([head, *rows, *tables_row()]) + "\n"
+
+
+def tables_row() -> list[str]:
+    """Return the row of `jnpl find` beside cleanlab around gradient boosting: means over the tables that are stored."""
+    runs = defaultdict(list)
+    for line in lines("owners-tables.jsonl"):
+        name, column, _ = line["name"].split("/")
+        if column == TABLES and {"jnpl", "cleanlab"} <= line["results"].keys():
+            runs[name].append(line["results"])
+    if not runs:
+        return []
+
+    def over_tables(figure: Callable[[dict[str, Any]], float]) -> float:
+        return mean(mean(figure(run) for run in each) for each in runs.values())
+
+    ap, rival, noise = (
+        over_tables(of) for of in (lambda run: run["jnpl"]["ap"], rival_ap, lambda run: run["noise_rate"])
+    )
+    seconds = [over_tables(lambda run, who=who: run[who]["cpu_seconds"]) for who in ("jnpl", "cleanlab")]
+    what = f"{len(runs)} tables, labels changed at random; cleanlab with gradient boosting"
+    return [f"| {what} | {noise:.0%} | {ap:.3f} | {rival:.3f} | | | {seconds[0]:.1f} | {seconds[1]:.1f} |"]
+
+
+def rival_ap(run: dict[str, Any]) -> float:
+    """Return the AP of the better one of cleanlab's rankings."""
+    return float(max(run["cleanlab"]["ap"], run["cleanlab"]["ap_margin"]))
 
 
 def field_table() -> str:
     """Return the methods beside each other on human labels, or nothing if they have not been run."""
-    if not (RESULTS / "field.jsonl").exists():
-        return ""
     cells = defaultdict(list)
     for line in lines("field.jsonl"):
         if line["suite"] == "epochs":
@@ -172,17 +198,20 @@ def field_table() -> str:
                 for key, digits in (("ap", 3), ("test_accuracy", 3), ("cpu_seconds", 0))
             ]
             rows.append(f"| {what} | {' | '.join(facts)} |")
+    if not rows:
+        return ""
     head = "| method | CIFAR-10N: AP | accuracy | s | CIFAR-100N: AP | accuracy | s |\n|---|---|---|---|---|---|---|"
     about = (
         "All methods in one loop, at equal epochs, on the first 10,000 images: heads on features of a pretrained "
-        "network,\nlabels by people (`python benchmarks/field.py --data DIR`)."
+        "network,\nlabels by people. s: CPU seconds of training and ranking (`python benchmarks/field.py --data DIR`)."
     )
     return f"\n{about}\n\n{head}\n" + "\n".join(rows) + "\n"
 
 
 def lines(name: str) -> list[dict[str, Any]]:
-    """Return the lines of a file of results."""
-    return [json.loads(line) for line in (RESULTS / name).read_text("utf-8").splitlines()]
+    """Return the lines of a file of results, none if it does not exist."""
+    path = RESULTS / name
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
 
 
 def pages() -> dict[Path, str]:

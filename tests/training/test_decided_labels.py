@@ -50,11 +50,17 @@ def test_no_decision_changes_nothing(data):
     np.testing.assert_array_equal(one.label_quality, two.label_quality)
 
 
-def test_other_methods_take_them_for_given_labels(data):
+def test_other_methods_learn_from_them_and_judge_the_given_labels(data):
     source, true = data
     decided = np.where(np.arange(300) < 150, true, -1)
-    found = train(replace(source, decided=decided), "ce", {"train.epochs": 1}).findings
-    assert found.given_labels.tolist() == np.where(decided >= 0, decided, source.labels).tolist()
+    reviewed, fixed = replace(source, decided=decided), np.where(decided >= 0, decided, source.labels)
+    result = train(reviewed, "ce", {"train.epochs": 1})
+    found = result.findings
+    assert found.given_labels.tolist() == source.labels.tolist()
+    assert found.suggested_labels[:150].tolist() == true[:150].tolist()
+    assert found.label_quality[:150].tolist() == (source.labels == true)[:150].tolist()
+    learnt = train(replace(source, labels=fixed), "ce", {"train.epochs": 1})
+    assert result.history[-1]["loss"] == learnt.history[-1]["loss"]  # on the decided labels
 
 
 def test_held_out_samples_are_tested_by_their_decided_labels(data):

@@ -65,7 +65,7 @@ def apply(
     from jnpl.data.label_files import read_label_rows
     from jnpl.findings.findings import Findings
     from jnpl.internal.tables import suffix_of
-    from jnpl.outputs.corrections import correct, held_out, with_held_out
+    from jnpl.outputs.corrections import correct, data_facts, held_out, with_held_out
     from jnpl.outputs.image_folder import copy_image_folder, data_root
     from jnpl.outputs.output_paths import refuse_target
     from jnpl.outputs.review.decisions import reviewed_labels
@@ -83,7 +83,7 @@ def apply(
     reviewed = reviewed_labels(run, own) if review and decisions is None else None
     unsure: set[str] = set()
     if reviewed is not None and reviewed.count + reviewed.unsure:
-        decided = reviewed.rows(own)
+        decided = [*reviewed.earlier_rows(own, data_facts(run)), *reviewed.rows(own)]
         unsure = {str(name) for name in own.ids[reviewed.is_unsure].tolist()}
     corrected = correct(findings, decisions=decided, min_confidence=min_confidence, drop=drop, unsure=unsure)
     if reviewed is not None and reviewed.dropped.any():
@@ -96,7 +96,7 @@ def apply(
         "dropped": corrected.dropped,
         "uncertain": corrected.uncertain,
         **({"held_out": len(held)} if held else {}),
-        **({"reviewed": reviewed.count} if reviewed is not None else {}),
+        **({"reviewed": len(decided or ()) + int(reviewed.dropped.sum())} if reviewed is not None else {}),
     }
     facts |= _expected(corrected)
     failed: list[tuple[str, str]] = []

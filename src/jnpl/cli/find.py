@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from jnpl.training.reporting import Reporter
     from jnpl.training.run import CheckpointInterval
 
+_MANY = 20_000  # samples from which the search for duplicates takes so long that a line says what is going on
+
 
 @dataclass(frozen=True, kw_only=True)
 class FindOptions:
@@ -234,7 +236,7 @@ def _run(given: FindOptions, *, classify: bool) -> None:
         folder.check_writable()
     reporter = Reporter(verbose=given.verbose)
     with options.collected_log() as reporter.first:
-        opened, positions = _open(given, recipe.data.val_size)
+        opened, positions, reviewed = _open(given, recipe.data.val_size)
     kept = len(opened) - (0 if positions is None else len(positions))
     folder.check_data({"seed": given.seed, "data": opened.name}, kept, len(opened.class_names))  # before embedding
     opened, embedded, held_out, changes, chosen = _embed(given, opened, positions, changes, reporter)
@@ -249,6 +251,13 @@ def _run(given: FindOptions, *, classify: bool) -> None:
 
     facts_of_data: dict[str, Any] = {"command": ["jnpl", *sys.argv[1:]], "choices": choices, "held_out": held_out}
     facts_of_data["options"] = given.to_json()
+    facts_of_data["reviewed"] = reviewed
+
+    def complete() -> None:
+        if len(embedded) >= _MANY:
+            reporter.note("looking for duplicates and outliers, and writing what the report shows")
+        data_report.write_data(given.out, embedded, **facts_of_data, thumbnails=given.report)
+
     result = run(
         source,
         recipe,
@@ -259,7 +268,7 @@ def _run(given: FindOptions, *, classify: bool) -> None:
         report=reporter,
         track=given.trackers(),
         classify=classify,
-        complete=lambda: data_report.write_data(given.out, embedded, **facts_of_data, thumbnails=given.report),
+        complete=complete,
     )
     if result is not None:  # else not the first of several processes
         _show(given, result.results)
@@ -340,11 +349,12 @@ def open_again(stored: dict[str, Any], *, trust_code: bool = False) -> "Source":
     options.find_own_modules(recipe.model, given.backbone, given.embed)
     reporter = Reporter()
     reporter.quiet(True)
-    return _embed(given, *_open(given, recipe.data.val_size), changes, reporter).embedded
+    opened, positions, _ = _open(given, recipe.data.val_size)
+    return _embed(given, opened, positions, changes, reporter).embedded
 
 
-def _open(given: FindOptions, val_size: int) -> "tuple[Source, Labels | None]":
-    """Return the data, with test data from elsewhere, and the positions to hold out, or None."""
+def _open(given: FindOptions, val_size: int) -> "tuple[Source, Labels | None, dict[str, Any]]":
+    """Return the data, with test data from elsewhere, the positions to hold out, or None, and decisions of --review."""
     from jnpl.data import split
     from jnpl.data.label_files import with_labels
     from jnpl.data.opening import open_source
@@ -361,10 +371,12 @@ def _open(given: FindOptions, val_size: int) -> "tuple[Source, Labels | None]":
     )
     if given.labels is not None:
         source = with_labels(source, given.labels)
+    reviewed: dict[str, Any] = {}
     if given.review is not None:
-        from jnpl.outputs.review.decisions import with_review
+        from jnpl.outputs.review.decisions import given_decisions, with_review
 
-        source = with_review(source, given.review)
+        whole, source = source, with_review(source, given.review)
+        reviewed = given_decisions(whole, source)
     if given.test is not None:
         if source.encoding is not None and data_suffix(given.test):
             columns |= {
@@ -373,7 +385,8 @@ def _open(given: FindOptions, val_size: int) -> "tuple[Source, Labels | None]":
                 "encoding": source.encoding,
             }  # which knows the columns
         source = split.with_test(source, open_source(given.test, **columns))
-    return source, None if given.holdout is None else split.to_hold_out(source, given.holdout, given.seed)
+    held = None if given.holdout is None else split.to_hold_out(source, given.holdout, given.seed)
+    return source, held, reviewed
 
 
 def _named(source: "Source", positions: "Labels") -> list[dict[str, Any]]:

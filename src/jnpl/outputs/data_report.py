@@ -57,6 +57,7 @@ def write_data(
     choices: Sequence[str] = (),
     options: dict[str, Any] | None = None,
     held_out: Sequence[dict[str, Any]] = (),
+    reviewed: dict[str, Any] | None = None,
     thumbnails: bool = True,
 ) -> None:
     """Write all but the page, which also shows the results: these files are there before a run counts as finished.
@@ -68,6 +69,7 @@ def write_data(
         choices: automatic choices in words.
         options: how the data can be opened again.
         held_out: ids and labels of the samples that were held out.
+        reviewed: decisions of earlier reviews, as `given_decisions` of `outputs.review.decisions` returns them.
         thumbnails: write small pictures.
     """
     findings = Findings.load(folder)
@@ -87,6 +89,7 @@ def write_data(
     }
     if held_out:
         facts |= {"held_out": list(held_out), "true_labels": source.true_labels is not None}
+    facts |= {name: each for name, each in (reviewed or {}).items() if each}
     if pictures is None:
         facts["columns"] = _columns(source, np.array(shown, np.int64))
     if found.neighbours is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 
 from jnpl.data.loading.prepare import prepare
 from jnpl.findings.posterior import posterior
+from jnpl.internal.allocator import scratch_zeros
 from jnpl.training.processes import gather_objects, share_buffers
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from jnpl.methods.base import Method
 
 Floats: TypeAlias = npt.NDArray[np.float32]
+Labels: TypeAlias = npt.NDArray[np.int64]
 
 _BATCH = 128  # samples of a source that are predicted together
 
@@ -98,19 +101,23 @@ class TrainingSet:
         values: Floats = probs.cpu().numpy()
         return values
 
-    def vectors(self, most: int) -> Floats | None:
-        """Return the network's inputs (N, F), nan where unreadable; None if they are no vectors, or more than `most`
-        numbers, or shared by several processes."""
+    def vectors(self, most: int) -> tuple[Labels, Floats] | None:
+        """Return the positions (M,) of all readable samples and the network's inputs (M, F); None if these are no
+        vectors, or more than `most` numbers, or shared by several processes."""
         if self.fabric.world_size > 1:
             return None
-        found: Floats | None = None
+        positions: list[Labels] = []
+        found, filled = np.empty((0, 0), np.float32), 0
         for inputs, _, index in self.feed.evaluation():
-            if found is None:
-                if inputs.ndim != 2 or self.ledger.num_samples * inputs.shape[1] > most:
+            if not positions:
+                shape = (self.ledger.num_samples, inputs.shape[-1])
+                if inputs.ndim != 2 or math.prod(shape) > most:
                     return None
-                found = np.full((self.ledger.num_samples, inputs.shape[1]), np.nan, np.float32)
-            found[index.cpu().numpy()] = inputs.float().cpu().numpy()
-        return found
+                found = scratch_zeros(shape, np.float32)
+            found[filled : filled + len(index)] = inputs.float().cpu().numpy()
+            filled += len(index)
+            positions.append(index.cpu().numpy())
+        return (np.concatenate(positions), found[:filled]) if positions else None
 
     @torch.no_grad()
     def logits(self, network: nn.Module, *, flipped: bool = False) -> Tensor:

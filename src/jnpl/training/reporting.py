@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jnpl.training.loop import Position
 
 _WIDE = 120  # columns
-_LINE_EVERY = 10.0  # seconds between lines about embedding, where there is no progress bar
+_LINE_EVERY = 10.0  # seconds between lines about embedding and judging, where there is no progress bar
 
 
 class Reporter:
@@ -82,8 +82,16 @@ class Reporter:
         """Show the progress of judging the labels while the block runs; it calls what is yielded with the share."""
         columns = (TextColumn("judging the labels"), BarColumn(), TimeRemainingColumn())
         with Bar(*columns, console=self.console, transient=True, disable=not self.console.is_terminal) as bar:
-            task = bar.add_task("", total=1.0)
-            yield lambda share: bar.update(task, completed=share)
+            task, last = bar.add_task("", total=1.0), time.monotonic()
+
+            def show(share: float) -> None:
+                nonlocal last
+                bar.update(task, completed=share)
+                if not self.console.is_terminal and time.monotonic() - last >= _LINE_EVERY:
+                    last = time.monotonic()
+                    self.note(f"judging the labels, {share:.0%} done")
+
+            yield show
 
     @contextmanager
     def training(self, epochs: int, steps: int, position: Position) -> Iterator[None]:

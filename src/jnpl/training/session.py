@@ -63,6 +63,7 @@ class RunSettings:
 
     `pseudo_labels` says how a classifier is trained on pseudo-labels after the method, if one is. `network`, a module
     or a factory as `jnpl.models.build` takes it, replaces the recipe's model. `strict` refuses unreadable samples.
+    `judged` has the given labels to judge, where the method learns from others.
     """
 
     source: Source
@@ -73,6 +74,7 @@ class RunSettings:
     pseudo_labels: PseudoLabelSettings | None = None
     network: nn.Module | Factory | None = None
     observe: Callable[[EpochView], None] | None = None
+    judged: Source | None = None
 
 
 @dataclass
@@ -83,7 +85,7 @@ class _FilterOutcome:
     final_probs: npt.NDArray[np.floating[Any]] | None = (
         None  # (N, C) of the trained network, if labels are judged by them
     )
-    unseen_probs: npt.NDArray[np.floating[Any]] | None = None  # (N, C) by which the findings are calibrated
+    unseen_probs: scoring.UnseenProbs | None = None  # by which the findings are calibrated
     notes: list[str] = field(default_factory=list)  # of the method, for the user
 
 
@@ -567,7 +569,7 @@ class Session(LoopCallback):
     def _judge(self, progress: Callable[[float], None] | None = None) -> Findings:
         """Return the findings of the method; the first call makes them and writes them to the folder."""
         if self._outcome.findings is None:
-            source, verdict = self._settings.source, self._settings.recipe.verdict
+            source, verdict = self._settings.judged or self._settings.source, self._settings.recipe.verdict
             probs, unseen = self._outcome.final_probs, self._outcome.unseen_probs
             self._outcome.findings = scoring.judge(
                 source, self._records, verdict, self._unreadable, probs, unseen, progress
@@ -579,7 +581,7 @@ class Session(LoopCallback):
 
     def result(self) -> RunResult:
         """Return findings, history, classifier and results of a run that is trained."""
-        source, findings, lines = self._settings.source, self._judge(), self._log.lines
+        source, findings, lines = self._settings.judged or self._settings.source, self._judge(), self._log.lines
         results = summarise(
             source,
             findings,

@@ -119,13 +119,9 @@ def test_columns_that_name_the_rows_are_left_out(name):
     cells = {name: [11, 12, 13], "x": [1, 3, 2]}
     encoding = fit(**cells)
     assert encoding.names == ["x"]
-    assert encoding.notes == [
-        "numbers as they are: x",
-        (
-            f"left out because they only number or name the rows: {name} "
-            "(--feature-column names the columns to learn from)"
-        ),
-    ]
+    left_out = f"left out because they only number or name the rows: {name}"
+    hint = "(--feature-column names the columns to learn from)"
+    assert encoding.notes == ["numbers as they are: x", f"{left_out} {hint}"]
     assert fit([name, "x"], **cells).names == [name, "x"]
     assert fit(**{**cells, name: [11, 12, 12]}).names == [name, "x"]
     repeated = np.arange(300) % 90 + 1000  # each customer has several rows

@@ -120,9 +120,7 @@ def load(
     wanted = [*(feature_columns or exclude or ()), image_column, embedding_column, text_column]
     wanted += [label_column, true_label_column]
     require_columns(frame.columns, [column for column in wanted if column is not None], where)
-    _refuse_repeated_columns(frame, where)
-    if len(frame) == 0:
-        raise InputError(f"{where} has no rows")
+    _check_frame(frame, where)
     split = None if encoding is not None else find_split(frame, wanted)
     labels = _split_labels(frame, split, label_column, true_label_column, where, skip_unlabelled=skip_unlabelled)
     own = {column for column in (label_column, true_label_column, split and split.name) if column is not None}
@@ -352,7 +350,9 @@ def read(path: Path, as_text: Collection[str | None] = ()) -> pd.DataFrame:
     return load_table(path, as_text=as_text, missing=_MISSING)
 
 
-def _refuse_repeated_columns(frame: pd.DataFrame, where: str) -> None:
+def _check_frame(frame: pd.DataFrame, where: str) -> None:
+    if len(frame) == 0:
+        raise InputError(f"{where} has no rows")
     if twice := frame.columns[frame.columns.duplicated()].tolist():
         raise InputError(f"{where} has {frame.columns.tolist().count(twice[0])} columns named {twice[0]!r}")
 
