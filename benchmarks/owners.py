@@ -53,7 +53,7 @@ from jnpl.internal.tables import load_parquet
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.training.reporting import Reporter
 from jnpl.training.run import find
-from owners_tables import BINS, LISTS
+from owners_tables import BINS, LISTS, allowed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -543,7 +543,7 @@ def _judgements(folder: Path, cells: dict[str, Any]) -> list[str]:
             ]
         )
         checks = {
-            f"noise rate off by more than {_allowed(mean):.2f}": abs(off) > _allowed(mean),
+            f"noise rate off by more than {allowed(mean):.2f}": abs(off) > allowed(mean),
             "interval in less than 8 of 10": inside < 0.8 * len(ours),
             "ECE above 0.05": mean["ece"] > 0.05,
             "F1 not above cleanlab's": mean["f1"] <= f1,
@@ -577,10 +577,6 @@ def _judgements(folder: Path, cells: dict[str, Any]) -> list[str]:
         markdown_table([["quality", "labels", "stated", "right"], *bins]),
         "    python benchmarks/owners.py verdicts --data DIR",
     ]
-
-
-def _allowed(mean: dict[str, float]) -> float:
-    return 0.06 if mean["wrong"] > 0.7 or mean["overlap"] >= 0.2 else 0.03
 
 
 def _ablated(found: dict[str, Any], column: str, variant: str) -> str:
