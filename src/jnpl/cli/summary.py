@@ -66,7 +66,7 @@ def console_for_output() -> Console:
 def _estimate(findings: Findings) -> str:
     if findings.noise is None:
         return f": {findings.noise_rate:.1%}"
-    rate, low, high, _ = findings.noise
+    rate, low, high = findings.noise[:3]
     return f"; estimated share of wrong labels {rate:.1%} ({low:.1%} to {high:.1%} with 90 % confidence)"
 
 
