@@ -126,6 +126,7 @@ def page(small: PaperRuns, features: PaperRuns) -> str:
         all_images=all_images(features, results_of(ALL_IMAGES, "features-all")),
         memorised=memorised(features),
         reasons=reasons(),
+        classes=classes_kept(),
         budget=budget(features),
         small_verdicts=small_verdicts(small),
         rules=markdown_table([["claim", "rule"], *rules]),
@@ -186,6 +187,20 @@ def reasons(path: Path = PL_PLUS) -> str:
         f"{later['largest'][worst]:.0%} of one class. It does not raise wrong labels: their mean p_y ends at "
         f"{later['p_wrong'][-1]:.2f}, with NL+ alone at {plus['p_wrong'][-1]:.2f}. It lowers that of right labels "
         f"({later['p_right'][-1]:.2f} against {plus['p_right'][-1]:.2f})."
+    )
+
+
+def classes_kept(path: Path = PL_PLUS) -> str:
+    """How many classes NL+ and NL predict on CIFAR-100."""
+    found = candidates(path, "cifar100")
+    if not {"nl-plus", "nl"} <= set(found):
+        return "Not run: `python benchmarks/pl_plus.py --data DIR`."
+    plus, nl = (found[name]["classes"] for name in ("nl-plus", "nl"))
+    least = min(range(len(plus)), key=lambda at: plus[at])
+    return (
+        f"Of the 100 classes NL+ predicts {plus[0]:.0f} for at least one training image in the first epoch, "
+        f"{plus[least]:.0f} in epoch {least + 1} and {plus[-1]:.0f} in the last; NL {nl[0]:.0f}, {nl[least]:.0f} and "
+        f"{nl[-1]:.0f}."
     )
 
 

@@ -106,6 +106,8 @@ def test_tables(tmp_path):
     assert some.labels.tolist() == [1, -1, -2, 2]
     frame.assign(label=[1.0, None, 2.0, 0.0]).to_parquet(tmp_path / "numbers.parquet")
     assert opened(tmp_path / "numbers.parquet", classes=(0, 1, 2)).labels.tolist() == [1, -1, 2, 0]
+    frame.assign(label=pd.array([1, None, 2, 0], dtype="Int64")).to_parquet(tmp_path / "nullable.parquet")
+    assert opened(tmp_path / "nullable.parquet", classes=(0, 1, 2)).labels.tolist() == [1, -1, 2, 0]
     frame.assign(label=["01", "2.0", "x", "0"]).to_csv(tmp_path / "texts.csv", index=False)
     assert opened(tmp_path / "texts.csv", classes=(0, 1, 2)).labels.tolist() == [1, 2, -2, 0]
     chosen = opened(frame.assign(other=9), columns=TableColumns(feature_columns=["c", "a"]))

@@ -166,8 +166,9 @@ def _accuracies(result: dict[str, Any]) -> list[str]:
         best = f"last epoch {result['last_test_accuracy']:.3f}; {best}"
     lines = [f"test accuracy {result['test_accuracy']:.3f} {when} ({best})"]
     each = {name[14:]: value for name, value in result.items() if name.startswith("test_accuracy_")}
+    together = "mean of" if each.pop("ensemble", None) is None else "of the mean logits of both; alone"
     if each:
-        lines.append(f"  mean of {', '.join(f'{name} {value:.3f}' for name, value in each.items())}")
+        lines.append(f"  {together} {', '.join(f'{name} {value:.3f}' for name, value in each.items())}")
     if "filter_test_accuracy" in result:
         lines.append(f"test accuracy before training on pseudo-labels: {result['filter_test_accuracy']:.3f}")
     return lines

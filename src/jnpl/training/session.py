@@ -85,7 +85,7 @@ class _FilterOutcome:
     final_probs: npt.NDArray[np.floating[Any]] | None = (
         None  # (N, C) of the trained network, if labels are judged by them
     )
-    unseen_probs: npt.NDArray[np.floating[Any]] | None = None  # (N, C) by which the findings are calibrated
+    unseen_probs: scoring.UnseenProbs | None = None  # by which the findings are calibrated
     notes: list[str] = field(default_factory=list)  # of the method, for the user
 
 

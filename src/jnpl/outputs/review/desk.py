@@ -64,7 +64,8 @@ class Desk:
         self._actions = np.full(len(self._given), -1, np.int8)  # index into ACTIONS, -1: undecided
         self._retraining = Retraining(samples, recipe, seed)
         scored = int(np.count_nonzero(~np.isnan(findings.label_quality)))
-        self._intercept = estimates.intercept(findings.label_quality, findings.noise_rate * scored)
+        most = None if findings.noise is None else findings.noise.high * scored
+        self._prior = estimates.prior(findings.label_quality, findings.noise_rate * scored, most)
         self.status()  # computed now, so that the first page is there at once
         self._listed(Filter())
 
@@ -325,7 +326,10 @@ class Desk:
         is_open = np.ones(len(self._given), bool)
         is_open[current.positions[sure]] = False
         open_quality = self._ranking.quality[is_open]
-        left = estimates.wrong_left(current.qualities[known], wrong[known], open_quality, self._intercept)
+        left = estimates.wrong_left(current.qualities[known], wrong[known], open_quality, self._prior)
+        if self.findings.noise is not None and not len(current.positions) and not self._ranking.number:
+            scored = int(np.count_nonzero(~np.isnan(open_quality)))
+            left = estimates.Interval(*(share * scored for share in self.findings.noise[:3]))  # as `jnpl find` says
         return {
             "precision": None if share is None else share._asdict(),
             "judged": int(suspects.sum()),
