@@ -142,7 +142,7 @@ def _show(facts: dict[str, Any], corrected: "CorrectedLabels", *, as_json: bool)
             "or leave them out (--drop)"
         )
     overlap = corrected.findings.overlap
-    if overlap is not None and overlap >= _OVERLAP:
+    if pairs and overlap is not None and overlap >= _OVERLAP:
         typer.echo(
             f"  the classes overlap: about {overlap:.0%} of the samples could not be told apart even with right "
             "labels, so check some changes before you use them"
