@@ -623,6 +623,11 @@ def _check_combinations(recipe: Recipe, pseudo: PseudoLabelSettings | None, kind
     if recipe.verdict.trees and (kind != "vector" or recipe.verdict.score in ("history", "aum", "margin")):
         found = f"{kind}s" if kind != "vector" else f"verdict.score = {recipe.verdict.score}"
         raise InputError(f"verdict.trees needs rows of numbers, and a verdict.score that it is part of, not {found}")
+    if recipe.verdict.calibrate and recipe.verdict.score in ("aum", "margin"):
+        raise InputError(
+            f"verdict.score = {recipe.verdict.score} is no probability that could be calibrated: "
+            "set verdict.calibrate = false"
+        )
     if recipe.weights == "required":
         raise InputError("this recipe starts from pretrained weights: name a file with torchvision's keys by --weights")
 
