@@ -171,8 +171,8 @@ def prepare(base: Path) -> None:
     (base / "broken.npz").write_bytes((base / "vectors.npz").read_bytes()[:300])
     rows = [f"{','.join(f'{v:.4f}' for v in row)},{label}" for row, label in zip(x, labels, strict=True)]
     (base / "table.csv").write_text("\n".join(["a,b,c,d,label", *rows]) + "\n", "utf-8")
-    words = (("red", "apple", "pear"), ("blue", "car", "bus"), ("green", "tree", "oak"))
-    texts = [f"{' '.join(drawn.choice(words[label], 5))},{label}" for label in labels]
+    vocabulary = (("red", "apple", "pear"), ("blue", "car", "bus"), ("green", "tree", "oak"))
+    texts = [f"{' '.join(drawn.choice(vocabulary[label], 5))},{label}" for label in labels]
     (base / "texts.csv").write_text("\n".join(["text,label", *texts]) + "\n", "utf-8")
     for number, label in enumerate(labels[:18]):
         folder = base / "photos" / ("cat", "dog", "eel")[label]

@@ -139,19 +139,17 @@ def kill_at(process: subprocess.Popen[Any], cpu: float) -> bool:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             return process.returncode == -signal.SIGKILL
-        time.sleep(0.01)
+        time.sleep(0.03)
     return False
 
 
-def _cpu(leader: int) -> float:
-    """Return the CPU seconds of a process group, of its ended children too."""
-    used = 0
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            words = path.read_text("utf-8").rpartition(")")[2].split()
-            if int(words[2]) == leader:
-                used += sum(map(int, words[11:15]))
-    return used / _TICKS
+def _cpu(process: int) -> float:
+    """Return the CPU seconds of a process and its children, of ended ones too."""
+    with suppress(OSError):
+        words = Path(f"/proc/{process}/stat").read_text("utf-8").rpartition(")")[2].split()
+        children = Path(f"/proc/{process}/task/{process}/children").read_text("utf-8").split()
+        return sum(map(int, words[11:15])) / _TICKS + sum(_cpu(int(child)) for child in children)
+    return 0.0
 
 
 def rounds(template: Path, base: Path, kills: int) -> Iterator[tuple[Path, int]]:

@@ -126,6 +126,7 @@ def page(small: PaperRuns, features: PaperRuns) -> str:
         all_images=all_images(features, results_of(ALL_IMAGES, "features-all")),
         memorised=memorised(features),
         reasons=reasons(),
+        classes=classes_kept(),
         budget=budget(features),
         small_verdicts=small_verdicts(small),
         rules=markdown_table([["claim", "rule"], *rules]),
@@ -189,6 +190,20 @@ def reasons(path: Path = PL_PLUS) -> str:
     )
 
 
+def classes_kept(path: Path = PL_PLUS) -> str:
+    """How many classes NL+ and NL predict on CIFAR-100."""
+    found = candidates(path, "cifar100")
+    if not {"nl-plus", "nl"} <= set(found):
+        return "Not run: `python benchmarks/pl_plus.py --data DIR`."
+    plus, nl = (found[name]["classes"] for name in ("nl-plus", "nl"))
+    least = min(range(len(plus)), key=lambda at: plus[at])
+    return (
+        f"Of the 100 classes NL+ predicts {plus[0]:.0f} for at least one training image in the first epoch, "
+        f"{plus[least]:.0f} in epoch {least + 1} and {plus[-1]:.0f} in the last; NL {nl[0]:.0f}, {nl[least]:.0f} and "
+        f"{nl[-1]:.0f}."
+    )
+
+
 def draw_pl_plus(path: Path, out: Path) -> Path:
     """Draw accuracy, and how many samples are candidates of PL+, right, and of one class, after every epoch."""
     figure = style.new(8.4, 5.4)
@@ -215,7 +230,7 @@ def all_images(features: PaperRuns, whole: PaperRuns) -> str:
         facts = [["-", "-"] if own is None else [f"{own['test_accuracy']:.1%}", f"{own['ap']:.3f}"] for own in stages]
         lines.append([name, *facts[0], *facts[1]])
         known += [tuple(own["test_accuracy"] for own in stages if own)] if all(stages) else []
-    if not known:
+    if len(known) < 2:
         return "Not run: `jnpl reproduce fig4 --scale features-all --data-root DIR`."
     tau = kendall([second for _, second in sorted(known)])
     minutes = 60 * hours(whole.every)

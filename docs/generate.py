@@ -73,7 +73,7 @@ def index() -> str:
 
 All methods use the same training loop, on vectors and images, in one or several processes, and resume exactly. Each
 gives a classifier and a quality for every label. `jnpl methods` prints this table; this page is generated from the same
-registry (`python docs/generate.py`). [How they compare on real CIFAR-10](../rivals.md).
+registry (`python docs/generate.py`). How they compare: [on human labels](../field.md), [at small scales](../rivals.md).
 
 {head}
 {chr(10).join(rows)}
@@ -203,7 +203,7 @@ def field_table() -> str:
     head = "| method | CIFAR-10N: AP | accuracy | s | CIFAR-100N: AP | accuracy | s |\n|---|---|---|---|---|---|---|"
     about = (
         "All methods in one loop, at equal epochs, on the first 10,000 images: heads on features of a pretrained "
-        "network,\nlabels by people (`python benchmarks/field.py --data DIR`)."
+        "network,\nlabels by people. s: CPU seconds of training and ranking (`python benchmarks/field.py --data DIR`)."
     )
     return f"\n{about}\n\n{head}\n" + "\n".join(rows) + "\n"
 

@@ -119,7 +119,7 @@ def test_it_goes_on_where_it_was(tmp_path):
         first.update(*batch)
     torch.save(first.state_dict(), tmp_path / "monitor.pt")
     second = Monitor(6, 2, history=2)
-    second.load_state_dict(torch.load(tmp_path / "monitor.pt"))  # plain enough for weights_only
+    second.load_state_dict(torch.load(tmp_path / "monitor.pt", weights_only=True))
     for batch in batches[4:]:
         second.update(*batch)
     np.testing.assert_array_equal(second.ledger.mean_probs(), whole.ledger.mean_probs())

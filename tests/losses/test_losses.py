@@ -151,6 +151,7 @@ def test_labels_of_any_integer_type(class_weight, dtype):
     assert got.item() == criterion(logits, labels, generator=seeded()).item()
 
 
+@pytest.mark.filterwarnings("ignore:You are using `torch.load`:FutureWarning")  # pickle of tensors in torch 2.4
 def test_the_weight_travels_with_the_module():
     criterion = L.JNPLLoss(3, class_weight=[1.0, 2.0, 3.0])
     assert list(criterion.state_dict()) == ["negative.class_weight"]

@@ -14,7 +14,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 from torch import nn
 
 from jnpl.api.label_issues import make_source, with_index
@@ -24,6 +24,7 @@ from jnpl.data.sources.arrays import as_inputs, as_texts
 from jnpl.internal.devices import available_device
 from jnpl.internal.errors import InputError
 from jnpl.methods.registry import METHODS
+from jnpl.methods.two_networks import TwoNetworks
 from jnpl.models.choice import AUTO, NONE
 from jnpl.outputs.saved_model import SavedModel
 from jnpl.recipes.automatic import adapt_recipe
@@ -133,11 +134,11 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         """Train on (N, F) or images, (N,) labels, which may be wrong, and optionally (N,) sample weights."""
         texts, frame = as_texts(X), X if _is_frame(X) else None
         if frame is not None:
-            _validated(self, X, skip_check_array=True)
+            validate_data(self, X, skip_check_array=True)
             y = column_or_1d(y)
             check_consistent_length(X, y)
         elif texts is None:
-            X, y = _validated(self, X, y, allow_nd=True)
+            X, y = validate_data(self, X, y, allow_nd=True)
         else:
             X, y = texts, column_or_1d(y)
             check_consistent_length(X, y)
@@ -189,7 +190,7 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     def _source_to_predict(self, X: Any, model: SavedModel) -> Source:
         if model.encoding is not None:
-            _validated(self, X, reset=False, skip_check_array=True)
+            validate_data(self, X, reset=False, skip_check_array=True)
             frame = X if _is_frame(X) else pd.DataFrame(X, columns=getattr(self, "feature_names_in_", None))
             return open_new(frame, model.classes, kind=model.kind, encoding=model.encoding).source
         if model.kind == "text":
@@ -198,7 +199,7 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
                 raise InputError("X must be a list of texts, as it was fitted with")
             inputs: InMemory | Texts = Texts(texts)
         else:
-            values = as_inputs(_validated(self, X, reset=False, allow_nd=True), "X")
+            values = as_inputs(validate_data(self, X, reset=False, allow_nd=True), "X")
             if values.shape[1:] != self.input_shape_:
                 raise InputError(f"X has samples of shape {values.shape[1:]}, but was fitted with {self.input_shape_}")
             inputs = InMemory(values)
@@ -222,7 +223,7 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         backbone = self.backbone if self.module is None or source.kind == "text" else NONE
         source, changes, _ = embed_first(source, backbone, self.recipe, self._changes(), report, cache=self.cache)
         recipe = adapt_recipe(source, self.recipe, self.method, changes).recipe
-        if isinstance(self.module, nn.Module) and METHODS[recipe.method.name].networks == "2":
+        if isinstance(self.module, nn.Module) and issubclass(METHODS[recipe.method.name], TwoNetworks):
             raise InputError(f"{recipe.method.name} needs two networks that differ: give a factory as module")
         given, draws = self.random_state, check_random_state(self.random_state)
         seed = int(given if isinstance(given, int | np.integer) else draws.randint(np.iinfo(np.int32).max))
@@ -254,23 +255,6 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         return tags
-
-    def _more_tags(self) -> dict[str, Any]:
-        """For scikit-learn before 1.6."""
-        reason = "the order of samples decides in which batch they meet, and which draws are theirs"
-        return {"X_types": ["2darray", "3darray"], "_xfail_checks": {"check_sample_weights_invariance": reason}}
-
-
-def _validated(estimator: BaseEstimator, *args: Any, **checks: Any) -> Any:
-    """scikit-learn's checks of X and y, which also note or compare the names and number of features."""
-    try:
-        from sklearn.utils.validation import validate_data  # noqa: PLC0415 (since 1.6)
-    except ImportError:
-        if not checks.pop("skip_check_array", False):
-            return estimator._validate_data(*args, **checks)
-        estimator._check_feature_names(args[0], reset=checks.get("reset", True))
-        return estimator._check_n_features(args[0], reset=checks.get("reset", True))
-    return validate_data(estimator, *args, **checks)
 
 
 def _is_frame(X: Any) -> bool:

@@ -18,7 +18,7 @@ from jnpl.data.sources.user_embedding import embed_inputs
 from jnpl.data.split import part as part_of
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import printable
-from jnpl.internal.tables import data_suffix, require_columns
+from jnpl.internal.tables import data_suffix, is_missing, require_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -303,7 +303,7 @@ def _pictures(frame: pd.DataFrame, where: str, root: Path, column: str | None) -
 def _labels(cells: list[Any]) -> list[Any]:
     """Return one label per cell, None where missing; 3.0 becomes 3 (missing values turn integers into floats)."""
     plain = [cell.strip() or None if isinstance(cell, str) else cell for cell in cells]
-    present = [None if cell is None or cell != cell else cell for cell in plain]  # noqa: PLR0124 - nan
+    present = [None if is_missing(cell) else cell for cell in plain]
     return [int(cell) if isinstance(cell, float) and cell.is_integer() else cell for cell in present]
 
 

@@ -51,7 +51,11 @@ class JNPLTerms(NamedTuple):
     @property
     def pl_plus(self) -> Tensor:
         """Mean of PL+ over the selected samples; exactly 0 if there are none."""
-        return self.pl_plus_sum / self.selected.where(self.selected > 0, 1)
+        return _mean_of_selected(self.pl_plus_sum, self.selected)
+
+
+def _mean_of_selected(total: Tensor, selected: Tensor) -> Tensor:
+    return total / selected.where(selected > 0, 1)
 
 
 def class_weights(labels: Tensor, num_classes: int, weights: Tensor | None = None) -> Tensor:
@@ -316,8 +320,9 @@ class JNPLLoss(nn.Module):
         draws: Draws | None = None,
     ) -> Tensor:
         """(B, C), (B,) -> ()."""
-        terms = self.terms(logits, labels, self.draw(labels, generator) if draws is None else draws)
-        return terms.nl_plus + self.pl_weight * terms.pl_plus
+        draws = self.draw(labels, generator) if draws is None else draws
+        nl_plus, pl_plus_sum, selected = self.terms(logits, labels, draws)  # torch.compile of 2.4 takes no property
+        return nl_plus + self.pl_weight * _mean_of_selected(pl_plus_sum, selected)
 
 
 class MAELoss(nn.Module):

@@ -91,8 +91,9 @@ def _fill(draft: Path, corrected: CorrectedLabels, names: list[str], root: Path,
             _place(image_place(root, source), draft / place, how)
         except OSError as error:  # noqa: PERF203 - every file may fail alone
             if error.errno in _FATAL_ERRORS:
+                verb = "copy" if how == "copy" else "link"
                 hint = "; hard links stay within a file system: take --copy" if how == "hard" else ""
-                raise InputError(f"cannot {how} {str(root / source)!r}: {error.strerror}{hint}") from error
+                raise InputError(f"cannot {verb} {str(root / source)!r}: {error.strerror}{hint}") from error
             reason = "no such file" if isinstance(error, FileNotFoundError) else error.strerror
             failed.append((str(findings.ids[row]), reason or str(error)))
     if len(failed) == len(corrected.rows):

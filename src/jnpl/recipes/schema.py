@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path  # noqa: TC003 (pydantic reads it)
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_origin
 
 from pydantic import (
     BaseModel,
@@ -312,5 +312,6 @@ def _place(place: tuple[int | str, ...], group: Any) -> tuple[list[str], list[st
         path.append(part)
         annotation = group.model_fields[part].annotation
         options = getattr(annotation, "__args__", (annotation,))
-        group = next((each for each in options if isinstance(each, type) and issubclass(each, BaseModel)), None)
+        classes = [each for each in options if isinstance(each, type) and get_origin(each) is None]  # not dict[...]
+        group = next((each for each in classes if issubclass(each, BaseModel)), None)
     return path, [] if group is None else list(group.model_fields)

@@ -128,6 +128,16 @@ def test_without_curves_of_pl_plus_the_page_says_so(script, tmp_path):
     assert script.reasons(tmp_path / "none.jsonl") == "Not run: `python benchmarks/pl_plus.py --data DIR`."
 
 
+def test_lost_classes_are_counted(script, tmp_path):
+    file = tmp_path / "r.jsonl"
+    assert script.classes_kept(file).startswith("Not run")
+    for variant, classes in (("nl-plus", [90.0, 9.0, 20.0]), ("nl", [91.0, 92.0, 93.0])):
+        add(file, {"name": variant, "cell": {"variant": variant, "data": "cifar100"}, "results": {"classes": classes}})
+    text = script.classes_kept(file)
+    assert "NL+ predicts 90 for at least one training image in the first epoch, 9 in epoch 2 and 20 in the last" in text
+    assert text.endswith("NL 91, 92 and 93.")
+
+
 def test_all_images_stand_beside_a_part(script, made):
     for variant, part, whole in (("nlnl", 0.7, 0.75), ("nl-plus", 0.8, 0.85), ("jnpl", 0.1, 0.1)):
         made.cell(variant, scale="features", accuracy=part)

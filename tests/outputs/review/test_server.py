@@ -17,6 +17,7 @@ from jnpl import Findings
 from jnpl.internal.tables import load_table
 from jnpl.outputs.review.decisions import NewDecision, open_store
 from jnpl.outputs.review.guard import MAX_BODY, Access, Guard
+from jnpl.outputs.review.server import Address
 
 
 def body(*made, tab="t", reviewer="Ann"):
@@ -65,6 +66,17 @@ def test_who_is_let_in(served):
     assert served.json("/api/status")["counts"]["decided"] == 0
     assert served.request("/api/decide", decision, Origin=own)[0] == 200
     assert served.json("/api/status")["counts"]["decided"] == 1
+
+
+@pytest.mark.parametrize(("port", "bare"), [(80, True), (8080, False)])
+def test_browsers_leave_out_port_80(port, bare):
+    class Listening:
+        def getsockname(self):
+            return "127.0.0.1", port
+
+    hosts = Address(Listening(), "127.0.0.1").hosts
+    assert f"127.0.0.1:{port}" in hosts
+    assert ("127.0.0.1" in hosts) == ("localhost" in hosts) == bare
 
 
 def test_cookies_of_other_pages_do_no_harm(served):

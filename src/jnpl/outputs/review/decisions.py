@@ -38,18 +38,19 @@ Action: TypeAlias = Literal["keep", "relabel", "drop", "unsure"]
 ACTIONS: tuple[str, ...] = get_args(Action)
 _BUSY = 10_000  # milliseconds to wait for another process that writes
 
-# Each entry brings the file to the next version; the version is the number of entries that were run.
+# Each entry brings the file to the next version; the version is the number of entries that were run. Tables are not
+# STRICT, which SQLite knows since 3.37 only: Python on RHEL 9 and Debian 11 has 3.34.
 _MIGRATIONS = (
     """
-    CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-    CREATE TABLE reviewers (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+    CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+    CREATE TABLE reviewers (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
     CREATE TABLE batches (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
         reviewer INTEGER NOT NULL REFERENCES reviewers,
         tab TEXT NOT NULL,
         made_at TEXT NOT NULL,
         undone_at TEXT
-    ) STRICT;
+    );
     CREATE INDEX batches_of_a_tab ON batches (tab, number);
     CREATE TABLE decisions (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -61,12 +62,12 @@ _MIGRATIONS = (
         is_suspect INTEGER NOT NULL,
         previous INTEGER REFERENCES decisions,
         CHECK ((action = 'relabel') = (label IS NOT NULL))
-    ) STRICT;
+    );
     CREATE INDEX decisions_of_a_batch ON decisions (batch);
     CREATE TABLE current (
         position INTEGER PRIMARY KEY,
         decision INTEGER NOT NULL UNIQUE REFERENCES decisions
-    ) STRICT;
+    );
     """,
     """
     CREATE TABLE rounds (
@@ -75,7 +76,7 @@ _MIGRATIONS = (
         decisions INTEGER NOT NULL,
         seconds REAL NOT NULL,
         arrays BLOB NOT NULL
-    ) STRICT;
+    );
     """,
 )
 
