@@ -57,6 +57,12 @@ def test_every_file_exists(page):
     assert missing == []
 
 
+@pages
+def test_code_in_lists_is_indented_as_the_site_needs_it(page):
+    """GitHub takes three spaces; MkDocs shows such code as a part of the sentence."""
+    assert re.findall(r"^(?: {1,3}|\d+\. )```.*$", page.read_text("utf-8"), re.MULTILINE) == []
+
+
 def slug(heading):
     """The anchor that GitHub gives a heading."""
     return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")

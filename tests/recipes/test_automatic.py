@@ -54,6 +54,9 @@ def test_what_the_user_says_is_left_alone():
     own = choose(vectors(500), recipe, {"train.epochs", "model", "train.lr"})
     assert own.changes == {"train.batch_size": 32, "verdict.trees": True}
     assert own.lines[1] == "training: 3 epochs in batches of 32, 48 steps (small batches: the data set is small)"
+    network = choose(vectors(500), recipe, {"train.epochs", "model", "train.lr", "verdict.trees"})
+    assert network.changes == {"train.batch_size": 32}
+    assert own.lines[:-1] == network.lines
 
 
 def test_the_rate_of_an_mlp_is_for_fast_alone():

@@ -9,6 +9,7 @@ import pytest
 
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.data.split import hold_out
+from jnpl.internal.errors import InputError
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.training.reporting import Reporter
 from jnpl.training.run import find
@@ -61,6 +62,13 @@ def test_other_methods_learn_from_them_and_judge_the_given_labels(data):
     assert found.label_quality[:150].tolist() == (source.labels == true)[:150].tolist()
     learnt = train(replace(source, labels=fixed), "ce", {"train.epochs": 1})
     assert result.history[-1]["loss"] == learnt.history[-1]["loss"]  # on the decided labels
+
+
+def test_a_compact_ledger_is_refused_before_the_training(data):
+    source, true = data
+    reviewed = replace(source, decided=np.where(np.arange(300) < 150, true, -1))
+    with pytest.raises(InputError, match=r"ce with decided labels needs whole predictions .* got compact"):
+        train(reviewed, "ce", {"train.epochs": 1, "verdict.keep": "compact"})
 
 
 def test_held_out_samples_are_tested_by_their_decided_labels(data):

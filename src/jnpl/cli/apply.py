@@ -122,7 +122,9 @@ def _show(facts: dict[str, Any], corrected: "CorrectedLabels", *, as_json: bool)
     names, given = class_names(corrected.findings), corrected.findings.given_labels[corrected.rows]
     changed = corrected.changed
     pairs = Counter(zip(given[changed].tolist(), corrected.labels[changed].tolist(), strict=True))
-    typer.echo(f"{facts['changed']:,} of {facts['samples']:,} labels changed, {facts['dropped']:,} samples left out")
+    is_preview = facts["out"] is None
+    changes, leaves = ("would be changed", "would be left out") if is_preview else ("changed", "left out")
+    typer.echo(f"{facts['changed']:,} of {facts['samples']:,} labels {changes}, {facts['dropped']:,} samples {leaves}")
     if facts.get("reviewed"):
         typer.echo(f"  by {facts['reviewed']:,} decisions of jnpl review")
     if "held_out" in facts:
@@ -140,16 +142,16 @@ def _show(facts: dict[str, Any], corrected: "CorrectedLabels", *, as_json: bool)
             "or leave them out (--drop)"
         )
     overlap = corrected.findings.overlap
-    if overlap is not None and overlap >= _OVERLAP:
+    if pairs and overlap is not None and overlap >= _OVERLAP:
         typer.echo(
             f"  the classes overlap: about {overlap:.0%} of the samples could not be told apart even with right "
             "labels, so check some changes before you use them"
         )
     for (before, after), count in pairs.most_common(SHOWN):
-        typer.echo(f"  {visible(names[before])} -> {visible(names[after])}: {count:,}")
+        verb = "becomes" if count == 1 else "become"
+        typer.echo(f"  {count:,} labelled {visible(names[before])} {verb} {visible(names[after])}")
     if "tree" in facts:
         typer.echo(f"{facts['files']:,} images by class: {visible(facts['tree'])}")
-    is_preview = facts["out"] is None
     typer.echo("nothing was written (--preview)" if is_preview else f"corrected labels: {visible(facts['out'])}")
 
 

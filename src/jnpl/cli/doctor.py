@@ -104,7 +104,8 @@ def devices() -> list[Check]:
     """Return the CPU and the GPUs that PyTorch finds; each has multiplied two matrices."""
     import torch
 
-    found = {"cpu": f"{torch.get_num_threads()} threads of {os.cpu_count()} cores"}
+    threads = torch.get_num_threads()
+    found = {"cpu": f"{threads} {'thread' if threads == 1 else 'threads'} of {os.cpu_count()} cores"}
     found |= {f"cuda:{each}": torch.cuda.get_device_name(each) for each in range(torch.cuda.device_count())}
     if torch.backends.mps.is_available():
         found["mps"] = "Apple GPU"

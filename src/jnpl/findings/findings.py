@@ -56,10 +56,12 @@ class Findings:
 
     Args:
         given_labels: (N,) class numbers.
-        suggested_labels: (N,) class with the largest mean probability (cleanlab's `predicted_label`). It is the given
-            label where no other is likelier, even for an issue: that label is in doubt, but there is no better one.
-        label_quality: (N,) probability of the given label (the module's text), LOWER is worse.
-        suggested_confidence: (N,) probability of the suggested label, calibrated if the quality is.
+        suggested_labels: (N,) the likeliest class (cleanlab's `predicted_label`). It is the given label where no other
+            is likelier, even for an issue: that label is in doubt, but there is no better one.
+        label_quality: (N,) probability that the given label is right, LOWER is worse: calibrated where `noise` is
+            known, else the mean predicted probability of the given label, or the method's own score.
+        suggested_confidence: (N,) probability that the suggested label is right: calibrated where `noise` is known,
+            else its mean predicted probability.
         num_classes: C.
         class_names: C strings or C integers, or None.
         ids: (N,) integers or strings.

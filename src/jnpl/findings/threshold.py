@@ -194,7 +194,7 @@ def _most_with_precision(ranked: Floats, precision: float) -> int:
 
 
 def _above(ranked: Floats, count: int) -> float:
-    """Return a value with `count` of the rising qualities strictly below it."""
+    """Return a value with `count` of the rising qualities strictly below it; more if others are equal to the last."""
     if count <= 0 or not len(ranked):
         return 0.0
     if count >= len(ranked):

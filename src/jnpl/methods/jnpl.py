@@ -113,7 +113,7 @@ class JNPL(Method):
     supports_sample_weights = True
     supports_decided_labels = True
     optional_stages = (Stage("refine", fresh=True),)
-    per_process_buffers = ("predicted", "given", "agreed")
+    per_process_buffers: tuple[str, ...] = ("predicted", "given", "agreed")
     weights: Tensor | None
     decided: Tensor | None
     predicted: Tensor

@@ -22,9 +22,7 @@ AUTO, NONE = "auto", "none"
 SIZES = (128, 160, 192, 224)  # pixels at which efficientnet-lite0 sees images: the first that is not below their own
 SMALLEST = 28  # pixels; in smaller images a network that was trained on photographs sees little
 _SAMPLED = 100  # images whose size is read
-_BETTER_TEXT = (
-    'a sentence encoder finds more: pip install "jnpl[hf]", then --backbone hf:sentence-transformers/all-MiniLM-L6-v2'
-)
+_BETTER_TEXT = "a sentence encoder finds more: --backbone hf:sentence-transformers/all-MiniLM-L6-v2"
 
 
 class ChosenBackbone(NamedTuple):

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 NEIGHBOURS_FILE = "neighbours.parquet"
 _MAX_TEXT = 400  # characters
+_MAX_DIGITS = 12  # characters of a fraction; longer ones are shown with 8 digits
 
 
 def write(
@@ -156,6 +157,8 @@ def _texts(cells: pd.Series[Any]) -> list[str | None]:
     """Return (M,) cells as texts like those in the file: 3 for 3.0 in a column with gaps, no hour for a date."""
     end = {"f": ".0", "M": " 00:00:00"}.get(cells.dtype.kind, "")
     values = cells.to_numpy() if cells.dtype.kind == "f" else cells  # float32 with the digits that it has
+    if cells.dtype.kind == "f":
+        values = [f"{cell:.8g}" if len(str(cell)) > _MAX_DIGITS else cell for cell in values]
     return [
         None if missing else str(cell).removesuffix(end)[:_MAX_TEXT]
         for cell, missing in zip(values, cells.isna(), strict=True)

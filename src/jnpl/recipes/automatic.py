@@ -180,7 +180,7 @@ def choose(source: Source, recipe: Recipe, given: Collection[str] = (), *, gpu: 
             "ranked labels better than the method of the paper in tests (--method jnpl)"
         )
     suits_trees = source.kind == "vector" and recipe.verdict.score not in ("history", "aum", "margin")
-    if model == "mlp" and recipe.method.name == DEFAULT_METHOD and suits_trees:
+    if model == "mlp" and recipe.method.name == DEFAULT_METHOD and suits_trees and "verdict.trees" not in given:
         chosen["verdict.trees"] = True
         last.append("verdict: decision trees judge the labels too (--set verdict.trees=false: the network alone)")
     changes = {name: value for name, value in chosen.items() if name not in given}

@@ -19,7 +19,8 @@ from jnpl.training.pseudo_labels import pseudo_label_settings
 from jnpl.training.reporting import Reporter
 from jnpl.training.run_folder import RunFolder
 from jnpl.training.run_results import RunResult
-from jnpl.training.session import RunSettings, Session
+from jnpl.training.run_settings import RunSettings
+from jnpl.training.session import Session
 from jnpl.training.tracking import check_trackers
 
 if TYPE_CHECKING:

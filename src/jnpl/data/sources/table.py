@@ -124,8 +124,7 @@ def load(
     split = None if encoding is not None else find_split(frame, wanted)
     labels = _split_labels(frame, split, label_column, true_label_column, where, skip_unlabelled=skip_unlabelled)
     own = {column for column in (label_column, true_label_column, split and split.name) if column is not None}
-    if encoding is None:
-        _refuse_measured_labels(labels, label_column, where, features=False)
+    _refuse_measured_labels(labels, label_column, where, features=False)
 
     def source(inputs: Inputs, ids: Array | None = None, **more: Any) -> Source:
         ids = np.arange(len(frame)) if ids is None else ids
