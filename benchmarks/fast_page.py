@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from jnpl.experiments import plots
 from jnpl.experiments import result_tables as tables
 from jnpl.experiments import results as jsonl
-from jnpl.experiments.rows import LONG, ROWS, SHARE
+from jnpl.experiments.rows import LONG, NEWER, ROWS, SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,6 +72,7 @@ def pages() -> dict[Path, str]:
             times=times(decisive),
             targets=tables.markdown_table([["target", "result", "met"], *targets(results)]),
             crops=equal_crops(decisive),
+            newer=newer_table(decisive),
             long=long_rivals(decisive),
             full=_listed(full, "ap", "AP"),
             ahead=ahead(breadth),
@@ -290,7 +291,7 @@ def equal_crops(decisive: Sequence[Result]) -> str:
     """The lead of `fast` where all rows have its crops, and where none has crops."""
     own = _at_gap_setting(decisive)
     here = {each.cell.row for each in own}
-    augmented = [f"{row}-augmented" for row in RIVALS]
+    augmented = [*(f"{row}-augmented" for row in RIVALS), *NEWER]
     lines = []
     for text, ours, others in (
         ("crops for all", FAST, [row for row in augmented if row in here]),
@@ -303,6 +304,21 @@ def equal_crops(decisive: Sequence[Result]) -> str:
             lines.append([text, f"{found.seeds}", str(found.best), str(found.accuracy)])
     head = ["symm40", "seeds", "AP over the best other method", "accuracy over the best other method"]
     return tables.markdown_table([head, *lines]) if lines else "Not run."
+
+
+def newer_table(decisive: Sequence[Result]) -> str:
+    """AP and accuracy of all rows with the crops of `fast`, one setting and one seed, and which were not run."""
+    own = [each for each in _at_gap_setting(decisive) if each.cell.seed == 1]
+    rows = (FAST, *(f"{row}-augmented" for row in RIVALS), *NEWER)
+    figures = [(row, *(_mean(own, row, figure, {1}) for figure in ("ap", "test_accuracy"))) for row in rows]
+    known = [(row, ap, right) for row, ap, right in figures if ap is not None and right is not None]
+    if not known:
+        return "Not run."
+    best = [max(line[at] for line in known) for at in (1, 2)]
+    lines = [[f"`{row}`", _marked(ap, best[0]), _marked(right, best[1])] for row, ap, right in known]
+    missing = [f"`{row}`" for row in NEWER if row not in {line[0] for line in known}]
+    table = tables.markdown_table([["40 % symmetric noise, seed 1", "AP", "accuracy"], *lines])
+    return f"{table}\n\nNot run: {', '.join(missing)}." if missing else table
 
 
 def long_rivals(decisive: Sequence[Result]) -> str:

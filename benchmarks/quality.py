@@ -19,7 +19,7 @@ from typing import Any
 from jnpl.experiments import result_tables as tables
 from jnpl.experiments.cell import Cell
 from jnpl.experiments.grid import run_cells
-from jnpl.experiments.rows import ABLATIONS, CIFAR, CROPS, LONG, ROWS, SECOND_PARTS, TABLE
+from jnpl.experiments.rows import ABLATIONS, CIFAR, CROPS, LONG, NEWER, ROWS, SECOND_PARTS, TABLE
 from jnpl.internal.errors import InputError
 from jnpl.training.interrupt import Interrupted
 
@@ -40,7 +40,7 @@ BREADTH: Noises = [
 NOISES: Noises = [("asymm", 0.1), ("asymm", 0.3), ("instance", 0.2), ("instance", 0.4)]
 SMALL_ROWS = ("ce", "cleanlab", "gce", "nlnl", "jnpl-paper", "co-teaching", "fast")
 GAP = ("ce-clean", "ce-augmented", "ce-clean-augmented")  # in one setting
-ONCE = ("fast-flip", *LONG, *(row for row in CROPS if row not in GAP))  # there too, and with one seed
+ONCE = ("fast-flip", *NEWER, *LONG, *(row for row in CROPS if row not in GAP))  # there too, and with one seed
 MARKED = "symm", 0.4
 RESNET8: dict[str, Any] = {"pixels": 16, "net": "resnet8", "epochs": 30, "batch_size": 64}  # of CIFAR
 BOTH = (
@@ -64,7 +64,7 @@ def decisive(seeds: tuple[int, ...]) -> list[Cell]:
         Cell(row=row, data=data, noise=noise, rate=rate, seed=seed, **same)
         for seed in seeds
         for data, noise, rate in settings
-        for row in (*TABLE, *CROPS, *LONG)
+        for row in (*TABLE, *CROPS, *NEWER, *LONG)
         if row not in (*GAP, *ONCE) or (noise, rate) == MARKED
         if row not in ONCE or seed == seeds[0]
     ]

@@ -2,8 +2,12 @@
 
     jnpl reproduce all --scale features --data-root DIR --out runs/features    # some hours on two cores, resumable
     cp runs/features/results.jsonl benchmarks/results/reproduce-features.jsonl
+    jnpl reproduce fig4 --scale features-all --data-root DIR --out runs/all
+    cp runs/all/results.jsonl benchmarks/results/reproduce-features-all.jsonl
     jnpl reproduce all --scale small --data-root DIR --out runs/small
     cp runs/small/results.jsonl benchmarks/results/reproduce-small.jsonl
+    python benchmarks/pl_plus.py --data DIR
+    python benchmarks/slim.py benchmarks/results/reproduce-*.jsonl
     python benchmarks/reproduction_page.py
 
 The texts are in docs/templates.
@@ -15,17 +19,18 @@ import math
 import statistics
 from collections import Counter, defaultdict
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jnpl.experiments import style
 from jnpl.experiments.features import PART
 from jnpl.experiments.reproduce import beyond, output
-from jnpl.experiments.reproduce.captions import caption, seen, used
+from jnpl.experiments.reproduce.captions import agreement, caption, used
 from jnpl.experiments.reproduce.cost import TERA, gpu_hours, stages
 from jnpl.experiments.reproduce.fig1 import sides
 from jnpl.experiments.reproduce.fig2 import SETTINGS as FIGURE2
+from jnpl.experiments.reproduce.fig3 import kendall
 from jnpl.experiments.reproduce.item import ASYMM40, SYMM60
 from jnpl.experiments.reproduce.items import FIGURES, GROUPS, ITEMS, names_of, plan, verdicts
 from jnpl.experiments.reproduce.paper import DATA_NAMES, percent
@@ -38,17 +43,34 @@ from jnpl.experiments.rows import FACTORS, LATER, SMALL
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from jnpl.experiments.cell import Cell
+    from jnpl.experiments.reproduce.items import ClaimVerdict
     from jnpl.experiments.reproduce.runs import PaperRun, PaperRuns
 
 ROOT = Path(__file__).parents[1]
 RESULTS, BREADTH = ROOT / "benchmarks/results/reproduce-small.jsonl", ROOT / "benchmarks/results/quality-breadth.jsonl"
 FEATURES = ROOT / "benchmarks/results/reproduce-features.jsonl"
+ALL_IMAGES = ROOT / "benchmarks/results/reproduce-features-all.jsonl"
+PL_PLUS = ROOT / "benchmarks/results/pl-plus.jsonl"
 DOCS, IMAGES = ROOT / "docs", ROOT / "docs/images"
 SCALE = "small"
+NOT_KNOWN = "not enough data"
 LETTER, BEYOND = "as written", "PL+ from 30 %"  # JNPL as the paper has it, and our variant
 ELSEWHERE = {"breast-cancer": "breast cancer (2 classes)", "wine": "wine (3)", "digits": "digits (10)"}
 _SHORT = ("NLNL", "NL+", "JNPL as written", "JNPL with PL+ from 30 % of the epochs on")
-SHOWN_EPOCHS = (1, 3, 5, 7, 9, 12, 20, 40, 80, 125)
+FILTERS = {"ce": "CE", "nlnl": "NLNL", "nl-plus": "NL+", "jnpl": "JNPL", f"jnpl{LATER}": "JNPL, PL+ from 30 %"}
+CANDIDATES = {
+    "nl-plus": "NL+ alone",
+    "jnpl": "JNPL as written",
+    "jnpl-batch": "PL+ as a mean over the batch",
+    f"jnpl{LATER}": "PL+ from 30 % of the epochs on",
+}
+PANELS = {
+    "accuracy": ("test accuracy", "%"),
+    "candidates": ("candidates of PL+", "% of the samples"),
+    "right": ("candidates that are predicted rightly", "% of the candidates"),
+    "largest": ("candidates of the largest class", "% of the candidates"),
+}
 PAPER_ITEMS = [item for item in ITEMS if ITEMS[item] not in beyond.ITEMS]
 WHY = {"nl": "NL", "nl-plus": "NL+", "nl-plus-late": "NL, then NL+ (not in the paper)"}
 
@@ -77,7 +99,8 @@ def page(small: PaperRuns, features: PaperRuns) -> str:
     """The text of docs/reproduction.md, which leads with scale features."""
     letter, later = (verdicts(runs) for runs in both_readings(features))
     both = [
-        [one.claim, one.item, f"**{one.status}**", f"**{two.status}**"] for one, two in zip(letter, later, strict=True)
+        [f"{one.claim} ({one.item})", f"**{one.status}**", f"**{two.status}**", figures_of(one, two)]
+        for one, two in zip(letter, later, strict=True)
     ]
     rules = [[f"{each.claim} ({each.item})", each.rule] for each in letter]
     return _fill(
@@ -91,7 +114,7 @@ def page(small: PaperRuns, features: PaperRuns) -> str:
         fig4_minutes=fig4_minutes(features),
         scale=features.scale.what,
         state=state(features),
-        verdicts=markdown_table([["claim of the paper", "item", f"JNPL {LETTER}", f"JNPL, {BEYOND}"], *both]),
+        verdicts=markdown_table([["claim of the paper", f"JNPL {LETTER}", f"JNPL, {BEYOND}", "figures"], *both]),
         summary=summary(features),
         figures="\n\n".join(figure_section(features, item) for item in FIGURES),
         table1=f"{paragraph(features, 'table1')}\n\n{ITEMS['table1'].files['md'](features).strip()}",
@@ -99,8 +122,11 @@ def page(small: PaperRuns, features: PaperRuns) -> str:
         heads=table_section(features, "heads"),
         starts=table_section(features, "starts"),
         weights=table_section(features, "weights"),
+        steps=table_section(features, "steps"),
+        all_images=all_images(features, results_of(ALL_IMAGES, "features-all")),
         memorised=memorised(features),
-        reasons=reasons(features),
+        reasons=reasons(),
+        classes=classes_kept(),
         budget=budget(features),
         small_verdicts=small_verdicts(small),
         rules=markdown_table([["claim", "rule"], *rules]),
@@ -133,23 +159,84 @@ def summary(features: PaperRuns) -> str:
     return f"At 60 % symmetric noise the filters end with {', '.join(figures)}."
 
 
-def reasons(features: PaperRuns) -> str:
-    """Why claims disagree, from the runs."""
-    jnpl, plus = features.first("jnpl", SYMM60), features.first("nl-plus", SYMM60)
-    if jnpl is None or plus is None:
-        return ""
-    best, at = max((value, -number) for number, value in enumerate(jnpl.curve(), 1))
-    selected = jnpl.line["results"]["selected_curve"]
-    rows = [["", *map(str, SHOWN_EPOCHS)]]
-    for name, values, form in (
-        ("accuracy of NL+ alone", plus.curve(), ".1%"),
-        ("accuracy of JNPL as written", jnpl.curve(), ".1%"),
-        ("samples that its PL+ takes", selected, ".1%"),
-    ):
-        rows.append([name, *(format(values[epoch - 1], form) for epoch in SHOWN_EPOCHS)])
+def candidates(path: Path = PL_PLUS, data: str = "cifar10") -> dict[str, dict[str, Any]]:
+    """Variant -> curves of what PL+ learns from."""
+    lines = (line for line in read(path).values() if line["cell"]["data"] == data)
+    return {line["cell"]["variant"]: line["results"] for line in lines}
+
+
+def reasons(path: Path = PL_PLUS) -> str:
+    """Why PL+ fails, from the curves of its candidates."""
+    found = candidates(path)
+    if not set(CANDIDATES) <= set(found):
+        return "Not run: `python benchmarks/pl_plus.py --data DIR`."
+    plus, jnpl, later = (found[name] for name in ("nl-plus", "jnpl", f"jnpl{LATER}"))
+    sure = jnpl["candidates"]
+    epoch = next(at for at, share in enumerate(sure) if share > 0.1)  # the first in which PL+ has taken over
+    whole = next(at for at, share in enumerate(sure) if share > 0.9)
+    start = math.ceil(0.3 * len(later["right"]))
+    worst = min(range(start, len(later["right"])), key=lambda at: later["right"][at])
     return (
-        f"With 60 % symmetric noise JNPL as written has its best epoch, {best:.1%}, after {-at} epochs, and ends with "
-        f"{jnpl.curve()[-1]:.1%}; NL+ alone, with the same seed, learns on:\n\n{markdown_table(rows)}"
+        f"In epoch {epoch + 1} only {plus['candidates'][epoch]:.1%} of the samples would be candidates under NL+; "
+        f"{plus['right'][epoch]:.0%} of them are predicted rightly, but {plus['largest'][epoch]:.0%} are of one class. "
+        f"With PL+ beside it there are {sure[epoch]:.0%} in the same epoch, {jnpl['right'][epoch]:.0%} of them right "
+        f"and {jnpl['largest'][epoch]:.0%} of one class, and {sure[whole]:.0%} in epoch {whole + 1}: the network "
+        "predicts that class for everything, and NL+, whose gradient vanishes where the network is sure, does not "
+        f"undo it. PL+ from 30 % of the epochs on begins with {later['right'][start - 1]:.0%} right candidates in many "
+        f"classes, and still enlarges the surest: in epoch {worst + 1} {later['right'][worst]:.0%} are right and "
+        f"{later['largest'][worst]:.0%} of one class. It does not raise wrong labels: their mean p_y ends at "
+        f"{later['p_wrong'][-1]:.2f}, with NL+ alone at {plus['p_wrong'][-1]:.2f}. It lowers that of right labels "
+        f"({later['p_right'][-1]:.2f} against {plus['p_right'][-1]:.2f})."
+    )
+
+
+def classes_kept(path: Path = PL_PLUS) -> str:
+    """How many classes NL+ and NL predict on CIFAR-100."""
+    found = candidates(path, "cifar100")
+    if not {"nl-plus", "nl"} <= set(found):
+        return "Not run: `python benchmarks/pl_plus.py --data DIR`."
+    plus, nl = (found[name]["classes"] for name in ("nl-plus", "nl"))
+    least = min(range(len(plus)), key=lambda at: plus[at])
+    return (
+        f"Of the 100 classes NL+ predicts {plus[0]:.0f} for at least one training image in the first epoch, "
+        f"{plus[least]:.0f} in epoch {least + 1} and {plus[-1]:.0f} in the last; NL {nl[0]:.0f}, {nl[least]:.0f} and "
+        f"{nl[-1]:.0f}."
+    )
+
+
+def draw_pl_plus(path: Path, out: Path) -> Path:
+    """Draw accuracy, and how many samples are candidates of PL+, right, and of one class, after every epoch."""
+    figure = style.new(8.4, 5.4)
+    panels, found = style.panels(figure, 2, 2), candidates(path)
+    for axis, tag, (curve, (title, unit)) in zip(panels, ("(a)", "(b)", "(c)", "(d)"), PANELS.items(), strict=True):
+        for number, (variant, label) in enumerate(CANDIDATES.items()):
+            values = [math.nan if value is None else 100 * value for value in found.get(variant, {}).get(curve, [])]
+            line = {"color": style.LINES[number], "linestyle": style.DASHES[number], "linewidth": 1.6}
+            axis.plot(range(1, len(values) + 1), values, label=label, **line)
+        style.tidy(axis, "epoch", unit, title, tag)
+        axis.set(xlim=(0, 127), ylim=(-3, 103))
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=2, fontsize=8, frameon=False)
+    return style.save(figure, out / "reproduce-features-pl-plus.png")
+
+
+def all_images(features: PaperRuns, whole: PaperRuns) -> str:
+    """Accuracy and AP of the filters on a part of the images and on all, at 60 % symmetric noise."""
+    lines = [["filter", "10,000 images: accuracy", "AP", "50,000 images: accuracy", "AP"]]
+    known: list[tuple[float, float]] = []
+    for variant, name in FILTERS.items():
+        both = [runs.first(variant, SYMM60) for runs in (features, whole)]
+        stages = [None if run is None else run.stage() for run in both]
+        facts = [["-", "-"] if own is None else [f"{own['test_accuracy']:.1%}", f"{own['ap']:.3f}"] for own in stages]
+        lines.append([name, *facts[0], *facts[1]])
+        known += [tuple(own["test_accuracy"] for own in stages if own)] if all(stages) else []
+    if len(known) < 2:
+        return "Not run: `jnpl reproduce fig4 --scale features-all --data-root DIR`."
+    tau = kendall([second for _, second in sorted(known)])
+    minutes = 60 * hours(whole.every)
+    return (
+        f"{markdown_table(lines)}\n\nSeed 1, filters without classifiers; `-` was not run. Kendall's tau of the "
+        f"accuracies of the {len(known)} that were run with both: {tau:+.2f}. {minutes:.0f} minutes of one core."
     )
 
 
@@ -159,13 +246,20 @@ def figure_section(features: PaperRuns, item: str) -> str:
     return f"### {ITEMS[item].title}\n\n{shown}\n\n{paragraph(features, item)}"
 
 
+def figures_of(letter: ClaimVerdict, later: ClaimVerdict) -> str:
+    """The figures behind a verdict, and behind that with PL+ from 30 % of the epochs on where they differ."""
+    own = [] if letter.status == NOT_KNOWN else [letter.figures]
+    own += [f"**{BEYOND}:** {later.figures}"] if later.status != NOT_KNOWN and later.figures != letter.figures else []
+    return " ".join(own) or "not run"
+
+
 def paragraph(features: PaperRuns, item: str) -> str:
-    """What the paper says, what is seen here, where it differs with PL+ from 30 % of the epochs, and notes."""
+    """What the paper says, whether it is seen here, also with PL+ from 30 % of the epochs on, and notes."""
     letter, later = ([each for each in verdicts(runs) if each.item == item] for runs in both_readings(features))
-    own = [two for one, two in zip(letter, later, strict=True) if two.figures != one.figures]
     text = caption(features, item)
-    parts = [f"**The paper:** {text.claim}", f"**Here:** {text.seen}"]
-    parts += [f"**With {BEYOND} of the epochs on:** {seen(own)}"] if own else []
+    parts = [f"**The paper:** {text.claim}", f"**Here:** {text.agrees}"]
+    if [each.status for each in letter] != [each.status for each in later]:
+        parts.append(f"**With {BEYOND} of the epochs on:** {agreement(later)}")
     return " ".join([*parts, text.scale])
 
 
@@ -195,27 +289,40 @@ def memorised(features: PaperRuns) -> str:
 
 
 def budget(features: PaperRuns) -> str:
-    """CPU time of each item, of the runs there are."""
-    lines = [["item", "runs", "minutes of one core"]]
+    """CPU time of each item, of the runs there are, and an estimate for all of its runs."""
+    lines = [["item", "runs", "minutes of one core", "all runs", "minutes, with an estimate of those that are missing"]]
+    parts = [part for part in features.scale.stands_for if part not in features.missing]
     for item in ITEMS:
-        own = used(features, item)
-        if own:
-            minutes = 60 * hours(own) if ITEMS[item].classify else sum(map(filter_minutes, own))
-            lines.append([item, str(len(own)), f"{minutes:.1f}"])
+        own, wanted = used(features, item), plan([item], features.scale, None, parts)
+        if wanted:
+            spent = sum(map(partial(minutes_of, classify=ITEMS[item].classify), own))
+            estimate = sum(expected(features, cell) for cell in wanted)
+            lines.append([item, str(len(own)), f"{spent:.1f}", str(len(wanted)), f"{max(spent, estimate):.0f}"])
+    wanted = plan(names_of("all"), features.scale, None, parts)
     total = 60 * hours(features.every)
-    lines.append(["all, each run once", str(len(features.every)), f"{total:.1f}"])
+    whole = sum(expected(features, cell) for cell in wanted)
+    lines.append(["all, each run once", str(len(features.every)), f"{total:.1f}", str(len(wanted)), f"{whole:.0f}"])
     return markdown_table(lines)
+
+
+def minutes_of(run: PaperRun, *, classify: bool) -> float:
+    """CPU minutes of a run, with the classifier that it may continue to or without."""
+    whole = 60 * hours([run])
+    return whole if classify else whole * len(run.curve()) / len(run.line["results"]["curve"])
+
+
+def expected(features: PaperRuns, cell: Cell) -> float:
+    """CPU minutes of a cell: the mean of its row on data with as many classes, else of its row."""
+    same = [each for each in features.every if each.cell.row == cell.row]
+    alike = [each for each in same if ("100" in each.cell.data) == ("100" in cell.data)]
+    found = [minutes_of(each, classify=cell.classify) for each in alike or same]
+    return statistics.fmean(found) if found else 0.0
 
 
 def fig4_minutes(features: PaperRuns) -> str:
     """CPU minutes of Figure 4 with three seeds, from the runs there are."""
     first = [own[0] for row in ITEMS["fig4"].variants(features.scale) if (own := features.of(row, SYMM60))]
-    return f"{3 * sum(map(filter_minutes, first)):.0f}"
-
-
-def filter_minutes(run: PaperRun) -> float:
-    """CPU minutes of a run without the classifier that it may continue to."""
-    return 60 * hours([run]) * len(run.curve()) / len(run.line["results"]["curve"])
+    return f"{3 * sum(minutes_of(each, classify=False) for each in first):.0f}"
 
 
 def full_hours(features: PaperRuns) -> str:
@@ -397,6 +504,7 @@ def main() -> None:
         print(style.save(output.figure(results, item), IMAGES / image(item)))
         print(style.save(output.figure(features, item), IMAGES / image(item, "features")))
     print(draw_why(results, IMAGES))
+    print(draw_pl_plus(PL_PLUS, IMAGES))
     for path, text in pages(results, features).items():
         path.write_text(text, "utf-8")
         print(path)

@@ -263,6 +263,8 @@ def test_modules_that_do_not_fit():
         quick(module=mlp(4, 7)).fit(x, y)
     with pytest.raises(InputError, match="co-teaching needs two networks that differ: give a factory"):
         quick(module=mlp(4, 3), method="co-teaching", settings=("method.noise_rate=0.2",)).fit(x, y)
+    with pytest.raises(InputError, match="elr-plus needs two networks that differ: give a factory"):
+        quick(module=mlp(4, 3), method="elr-plus").fit(x, y)
 
 
 # Randomness

@@ -103,5 +103,5 @@ def test_names_do_not_command_the_terminal(tmp_path, capsys, monkeypatch):
     ]
     for _, out, err in outputs:
         assert not set(out + err) & {"\x1b", "\x07", "\r", "\u202e"}
-    assert r"\x1b[2Jcat\n -> d\rog: 1" in outputs[0][1]
+    assert r"1 labelled \x1b[2Jcat\n becomes d\rog" in outputs[0][1]
     assert r"\x1b[2Jcat\n" in outputs[2][1]

@@ -41,7 +41,7 @@ def test_a_label_file_in_the_run(run, tmp_path):
     code, out, err = run("apply", "run")
     assert (code, err) == (0, "")
     assert "2 of 6 labels changed, 0 samples left out" in out
-    assert "cat -> dog: 1" in out
+    assert "1 labelled cat becomes dog" in out
     table = pd.read_csv(tmp_path / "run" / "corrected.csv")
     assert list(table.columns) == ["id", "label", "given_label", "changed"]
     assert table["label"].tolist() == ["cat", "dog", "eel", "dog", "dog", "eel"]
@@ -69,7 +69,7 @@ def test_a_preview_writes_nothing(run, tmp_path):
     before = sorted(tmp_path.rglob("*"))
     code, out, err = run("apply", "run", "--preview")
     assert (code, err) == (0, "")
-    assert "2 of 6 labels changed" in out
+    assert "2 of 6 labels would be changed" in out
     assert "nothing was written (--preview)" in out
     assert sorted(tmp_path.rglob("*")) == before
     code, out, err = run("apply", "run", "--preview", "--copy", "clean")

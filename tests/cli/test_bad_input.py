@@ -9,8 +9,11 @@ import json
 import os
 import re
 import shutil
+import socket
+import sqlite3
 import struct
 import zipfile
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -20,9 +23,13 @@ from safetensors.torch import load_file, save_file
 from tests.helpers.command import jnpl
 from tests.helpers.runs import findings, photos, vector_model
 
+from jnpl.outputs.review.decisions import DecisionStore, NewDecision
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from jnpl import Findings
 
 DEEP = "[" * 50_000
 LONG = "n" * 300
@@ -166,6 +173,40 @@ def outside(path: str) -> Callable[[Path], None]:
         findings(paths=[path.format(here=here), *PATHS[1:]]).save(here / "run")
 
     return make
+
+
+def database(statement: str) -> Callable[[Path], None]:
+    """Write a database in place of the decisions of a review."""
+
+    def make(here: Path) -> None:
+        with closing(sqlite3.connect(here / "run" / "review.sqlite")) as connection:
+            connection.execute(statement)
+            connection.commit()
+
+    return make
+
+
+def decided(forged: str = "position = position", fits: Callable[[], Findings] = lambda: findings(paths=PATHS)):
+    """Decide about the second sample of the run, and change the decision as no review would."""
+
+    def make(here: Path) -> None:
+        with closing(DecisionStore(here / "run" / "review.sqlite", fits())) as store:
+            store.decide([NewDecision(1, "keep")], reviewer="Ann", tab="t")
+        database(f"UPDATE decisions SET {forged}")(here)
+        if "position" in forged:
+            database("UPDATE current SET position = (SELECT position FROM decisions)")(here)
+
+    return make
+
+
+decisions_of_other_data = decided(fits=lambda: findings(paths=PATHS[::-1]))
+
+
+def torn_decisions(here: Path) -> None:
+    """Write half of the decisions of a review."""
+    decided()(here)
+    path = here / "run" / "review.sqlite"
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
 FIND = "find data.npz -o new"
@@ -444,6 +485,16 @@ CASES = [
     Case("apply run", "cannot be read", text("run/data.json", '{"root": "x", "held_out": [{"id"'), "torn data.json"),
     Case("apply run", "cannot be used: held_out", facts("run/data.json", held_out=[3]), "forged held_out"),
     Case("apply run", "is not complete", both(gone("run/data.json"), text("run/run.json", "{}")), "no data.json"),
+    Case(
+        "apply run", "cannot be used for the decisions", text("run/review.sqlite", "not a database" * 99), "no database"
+    ),
+    Case("apply run", "is a folder", lambda here: (here / "run/review.sqlite").mkdir(), "folder of decisions"),
+    Case("apply run", "is a pipe", pipe("run/review.sqlite"), "pipe of decisions"),
+    Case("apply run", "does not fit the findings", decisions_of_other_data, "decisions about other data"),
+    Case("apply run", "decides about sample 600, label None", decided("position = 600"), "decision about no sample"),
+    Case("apply run", "decides about sample 1, label 9", decided("label = 9, action = 'relabel'"), "label of no class"),
+    Case("apply run", "is damaged|malformed|not a database", torn_decisions, "torn decisions"),
+    Case("apply run", "cannot be used: decided", facts("run/data.json", decided=[3]), "forged earlier decisions"),
     Case("apply run --copy new", "lies outside the images' folder", outside("../secret.png"), "path with .."),
     Case("apply run --copy new", "lies outside the images' folder", outside("{here}/secret.png"), "absolute path"),
     # export
@@ -506,6 +557,34 @@ CASES = [
     Case("corrupt data.csv --kind matrix --matrix m.csv", "numbers only", text("m.csv", "a,b\nc,d\n")),
     Case("corrupt pipe.npy --rate 0.4", "is a pipe", pipe("pipe.npy")),
     Case("corrupt pipe.txt --rate 0.4", "is a pipe", pipe("pipe.txt")),
+    # review
+    Case("review", "Missing argument"),
+    Case("review none", "holds no findings"),
+    Case("review data.csv", "holds no findings|is a file"),
+    Case("review photos", "holds no findings"),
+    Case("review model", "holds no findings", name="run without findings"),
+    Case("review run --port 70000 --no-open", "'--port'"),
+    Case("review run --port x --no-open", "'--port'"),
+    Case("review run --port {port} --no-open", "cannot listen on 127.0.0.1"),
+    Case("review run --host 203.0.113.1 --token 0123456789abcdef --no-open", "cannot listen on 203.0.113.1"),
+    Case("review run --host 0.0.0.0 --no-open", "choose a secret with --token"),
+    Case("review run --token short --no-open", "at least 16 characters, got 5"),
+    Case("review run --no-open", "cannot be used", text("run/review.sqlite", "not a database" * 99), "bad decisions"),
+    Case("review run --no-open", "is a folder", lambda here: (here / "run/review.sqlite").mkdir(), "decisions folder"),
+    Case("review run --no-open", "is a pipe", pipe("run/review.sqlite"), "decisions pipe"),
+    Case("review run --no-open", "does not fit the findings", decisions_of_other_data, "foreign decisions"),
+    Case("review run --no-open", "version 99 of a newer jnpl", database("PRAGMA user_version = 99"), "newer decisions"),
+    Case("review run --no-open", "of another program", database("CREATE TABLE mine (a)"), "database of others"),
+    Case("review run --no-open", "decides about sample 600", decided("position = 600"), "decision on nothing"),
+    Case("review run --no-open", "is damaged|malformed|not a database", torn_decisions, "half a database"),
+    Case("review run --no-open", "cannot be read", text("run/data.json", '{"decided": [{"id"'), "torn facts"),
+    Case("review run --no-open", "cannot be read|cannot be used", text("run/findings.json", DEEP), "deep findings"),
+    Case("find data.npz -o new --review none", "holds no findings"),
+    Case("find data.npz -o new --review model", "holds no findings"),
+    Case("find data.npz -o new --review run", "has no decisions"),
+    Case("find data.npz -o new --review run", "does not fit the findings", decisions_of_other_data, "review of others"),
+    Case("find data.npz -o new --review run", "has a class 'cat' that", decided(), "review of other classes"),
+    Case("train data.npz -o new --review run", "malformed|damaged|not a database", torn_decisions, "torn review"),
     # demo, reproduce, bench
     Case("demo -o data.csv", "is a file"),
     Case("demo -o photos", "something else than an earlier demo"),
@@ -581,17 +660,24 @@ def template(tmp_path_factory):
     return here
 
 
+@pytest.fixture(scope="module")
+def taken_port():
+    """A port on which another program listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening.getsockname()[1]
+
+
 def snapshot(folder):
     """Every path in a folder with its content."""
     return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
 
 
 def test_there_are_many_cases():
-    assert len(CASES) >= 150
+    assert len(CASES) >= 280
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name or case.args[:60] for case in CASES])
-def test_one_line_and_nothing_written(case, template, tmp_path, monkeypatch, capsys):
+def test_one_line_and_nothing_written(case, template, taken_port, tmp_path, monkeypatch, capsys):
     here = tmp_path / "here"
     shutil.copytree(template, here, symlinks=True)
     (here / "run" / "data.json").write_text(json.dumps({"root": str(here / "photos")}))
@@ -599,7 +685,7 @@ def test_one_line_and_nothing_written(case, template, tmp_path, monkeypatch, cap
     monkeypatch.setenv("JNPL_DATA", str(tmp_path / "data"))
     case.prepare(here)
     before = snapshot(here)
-    code, out, err = jnpl(capsys, *case.args.split())
+    code, out, err = jnpl(capsys, *case.args.replace("{port}", str(taken_port)).split())
     assert (code, out) == (2, ""), err
     assert err.startswith("jnpl: "), err
     assert err.count("\n") == 1, err

@@ -127,6 +127,34 @@ def photos(root, each):
     (root / "cat" / "1.png").write_bytes(b"GIF89a")
 
 
+def test_a_folder_that_cannot_be_used_is_refused_before_embedding(run, refused, toy, tmp_path, monkeypatch):
+    assert run("find", toy, "-o", "run", *FAST)[0] == 0
+    photos(tmp_path / "data", 3)
+    monkeypatch.setattr("jnpl.training.embed_first.embed_first", lambda *_, **__: pytest.fail("embedded"))
+    assert "'run' holds a run with the data 'toy', not 'data'; name another folder" in refused(
+        "find", "data", "-o", "run"
+    )
+    (tmp_path / "file").write_text("x")
+    assert "cannot make the folder 'file/run'" in refused("find", "data", "-o", "file/run")
+    assert not (tmp_path / "data" / "run").exists()
+
+
+def test_what_became_of_the_columns_is_told_and_kept(run, tmp_path):
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": random.normal(size=120), "town": ["Ulm", "Bonn", "Rome"] * 40, "label": [0, 1] * 60})
+    frame.assign(customer_id=random.integers(1000, 9999, 120)).to_csv(tmp_path / "a.csv", index=False)
+    code, _, err = run("find", "a.csv", "-o", "run", *FAST)
+    assert code == 0, err
+    became = ["numbers as they are: x", "categories as 0 and 1: town (3)", "left out because they only number or name"]
+    for line in became:
+        assert f"jnpl: 'a.csv': {line}" in err
+    choices = json.loads((tmp_path / "run" / "data.json").read_text("utf-8"))["choices"]
+    page = (tmp_path / "run" / "report.html").read_text("utf-8")
+    for line in became:
+        assert any(choice.startswith(f"columns: {line}") for choice in choices)
+        assert line in page
+
+
 def test_an_image_folder_with_a_broken_file(run, refused, tmp_path):
     photos(tmp_path / "data", 3)
     code, out, err = run("find", "data", "-o", "run", *FAST, "--json")

@@ -74,6 +74,15 @@ def test_words_for_people(run, arrays):
     assert "every prediction: out.csv" in out
 
 
+def test_long_names_are_whole_in_a_pipe(run, tmp_path):
+    image_model(tmp_path / "run")
+    name = "a" * 90 + "/" + "b" * 90
+    photos(tmp_path / "new" / name, each=1)
+    code, out, err = run("predict", "run", "new", *QUICK)
+    assert code == 0, err
+    assert f"{name}/cat/0.png" in out
+
+
 def test_a_folder_with_bad_files(run, tmp_path):
     folder = photos(tmp_path / "new", each=2)
     (folder / "cat" / "1.png").write_bytes(b"torn")

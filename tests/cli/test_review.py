@@ -6,16 +6,28 @@ import json
 import socket
 import sys
 from dataclasses import replace
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from jnpl import Findings
 from jnpl.cli import find as command
+from jnpl.cli.review import leading_to
 from jnpl.internal.errors import UntrustedCodeError
-from jnpl.outputs.review.decisions import NewDecision, open_store
+from jnpl.outputs.review.decisions import NewDecision, decided_before, open_store, with_review
 from jnpl.outputs.review.retraining import head_recipe, retrain
 from jnpl.outputs.review.server import listen
+
+QUICK = ("--set", "train.epochs=1", "--set", "stages.refine.epochs=1")
+
+
+def decide(run, *decisions):
+    store = open_store(run, Findings.load(run))
+    store.decide(decisions, reviewer="Ann", tab="t")
+    store.close()
 
 
 @pytest.fixture
@@ -138,5 +150,48 @@ def test_decisions_are_trusted_in_a_new_run(run, finished, tmp_path):
     table = Findings.load(tmp_path / "second").table.set_index("id")
     assert 7 not in table.index
     assert (table.loc[4, "suggested_label"], table.loc[4, "label_quality"]) == (new, 0.0)
-    code, _, err = run("find", "data.npz", "-o", "third", "--review", "second")
-    assert (code, err.count("\n"), "has no decisions" in err) == (2, 1, True)
+    code, _, err = run("find", "data.npz", "-o", "third", "--review", "third")
+    assert (code, err.count("\n"), "holds no findings" in err) == (2, 1, True)
+
+
+def test_decisions_of_all_rounds_count(run, finished, tmp_path):
+    given = Findings.load(finished).given_labels
+    decide(finished, NewDecision(4, "relabel", int(given[4] + 1) % 3), NewDecision(5, "keep"), NewDecision(7, "drop"))
+    code, _, err = run("find", "data.npz", "-o", "second", "--review", "run", "--no-report", *QUICK)
+    assert code == 0, err
+    second = tmp_path / "second"
+    stored = json.loads((second / "data.json").read_text("utf-8"))
+    assert stored["decided"] == [{"id": 4, "label": int(given[4] + 1) % 3}, {"id": 5, "label": int(given[5])}]
+    assert stored["dropped"] == [7]
+    # Sample 10 is at position 9 there. Of sample 5 the second reviewer thinks otherwise.
+    decide(second, NewDecision(9, "relabel", int(given[10] + 1) % 3), NewDecision(5, "drop"))
+    code, out, err = run("apply", "second", "-o", "all.csv", "--json")
+    assert (code, json.loads(out)["reviewed"]) == (0, 3), err
+    corrected = pd.read_csv(tmp_path / "all.csv").set_index("id").label
+    assert sorted({*range(60)} - {*corrected.index}) == [5, 7]
+    changed = [number for number in corrected.index if corrected[number] != given[number]]
+    assert changed == [4, 10]
+    assert corrected[changed].tolist() == ((given[changed] + 1) % 3).tolist()
+    source = with_review(command.open_again({**stored["options"], "review": None}), second)  # a third round
+    assert sorted({*range(60)} - {*source.ids.tolist()}) == [5, 7]
+    assert source.ids[source.decided >= 0].tolist() == [4, 10]
+    assert np.flatnonzero(decided_before(second, Findings.load(second))).tolist() == [4, 5]
+
+
+def test_a_round_without_a_review_of_its_own_hands_on_what_it_was_given(run, finished, tmp_path):
+    given = Findings.load(finished).given_labels
+    decide(finished, NewDecision(4, "relabel", int(given[4] + 1) % 3))
+    code, _, err = run("find", "data.npz", "-o", "second", "--review", "run", "--no-report", *QUICK)
+    assert code == 0, err
+    stored = json.loads((tmp_path / "second" / "data.json").read_text("utf-8"))
+    source = with_review(command.open_again({**stored["options"], "review": None}), tmp_path / "second")
+    assert source.ids[source.decided >= 0].tolist() == [4]
+
+
+def test_the_command_line_of_the_browser_does_not_hold_the_token(tmp_path):
+    with leading_to("http://127.0.0.1:1/?token=a&b", tmp_path) as address:
+        assert "token" not in address
+        page = Path(unquote(urlsplit(address).path))
+        assert 'content="0; url=http://127.0.0.1:1/?token=a&amp;b"' in page.read_text("utf-8")
+        assert page.stat().st_mode & 0o077 == 0 or sys.platform == "win32"
+    assert list(tmp_path.iterdir()) == []

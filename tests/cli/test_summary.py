@@ -63,6 +63,27 @@ def test_the_headline_and_the_interval(said):
     assert "AP" not in told
 
 
+def test_calibrated_issues_have_an_expected_number_of_wrong_labels(said):
+    """Qualities 0.05, 0.1, 0.2 and 0.45 of the issues: 3.2 wrong labels are expected."""
+    estimate = NoiseEstimate(0.35, 0.3, 0.4, overlap=0.0)
+    told = said(replace(findings(), noise=estimate))
+    assert "about 3 of these labels are expected to be truly wrong: look before you change them" in told
+    assert "[b]3[/b].png cat (no better label) 0.45 [b]" not in told
+    assert told.split("[b]3[/b].png ")[1].startswith("cat (no better label) 0.45 all labels")  # no confidence
+    likely = [(0.7, 0, 0), (0.8, 1, 1), *[(0.99, label, label) for label in (0, 1, 2)]]
+    budget = replace(findings(likely, threshold="budget=2"), noise=estimate)
+    told = said(budget, samples=5, issues=2, noise_rate=0.1)
+    assert "2 of 5 labels to check; estimated share" in told
+    assert "[b]0[/b].png cat (may be right) 0.70" in told
+    assert "about 0 of these labels are expected to be truly wrong" in told
+
+
+def test_without_issues_the_next_step_is_named(said, tmp_path):
+    told = said(findings([(0.9, label, label) for label in (0, 1, 2)]), issues=0, noise_rate=0.0)
+    assert f"to see the most doubtful ones: jnpl report {tmp_path} --budget 20" in told
+    assert "jnpl review" not in told
+
+
 def test_pairs_that_are_confused_the_most_frequent_first(said):
     told = said(findings())
     assert "most frequent mistakes: 2 labelled cat look like dog 1 labelled dog looks like eel labels to check" in told
@@ -132,6 +153,12 @@ def test_accuracies(said):
     )
     assert "mean of a 0.800, b 1.000" in told
     assert "test accuracy before training on pseudo-labels: 0.700" in told
+
+
+def test_accuracy_of_an_ensemble(said):
+    each = {"test_accuracy_network_1": 0.8, "test_accuracy_network_2": 0.82, "test_accuracy_ensemble": 0.85}
+    told = said(findings(), test_accuracy=0.85, best_test_accuracy=0.9, **each)
+    assert "of the mean logits of both; alone network_1 0.800, network_2 0.820" in told
 
 
 @pytest.mark.parametrize(("cats", "told"), [(4_000, True), (3_001, True), (3_000, False)])

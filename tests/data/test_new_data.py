@@ -12,6 +12,7 @@ from tests.helpers.runs import CLASSES, photos
 
 from jnpl.data.new_data import TableColumns, open_new
 from jnpl.data.sources.arrays import from_arrays
+from jnpl.data.sources.encoding import Encoding
 from jnpl.internal.errors import InputError
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
@@ -106,6 +107,8 @@ def test_tables(tmp_path):
     assert some.labels.tolist() == [1, -1, -2, 2]
     frame.assign(label=[1.0, None, 2.0, 0.0]).to_parquet(tmp_path / "numbers.parquet")
     assert opened(tmp_path / "numbers.parquet", classes=(0, 1, 2)).labels.tolist() == [1, -1, 2, 0]
+    frame.assign(label=pd.array([1, None, 2, 0], dtype="Int64")).to_parquet(tmp_path / "nullable.parquet")
+    assert opened(tmp_path / "nullable.parquet", classes=(0, 1, 2)).labels.tolist() == [1, -1, 2, 0]
     frame.assign(label=["01", "2.0", "x", "0"]).to_csv(tmp_path / "texts.csv", index=False)
     assert opened(tmp_path / "texts.csv", classes=(0, 1, 2)).labels.tolist() == [1, 2, -2, 0]
     chosen = opened(frame.assign(other=9), columns=TableColumns(feature_columns=["c", "a"]))
@@ -157,6 +160,9 @@ def test_what_training_takes():
     assert items.labels.tolist() == [0, 1]
 
 
+TABLE = Encoding.fit(pd.DataFrame({"length": [1, 3, 2], "width": [5, 4, 6]}), None, "the table").to_dict()
+
+
 @pytest.mark.parametrize(
     ("data", "more", "told"),
     [
@@ -168,7 +174,36 @@ def test_what_training_takes():
         (pd.DataFrame(X), {"part": "test"}, "no meaning for the data frame: it has no column split"),
         (pd.DataFrame(X), {"columns": TableColumns(label_column="y")}, "has no column 'y'; its columns are 0, 1, 2"),
         (pd.DataFrame({"a": ["x", "y"]}), {}, "features must be numbers, but the data frame has 'a'"),
-        (pd.DataFrame(X), {"kind": "image"}, "name the column of the data frame that holds paths or bytes, of 0, 1, 2"),
+        (
+            pd.DataFrame(X),
+            {"kind": "image"},
+            "trained on images, and the data frame is a table: give a folder of images",
+        ),
+        (
+            pd.DataFrame({"a": ["x"]}),
+            {"kind": "image", "columns": TableColumns(text_column="a")},
+            "has no meaning here: the model was trained on images",
+        ),
+        (
+            pd.DataFrame({"a": ["x"]}),
+            {"kind": "text"},
+            r"trained on texts: --text-column names the column of the data frame that holds them \(there are a\)",
+        ),
+        (
+            pd.DataFrame({"a": ["x"]}),
+            {"kind": "text", "columns": TableColumns(image_column="a")},
+            "has no meaning here: the model was trained on texts",
+        ),
+        (
+            pd.DataFrame({"text": ["x"], "label": ["cat"]}),
+            {"encoding": TABLE},
+            "trained on a table of length, width; the data frame has only text, label",
+        ),
+        (
+            pd.DataFrame({"text": ["x"]}),
+            {"encoding": TABLE, "columns": TableColumns(text_column="text")},
+            "trained on the columns of a table, which it finds by name",
+        ),
         (pd.DataFrame({"a": ["x"]}), {"columns": TableColumns(image_column="a")}, "no meaning for a model of vectors"),
         ("digits", {"columns": TableColumns(image_column="a")}, "image_column has no meaning for digits"),
         (7, {}, "data must be a path"),

@@ -158,6 +158,16 @@ def test_equal_crops(page):
     )
 
 
+def test_methods_since_2020_stand_beside_those_with_crops(page):
+    cells = [*table(), result("elr-augmented", ap=0.85, test_accuracy=0.6), result("sop-augmented", seed=2, ap=0.9)]
+    text = page.newer_table(cells)
+    assert "| `elr-augmented` | **0.850** | 0.600 |" in text
+    assert "| `fast` | 0.800 | **0.700** |" in text
+    assert "`sop-augmented`, `cores2-augmented`" in text.partition("Not run: ")[2]  # of another seed, and none
+    assert page.newer_table([]) == "Not run."
+    assert "-0.050 (elr-augmented)" in page.equal_crops(cells[:-1])
+
+
 def test_where_fast_is_ahead_of_methods_without_the_noise_rate(page):
     cells = [*table(), *(result("co-teaching", "symm", 0.2, seed, ap=0.9) for seed in (1, 2, 3))]
     cells = [

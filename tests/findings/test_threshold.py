@@ -152,8 +152,8 @@ def test_each_class_has_a_cut_of_its_own():
 QUALITY = np.array([0.05, 0.9, 0.2, 0.95, 0.4, 0.99, 0.97, 0.6])
 
 
-def issues(threshold, rate=None):
-    found = resolve_threshold(threshold, QUALITY, np.zeros(len(QUALITY), int), 2, rate)
+def issues(threshold, **options):
+    found = resolve_threshold(threshold, QUALITY, np.zeros(len(QUALITY), int), 2, **options)
     return (found["value"] > QUALITY).sum(), found
 
 
@@ -167,13 +167,15 @@ def test_a_precision_is_the_expected_share_of_wrong_labels():
     assert issues("precision=0.9")[0] == 1
     assert issues("precision=0.78")[0] == 3
     assert issues("precision=1")[0] == 0
+    assert "expected share" in issues("precision=0.9", calibrated=True)[1]["reason"]
+    assert "not calibrated" in issues("precision=0.9")[1]["reason"]
 
 
-def test_auto_flags_as_many_labels_as_are_wrong_unless_most_of_them_would_be_right():
-    assert issues("auto", rate=0.25)[0] == 2
-    count, found = issues("auto", rate=0.9)
-    assert count == 5
-    assert found["reason"].startswith("fewer labels")
+@pytest.mark.parametrize(("unlikely", "count"), [(0.0, 3), (0.375, 3), (0.5, 4), (1.0, 4), (None, 3)])
+def test_auto_is_the_median_of_three_counts(unlikely, count):
+    # 3 labels are more likely wrong than right. Of the k worst, 0.95, 1.75, 2.35, 2.75, 2.85 are expected to be wrong,
+    # and 2.94 of all: the expected F1 is 2 * 2.35 / 5.94 = 0.791 for 3, 2 * 2.75 / 6.94 = 0.793 for 4, 0.718 for 5.
+    assert issues("auto", calibrated=True, unlikely=unlikely)[0] == count
 
 
 @pytest.mark.parametrize("rule", ["budget=0", "budget=1.5", "precision=0", "precision=1.1"])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from tests.helpers.command import jnpl
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,25 +27,23 @@ def write(path: Path, count: int = 1300) -> Path:
     return path
 
 
-def embed(data: Path, out: Path, cache: Path, *launch: str) -> dict[str, object]:
-    command = [sys.executable, *launch, "-m", "jnpl", "embed", str(data), "-o", str(out), "--json", "--threads", "1"]
-    options = ["--text-column", "text", "--cache", str(cache)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([*command, *options], capture_output=True, text=True, check=False, env=environment)
+def options(data: Path, out: Path, cache: Path) -> tuple[str, ...]:
+    named = ("--text-column", "text", "--cache", str(cache), "--threads", "1")
+    return ("embed", str(data), "-o", str(out), "--json", *named)
+
+
+def test_two_processes_of_torchrun_write_the_bytes_of_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, (one, two) = write(tmp_path / "texts.csv"), (tmp_path / name for name in ("one", "two"))
+    code, alone, err = jnpl(capsys, *options(data, tmp_path / "one.npz", one))
+    assert code == 0, err
+    done = subprocess.run(
+        [sys.executable, *TORCHRUN, "-m", "jnpl", *options(data, tmp_path / "two.npz", two)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
-    facts: dict[str, object] = json.loads(done.stdout)  # exactly one object
-    return facts
-
-
-def test_two_processes_of_torchrun_write_the_bytes_of_one(tmp_path: Path) -> None:
-    data = write(tmp_path / "texts.csv")
-    caches = [tmp_path / name for name in ("one", "two")]
-    facts = [
-        embed(data, tmp_path / f"{cache.name}.npz", cache, *launch)
-        for cache, launch in zip(caches, ((), TORCHRUN), strict=True)
-    ]
-    assert [each["samples"] for each in facts] == [1300, 1300]
+    assert [json.loads(text)["samples"] for text in (alone, done.stdout)] == [1300, 1300]  # exactly one object each
     for name in ("values.f16", "blocks"):
-        one, two = (next(cache.glob(f"*/{name}")).read_bytes() for cache in caches)
-        assert one == two
-    assert np.array_equal(*(np.load(tmp_path / f"{cache.name}.npz")["x"] for cache in caches))
+        assert next(one.glob(f"*/{name}")).read_bytes() == next(two.glob(f"*/{name}")).read_bytes()
+    assert np.array_equal(*(np.load(tmp_path / f"{name}.npz")["x"] for name in ("one", "two")))

@@ -3,6 +3,7 @@
 import os
 import pickle
 import stat
+import subprocess
 import sys
 
 import pytest
@@ -210,3 +211,13 @@ def test_a_name_that_is_not_unicode_comes_back():
     name = os.fsdecode(b"caf\xe9/\xff.png")
     assert original(printable(name)) == name
     assert original("caf\u00e9") == "caf\u00e9"
+
+
+def test_a_write_removes_what_killed_processes_have_left_for_its_file(tmp_path):
+    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    left = tmp_path / f".labels.csv.{int(gone.stdout)}.tmp"
+    running, other = tmp_path / f".labels.csv.{os.getppid()}.tmp", tmp_path / f".more.csv.{int(gone.stdout)}.tmp"
+    for draft in (left, running, other):
+        draft.write_text("half")
+    write_text(tmp_path / "labels.csv", "whole")
+    assert [draft.exists() for draft in (left, running, other)] == [False, True, True]

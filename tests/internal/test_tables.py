@@ -8,11 +8,21 @@ import json
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from tests.helpers.paths import ROOT
 
 from jnpl.internal.errors import InputError
-from jnpl.internal.tables import json_rows, load_parquet, suffix_of, table_writer, unescaped
+from jnpl.internal.tables import (
+    is_missing,
+    json_rows,
+    load_parquet,
+    load_table,
+    save_parquet,
+    suffix_of,
+    table_writer,
+    unescaped,
+)
 
 HARD = ["plain", "=1+1", "'=1", "''-", "'tis", "-x", "@a", "a,b", 'say "hi"', "two\nlines", "car\rriage", "ünï", ""]
 
@@ -59,6 +69,23 @@ def test_json_rows_have_plain_numbers():
     single = pd.DataFrame({"p": np.array([0.25], np.float32), "n": pd.array([None], dtype="Int64")})
     assert json_rows(single) == [{"p": 0.25, "n": None}]
     assert json.dumps(json_rows(pd.DataFrame({"p": np.array([0.1], np.float32)}))) == '[{"p": 0.100000001}]'
+
+
+@pytest.mark.parametrize("cell", [None, float("nan"), np.float32("nan"), pd.NaT, pd.NA])
+def test_cells_without_a_value(cell):
+    assert is_missing(cell)
+
+
+@pytest.mark.parametrize("cell", ["", 0, 0.0, np.float64(1), False, [], {}])
+def test_cells_with_a_value(cell):
+    assert not is_missing(cell)
+
+
+def test_classes_in_numbers_without_a_sign(tmp_path):
+    names = json.dumps({"info": {"features": {"y": {"_type": "ClassLabel", "names": ["cat", "dog"]}}}})
+    codes = pa.table({"y": pa.array([1, None, 0], pa.uint8())})
+    save_parquet(tmp_path / "classes.parquet", codes.replace_schema_metadata({"huggingface": names}))
+    assert load_table(tmp_path / "classes.parquet")["y"].fillna("none").tolist() == ["dog", "none", "cat"]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".json"])

@@ -11,7 +11,7 @@ from torch import nn
 
 from jnpl.data.loading.batches import Batch, Rows, generator_for
 from jnpl.methods.base import Task
-from jnpl.methods.jnpl import JNPL
+from jnpl.methods.jnpl import JNPL, concentration
 from jnpl.recipes.load import load_recipe, recipe_names
 
 CLASSES = 4
@@ -157,6 +157,63 @@ def test_cross_entropy_may_fade_in_a_line():
         output = method(batch)
         wanted = output.scalars["nl_plus"].item() + left * 0.75 * math.log(40)
         assert output.loss.item() == pytest.approx(wanted, rel=1e-5)
+
+
+def fade_after(predicted, given, weights=None, classes=40):
+    """The weight of cross-entropy in the second of ten epochs; in the first, samples were predicted like this."""
+    labels = torch.tensor(given)
+    settings = {"complements": "exhaustive", "pl_weight": 0, "ce_start": True, "ce_fade": "confusion", "pl_start": 0.5}
+    method = JNPL(Task(lambda number: Says(), labels, classes, weights=weights), JNPL.Settings(**settings))
+    method.epochs = 10
+    method.begin_epoch(None)
+    assert method._ce_weight() == pytest.approx(0.75)  # 1 - 10 / 40, before anything is known
+    logits = nn.functional.one_hot(torch.tensor(predicted), classes).float()
+    rows = torch.arange(len(labels))
+    batch = Batch(logits, labels, rows, generator_for(0, "step"), Rows(0, len(labels), len(labels)))
+    an_epoch(method, batch)
+    return method, method._ce_weight()
+
+
+def test_cross_entropy_fades_slowly_if_mistakes_are_spread():
+    right = list(range(40)) * 8
+    spread = [(each // 40 + each) % 40 for each in range(240)]  # class c given as c, c + 1, ..., once each
+    method, weight = fade_after(right + [each % 40 for each in range(240)], right + spread)
+    assert method.concentration.item() == pytest.approx(1 / 5)  # five mistakes for each class, all different
+    assert weight == 0.0  # not below the limit: by agreement, which is above a half
+    more = [(each // 40 + each) % 40 for each in range(280)]
+    method, weight = fade_after(right + [each % 40 for each in range(280)], right + more)
+    assert method.concentration.item() == pytest.approx(1 / 6)
+    assert weight == pytest.approx(0.75 * 0.8)  # one of the five epochs of the fade has passed
+    method.epoch = 4
+    assert method._ce_weight() == pytest.approx(0.75 * 0.2)
+    method.epoch = 5
+    assert method._ce_weight() == 0.0
+
+
+def test_it_ends_with_agreement_if_mistakes_are_concentrated():
+    right = list(range(40)) * 6
+    flipped = [(each + 1) % 40 for each in range(40)] * 4
+    method, weight = fade_after(right + list(range(40)) * 4, right + flipped)
+    assert method.concentration.item() == 1.0
+    assert weight == 0.0
+    _, weight = fade_after(list(range(40)) * 5, list(range(40)) + [(each + 1) % 40 for each in range(40)] * 4)
+    assert 0.75 * 0.5 < weight < 0.75 * 0.7  # an agreement of about a fifth
+    assert float(concentration(torch.eye(3))) == 0.0  # no mistakes
+
+
+def test_mistakes_count_by_the_weights_of_samples():
+    weights = torch.tensor([1.0] * 40 + [0.5, 1.5])
+    method, _ = fade_after([*range(40), 0, 0], [*range(40), 1, 2], weights)
+    assert method.concentration.item() == pytest.approx(0.75)
+
+
+def test_beyond_500_classes_mistakes_are_not_counted():
+    labels = torch.arange(501)
+    settings = JNPL.Settings(complements="exhaustive", ce_start=True, ce_fade="confusion", pl_start=0.5)
+    method = JNPL(Task(lambda number: Says(), labels, 501), settings)
+    assert not hasattr(method, "confusion")
+    method.begin_epoch(None)
+    assert method._ce_weight() > 0
 
 
 def test_without_it_many_classes_are_nl_alone():

@@ -114,6 +114,9 @@ def test_decisions_of_ones_own(tmp_path):
     assert labels(correct(findings(), decisions=read_label_rows(tmp_path / "own.parquet")))[2] == "dog"
     (tmp_path / "own.json").write_text(json.dumps([{"id": 2, "label": "dog"}]))
     assert labels(correct(findings(), decisions=read_label_rows(tmp_path / "own.json")))[2] == "dog"
+    pd.DataFrame({"id": ["a", "b"], "label": pd.array(["cat", None], "string")}).to_parquet(tmp_path / "gap.parquet")
+    with pytest.raises(InputError, match="has no label in row 1"):
+        read_label_rows(tmp_path / "gap.parquet")
 
 
 @pytest.mark.parametrize(

@@ -192,6 +192,13 @@ def test_texts_are_shown_as_texts(tmp_path):
     assert columns["rows"]["0"] == ["x" * 400]
 
 
+def test_long_fractions_are_shown_with_eight_digits(tmp_path):
+    from jnpl.outputs.data_report import _texts
+
+    cells = pd.Series([4.8644573765994945, 0.1, 3.0, None, 1234567.25, -0.000012345678912])
+    assert _texts(cells) == ["4.8644574", "0.1", "3", None, "1234567.25", "-1.2345679e-05"]
+
+
 def test_odd_cells_can_be_written(tmp_path):
     odd = pd.DataFrame(
         {

@@ -12,7 +12,7 @@ from PIL import Image
 from jnpl.data.opening import open_source
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.methods.jnpl import even_weights
-from jnpl.recipes.automatic import SMALL_IMAGE_SET, adapt_recipe, choose, mlp_rate
+from jnpl.recipes.automatic import SMALL_IMAGE_SET, adapt_recipe, choose, head_plan, mlp_rate
 from jnpl.recipes.load import load_recipe
 
 FAST = load_recipe("fast")
@@ -149,3 +149,29 @@ def test_other_image_sets_keep_jnpl(samples, method, changes):
 def test_weighted_images_keep_jnpl():
     weighted = replace(images(60), weights=np.ones(60, np.float32))
     assert adapt_recipe(weighted, None, None, {"engine.accelerator": "cpu"}).recipe.method.name == "jnpl"
+
+
+def embeddings(samples, width, classes):
+    return from_arrays(np.zeros((samples, width), np.float32), np.arange(samples) % classes)
+
+
+def test_a_head_for_many_classes_fades_by_confusion_and_learns_narrow_embeddings_faster():
+    few = adapt_recipe(embeddings(500, 256, 5), None, None, {}).recipe
+    assert (few.method.ce_fade, few.train.lr, few.stages["refine"]["lr"]) == ("agreement", 0.05, 0.02)
+    wide = adapt_recipe(embeddings(500, 1280, 50), None, None, {}).recipe
+    assert (wide.method.ce_fade, wide.train.lr, wide.stages["refine"]["lr"]) == ("confusion", 0.05, 0.02)
+    narrow = adapt_recipe(embeddings(500, 256, 50), None, None, {}).recipe
+    scale = 5**0.8  # 1280 / 256, to the power of 1 - 10 / 50
+    assert narrow.train.lr == pytest.approx(0.05 * scale, rel=0.05)
+    assert narrow.stages["refine"]["lr"] == pytest.approx(0.02 * scale, rel=0.05)
+    own = adapt_recipe(embeddings(500, 256, 50), None, None, {"train.lr": 0.01, "method.ce_fade": 0.3}).recipe
+    assert (own.train.lr, own.method.ce_fade) == (0.01, 0.3)
+    other = adapt_recipe(embeddings(500, 256, 50), None, "ce", {}).recipe
+    assert (other.train.lr, other.train.weight_decay) == (narrow.train.lr, narrow.train.weight_decay)
+
+
+def test_weight_decay_of_a_head_falls_with_samples_classes_and_for_many_classes_with_width():
+    plans = {each: head_plan(*each) for each in [(256, 10_000, 10), (256, 40_000, 10), (1280, 10_000, 100)]}
+    assert [plan["train.weight_decay"] for plan in plans.values()] == [0.014, 0.0068, 0.0096]
+    narrow = head_plan(256, 10_000, 100)
+    assert narrow["stages.refine.weight_decay"] == pytest.approx(0.0136 * (256 / 1280) ** 0.45, rel=0.02)

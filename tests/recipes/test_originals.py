@@ -9,12 +9,16 @@ import pytest
 import torch
 
 from jnpl.data.sources.arrays import from_arrays
+from jnpl.experiments.confidence_figures import stage_facts
 from jnpl.losses.complement import default_count
+from jnpl.methods.registry import METHODS
+from jnpl.models.build import build
+from jnpl.noise import generate as noise
 from jnpl.recipes.load import load_recipe
 from jnpl.training.feeds import make_feeds
 from jnpl.training.processes import make_fabric
 
-METHODS = Path(__file__).parents[2] / "docs" / "methods"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_forwards_learning_rate_falls_after_epochs_40_and_80_counted_from_0():
@@ -80,5 +84,55 @@ def test_sces_page_has_the_shrinkage_of_its_optimiser():
     assert f"by {1 + 1e-4 * steps:.1f} after 120 epochs of {-(-50_000 // 128)} steps" in words("sce")
 
 
+CHOICES = {
+    "result of a run": lambda: (
+        not any(stage.select for name in ("jnpl", "nlnl", "ce") for stage in METHODS[name].stages)
+    ),
+    "noise": lambda: wrong_by_class([20, 35]) == [8, 14],
+    "asymmetric noise of CIFAR-100": lambda: next_of_beaver() == "dolphin",
+    'Figure 6, "cat"': lambda: cats_of(true=[3, 3, 5], given=[3, 5, 3]) == 2,
+    "p_y in Figures 1, 2 and 6": lambda: load_recipe("paper-cifar10").verdict.history == 10,
+    "ResNet-34": lambda: first_layers() == ((3, 3), (1, 1), (64, 32, 32)),
+    "Clothing1M": lambda: load_recipe("paper-clothing1m").method.num_complements == 1,
+}
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_the_package_does_what_the_page_calls_our_choice(choice):
+    """The mean of the training images is tested with PENCIL's deviation above."""
+    assert f"\n| {choice} | " in (DOCS / "reproduction.md").read_text("utf-8")
+    assert CHOICES[choice]()
+
+
+def wrong_by_class(counts):
+    """How many labels of each class change at 40 %."""
+    true = np.repeat(np.arange(len(counts)), counts)
+    given = noise.symmetric(true, 0.4, 10, 1)
+    return [int((given != true)[true == each].sum()) for each in range(len(counts))]
+
+
+def next_of_beaver():
+    """Beaver (4) is followed within aquatic mammals by dolphin (30), and in a block of ten by bed (5)."""
+    changed = noise.asymmetric(np.array([4]), 1.0, "cifar100", 1, num_classes=100)
+    return {30: "dolphin", 5: "bed"}[int(changed[0])]
+
+
+def cats_of(true, given):
+    """How many samples Figure 6 is about."""
+    source = from_arrays(np.zeros((len(true), 2), np.float32), given, y_true=true, class_names=range(10))
+    return stage_facts(np.full((len(true), 10), 0.1), source, seed=1, cat=3)["cat"]["samples"]
+
+
+def first_layers():
+    """Kernel and stride of ResNet-34's first convolution, and what the stages get from an image of 32 pixels."""
+    network = build("resnet34", num_classes=10, input_shape=(3, 32, 32), seed=0)
+    first = next(each for each in network.modules() if isinstance(each, torch.nn.Conv2d))
+    shapes = []
+    second = [each for each in network.modules() if isinstance(each, torch.nn.Conv2d)][1]
+    second.register_forward_pre_hook(lambda _module, inputs: shapes.append(tuple(inputs[0].shape[1:])))
+    network.eval()(torch.zeros(1, 3, 32, 32))
+    return first.kernel_size, first.stride, shapes[0]
+
+
 def words(method):
-    return " ".join((METHODS / f"{method}.md").read_text("utf-8").split())
+    return " ".join((DOCS / "methods" / f"{method}.md").read_text("utf-8").split())

@@ -9,6 +9,7 @@ import pytest
 
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.data.split import hold_out
+from jnpl.internal.errors import InputError
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.training.reporting import Reporter
 from jnpl.training.run import find
@@ -50,11 +51,24 @@ def test_no_decision_changes_nothing(data):
     np.testing.assert_array_equal(one.label_quality, two.label_quality)
 
 
-def test_other_methods_take_them_for_given_labels(data):
+def test_other_methods_learn_from_them_and_judge_the_given_labels(data):
     source, true = data
     decided = np.where(np.arange(300) < 150, true, -1)
-    found = train(replace(source, decided=decided), "ce", {"train.epochs": 1}).findings
-    assert found.given_labels.tolist() == np.where(decided >= 0, decided, source.labels).tolist()
+    reviewed, fixed = replace(source, decided=decided), np.where(decided >= 0, decided, source.labels)
+    result = train(reviewed, "ce", {"train.epochs": 1})
+    found = result.findings
+    assert found.given_labels.tolist() == source.labels.tolist()
+    assert found.suggested_labels[:150].tolist() == true[:150].tolist()
+    assert found.label_quality[:150].tolist() == (source.labels == true)[:150].tolist()
+    learnt = train(replace(source, labels=fixed), "ce", {"train.epochs": 1})
+    assert result.history[-1]["loss"] == learnt.history[-1]["loss"]  # on the decided labels
+
+
+def test_a_compact_ledger_is_refused_before_the_training(data):
+    source, true = data
+    reviewed = replace(source, decided=np.where(np.arange(300) < 150, true, -1))
+    with pytest.raises(InputError, match=r"ce with decided labels needs whole predictions .* got compact"):
+        train(reviewed, "ce", {"train.epochs": 1, "verdict.keep": "compact"})
 
 
 def test_held_out_samples_are_tested_by_their_decided_labels(data):

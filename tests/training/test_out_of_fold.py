@@ -62,3 +62,13 @@ def test_progress_can_stop_the_work():
 def test_wrong_input_is_refused(bad):
     with pytest.raises(InputError):
         out_of_fold(**{"vectors": np.zeros((5, 2)), "labels": np.zeros(5, int), "num_classes": 2} | bad)
+
+
+def test_large_data_get_fewer_epochs(monkeypatch):
+    x, labels = blobs()
+    shares: list[float] = []
+    monkeypatch.setattr("jnpl.training.out_of_fold._MAX_STEPS", 30)  # 5 steps an epoch
+    probs = out_of_fold(x, labels, 3, progress=shares.append)
+    assert shares == pytest.approx([0, 1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6, 1])
+    assert (probs.argmax(1) == labels).mean() > 0.95
+    np.testing.assert_allclose(probs.sum(1), 1, rtol=1e-5)

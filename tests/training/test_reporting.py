@@ -85,7 +85,7 @@ def test_the_bar_goes_when_a_run_is_interrupted(report):
 
 def test_few_words_for_those_who_want_no_more(report):
     report.verbose = False
-    report.first = ["network: mlp"]
+    report.choices = ["network: mlp"]
     report.note("12 samples")
     with report.training(3, 5, Position()):
         for epoch in range(3):

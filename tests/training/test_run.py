@@ -31,6 +31,7 @@ from jnpl.training.interrupt import Interrupted
 from jnpl.training.processes import make_fabric
 from jnpl.training.reporting import Reporter
 from jnpl.training.run import CheckpointInterval
+from jnpl.training.run_settings import RunSettings
 
 PINNED = {"run", "samples", "classes", "issues", "noise_rate", "epochs", "seconds"}
 TRUTH = {"ap", "ap_clean", "relabel_accuracy"}
@@ -494,7 +495,7 @@ def test_a_run_in_memory_has_no_place_for_tensorboard(monkeypatch):
 
 def test_a_fine_tuning_resumes_when_its_cache_has_moved():
     found = [
-        engine._identity(session.RunSettings(images(), load_recipe("finetune", {"weights": f"/{place}/start-{start}"})))
+        engine._identity(RunSettings(images(), load_recipe("finetune", {"weights": f"/{place}/start-{start}"})))
         for place, start in (("old", 1), ("new", 1), ("new", 2))
     ]
     assert found[0] == found[1] != found[2]

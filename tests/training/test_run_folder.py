@@ -51,7 +51,7 @@ def test_an_empty_folder_will_do(tmp_path):
     ("change", "told"),
     [
         ({"seed": 1}, "holds a run with seed = 0, not 1; name another folder"),
-        ({"data": "other"}, 'holds a run with data = "toy", not "other"'),
+        ({"data": "other"}, "holds a run with the data 'toy', not 'other'"),
         ({"fingerprint": "cd"}, "holds a run with other data"),
         ({"recipe": {"model": "mlp", "train": {"lr": 0.1, "epochs": 4}}}, "recipe.train.epochs = 3, not 4"),
         ({"recipe": {"model": None, "train": {"lr": 0.1, "epochs": 3}}}, 'recipe.model = "mlp", not null'),
@@ -64,6 +64,46 @@ def test_another_run_is_refused(folder, change, told):
         folder.open({**IDENTITY, **change})
     assert str(folder.path) in str(error.value)
     assert (folder.path / "run.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("known", "samples", "told"),
+    [
+        ({"seed": 0, "data": "other"}, 9, "with the data 'toy', not 'other'; name another folder, or repeat"),
+        ({"seed": 1, "data": "toy"}, 9, "with seed = 0, not 1"),
+        ({"seed": 0, "data": "toy"}, 8, "with other data: 9 samples of 2 classes, not 8 of 2"),
+    ],
+)
+def test_other_data_are_refused_before_they_are_embedded(folder, known, samples, told):
+    folder.write(IDENTITY, "finished", {"samples": 9, "classes": 2})
+    folder.check_data({"seed": 0, "data": "toy"}, 9, 2)
+    with pytest.raises(InputError, match=told):
+        folder.check_data(known, samples, 2)
+
+
+def test_data_are_not_refused_where_nothing_would_be_lost(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    folder.check_data({"seed": 0, "data": "other"}, 9, 2)
+    folder.open(IDENTITY)
+    folder.begin(IDENTITY)
+    folder.check_data({"seed": 1, "data": "other"}, 9, 2)
+
+
+def test_a_place_that_cannot_be_written_is_refused_and_nothing_is_left(tmp_path, monkeypatch):
+    folder = RunFolder(tmp_path / "deep" / "run")
+    folder.check_writable()
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="cannot make the folder"):
+        RunFolder(tmp_path / "file" / "run").check_writable()
+
+    def refuse(_path):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("jnpl.training.run_folder.create_new", refuse)
+    with pytest.raises(InputError, match=r"cannot write to the folder '.*run': Permission denied"):
+        folder.check_writable()
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_run_that_never_reached_a_checkpoint_makes_room(tmp_path):

@@ -24,6 +24,7 @@ from jnpl.data.sources.arrays import as_inputs, as_texts
 from jnpl.internal.devices import available_device
 from jnpl.internal.errors import InputError
 from jnpl.methods.registry import METHODS
+from jnpl.methods.two_networks import TwoNetworks
 from jnpl.models.choice import AUTO, NONE
 from jnpl.outputs.saved_model import SavedModel
 from jnpl.recipes.automatic import adapt_recipe
@@ -222,7 +223,7 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         backbone = self.backbone if self.module is None or source.kind == "text" else NONE
         source, changes, _ = embed_first(source, backbone, self.recipe, self._changes(), report, cache=self.cache)
         recipe = adapt_recipe(source, self.recipe, self.method, changes).recipe
-        if isinstance(self.module, nn.Module) and METHODS[recipe.method.name].networks == "2":
+        if isinstance(self.module, nn.Module) and issubclass(METHODS[recipe.method.name], TwoNetworks):
             raise InputError(f"{recipe.method.name} needs two networks that differ: give a factory as module")
         given, draws = self.random_state, check_random_state(self.random_state)
         seed = int(given if isinstance(given, int | np.integer) else draws.randint(np.iinfo(np.int32).max))

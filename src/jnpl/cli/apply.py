@@ -65,7 +65,7 @@ def apply(
     from jnpl.data.label_files import read_label_rows
     from jnpl.findings.findings import Findings
     from jnpl.internal.tables import suffix_of
-    from jnpl.outputs.corrections import correct, held_out, with_held_out
+    from jnpl.outputs.corrections import correct, data_facts, held_out, with_held_out
     from jnpl.outputs.image_folder import copy_image_folder, data_root
     from jnpl.outputs.output_paths import refuse_target
     from jnpl.outputs.review.decisions import reviewed_labels
@@ -83,7 +83,7 @@ def apply(
     reviewed = reviewed_labels(run, own) if review and decisions is None else None
     unsure: set[str] = set()
     if reviewed is not None and reviewed.count + reviewed.unsure:
-        decided = reviewed.rows(own)
+        decided = [*reviewed.earlier_rows(own, data_facts(run)), *reviewed.rows(own)]
         unsure = {str(name) for name in own.ids[reviewed.is_unsure].tolist()}
     corrected = correct(findings, decisions=decided, min_confidence=min_confidence, drop=drop, unsure=unsure)
     if reviewed is not None and reviewed.dropped.any():
@@ -96,7 +96,7 @@ def apply(
         "dropped": corrected.dropped,
         "uncertain": corrected.uncertain,
         **({"held_out": len(held)} if held else {}),
-        **({"reviewed": reviewed.count} if reviewed is not None else {}),
+        **({"reviewed": len(decided or ()) + int(reviewed.dropped.sum())} if reviewed is not None else {}),
     }
     facts |= _expected(corrected)
     failed: list[tuple[str, str]] = []
@@ -122,7 +122,9 @@ def _show(facts: dict[str, Any], corrected: "CorrectedLabels", *, as_json: bool)
     names, given = class_names(corrected.findings), corrected.findings.given_labels[corrected.rows]
     changed = corrected.changed
     pairs = Counter(zip(given[changed].tolist(), corrected.labels[changed].tolist(), strict=True))
-    typer.echo(f"{facts['changed']:,} of {facts['samples']:,} labels changed, {facts['dropped']:,} samples left out")
+    is_preview = facts["out"] is None
+    changes, leaves = ("would be changed", "would be left out") if is_preview else ("changed", "left out")
+    typer.echo(f"{facts['changed']:,} of {facts['samples']:,} labels {changes}, {facts['dropped']:,} samples {leaves}")
     if facts.get("reviewed"):
         typer.echo(f"  by {facts['reviewed']:,} decisions of jnpl review")
     if "held_out" in facts:
@@ -146,10 +148,10 @@ def _show(facts: dict[str, Any], corrected: "CorrectedLabels", *, as_json: bool)
             "labels, so check some changes before you use them"
         )
     for (before, after), count in pairs.most_common(SHOWN):
-        typer.echo(f"  {visible(names[before])} -> {visible(names[after])}: {count:,}")
+        verb = "becomes" if count == 1 else "become"
+        typer.echo(f"  {count:,} labelled {visible(names[before])} {verb} {visible(names[after])}")
     if "tree" in facts:
         typer.echo(f"{facts['files']:,} images by class: {visible(facts['tree'])}")
-    is_preview = facts["out"] is None
     typer.echo("nothing was written (--preview)" if is_preview else f"corrected labels: {visible(facts['out'])}")
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from jnpl.training.reporting import Reporter
     from jnpl.training.run import CheckpointInterval
 
+_MANY = 20_000  # samples from which the search for duplicates takes so long that a line says what is going on
+
 
 @dataclass(frozen=True, kw_only=True)
 class FindOptions:
@@ -214,6 +216,7 @@ def _run(given: FindOptions, *, classify: bool) -> None:
     _check_options(given)
     import torch
 
+    from jnpl.models.embedding import process_rank
     from jnpl.recipes.automatic import adapt_recipe
     from jnpl.recipes.load import load_default_recipe
     from jnpl.training.finetune import finetuning_recipe
@@ -226,21 +229,35 @@ def _run(given: FindOptions, *, classify: bool) -> None:
     if given.threads is not None:
         torch.set_num_threads(given.threads)
     options.find_own_modules(recipe.model, given.backbone, given.embed)
-    RunFolder(given.out).check_outside(given.data)
-    RunFolder(given.out).check_place()  # before minutes of embedding
+    folder = RunFolder(given.out)
+    folder.check_outside(given.data)
+    folder.check_place()
+    if process_rank()[0] == 0:
+        folder.check_writable()
     reporter = Reporter(verbose=given.verbose)
-    opened, embedded, held_out, changes, chosen = _embed(given, recipe.data.val_size, changes, reporter)
+    with options.collected_log() as reporter.first:
+        opened, positions, reviewed = _open(given, recipe.data.val_size)
+    kept = len(opened) - (0 if positions is None else len(positions))
+    folder.check_data({"seed": given.seed, "data": opened.name}, kept, len(opened.class_names))  # before embedding
+    opened, embedded, held_out, changes, chosen = _embed(given, opened, positions, changes, reporter)
     if given.finetune:
         recipe = finetuning_recipe(embedded, given.method, changes, reporter, seed=given.seed, cache=given.cache)
         source, choices = opened, chosen
     else:
         recipe, adapted = adapt_recipe(embedded, given.recipe, given.method, changes)
         source, choices = embedded, [*chosen, *adapted]
-        reporter.first = choices if source.backbone is None else list(adapted)  # else one is on the screen already
+        reporter.choices = choices if source.backbone is None else list(adapted)  # else one is on the screen already
     from jnpl.outputs import data_report
 
     facts_of_data: dict[str, Any] = {"command": ["jnpl", *sys.argv[1:]], "choices": choices, "held_out": held_out}
     facts_of_data["options"] = given.to_json()
+    facts_of_data["reviewed"] = reviewed
+
+    def complete() -> None:
+        if len(embedded) >= _MANY:
+            reporter.note("looking for duplicates and outliers, and writing what the report shows")
+        data_report.write_data(given.out, embedded, **facts_of_data, thumbnails=given.report)
+
     result = run(
         source,
         recipe,
@@ -251,7 +268,7 @@ def _run(given: FindOptions, *, classify: bool) -> None:
         report=reporter,
         track=given.trackers(),
         classify=classify,
-        complete=lambda: data_report.write_data(given.out, embedded, **facts_of_data, thumbnails=given.report),
+        complete=complete,
     )
     if result is not None:  # else not the first of several processes
         _show(given, result.results)
@@ -290,12 +307,13 @@ class _EmbeddedData(NamedTuple):
     chosen: list[str]
 
 
-def _embed(given: FindOptions, val_size: int, changes: dict[str, Any], reporter: "Reporter") -> _EmbeddedData:
+def _embed(
+    given: FindOptions, opened: "Source", positions: "Labels | None", changes: dict[str, Any], reporter: "Reporter"
+) -> _EmbeddedData:
     from jnpl.data.split import hold_out
     from jnpl.models.choice import is_fitted
     from jnpl.training.embed_first import embed_first
 
-    opened, positions = _open(given, val_size)
     held_out = [] if positions is None else _named(opened, positions)
     if positions is not None and is_fitted(opened, given.backbone):
         opened, positions = hold_out(opened, positions), None  # test data take no part in it
@@ -331,11 +349,12 @@ def open_again(stored: dict[str, Any], *, trust_code: bool = False) -> "Source":
     options.find_own_modules(recipe.model, given.backbone, given.embed)
     reporter = Reporter()
     reporter.quiet(True)
-    return _embed(given, recipe.data.val_size, changes, reporter).embedded
+    opened, positions, _ = _open(given, recipe.data.val_size)
+    return _embed(given, opened, positions, changes, reporter).embedded
 
 
-def _open(given: FindOptions, val_size: int) -> "tuple[Source, Labels | None]":
-    """Return the data, with test data from elsewhere, and the positions to hold out, or None."""
+def _open(given: FindOptions, val_size: int) -> "tuple[Source, Labels | None, dict[str, Any]]":
+    """Return the data, with test data from elsewhere, the positions to hold out, or None, and decisions of --review."""
     from jnpl.data import split
     from jnpl.data.label_files import with_labels
     from jnpl.data.opening import open_source
@@ -352,10 +371,12 @@ def _open(given: FindOptions, val_size: int) -> "tuple[Source, Labels | None]":
     )
     if given.labels is not None:
         source = with_labels(source, given.labels)
+    reviewed: dict[str, Any] = {}
     if given.review is not None:
-        from jnpl.outputs.review.decisions import with_review
+        from jnpl.outputs.review.decisions import given_decisions, with_review
 
-        source = with_review(source, given.review)
+        whole, source = source, with_review(source, given.review)
+        reviewed = given_decisions(whole, source)
     if given.test is not None:
         if source.encoding is not None and data_suffix(given.test):
             columns |= {
@@ -364,7 +385,8 @@ def _open(given: FindOptions, val_size: int) -> "tuple[Source, Labels | None]":
                 "encoding": source.encoding,
             }  # which knows the columns
         source = split.with_test(source, open_source(given.test, **columns))
-    return source, None if given.holdout is None else split.to_hold_out(source, given.holdout, given.seed)
+    held = None if given.holdout is None else split.to_hold_out(source, given.holdout, given.seed)
+    return source, held, reviewed
 
 
 def _named(source: "Source", positions: "Labels") -> list[dict[str, Any]]:

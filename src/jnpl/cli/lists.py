@@ -37,9 +37,10 @@ def methods(*, as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps(rows))
         return
+    width = max(len(row["name"]) for row in rows)
     for row in rows:
-        typer.echo(f"{row['name']:12} {row['paper']}; networks: {row['networks']}; needs: {row['needs']}")
-        typer.echo(f"{'':12} stages: {', '.join(row['stages'])}; score: {row['score']}")
+        typer.echo(f"{row['name']:{width}} {row['paper']}; networks: {row['networks']}; needs: {row['needs']}")
+        typer.echo(f"{'':{width}} stages: {', '.join(row['stages'])}; score: {row['score']}")
 
 
 def datasets(*, as_json: AsJson = False) -> None:

@@ -5,8 +5,10 @@ the rest of the package inside their functions, to keep `jnpl --help` quick.
 """
 
 import inspect
+import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -151,3 +153,18 @@ def takes(options: type[_Options]) -> Callable[[Callable[[_Options], None]], Cal
         return command
 
     return decorate
+
+
+@contextmanager
+def collected_log() -> Iterator[list[str]]:
+    """Yield a list that receives the lines that the package logs in the block, such as what columns became."""
+    log, lines = logging.getLogger("jnpl"), list[str]()
+    level, handler = log.level, logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield lines
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)

@@ -132,11 +132,12 @@ def own_modules(run: Path) -> list[str]:
 
 
 def _show(facts: dict[str, Any], rows: list[dict[str, Any]], out: Path | None) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False, markup=False)
+    from jnpl.cli.summary import console_for_output
+
+    console = console_for_output()
     table = Table(box=None)
     for column in ("id", "predicted", "confidence"):
         table.add_column(column, justify="left" if column == "id" else "right")

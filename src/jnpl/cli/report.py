@@ -60,7 +60,7 @@ def report(
     if as_json:
         typer.echo(json.dumps({"run": str(run), "report": str(written), "bytes": written.stat().st_size}))
     else:
-        typer.echo(f"written  {visible(written)}")
+        typer.echo(f"report: {visible(written)}")
 
 
 def _is_own(out: Path, run: Path, name: str) -> bool:

@@ -21,7 +21,7 @@ def reproduce(
     item: Annotated[
         str,
         typer.Argument(
-            help="fig1 to fig6, table1, table2, figures, all; beyond the paper human, heads, starts, weights.",
+            help="fig1 to fig6, table1, table2, figures, all; beyond the paper human, heads, starts, weights, steps.",
             show_default=False,
         ),
     ],
@@ -29,8 +29,9 @@ def reproduce(
     scale: Annotated[
         str,
         typer.Option(
-            help="features: the paper's schedules on embeddings, for two cores (features-full: all images and epochs); "
-            "small: from random weights, part of CIFAR-10; tiny: a test; paper: as in the paper, for GPUs."
+            help="features: the paper's schedules on embeddings, for two cores (features-all: all images; "
+            "features-full: all epochs too); small: from random weights, part of CIFAR-10; tiny: a test; paper: as in "
+            "the paper, for GPUs."
         ),
     ] = "small",
     out: Annotated[

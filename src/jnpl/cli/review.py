@@ -2,8 +2,10 @@
 
 # ruff: noqa: PLC0415 - imports inside commands keep `jnpl --help` quick
 import getpass
+import html
 import json
 import secrets
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +15,7 @@ from jnpl.cli.options import RunFolder, TrustCode
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from jnpl.data.source import Source
 
@@ -68,23 +70,25 @@ def review(
     findings = Findings.load(run)
     facts = _json(run / "run.json")
     open_data, reason = _opener(run, data, trust_code=trust_code)
-    samples = Samples(run, findings, open_data, reason, trust_code=trust_code)
-    desk = Desk(run, findings, samples, facts.get("recipe"), facts.get("seed") or 0)
     address = listen(host, port)
-    title = str(facts.get("data") or run.resolve().name)
-    app = make_app(desk, Access(secret, address.hosts), title=title, reviewer=(reviewer or _user())[:80])
     link = address.link(secret)
+    with ExitStack() as held:
+        held.callback(address.listening.close)
+        samples = Samples(run, findings, open_data, reason, trust_code=trust_code)
+        desk = Desk(run, findings, samples, facts.get("recipe"), facts.get("seed") or 0)
+        title = str(facts.get("data") or run.resolve().name)
+        app = make_app(desk, Access(secret, address.hosts), title=title, reviewer=(reviewer or _user())[:80])
 
-    def ready() -> None:
-        typer.echo(f"review: {link}")
-        typer.echo("decisions are kept as you make them; Ctrl-C ends the server", err=True)
-        if show:
-            import webbrowser
+        def ready() -> None:
+            typer.echo(f"review: {link}")
+            typer.echo("decisions are kept as you make them; Ctrl-C ends the server", err=True)
+            if show:
+                import webbrowser
 
-            if not webbrowser.open(link):
-                typer.echo("jnpl: note: no browser could be opened; open the address above", err=True)
+                if not webbrowser.open(held.enter_context(leading_to(link, run))):
+                    typer.echo("jnpl: note: no browser could be opened; open the address above", err=True)
 
-    serve(app, address, ready)
+        serve(app, address, ready)
     typer.echo(f"decisions: {run / 'review.sqlite'}; next: jnpl apply {run}", err=True)
 
 
@@ -102,6 +106,22 @@ def _opener(
         return open_again({**stored, **({} if data is None else {"data": data})}, trust_code=trust_code)
 
     return open_data, None
+
+
+@contextmanager
+def leading_to(link: str, folder: Path) -> "Iterator[str]":
+    """Yield the address of a page that leads to the link and that only this user can read; it is removed at the end.
+
+    The link holds the token, and other users can read the command line of a browser.
+    """
+    page = folder / f".review-{secrets.token_hex(4)}.html"
+    page.touch(mode=0o600, exist_ok=False)
+    try:
+        target = html.escape(link, quote=True)
+        page.write_text(f'<!doctype html><meta http-equiv="refresh" content="0; url={target}">\n', "utf-8")
+        yield page.resolve().as_uri()
+    finally:
+        page.unlink(missing_ok=True)
 
 
 def _json(path: Path) -> dict[str, Any]:

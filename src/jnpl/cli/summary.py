@@ -14,7 +14,7 @@ from jnpl.findings.findings import Findings
 from jnpl.internal.json_files import read_json
 from jnpl.internal.provenance import plain
 from jnpl.internal.terminal import visible
-from jnpl.outputs.report.page_tables import confused_pairs, worst
+from jnpl.outputs.report.page_tables import confused_pairs, expected_wrong, look_wrong, worst
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,11 +28,10 @@ _UNEVEN = 3  # ratio of the largest to the smallest class above which the summar
 def show(result: dict[str, Any], out: Path, top: int) -> None:
     """Print counts, accuracies, the most frequent class pairs, the worst label issues, and the files written."""
     findings = Findings.load(out)
-    console = Console(highlight=False, markup=False, soft_wrap=True)  # a path stays on one line in a pipe
-    if not console.is_terminal:
-        console.width = _PIPE_WIDTH
+    console = console_for_output()
+    what = "labels look wrong" if look_wrong(findings) else "labels to check"
     console.print(
-        f"{result['issues']:,} of {result['samples']:,} labels look wrong{_estimate(findings)}; "
+        f"{result['issues']:,} of {result['samples']:,} {what}{_estimate(findings)}; "
         f"{result['classes']} classes, {result['epochs']} epochs in {result['seconds']:.0f} s"
     )
     for line in _notes(result, findings, out):
@@ -48,16 +47,26 @@ def show(result: dict[str, Any], out: Path, top: int) -> None:
     console.print(f"all labels with their quality: {visible(out / 'findings.csv')}")
     if (out / "report.html").is_file():
         console.print(f"report:                        {visible(out / 'report.html')}")
-    if result["issues"]:
-        name = visible(shlex.quote(str(out)))
+    name = visible(shlex.quote(str(out)))
+    if not result["issues"]:
+        console.print(f"to see the most doubtful ones: jnpl report {name} --budget 20")
+    else:
         console.print(f"to decide on a page:           jnpl review {name}")
         console.print(f"to correct labels:             jnpl apply {name}")
+
+
+def console_for_output() -> Console:
+    """Return a console for stdout; in a pipe or a file nothing is cut, and a path stays on one line."""
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = _PIPE_WIDTH
+    return console
 
 
 def _estimate(findings: Findings) -> str:
     if findings.noise is None:
         return f": {findings.noise_rate:.1%}"
-    rate, low, high, _ = findings.noise
+    rate, low, high = findings.noise[:3]
     return f"; estimated share of wrong labels {rate:.1%} ({low:.1%} to {high:.1%} with 90 % confidence)"
 
 
@@ -71,10 +80,13 @@ def _notes(result: dict[str, Any], findings: Findings, out: Path) -> list[str]:
             "more than half of the labels look wrong: check that labels and samples belong together (order, column); "
             f"if they do, train longer (--set train.epochs=100), or the {cut} too high (--threshold)",
         )
+    if (expected := expected_wrong(findings)) is not None and result["issues"]:
+        them = "of these labels are" if result["issues"] > 1 else "of them is"
+        lines.append(f"about {expected:,.0f} {them} expected to be truly wrong: look before you change them")
     if findings.overlap is not None and findings.overlap >= OVERLAP:
         lines.append(
             f"the classes overlap: about {findings.overlap:.0%} of the samples could not be told apart even with right "
-            "labels; check label issues before you change them"
+            "labels; a low label quality is weak evidence there"
         )
     if "ap" in result:
         lines.append(f"AP {result['ap']:.3f} of the ranking by label quality (true labels are known)")
@@ -123,9 +135,11 @@ def _worst(findings: Findings, count: int) -> Table:
         table.add_column(column, justify="left" if is_text else "right", overflow="fold", no_wrap=not is_text)
     for at in worst(findings, count).tolist():
         row = findings.table.iloc[at].to_dict()
-        better = row["suggested_label"] if row["suggested_label"] != row["given_label"] else "(no better label)"
+        better, confidence = row["suggested_label"], _rounded(row["suggested_confidence"])
+        if better == row["given_label"]:  # the confidence would be that in the given label
+            better, confidence = "(no better label)" if row["label_quality"] < 0.5 else "(may be right)", ""
         texts = (Text(visible(cell)) for cell in (row["id"], row["given_label"], better))
-        table.add_row(*texts, _rounded(row["label_quality"]), _rounded(row["suggested_confidence"]))
+        table.add_row(*texts, _rounded(row["label_quality"]), confidence)
     return table
 
 
@@ -166,8 +180,9 @@ def _accuracies(result: dict[str, Any]) -> list[str]:
         best = f"last epoch {result['last_test_accuracy']:.3f}; {best}"
     lines = [f"test accuracy {result['test_accuracy']:.3f} {when} ({best})"]
     each = {name[14:]: value for name, value in result.items() if name.startswith("test_accuracy_")}
+    together = "mean of" if each.pop("ensemble", None) is None else "of the mean logits of both; alone"
     if each:
-        lines.append(f"  mean of {', '.join(f'{name} {value:.3f}' for name, value in each.items())}")
+        lines.append(f"  {together} {', '.join(f'{name} {value:.3f}' for name, value in each.items())}")
     if "filter_test_accuracy" in result:
         lines.append(f"test accuracy before training on pseudo-labels: {result['filter_test_accuracy']:.3f}")
     return lines

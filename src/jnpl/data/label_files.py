@@ -25,7 +25,16 @@ from jnpl.data.split import part
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing, require_file
 from jnpl.internal.json_files import parse_json
-from jnpl.internal.tables import SUFFIXES, escaped, load_table, require_columns, save_parquet, suffix_of, unescaped
+from jnpl.internal.tables import (
+    SUFFIXES,
+    escaped,
+    is_missing,
+    load_table,
+    require_columns,
+    save_parquet,
+    suffix_of,
+    unescaped,
+)
 from jnpl.noise.class_maps import MAP_NAMES
 from jnpl.noise.noisy_labels import NoisyLabels
 
@@ -127,7 +136,7 @@ def read_label_rows(path: str | os.PathLike[str]) -> LabelRows:
     require_columns(frame.columns, ("id", "label"), repr(str(path)))
     found: LabelRows = []
     for row, (name, label) in enumerate(zip(frame["id"].tolist(), frame["label"].tolist(), strict=True)):
-        if label is None or label != label or str(label).strip() == "":  # noqa: PLR0124 - nan differs from itself
+        if is_missing(label) or not str(label).strip():
             raise InputError(f"{str(path)!r} has no label in row {row} (counted from 0), id {str(name)!r}")
         found.append((str(name), label))
     return found

@@ -18,7 +18,7 @@ from jnpl.data.sources.user_embedding import embed_inputs
 from jnpl.data.split import part as part_of
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import printable
-from jnpl.internal.tables import data_suffix, require_columns
+from jnpl.internal.tables import data_suffix, is_missing, require_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -223,11 +223,16 @@ class _NewDataReader:
         root, images = Path(given.get("image_root", folder)), given.get("image_column")
         if self.kind == "text":
             if "image_column" in given:
-                raise InputError("image_column has no meaning for a model of texts")
+                raise InputError("image_column (--image-column) has no meaning here: the model was trained on texts")
             return self._texts(frame, where, given)
+        if self.kind == "image" and "text_column" in given:
+            raise InputError("text_column (--text-column) has no meaning here: the model was trained on images")
         if self.kind == "image" or (self.embed is not None and "text_column" not in given):
             return _pictures(frame, where, root, images)
         if "text_column" in given and "embedding_column" not in given:
+            if self.encoding is not None:
+                columns = "the model was trained on the columns of a table, which it finds by name"
+                raise InputError(f"text_column (--text-column) has no meaning here: {columns}")
             if self.embed is None:
                 raise InputError("the model takes vectors: --embed names the function that turns texts into them")
             return self._texts(frame, where, given)
@@ -237,7 +242,10 @@ class _NewDataReader:
         column = given.get("text_column")
         if column is None:
             shown = ", ".join(frame.columns)
-            raise InputError(f"the model takes texts: name the column of {where} with --text-column, of {shown}")
+            raise InputError(
+                f"the model was trained on texts: --text-column names the column of {where} that holds them "
+                f"(there are {shown})"
+            )
         texts, unreadable = texts_of(frame[column], column, where)
         return {"inputs": Texts(texts), "unreadable": unreadable}
 
@@ -249,9 +257,13 @@ class _NewDataReader:
             if named := {"embedding_column", "feature_columns", "image_column"} & set(given):
                 reason = "the model stores which columns it was trained on, and how they are encoded"
                 raise InputError(f"{', '.join(sorted(named))} has no meaning here: {reason}")
-            from jnpl.data.sources.encoding import Encoding  # noqa: PLC0415
+            from jnpl.data.sources.encoding import Encoding, listed  # noqa: PLC0415
 
-            return {"inputs": InMemory(Encoding.from_dict(self.encoding).apply(frame, where))}
+            encoding = Encoding.from_dict(self.encoding)
+            if not {column.name for column in encoding.columns} & set(frame.columns):
+                known, there = listed([column.name for column in encoding.columns]), listed(list(frame.columns))
+                raise InputError(f"the model was trained on a table of {known}; {where} has only {there}")
+            return {"inputs": InMemory(encoding.apply(frame, where))}
         labels = {given.get("label_column", "label")} & set(frame.columns)
         features, column = given.get("feature_columns"), given.get("embedding_column")
         if column is None and features is None:
@@ -276,7 +288,10 @@ def _pictures(frame: pd.DataFrame, where: str, root: Path, column: str | None) -
     column = column or next((columns[each] for each in IMAGE_NAMES if each in columns), inside[0] if inside else None)
     if column is None:
         shown = ", ".join(frame.columns)
-        raise InputError(f"the model takes images: name the column of {where} that holds paths or bytes, of {shown}")
+        raise InputError(
+            f"the model was trained on images, and {where} is a table: give a folder of images, or name the column of "
+            f"paths or bytes with --image-column (there are {shown})"
+        )
     if column in inside:
         images, ids, unreadable = images_of(frame[column], column, where, root)
         return {"inputs": images, "ids": ids, "unreadable": unreadable}
@@ -288,7 +303,7 @@ def _pictures(frame: pd.DataFrame, where: str, root: Path, column: str | None) -
 def _labels(cells: list[Any]) -> list[Any]:
     """Return one label per cell, None where missing; 3.0 becomes 3 (missing values turn integers into floats)."""
     plain = [cell.strip() or None if isinstance(cell, str) else cell for cell in cells]
-    present = [None if cell is None or cell != cell else cell for cell in plain]  # noqa: PLR0124 - nan
+    present = [None if is_missing(cell) else cell for cell in plain]
     return [int(cell) if isinstance(cell, float) and cell.is_integer() else cell for cell in present]
 
 

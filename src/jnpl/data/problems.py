@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping
 
     from jnpl.data.neighbours import Neighbours
-    from jnpl.data.source import Array, Labels, Source
+    from jnpl.data.source import Labels, Source
 
 MOST = 1000  # groups of duplicates, outliers and unreadable samples to list; all are counted
 MOST_OF_A_GROUP = 100  # ids to list
@@ -86,16 +86,12 @@ class Problems:
         return found
 
 
-def problems(
-    source: Source, prepared_values: Array | None = None, unreadable: Mapping[int, str] | None = None
-) -> Problems:
+def problems(source: Source, unreadable: Mapping[int, str] | None = None) -> Problems:
     """Find duplicates, near duplicates, outliers, unreadable samples and tiny classes among N samples.
 
     Args:
         source: the data. Texts and arrays are compared by value, files by their bytes; near duplicates and outliers
             are searched for among embeddings (`jnpl.data.neighbours`).
-        prepared_values: (N, ...) samples as read for training, to compare inputs of other kinds; without them, these
-            are not compared.
         unreadable: position -> reason, of the samples known to be unreadable; by default those of the source. They are
             left out of all other counts.
 
@@ -107,7 +103,7 @@ def problems(
     readable[[position for position, _ in broken]] = False
     counts = np.bincount(source.labels[readable], minlength=len(source.class_names))
     filled = counts[counts > 0]
-    groups = _groups(source, np.flatnonzero(readable).tolist(), prepared_values)
+    groups = _groups(source, np.flatnonzero(readable).tolist())
     near = neighbours(source, readable, groups or ())
     duplicates, near_duplicates = (_Labelled(source, each) for each in (groups or (), near.groups if near else ()))
     outliers = near.outliers if near else []
@@ -142,7 +138,7 @@ class _Labelled:
         return [_listed(self._source, group, conflicting=differ) for group, differ in self._groups[:MOST]]
 
 
-def _groups(source: Source, positions: list[int], prepared_values: Array | None) -> list[list[int]] | None:
+def _groups(source: Source, positions: list[int]) -> list[list[int]] | None:
     """Return groups of two or more positions with the same content; None if contents cannot be compared."""
     if source.texts is not None:  # vectors of the same text may differ in the last bit between batches
         return _alike((source.texts[position].strip(), position) for position in positions)
@@ -151,10 +147,9 @@ def _groups(source: Source, positions: list[int], prepared_values: Array | None)
         return _same_files(inputs, positions)
     if isinstance(inputs, ImageBytes):
         return _alike((hashlib.sha256(inputs.content_or_path(at)).digest(), at) for at in positions)
-    values = inputs.values if isinstance(inputs, InMemory) else prepared_values
-    if values is None:
+    if not isinstance(inputs, InMemory):
         return None
-    return _alike((hashlib.sha256(np.ascontiguousarray(values[at]).data).digest(), at) for at in positions)
+    return _alike((hashlib.sha256(np.ascontiguousarray(inputs.values[at]).data).digest(), at) for at in positions)
 
 
 def _same_files(files: ImageFiles, positions: list[int]) -> list[list[int]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jnpl.internal.errors import InputError
-from jnpl.recipes.automatic import head_decay, mlp_rate
+from jnpl.recipes.automatic import head_plan, mlp_rate
 from jnpl.recipes.load import load_recipe
 from jnpl.recipes.schema import Recipe, parse_recipe
 
@@ -64,9 +65,10 @@ class Plan(NamedTuple):
 
 
 SMALL = Plan("resnet8", 64, "data", classify_epochs=20, padding=2, filter_epochs=45, filter_lr=0.02, fast_epochs=16)
-FACTORS = {"features": 8, "features-full": 1}  # scale on features of a pretrained network -> what divides all epochs
+# Scale on features of a pretrained network -> what divides all epochs
+FACTORS = {"features": 8, "features-all": 8, "features-full": 1}
 ON_FEATURES, FEATURES = "mlp512", 256  # network, and numbers per image
-FEATURE_SAMPLES = {"features": 10_000, "features-full": 50_000}
+FEATURE_SAMPLES = {"features": 10_000, "features-all": 50_000, "features-full": 50_000}
 TINY = Plan("mlp", 64, "one", classify_epochs=4, filter_epochs=12, filter_lr=0.1, fast_epochs=4)
 
 
@@ -120,6 +122,43 @@ def _gce(cell: Cell) -> Recipe:
 def _co_teaching(cell: Cell) -> Recipe:
     ramp = max(1, cell.epochs // 6)
     return _at_size(cell, {"name": "co-teaching", "noise_rate": "oracle", "ramp_epochs": ramp}, _ADAM)
+
+
+def newer_settings(method: str, classes: int, steps: int) -> dict[str, dict[str, Any]]:
+    """Return `method` and `train` settings of a method since 2020, by its paper, for 30 epochs.
+
+    What the papers count in hundreds of epochs is scaled; `steps` is the length of the training.
+    """
+    hundred = classes == 100
+    sop = {"lr_u": 10.0, "lr_v": 100.0} if hundred else {"lr_u": 100.0, "lr_v": 100.0}  # ten times, in a tenth of steps
+    method_settings: dict[str, dict[str, Any]] = {
+        "co-teaching-plus": {"noise_rate": "oracle", "ramp_epochs": 3, "warm_up": 1 if hundred else 3},
+        "dividemix": {"warm_up": 3 if hundred else 1, "ramp_epochs": 2},
+        "elr": {"beta": 0.9, "weight": 7.0} if hundred else {},
+        "elr-plus": {
+            "average_steps": steps // 2,
+            **({"beta": 0.9, "weight": 7.0, "labels_by_targets": True} if hundred else {}),
+            "weight_steps": 2 * steps // 5 if hundred else 0,
+        },
+        "cores2": {},
+        "sop": sop,
+        "sop-plus": sop,
+    }
+    train: dict[str, dict[str, Any]] = {
+        "co-teaching-plus": _ADAM,
+        "cores2": {"lr": 0.1, "momentum": 0.0, "weight_decay": 0.0, "schedule": "step", "milestones": [15]},
+    }
+    return {"method": method_settings[method], "train": train.get(method, {})}
+
+
+def _newer(method: str, cell: Cell) -> Recipe:
+    """A method since 2020 at the rate and weight decay of most of their papers."""
+    images = cell.images or (50_000 if cell.data in CIFAR else TABLES[cell.data][0])
+    own = newer_settings(method, 10, math.ceil(images / cell.batch_size) * cell.epochs)
+    train = {"lr": 0.02, "weight_decay": 1e-3, **own["train"]}
+    if "milestones" in train:
+        train["milestones"] = [max(cell.epochs // 2, 1)]
+    return _at_size(cell, {"name": method, **own["method"]}, train)
 
 
 def _nlnl(cell: Cell) -> Recipe:
@@ -216,6 +255,18 @@ CROPS = {
         "cross-entropy on the true labels with the crops of fast", partial(_augmented, _ce), true_labels=True
     ),
 }
+NEWER = {
+    f"{name}-augmented": Row(f"{title} with the crops of fast", partial(_augmented, partial(_newer, name)))
+    for name, title in (
+        ("elr", "ELR"),
+        ("sop", "SOP"),
+        ("cores2", "CORES2"),
+        ("co-teaching-plus", "Co-teaching+, which is given the noise rate,"),
+        ("sop-plus", "SOP+"),
+        ("elr-plus", "ELR+"),
+        ("dividemix", "DivideMix"),
+    )
+}
 LONG = {
     "gce-long": Row("generalised cross-entropy with the crops and all epochs of fast", partial(_long, _gce)),
     "co-teaching-long": Row("Co-teaching with the crops and all epochs of fast", partial(_long, _co_teaching)),
@@ -275,7 +326,7 @@ SECOND_PARTS = {
     )
 }
 TABLE = tuple(ROWS)  # the rows of a comparison
-ROWS |= CROPS | LONG | ABLATIONS | SECOND_PARTS
+ROWS |= CROPS | NEWER | LONG | ABLATIONS | SECOND_PARTS
 
 
 # Variants: the methods of the paper, at a scale
@@ -331,11 +382,11 @@ def _on_features(method: str, changes: dict[str, Any], cell: Cell, factor: int) 
     """A recipe of the package for features: a perceptron, and all its epochs over one factor."""
     model = changes.get("model", ON_FEATURES)
     if method == "fast":  # the default of `jnpl find` on embeddings, with its own head and epochs
-        decay = head_decay(FEATURES, FEATURE_SAMPLES[str(cell.scale)], 100 if cell.data.startswith("cifar100") else 10)
-        recipe = load_recipe("fast-embeddings", {**decay, **_UNCALIBRATED})
+        plan = head_plan(FEATURES, FEATURE_SAMPLES[str(cell.scale)], 100 if cell.data.startswith("cifar100") else 10)
+        recipe = load_recipe("fast-embeddings", {**plan, **_UNCALIBRATED})
     else:
-        own = {key: value for key, value in changes.items() if key != "model"}
-        recipe = divided(_of_the_package(method, own, cell), factor)
+        own = {key: value for key, value in changes.items() if key not in ("model", "factor")}
+        recipe = divided(_of_the_package(method, own, cell), changes.get("factor", factor))
     data = recipe.data.model_copy(update={"vectors": "unit", "val_size": 0})
     engine = recipe.engine.model_copy(update={"accelerator": "cpu", "workers": 0})
     return recipe.model_copy(update={"data": data, "engine": engine} | ({} if method == "fast" else {"model": model}))
@@ -436,6 +487,9 @@ VARIANTS = {
         f"jnpl-pl{share}": _variant(f"jnpl with PL+ from {share} % of the epochs on", "jnpl", pl_start=share / 100)
         for share in (60, 80)
     },
+    # These show why PL+ fails from the first step, and why NL+ is slow with 100 classes.
+    "jnpl-batch": _variant("jnpl with PL+ as a mean over the batch", "jnpl", pl_mean="batch"),
+    "nl-plus-long": _variant("NL+ alone with all epochs of the paper", "jnpl", pl_weight=0.0, factor=1),
     **{
         f"{name}-linear": _variant(f"{name} with a linear head", method, model="linear", **own)
         for name, method, own in (

@@ -56,10 +56,12 @@ class Findings:
 
     Args:
         given_labels: (N,) class numbers.
-        suggested_labels: (N,) class with the largest mean probability (cleanlab's `predicted_label`). It is the given
-            label where no other is likelier, even for an issue: that label is in doubt, but there is no better one.
-        label_quality: (N,) mean probability of the given label, LOWER is worse.
-        suggested_confidence: (N,) mean probability of the suggested label.
+        suggested_labels: (N,) the likeliest class (cleanlab's `predicted_label`). It is the given label where no other
+            is likelier, even for an issue: that label is in doubt, but there is no better one.
+        label_quality: (N,) probability that the given label is right, LOWER is worse: calibrated where `noise` is
+            known, else the mean predicted probability of the given label, or the method's own score.
+        suggested_confidence: (N,) probability that the suggested label is right: calibrated where `noise` is known,
+            else its mean predicted probability.
         num_classes: C.
         class_names: C strings or C integers, or None.
         ids: (N,) integers or strings.
@@ -154,6 +156,7 @@ class Findings:
         threshold: float | str = 0.5,
         unreadable: npt.ArrayLike | None = None,
         unseen_probs: npt.ArrayLike | None = None,
+        unseen_scale: float | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> Findings:
         """Make findings of probabilities from anywhere.
@@ -164,14 +167,16 @@ class Findings:
             class_names: names of the classes.
             ids: (N,) names of the samples; by default their paths, else their positions.
             paths: (N,) paths of the samples, where they are files.
-            threshold: a number in (0, 1), by default NLNL's 0.5; "1/c", chance level; "auto", as many labels as are
-                estimated to be wrong, or, without `unseen_probs`, between the qualities of right and wrong labels
-                (`jnpl.findings.threshold`), or 0.5 if there are no two groups; "per-class", the latter for each given
+            threshold: a number in (0, 1), by default NLNL's 0.5; "1/c", chance level; "auto", the labels that are more
+                likely wrong than right (`jnpl.findings.threshold`), or, without `unseen_probs`, between the qualities
+                of right and wrong labels, or 0.5 if there are no two groups; "per-class", the latter for each given
                 class alone; "precision=0.9", as many labels as keep the expected share of wrong ones; "budget=200", the
                 200 worst.
             unreadable: (N,) true where a sample could not be read; its probabilities are ignored.
             unseen_probs: (N, C) probabilities by models that did not see the sample's label, which calibrate quality
                 and confidence and estimate the noise rate (`jnpl.findings.noise_model`).
+            unseen_scale: 1 if these are known to be nearly calibrated for the true labels, as those of out-of-fold NL+
+                heads are; None: unknown.
             progress: called with the share of the calibration done, 0..1; what it raises stops it.
 
         Returns:
@@ -198,11 +203,14 @@ class Findings:
         quality, confidence = probs[each, given], probs[each, best]
         noise = None
         if unseen_probs is not None:
-            quality, best, confidence, noise = _calibrated(probs, given, np.asarray(unseen_probs), skip, progress)
-        better = _likelier(best, confidence, given, quality)
+            quality, best, confidence, noise = _calibrated(
+                probs, given, np.asarray(unseen_probs), unseen_scale, skip, progress
+            )
+        else:
+            best = _likelier(best, confidence, given, quality)
         return cls._create(
             given,
-            better,
+            best,
             quality,
             confidence,
             probs.shape[1],
@@ -230,7 +238,6 @@ class Findings:
         *,
         noise: NoiseEstimate | None = None,
     ) -> Findings:
-        rate = None if noise is None else noise.rate
         mask = None if unreadable is None else _checked_mask(unreadable, len(given))
         known = ~np.isnan(quality) if mask is None else ~np.isnan(quality) & ~mask
         quality, confidence = (
@@ -248,7 +255,7 @@ class Findings:
             ids=default_ids if ids is None else _checked_ids(ids, len(given)),
             paths=files,
             unreadable=mask,
-            threshold_info=resolve_threshold(threshold, quality, given, num_classes, rate),
+            threshold_info=_resolved(threshold, quality, given, num_classes, noise),
             noise=noise,
         )
 
@@ -263,8 +270,7 @@ class Findings:
             >>> findings.with_threshold("budget=1").is_label_issue.tolist()
             [False, False, True]
         """
-        rate = None if self.noise is None else self.noise.rate
-        info = resolve_threshold(threshold, self.label_quality, self.given_labels, self.num_classes, rate)
+        info = _resolved(threshold, self.label_quality, self.given_labels, self.num_classes, self.noise)
         return replace(self, threshold_info=info)
 
     def __repr__(self) -> str:
@@ -537,19 +543,33 @@ class _NoiseFacts(StoredFacts):
     low: Annotated[float, Field(ge=0, le=1)]
     high: Annotated[float, Field(ge=0, le=1)]
     overlap: Annotated[float, Field(ge=0, le=1)]
+    unlikely: Annotated[float, Field(ge=0, le=1)] | None = None
 
 
 def _checked_noise(info: Any) -> NoiseEstimate:
     facts = check_facts(info, _NoiseFacts, "the noise rate in findings.json")
-    return NoiseEstimate(facts.rate, facts.low, facts.high, facts.overlap)
+    return NoiseEstimate(facts.rate, facts.low, facts.high, facts.overlap, facts.unlikely)
+
+
+def _resolved(
+    threshold: float | str, quality: Floats, given: Labels, num_classes: int, noise: NoiseEstimate | None
+) -> dict[str, Any]:
+    unlikely = None if noise is None else noise.unlikely
+    return resolve_threshold(threshold, quality, given, num_classes, calibrated=noise is not None, unlikely=unlikely)
 
 
 def _calibrated(
-    probs: Array, given: Labels, unseen: Array, skip: Mask, progress: Callable[[float], None] | None
+    probs: Array,
+    given: Labels,
+    unseen: Array,
+    expected_scale: float | None,
+    skip: Mask,
+    progress: Callable[[float], None] | None,
 ) -> tuple[Floats, Labels, Floats, NoiseEstimate]:
-    """Return quality, best class, its confidence, all (N,), and the noise rate, calibrated by `unseen` (N, C).
+    """Return quality, suggested label, its confidence, all (N,), and the noise rate, calibrated by `unseen` (N, C).
 
-    The order of the qualities is that of the given labels in `probs`; the best class is the likeliest other one there.
+    The order of the qualities is that of the given labels in `probs`. The suggested label is the likeliest other class
+    there, if it is likelier than the given one by `probs` or by the calibrated probabilities.
     """
     if unseen.shape != probs.shape:
         raise InputError(f"unseen_probs must have the shape {probs.shape} of the probabilities, not {unseen.shape}")
@@ -557,13 +577,18 @@ def _calibrated(
     known = ~skip & ~np.isnan(probs[:, 0]) & ~np.isnan(unseen[:, 0])
     if not known.all():
         unseen = np.where(known[:, None], unseen, np.nan)
-    judged, noise = calibrate(unseen, given, best, progress=progress)
+    judged, noise = calibrate(unseen, given, best, expected_scale=expected_scale, progress=progress)
     quality, confidence = np.full(len(given), np.nan), np.full(len(given), np.nan)
     if known.any():
-        quality[known] = monotone(probs[each, given][known], judged.quality[known])
+        own = probs[each, given][known]
+        quality[known] = monotone(own, judged.quality[known])
         share = judged.asked[known] / np.maximum(1 - judged.quality[known], 1e-9)  # of the best class, if y is wrong
         confidence[known] = (1 - quality[known]) * np.clip(share, 0, 1)
-    stays = ~(confidence > quality)
+        rate = float(1 - quality[known].mean())  # but for the order of equal qualities, that of the model
+        noise = noise._replace(
+            rate=rate, low=min(noise.low, rate), high=max(noise.high, rate), unlikely=float((own < 0.5).mean())
+        )
+    stays = ~(confidence > quality) & ~(probs[each, best] > probs[each, given])
     return quality, np.where(stays, given, best), np.where(stays, quality, confidence), noise
 
 

@@ -8,20 +8,27 @@ network would be unsure with right labels too. The model has a term for each:
     P(y | x) = (1 - m) sum_t p(t | x) T_ty + m s(y | x)               the given label
 
 With probability 1 - m the label follows the transition matrix T, the same for easy and difficult samples. With
-probability m it was given at a glance: s is the softmax of 0.45 a log p_network(t | x) + b_t, so that classes which
-look alike are exchanged where they do. The temperature a and the biases b_t make p a calibrated probability *of the
-true label* without knowing one: they, T and m are what makes the given labels most likely (EM, Dempster et al. 1977).
-What tells noise from overlap is the shape: where the network is surest, overlap ends, and noise does not.
+probability m the noise depends on the sample (instance-dependent noise): s is the softmax of
+0.6 a log p_network(t | x) + b_t, so that classes which look alike are exchanged where they do. The temperature a and
+the biases b_t make p a calibrated probability *of the true label* without knowing one: they, T and m are what makes the
+given labels most likely (EM, Dempster et al. 1977). What tells noise from overlap is the shape: where the network is
+surest, overlap ends, and noise does not.
+
+Noise that is frequent where classes overlap looks like more overlap: from labels alone, a smaller a explains it as
+well. So a needs a prior. Linear heads trained with exhaustive NL+ and judged out of fold have one: on the sets of
+docs/owners.md, with any noise, their probabilities are nearly those of the true class (the a that fits the true labels
+best is 0.74 to 1.33, mean 1; 1.15 with 100 classes, where the heads start with cross-entropy). The prior is a penalty
+that grows with the samples: however many they are, the model is not exact. Other predictions have no prior.
 
 In T, all mistakes share one rate, but those that are much more frequent have their own. Whether there are any, and
-whether there are labels given at a glance, is decided by likelihood against number of parameters (BIC, Schwarz 1978).
-A class that is not among the 100 likeliest ones of a sample counts together with all such classes, and T is stored by
+whether noise depends on the sample, is decided by likelihood against number of parameters (BIC, Schwarz 1978).
+A class that is not among the 30 likeliest ones of a sample counts together with all such classes, and T is stored by
 its entries: memory grows with N, not with N C or C^2.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -35,18 +42,21 @@ if TYPE_CHECKING:
 Floats: TypeAlias = npt.NDArray[np.float64]
 Labels: TypeAlias = npt.NDArray[np.int64]
 
-GLANCE = 0.45  # exponent of the labels given at a glance
-_GLANCES = (0.0, 0.3, 0.45, 0.6)  # other exponents that fit about as well, for the interval; 0: no such labels
-_GLANCE_PRIOR = 20.0  # samples that were not labelled at a glance, added to the data: a prior against glances
+EXPONENT = 0.6  # of instance-dependent noise
+_INSTANCE_PRIOR = 20.0  # samples without instance-dependent noise, added to the data
+_SCALE_PRIOR = 1.0  # penalty of (a - expected a)^2 / 2 for each sample, where an a is expected
 _BIAS_PRIOR = 10.0  # 1 / variance of the biases: classes of a few samples have almost none
-_MAX_CANDIDATES = 100  # classes of a sample with a probability of their own
+_MAX_CANDIDATES = 30  # classes of a sample with a probability of their own
 _MIN_FITTED, _MAX_FITTED, _FITTED_PER_CLASS = 10_000, 50_000, 200  # samples that the model is fitted to
-_RESAMPLES, _RESAMPLED = 8, 3_000  # fits for the interval, and their samples
+_RESAMPLED = 3_000  # samples of each fit for the interval
+# Other settings that fit about as well, for the interval: exponent (0: noise does not depend on the sample) and factor
+# of the expected a. Without an expected a the factor has no effect.
+_VARIANTS = ((0.0, 1.0), (0.45, 1.0), (0.75, 1.0), (EXPONENT, 0.85), (EXPONENT, 1.2), (0.0, 0.85), (0.0, 1.2))
 _MIN_LOG = -25.0  # of a probability relative to the sample's largest one
 _OWN_RATIO, _OWN_DEVIATIONS = 3.0, 4.0  # how far a mistake exceeds the shared rate to have its own
 _FREE_ROUNDS = 8  # first rounds in which T is free, or has one rate
 _MAX_ROUNDS, _TOLERANCE = 300, 1e-6  # of EM; mean log-likelihood
-_RESAMPLED_TOLERANCE = 1e-5
+_START_TOLERANCE = _RESAMPLED_TOLERANCE = 1e-5  # of fits that are only compared
 _MAX_WRONG = 0.9  # share of a class in its mistakes
 _TIE = 1e-4  # part of a calibrated quality that keeps the order of the scores
 _BLOCK = 1 << 22  # numbers that are worked on at once
@@ -90,7 +100,7 @@ class NoiseModel:
     Args:
         scale: a, the inverse temperature.
         bias: (C,) b.
-        glance: m, the share of labels given at a glance.
+        instance: m, the share of instance-dependent labels.
         exponent: of those labels.
         shared: the rate that all other mistakes have.
         own_pairs, own_rates: mistakes with a rate of their own, as true * C + given in rising order.
@@ -100,7 +110,7 @@ class NoiseModel:
 
     scale: float
     bias: Floats
-    glance: float
+    instance: float
     exponent: float
     shared: float
     own_pairs: Labels
@@ -118,12 +128,16 @@ class NoiseModel:
 
 
 class NoiseEstimate(NamedTuple):
-    """Share of wrong labels, its 90 % interval, and the share in which classes overlap."""
+    """Share of wrong labels, its 90 % interval, and the share in which classes overlap.
+
+    unlikely: share of labels to which the network gives a probability below 1/2, if that is known.
+    """
 
     rate: float
     low: float
     high: float
     overlap: float
+    unlikely: float | None = None
 
 
 class Calibrated(NamedTuple):
@@ -138,18 +152,19 @@ def calibrate(
     labels: npt.ArrayLike,
     asked: npt.ArrayLike | None = None,
     *,
+    expected_scale: float | None = None,
     seed: int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> Calibrated:
     """Return the calibrated quality of every label and the noise rate with its 90 % interval.
 
-    The interval is the spread of fits to resampled samples with other exponents of labels given at a glance: which
-    exponent is right cannot be seen in the data.
+    The interval is the spread of fits to resampled samples with other settings, between which the data cannot decide.
 
     Args:
         probs: (N, C) predicted probabilities, best by models that did not see the label; rows of nan stay nan.
         labels: (N,) given labels.
         asked: (N,) classes whose probability is wanted too, by default the given ones.
+        expected_scale: the a that such predictions have (see above), about 1 for out-of-fold NL+ heads; None: unknown.
         seed: of the resampling.
         progress: called with the share done, 0..1; what it raises stops the work.
 
@@ -177,21 +192,20 @@ def calibrate(
     listed = candidates(predicted, given, known)
     rng = np.random.default_rng(seed)
     chosen = _sample(rng, len(known), min(max(_MIN_FITTED, _FITTED_PER_CLASS * predicted.shape[1]), _MAX_FITTED))
-    model = fit(listed.part(chosen), tell=part_of(tell, 0, 0.6))
+    model = fit(listed.part(chosen), expected_scale, tell=part_of(tell, 0, 0.6))
     judged = judge(model, listed, wanted[known])
     for column, values in zip(whole, judged, strict=True):
         column[known] = values
     rate = float(1 - judged.quality.mean())
-    rates, own_rates = [], len(model.own_pairs) > 0
-    for number in range(_RESAMPLES):
-        drawn = rng.choice(len(known), min(len(known), _RESAMPLED))  # with replacement
-        part, start = listed.part(drawn), 0.6 + 0.4 * number / _RESAMPLES
+    rates = []
+    for number, (exponent, factor) in enumerate(_VARIANTS):
+        part = listed.part(rng.choice(len(known), min(len(known), _RESAMPLED)))  # with replacement
+        expected, share = (
+            None if expected_scale is None else expected_scale * factor,
+            0.6 + 0.4 * number / len(_VARIANTS),
+        )
         other = _em(
-            part,
-            _GLANCES[number % len(_GLANCES)],
-            free=own_rates or number >= len(_GLANCES),
-            tell=part_of(tell, start, start),
-            tolerance=_RESAMPLED_TOLERANCE,
+            part, _started(model, exponent), expected, tell=part_of(tell, share, share), tolerance=_RESAMPLED_TOLERANCE
         )
         rates.append(float(1 - judge(other, part, part.classes[:, 0]).quality.mean()))
     tell(1.0)
@@ -240,14 +254,18 @@ def likeliest_other(probs: npt.NDArray[np.floating], labels: Labels) -> Labels:
     return best
 
 
-def fit(listed: Candidates, exponent: float = GLANCE, *, tell: Callable[[float], None] = lambda _: None) -> NoiseModel:
-    """Return the likeliest model, with or without labels given at a glance, and with own rates or without."""
-    starts = [(each, free) for each in dict.fromkeys((0.0, exponent)) for free in (False, True)]
+def fit(
+    listed: Candidates, expected_scale: float | None = None, *, tell: Callable[[float], None] = lambda _: None
+) -> NoiseModel:
+    """Return the likeliest model, with or without instance-dependent noise, and with own rates or without."""
+    starts = [(exponent, free) for exponent in (0.0, EXPONENT) for free in (False, True)]
     models = []
-    for number, (each, free) in enumerate(starts):
-        share = part_of(tell, number / len(starts), (number + 1) / len(starts))
-        models.append(_em(listed, each, free=free, tell=share))
-    return max(models, key=lambda model: _evidence(model, len(listed.classes)))
+    for number, (exponent, free) in enumerate(starts):
+        share = part_of(tell, number / (len(starts) + 1), (number + 1) / (len(starts) + 1))
+        start = _first(listed.num_classes, exponent)
+        models.append(_em(listed, start, expected_scale, free=free, tell=share, tolerance=_START_TOLERANCE))
+    best = max(models, key=lambda model: _evidence(model, len(listed.classes), expected_scale))
+    return _em(listed, best, expected_scale, tell=part_of(tell, len(starts) / (len(starts) + 1), 1.0))
 
 
 def part_of(tell: Callable[[float], None], begin: float, end: float) -> Callable[[float], None]:
@@ -261,7 +279,7 @@ def judge(model: NoiseModel, listed: Candidates, asked: Labels) -> Judgement:
     for block in _blocks(len(listed.classes), 8 * listed.classes.shape[1]):
         part = listed.part(np.arange(block.start, block.stop))
         found = _responsibilities(model, part, _pairs(part))
-        true = found.by_matrix + found.by_glance[:, None] * found.p
+        true = found.by_matrix + found.by_instance[:, None] * found.p
         quality[block] = true[:, 0]
         other[block] = (true * (part.classes == asked[block, None])).sum(1)
         overlap[block] = 1 - found.p.max(1)
@@ -284,6 +302,19 @@ def monotone(score: npt.ArrayLike, target: npt.ArrayLike) -> Floats:
     return result
 
 
+def _first(size: int, exponent: float) -> NoiseModel:
+    """Return the model that EM starts from."""
+    none, share = np.empty(0, np.int64), 0.4 / max(size - 1, 1)
+    instance = 0.1 if exponent else 0.0
+    return NoiseModel(1.0, np.zeros(size), instance, exponent, share, none, np.empty(0), np.full(size, 0.6))
+
+
+def _started(model: NoiseModel, exponent: float) -> NoiseModel:
+    """Return a fitted model as the start of a fit with another exponent."""
+    instance = max(model.instance, 0.05) if exponent else 0.0
+    return replace(model, exponent=exponent, instance=instance, log_likelihood=-np.inf)
+
+
 def _isotonic(values: Floats, weight: Floats) -> Floats:
     """Return the rising sequence nearest to values (N,) in weighted squares: falling neighbours are pooled until none
     is left. As scikit-learn's `isotonic_regression`, whose import would take longer than all the rest of a verdict."""
@@ -299,41 +330,59 @@ def _isotonic(values: Floats, weight: Floats) -> Floats:
 
 def _em(
     listed: Candidates,
-    exponent: float,
+    model: NoiseModel,
+    expected_scale: float | None,
     *,
-    free: bool,
+    free: bool | None = None,
     tell: Callable[[float], None],
     tolerance: float = _TOLERANCE,
 ) -> NoiseModel:
-    """Return a local maximum of the likelihood; `free`: each mistake has its own rate in the first rounds."""
+    """Return a local maximum of the likelihood (and prior), beginning with `model`.
+
+    Args:
+        listed: the samples.
+        model: where to begin.
+        expected_scale: as in `calibrate`.
+        free: whether each mistake has its own rate in the first rounds, or none has; None: no such rounds.
+        tell: called with the share of the most rounds.
+        tolerance: change of the mean log-likelihood at which it stops.
+    """
     size, samples = listed.num_classes, len(listed.classes)
     pairs = _pairs(listed)
     known_pairs, place = np.unique(pairs, return_inverse=True)
     place = place.reshape(pairs.shape)
-    none = np.empty(0, np.int64)
-    share = 0.4 / max(size - 1, 1)
-    glance = 0.1 if exponent else 0.0
-    model = NoiseModel(1.0, np.zeros(size), glance, exponent, share, none, np.empty(0), np.full(size, 0.6))
+    first_rounds = 0 if free is None else _FREE_ROUNDS
     for number in range(_MAX_ROUNDS):
         found = _responsibilities(model, listed, pairs)
         reached = float(np.log(found.likelihood).mean())
-        if number > _FREE_ROUNDS and abs(reached - model.log_likelihood) < tolerance:
+        if number > first_rounds and abs(reached - model.log_likelihood) < tolerance:
             break
         counts: Floats = np.bincount(place.ravel(), found.by_matrix.ravel(), len(known_pairs)).astype(np.float64)
-        forced = None if number >= _FREE_ROUNDS else free
+        forced = free if number < first_rounds else None
         shared, own_pairs, own_rates, diagonal = _rates(known_pairs, counts, size, forced)
-        scale, bias = _temperature(model, listed, found)
-        share_of_glances = float(found.by_glance.sum() / (samples + _GLANCE_PRIOR))
+        scale, bias = _temperature(model, listed, found, expected_scale)
         model = NoiseModel(
-            scale, bias, share_of_glances, exponent, shared, own_pairs, own_rates, diagonal, log_likelihood=reached
+            scale,
+            bias,
+            float(found.by_instance.sum() / (samples + _INSTANCE_PRIOR)),
+            model.exponent,
+            shared,
+            own_pairs,
+            own_rates,
+            diagonal,
+            log_likelihood=reached,
         )
         tell(number / _MAX_ROUNDS)
     return model
 
 
-def _evidence(model: NoiseModel, samples: int) -> float:
+def _evidence(model: NoiseModel, samples: int, expected_scale: float | None) -> float:
     """Return the log-likelihood, with the priors, less BIC's half log N for each own rate."""
-    prior = _GLANCE_PRIOR * np.log1p(-min(model.glance, 1 - 1e-9)) - 0.5 * _BIAS_PRIOR * float((model.bias**2).sum())
+    prior = _INSTANCE_PRIOR * np.log1p(-min(model.instance, 1 - 1e-9)) - 0.5 * _BIAS_PRIOR * float(
+        (model.bias**2).sum()
+    )
+    if expected_scale is not None:
+        prior -= 0.5 * _SCALE_PRIOR * samples * (model.scale - expected_scale) ** 2
     return float(
         samples * model.log_likelihood + prior - 0.5 * np.log(samples) * (len(model.own_pairs) + (model.exponent > 0))
     )
@@ -344,21 +393,21 @@ class _Responsibilities(NamedTuple):
 
     p: Floats  # (N, K)
     rest: Floats  # (N,) of all classes not listed
-    quick: Floats  # (N, K) of a label given at a glance
-    quick_rest: Floats
+    soft: Floats  # (N, K) of an instance-dependent label
+    soft_rest: Floats
     likelihood: Floats  # (N,)
     by_matrix: Floats  # (N, K) of true classes whose label followed T
-    by_glance: Floats  # (N,) that the label was given at a glance, which says nothing of the true class
+    by_instance: Floats  # (N,) that the label is instance-dependent, which says nothing more of the true class
 
 
 def _responsibilities(model: NoiseModel, listed: Candidates, pairs: Labels) -> _Responsibilities:
     p, rest = _softmax(model, listed, 1.0)
-    joint = (1 - model.glance) * p * model.transition(pairs, listed.classes, listed.classes[:, :1])
-    quick, quick_rest = _softmax(model, listed, model.exponent) if model.glance else (p, rest)
-    likelihood = joint.sum(1) + model.glance * quick[:, 0] + (1 - model.glance) * rest * model.shared
+    joint = (1 - model.instance) * p * model.transition(pairs, listed.classes, listed.classes[:, :1])
+    soft, soft_rest = _softmax(model, listed, model.exponent) if model.instance else (p, rest)
+    likelihood = joint.sum(1) + model.instance * soft[:, 0] + (1 - model.instance) * rest * model.shared
     likelihood = np.maximum(likelihood, 1e-300)
     joint /= likelihood[:, None]
-    return _Responsibilities(p, rest, quick, quick_rest, likelihood, joint, model.glance * quick[:, 0] / likelihood)
+    return _Responsibilities(p, rest, soft, soft_rest, likelihood, joint, model.instance * soft[:, 0] / likelihood)
 
 
 def _softmax(model: NoiseModel, listed: Candidates, exponent: float) -> tuple[Floats, Floats]:
@@ -375,16 +424,18 @@ def _softmax(model: NoiseModel, listed: Candidates, exponent: float) -> tuple[Fl
     return weights / total[:, None], left / total
 
 
-def _temperature(model: NoiseModel, listed: Candidates, found: _Responsibilities) -> tuple[float, Floats]:
-    """Return scale and biases after a Newton step each on the expected log-likelihood (biases: normal prior)."""
+def _temperature(
+    model: NoiseModel, listed: Candidates, found: _Responsibilities, expected_scale: float | None
+) -> tuple[float, Floats]:
+    """Return scale and biases after a Newton step each on the expected log-likelihood (both with normal priors)."""
     size, logs, rest = listed.num_classes, listed.logs, np.nan_to_num(listed.rest)
-    slope = float((found.by_matrix * logs).sum() + model.exponent * (found.by_glance * logs[:, 0]).sum())
+    slope = float((found.by_matrix * logs).sum() + model.exponent * (found.by_instance * logs[:, 0]).sum())
     targets = found.by_matrix.copy()
-    targets[:, 0] += found.by_glance
+    targets[:, 0] += found.by_instance
     curve, bend = 0.0, np.zeros_like(targets)
     parts = [(1.0, found.by_matrix.sum(1), found.p, found.rest)]
-    if model.glance:
-        parts.append((model.exponent, found.by_glance, found.quick, found.quick_rest))
+    if model.instance:
+        parts.append((model.exponent, found.by_instance, found.soft, found.soft_rest))
     for exponent, weight, p, left in parts:
         weighted = weight[:, None] * p
         mean = (p * logs).sum(1) + left * rest
@@ -393,6 +444,9 @@ def _temperature(model: NoiseModel, listed: Candidates, found: _Responsibilities
         curve += float(exponent**2 * (weight * (square - mean**2)).sum())
         targets -= weighted
         bend += weighted * (1 - p)
+    if expected_scale is not None:
+        slope -= _SCALE_PRIOR * len(logs) * (model.scale - expected_scale)
+        curve += _SCALE_PRIOR * len(logs)
     classes = listed.classes.ravel()
     gradient = np.bincount(classes, targets.ravel(), size) - _BIAS_PRIOR * model.bias
     bias = model.bias + gradient / (_BIAS_PRIOR + np.bincount(classes, bend.ravel(), size))

@@ -1,7 +1,9 @@
 """The threshold on label quality: a fixed number, chance level, by noise rate, precision or budget, or fitted.
 
 Where label quality is calibrated, the expected number of wrong labels among the k worst is the sum of 1 - quality. With
-"auto" as many labels are issues as are estimated to be wrong, but so few that half of them are expected to be.
+"auto" the number of issues is the median of three: the labels that are more likely wrong than right; the number with
+the largest expected F1; and the labels to which the network itself gives a probability below 1/2 (NLNL's rule). The
+first two are as good as the calibration is, the third does not need it: one of them may fail.
 
 Where it is not, "auto" lies between two groups of qualities. The fit is EM for two normal distributions on the logits
 of the qualities: most qualities lie near 0 and 1, and the logit spreads them out, so that wrong and right labels become
@@ -33,7 +35,6 @@ _MIN_SPREAD = 0.2  # standard deviation of a group in logits, so that equal valu
 _MIN_DISTANCE = 2.0  # Ashman's D: the density of two closer groups has one maximum
 _MIN_GAP = 0.85  # between the means in logits: an even spread over a narrow range is not two groups
 _ITERATIONS = 300
-_MIN_PRECISION = 0.5  # expected share of wrong labels among the issues of "auto"
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,9 @@ def resolve_threshold(
     quality: npt.ArrayLike,
     labels: npt.NDArray[np.int64],
     num_classes: int,
-    rate: float | None = None,
+    *,
+    calibrated: bool = False,
+    unlikely: float | None = None,
 ) -> dict[str, Any]:
     """Return the threshold as a dict of rule, value and reason.
 
@@ -111,11 +114,12 @@ def resolve_threshold(
         quality: (N,) qualities in 0..1.
         labels: (N,) given labels.
         num_classes: C.
-        rate: the estimated noise rate, if the qualities are calibrated.
+        calibrated: whether the qualities are probabilities that the labels are right.
+        unlikely: share of labels to which the network gives a probability below 1/2, if that is known.
 
     Returns:
-        rule, value, reason; for "auto" without a rate also low_weight; for "per-class" also by_class, C thresholds, of
-        which `value` is the mean over the samples.
+        rule, value, reason; for "auto" without calibration also low_weight; for "per-class" also by_class, C numbers,
+        of which `value` is the mean over the samples.
 
     Example:
         >>> resolve_threshold("1/c", [0.1, 0.9], np.array([0, 1]), num_classes=4)
@@ -130,9 +134,9 @@ def resolve_threshold(
         mean = float(values @ counts / max(counts.sum(), 1)) if counts.any() else DEFAULT_THRESHOLD
         return {"rule": "per-class", "value": mean, "reason": reason, "by_class": values.tolist()}
     if isinstance(threshold, str) and (asked := RULE.fullmatch(threshold)):
-        return _by_rule(asked["rule"], asked["value"], np.asarray(quality, np.float64))
-    if threshold == "auto" and rate is not None:
-        return _by_rate(np.asarray(quality, np.float64), rate)
+        return _by_rule(asked["rule"], asked["value"], np.asarray(quality, np.float64), calibrated=calibrated)
+    if threshold == "auto" and calibrated:
+        return _by_probability(np.asarray(quality, np.float64), unlikely)
     if threshold == "auto":
         cut = fit_threshold(quality)
         return {"rule": "auto", "value": cut.value, "reason": cut.reason, "low_weight": cut.low_weight}
@@ -146,7 +150,7 @@ def resolve_threshold(
     )
 
 
-def _by_rule(rule: str, text: str, quality: Floats) -> dict[str, Any]:
+def _by_rule(rule: str, text: str, quality: Floats, *, calibrated: bool) -> dict[str, Any]:
     """Return the threshold of "precision=P" or "budget=K"."""
     number = float(text)
     ranked = np.sort(quality[~np.isnan(quality)])
@@ -159,17 +163,28 @@ def _by_rule(rule: str, text: str, quality: Floats) -> dict[str, Any]:
         raise InputError(f"a precision lies above 0 and at most at 1, got {text}")
     count = _most_with_precision(ranked, number)
     reason = f"as many labels as keep the expected share of wrong ones at {number:g} or above"
+    if not calibrated:
+        reason = (
+            f"as many labels as keep the mean of 1 - quality at {number:g} or above; quality is not calibrated here"
+        )
     return {"rule": "precision", "value": _above(ranked, count), "reason": reason}
 
 
-def _by_rate(quality: Floats, rate: float) -> dict[str, Any]:
-    """Return the threshold below which as many labels lie as are wrong, of which half are expected to be wrong."""
+def _by_probability(quality: Floats, unlikely: float | None) -> dict[str, Any]:
+    """Return the threshold of "auto" for calibrated qualities: the median of three numbers of issues."""
     ranked = np.sort(quality[~np.isnan(quality)])
-    wanted, most = round(rate * len(ranked)), _most_with_precision(ranked, _MIN_PRECISION)
-    reason = "as many labels as are estimated to be wrong"
-    if most < wanted:
-        reason = "fewer labels than are estimated to be wrong: of more, less than half would be"
-    return {"rule": "auto", "value": _above(ranked, min(wanted, most)), "reason": reason}
+    if not len(ranked):
+        return {"rule": "auto", "value": 0.0, "reason": "no label has a quality"}
+    wrong = np.cumsum(1 - ranked)  # expected among the k worst
+    best = int(np.argmax(2 * wrong / (np.arange(1, len(ranked) + 1) + wrong[-1]))) + 1
+    counts = {
+        "labels that are more likely wrong than right": int(np.count_nonzero(ranked < DEFAULT_THRESHOLD)),
+        "as many labels as have the largest expected F1": best,
+    }
+    if unlikely is not None:
+        counts["labels to which the network gives a probability below 1/2"] = round(unlikely * len(ranked))
+    reason, count = sorted(counts.items(), key=lambda item: item[1])[(len(counts) - 1) // 2]
+    return {"rule": "auto", "value": _above(ranked, count), "reason": reason}
 
 
 def _most_with_precision(ranked: Floats, precision: float) -> int:
@@ -179,7 +194,7 @@ def _most_with_precision(ranked: Floats, precision: float) -> int:
 
 
 def _above(ranked: Floats, count: int) -> float:
-    """Return a value with `count` of the rising qualities strictly below it."""
+    """Return a value with `count` of the rising qualities strictly below it; more if others are equal to the last."""
     if count <= 0 or not len(ranked):
         return 0.0
     if count >= len(ranked):

@@ -24,6 +24,8 @@ _KINDS = {stat.S_ISDIR: "a folder", stat.S_ISFIFO: "a pipe", stat.S_ISSOCK: "a s
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield an empty temporary file; it replaces `path` if the block succeeds, and is deleted otherwise.
 
+    Temporary files that killed processes have left for `path` go as well.
+
     If `path` cannot be written (no permission, no space, a directory), the error is an InputError.
 
     >>> with replacing("no/such/folder/labels.txt") as draft:
@@ -50,6 +52,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         with suppress(OSError):  # already moved, or never created; an earlier error is more useful than this one
             draft.unlink()
     sync_folder(target.parent)
+    with suppress(OSError):
+        for left in abandoned_drafts(target):
+            left.unlink()
 
 
 def draft_of(target: Path) -> Path:

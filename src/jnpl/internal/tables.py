@@ -7,7 +7,9 @@ import gzip
 import json
 import os
 import re
+import sys
 import warnings
+from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -97,8 +99,9 @@ def load_table(
 
 def _refuse_repeated_names(names: list[str], path: str | os.PathLike[str]) -> None:
     """Raise an InputError if two columns have the same name: pandas would rename one of them."""
-    if (twice := next((name for name in names if name and names.count(name) > 1), None)) is not None:
-        raise InputError(f"{os.fspath(path)!r} has {names.count(twice)} columns named {twice!r}; rename or remove one")
+    for name, count in Counter(names).items():
+        if name and count > 1:
+            raise InputError(f"{os.fspath(path)!r} has {count} columns named {name!r}; rename or remove one")
 
 
 def data_suffix(path: str | os.PathLike[str]) -> str:
@@ -128,7 +131,7 @@ def _with_class_names(stored: Any) -> pd.DataFrame:
     frame: pd.DataFrame = stored.to_pandas(types_mapper=in_arrow)
     for column, names in _class_names(stored.schema.metadata).items():
         if column in frame.columns and str(stored.schema.field(column).type).startswith(("int", "uint")):
-            codes = stored.column(column).fill_null(-1).to_numpy()  # -1 is a hidden label
+            codes = stored.column(column).cast("int64").fill_null(-1).to_numpy()  # -1 is a hidden label
             if len(codes) and codes.min() >= -1 and codes.max() < len(names):
                 frame[column] = np.array([*names, None], object)[codes]
     return frame
@@ -219,6 +222,11 @@ def escaped(text: str) -> str:
     return f"'{text}" if _FORMULA.match(text) else text
 
 
+def _writable(text: str) -> str:
+    """Return the text as Python's csv module can write it: that of Python 3.10 refuses NUL."""
+    return text.replace("\0", "\ufffd") if sys.version_info < (3, 11) else text
+
+
 def unescaped(text: str) -> str:
     """Remove the apostrophe that `escaped` put in front.
 
@@ -228,14 +236,25 @@ def unescaped(text: str) -> str:
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
+def is_missing(cell: object) -> bool:
+    """Return whether a cell of a table has no value: None, nan, a date that is none, or pandas' NA.
+
+    >>> is_missing(float("nan")), is_missing("")
+    (True, False)
+    """
+    pandas = sys.modules.get("pandas")  # where it is not imported, no cell can be its NA, which has no truth value
+    if cell is None or (pandas is not None and cell is pandas.NA):
+        return True
+    return bool(cell != cell)  # noqa: PLR0124 - nan differs from itself
+
+
 def json_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows as objects that JSON can hold, None for missing values, floats with 9 digits."""
-    from pandas import NA  # noqa: PLC0415 - slow to import
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict | str | bool | int):
             return value
-        if value is None or value is NA or value != value:  # noqa: PLR0124 - nan differs from itself
+        if is_missing(value):
             return None
         return float(f"{value:.9g}") if isinstance(value, float) else value
 
@@ -257,7 +276,7 @@ def _csv_writer(file: IO[str]) -> Iterator[Callable[[pd.DataFrame], None]]:
         for name in frame.columns:
             if is_string_dtype(frame[name]):
                 texts = frame[name].fillna("").tolist()
-                plain[name] = [escaped(text) for text in texts]
+                plain[name] = [_writable(escaped(text)) for text in texts]
                 returns = returns or any("\r" in text for text in texts)
         quoting = csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL  # Python before 3.13 leaves "\r" unquoted
         form: dict[str, Any] = {"lineterminator": "\n", "float_format": "%.9g", "quoting": quoting}

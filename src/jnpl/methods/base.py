@@ -115,7 +115,7 @@ class Method(nn.Module, ABC):
     supports_decided_labels: ClassVar[bool] = False  # uses `Task.decided`; others get them as given labels
     needs_full_history: ClassVar[bool] = False  # calls `TrainingSetView.history`
     has_unused_parameters: ClassVar[bool] = False  # a step may leave parameters without a gradient
-    per_process_buffers: ClassVar[tuple[str, ...]] = ()  # buffers with a different value in every process
+    per_process_buffers: tuple[str, ...] = ()  # buffers with a different value in every process
 
     stages: tuple[Stage, ...] = (Stage("train"),)
     optional_stages: ClassVar[tuple[Stage, ...]] = ()  # stages that some settings add

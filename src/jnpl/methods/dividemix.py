@@ -63,7 +63,11 @@ def clean_probability(losses: npt.NDArray[np.float64]) -> npt.NDArray[np.float64
 
 
 class DivideMix(TwoNetworks):
-    """Cross-entropy first; then labels that a Gaussian mixture calls clean are refined, the others guessed."""
+    """Cross-entropy first; then labels that a Gaussian mixture calls clean are refined, the others guessed.
+
+    Departures: both networks learn from the same batches of all samples and guess in training mode; the authors train
+    one for an epoch, on as many labelled as other samples, while the other guesses in evaluation mode.
+    """
 
     paper = "Li et al., ICLR 2020"
     score = "posterior of the low-loss component, mean of both networks and the last 10 epochs"

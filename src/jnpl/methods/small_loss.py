@@ -1,4 +1,4 @@
-"""Selection of small-loss samples for two networks: the common part of Co-teaching and JoCoR."""
+"""Selection of small-loss samples for two networks: the common part of Co-teaching, Co-teaching+ and JoCoR."""
 
 from __future__ import annotations
 

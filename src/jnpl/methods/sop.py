@@ -32,7 +32,7 @@ def label_parts(u: Tensor, v: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def adjusted_prediction(logits: Tensor, added: Tensor, removed: Tensor) -> Tensor:
-    """max(p + U - V, 1e-4), divided by its sum; V is a constant: three of (B, C) -> (B, C)."""
+    """max(p + U - V, 1e-4), divided by its sum and again at least 1e-4; V is a constant: three of (B, C) -> (B, C)."""
     adjusted = (logits.float().softmax(1) + added - removed.detach()).clamp_min(_EDGE)
     return (adjusted / adjusted.sum(1, keepdim=True)).clamp(_EDGE, 1.0)
 

@@ -1,4 +1,4 @@
-"""Two networks of one architecture: the common part of Co-teaching, JoCoR, ELR+ and DivideMix."""
+"""Two networks of one architecture: the common part of Co-teaching(+), JoCoR, ELR+ and DivideMix."""
 
 from __future__ import annotations
 

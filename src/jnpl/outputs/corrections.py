@@ -185,8 +185,8 @@ def class_names(findings: Findings) -> tuple[str, ...] | tuple[int, ...]:
     return tuple(range(findings.num_classes)) if findings.class_names is None else findings.class_names
 
 
-class HeldOutSample(StoredFacts):
-    """A sample that the run was not trained on."""
+class LabelledSample(StoredFacts):
+    """A sample and its label, by name."""
 
     id: str | int
     label: str | int
@@ -197,7 +197,9 @@ class DataFacts(StoredFacts):
 
     kind: str | None = None
     root: str | None = None
-    held_out: tuple[HeldOutSample, ...] = ()
+    held_out: tuple[LabelledSample, ...] = ()
+    decided: tuple[LabelledSample, ...] = ()  # by the reviews of earlier runs (`jnpl find --review`)
+    dropped: tuple[str | int, ...] = ()  # by them
 
 
 def held_out(run: Path) -> list[dict[str, Any]]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 NEIGHBOURS_FILE = "neighbours.parquet"
 _MAX_TEXT = 400  # characters
+_MAX_DIGITS = 12  # characters of a fraction; longer ones are shown with 8 digits
 
 
 def write(
@@ -56,6 +57,7 @@ def write_data(
     choices: Sequence[str] = (),
     options: dict[str, Any] | None = None,
     held_out: Sequence[dict[str, Any]] = (),
+    reviewed: dict[str, Any] | None = None,
     thumbnails: bool = True,
 ) -> None:
     """Write all but the page, which also shows the results: these files are there before a run counts as finished.
@@ -67,6 +69,7 @@ def write_data(
         choices: automatic choices in words.
         options: how the data can be opened again.
         held_out: ids and labels of the samples that were held out.
+        reviewed: decisions of earlier reviews, as `given_decisions` of `outputs.review.decisions` returns them.
         thumbnails: write small pictures.
     """
     findings = Findings.load(folder)
@@ -79,13 +82,14 @@ def write_data(
     facts: dict[str, Any] = {
         "kind": source.kind if pictures is None else "image",
         "command": list(command),
-        "choices": list(choices),
+        "choices": [*choices, *(f"columns: {note}" for note in (source.encoding or {}).get("notes", ()))],
         "root": source.root,
         **({} if options is None else {"options": options}),
         **found.to_dict(),
     }
     if held_out:
         facts |= {"held_out": list(held_out), "true_labels": source.true_labels is not None}
+    facts |= {name: each for name, each in (reviewed or {}).items() if each}
     if pictures is None:
         facts["columns"] = _columns(source, np.array(shown, np.int64))
     if found.neighbours is not None:
@@ -153,6 +157,8 @@ def _texts(cells: pd.Series[Any]) -> list[str | None]:
     """Return (M,) cells as texts like those in the file: 3 for 3.0 in a column with gaps, no hour for a date."""
     end = {"f": ".0", "M": " 00:00:00"}.get(cells.dtype.kind, "")
     values = cells.to_numpy() if cells.dtype.kind == "f" else cells  # float32 with the digits that it has
+    if cells.dtype.kind == "f":
+        values = [f"{cell:.8g}" if len(str(cell)) > _MAX_DIGITS else cell for cell in values]
     return [
         None if missing else str(cell).removesuffix(end)[:_MAX_TEXT]
         for cell, missing in zip(values, cells.isna(), strict=True)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from jnpl.outputs.corrections import CorrectedLabels
 
 How = Literal["copy", "link", "hard"]
+NOT_FILES = "the data of this run are rows, not image files: only a table of labels can be written"
 # Errors that would stop every other file too.
 _FATAL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EXDEV, errno.EPERM, errno.EROFS, errno.EMLINK, errno.EFBIG)
 
@@ -30,8 +31,10 @@ _FATAL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EXDEV, errno.EPERM, errno.ERO
 def data_root(run: Path, given: Path | None = None) -> Path:
     """Return the folder that the paths in the findings start from: as given, else as in the run's data.json."""
     if given is None:
-        root = data_facts(run).root
-        if root is None:
+        facts = data_facts(run)
+        if facts.kind not in (None, "image"):
+            raise InputError(NOT_FILES)
+        if (root := facts.root) is None:
             raise InputError(f"{str(run)!r} does not say where its images lie; name the data folder with --root")
         given = Path(root)
     if not given.is_dir():
@@ -54,7 +57,7 @@ def copy_image_folder(corrected: CorrectedLabels, root: Path, target: Path, how:
     """
     findings = corrected.findings
     if findings.paths is None:
-        raise InputError("the data of this run are rows, not image files: only a table of labels can be written")
+        raise InputError(NOT_FILES)
     names = [str(name) for name in class_names(findings)]
     if wrong := [name for name in names if not _is_folder_name(name)]:
         raise InputError(f"the class {wrong[0]!r} cannot be the name of a folder")
@@ -88,8 +91,9 @@ def _fill(draft: Path, corrected: CorrectedLabels, names: list[str], root: Path,
             _place(image_place(root, source), draft / place, how)
         except OSError as error:  # noqa: PERF203 - every file may fail alone
             if error.errno in _FATAL_ERRORS:
+                verb = "copy" if how == "copy" else "link"
                 hint = "; hard links stay within a file system: take --copy" if how == "hard" else ""
-                raise InputError(f"cannot {how} {str(root / source)!r}: {error.strerror}{hint}") from error
+                raise InputError(f"cannot {verb} {str(root / source)!r}: {error.strerror}{hint}") from error
             reason = "no such file" if isinstance(error, FileNotFoundError) else error.strerror
             failed.append((str(findings.ids[row]), reason or str(error)))
     if len(failed) == len(corrected.rows):

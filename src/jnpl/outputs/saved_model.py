@@ -273,7 +273,8 @@ class SavedModel:
 
     def _prepare(self, source: Source, workers: int) -> Prepared:
         if source.kind != self.kind:
-            raise InputError(f"{source.name} holds {source.kind}s, but the model was trained on {self.kind}s")
+            trained_on = f"{self.kind}s" if self.encoding is None else "the columns of a table"
+            raise InputError(f"{source.name} holds {source.kind}s, but the model was trained on {trained_on}")
         height, *rest = self.sample_shape
         size = height if rest and rest[0] == height else None
         stored = getattr(source.inputs, "values", None)

@@ -45,6 +45,8 @@ _CROSS_ENTROPY = {
     "pseudo.train.weight_decay": 1e-3,
 }
 _CROSS_ENTROPY_EPOCHS = 30  # in more epochs cross-entropy memorises wrong labels of a small set
+_MANY_CLASSES = 10
+_REFERENCE_WIDTH = 1280  # of the embeddings that the learning rates of a head were chosen on
 EMBEDDING_WIDTH = (
     128  # vectors of as many numbers that are no table columns are taken for embeddings, unless it is said
 )
@@ -78,10 +80,10 @@ def adapt_recipe(source: Source, name: str | None, method: str | None, changes: 
     """
     if name in (None, DEFAULT) and is_embedded(source):
         width = source.inputs.read(_first_readable(source)).shape[0]
-        decay = head_decay(width, len(source), len(source.class_names))
+        plan = head_plan(width, len(source), len(source.class_names))
         if method not in (None, DEFAULT_METHOD):
-            del decay["stages.refine.weight_decay"]
-        recipe = load_default_recipe(EMBEDDINGS, method, {**decay, **changes})
+            plan = {name: value for name, value in plan.items() if name.startswith("train.")}
+        recipe = load_default_recipe(EMBEDDINGS, method, {**plan, **changes})
         return AdaptedRecipe(recipe, _embedding_lines(source, recipe))
     recipe = load_default_recipe(name, method, changes)
     if name is not None:
@@ -103,17 +105,36 @@ def is_embedded(source: Source) -> bool:
     return bool(source.inputs.read(_first_readable(source)).shape[0] >= EMBEDDING_WIDTH)
 
 
-def head_decay(width: int, samples: int, classes: int) -> dict[str, float]:
-    """Return the weight decay of both stages of a head on embeddings: larger for few samples, smaller for many classes.
+def head_plan(width: int, samples: int, classes: int) -> dict[str, Any]:
+    """Return what a head on embeddings changes in its recipe: weight decay, and with many classes more.
 
-    The rule was fitted to photographs and texts of 1,500 to 10,000 samples (docs/owners.md).
+    Weight decay is larger for few samples, and smaller in the first stage for many classes. Embeddings of `width`
+    numbers are scaled to a total variance of `width`: narrow ones need a higher learning rate and, in proportion to it,
+    less weight decay. With few classes this makes little difference, and is left out. With many, cross-entropy at the
+    start fades by the confusion of classes. The rules were fitted to photographs and texts of 1,500 to 20,000 samples
+    (docs/owners.md, docs/field.md).
 
-    >>> head_decay(1280, 10_000, 10)
+    >>> head_plan(1280, 10_000, 10)
     {'train.weight_decay': 0.03, 'stages.refine.weight_decay': 0.03}
+    >>> head_plan(256, 10_000, 100)["train.lr"]
+    0.21
     """
     decay = min(max(0.085 * math.sqrt(width / samples), 5e-3), 0.1)
     first = decay * min(1.0, math.sqrt(10 / classes))
-    return {"train.weight_decay": float(f"{first:.2g}"), "stages.refine.weight_decay": float(f"{decay:.2g}")}
+    plan: dict[str, Any] = {}
+    if classes > _MANY_CLASSES:
+        plan["method.ce_fade"] = "confusion"
+        if width < _REFERENCE_WIDTH:
+            narrow = (width / _REFERENCE_WIDTH) ** (1 - _MANY_CLASSES / classes)
+            recipe = load_default_recipe(EMBEDDINGS, None, {})
+            plan["train.lr"] = _rounded(recipe.train.lr / narrow)
+            plan["stages.refine.lr"] = _rounded(recipe.stages["refine"]["lr"] / narrow)
+            first, decay = first * math.sqrt(narrow), decay * math.sqrt(narrow)
+    return {"train.weight_decay": _rounded(first), "stages.refine.weight_decay": _rounded(decay), **plan}
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.2g}")
 
 
 def _embedding_lines(source: Source, recipe: Recipe) -> list[str]:

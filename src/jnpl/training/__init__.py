@@ -2,7 +2,8 @@
 
 - `embed_first`: embed the data before the run, if a pretrained backbone suits them;
   `finetune`: train a head on the embeddings, then the backbone too.
-- `run`: one run from data to result; `session`: a run while it trains, phase after phase, and its state.
+- `run`: one run from data to result; `run_settings`: its settings, and which do not work together; `session`: a run
+  while it trains, phase after phase, and its state.
 - `loop`: the training loop; `learner`: a method with optimiser, averaged weights and best weights.
 - `phases`: stages of the method, then pseudo-labels; `pseudo_labels`: settings and targets of the latter.
 - `feeds`: source and recipe -> batches; `records`: what is recorded of every sample.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jnpl.training.loop import Position
 
 _WIDE = 120  # columns
-_LINE_EVERY = 10.0  # seconds between lines about embedding, where there is no progress bar
+_LINE_EVERY = 10.0  # seconds between lines about embedding and judging, where there is no progress bar
 
 
 class Reporter:
@@ -39,6 +39,7 @@ class Reporter:
         self._since, self._seen = time.monotonic(), 0
         self._refresh = 0.0
         self.first: list[str] = []  # printed before the first note: an error before that stays alone
+        self.choices: list[str] = []  # printed after `first`, if verbose
 
     def quiet(self, wanted: bool) -> None:
         """Print nothing from now on, or print again."""
@@ -46,7 +47,8 @@ class Reporter:
 
     def note(self, text: str) -> None:
         """Print a line."""
-        lines, self.first = [*(self.first if self.verbose else ()), text], []
+        lines = [*self.first, *(self.choices if self.verbose else ()), text]
+        self.first, self.choices = [], []
         for line in lines:
             self.console.print(f"jnpl: {visible(line)}", soft_wrap=True, markup=False)
 
@@ -80,8 +82,16 @@ class Reporter:
         """Show the progress of judging the labels while the block runs; it calls what is yielded with the share."""
         columns = (TextColumn("judging the labels"), BarColumn(), TimeRemainingColumn())
         with Bar(*columns, console=self.console, transient=True, disable=not self.console.is_terminal) as bar:
-            task = bar.add_task("", total=1.0)
-            yield lambda share: bar.update(task, completed=share)
+            task, last = bar.add_task("", total=1.0), time.monotonic()
+
+            def show(share: float) -> None:
+                nonlocal last
+                bar.update(task, completed=share)
+                if not self.console.is_terminal and time.monotonic() - last >= _LINE_EVERY:
+                    last = time.monotonic()
+                    self.note(f"judging the labels, {share:.0%} done")
+
+            yield show
 
     @contextmanager
     def training(self, epochs: int, steps: int, position: Position) -> Iterator[None]:

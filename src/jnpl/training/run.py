@@ -19,7 +19,8 @@ from jnpl.training.pseudo_labels import pseudo_label_settings
 from jnpl.training.reporting import Reporter
 from jnpl.training.run_folder import RunFolder
 from jnpl.training.run_results import RunResult
-from jnpl.training.session import RunSettings, Session
+from jnpl.training.run_settings import RunSettings
+from jnpl.training.session import Session
 from jnpl.training.tracking import check_trackers
 
 if TYPE_CHECKING:
@@ -79,12 +80,14 @@ def find(
     fabric = make_fabric(recipe.engine, has_unused_parameters=METHODS[recipe.method.name].has_unused_parameters)
     if not fabric.is_global_zero:
         report.quiet(True)
+    judged = None
     if source.decided is not None and not METHODS[recipe.method.name].supports_decided_labels:
         report.note(f"{recipe.method.name} takes the decided labels for given ones: it cannot trust them more")
-        given = np.where(source.decided >= 0, source.decided, source.labels)
-        source = replace(source, labels=given, decided=None)
+        known = np.where(source.decided >= 0, source.decided, source.labels)
+        judged, source = source, replace(source, labels=known, decided=None)
     pseudo = pseudo_label_settings(recipe, METHODS[recipe.method.name]) if classify else None
-    settings = RunSettings(source, recipe, seed, strict, every or CheckpointInterval(), pseudo, network, observe)
+    interval = every or CheckpointInterval()
+    settings = RunSettings(source, recipe, seed, strict, interval, pseudo, network, observe, judged)
     if out is None:
         session = Session(settings, None, fabric, report)
         session.train()

@@ -10,14 +10,14 @@ import shlex
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
 from jnpl import __version__
 from jnpl.internal import locks
 from jnpl.internal.errors import InputError, UnwritableError
-from jnpl.internal.files import make_folder, reason_of, require_file, write_text
+from jnpl.internal.files import create_new, draft_of, make_folder, reason_of, require_file, write_text
 from jnpl.internal.json_files import parse_json, read_json
 
 if TYPE_CHECKING:
@@ -51,9 +51,43 @@ class RunFolder:
             The results of the run if it is finished, else None.
         """
         self.check_place()
+        saved = self._saved()
+        if saved is None:
+            make_folder(self.path)
+            return None
+        for key, value in identity.items():
+            if saved.get(key) != value:
+                if self._makes_room(saved, identity):
+                    return None
+                self._refuse(_difference(key, saved.get(key), value), identity)
+        results = saved.get("results")
+        return dict(results) if saved.get("status") == "finished" and results else None
+
+    def check_data(self, identity: dict[str, Any], samples: int, classes: int) -> None:
+        """Refuse a folder with a run of other data, as far as that can be seen before they are embedded.
+
+        Args:
+            identity: what is known of it: seed, name of the data.
+            samples: number of samples, without held-out ones.
+            classes: number of classes.
+        """
+        saved = self._saved()
+        if saved is None:
+            return
+        for key, value in identity.items():
+            if saved.get(key) != value:
+                if self._makes_room(saved, identity):
+                    return
+                self._refuse(_difference(key, saved.get(key), value), identity)
+        found = saved.get("results") or {}
+        if saved.get("status") == "finished" and (found.get("samples"), found.get("classes")) != (samples, classes):
+            theirs = f"{found.get('samples'):,} samples of {found.get('classes')} classes"
+            self._refuse(f"other data: {theirs}, not {samples:,} of {classes}", identity)
+
+    def _saved(self) -> dict[str, Any] | None:
+        """Return what run.json says; None if there is none."""
         file = self.path / "run.json"
         if not file.is_file():
-            make_folder(self.path)
             return None
         try:
             saved = read_json(file)
@@ -61,17 +95,13 @@ class RunFolder:
             raise InputError(f"{str(file)!r} cannot be read: {error}") from None
         if not isinstance(saved, dict) or saved.get("format") != _FORMAT:
             raise InputError(f"{str(self.path)!r} holds something else than a run; name an empty or a new folder")
-        for key, value in identity.items():
-            if saved.get(key) != value:
-                if self._makes_room(saved, identity):
-                    return None
-                differs = _difference(key, saved.get(key), value)
-                raise InputError(
-                    f"{str(self.path)!r} holds a run with {differs}; name another folder, or "
-                    f"{self._how_to_repeat(second=identity.get('second') is not None)}"
-                )
-        results = saved.get("results")
-        return dict(results) if saved.get("status") == "finished" and results else None
+        return saved
+
+    def _refuse(self, differs: str, identity: dict[str, Any]) -> NoReturn:
+        raise InputError(
+            f"{str(self.path)!r} holds a run with {differs}; name another folder, or "
+            f"{self._how_to_repeat(second=identity.get('second') is not None)}"
+        )
 
     def check_place(self) -> None:
         """Refuse a file, and a folder that holds something else than a run; nothing is created."""
@@ -84,6 +114,23 @@ class RunFolder:
             and any(at.name != _LOCK and not _DRAFT.fullmatch(at.name) for at in self.path.iterdir())
         ):
             raise InputError(f"{str(self.path)!r} holds something else than a run; name an empty or a new folder")
+
+    def check_writable(self) -> None:
+        """Refuse a folder that cannot be made or written; what is made to find out is removed."""
+        missing = [each for each in (self.path, *self.path.parents) if not each.exists()]
+        draft = draft_of(self.path / "run.json")
+        try:
+            make_folder(self.path)
+            create_new(draft)
+            draft.unlink()
+        except OSError as error:
+            if isinstance(error, InputError):
+                raise
+            raise UnwritableError(f"cannot write to the folder {str(self.path)!r}: {reason_of(error)}") from error
+        finally:
+            with suppress(OSError):
+                for each in missing:
+                    each.rmdir()
 
     def check_outside(self, data: str | os.PathLike[str]) -> None:
         """Refuse a run folder inside a folder of images: the next command would take it for a class."""
@@ -190,6 +237,8 @@ def _difference(key: str, theirs: Any, ours: Any) -> str:
                 return _difference(f"{key}.{name}", theirs.get(name), ours.get(name))
     if key == "fingerprint":
         return "other data"
+    if key == "data":
+        return f"the data {theirs!r}, not {ours!r}"
     if key == "second" and (theirs is None or ours is None):
         return "no second part (jnpl find)" if theirs is None else "a second part, pseudo-labels (jnpl train)"
     return f"{key} = {json.dumps(theirs)}, not {json.dumps(ours)}"

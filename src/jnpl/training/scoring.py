@@ -9,7 +9,7 @@ import numpy as np
 
 from jnpl.findings.findings import Findings
 from jnpl.findings.posterior import posterior
-from jnpl.training.out_of_fold import FOLDS, out_of_fold
+from jnpl.training.out_of_fold import FOLDS, expected_scale, out_of_fold
 from jnpl.training.trees import agreement
 
 if TYPE_CHECKING:
@@ -30,6 +30,17 @@ TREES_BEHIND = 0.1  # lead in agreement beyond which the network judges alone: m
 
 MIN_CALIBRATED = 100  # samples: with fewer, noise and overlap cannot be told apart
 _MAX_VECTORS = 1 << 29  # numbers of all vectors together, up to which out-of-fold heads are trained (2 GB of disk)
+
+
+class UnseenProbs(NamedTuple):
+    """Probabilities (N, C) that calibrate the findings, and the inverse temperature that they are expected to have.
+
+    `expected_scale` is about 1 if they are known to be nearly those of the true class (`jnpl.findings.noise_model`), or
+    None.
+    """
+
+    probs: npt.NDArray[np.floating[Any]]
+    expected_scale: float | None = None
 
 
 class FinalProbs(NamedTuple):
@@ -110,8 +121,8 @@ def unseen_probs(
     weight_decay: float,
     seed: int,
     progress: Callable[[float], None],
-) -> npt.NDArray[np.floating[Any]] | None:
-    """Return the probabilities (N, C) that calibrate the findings; None if they are not calibrated.
+) -> UnseenProbs | None:
+    """Return the probabilities that calibrate the findings; None if they are not calibrated.
 
     For a linear head these are out-of-fold predictions, on tables those of trees. Other networks would take too long to
     train several times: their own predictions are taken, which know the given labels, so that the noise rate may be too
@@ -120,10 +131,10 @@ def unseen_probs(
     if not settings.calibrate or len(training_set.feed.labels) < MIN_CALIBRATED:
         return None
     if trees is not None:
-        return trees.probs
+        return UnseenProbs(trees.probs)
     found = training_set.vectors(_MAX_VECTORS) if linear else None
     if found is None or len(found[0]) < FOLDS:
-        return mean_probs(method, training_set)
+        return UnseenProbs(mean_probs(method, training_set))
     positions, vectors = found
     labels = trusted_labels(np.asarray(training_set.feed.labels), training_set.decided)
     probs = np.full((len(labels), training_set.ledger.num_classes), np.nan, np.float32)
@@ -135,7 +146,7 @@ def unseen_probs(
         seed=seed,
         progress=progress,
     )
-    return probs
+    return UnseenProbs(probs, expected_scale(probs.shape[1]))
 
 
 def trusted_labels(labels: npt.NDArray[np.int64], decided: npt.NDArray[np.int64] | None) -> npt.NDArray[np.int64]:
@@ -161,10 +172,10 @@ def judge(
     settings: Verdict,
     unreadable: dict[int, str],
     probs: npt.NDArray[np.floating[Any]] | None = None,
-    unseen: npt.NDArray[np.floating[Any]] | None = None,
+    unseen: UnseenProbs | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Findings:
-    """Return the findings on all given labels, by the records or by `probs` (N, C), calibrated by `unseen` (N, C)."""
+    """Return the findings on all given labels, by the records or by `probs` (N, C), calibrated by `unseen`."""
     paths = source.ids.tolist() if source.ids.dtype == object else None
     broken = np.zeros(len(source), bool)
     broken[list(unreadable)] = True
@@ -176,12 +187,14 @@ def judge(
         "unreadable": broken if broken.any() else None,
     }
     if unseen is not None and source.decided is not None:  # they are certain, and tell nothing of the others' noise
-        unseen = np.where((source.decided >= 0)[:, None], np.nan, unseen)
+        unseen = unseen._replace(probs=np.where((source.decided >= 0)[:, None], np.nan, unseen.probs))
     if probs is None and unseen is not None and records.quality() is None and records.ledger.keep == "full":
         probs = records.ledger.mean_probs().astype(np.float64)
         options["unreadable"] = broken | np.isnan(probs[:, 0])
     if probs is not None:
-        findings = Findings.from_probs(probs, source.labels, **options, unseen_probs=unseen, progress=progress)
+        if unseen is not None:
+            options |= {"unseen_probs": unseen.probs, "unseen_scale": unseen.expected_scale, "progress": progress}
+        findings = Findings.from_probs(probs, source.labels, **options)
     else:
         findings = Findings.from_ledger(records.ledger, source.labels, quality=records.quality(), **options)
     if source.decided is None:

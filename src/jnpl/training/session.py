@@ -24,7 +24,7 @@ from jnpl.methods.base import Task
 from jnpl.methods.pseudo_label import PseudoLabel, Targets
 from jnpl.models.build import build
 from jnpl.training import checkpoint, pseudo_labels, scoring
-from jnpl.training.checkpoint import CheckpointFacts, CheckpointInterval, State
+from jnpl.training.checkpoint import CheckpointFacts, State
 from jnpl.training.epoch_log import EpochLog
 from jnpl.training.epoch_view import EpochView
 from jnpl.training.evaluation import TrainingSet, accuracy, headline, source_probabilities
@@ -38,6 +38,7 @@ from jnpl.training.processes import gather_objects, share
 from jnpl.training.pseudo_labels import PseudoLabelSettings, pseudo_label_settings
 from jnpl.training.records import SampleRecords
 from jnpl.training.run_results import RunResult, TrainedModel, accuracies, summarise
+from jnpl.training.run_settings import check_settings
 from jnpl.training.trees import tree_predictions
 
 if TYPE_CHECKING:
@@ -48,31 +49,12 @@ if TYPE_CHECKING:
     from torch import nn
 
     from jnpl.data.loading.feed import Feed
-    from jnpl.data.source import Kind, Source
+    from jnpl.data.source import Source
     from jnpl.methods.base import Method
-    from jnpl.models.build import Factory
-    from jnpl.recipes.schema import Recipe
     from jnpl.training.reporting import Reporter
     from jnpl.training.run_folder import RunFolder
+    from jnpl.training.run_settings import RunSettings
     from jnpl.training.trees import TreePredictions
-
-
-@dataclass(frozen=True)
-class RunSettings:
-    """What a run trains on, and how.
-
-    `pseudo_labels` says how a classifier is trained on pseudo-labels after the method, if one is. `network`, a module
-    or a factory as `jnpl.models.build` takes it, replaces the recipe's model. `strict` refuses unreadable samples.
-    """
-
-    source: Source
-    recipe: Recipe
-    seed: int = 0
-    strict: bool = False
-    every: CheckpointInterval = field(default_factory=CheckpointInterval)
-    pseudo_labels: PseudoLabelSettings | None = None
-    network: nn.Module | Factory | None = None
-    observe: Callable[[EpochView], None] | None = None
 
 
 @dataclass
@@ -83,7 +65,7 @@ class _FilterOutcome:
     final_probs: npt.NDArray[np.floating[Any]] | None = (
         None  # (N, C) of the trained network, if labels are judged by them
     )
-    unseen_probs: npt.NDArray[np.floating[Any]] | None = None  # (N, C) by which the findings are calibrated
+    unseen_probs: scoring.UnseenProbs | None = None  # by which the findings are calibrated
     notes: list[str] = field(default_factory=list)  # of the method, for the user
 
 
@@ -96,7 +78,7 @@ class Session(LoopCallback):
     def __init__(self, settings: RunSettings, folder: RunFolder | None, fabric: Fabric, report: Reporter) -> None:
         source, recipe = settings.source, settings.recipe
         self._settings, self._folder, self._fabric, self._report = settings, folder, fabric, report
-        _check_combinations(recipe, settings.pseudo_labels, source.kind, weighted=source.weights is not None)
+        check_settings(settings)
         self._feeds = make_feeds(source, recipe, fabric, settings.seed, report.note, strict=settings.strict)
         rate, matrix = source.realised_noise()
         self._task = Task(
@@ -567,7 +549,7 @@ class Session(LoopCallback):
     def _judge(self, progress: Callable[[float], None] | None = None) -> Findings:
         """Return the findings of the method; the first call makes them and writes them to the folder."""
         if self._outcome.findings is None:
-            source, verdict = self._settings.source, self._settings.recipe.verdict
+            source, verdict = self._settings.judged or self._settings.source, self._settings.recipe.verdict
             probs, unseen = self._outcome.final_probs, self._outcome.unseen_probs
             self._outcome.findings = scoring.judge(
                 source, self._records, verdict, self._unreadable, probs, unseen, progress
@@ -579,7 +561,7 @@ class Session(LoopCallback):
 
     def result(self) -> RunResult:
         """Return findings, history, classifier and results of a run that is trained."""
-        source, findings, lines = self._settings.source, self._judge(), self._log.lines
+        source, findings, lines = self._settings.judged or self._settings.source, self._judge(), self._log.lines
         results = summarise(
             source,
             findings,
@@ -604,25 +586,6 @@ class Session(LoopCallback):
         state = None if source.backbone is None else source.backbone.state
         model = TrainedModel(self._method.classifier, self._feeds.transform, description, state)
         return RunResult(results, findings, lines, model)
-
-
-def _check_combinations(recipe: Recipe, pseudo: PseudoLabelSettings | None, kind: Kind, *, weighted: bool) -> None:
-    """Refuse settings that do not work together, or not with this kind of samples, before any data are read."""
-    name, method = recipe.method.name, registry.METHODS[recipe.method.name]
-    needs_history = method.needs_full_history or getattr(recipe.method, "refine", False)
-    if (pseudo is not None or needs_history) and recipe.verdict.keep == "compact":
-        subject = "pseudo-labels need" if pseudo is not None else f"{name} needs"
-        raise InputError(f"{subject} whole predictions of past epochs: verdict.keep = full, got compact")
-    if weighted and not method.supports_sample_weights:
-        able = ", ".join(each for each, kind in registry.METHODS.items() if kind.supports_sample_weights)
-        raise InputError(f"{name} does not support sample weights; {able} does")
-    if recipe.engine.compile and not method.supports_compile:
-        raise InputError(f"{name} does not work with compiled networks: set engine.compile = false")
-    if recipe.verdict.trees and (kind != "vector" or recipe.verdict.score in ("history", "aum", "margin")):
-        found = f"{kind}s" if kind != "vector" else f"verdict.score = {recipe.verdict.score}"
-        raise InputError(f"verdict.trees needs rows of numbers, and a verdict.score that it is part of, not {found}")
-    if recipe.weights == "required":
-        raise InputError("this recipe starts from pretrained weights: name a file with torchvision's keys by --weights")
 
 
 def _check_processes(facts: dict[str, Any], processes: int) -> None:

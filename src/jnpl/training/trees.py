@@ -25,6 +25,7 @@ LEAVES = (1, 2, 5, 10, 20)  # smallest numbers of samples in a leaf that are tri
 TRIED_TREES, TREES = 100, 200  # of a forest that is tried, and of one that predicts
 TRIED_ROWS, TREE_ROWS = 20_000, 50_000  # the leaf size is chosen on as many rows at most; a tree is grown on as many
 BOOSTING_SIZE = 400_000  # rows x classes up to which boosting is tried: it grows a tree per class and step
+_FOREST_BYTES = 2 << 30  # that trees may take together: each node has a number for every class
 _FEW = 5  # samples of a class that boosting needs, to divide them into folds and validation data
 _SMALLEST = 1e-3  # probability: no tree is certain
 
@@ -117,23 +118,37 @@ def _forest(
     weights: npt.NDArray[Any] | None,
     seed: int,
 ) -> Floats:
-    """Return the out-of-bag probabilities (N, C) of a forest."""
+    """Return the out-of-bag probabilities (N, C) of a forest.
+
+    Trees that would take too much memory together are grown in groups, of which only the predictions are kept.
+    """
     from sklearn.ensemble import ExtraTreesClassifier  # noqa: PLC0415 - slow to import
 
-    forest = ExtraTreesClassifier(
-        trees,
-        min_samples_leaf=leaf,
-        bootstrap=True,
-        max_samples=min(len(labels), TREE_ROWS),
-        oob_score=True,
-        n_jobs=torch.get_num_threads(),
-        random_state=seed % 2**32,
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of few samples, one may be in every bag: all classes are alike
-        forest.fit(vectors, labels, sample_weight=weights)
-    found = np.nan_to_num(forest.oob_decision_function_, nan=1 / num_classes)
-    return _of_all_classes(found, forest.classes_, num_classes)
+    rows = min(len(labels), TREE_ROWS)
+    together = max(_FOREST_BYTES // (2 * rows // leaf * num_classes * 8 + 1), 1)
+    total, shares = np.zeros((len(labels), num_classes)), np.zeros((len(labels), 1))
+    for first in range(0, trees, together):
+        forest = ExtraTreesClassifier(
+            min(together, trees - first),
+            min_samples_leaf=leaf,
+            bootstrap=True,
+            max_samples=rows,
+            oob_score=True,
+            n_jobs=torch.get_num_threads(),
+            random_state=(seed + first) % 2**32,
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of few samples, one may be in every bag
+            warnings.simplefilter("ignore", RuntimeWarning)  # ... and has no prediction
+            forest.fit(vectors, labels, sample_weight=weights)
+        found = forest.oob_decision_function_
+        known = ~np.isnan(found[:, :1])
+        share = len(forest.estimators_) / trees
+        total[:, forest.classes_] += np.where(known, found, 0) * share
+        shares += known * share
+    total /= np.where(shares > 0, shares, 1)
+    total[shares[:, 0] == 0] = 1 / num_classes
+    return _of_all_classes(total, np.arange(num_classes), num_classes)
 
 
 def _boosting(

@@ -112,6 +112,7 @@ def test_labels_of_every_kind():
     [
         ([0, None, 1], "y has no label at sample 1"),
         ([0, np.nan, 1], "y has no label at sample 1"),
+        (pd.Series([0, pd.NA, 1], dtype="Int64"), "y has no label at sample 1"),
         ([0.5, 1, 0], r"names or whole numbers, but y has 0.5 at sample 0"),
         (np.eye(3), r"one label per sample, shape \(N,\), not \(3, 3\)"),
         ([0, 1], "x holds 3 samples, but y 2 labels"),

@@ -28,7 +28,7 @@ def apply(encoding, **cells):
 def test_numbers_stay_as_they_are():
     encoding = fit(a=[1, 5, 3], b=[0.5, -2.5, 1e6])
     assert encoding.names == ["a", "b"]
-    assert encoding.notes == []
+    assert encoding.notes == ["numbers as they are: a, b"]
     assert apply(encoding, b=[1.0], a=[2]) == [[2, 1]]  # by name, not by position
     assert encoding.apply(pd.DataFrame({"a": [1], "b": [2]}), WHERE).dtype == np.float32
 
@@ -42,13 +42,18 @@ def test_missing_numbers_become_the_median(missing, flagged):
     assert encoding.names == (["a", "a missing"] if flagged else ["a"])
     assert apply(encoding, a=[7.0, None]) == ([[7, 0], [median, 1]] if flagged else [[7], [median]])
     share = f", and a column says which ({missing / 200:.1%})" if flagged else ""
-    assert encoding.notes == [f"{missing} missing in column 'a', filled with its median {median:g}{share}"]
+    assert encoding.notes[0] == f"{missing} missing in column 'a', filled with its median {median:g}{share}"
 
 
 def test_new_data_with_gaps_where_there_were_none():
     encoding = fit(a=[1, 5, 3], b=[True, False, True], c=["x", "y", "x"], d=["2020-01-01", "2020-01-03", "2020-01-02"])
     assert encoding.names == ["a", "b", "c=x", "c=y", "d"]
     assert apply(encoding, a=[None], b=[None], c=[None], d=[None]) == [[3, 1, 0, 0, 1]]
+
+
+def test_the_notes_say_what_each_column_became():
+    notes = fit(a=[1, 2, 3], b=[True, False, True], c=["x", "y", "x"], d=[5, 4, 9]).notes
+    assert notes == ["numbers as they are: a, d", "true and false as 1 and 0: b", "categories as 0 and 1: c (2)"]
 
 
 def test_booleans():
@@ -114,9 +119,9 @@ def test_columns_that_name_the_rows_are_left_out(name):
     cells = {name: [11, 12, 13], "x": [1, 3, 2]}
     encoding = fit(**cells)
     assert encoding.names == ["x"]
-    assert encoding.notes == [
-        f"left out because they only number or name the rows: {name} (--feature-column names the columns to learn from)"
-    ]
+    left_out = f"left out because they only number or name the rows: {name}"
+    hint = "(--feature-column names the columns to learn from)"
+    assert encoding.notes == ["numbers as they are: x", f"{left_out} {hint}"]
     assert fit([name, "x"], **cells).names == [name, "x"]
     assert fit(**{**cells, name: [11, 12, 12]}).names == [name, "x"]
     repeated = np.arange(300) % 90 + 1000  # each customer has several rows
@@ -133,9 +138,10 @@ def test_whole_numbers_that_count_the_rows_are_left_out_and_others_in_order_are_
     rising = fit(number=[row**2 for row in range(40)], **rest)
     assert rising.names == ["number", "x"]
     assert rising.notes == [
-        "number: only rises or falls from row to row; if it only numbers the rows, leave it out with --exclude"
+        "numbers as they are: number, x",
+        "number: only rises or falls from row to row; if it only numbers the rows, leave it out with --exclude",
     ]
-    assert fit(number=[row**2 for row in range(40)][::2] * 2, **rest).notes == []
+    assert fit(number=[row**2 for row in range(40)][::2] * 2, **rest).notes == ["numbers as they are: number, x"]
 
 
 @pytest.mark.parametrize("name", ["paid", "heat_index", "humid", "idea"])
@@ -178,7 +184,7 @@ def test_texts_beside_other_columns_become_tfidf_of_their_words():
     ]
     encoding = fit(note=texts, x=[1, 2] * 40)
     assert encoding.names == ["note~refund", "x"]  # late and parcel are in every text, the numbers in one each
-    assert encoding.notes == ["texts as their most frequent words (TF-IDF): note (1)"]
+    assert encoding.notes == ["numbers as they are: x", "texts as their most frequent words (TF-IDF): note (1)"]
     texts = [f"{'late' if row % 2 else 'lost'} parcel{row}, {'REFUND!' if row % 4 == 0 else ''}" for row in range(80)]
     encoding = fit(note=[*texts[:-1], None], x=[1, 2] * 40)
     assert encoding.names == ["note~late", "note~lost", "note~refund", "note missing", "x"]

@@ -6,7 +6,6 @@ import os
 import random
 import sys
 
-import numpy as np
 import pytest
 from PIL import Image
 
@@ -153,21 +152,6 @@ def test_splits_that_disagree(tmp_path):
 def test_train_may_be_a_class_beside_others(tmp_path):
     touch(tmp_path, "train/1.png", "test/1.png", "tram/1.png")
     assert folder.load(tmp_path).class_names == ("test", "train", "tram")
-
-
-def test_true_labels_by_id_by_name_and_by_number(tmp_path):
-    touch(tmp_path, "cat/1.png", "cat/2.png", "dog/1.png")
-    by_id = {"dog/1.png": "dog", "cat/2.png": "dog", "cat/1.png": "cat"}
-    for given in (by_id, ["cat", "dog", "dog"], [0, 1, 1], np.array([0, 1, 1])):
-        source = folder.load(tmp_path, true_labels=given)
-        assert source.true_labels.tolist() == [0, 1, 1]
-        assert source.labels.tolist() == [0, 0, 1]
-    with pytest.raises(InputError, match=r"no label for 'cat/1.png' \(3 of 3"):
-        folder.load(tmp_path, true_labels={})
-    with pytest.raises(InputError, match="must be 3, one per image, not 1"):
-        folder.load(tmp_path, true_labels=["cat"])
-    with pytest.raises(InputError, match=r"true label 'cow' of 'dog/1.png' is not one of the classes cat, dog"):
-        folder.load(tmp_path, true_labels=["cat", "cat", "cow"])
 
 
 def test_a_folder_that_may_not_be_read(tmp_path, monkeypatch):

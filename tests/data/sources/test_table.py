@@ -197,6 +197,25 @@ def test_many_numbers_with_few_rows_each_look_like_a_regression_target(tmp_path)
     assert len(table.load(often, label_column="price").class_names) == 200
 
 
+def test_many_numbers_with_fractions_look_like_a_regression_target(tmp_path):
+    measured = pd.DataFrame({"x": np.arange(4000) % 11, "text": "words", "y": np.arange(4000) % 200 / 8})
+    path = save(measured, tmp_path / "a.csv")
+    for more in ({}, {"text_column": "text"}):
+        with pytest.raises(
+            InputError, match=r"holds 200 different numbers in 4,000 rows: it looks like a regression t"
+        ):
+            table.load(path, label_column="y", **more)
+    stars = save(measured.assign(y=np.arange(4000) % 20 / 2), tmp_path / "b.csv")
+    assert len(table.load(stars, label_column="y").class_names) == 20  # 0.0, 0.5, ..., 9.5
+    for code in ("c{}", "0{}", "{}-a"):
+        codes = save(measured.assign(y=[code.format(each) for each in measured["y"]]), tmp_path / "c.csv")
+        assert len(table.load(codes, label_column="y").class_names) == 200
+    numbered = measured.assign(y=measured["y"] * 80 + 326)  # 200 whole numbers, 20 rows each
+    with pytest.raises(InputError, match="regression target"):
+        table.load(numbered.drop(columns="text"), label_column="y")
+    assert len(table.load(numbered, label_column="y", text_column="text").class_names) == 200  # such as articles
+
+
 def test_rows_without_a_label_are_skipped_on_request(tmp_path, caplog):
     frame = pd.DataFrame({"x": [1, 2, 3, 4, 5], "label": ["a", None, "b", " ", "a"]})
     for given in (frame, save(frame, tmp_path / "a.csv")):

@@ -107,6 +107,23 @@ def test_at_full_scale_on_features_nothing_is_divided():
     assert (full.train, full.pseudo, full.method) == (paper.train, paper.pseudo, paper.method)
 
 
+def test_with_all_images_on_features_only_the_images_are_more():
+    part, whole = (recipe_of("jnpl", "cifar10", scale) for scale in ("features", "features-all"))
+    assert part == whole
+    assert (SCALES["features-all"].images, SCALES["features"].images) == (None, 10_000)
+    assert {cell.name for cell in plan(["fig4"], SCALES["features-all"], None, ["cifar10"])}.isdisjoint(
+        cell.name for cell in plan(["fig4"], SCALES["features"], None, ["cifar10"])
+    )
+
+
+def test_the_runs_that_show_why_differ_from_the_papers_in_one_setting():
+    paper, batch = (recipe_of(name, "cifar10", "features") for name in ("jnpl", "jnpl-batch"))
+    assert batch == paper.model_copy(update={"method": paper.method.model_copy(update={"pl_mean": "batch"})})
+    plus, long = (recipe_of(name, "cifar100", "features") for name in ("nl-plus", "nl-plus-long"))
+    assert (plus.train.epochs, long.train.epochs, long.train.milestones) == (125, 1000, (800,))
+    assert plus.method == long.method
+
+
 def test_on_features_jnpl_is_also_run_with_a_later_pl_plus_and_a_linear_head():
     paper, later, linear = (recipe_of(name, "cifar10", "features") for name in ("jnpl", "jnpl-pl30", "jnpl-linear"))
     assert later == paper.model_copy(update={"method": paper.method.model_copy(update={"pl_start": 0.3})})
@@ -117,7 +134,7 @@ def test_on_features_jnpl_is_also_run_with_a_later_pl_plus_and_a_linear_head():
 def test_the_most_important_cells_on_features_come_first():
     parts = ["cifar10", "cifar100", "cifar10n", "cifar100n"]
     cells = plan(names_of("all"), SCALES["features"], None, parts)
-    assert len(cells) == len({cell.name for cell in cells}) == 315
+    assert len(cells) == len({cell.name for cell in cells}) == 318
     places = list(dict.fromkeys((cell.data, cell.seed, cell.noise, cell.rate) for cell in cells))
     assert places[:3] == [("cifar10", 1, "symm", 0.6), ("cifar10", 1, "symm", 0.4), ("cifar10", 1, "asymm", 0.4)]
     assert list(dict.fromkeys((data, seed) for data, seed, *_ in places)) == [
@@ -158,7 +175,7 @@ def test_items_share_their_cells():
     scale, parts = SCALES["small"], ["cifar10"]
     counts = {name: len(ITEMS[name].cells(scale, None, parts)) for name in ITEMS}
     figures_and_table = {"fig1": 2, "fig2": 9, "fig3": 15, "fig4": 15, "fig5": 16, "fig6": 3, "table1": 96, "table2": 0}
-    assert counts == {**figures_and_table, "human": 0, "heads": 0, "starts": 0, "weights": 0}
+    assert counts == {**figures_and_table, "human": 0, "heads": 0, "starts": 0, "weights": 0, "steps": 0}
     figures = plan(names_of("figures"), scale, None, parts)
     assert len(figures) == len({cell.name for cell in figures}) == 50
     everything = plan(names_of("all"), scale, None, parts)

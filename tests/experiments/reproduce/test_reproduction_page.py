@@ -40,6 +40,11 @@ def test_the_committed_curves_of_why_are_what_the_results_say(script, tmp_path):
     assert np.array_equal(pixels(script.IMAGES / "reproduce-why.png"), pixels(fresh))
 
 
+def test_the_committed_curves_of_pl_plus_are_what_the_results_say(script, tmp_path):
+    fresh = script.draw_pl_plus(script.PL_PLUS, tmp_path)
+    assert np.array_equal(pixels(script.IMAGES / "reproduce-features-pl-plus.png"), pixels(fresh))
+
+
 @pytest.mark.parametrize("item", FIGURES)
 def test_the_committed_picture_is_what_the_results_say(script, tmp_path, item):
     for scale, results in (("small", script.results_of()), ("features", script.features_of())):
@@ -77,8 +82,79 @@ def test_what_is_missing_on_features_is_told(script, made):
     made.cell("ce", scale="features", classify=True)
     text = script.state(script.features_of(made.file))
     assert text.startswith(
-        "**1 of the 315 runs of `jnpl reproduce all --scale features` are stored.** Missing: 92 of CIFAR-10"
+        "**1 of the 318 runs of `jnpl reproduce all --scale features` are stored.** Missing: 93 of CIFAR-10"
     )
+
+
+def test_committed_results_are_small(script):
+    files = sorted(script.RESULTS.parent.glob("*.jsonl"))
+    assert len(files) > 15
+    assert [file.name for file in files if file.stat().st_size >= 2**20] == []
+
+
+def test_slim_results_keep_what_is_drawn(script, made):
+    """Points where Figures 2 and 6 draw them, curves of the first seed at symm 60, and all single figures."""
+    slim = load_script("benchmarks/slim.py").slim
+    kept = {
+        "drawn": made.cell("nl-plus", rate=0.6),
+        "not": made.cell("ce", rate=0.8),
+        "cat": made.cell("nlnl", "asymm", 0.4),
+    }
+    lines = read(made.file)
+    before = {name: lines[cell.name] for name, cell in kept.items()}
+    for line in before.values():
+        line["results"] |= {"ap_curve": [1 / 3], "right_curve": [0.5], "wrong_curve": [0.5], "selected_curve": None}
+    after = {name: slim(line) for name, line in before.items()}
+    assert after["drawn"]["stages"]["train"]["clean"] == before["drawn"]["stages"]["train"]["clean"]
+    assert after["drawn"]["results"]["ap_curve"] == [0.33333]
+    assert sorted(after["not"]["stages"]["train"]["clean"]) == ["histogram", "mean"]
+    assert after["not"]["results"]["ap_curve"] is None
+    assert after["not"]["results"]["curve"] == before["not"]["results"]["curve"]
+    assert after["not"]["results"]["ap"] == before["not"]["results"]["ap"]
+    assert after["cat"]["stages"]["selnl"]["cat"] == before["cat"]["stages"]["selnl"]["cat"]
+    assert "cat" not in after["drawn"]["stages"]["train"]
+
+
+def test_candidates_of_pl_plus_by_hand():
+    """Two of three classes below 1/3: the first three are candidates, of classes 0, 0 and 1; the second is wrong."""
+    probs = np.array([[0.9, 0.05, 0.05], [0.8, 0.1, 0.1], [0.1, 0.9, 0.0], [0.5, 0.5, 0.0]])
+    told = load_script("benchmarks/pl_plus.py").facts(probs, np.array([0, 1, 1, 0]))
+    assert told == {"classes": 2, "candidates": 0.75, "right": 0.6667, "largest": 0.6667}
+    none = load_script("benchmarks/pl_plus.py").facts(np.full((2, 3), 1 / 3), np.array([0, 1]))
+    assert none == {"classes": 1, "candidates": 0.0, "right": None, "largest": None}
+
+
+def test_without_curves_of_pl_plus_the_page_says_so(script, tmp_path):
+    assert script.reasons(tmp_path / "none.jsonl") == "Not run: `python benchmarks/pl_plus.py --data DIR`."
+
+
+def test_lost_classes_are_counted(script, tmp_path):
+    file = tmp_path / "r.jsonl"
+    assert script.classes_kept(file).startswith("Not run")
+    for variant, classes in (("nl-plus", [90.0, 9.0, 20.0]), ("nl", [91.0, 92.0, 93.0])):
+        add(file, {"name": variant, "cell": {"variant": variant, "data": "cifar100"}, "results": {"classes": classes}})
+    text = script.classes_kept(file)
+    assert "NL+ predicts 90 for at least one training image in the first epoch, 9 in epoch 2 and 20 in the last" in text
+    assert text.endswith("NL 91, 92 and 93.")
+
+
+def test_all_images_stand_beside_a_part(script, made):
+    for variant, part, whole in (("nlnl", 0.7, 0.75), ("nl-plus", 0.8, 0.85), ("jnpl", 0.1, 0.1)):
+        made.cell(variant, scale="features", accuracy=part)
+        made.cell(variant, scale="features-all", accuracy=whole, cpu_seconds=60.0)
+    made.cell("ce", scale="features", accuracy=0.4)
+    text = script.all_images(made.results("features"), made.results("features-all"))
+    assert "| CE | 40.0% | 0.800 | - | - |" in text
+    assert "| NL+ | 80.0% | 0.800 | 85.0% | 0.800 |" in text
+    assert "of the 3 that were run with both: +1.00. 3 minutes of one core." in text
+
+
+def test_the_budget_counts_what_is_missing_by_the_mean_of_its_row(script, made):
+    made.cell("nlnl", scale="features", cpu_seconds=120.0)
+    made.cell("jnpl", scale="features", cpu_seconds=60.0)
+    lines = script.budget(made.results("features")).splitlines()
+    assert "| fig1 | 2 | 3.0 | 3 | 3 |" in lines  # no run of the third row, so nothing is known of it
+    assert "| fig6 | 0 | 0.0 | 2 | 2 |" in lines
 
 
 def test_no_other_results_could_be_committed(script, made):
@@ -95,7 +171,7 @@ def test_no_other_results_could_be_committed(script, made):
 def test_without_results_the_page_says_so(script, tmp_path):
     results = script.results_of(tmp_path / "none.jsonl")
     text = script.results_page(results)
-    assert text.count("**Not run.**") == len(script.PAPER_ITEMS) == len(ITEMS) - 4
+    assert text.count("**Not run.**") == len(script.PAPER_ITEMS) == len(ITEMS) - 5
     assert "cifar-100-binary.tar.gz" in text
     for shown in (text, script.page(results, script.features_of(tmp_path / "none.jsonl"))):
         assert "| **not enough data** |" in shown

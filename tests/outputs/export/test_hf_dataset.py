@@ -66,6 +66,13 @@ def test_no_image_at_all_is_an_error(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["photos"]
 
 
+def test_an_image_outside_its_folder_is_an_error(tmp_path):
+    root = photos(tmp_path / "photos")
+    with pytest.raises(InputError, match=r"the image '\.\./gone\.png' lies outside the images' folder"):
+        write(findings(paths=[*PATHS[:4], "../gone.png", PATHS[5]]), tmp_path / "out", root)
+    assert [path.name for path in tmp_path.iterdir()] == ["photos"]
+
+
 def test_a_data_set_with_something_else_in_it_stays(tmp_path):
     write(findings(), tmp_path / "out", None)
     write(findings(), tmp_path / "out", None, overwrite=True)

@@ -31,7 +31,7 @@ def jnpl_report(capsys):
 def test_it_writes_into_the_folder_and_says_where(jnpl_report, make_run):
     folder = make_run()
     out, err = jnpl_report(folder)
-    assert out == f"written  {folder / 'report.html'}\n"
+    assert out == f"report: {folder / 'report.html'}\n"
     assert err == ""
     assert (folder / "report.html").read_text("utf-8").startswith("<!doctype html>")
 

@@ -96,6 +96,22 @@ def test_the_headline_counts(make_run):
     assert issues > 10
 
 
+def test_labels_that_are_likely_right_are_to_check(make_run):
+    from dataclasses import replace
+
+    from jnpl import Findings
+    from jnpl.findings.noise_model import NoiseEstimate
+
+    folder = make_run()
+    found = replace(Findings.load(folder), noise=NoiseEstimate(0.02, 0.0, 0.1, overlap=0.2))
+    found = replace(found, label_quality=0.9 + found.label_quality / 10).with_threshold("budget=7")
+    found.save(folder)
+    text = words_of(folder)
+    assert "7 of 200 labels to check" in text
+    assert "Suspects 7 of which about 1 are expected to be wrong" in text
+    assert "Wrong labels, estimated 2" in text
+
+
 def test_findings_alone_make_a_page(make_run):
     """`Findings.save` of one's own loop: no log, no settings."""
     text = "".join(parsed(page.write(make_run())).texts)

@@ -142,6 +142,29 @@ def test_a_newer_or_a_foreign_file_is_refused(make_run):
         open_store(run, findings)
 
 
+def test_the_file_needs_no_new_sqlite(store):
+    written = store._connection.execute("SELECT sql FROM sqlite_master WHERE type = 'table'").fetchall()
+    assert len(written) >= 6
+    assert not any("STRICT" in str(sql) for (sql,) in written)  # since 3.37; Python on RHEL 9 has 3.34
+
+
+def test_a_file_that_is_refused_is_closed(make_run, monkeypatch):
+    class Noted(sqlite3.Connection):
+        def close(self):
+            closed.append(True)
+            super().close()
+
+    closed, real = [], sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *args, **more: real(*args, factory=Noted, **more))
+    run = make_run()
+    store = open_store(run, Findings.load(run))
+    assert not closed
+    store.close()
+    with pytest.raises(InputError, match="other samples"):
+        decisions.DecisionStore(run / decisions.FILE, "another fingerprint")
+    assert len(closed) == 2
+
+
 def test_decisions_about_other_data_are_refused(make_run):
     run = make_run()
     open_store(run, Findings.load(run)).close()

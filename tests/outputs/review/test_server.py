@@ -9,6 +9,7 @@ import json
 import signal
 import threading
 
+import pandas as pd
 import pytest
 from tests.outputs.review.conftest import TOKEN
 
@@ -16,6 +17,7 @@ from jnpl import Findings
 from jnpl.internal.tables import load_table
 from jnpl.outputs.review.decisions import NewDecision, open_store
 from jnpl.outputs.review.guard import MAX_BODY, Access, Guard
+from jnpl.outputs.review.server import Address
 
 
 def body(*made, tab="t", reviewer="Ann"):
@@ -64,6 +66,17 @@ def test_who_is_let_in(served):
     assert served.json("/api/status")["counts"]["decided"] == 0
     assert served.request("/api/decide", decision, Origin=own)[0] == 200
     assert served.json("/api/status")["counts"]["decided"] == 1
+
+
+@pytest.mark.parametrize(("port", "bare"), [(80, True), (8080, False)])
+def test_browsers_leave_out_port_80(port, bare):
+    class Listening:
+        def getsockname(self):
+            return "127.0.0.1", port
+
+    hosts = Address(Listening(), "127.0.0.1").hosts
+    assert f"127.0.0.1:{port}" in hosts
+    assert ("127.0.0.1" in hosts) == ("localhost" in hosts) == bare
 
 
 def test_cookies_of_other_pages_do_no_harm(served):
@@ -232,7 +245,7 @@ def test_exports(served, tmp_path):
     table = load_table(file).to_dict("records")
     labels = [row["label"] for row in table]
     assert labels[:2] == [rows[0]["given_label"], "fox"]
-    assert all(label != label for label in labels[2:])  # noqa: PLR0124 (nan)
+    assert pd.isna(labels[2:]).all()
     tasks = json.loads(served.request("/export/label-studio")[2])
     chosen = [task.get("annotations", [{}])[0].get("result", []) for task in tasks]
     assert [each[0]["value"]["choices"] if each else None for each in chosen] == [

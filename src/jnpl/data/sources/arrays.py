@@ -13,6 +13,7 @@ import numpy as np
 from jnpl.data.source import InMemory, Source, Texts, number
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.files import require_file
+from jnpl.internal.tables import is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -322,7 +323,7 @@ def _label(value: Any, position: int, name: str) -> str | int:
         return value
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    if value is None or value != value:  # noqa: PLR0124 - NaN and NaT differ from themselves
+    if is_missing(value):
         raise InputError(f"{name} has no label at sample {position}")
     raise InputError(f"labels are names or whole numbers, but {name} has {value!r} at sample {position}")
 

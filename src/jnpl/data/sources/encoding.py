@@ -36,6 +36,14 @@ FEW_ROWS = 20  # below as many rows, a column that counts 1, 2, 3, ... may be a 
 _WORD = re.compile(r"\w+")
 _BACK = "(--feature-column names the columns to learn from)"
 _ROW_NAME = re.compile(r"(?i:.*[ _.-]id)|.*[a-z]I[dD]")  # customer_id, customerId
+AS_THEY_ARE = "numbers as they are"
+_BECAME = {
+    "number": AS_THEY_ARE,
+    "boolean": "true and false as 1 and 0",
+    "date": "dates as days",
+    "category": "categories as 0 and 1",
+    "text": "texts as their most frequent words (TF-IDF)",
+}
 _HINTS = {
     "text": "learn from a text with --text-column",
     "image": "take images with --image-column",
@@ -327,43 +335,41 @@ def _used_notes(found: list[Column], frame: pd.DataFrame) -> list[str]:
         )
         flag = f", and a column says which ({count / len(frame):.1%})" if column.gaps else ""
         notes.append(f"{count:,} missing in column {column.name!r}, {done}{flag}")
-    dates = [column.name for column in found if column.kind == "date"]
-    categories = [column for column in found if column.kind == "category"]
-    if dates:
-        notes.append(f"dates as days: {_listed(dates)}")
-    if categories:
-        notes.append(f"categories as 0 and 1: {_listed([_category_summary(column) for column in categories])}")
-    if texts := [f"{column.name} ({len(column.levels)})" for column in found if column.kind == "text"]:
-        notes.append(f"texts as their most frequent words (TF-IDF): {_listed(texts)}")
+    for kind, became in _BECAME.items():
+        if names := [_summary(column) for column in found if column.kind == kind]:
+            notes.append(f"{became}: {listed(names)}")
     return notes
 
 
 def _unused_notes(found: list[Column], left_out: dict[str, list[str]], frame: pd.DataFrame) -> list[str]:
     notes = []
     if left_out["rows"]:
-        notes.append(f"left out because they only number or name the rows: {_listed(left_out['rows'])} {_BACK}")
+        notes.append(f"left out because they only number or name the rows: {listed(left_out['rows'])} {_BACK}")
     if left_out["codes"]:
-        notes.append(f"left out, texts or codes that are nearly all different: {_listed(left_out['codes'])}")
+        notes.append(f"left out, texts or codes that are nearly all different: {listed(left_out['codes'])}")
     if left_out["constant"]:
-        notes.append(f"left out, the same in every row or empty: {_listed(left_out['constant'])}")
+        notes.append(f"left out, the same in every row or empty: {listed(left_out['constant'])}")
     if ordered := [column.name for column in found if _ordered(column, frame[column.name])]:
-        rises = f"{_listed(ordered)}: only rises or falls from row to row"
+        rises = f"{listed(ordered)}: only rises or falls from row to row"
         notes.append(f"{rises}; if it only numbers the rows, leave it out with --exclude")
     return notes
 
 
-def _category_summary(column: Column) -> str:
-    rest = ", rare ones together" if column.other else ""
-    return f"{column.name} ({len(column.levels)}{rest})"
+def _summary(column: Column) -> str:
+    """Return the name of a column, and the number of its features if it has several."""
+    if column.kind not in ("category", "text"):
+        return column.name
+    return f"{column.name} ({len(column.levels)}{', rare ones together' if column.other else ''})"
 
 
-def _listed(names: list[str], most: int = 20) -> str:
+def listed(names: list[str], most: int = 20) -> str:
+    """Return names in one line, the first ones if there are many."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _cells(frame: pd.DataFrame, name: str, where: str) -> pd.Series[Any]:
     if name not in frame.columns:
-        shown = _listed([str(column) for column in frame.columns]) or "none"
+        shown = listed([str(column) for column in frame.columns]) or "none"
         raise InputError(f"{where} has no column {name!r}; its columns are {shown}")
     cells = frame[name]
     if not isinstance(cells, pd.Series):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,8 +18,6 @@ from jnpl.internal.files import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-    from jnpl.data.source import Labels
 
 TRAIN = "train"
 TEST = ("test", "val", "valid", "validation")  # the first one found is the test data, the next the validation data
@@ -37,7 +34,7 @@ class _Found:
     classes: tuple[str, ...]
 
 
-def load(path: str | Path, *, true_labels: Mapping[str, str] | Sequence[str | int] | None = None) -> Source:
+def load(path: str | Path) -> Source:
     """Open a folder of images with one sub-folder per class; images may be deeper inside them.
 
     Every file with the extension of an image counts; hidden files and folders and all other files are ignored. Classes
@@ -50,7 +47,6 @@ def load(path: str | Path, *, true_labels: Mapping[str, str] | Sequence[str | in
 
     Args:
         path: the folder.
-        true_labels: class names by id, or class names or numbers in the order of the ids.
 
     Returns:
         The source; its ids are paths relative to `path`, with forward slashes.
@@ -62,7 +58,7 @@ def load(path: str | Path, *, true_labels: Mapping[str, str] | Sequence[str | in
     splits = {entry.name.casefold(): entry.name for entry in _folders(root)}
     tests = [split for split in TEST if split in splits]
     if TRAIN not in splits or not tests or len(splits) > 1 + len(tests):
-        return _source(name, root, _find(root, ""), true_labels=true_labels)
+        return _source(name, root, _find(root, ""))
     _refuse_loose_images(root)
     if unused := [splits[split] for split in tests[2:]]:
         used = f"{splits[tests[0]]} and {splits[tests[1]]} are the test and validation data"
@@ -71,50 +67,21 @@ def load(path: str | Path, *, true_labels: Mapping[str, str] | Sequence[str | in
     held_out = [
         _source(f"{name}/{splits[split]}", root, _find(root, splits[split], known=train.classes)) for split in tests[:2]
     ]
-    source = _source(name, root, train, test=held_out[0], true_labels=true_labels)
+    source = _source(name, root, train, test=held_out[0])
     return replace(source, validation=held_out[1]) if len(held_out) > 1 else source
 
 
-def _source(
-    name: str,
-    root: Path,
-    found: _Found,
-    *,
-    test: Source | None = None,
-    true_labels: Mapping[str, str] | Sequence[str | int] | None = None,
-) -> Source:
+def _source(name: str, root: Path, found: _Found, *, test: Source | None = None) -> Source:
     numbers = {label: position for position, label in enumerate(found.classes)}
-    ids = np.array([printable(path) for path in found.paths], object)
     return Source(
         name=name,
         inputs=ImageFiles(found.paths, root),
         labels=np.array([numbers[label] for label in found.labels], np.int64),
         class_names=tuple(printable(label) for label in found.classes),
-        ids=ids,
-        true_labels=None if true_labels is None else _true_numbers(true_labels, ids.tolist(), numbers),
+        ids=np.array([printable(path) for path in found.paths], object),
         test=test,
         root=os.path.abspath(root),  # noqa: PTH100 - links stay as the user has them
     )
-
-
-def _true_numbers(
-    true_labels: Mapping[str, str] | Sequence[str | int], ids: list[str], numbers: dict[str, int]
-) -> Labels:
-    """Return the class numbers of the true labels (N,), in the order of the ids."""
-    if isinstance(true_labels, Mapping):
-        missing = [name for name in ids if name not in true_labels]
-        if missing:
-            raise InputError(f"true_labels has no label for {missing[0]!r} ({len(missing)} of {len(ids)} are missing)")
-        given: list[str | int] = [true_labels[name] for name in ids]
-    else:
-        given = list(true_labels)
-    if len(given) != len(ids):
-        raise InputError(f"true_labels must be {len(ids)}, one per image, not {len(given)}")
-    found = [numbers.get(label, -1) if isinstance(label, str) else int(label) for label in given]
-    for label, number, name in zip(given, found, ids, strict=True):
-        if not 0 <= number < len(numbers):
-            raise InputError(f"true label {label!r} of {name!r} is not one of the classes {_listed(numbers)}")
-    return np.array(found, np.int64)
 
 
 def _find(root: Path, split: str, known: tuple[str, ...] | None = None) -> _Found:
@@ -218,6 +185,6 @@ def _refuse_loose_images(folder: Path) -> None:
         )
 
 
-def _listed(names: Sequence[str] | dict[str, int]) -> str:
-    shown = ", ".join(printable(name) for name in list(names)[:20])
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(printable(name) for name in names[:20])
     return shown if len(names) <= 20 else f"{shown}, ... ({len(names)} in all)"

@@ -12,7 +12,7 @@ from jnpl.data.sources.image_bytes import ImageBytes
 from jnpl.data.sources.images import ImageFiles
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import printable
-from jnpl.internal.tables import holds_bytes
+from jnpl.internal.tables import holds_bytes, is_missing
 
 if TYPE_CHECKING:
     from jnpl.data.source import Array, Inputs
@@ -26,7 +26,7 @@ def holds_images(column: pd.Series[Any]) -> bool:
     """
     if isinstance(column.dtype, pd.ArrowDtype):
         return holds_bytes(column.dtype.pyarrow_dtype)
-    first = next((cell for cell in column if not _is_missing(cell)), None) if column.dtype == object else None
+    first = next((cell for cell in column if not is_missing(cell)), None) if column.dtype == object else None
     return isinstance(first, bytes | bytearray) or (isinstance(first, dict) and "bytes" in first)
 
 
@@ -73,7 +73,7 @@ def _from_objects(column: pd.Series[Any], name: str, where: str) -> tuple[Array,
     """Return bytes and paths (N,) of a column of Python objects."""
     contents, paths = np.full(len(column), None, object), np.full(len(column), None, object)
     for row, cell in enumerate(column.tolist()):
-        if _is_missing(cell):
+        if is_missing(cell):
             continue
         content, path = (cell.get("bytes"), cell.get("path")) if isinstance(cell, dict) else (cell, None)
         if not isinstance(content, bytes | bytearray | None) or not isinstance(path, str | None):
@@ -81,7 +81,3 @@ def _from_objects(column: pd.Series[Any], name: str, where: str) -> tuple[Array,
             raise InputError(f"column {name!r} of {where} must hold the bytes of images, not {found}")
         contents[row], paths[row] = content, path
     return contents, paths
-
-
-def _is_missing(cell: object) -> bool:
-    return cell is None or cell is pd.NA or cell != cell  # noqa: PLR0124 - nan

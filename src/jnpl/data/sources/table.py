@@ -16,7 +16,7 @@ from jnpl.data.source import InMemory, Source, Texts
 from jnpl.data.sources.arrays import WHOLE_NUMBER, as_labels, number_together
 from jnpl.data.sources.columns import is_measured, kind_of, levels, with_text_names
 from jnpl.data.sources.columns import values as values_of
-from jnpl.data.sources.encoding import ROW_NAMES, Encoding
+from jnpl.data.sources.encoding import AS_THEY_ARE, ROW_NAMES, Encoding
 from jnpl.data.sources.image_column import holds_images, images_of
 from jnpl.data.sources.images import ImageFiles
 from jnpl.data.sources.split_column import divide, find_split
@@ -45,6 +45,8 @@ _PATHS_TRIED = 20
 _LABEL_NAME = re.compile(r"(?i)(.*[ _.-])?(labels?|target|class|truth|y)")
 MOST_NUMBERS = 100  # different whole numbers above which labels may be a regression target ...
 ROWS_PER_NUMBER = 50  # ... if each has fewer rows than this
+MOST_FRACTIONS = 20  # different numbers with a fraction (0.5, 1, 1.5, ...) that may be classes
+_NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)?(\.\d*)?([eE][+-]?\d+)?")  # 01.5 is a code
 _MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 _LOG = logging.getLogger("jnpl")
 
@@ -118,12 +120,11 @@ def load(
     wanted = [*(feature_columns or exclude or ()), image_column, embedding_column, text_column]
     wanted += [label_column, true_label_column]
     require_columns(frame.columns, [column for column in wanted if column is not None], where)
-    _refuse_repeated_columns(frame, where)
-    if len(frame) == 0:
-        raise InputError(f"{where} has no rows")
+    _check_frame(frame, where)
     split = None if encoding is not None else find_split(frame, wanted)
     labels = _split_labels(frame, split, label_column, true_label_column, where, skip_unlabelled=skip_unlabelled)
     own = {column for column in (label_column, true_label_column, split and split.name) if column is not None}
+    _refuse_measured_labels(labels, label_column, where, features=False)
 
     def source(inputs: Inputs, ids: Array | None = None, **more: Any) -> Source:
         ids = np.arange(len(frame)) if ids is None else ids
@@ -149,7 +150,7 @@ def load(
         raise InputError(NOTHING_TO_EMBED)
     cells = _cells(frame, own, feature_columns or ())
     if encoding is None:
-        _refuse_measured_labels(labels, label_column, where)
+        _refuse_measured_labels(labels, label_column, where, features=True)
         learnt = learn(frame.iloc[labels.rows["train"]], own, labels.classes, where, feature_columns, exclude or ())
     else:
         learnt = Encoding.from_dict(encoding)
@@ -244,21 +245,29 @@ def _labelled(column: pd.Series[Any], rows: Labels, name: str, where: str) -> La
     return rows[~missing]
 
 
-def _refuse_measured_labels(labels: _SplitLabels, name: str, where: str) -> None:
-    """Raise an InputError if labels are many different numbers with few rows each: a quantity, not classes.
+def _refuse_measured_labels(labels: _SplitLabels, name: str, where: str, *, features: bool) -> None:
+    """Raise an InputError if labels are a quantity, not classes.
 
-    Numbers that count from 0 or 1 without a gap are class numbers, however many.
+    A quantity is more than `MOST_FRACTIONS` different numbers of which some have a fraction. In a table of features it
+    is also more than `MOST_NUMBERS` different whole numbers with few rows each, unless they count from 0 or 1 without a
+    gap; photos and texts may have thousands of numbered classes, such as articles.
     """
-    values, counts = [each for each in labels.classes if isinstance(each, int)], len(labels.rows["train"])
-    if len(values) <= MOST_NUMBERS or counts >= ROWS_PER_NUMBER * len(values):
+    rows, values = len(labels.rows["train"]), [each for each in labels.classes if isinstance(each, int)]
+    many = features and len(values) > MOST_NUMBERS and rows < ROWS_PER_NUMBER * len(values)
+    if many and values[0] in (0, 1) and values[-1] - values[0] + 1 == len(values):
         return
-    if values[0] in (0, 1) and values[-1] - values[0] + 1 == len(values):
-        return
-    raise InputError(
-        f"column {name!r} of {where} holds {len(values):,} different numbers in {counts:,} rows: it looks like a "
-        "regression target, and jnpl finds wrong classes. Name another --label-column, or turn the numbers into a few "
-        "classes first (pandas.cut); if they are codes of classes, put a letter in front"
-    )
+    texts = [each for each in labels.classes if isinstance(each, str)]
+    fractions = len(texts) > MOST_FRACTIONS and all(map(_is_number, texts))  # whole numbers are no texts here
+    if many or fractions:
+        raise InputError(
+            f"column {name!r} of {where} holds {len(labels.classes):,} different numbers in {rows:,} rows: it looks "
+            "like a regression target, and jnpl finds wrong classes. Name another --label-column, or turn the numbers "
+            "into a few classes first (pandas.cut); if they are codes of classes, put a letter in front"
+        )
+
+
+def _is_number(text: str) -> bool:
+    return bool(_NUMBER.fullmatch(text)) and text.strip("+-.") != ""
 
 
 def learn(
@@ -284,7 +293,8 @@ def learn(
     else:
         encoding = Encoding.fit(features, feature_columns, where)
     for note in encoding.notes:
-        _LOG.warning("%s: %s", where, note)
+        plain = note.startswith(AS_THEY_ARE)  # nothing that a Python user must be told
+        _LOG.log(logging.INFO if plain else logging.WARNING, "%s: %s", where, note)
     return encoding
 
 
@@ -340,7 +350,9 @@ def read(path: Path, as_text: Collection[str | None] = ()) -> pd.DataFrame:
     return load_table(path, as_text=as_text, missing=_MISSING)
 
 
-def _refuse_repeated_columns(frame: pd.DataFrame, where: str) -> None:
+def _check_frame(frame: pd.DataFrame, where: str) -> None:
+    if len(frame) == 0:
+        raise InputError(f"{where} has no rows")
     if twice := frame.columns[frame.columns.duplicated()].tolist():
         raise InputError(f"{where} has {frame.columns.tolist().count(twice[0])} columns named {twice[0]!r}")
 

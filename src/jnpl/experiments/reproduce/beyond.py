@@ -1,4 +1,4 @@
-"""Beyond the paper: human labels (CIFAR-10N and CIFAR-100N), a linear head, when PL+ begins, and class weights."""
+"""Beyond the paper: human labels, a linear head, when PL+ begins, class weights, and NL+ with 100 classes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jnpl.experiments.reproduce.table1 import methods
 from jnpl.experiments.result_tables import csv_table, latex_text, markdown_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from jnpl.experiments.reproduce.paper import Setting
     from jnpl.experiments.reproduce.runs import PaperRun, PaperRuns
@@ -24,7 +24,25 @@ HEADS = {"ce": "CE", "nlnl": "NLNL", "nl-plus": "NL+", "jnpl": "JNPL", "jnpl-pl3
 LINEAR = "-linear"
 ASYMM: tuple[Setting, ...] = (("asymm", 0.2), ASYMM40)
 WEIGHTS = {"nlnl": "NLNL, with its class weights", "nl-plus": "NL+", "nl-plus-weights": "NL+ with these weights"}
-STARTS = {"jnpl": 0, "jnpl-pl30": 30, "jnpl-pl60": 60, "jnpl-pl80": 80, "nl-plus": None}  # per cent of the epochs
+STARTS = {
+    "jnpl": "the first step",
+    "jnpl-batch": "the first step, a mean over the batch",
+    "jnpl-pl30": "30 % of the epochs",
+    "jnpl-pl60": "60 % of the epochs",
+    "jnpl-pl80": "80 % of the epochs",
+    "nl-plus": "never (NL+ alone)",
+}
+STEPS = {"nl-plus": "NL+", "nl": "NL", "nl-plus-long": "NL+, epochs not divided"}
+
+
+def _table_files(rows: Callable[[PaperRuns], list[list[str]]]) -> dict[str, Callable[[PaperRuns], str]]:
+    """A table of texts, its names first, as Markdown and CSV."""
+
+    def as_lines(runs: PaperRuns) -> str:
+        names, *lines = rows(runs)
+        return csv_table(dict(zip(names, line, strict=True)) for line in lines)
+
+    return {"md": lambda runs: markdown_table(rows(runs)) + "\n", "csv": as_lines}
 
 
 def _only_on_features(settings: Sequence[Setting], scale: Scale) -> Sequence[Setting | None]:
@@ -83,42 +101,19 @@ def _facts(run: PaperRun) -> list[str]:
     return [*shown, f"{right:.2f} / {wrong:.2f}"]
 
 
-def heads_markdown(runs: PaperRuns) -> str:
-    """A line for each method and head."""
-    return markdown_table(head_rows(runs)) + "\n"
-
-
-def heads_csv(runs: PaperRuns) -> str:
-    """A line for each method and head."""
-    names, *rows = head_rows(runs)
-    return csv_table(dict(zip(names, row, strict=True)) for row in rows)
-
-
 def start_rows(runs: PaperRuns) -> list[list[str]]:
     """How the filter ends, by the time at which PL+ begins, at 60 % symmetric noise."""
     rows = [["PL+ from", "accuracy before it", "accuracy at the end", "AP", "mean p_y right / wrong"]]
     plus = runs.first("nl-plus", SYMM60)
-    for variant, share in STARTS.items():
+    for variant, name in STARTS.items():
         found = runs.first(variant, SYMM60)
-        name = "never (NL+ alone)" if share is None else f"{share} % of the epochs" if share else "the first step"
         if found is None or plus is None:
             rows.append([name, *["-"] * 4])
             continue
-        before = found.pl_begins() if share else 0
+        before = found.pl_begins()
         ap, end, _, sides = _facts(found)
         rows.append([name, f"{100 * plus.curve()[before - 1]:.1f}" if before else "-", end, ap, sides])
     return rows
-
-
-def starts_markdown(runs: PaperRuns) -> str:
-    """A line for each start."""
-    return markdown_table(start_rows(runs)) + "\n"
-
-
-def starts_csv(runs: PaperRuns) -> str:
-    """A line for each start."""
-    names, *rows = start_rows(runs)
-    return csv_table(dict(zip(names, row, strict=True)) for row in rows)
 
 
 def weight_rows(runs: PaperRuns) -> list[list[str]]:
@@ -145,15 +140,13 @@ def _accuracy(runs: PaperRuns, variant: str, setting: Setting) -> float | None:
     return found[0].get("test_accuracy") if found else None
 
 
-def weights_markdown(runs: PaperRuns) -> str:
-    """A line for each filter."""
-    return markdown_table(weight_rows(runs)) + "\n"
-
-
-def weights_csv(runs: PaperRuns) -> str:
-    """A line for each filter."""
-    names, *rows = weight_rows(runs)
-    return csv_table(dict(zip(names, row, strict=True)) for row in rows)
+def step_rows(runs: PaperRuns) -> list[list[str]]:
+    """How NL+ ends on CIFAR-100 with its epochs divided and not, beside NL, at 60 % symmetric noise."""
+    rows = [["filter", "epochs", "AP", "accuracy: last epoch", "best epoch", "mean p_y right / wrong"]]
+    for variant, name in STEPS.items():
+        found = runs.first(variant, SYMM60, "cifar100")
+        rows.append([name, str(len(found.curve())), *_facts(found)] if found else [name, *["-"] * 5])
+    return rows
 
 
 HUMAN_LABELS = Item(
@@ -174,7 +167,7 @@ LINEAR_HEAD = Item(
     claim="The paper has one network.",
     variants=lambda _scale: (*HEADS, *(f"{name}{LINEAR}" for name in HEADS)),
     settings=partial(_only_on_features, (SYMM60,)),
-    files={"md": heads_markdown, "csv": heads_csv},
+    files=_table_files(head_rows),
     notes=lambda _runs, _own: ["Figures of the filters, without classifiers; the best epoch is that of 2,000 images."],
     claims=(),
 )
@@ -184,7 +177,7 @@ PL_START = Item(
     claim="In the paper PL+ begins with the first step.",
     variants=lambda _scale: tuple(STARTS),
     settings=partial(_only_on_features, (SYMM60,)),
-    files={"md": starts_markdown, "csv": starts_csv},
+    files=_table_files(start_rows),
     notes=lambda _runs, _own: [
         "Accuracy before PL+ is that of NL+ alone with the same seed, of 2,000 test images; at the end, of all."
     ],
@@ -197,8 +190,19 @@ CLASS_WEIGHTS = Item(
     variants=lambda _scale: tuple(WEIGHTS),
     settings=partial(_only_on_features, ASYMM),
     classify=True,
-    files={"md": weights_markdown, "csv": weights_csv},
+    files=_table_files(weight_rows),
     notes=lambda _runs, _own: ["AP of the filter, accuracy of the classifier, first seed."],
     claims=(),
 )
-ITEMS = (HUMAN_LABELS, LINEAR_HEAD, PL_START, CLASS_WEIGHTS)
+MORE_STEPS = Item(
+    name="steps",
+    title="Beyond the paper: NL+ with 100 classes, 60 % symmetric noise",
+    claim="In the paper NL+ has 1,000 epochs of 45,000 images.",
+    variants=lambda _scale: tuple(STEPS),
+    settings=partial(_only_on_features, (SYMM60,)),
+    parts=("cifar100",),
+    files=_table_files(step_rows),
+    notes=lambda _runs, _own: ["Figures of the filters, without classifiers; the best epoch is that of 2,000 images."],
+    claims=(),
+)
+ITEMS = (HUMAN_LABELS, LINEAR_HEAD, PL_START, CLASS_WEIGHTS, MORE_STEPS)

@@ -102,8 +102,8 @@ def _by_n(axis: Any, runs: PaperRuns) -> None:
     if not drawn:
         style.absent(axis, "Not run", "(d)", "accuracy by N")
         return
-    later = ", PL+ from 30 % on" if runs.scale.later else ""
-    style.tidy(axis, "epoch", "test accuracy (%)", f"accuracy by N, symm 60 %{later}", "(d)")
+    when = "PL+ from 30 %" if runs.scale.later else "symm 60 %"
+    style.tidy(axis, "epoch", "test accuracy (%)", f"accuracy by N, {when}", "(d)")
     axis.legend(fontsize=8, framealpha=0.85, edgecolor="none", loc="best")
 
 

@@ -73,7 +73,7 @@ def _precision(axis: Any, runs: PaperRuns, part: str, noise: str, shown: dict[st
             for rate, values in known:
                 if len(values) > 1:
                     axis.vlines(rate, min(values), max(values), color=color, linewidth=1)
-            axis.set_xticks(x)
+    axis.set_xticks(sorted({float(rate) for line in axis.lines for rate in line.get_xdata()}))
     return bool(axis.lines)
 
 
@@ -90,8 +90,14 @@ def _gaps(runs: PaperRuns, figure: str, part: str) -> dict[Setting, float] | Non
     return found
 
 
-def _listed(gaps: dict[Setting, float]) -> str:
-    return ", ".join(f"{noise} {percent(rate)} {gap:+.3f}" for (noise, rate), gap in gaps.items())
+def _range(gaps: dict[Setting, float]) -> str:
+    """The least and the largest.
+
+    >>> _range({("symm", 0.2): 0.1, ("symm", 0.4): -0.2})
+    '-0.200 at symm 40 to +0.100 at symm 20'
+    """
+    ends = (choose(gaps, key=lambda setting: gaps[setting]) for choose in (min, max))
+    return " to ".join(f"{gaps[noise, rate]:+.3f} at {noise} {percent(rate)}" for noise, rate in ends)
 
 
 def filters_better(runs: PaperRuns) -> Outcome:
@@ -106,7 +112,7 @@ def filters_better(runs: PaperRuns) -> Outcome:
             means.append(statistics.fmean(gaps.values()))
             most &= 2 * ahead > len(gaps)
             texts.append(
-                f"{where}{name}: ahead in {ahead} of {len(gaps)}, {means[-1]:+.3f} on average ({_listed(gaps)})"
+                f"{where}{name}: ahead in {ahead} of {len(gaps)}, {means[-1]:+.3f} on average ({_range(gaps)})"
             )
     figures = "AP of JNPL less that of NLNL, " + "; ".join(texts) + "."
     return unless_even(means, AP, most and min(means) >= AP, figures)

@@ -50,7 +50,7 @@ def names_of(item: str) -> tuple[str, ...]:
     """One item, or those of a group.
 
     >>> names_of("fig4"), len(names_of("figures")), len(names_of("all"))
-    (('fig4',), 6, 12)
+    (('fig4',), 6, 13)
     """
     if item not in ITEMS and item not in GROUPS:
         raise InputError(f"there is no item {item!r}; there are {', '.join([*ITEMS, *GROUPS])}")

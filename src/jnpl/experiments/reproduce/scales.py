@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-ScaleName = Literal["paper", "features", "features-full", "small", "tiny"]
+ScaleName = Literal["paper", "features", "features-all", "features-full", "small", "tiny"]
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,18 @@ SCALES: dict[str, Scale] = {
         what=f"Scale features: the first 10,000 training images of CIFAR-10 and of CIFAR-100. {_ON_FEATURES}, all "
         f"epochs divided by {FACTORS['features']} (JNPL and NL+ 125, NLNL three times 90, classifiers 60). Accuracy at "
         "the end is that of all test images, curves are of the first 2,000.",
+    ),
+    "features-all": Scale(
+        "features-all",
+        {"cifar10": "cifar10"},
+        images=None,
+        pixels=None,
+        curve_images=2_000,
+        settings=(("symm", 0.6),),
+        features=Features(),
+        what=f"Scale features-all: all 50,000 training images of CIFAR-10. {_ON_FEATURES}, all epochs divided by "
+        f"{FACTORS['features-all']} as at scale features: five times its steps. Accuracy at the end is that of all "
+        "10,000 test images, curves are of the first 2,000.",
     ),
     "features-full": Scale(
         "features-full",

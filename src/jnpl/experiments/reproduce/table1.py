@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _LEGEND = "Test accuracy in percent; ± is the standard deviation over seeds, where there are several."
 NL_PLUS = "nl-plus"
+_PAPERS = tuple(TABLE1["cifar10"])  # its seven methods
 _BEST = 2  # the paper prints the best two of a column bold; we do so among its methods
 
 
@@ -49,7 +50,7 @@ def entries(runs: PaperRuns) -> dict[str, dict[str, list[Entry]]]:
 
 def bold(rows: Mapping[str, Sequence[Entry]], column: int) -> set[str]:
     """The best two of the paper's methods in a column."""
-    own = {variant: row[column].mean for variant, row in rows.items() if variant in TABLE1["cifar10"]}
+    own = {variant: row[column].mean for variant, row in rows.items() if variant in _PAPERS}
     known = sorted((mean, variant) for variant, mean in own.items() if mean is not None)
     return {variant for _, variant in known[-_BEST:]} if len(known) > _BEST else set()
 
@@ -101,7 +102,7 @@ def order(runs: PaperRuns) -> str:
 
 def _ranked(rows: Mapping[str, Sequence[Entry]], column: int) -> list[tuple[float, float]]:
     """The paper's and our accuracy of its methods that have both; none where one of ours is missing."""
-    own = [(row[column].paper, row[column].mean) for variant, row in rows.items() if variant in TABLE1["cifar10"]]
+    own = [(row[column].paper, row[column].mean) for variant, row in rows.items() if variant in _PAPERS]
     known = [(paper, ours) for paper, ours in own if paper is not None and ours is not None]
     return known if len(known) == sum(paper is not None for paper, _ in own) else []
 
@@ -120,7 +121,7 @@ def _place(rows: Mapping[str, Sequence[Entry]], variant: str, column: int) -> st
     pairs, ours = _ranked(rows, column), rows[variant][column].mean
     if not pairs or ours is None:
         return "-"
-    others = [row[column] for name, row in rows.items() if name in TABLE1["cifar10"] and name != "jnpl"]
+    others = [row[column] for name, row in rows.items() if name in _PAPERS and name != "jnpl"]
     better = sum(each.mean > ours for each in others if each.mean is not None)
     papers, own = [each.paper for each in others if each.paper is not None], rows["jnpl"][column].paper or 0.0
     return f"{1 + better} ({1 + sum(each > own for each in papers)})"
@@ -162,19 +163,17 @@ def latex(runs: PaperRuns) -> str:
 
 def best_of_table(runs: PaperRuns) -> Outcome:
     """Check how often JNPL is the best of the paper's seven methods in Table 1."""
-    won, texts = 0, []
-    for part, where in parts_of(runs).items():
+    won, places = 0, []
+    for part in parts_of(runs):
         for setting in runs.scale.settings:
             means = _accuracies(runs, setting, part)
             if means is None:
                 return NOT_ALL
-            first = max(means, key=lambda variant: means[variant])
-            won += first == "jnpl"
-            texts.append(
-                f"{where}{setting[0]} {percent(setting[1])}: {METHODS[first]} {means[first]:.1f}, JNPL "
-                f"{means['jnpl']:.1f}"
-            )
-    return agrees_if(2 * won > len(texts), f"Best in {won} of {len(texts)} settings ({'; '.join(texts)}).")
+            places.append(1 + sum(mean > means["jnpl"] for mean in means.values()))
+            won += max(means, key=lambda variant: means[variant]) == "jnpl"
+    place = " to ".join(map(str, sorted({min(places), max(places)})))
+    figures = f"Best in {won} of {len(places)} settings, place {place} of {len(_PAPERS)}."
+    return agrees_if(2 * won > len(places), figures)
 
 
 def _accuracies(runs: PaperRuns, setting: Setting, part: str) -> dict[str, float] | None:

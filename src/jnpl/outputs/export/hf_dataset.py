@@ -71,10 +71,12 @@ def write(findings: Findings, out: Path, root: Path | None, *, overwrite: bool =
             )
             missing = _missing(findings, made, root)
             made.save_to_disk(f"{work}/data")
-        except Exception as error:  # `datasets` wraps what the operating system says
-            if (refused := _refused_by_system(error)) is None:
+        except Exception as error:  # `datasets` wraps what `_rows` raises, and what the operating system says
+            if (known := _known(error)) is None:
                 raise
-            raise UnwritableError(f"cannot write {str(out)!r}: {reason_of(refused)}") from error
+            if isinstance(known, InputError):
+                raise known from None
+            raise UnwritableError(f"cannot write {str(out)!r}: {reason_of(known)}") from error
         finally:
             if not bars:
                 datasets.enable_progress_bars()
@@ -85,10 +87,10 @@ def write(findings: Findings, out: Path, root: Path | None, *, overwrite: bool =
     return {"rows": len(findings.ids), **missing}
 
 
-def _refused_by_system(error: BaseException | None) -> OSError | None:
-    """Return the OSError in a chain of exceptions; None if there is none, or if it is an InputError of ours."""
-    while error is not None and not isinstance(error, OSError):
-        error = None if isinstance(error, InputError) else error.__cause__ or error.__context__
+def _known(error: BaseException | None) -> OSError | InputError | None:
+    """Return the InputError or OSError in a chain of exceptions; None if there is none."""
+    while error is not None and not isinstance(error, OSError | InputError):
+        error = error.__cause__ or error.__context__
     return error
 
 

@@ -138,10 +138,10 @@ def histogram(findings: Findings) -> Chart | None:
     spread, at = threshold_span(findings), f"{findings.threshold:.3g}"
     cut = f"the threshold {at}" if spread is None else f"the threshold of their class, {spread}"
     unsure = int(np.count_nonzero(np.abs(findings.label_quality - 0.5) <= 0.4))  # nan is not
-    note = "No label has a quality between 0.1 and 0.9: the run is sure of all."
+    them = text.counted(unsure, "label has", "labels have") if unsure else "No label has"
+    note = f"{them} a quality between 0.1 and 0.9."
     if unsure:
-        them = text.counted(unsure, "label has", "labels have")
-        note = f"{them} a quality between 0.1 and 0.9: the run is less sure of {'it' if unsure == 1 else 'these'}."
+        note += f" The run is less sure of {'it' if unsure == 1 else 'these'}."
     return Chart(
         title="",  # that of the section
         summary=f"Histogram of label quality: {suspects:,} labels below {cut}, {kept:,} above or on it.",

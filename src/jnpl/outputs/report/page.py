@@ -72,6 +72,8 @@ def _context(facts: RunFacts) -> dict[str, Any]:
         "summary": findings.summary(),
         "rate": findings.noise_rate if facts.results.noise_rate is None else facts.results.noise_rate,
         "noise": findings.noise,
+        "expected_wrong": page_tables.expected_wrong(findings),
+        "look_wrong": page_tables.look_wrong(findings),
         "results": facts.results,
         "notes": _notes(facts),
         "choices": [

@@ -185,6 +185,19 @@ def classes(findings: Findings, names: Sequence[str]) -> list[ClassRow]:
     ]
 
 
+def expected_wrong(findings: Findings) -> float | None:
+    """Return how many of the label issues are expected to be truly wrong; None if label quality is no probability."""
+    if findings.noise is None:
+        return None
+    return float((1 - findings.label_quality[findings.is_label_issue]).sum())
+
+
+def look_wrong(findings: Findings) -> bool:
+    """Return whether at least half of the label issues are expected to be wrong: else they are labels to check."""
+    expected = expected_wrong(findings)
+    return expected is None or expected >= findings.is_label_issue.sum() / 2
+
+
 def worst(findings: Findings, most: int) -> npt.NDArray[np.int64]:
     """Return the positions of at most `most` samples with a quality, label issues first, then by quality, worst first.
 

@@ -21,6 +21,9 @@ import numpy as np
 from jnpl.data.split import part
 from jnpl.findings.findings import Findings
 from jnpl.internal.errors import InputError
+from jnpl.internal.files import require_file
+from jnpl.internal.terminal import visible
+from jnpl.outputs.corrections import DataFacts, data_facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,18 +38,19 @@ Action: TypeAlias = Literal["keep", "relabel", "drop", "unsure"]
 ACTIONS: tuple[str, ...] = get_args(Action)
 _BUSY = 10_000  # milliseconds to wait for another process that writes
 
-# Each entry brings the file to the next version; the version is the number of entries that were run.
+# Each entry brings the file to the next version; the version is the number of entries that were run. Tables are not
+# STRICT, which SQLite knows since 3.37 only: Python on RHEL 9 and Debian 11 has 3.34.
 _MIGRATIONS = (
     """
-    CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-    CREATE TABLE reviewers (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+    CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+    CREATE TABLE reviewers (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
     CREATE TABLE batches (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
         reviewer INTEGER NOT NULL REFERENCES reviewers,
         tab TEXT NOT NULL,
         made_at TEXT NOT NULL,
         undone_at TEXT
-    ) STRICT;
+    );
     CREATE INDEX batches_of_a_tab ON batches (tab, number);
     CREATE TABLE decisions (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -58,12 +62,12 @@ _MIGRATIONS = (
         is_suspect INTEGER NOT NULL,
         previous INTEGER REFERENCES decisions,
         CHECK ((action = 'relabel') = (label IS NOT NULL))
-    ) STRICT;
+    );
     CREATE INDEX decisions_of_a_batch ON decisions (batch);
     CREATE TABLE current (
         position INTEGER PRIMARY KEY,
         decision INTEGER NOT NULL UNIQUE REFERENCES decisions
-    ) STRICT;
+    );
     """,
     """
     CREATE TABLE rounds (
@@ -72,7 +76,7 @@ _MIGRATIONS = (
         decisions INTEGER NOT NULL,
         seconds REAL NOT NULL,
         arrays BLOB NOT NULL
-    ) STRICT;
+    );
     """,
 )
 
@@ -149,42 +153,62 @@ class DecisionStore:
 
     Args:
         path: the file; made if it is not there.
-        fingerprint: of ids, classes and given labels (`fingerprint`): a file of other data is an InputError.
+        findings: of the run: a file about other ids, classes or given labels is an InputError, as is a damaged one.
     """
 
-    def __init__(self, path: Path, fingerprint: str) -> None:
-        self.path = path
+    def __init__(self, path: Path, findings: Findings) -> None:
+        self.path = require_file(path)
         self._lock = threading.RLock()
         try:
             self._connection = sqlite3.connect(
                 path, timeout=_BUSY / 1000, check_same_thread=False, isolation_level=None
             )
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = FULL")  # on disk when a transaction ends
-            self._connection.execute("PRAGMA foreign_keys = ON")
-            self._migrate()
-            self._check(fingerprint)
+            try:
+                version = self._check(findings)  # before anything is written
+                self._connection.execute("PRAGMA journal_mode = WAL")
+                self._connection.execute("PRAGMA synchronous = FULL")  # on disk when a transaction ends
+                self._connection.execute("PRAGMA foreign_keys = ON")
+                if version < len(_MIGRATIONS):
+                    self._migrate(fingerprint(findings))
+            except BaseException:
+                self._connection.close()
+                raise
         except sqlite3.Error as error:
             raise InputError(f"{str(path)!r} cannot be used for the decisions of a review: {error}") from error
 
-    def _migrate(self) -> None:
+    def _check(self, findings: Findings) -> int:
+        """Return the version of the file, 0 for a new one; refuse one that is damaged, or not of this run."""
+        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+        if version > len(_MIGRATIONS):
+            known = f"this jnpl knows versions up to {len(_MIGRATIONS)}"
+            raise InputError(f"{str(self.path)!r} has version {version} of a newer jnpl; {known}")
+        if version == 0:
+            if self._connection.execute("SELECT 1 FROM sqlite_master").fetchone() is not None:
+                raise InputError(f"{str(self.path)!r} is a database of another program; move it away to start anew")
+            return 0
+        if (found := self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+            raise InputError(f"{str(self.path)!r} is damaged: {visible(str(found))}; restore it, or move it away")
+        found = self._connection.execute("SELECT value FROM facts WHERE name = 'fingerprint'").fetchone()
+        if found is not None and found[0] != fingerprint(findings):
+            reason = "its decisions are about other samples, classes or given labels than those of this run"
+            raise InputError(f"{str(self.path)!r} does not fit the findings: {reason}; move it away to start anew")
+        strange = self._connection.execute(
+            "SELECT d.position, d.label FROM current c JOIN decisions d ON d.number = c.decision"
+            " WHERE d.position NOT BETWEEN 0 AND ? OR d.label NOT BETWEEN 0 AND ? OR d.position <> c.position LIMIT 1",
+            (len(findings.ids) - 1, findings.num_classes - 1),
+        ).fetchone()
+        if strange is not None:
+            raise InputError(f"{str(self.path)!r} decides about sample {strange[0]}, label {strange[1]}; there is none")
+        return int(version)
+
+    def _migrate(self, own_fingerprint: str) -> None:
         with self._transaction() as connection:
             version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-            if version > len(_MIGRATIONS):
-                known = f"this jnpl knows versions up to {len(_MIGRATIONS)}"
-                raise InputError(f"{str(self.path)!r} has version {version} of a newer jnpl; {known}")
             for script in _MIGRATIONS[version:]:
                 for statement in script.split(";\n"):
                     connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {len(_MIGRATIONS)}")
-
-    def _check(self, fingerprint: str) -> None:
-        with self._transaction() as connection:
-            connection.execute("INSERT OR IGNORE INTO facts VALUES ('fingerprint', ?)", (fingerprint,))
-            found = connection.execute("SELECT value FROM facts WHERE name = 'fingerprint'").fetchone()[0]
-        if found != fingerprint:
-            reason = "its decisions are about other samples, classes or given labels than those of this run"
-            raise InputError(f"{str(self.path)!r} does not fit the findings: {reason}; move it away to start anew")
+            connection.execute("INSERT OR IGNORE INTO facts VALUES ('fingerprint', ?)", (own_fingerprint,))
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -349,7 +373,7 @@ def fingerprint(findings: Findings) -> str:
 
 def open_store(run: Path, findings: Findings) -> DecisionStore:
     """Open the decisions of a run; the file is made if there is none."""
-    return DecisionStore(run / FILE, fingerprint(findings))
+    return DecisionStore(run / FILE, findings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -367,6 +391,11 @@ class ReviewedLabels:
     is_unsure: npt.NDArray[np.bool_]
 
     @property
+    def is_decided(self) -> npt.NDArray[np.bool_]:
+        """(N,) true for samples with a decision of any kind."""
+        return (self.labels >= 0) | self.dropped | self.is_unsure
+
+    @property
     def unsure(self) -> int:
         """Number of samples of which the reviewer was unsure."""
         return int(self.is_unsure.sum())
@@ -382,10 +411,15 @@ class ReviewedLabels:
         decided = np.flatnonzero(self.labels >= 0)
         return [(str(findings.ids[at]), names[int(self.labels[at])]) for at in decided.tolist()]
 
+    def earlier_rows(self, findings: Findings, facts: DataFacts) -> list[tuple[str, Any]]:
+        """Return id and label of the samples that earlier reviews decided about and this one did not."""
+        own = {str(name) for name in findings.ids[self.is_decided].tolist()}
+        return [(str(each.id), each.label) for each in facts.decided if str(each.id) not in own]
+
 
 def reviewed_labels(run: Path, findings: Findings) -> ReviewedLabels | None:
     """Return the decisions of the review of a run; None if it was never reviewed."""
-    if not (run / FILE).is_file():
+    if not (run / FILE).exists():
         return None
     with closing(open_store(run, findings)) as store:
         return resolve(store.current(), findings.given_labels)
@@ -394,19 +428,25 @@ def reviewed_labels(run: Path, findings: Findings) -> ReviewedLabels | None:
 def with_review(source: Source, run: Path) -> Source:
     """Return the source with the decisions of the review of a run: decided labels beside the given ones, and without
     the dropped samples. Samples that the run does not have stay as they are.
+
+    Decisions that the run was given itself (`jnpl find --review`) count as well, unless its own review says otherwise.
     """
-    findings = Findings.load(run)
+    findings, facts = Findings.load(run), data_facts(run)
     reviewed = reviewed_labels(run, findings)
     if reviewed is None:
-        raise InputError(f"{str(run)!r} has no decisions: there is no {FILE} (jnpl review {run})")
+        if not facts.decided and not facts.dropped:
+            raise InputError(f"{str(run)!r} has no decisions: there is no {FILE} (jnpl review {run})")
+        nothing = np.zeros(len(findings.ids), bool)
+        reviewed = ReviewedLabels(np.full(len(nothing), -1, np.int64), nothing, nothing)
     names = {str(name): number for number, name in enumerate(source.class_names)}
     known = range(findings.num_classes) if findings.class_names is None else findings.class_names
     if strange := [str(name) for name in known if str(name) not in names]:
         raise InputError(f"{str(run)!r} has a class {strange[0]!r} that {source.name} has not")
     rows = _rows_of(source.ids, findings.ids, run)
     numbers = np.array([names[str(name)] for name in known], np.int64)
+    labels, dropped = _earlier(facts, source, names, run)
     has_row = rows >= 0
-    labels, dropped = np.full(len(source), -1, np.int64), np.zeros(len(source), bool)
+    has_row[has_row] = reviewed.is_decided[rows[has_row]]
     found = reviewed.labels[rows[has_row]]
     labels[has_row] = np.where(found >= 0, numbers[found], -1)
     dropped[has_row] = reviewed.dropped[rows[has_row]]
@@ -415,6 +455,41 @@ def with_review(source: Source, run: Path) -> Source:
         return kept
     some = part(kept, np.flatnonzero(~dropped))
     return replace(some, test=source.test, validation=source.validation)
+
+
+def _earlier(
+    facts: DataFacts, source: Source, names: dict[str, int], run: Path
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Return labels (N,), or -1, and dropped samples (N,) by the decisions that a run was given itself."""
+    decided = {str(each.id): str(each.label) for each in facts.decided}
+    if strange := [label for label in decided.values() if label not in names]:
+        raise InputError(f"data.json of {str(run)!r} has a class {strange[0]!r} that {source.name} has not")
+    ids, dropped = [str(name) for name in source.ids.tolist()], {str(name) for name in facts.dropped}
+    labels = np.array([names[decided[name]] if name in decided else -1 for name in ids], np.int64)
+    return labels, np.array([name in dropped for name in ids], bool)
+
+
+def decided_before(run: Path, findings: Findings) -> npt.NDArray[np.bool_]:
+    """Return which samples (N,) of a run the reviews of earlier runs decided about."""
+    facts = data_facts(run) if (run / "data.json").exists() else DataFacts()
+    decided = {str(each.id) for each in facts.decided}
+    if not decided:  # as usual; ids may be a million
+        return np.zeros(len(findings.ids), bool)
+    return np.array([str(name) in decided for name in findings.ids.tolist()], bool)
+
+
+def given_decisions(before: Source, after: Source) -> dict[str, Any]:
+    """Return what `with_review` has changed, for data.json of the next run: decided labels and dropped ids."""
+    decided = np.full(len(after), -1) if after.decided is None else after.decided
+    rows = np.flatnonzero(decided >= 0)
+    kept = {str(name) for name in after.ids.tolist()}
+    return {
+        "decided": [
+            {"id": name, "label": after.class_names[label]}
+            for name, label in zip(after.ids[rows].tolist(), decided[rows].tolist(), strict=True)
+        ],
+        "dropped": [name for name in before.ids.tolist() if str(name) not in kept],
+    }
 
 
 def _rows_of(ids: npt.NDArray[Any], known: npt.NDArray[Any], run: Path) -> npt.NDArray[np.int64]:

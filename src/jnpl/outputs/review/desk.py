@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from jnpl.outputs.corrections import class_names
 from jnpl.outputs.export import label_studio
 from jnpl.outputs.report.text import plain
 from jnpl.outputs.review import estimates
-from jnpl.outputs.review.decisions import ACTIONS, NewDecision, as_rows, open_store, resolve
+from jnpl.outputs.review.decisions import ACTIONS, NewDecision, as_rows, decided_before, open_store, resolve
 from jnpl.outputs.review.ranking import Filter, Ranking, mask_of, pairs
 from jnpl.outputs.review.retraining import Retraining
 from jnpl.outputs.review.samples import RecentCache
@@ -53,16 +54,18 @@ class Desk:
         self.run, self.findings, self.samples = run, findings, samples
         self.names = [plain(name, _NAME_LIMIT) for name in class_names(findings)]
         self._given = findings.given_labels
+        first, decided = Ranking.from_findings(findings), decided_before(run, findings)
         self._store = open_store(run, findings)
         self._lock = threading.RLock()
         self._lists, self._estimates, self._searches = RecentCache(8), RecentCache(2), RecentCache(4)
-        self._ranking = Ranking.from_findings(findings)
+        self._ranking = replace(first, is_suspect=first.is_suspect & ~decided)
         self._learnt_from = 0  # decisions of the last round
         self._version: tuple[int, int, int] | None = None
         self._actions = np.full(len(self._given), -1, np.int8)  # index into ACTIONS, -1: undecided
         self._retraining = Retraining(samples, recipe, seed)
         scored = int(np.count_nonzero(~np.isnan(findings.label_quality)))
-        self._intercept = estimates.intercept(findings.label_quality, findings.noise_rate * scored)
+        most = None if findings.noise is None else findings.noise.high * scored
+        self._prior = estimates.prior(findings.label_quality, findings.noise_rate * scored, most)
         self.status()  # computed now, so that the first page is there at once
         self._listed(Filter())
 
@@ -323,7 +326,10 @@ class Desk:
         is_open = np.ones(len(self._given), bool)
         is_open[current.positions[sure]] = False
         open_quality = self._ranking.quality[is_open]
-        left = estimates.wrong_left(current.qualities[known], wrong[known], open_quality, self._intercept)
+        left = estimates.wrong_left(current.qualities[known], wrong[known], open_quality, self._prior)
+        if self.findings.noise is not None and not len(current.positions) and not self._ranking.number:
+            scored = int(np.count_nonzero(~np.isnan(open_quality)))
+            left = estimates.Interval(*(share * scored for share in self.findings.noise[:3]))  # as `jnpl find` says
         return {
             "precision": None if share is None else share._asdict(),
             "judged": int(suspects.sum()),

@@ -6,10 +6,11 @@ by its quality q, as the run (or the last round) printed it when the sample was 
     P(wrong)  =  sigmoid(a + b log((1 - q) / q)).
 
 The prior mean is b = 1, and the a at which the sum over all samples is the number of wrong labels that the run
-estimates; the decisions correct both. The posterior of (a, b) is approximated by a normal distribution at its maximum
-(Laplace), and the number of wrong labels among the undecided is its mean and interval over draws, with the chance of
-every single label included. An interval is as honest as the model: it knows nothing of wrong labels which the network
-takes for certainly right.
+estimates; its deviation follows the run's interval. So the page begins with the numbers of `jnpl find`, and the
+decisions correct them. The posterior of (a, b) is approximated by a normal distribution at its maximum (Laplace). The
+number of wrong labels among the undecided is the sum at that maximum, with the interval over draws, the chance of every
+single label included. An interval is as honest as the model: it knows nothing of wrong labels which the network takes
+for certainly right.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _SLOPE = 1.0  # prior mean of b
-_PRIOR_DEVIATION = np.array([0.7, 0.5])  # of a and b
+_PRIOR_DEVIATION = np.array([0.7, 0.5])  # of a and b, where the run has no interval
+_MIN_DEVIATION = 0.05  # of a
 _MAX_LOGIT = 7.0  # a quality of 0.001 or 0.999: the printed number claims no more
 _BINS = 400
 _DRAWS = 1000
 _LEVEL = 0.9
+_NORMAL_90 = 1.6449  # standard deviations to either side that hold 90 % of a normal distribution
 
 
 class Interval(NamedTuple):
@@ -46,10 +49,32 @@ def precision(wrong: int, decided: int) -> Interval | None:
     """
     if not decided:
         return None
-    z, share = 1.6449, wrong / decided
+    z, share = _NORMAL_90, wrong / decided
     middle = (share + z**2 / (2 * decided)) / (1 + z**2 / decided)
     half = z / (1 + z**2 / decided) * math.sqrt(share * (1 - share) / decided + z**2 / (4 * decided**2))
     return Interval(share, max(middle - half, 0.0), min(middle + half, 1.0))
+
+
+class Prior(NamedTuple):
+    """The prior of (a, b): mean and standard deviation of a; the deviation of b is in proportion."""
+
+    intercept: float = 0.0
+    deviation: float = float(_PRIOR_DEVIATION[0])
+
+
+def prior(qualities: npt.NDArray[np.floating], total: float, most: float | None = None) -> Prior:
+    """Return the prior by which `total` labels of samples with qualities (N,) are wrong.
+
+    Args:
+        qualities: (N,) nan is left out.
+        total: expected number of wrong labels.
+        most: upper end of its 90 % interval; None: the run has none.
+    """
+    middle = intercept(qualities, total)
+    if most is None:
+        return Prior(middle)
+    above = (intercept(qualities, most) - middle) / _NORMAL_90
+    return Prior(middle, min(max(above, _MIN_DEVIATION), float(_PRIOR_DEVIATION[0])))
 
 
 def intercept(qualities: npt.NDArray[np.floating], total: float) -> float:
@@ -70,7 +95,7 @@ def wrong_left(
     qualities: npt.NDArray[np.float64],
     wrong: npt.NDArray[np.bool_],
     undecided: npt.NDArray[np.floating],
-    start: float = 0.0,
+    start: Prior = Prior(),  # noqa: B008 - a tuple
 ) -> Interval:
     """Return how many labels are wrong among the undecided samples.
 
@@ -78,12 +103,15 @@ def wrong_left(
         qualities: (M,) of the decided samples, when they were decided.
         wrong: (M,) whether the decision was that the label is wrong.
         undecided: (U,) qualities of the undecided samples; nan is left out.
-        start: prior mean of a (`intercept`).
+        start: the prior of (a, b) (`prior`).
 
     Returns:
         The estimate and its interval.
     """
-    mean, covariance = _fit(_logits(qualities), wrong.astype(np.float64), np.array([start, _SLOPE]))
+    deviation = _PRIOR_DEVIATION * (start.deviation / _PRIOR_DEVIATION[0])
+    mean, covariance = _fit(
+        _logits(qualities), wrong.astype(np.float64), np.array([start.intercept, _SLOPE]), deviation
+    )
     scored = undecided[~np.isnan(undecided)]
     if not len(scored):
         return Interval(0.0, 0.0, 0.0)
@@ -95,16 +123,19 @@ def wrong_left(
     each = _sigmoid(draws[:, :1] + draws[:, 1:] * middle)  # (draws, bins)
     totals = each @ counts + random.normal(size=_DRAWS) * np.sqrt((each * (1 - each)) @ counts)
     low, high = np.quantile(totals, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
-    value = float(each.mean(axis=0) @ counts)
+    value = float(_sigmoid(mean[0] + mean[1] * _logits(scored)).sum())
     return Interval(value, float(min(max(low, 0.0), value)), float(max(min(high, len(scored)), value)))
 
 
 def _fit(
-    logits: npt.NDArray[np.float64], wrong: npt.NDArray[np.float64], middle: npt.NDArray[np.float64]
+    logits: npt.NDArray[np.float64],
+    wrong: npt.NDArray[np.float64],
+    middle: npt.NDArray[np.float64],
+    deviation: npt.NDArray[np.float64],
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return mean (2,) and covariance (2, 2) of the posterior of (a, b), prior mean `middle`, by Newton's method."""
+    """Return mean (2,) and covariance (2, 2) of the posterior of (a, b), by Newton's method. The prior is normal."""
     design = np.stack([np.ones_like(logits), logits], axis=1)
-    prior, at = np.diag(1 / _PRIOR_DEVIATION**2), middle.copy()
+    prior, at = np.diag(1 / deviation**2), middle.copy()
     for _ in range(50):
         p = _sigmoid(design @ at)
         gradient = design.T @ (wrong - p) - prior @ (at - middle)

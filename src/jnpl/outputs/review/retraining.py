@@ -179,7 +179,7 @@ def retrain(
         spread(findings.suggested_labels, given.astype(np.int32)),
         spread(findings.label_quality, nothing),
         spread(findings.suggested_confidence, nothing),
-        spread(findings.is_label_issue, np.zeros(len(given), bool)),
+        spread(findings.is_label_issue, np.zeros(len(given), bool)) & (earlier < 0),  # those are not asked again
         labels,
         probs,
     )

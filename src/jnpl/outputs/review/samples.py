@@ -7,7 +7,6 @@ what the run folder has: small pictures and the rows of the worst suspects.
 from __future__ import annotations
 
 import io
-import json
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -18,7 +17,8 @@ from PIL import Image
 
 from jnpl.data.source import EmbeddedInputs, InMemory, UnreadableError
 from jnpl.internal.errors import InputError, one_line
-from jnpl.internal.tables import load_parquet
+from jnpl.internal.json_files import read_json
+from jnpl.internal.tables import is_missing, load_parquet
 from jnpl.outputs.data_report import NEIGHBOURS_FILE
 from jnpl.outputs.report import thumbs
 
@@ -318,14 +318,14 @@ def _encoded(pixels: npt.NDArray[Any], side: int) -> Picture:
 
 def _plain(value: Any) -> str:
     """Return a cell as text; empty for a missing value."""
-    if value is None or value != value:  # noqa: PLR0124 - nan differs from itself
+    if is_missing(value):
         return ""
     return (f"{value:.6g}" if isinstance(value, float) else str(value))[:MAX_TEXT]
 
 
 def _data_facts(run: Path) -> dict[str, Any]:
     try:
-        facts = json.loads((run / "data.json").read_text("utf-8"))
+        facts = read_json(run / "data.json")
     except (OSError, ValueError):
         return {}
     return facts if isinstance(facts, dict) else {}

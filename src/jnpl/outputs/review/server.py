@@ -35,6 +35,7 @@ _FILES = {
 }
 _MEDIA = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet", "label-studio": "application/json"}
 _ANY = ("0.0.0.0", "[::]")  # noqa: S104 - addresses that the user may give
+_HTTP_PORT = 80  # browsers leave it out of Host and Origin
 _SHUTDOWN = 3  # seconds for requests that are under way
 
 
@@ -257,7 +258,8 @@ class Address:
             names |= {"127.0.0.1", "localhost", "[::1]"}
         if self.host in _ANY:
             names |= {socket.gethostname(), socket.getfqdn(), *_own_addresses()}
-        return frozenset(f"{name.lower()}:{self.port}" for name in names)
+        ports = (f":{self.port}", "") if self.port == _HTTP_PORT else (f":{self.port}",)
+        return frozenset(f"{name.lower()}{port}" for name in names for port in ports)
 
     def link(self, token: str) -> str:
         """The address to open."""

@@ -1,0 +1,86 @@
+"""Make files of results small enough for the repository: round lists, and drop what no page or figure reads.
+
+    python benchmarks/slim.py benchmarks/results/reproduce-features.jsonl ...
+
+Of `jnpl reproduce`: points of p_y stay where Figures 2 and 6 draw them, samples labelled cat where Figure 6 does, and
+curves other than accuracy with the first seed at 60 % symmetric noise. Of `jnpl bench`: curves keep a dozen epochs.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jnpl.experiments import results
+from jnpl.experiments.cell import Cell
+from jnpl.experiments.reproduce.item import ASYMM40, SYMM60
+from jnpl.experiments.reproduce.items import ITEMS
+from jnpl.experiments.reproduce.scales import SCALES
+
+DIGITS, EPOCHS = 5, 12
+_BENCH = ("ap_curve", "curve_seconds", "curve_epochs")
+_WITHOUT_POINTS = ("histogram", "mean")
+_REPRODUCE = ("ap_curve", "right_curve", "wrong_curve", "selected_curve")
+
+
+def slim(line: dict[str, Any]) -> dict[str, Any]:
+    """A line of results with all that pages read."""
+    cell, found = Cell.model_validate(line["cell"]), dict(line["results"])
+    if cell.scale is None:
+        length = len(found["ap_curve"])
+        kept = np.unique(np.linspace(0, length - 1, min(length, EPOCHS)).round().astype(int)).tolist()
+        found |= {name: [found[name][at] for at in kept] for name in _BENCH if name in found}
+        return {**line, "results": _rounded(found)}
+    setting = (cell.noise, cell.rate)
+    if (cell.seed, cell.data, setting) != (1, _main_data(cell), SYMM60):
+        found |= dict.fromkeys(_REPRODUCE)
+    stages = {name: dict(facts) for name, facts in line["stages"].items()}
+    for facts in stages.values():
+        if setting != ASYMM40:
+            facts.pop("cat", None)
+        if not _has_points(cell):
+            for kind in ("clean", "noisy"):
+                for place in (facts, facts.get("cat", {})):
+                    if kind in place:
+                        place[kind] = {name: value for name, value in place[kind].items() if name in _WITHOUT_POINTS}
+    return {**line, "results": _rounded(found), "stages": stages}
+
+
+def _main_data(cell: Cell) -> str:
+    return SCALES[str(cell.scale)].stands_for["cifar10"]
+
+
+def _has_points(cell: Cell) -> bool:
+    """Whether Figure 2 or 6 draws points of it."""
+    drawn = [each for item in ("fig2", "fig6") for each in ITEMS[item].cells(SCALES[str(cell.scale)], 1, ["cifar10"])]
+    place = (cell.row, cell.data, cell.noise, cell.rate, cell.seed)
+    return place in {(each.row, each.data, each.noise, each.rate, each.seed) for each in drawn}
+
+
+def _rounded(found: dict[str, Any]) -> dict[str, Any]:
+    """Numbers of lists with few digits; single figures stay as they are.
+
+    >>> _rounded({"ap": 1 / 3, "ap_curve": [1 / 3, 1, None]})
+    {'ap': 0.3333333333333333, 'ap_curve': [0.33333, 1, None]}
+    """
+    return {
+        name: [round(each, DIGITS) if isinstance(each, float) else each for each in value]
+        if isinstance(value, list)
+        else value
+        for name, value in found.items()
+    }
+
+
+def main() -> None:
+    """Rewrite the files that are named."""
+    for path in map(Path, sys.argv[1:]):
+        lines = [slim(line) for line in results.read(path).values()]
+        results.add(path, *lines)  # of the same names, so all are replaced
+        print(f"{path}: {path.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()
