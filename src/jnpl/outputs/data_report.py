@@ -156,7 +156,7 @@ def _columns(source: Source, samples: np.ndarray[Any, Any]) -> dict[str, Any]:
 def _texts(cells: pd.Series[Any]) -> list[str | None]:
     """Return (M,) cells as texts like those in the file: 3 for 3.0 in a column with gaps, no hour for a date."""
     end = {"f": ".0", "M": " 00:00:00"}.get(cells.dtype.kind, "")
-    values = cells.to_numpy() if cells.dtype.kind == "f" else cells  # float32 with the digits that it has
+    values: Any = cells.to_numpy() if cells.dtype.kind == "f" else cells  # float32 with the digits that it has
     if cells.dtype.kind == "f":
         values = [f"{cell:.8g}" if len(str(cell)) > _MAX_DIGITS else cell for cell in values]
     return [
