@@ -578,7 +578,7 @@ CASES = [
     Case("review run --no-open", "decides about sample 600", decided("position = 600"), "decision on nothing"),
     Case("review run --no-open", "is damaged|malformed|not a database", torn_decisions, "half a database"),
     Case("review run --no-open", "cannot be read", text("run/data.json", '{"decided": [{"id"'), "torn facts"),
-    Case("review run --no-open", "cannot be read|cannot be used", text("run/findings.json", DEEP), "deep findings"),
+    Case("review run --no-open", "nested too deeply", text("run/findings.json", DEEP), "deep findings"),
     Case("find data.npz -o new --review none", "holds no findings"),
     Case("find data.npz -o new --review model", "holds no findings"),
     Case("find data.npz -o new --review run", "has no decisions"),

@@ -81,6 +81,13 @@ def test_other_data_are_refused_before_they_are_embedded(folder, known, samples,
         folder.check_data(known, samples, 2)
 
 
+@pytest.mark.parametrize(("results", "told"), [([1], "results: it must be an object"), ({"issues": 3}, "other data")])
+def test_results_of_another_form_are_refused(folder, results, told):
+    folder.write(IDENTITY, "finished", results)
+    with pytest.raises(InputError, match=told):
+        folder.check_data({"seed": 0, "data": "toy"}, 9, 2)
+
+
 def test_data_are_not_refused_where_nothing_would_be_lost(tmp_path):
     folder = RunFolder(tmp_path / "run")
     folder.check_data({"seed": 0, "data": "other"}, 9, 2)

@@ -81,8 +81,8 @@ class RunFolder:
                 self._refuse(_difference(key, saved.get(key), value), identity)
         found = saved.get("results") or {}
         if saved.get("status") == "finished" and (found.get("samples"), found.get("classes")) != (samples, classes):
-            theirs = f"{found.get('samples'):,} samples of {found.get('classes')} classes"
-            self._refuse(f"other data: {theirs}, not {samples:,} of {classes}", identity)
+            theirs = f"{found.get('samples')} samples of {found.get('classes')} classes"
+            self._refuse(f"other data: {theirs}, not {samples} of {classes}", identity)
 
     def _saved(self) -> dict[str, Any] | None:
         """Return what run.json says; None if there is none."""
@@ -95,6 +95,8 @@ class RunFolder:
             raise InputError(f"{str(file)!r} cannot be read: {error}") from None
         if not isinstance(saved, dict) or saved.get("format") != _FORMAT:
             raise InputError(f"{str(self.path)!r} holds something else than a run; name an empty or a new folder")
+        if not isinstance(saved.get("results") or {}, dict):
+            raise InputError(f"{str(file)!r} cannot be used: results: it must be an object")
         return saved
 
     def _refuse(self, differs: str, identity: dict[str, Any]) -> NoReturn:
