@@ -213,11 +213,16 @@ def test_a_name_that_is_not_unicode_comes_back():
     assert original("caf\u00e9") == "caf\u00e9"
 
 
+@posix
 def test_a_write_removes_what_killed_processes_have_left_for_its_file(tmp_path):
     gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
     left = tmp_path / f".labels.csv.{int(gone.stdout)}.tmp"
     running, other = tmp_path / f".labels.csv.{os.getppid()}.tmp", tmp_path / f".more.csv.{int(gone.stdout)}.tmp"
     for draft in (left, running, other):
         draft.write_text("half")
+    with locks.holding(left):  # by a process of another machine or container
+        with replacing(tmp_path / "labels.csv") as draft:
+            assert locks.is_held(draft, together=True)
+        assert left.exists()
     write_text(tmp_path / "labels.csv", "whole")
     assert [draft.exists() for draft in (left, running, other)] == [False, True, True]

@@ -189,6 +189,12 @@ def test_whole_predictions_are_asked_for_before_the_first_step(name, who, tmp_pa
         go(tmp_path / "run", "verdict.keep=compact", f"method.name={name}")
 
 
+@pytest.mark.parametrize("score", ["aum", "margin"])
+def test_a_margin_is_not_calibrated(score, tmp_path):
+    with pytest.raises(InputError, match=rf"verdict.score = {score} is no probability .* verdict.calibrate = false"):
+        go(tmp_path / "run", f"verdict.score={score}", "verdict.calibrate=true")
+
+
 def test_two_networks_are_told_apart_and_averaged(tmp_path):
     told = go(tmp_path / "run", "method.name=co-teaching", "method.noise_rate=oracle")
     one, two = told["test_accuracy_network_1"], told["test_accuracy_network_2"]

@@ -38,7 +38,7 @@ def show(result: dict[str, Any], out: Path, top: int) -> None:
         console.print(visible(line))
     pairs = confused_pairs(findings, _names(findings), _PAIRS)
     if pairs:
-        console.print("most frequent mistakes:")
+        console.print("most frequent mistakes:" if look_wrong(findings) else "most frequent doubts:")
         for pair in pairs:
             verb = "looks" if pair.count == 1 else "look"
             console.print(f"  {pair.count:,} labelled {visible(pair.given)} {verb} like {visible(pair.suggested)}")

@@ -17,8 +17,8 @@ surest, overlap ends, and noise does not.
 Noise that is frequent where classes overlap looks like more overlap: from labels alone, a smaller a explains it as
 well. So a needs a prior. Linear heads trained with exhaustive NL+ and judged out of fold have one: on the sets of
 docs/owners.md, with any noise, their probabilities are nearly those of the true class (the a that fits the true labels
-best is 0.74 to 1.33, mean 1; 1.15 with 100 classes, where the heads start with cross-entropy). The prior is a penalty
-that grows with the samples: however many they are, the model is not exact. Other predictions have no prior.
+best is 0.79 to 1.15, the mean of a set's columns). The prior is a penalty that grows with the samples: however many
+they are, the model is not exact. Other predictions have no prior.
 
 In T, all mistakes share one rate, but those that are much more frequent have their own. Whether there are any, and
 whether noise depends on the sample, is decided by likelihood against number of parameters (BIC, Schwarz 1978).
@@ -53,7 +53,6 @@ _RESAMPLED = 3_000  # samples of each fit for the interval
 # of the expected a. Without an expected a the factor has no effect.
 _VARIANTS = ((0.0, 1.0), (0.45, 1.0), (0.75, 1.0), (EXPONENT, 0.85), (EXPONENT, 1.2), (0.0, 0.85), (0.0, 1.2))
 _MIN_LOG = -25.0  # of a probability relative to the sample's largest one
-_OWN_RATIO, _OWN_DEVIATIONS = 3.0, 4.0  # how far a mistake exceeds the shared rate to have its own
 _FREE_ROUNDS = 8  # first rounds in which T is free, or has one rate
 _MAX_ROUNDS, _TOLERANCE = 300, 1e-6  # of EM; mean log-likelihood
 _START_TOLERANCE = _RESAMPLED_TOLERANCE = 1e-5  # of fits that are only compared
@@ -460,7 +459,7 @@ def _rates(pairs: Labels, counts: Floats, size: int, forced: bool | None) -> tup
         pairs: true * C + given, in rising order.
         counts: expected number of each pair.
         size: C.
-        forced: True: every pair has its own rate; False: none has; None: those far above the shared rate.
+        forced: True: every pair has its own rate; False: none has; None: those that BIC asks for.
     """
     true, given = pairs // size, pairs % size
     total: Floats = np.bincount(true, counts, size).astype(np.float64) + 1e-9
@@ -478,7 +477,7 @@ def _rates(pairs: Labels, counts: Floats, size: int, forced: bool | None) -> tup
 
 
 def _frequent(counts: Floats, of_class: Floats, wrong: npt.NDArray[np.bool_], places: float) -> npt.NDArray[np.bool_]:
-    """Return which mistakes are far more frequent than the rarer ones, whose rate the shared one would be.
+    """Return which mistakes have a rate of their own: in falling order of the rates, as many as BIC asks for.
 
     Args:
         counts: expected number of each pair.
@@ -489,11 +488,12 @@ def _frequent(counts: Floats, of_class: Floats, wrong: npt.NDArray[np.bool_], pl
     order = np.flatnonzero(wrong)
     order = order[np.argsort(-counts[order] / of_class[order], kind="stable")]
     own, size = counts[order], of_class[order]
-    rarer = np.maximum(own.sum() - own.cumsum(), 0)  # not below 0 by rounding
-    expected = rarer / np.maximum(places - size.cumsum(), 1e-9) * size
-    exceeds = (own > _OWN_RATIO * expected) & (own - expected > _OWN_DEVIATIONS * np.sqrt(expected + 1))
+    rarer = np.maximum(own.sum() - np.append(0.0, own.cumsum()), 0)  # counts that share a rate, with 0, 1, ... own ones
+    shared = rarer / np.maximum(places - np.append(0.0, size.cumsum()), 1e-9)
+    gained = np.append(0.0, (own * np.log(np.maximum(own, 1e-300) / size)).cumsum())
+    penalty = 0.5 * np.log(max(counts.sum(), 1.0)) * np.arange(len(gained))
     found = np.zeros(len(counts), bool)
-    found[order[: np.flatnonzero(exceeds).max(initial=-1) + 1]] = True
+    found[order[: int(np.argmax(gained + rarer * np.log(np.maximum(shared, 1e-300)) - penalty))]] = True
     return found
 
 

@@ -120,10 +120,13 @@ def tied(matrix: Floats) -> Floats:
     """Return (C, C) rates in which all mistakes but the most frequent share one rate; rows sum to 1.
 
     In falling order, a mistake keeps its own rate as long as it is above `_OWN_RATE` times the mean rate of all less
-    frequent ones.
+    frequent ones. Where C mistakes are about equally frequent, as in pair noise, the first ones may fail this test
+    because of the others: then it begins with the first of the C most frequent that passes.
 
     >>> tied(np.array([[0.7, 0.28, 0.02], [0.0, 1.0, 0.0], [0.04, 0.04, 0.92]])).round(2).tolist()
     [[0.7, 0.28, 0.02], [0.02, 0.96, 0.02], [0.02, 0.02, 0.96]]
+    >>> tied(np.array([[0.7, 0.3, 0.0], [0.0, 0.7, 0.3], [0.3, 0.0, 0.7]])).round(2).tolist()
+    [[0.7, 0.3, 0.0], [0.0, 0.7, 0.3], [0.3, 0.0, 0.7]]
     """
     mistakes = ~np.eye(len(matrix), dtype=bool)
     falling = np.sort(matrix[mistakes])[::-1]
@@ -131,7 +134,9 @@ def tied(matrix: Floats) -> Floats:
         return matrix
     below = np.append(np.cumsum(falling[::-1])[::-1][1:], 0.0)  # the last is exactly 0, so that at least one is shared
     others = np.arange(len(falling) - 1, -1, -1)
-    own = int(np.argmin(falling * others > _OWN_RATE * below))  # the number of mistakes with their own rate
+    passes = falling * others > _OWN_RATE * below
+    first = int(np.argmax(passes[: len(matrix)]))  # 0 if none passes
+    own = first + int(np.argmin(passes[first:]))  # the number of mistakes with their own rate
     shared = falling[own:].mean()
     result = np.where(matrix > falling[own], matrix, shared)
     np.fill_diagonal(result, 0.0)

@@ -24,7 +24,8 @@ _KINDS = {stat.S_ISDIR: "a folder", stat.S_ISFIFO: "a pipe", stat.S_ISSOCK: "a s
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield an empty temporary file; it replaces `path` if the block succeeds, and is deleted otherwise.
 
-    Temporary files that killed processes have left for `path` go as well.
+    Temporary files that killed processes have left for `path` go as well; one that is being written, by a process of
+    another machine or container too, is held by a lock and stays.
 
     If `path` cannot be written (no permission, no space, a directory), the error is an InputError.
 
@@ -34,11 +35,14 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         ...
     jnpl.internal.errors.UnwritableError: cannot write 'no/such/folder/labels.txt': No such file or directory
     """
+    from jnpl.internal import locks  # noqa: PLC0415 - which imports this module
+
     target = Path(path)
     draft = draft_of(target)
     try:
         create_new(draft)  # a path that cannot be written fails before the work is done
-        yield draft
+        with locks.holding(draft):
+            yield draft
         with draft.open("rb+") as file:  # Windows flushes only files that are open for writing
             os.fsync(file.fileno())
         draft.replace(target)
@@ -53,8 +57,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             draft.unlink()
     sync_folder(target.parent)
     with suppress(OSError):
-        for left in abandoned_drafts(target):
-            left.unlink()
+        locks.remove_abandoned_drafts(target)
 
 
 def draft_of(target: Path) -> Path:

@@ -42,6 +42,16 @@ def join(path: Path) -> tuple[IO[bytes], bool]:
 
 
 @contextmanager
+def holding(path: Path) -> Iterator[None]:
+    """Hold the file jointly while the block runs: `is_held` says so. Not on Windows, where open files stay in place."""
+    if not AVAILABLE:
+        yield
+        return
+    with join(path)[0]:
+        yield
+
+
+@contextmanager
 def alone(path: Path) -> Iterator[None]:
     """Hold the file as the only process; waits for those that hold it now."""
     with require_file(path).open("a+b") as file:

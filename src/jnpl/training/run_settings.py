@@ -55,6 +55,10 @@ def check_settings(settings: RunSettings) -> None:
     if verdict.trees and (source.kind != "vector" or verdict.score in ("history", "aum", "margin")):
         found = f"{source.kind}s" if source.kind != "vector" else f"verdict.score = {verdict.score}"
         raise InputError(f"verdict.trees needs rows of numbers, and a verdict.score that it is part of, not {found}")
+    if verdict.calibrate and verdict.score in ("aum", "margin"):
+        raise InputError(
+            f"verdict.score = {verdict.score} is no probability that could be calibrated: set verdict.calibrate = false"
+        )
     if recipe.weights == "required":
         raise InputError("this recipe starts from pretrained weights: name a file with torchvision's keys by --weights")
 

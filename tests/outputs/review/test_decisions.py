@@ -161,7 +161,7 @@ def test_a_file_that_is_refused_is_closed(make_run, monkeypatch):
     assert not closed
     store.close()
     with pytest.raises(InputError, match="other samples"):
-        decisions.DecisionStore(run / decisions.FILE, Findings.load(make_run("other", samples=121)))
+        open_store(run, Findings.load(make_run("other", samples=121)))
     assert len(closed) == 2
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from jnpl.outputs.review.estimates import intercept, precision, wrong_left
+from jnpl.outputs.review.estimates import intercept, precision, prior, wrong_left
 
 
 def test_precision_is_a_share_with_wilsons_interval():
@@ -36,11 +36,22 @@ def test_the_interval_holds_the_truth(shift):
     inside, random = 0, np.random.default_rng(1)
     for seed in range(40):
         quality, wrong, known, rest = reviewed(seed, 400, shift)
-        start = intercept(quality, wrong.sum() * random.uniform(0.7, 1.4))  # the run's estimate is not exact
+        start = prior(quality, wrong.sum() * random.uniform(0.7, 1.4))  # the run's estimate is not exact
         found = wrong_left(quality[known], wrong[known], quality[rest], start)
         assert found.low <= found.value <= found.high
         inside += found.low <= wrong[rest].sum() <= found.high
     assert inside >= 32  # 36 expected
+
+
+def test_without_decisions_the_estimate_is_that_of_the_run():
+    quality, *_ = reviewed(0, 0)
+    start = prior(quality, total=500, most=650)
+    none = np.empty(0)
+    found = wrong_left(none, none.astype(bool), quality, start)
+    assert found.value == pytest.approx(500, rel=1e-6)
+    assert start.deviation == pytest.approx((intercept(quality, 650) - intercept(quality, 500)) / 1.6449)
+    assert 600 < found.high < 720
+    assert found.low < 430
 
 
 def test_decisions_narrow_the_interval():

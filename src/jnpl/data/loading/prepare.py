@@ -208,7 +208,7 @@ def _cached(work: _ReadJob, folder: Path) -> tuple[Array, dict[int, str]]:
     if found is None:
         make_folder(folder)
         locks.remove_abandoned_drafts(path)
-        with replacing(path) as draft, locks.alone(draft):
+        with replacing(path) as draft:
             target = np.lib.format.open_memmap(draft, mode="w+", dtype=work.dtype, shape=work.whole)
             reserve(draft)
             broken = work.fill(target)
