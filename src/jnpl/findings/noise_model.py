@@ -324,7 +324,8 @@ def _isotonic(values: Floats, weight: Floats) -> Floats:
         if rises.all():
             return mean[block]
         pooled = np.cumsum(rises) - 1
-        block, total, size = pooled[block], np.bincount(pooled, total), np.bincount(pooled, size)
+        block = pooled[block]
+        total, size = np.bincount(pooled, total), np.bincount(pooled, size)
 
 
 def _em(
