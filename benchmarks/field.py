@@ -24,7 +24,7 @@ from collections import defaultdict
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -44,6 +44,9 @@ from jnpl.recipes.schema import Recipe, parse_recipe
 from jnpl.training import evaluation, session
 from jnpl.training.reporting import Reporter
 from jnpl.training.run import CheckpointInterval, find
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 HERE = Path(__file__).parent
 FILE, PAGE = HERE / "results/field.jsonl", HERE.parent / "docs/field.md"

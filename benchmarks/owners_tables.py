@@ -253,7 +253,7 @@ def _verdicts(columns: dict[str, list[dict[str, Any]]]) -> str:
         if not own:
             continue
         mean = {
-            who: {key: _mean(own, lambda each, who=who, key=key: each[who][key]) for key in keys}
+            who: {key: float(np.mean([each[who][key] for each in own])) for key in keys}
             for who, keys in (
                 ("verdict", ("wrong", "noise_rate", "overlap", "ece", "f1", "after")),
                 ("cleanlab", ("noise_rate", "f1")),

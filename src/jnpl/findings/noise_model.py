@@ -325,7 +325,7 @@ def _isotonic(values: Floats, weight: Floats) -> Floats:
             return mean[block]
         pooled = np.cumsum(rises) - 1
         block = pooled[block]
-        total, size = np.bincount(pooled, total), np.bincount(pooled, size)
+        total, size = (np.bincount(pooled, each).astype(np.float64) for each in (total, size))
 
 
 def _em(
