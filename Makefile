@@ -55,6 +55,7 @@ pages: .venv/.extras  ## write the generated pages of docs/ from the committed r
 	@$(BIN)/python benchmarks/rivals.py --table
 	@$(BIN)/python benchmarks/field.py --table
 	@$(BIN)/python benchmarks/owners.py page
+	@$(BIN)/python benchmarks/owners.py tables-page
 	@$(BIN)/python benchmarks/review.py page
 	@$(BIN)/python docs/generate.py
 

@@ -310,12 +310,12 @@ def newer_table(decisive: Sequence[Result]) -> str:
     """AP and accuracy of all rows with the crops of `fast`, one setting and one seed, and which were not run."""
     own = [each for each in _at_gap_setting(decisive) if each.cell.seed == 1]
     rows = (FAST, *(f"{row}-augmented" for row in RIVALS), *NEWER)
-    figures = [(row, *(_mean(own, row, figure, {1}) for figure in ("ap", "test_accuracy"))) for row in rows]
+    figures = [(row, _mean(own, row, "ap", {1}), _mean(own, row, "test_accuracy", {1})) for row in rows]
     known = [(row, ap, right) for row, ap, right in figures if ap is not None and right is not None]
     if not known:
         return "Not run."
-    best = [max(line[at] for line in known) for at in (1, 2)]
-    lines = [[f"`{row}`", _marked(ap, best[0]), _marked(right, best[1])] for row, ap, right in known]
+    best_ap, best_right = max(ap for _, ap, _ in known), max(right for *_, right in known)
+    lines = [[f"`{row}`", _marked(ap, best_ap), _marked(right, best_right)] for row, ap, right in known]
     missing = [f"`{row}`" for row in NEWER if row not in {line[0] for line in known}]
     table = tables.markdown_table([["40 % symmetric noise, seed 1", "AP", "accuracy"], *lines])
     return f"{table}\n\nNot run: {', '.join(missing)}." if missing else table

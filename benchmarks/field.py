@@ -220,7 +220,8 @@ class Data:
         """Return features with the human labels as given ones, or with injected noise."""
         if column in NOISE:
             human, rate = self.source("cifar100-human"), NOISE[column]
-            make = {"asymm": partial(noise.asymmetric, mapping="cifar100"), "symm": noise.symmetric}[column[9:-2]]
+            pairs = partial(noise.asymmetric, mapping="cifar100")
+            make: Callable[..., Any] = pairs if "asymm" in column else noise.symmetric
             return replace(human, name=column, labels=make(human.true_labels, rate, num_classes=100, seed=0))
         name, file, key = COLUMNS[column]
         if name not in self._loaded:

@@ -215,6 +215,16 @@ def test_a_correction_that_is_not_expected_to_help_is_not_made():
     assert dropped.rows.tolist() == [2, 3]
 
 
+@pytest.mark.parametrize(("low", "changed"), [(0.2, True), (0.12, True), (0.05, False), (0.0, False)])
+def test_a_correction_must_help_at_the_lower_end_of_the_noise_rate(low, changed):
+    # Odds of 0.75 / 0.25 that the label is wrong, at a rate of 0.2 (odds 1/4). At 0.12 they are 3 * 0.545 = 1.64, at
+    # 0.05 they are 3 * 0.21, and below it 3 / 4.
+    found = Findings.from_probs([[0.25, 0.75], [1.0, 0.0]], [0, 0], threshold=0.5)
+    found = replace(found, noise=NoiseEstimate(0.2, low, 0.3, overlap=0.1))
+    assert correct(found).changed.tolist() == [changed, False]
+    assert correct(found, min_confidence=0.7).changed.tolist() == [True, False]
+
+
 def test_the_expected_wrong_labels_by_hand():
     found = Findings.from_probs([[0.2, 0.8], [0.9, 0.1], [0.4, 0.6]], [0, 0, 0], threshold=0.3)
     found = replace(found, noise=NoiseEstimate(0.5, 0.4, 0.75, overlap=0.1))

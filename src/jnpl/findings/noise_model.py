@@ -9,7 +9,7 @@ network would be unsure with right labels too. The model has a term for each:
 
 With probability 1 - m the label follows the transition matrix T, the same for easy and difficult samples. With
 probability m the noise depends on the sample (instance-dependent noise): s is the softmax of
-0.6 a log p_network(t | x) + b_t, so that classes which look alike are exchanged where they do. The temperature a and
+0.55 a log p_network(t | x) + b_t, so that classes which look alike are exchanged where they do. The temperature a and
 the biases b_t make p a calibrated probability *of the true label* without knowing one: they, T and m are what makes the
 given labels most likely (EM, Dempster et al. 1977). What tells noise from overlap is the shape: where the network is
 surest, overlap ends, and noise does not.
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 Floats: TypeAlias = npt.NDArray[np.float64]
 Labels: TypeAlias = npt.NDArray[np.int64]
 
-EXPONENT = 0.6  # of instance-dependent noise
+EXPONENT = 0.55  # of instance-dependent noise
 _INSTANCE_PRIOR = 20.0  # samples without instance-dependent noise, added to the data
 _SCALE_PRIOR = 1.0  # penalty of (a - expected a)^2 / 2 for each sample, where an a is expected
 _BIAS_PRIOR = 10.0  # 1 / variance of the biases: classes of a few samples have almost none
@@ -324,7 +324,8 @@ def _isotonic(values: Floats, weight: Floats) -> Floats:
         if rises.all():
             return mean[block]
         pooled = np.cumsum(rises) - 1
-        block, total, size = pooled[block], np.bincount(pooled, total), np.bincount(pooled, size)
+        block = pooled[block]
+        total, size = np.bincount(pooled, total), np.bincount(pooled, size)
 
 
 def _em(

@@ -27,6 +27,7 @@ Labels: TypeAlias = npt.NDArray[np.int64]
 
 
 MARGIN = 0.1  # by which a suggested label must be likelier than the given one
+_MIN_FACTOR = 0.25  # by which the odds of a wrong label are lowered at most
 
 
 class ExpectedWrong(NamedTuple):
@@ -133,8 +134,9 @@ def correct(
     Args:
         findings: the findings of a run.
         decisions: id -> label, or rows of them. Without them, an issue gets its suggested label where that is expected
-            to help: the suggestion is likelier than not, and likelier than the given label by 0.1. With them, all other
-            samples keep their labels, unless `min_confidence` is given too.
+            to help: the suggestion is likelier than not, and likelier than the given label by 0.1, even if the noise
+            rate is as low as its interval allows. With them, all other samples keep their labels, unless
+            `min_confidence` is given too.
         min_confidence: issues without a decision get their suggested label if its confidence is at least this.
         drop: leave out issues that have no decision and keep their label.
         unsure: ids of samples that a reviewer could not decide about: they never get a suggested label.
@@ -167,7 +169,7 @@ def correct(
     if decisions is None or min_confidence is not None:
         confidence = findings.suggested_confidence
         if min_confidence is None:
-            sure = open_issues & (confidence > 0.5) & (confidence >= findings.label_quality + MARGIN)
+            sure = open_issues & _helps(findings)
         else:
             sure = open_issues & (confidence >= min_confidence)
         if unsure:
@@ -178,6 +180,24 @@ def correct(
     if not len(kept):
         raise InputError("no sample is left: every label is an issue without a better one")
     return CorrectedLabels(findings, kept, labels[kept], decided)
+
+
+def _helps(findings: Findings) -> npt.NDArray[np.bool_]:
+    """Return where (N,) the suggested label is expected to be better, at the lower end of the noise rate's interval.
+
+    A lower rate divides the odds that a label is wrong, and with them the confidence in its suggestion.
+    """
+    quality, confidence = findings.label_quality, findings.suggested_confidence
+    noise, factor = findings.noise, 1.0
+    if noise is not None and 0 < noise.rate < 1:
+        odds = noise.rate / (1 - noise.rate)
+        factor = min(max(noise.low / (1 - min(noise.low, noise.rate)) / odds, _MIN_FACTOR), 1.0)
+    total = quality + factor * (1 - quality)
+    other, own = factor * confidence / total, quality / total
+    helps: npt.NDArray[np.bool_] = (
+        (findings.suggested_labels != findings.given_labels) & (other > 0.5) & (other >= own + MARGIN)
+    )
+    return helps
 
 
 def class_names(findings: Findings) -> tuple[str, ...] | tuple[int, ...]:
