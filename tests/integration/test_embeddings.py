@@ -270,7 +270,8 @@ def test_texts_without_any_option(tmp_path, capsys):
     code, _, err = command(capsys, "find", data, "-o", out, "--text-column", "review")
     assert code == 0, err
     assert "backbone: tfidf" in err
-    assert 'pip install "jnpl[hf]"' in err
+    assert "a sentence encoder finds more" in err
+    assert "--backbone hf:sentence-transformers/all-MiniLM-L6-v2" in err
     findings = jnpl.Findings.load(out)
     assert findings.worst(1)["id"].tolist() == [7]
     assert TEXTS[7] in (tmp_path / "run" / "report.html").read_text("utf-8")
