@@ -76,7 +76,7 @@ def test_runs_that_are_done_are_not_refused_nor_counted(capsys, tmp_path, monkey
     made.cell("jnpl", scale="paper", classify=classify)
     code, out, err = reproduce(capsys, tmp_path, "fig1", "--scale", "paper")
     assert (code, err) == (0, "")
-    assert out.startswith("agrees: JNPL parts right from wrong labels")
+    assert out.startswith("agrees: JNPL separates right from wrong labels")
     # A run that went on to a classifier stands in for its filter.
     filters = ["nlnl-filter-cifar10-symm60-1", "jnpl-filter-cifar10-symm60-1"]
     assert [names for names, _ in trained] == [[] if classify else filters]

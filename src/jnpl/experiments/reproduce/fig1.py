@@ -79,7 +79,7 @@ ITEM = Item(
     claims=(
         Claim(
             "one-stage",
-            "JNPL parts right from wrong labels in one stage as well as NLNL in three.",
+            "JNPL separates right from wrong labels in one stage as well as NLNL in three.",
             "At 60 % symmetric noise the share of labels on their side of p_y = 0.5, the mean of right and wrong "
             "ones, is at most one point below that after SelPL, and at least 60 % (of a blind filter it is 50 %). "
             "Only seeds that both have.",

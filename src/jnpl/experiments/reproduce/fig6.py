@@ -93,7 +93,7 @@ ITEM = Item(
     claims=(
         Claim(
             "cats-part",
-            "With cats and dogs mixed up, NL+ parts right from wrong labels and SelNL does not.",
+            "With cats and dogs mixed up, NL+ separates right from wrong labels and SelNL does not.",
             "Among samples labelled cat at 40 % asymmetric noise, NL+'s area under the ROC curve is 0.05 or more above "
             "SelNL's and at least 0.6 (chance: 0.5), and right and wrong labels lie further apart; SelNL's is less "
             "than 0.05 above that of NL.",
