@@ -13,7 +13,7 @@ from rich.text import Text
 from jnpl.findings.findings import Findings
 from jnpl.internal.json_files import read_json
 from jnpl.internal.provenance import plain
-from jnpl.internal.terminal import visible
+from jnpl.internal.terminal import rounded, visible
 from jnpl.outputs.report.page_tables import confused_pairs, expected_wrong, look_wrong, worst
 
 if TYPE_CHECKING:
@@ -135,21 +135,12 @@ def _worst(findings: Findings, count: int) -> Table:
         table.add_column(column, justify="left" if is_text else "right", overflow="fold", no_wrap=not is_text)
     for at in worst(findings, count).tolist():
         row = findings.table.iloc[at].to_dict()
-        better, confidence = row["suggested_label"], _rounded(row["suggested_confidence"])
+        better, confidence = row["suggested_label"], rounded(row["suggested_confidence"])
         if better == row["given_label"]:  # the confidence would be that in the given label
             better, confidence = "(no better label)" if row["label_quality"] < 0.5 else "(may be right)", ""
         texts = (Text(visible(cell)) for cell in (row["id"], row["given_label"], better))
-        table.add_row(*texts, _rounded(row["label_quality"]), confidence)
+        table.add_row(*texts, rounded(row["label_quality"]), confidence)
     return table
-
-
-def _rounded(share: float) -> str:
-    """Return a probability with two digits, which is more than anybody knows of it.
-
-    >>> [_rounded(share) for share in (1e-32, 0.0149, 0.99, 0.9999)]
-    ['<0.01', '0.01', '0.99', '>0.99']
-    """
-    return "<0.01" if share < 0.01 else ">0.99" if share > 0.99 else f"{share:.2f}"
 
 
 def _data_notes(out: Path) -> list[str]:

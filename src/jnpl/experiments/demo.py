@@ -23,6 +23,7 @@ from jnpl.findings.findings import Findings
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder, write_text
 from jnpl.internal.json_files import read_json
+from jnpl.internal.terminal import rounded
 from jnpl.noise import generate as noise
 from jnpl.recipes.schema import Recipe, parse_recipe
 from jnpl.training.reporting import Reporter
@@ -163,7 +164,7 @@ def show(result: dict[str, Any], console: Console) -> None:
     for column in ("sample", "given", "suggested", "label quality", "confidence"):
         suspects.add_column(column, justify="right")
     for row in worst.itertuples():
-        numbers = (f"{row.label_quality:.1e}", f"{row.suggested_confidence:.4f}")
+        numbers = rounded(row.label_quality), rounded(row.suggested_confidence)
         suspects.add_row(str(row.id), str(row.given_label), str(row.suggested_label), *numbers)
     console.print(suspects)
     console.print(f"\nin {out}{os.sep}: findings.csv (also .parquet, .json), metrics.jsonl, run.json, labels.npz,")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jnpl.experiments import style
+from jnpl.internal.terminal import rounded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,7 +66,7 @@ def suspect_sheet(path: Path, worst: pd.DataFrame, images: npt.NDArray[Any], col
     for axis, position, row in zip(axes, worst.index, worst.itertuples(), strict=False):
         axis.imshow(images[position], cmap="gray_r", interpolation="nearest")
         axis.set_title(f"{row.given_label} \N{RIGHTWARDS ARROW} {row.suggested_label}", fontsize=11, pad=3)
-        axis.text(0.5, -0.04, f"{row.label_quality:.1g}", transform=axis.transAxes, ha="center", va="top", fontsize=7)
+        axis.text(0.5, -0.04, rounded(row.label_quality), transform=axis.transAxes, ha="center", va="top", fontsize=7)
     _save(figure, path)
 
 
