@@ -49,9 +49,10 @@ class Scale:
 _WHOLE = {part: part for part in ("cifar10", "cifar100", "clothing1m")}
 _HUMAN = {part: part for part in ("cifar10n", "cifar100n")}
 _ON_FEATURES = (
-    "EfficientNet-Lite0 (ImageNet, 128 pixels) embeds each image and its mirror image once; networks see 256 principal "
-    "components of one of the two at random. The network of all rows is a perceptron with one hidden layer of 512, in "
-    "batches of 128. Methods, rates and schedules are those of their papers"
+    "EfficientNet-Lite0 (ImageNet, 128 pixels) embeds four views of each image once: itself, its mirror image, a random "
+    "crop of 7/8 of the side and a mirrored one. Networks see 256 principal components of one of the four at random, "
+    "tests the mean of the four. The network of all rows is a perceptron with one hidden layer of 512, in batches of "
+    "128. Methods, rates and schedules are those of their papers"
 )
 
 SCALES: dict[str, Scale] = {
