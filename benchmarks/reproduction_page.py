@@ -2,8 +2,8 @@
 
     jnpl reproduce all --scale features --data-root DIR --out runs/features    # some hours on two cores, resumable
     cp runs/features/results.jsonl benchmarks/results/reproduce-features.jsonl
-    jnpl reproduce fig4 --scale features-all --data-root DIR --out runs/all
-    cp runs/all/results.jsonl benchmarks/results/reproduce-features-all.jsonl
+    jnpl reproduce table1 --scale features-full --data-root DIR --out runs/full    # the same runs draw fig4
+    cp runs/full/results.jsonl benchmarks/results/reproduce-features-full.jsonl
     jnpl reproduce all --scale small --data-root DIR --out runs/small
     cp runs/small/results.jsonl benchmarks/results/reproduce-small.jsonl
     python benchmarks/pl_plus.py --data DIR
@@ -25,15 +25,15 @@ from typing import TYPE_CHECKING, Any
 
 from jnpl.experiments import style
 from jnpl.experiments.features import PART
-from jnpl.experiments.reproduce import beyond, output
+from jnpl.experiments.reproduce import beyond, output, table1
 from jnpl.experiments.reproduce.captions import agreement, caption, used
-from jnpl.experiments.reproduce.cost import TERA, gpu_hours, stages
+from jnpl.experiments.reproduce.cost import TERA, gpu_hours
+from jnpl.experiments.reproduce.entries import entry
 from jnpl.experiments.reproduce.fig1 import sides
 from jnpl.experiments.reproduce.fig2 import SETTINGS as FIGURE2
-from jnpl.experiments.reproduce.fig3 import kendall
 from jnpl.experiments.reproduce.item import ASYMM40, SYMM60
 from jnpl.experiments.reproduce.items import FIGURES, GROUPS, ITEMS, names_of, plan, verdicts
-from jnpl.experiments.reproduce.paper import DATA_NAMES, percent
+from jnpl.experiments.reproduce.paper import DATA_NAMES, percent, printed
 from jnpl.experiments.reproduce.runs import load, mean_curve
 from jnpl.experiments.reproduce.scales import SCALES, how_to_get
 from jnpl.experiments.result_tables import markdown_table
@@ -50,12 +50,14 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 RESULTS, BREADTH = ROOT / "benchmarks/results/reproduce-small.jsonl", ROOT / "benchmarks/results/quality-breadth.jsonl"
 FEATURES = ROOT / "benchmarks/results/reproduce-features.jsonl"
-ALL_IMAGES = ROOT / "benchmarks/results/reproduce-features-all.jsonl"
+FULL = ROOT / "benchmarks/results/reproduce-features-full.jsonl"
 PL_PLUS = ROOT / "benchmarks/results/pl-plus.jsonl"
 DOCS, IMAGES = ROOT / "docs", ROOT / "docs/images"
 SCALE = "small"
 NOT_KNOWN = "not enough data"
 LETTER, BEYOND = "as written", "PL+ from 30 %"  # JNPL as the paper has it, and our variant
+SIZES = ("10,000 images, epochs / 8", "50,000 images, all epochs")
+READINGS = (LETTER, f"with {BEYOND} of the epochs on")
 ELSEWHERE = {"breast-cancer": "breast cancer (2 classes)", "wine": "wine (3)", "digits": "digits (10)"}
 _SHORT = ("NLNL", "NL+", "JNPL as written", "JNPL with PL+ from 30 % of the epochs on")
 FILTERS = {"ce": "CE", "nlnl": "NLNL", "nl-plus": "NL+", "jnpl": "JNPL", f"jnpl{LATER}": "JNPL, PL+ from 30 %"}
@@ -89,13 +91,18 @@ def features_of(path: Path = FEATURES) -> PaperRuns:
     return replace(found, missing={name: why for name, why in found.missing.items() if name == "clothing1m"})
 
 
-def pages(small: PaperRuns, features: PaperRuns) -> dict[Path, str]:
+def full_of(path: Path = FULL) -> PaperRuns:
+    """Stored results of scale features-full."""
+    return results_of(path, "features-full")
+
+
+def pages(small: PaperRuns, features: PaperRuns, full: PaperRuns) -> dict[Path, str]:
     """Both pages: path -> text."""
-    texts = {"reproduction.md": page(small, features), "results/reproduction.md": results_page(small)}
+    texts = {"reproduction.md": page(small, features, full), "results/reproduction.md": results_page(small)}
     return {DOCS / name: text for name, text in texts.items()}
 
 
-def page(small: PaperRuns, features: PaperRuns) -> str:
+def page(small: PaperRuns, features: PaperRuns, full: PaperRuns) -> str:
     """The text of docs/reproduction.md, which leads with scale features."""
     letter, later = (verdicts(runs) for runs in both_readings(features))
     both = [
@@ -109,7 +116,8 @@ def page(small: PaperRuns, features: PaperRuns) -> str:
         part=PART,
         factor=str(FACTORS["features"]),
         features_hours=f"{hours(features.every):.1f}",
-        full_hours=full_hours(features),
+        full_hours=f"{hours(full.every):.1f}",
+        full_stored=str(len(full.every)),
         stored=str(len(features.every)),
         fig4_minutes=fig4_minutes(features),
         scale=features.scale.what,
@@ -123,7 +131,7 @@ def page(small: PaperRuns, features: PaperRuns) -> str:
         starts=table_section(features, "starts"),
         weights=table_section(features, "weights"),
         steps=table_section(features, "steps"),
-        all_images=all_images(features, results_of(ALL_IMAGES, "features-all")),
+        full=full_schedule(features, full),
         memorised=memorised(features),
         reasons=reasons(),
         classes=classes_kept(),
@@ -220,23 +228,50 @@ def draw_pl_plus(path: Path, out: Path) -> Path:
     return style.save(figure, out / "reproduce-features-pl-plus.png")
 
 
-def all_images(features: PaperRuns, whole: PaperRuns) -> str:
-    """Accuracy and AP of the filters on a part of the images and on all, at 60 % symmetric noise."""
-    lines = [["filter", "10,000 images: accuracy", "AP", "50,000 images: accuracy", "AP"]]
-    known: list[tuple[float, float]] = []
+def full_schedule(features: PaperRuns, full: PaperRuns) -> str:
+    """Figure 4 and the column of Table 1 at 60 % symmetric noise, with all images and epochs beside a part of both."""
+    if not full.every:
+        return "Not run: `jnpl reproduce table1 --scale features-full --data-root DIR`."
+    claims = [
+        f"**JNPL {name}:** "
+        + " ".join(f"{each.status}: {each.claim} {each.figures}" for each in verdicts(runs) if each.item == "fig4")
+        for name, runs in zip(READINGS, both_readings(full), strict=True)
+    ]
+    picture = f"![Figure 4 with all images and all epochs](images/{image('fig4', 'features-full')})"
+    return "\n\n".join([picture, *claims, full_filters(features, full), full_column(features, full)])
+
+
+def full_filters(features: PaperRuns, full: PaperRuns) -> str:
+    """Accuracy and AP of the filters at both scales, and how far the two orders agree."""
+    lines = [["filter", *(f"{name}: {figure}" for name in SIZES for figure in ("accuracy", "AP"))]]
+    accuracies, aps = [], []
     for variant, name in FILTERS.items():
-        both = [runs.first(variant, SYMM60) for runs in (features, whole)]
-        stages = [None if run is None else run.stage() for run in both]
-        facts = [["-", "-"] if own is None else [f"{own['test_accuracy']:.1%}", f"{own['ap']:.3f}"] for own in stages]
-        lines.append([name, *facts[0], *facts[1]])
-        known += [tuple(own["test_accuracy"] for own in stages if own)] if all(stages) else []
-    if len(known) < 2:
-        return "Not run: `jnpl reproduce fig4 --scale features-all --data-root DIR`."
-    tau = kendall([second for _, second in sorted(known)])
-    minutes = 60 * hours(whole.every)
+        both = [runs.first(variant, SYMM60) for runs in (features, full)]
+        facts = [run.stage() for run in both if run is not None]
+        shown = [[f"{own['test_accuracy']:.1%}", f"{own['ap']:.3f}"] for own in facts]
+        lines.append([name, *(cell for run in both for cell in (["-", "-"] if run is None else shown.pop(0)))])
+        if len(facts) == 2:
+            accuracies.append((facts[0]["test_accuracy"], facts[1]["test_accuracy"]))
+            aps.append((facts[0]["ap"], facts[1]["ap"]))
     return (
-        f"{markdown_table(lines)}\n\nSeed 1, filters without classifiers; `-` was not run. Kendall's tau of the "
-        f"accuracies of the {len(known)} that were run with both: {tau:+.2f}. {minutes:.0f} minutes of one core."
+        f"{markdown_table(lines)}\n\nSeed 1, filters without classifiers. Kendall's tau of the two orders: "
+        f"{table1.tau(accuracies)} by accuracy, {table1.tau(aps)} by AP."
+    )
+
+
+def full_column(features: PaperRuns, full: PaperRuns) -> str:
+    """The classifiers of Table 1 at both scales, the paper's numbers, and how far the orders agree."""
+    lines, accuracies = [["Table 1, symm 60", *SIZES, "paper"]], []
+    for variant, name in table1.methods(full.scale).items():
+        paper = printed("cifar10", variant, SYMM60)
+        part, whole = (entry(runs.of(variant, SYMM60, classify=True), paper) for runs in (features, full))
+        lines.append([name, part.text(), whole.text(), "-" if paper is None else f"{paper:.2f}"])
+        if part.mean is not None and whole.mean is not None:
+            accuracies.append((part.mean, whole.mean))
+    return (
+        f"{markdown_table(lines)}\n\nKendall's tau of the orders of the {len(accuracies)} rows at both scales: "
+        f"{table1.tau(accuracies)}. With all images there is one seed; the {len(full.every)} runs took "
+        f"{hours(full.every):.1f} hours of one core."
     )
 
 
@@ -323,16 +358,6 @@ def fig4_minutes(features: PaperRuns) -> str:
     """CPU minutes of Figure 4 with three seeds, from the runs there are."""
     first = [own[0] for row in ITEMS["fig4"].variants(features.scale) if (own := features.of(row, SYMM60))]
     return f"{3 * sum(minutes_of(each, classify=False) for each in first):.0f}"
-
-
-def full_hours(features: PaperRuns) -> str:
-    """Hours of Figure 4 at scale features-full, from the CPU time of a step at scale features."""
-    own = used(features, "fig4")
-    seconds = sum(each.get("cpu_seconds") or 0.0 for each in own)
-    steps = sum(len(each.line["results"]["curve"]) * math.ceil(10_000 / 128) for each in own)
-    cells = plan(["fig4"], SCALES["features-full"], None, ["cifar10"])
-    wanted = sum(sum(cell.recipe().plan(name).epochs for name in stages(cell.recipe())) for cell in cells)
-    return f"{seconds / max(steps, 1) * wanted * math.ceil(50_000 / 128) / 3600:.1f}"
 
 
 def small_verdicts(small: PaperRuns) -> str:
@@ -499,13 +524,14 @@ def table_hours(results: PaperRuns) -> float:
 
 def main() -> None:
     """Write the pages and the figures."""
-    results, features = results_of(), features_of()
+    results, features, full = results_of(), features_of(), full_of()
     for item in FIGURES:
         print(style.save(output.figure(results, item), IMAGES / image(item)))
         print(style.save(output.figure(features, item), IMAGES / image(item, "features")))
+    print(style.save(output.figure(full, "fig4"), IMAGES / image("fig4", "features-full")))
     print(draw_why(results, IMAGES))
     print(draw_pl_plus(PL_PLUS, IMAGES))
-    for path, text in pages(results, features).items():
+    for path, text in pages(results, features, full).items():
         path.write_text(text, "utf-8")
         print(path)
 

@@ -46,7 +46,7 @@ def test_a_figure_end_to_end_and_not_twice(capsys, tmp_path):
         ),
         (
             ["fig1", "--scale", "huge"],
-            "there is no scale 'huge'; there are paper, features, features-all, features-full, small",
+            "there is no scale 'huge'; there are paper, features, features-full, small",
         ),
         (["fig1", "--scale", "tiny", "--only-draw"], "there is no result of scale tiny in"),
         (["fig1", "--engine", "cloud"], "cloud"),

@@ -29,9 +29,8 @@ def reproduce(
     scale: Annotated[
         str,
         typer.Option(
-            help="features: the paper's schedules on embeddings, for two cores (features-all: all images; "
-            "features-full: all epochs too); small: from random weights, part of CIFAR-10; tiny: a test; paper: as in "
-            "the paper, for GPUs."
+            help="features: the paper's schedules on embeddings, for two cores (features-full: all images and "
+            "epochs); small: from random weights, part of CIFAR-10; tiny: a test; paper: as in the paper, for GPUs."
         ),
     ] = "small",
     out: Annotated[

@@ -66,9 +66,9 @@ class Plan(NamedTuple):
 
 SMALL = Plan("resnet8", 64, "data", classify_epochs=20, padding=2, filter_epochs=45, filter_lr=0.02, fast_epochs=16)
 # Scale on features of a pretrained network -> what divides all epochs
-FACTORS = {"features": 8, "features-all": 8, "features-full": 1}
+FACTORS = {"features": 8, "features-full": 1}
 ON_FEATURES, FEATURES = "mlp512", 256  # network, and numbers per image
-FEATURE_SAMPLES = {"features": 10_000, "features-all": 50_000, "features-full": 50_000}
+FEATURE_SAMPLES = {"features": 10_000, "features-full": 50_000}
 TINY = Plan("mlp", 64, "one", classify_epochs=4, filter_epochs=12, filter_lr=0.1, fast_epochs=4)
 
 

@@ -48,7 +48,6 @@ _CHECKPOINTS = {
     None: None,
     "paper": 300.0,
     "features": None,
-    "features-all": None,
     "features-full": None,
     "small": 20.0,
     "tiny": 20.0,

@@ -24,7 +24,7 @@ def script():
 
 
 def test_the_committed_pages_are_what_the_results_say(script):
-    pages = script.pages(script.results_of(), script.features_of())
+    pages = script.pages(script.results_of(), script.features_of(), script.full_of())
     assert len(pages) == 2
     for path, text in pages.items():
         assert path.read_text("utf-8") == text, path
@@ -76,6 +76,14 @@ def test_the_committed_results_on_features_are_current_and_of_the_plan(script):
     assert all(each.is_current for each in runs.every)
     assert {each.cell.name for each in runs.every} <= {cell.name for cell in wanted}
     assert len(runs.every) == len(read(script.FEATURES)) > 0
+
+
+def test_the_committed_results_of_the_full_schedule_are_whole_and_drawn(script, tmp_path):
+    full = script.full_of()
+    wanted = plan(["table1"], SCALES["features-full"], None, ["cifar10"])
+    assert {each.cell.name for each in full.every if each.is_current} == {cell.name for cell in wanted}
+    fresh = style.save(output.figure(full, "fig4"), tmp_path / "fresh.png")
+    assert np.array_equal(pixels(script.IMAGES / script.image("fig4", "features-full")), pixels(fresh))
 
 
 def test_what_is_missing_on_features_is_told(script, made):
@@ -138,15 +146,19 @@ def test_lost_classes_are_counted(script, tmp_path):
     assert text.endswith("NL 91, 92 and 93.")
 
 
-def test_all_images_stand_beside_a_part(script, made):
+def test_the_full_schedule_stands_beside_a_part(script, made):
     for variant, part, whole in (("nlnl", 0.7, 0.75), ("nl-plus", 0.8, 0.85), ("jnpl", 0.1, 0.1)):
-        made.cell(variant, scale="features", accuracy=part)
-        made.cell(variant, scale="features-all", accuracy=whole, cpu_seconds=60.0)
+        made.cell(variant, scale="features", accuracy=part, classify=True)
+        made.cell(variant, scale="features-full", accuracy=whole, cpu_seconds=3600.0, classify=True)
     made.cell("ce", scale="features", accuracy=0.4)
-    text = script.all_images(made.results("features"), made.results("features-all"))
+    text = script.full_schedule(made.results("features"), made.results("features-full"))
     assert "| CE | 40.0% | 0.800 | - | - |" in text
     assert "| NL+ | 80.0% | 0.800 | 85.0% | 0.800 |" in text
-    assert "of the 3 that were run with both: +1.00. 3 minutes of one core." in text
+    assert "| NLNL | 70.0 | 75.0 | 88.32 |" in text
+    assert "Kendall's tau of the two orders: +1.00 by accuracy" in text
+    assert "of the 3 rows at both scales: +1.00. With all images there is one seed; the 3 runs took 3.0 hours" in text
+    none = script.full_schedule(made.results("features"), made.results("paper"))
+    assert none.startswith("Not run: `jnpl reproduce table1 --scale features-full")
 
 
 def test_the_budget_counts_what_is_missing_by_the_mean_of_its_row(script, made):
@@ -173,7 +185,8 @@ def test_without_results_the_page_says_so(script, tmp_path):
     text = script.results_page(results)
     assert text.count("**Not run.**") == len(script.PAPER_ITEMS) == len(ITEMS) - 5
     assert "cifar-100-binary.tar.gz" in text
-    for shown in (text, script.page(results, script.features_of(tmp_path / "none.jsonl"))):
+    none = tmp_path / "none.jsonl"
+    for shown in (text, script.page(results, script.features_of(none), script.full_of(none))):
         assert "| **not enough data** |" in shown
         assert "**agrees**" not in shown
         assert not re.search(r"/(home|tmp|work)/", shown)  # no path of the machine that made it

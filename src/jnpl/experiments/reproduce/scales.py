@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-ScaleName = Literal["paper", "features", "features-all", "features-full", "small", "tiny"]
+ScaleName = Literal["paper", "features", "features-full", "small", "tiny"]
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,10 @@ class Scale:
 _WHOLE = {part: part for part in ("cifar10", "cifar100", "clothing1m")}
 _HUMAN = {part: part for part in ("cifar10n", "cifar100n")}
 _ON_FEATURES = (
-    "EfficientNet-Lite0 (ImageNet, 128 pixels) embeds four views of each image once: itself, its mirror image, a random "
-    "crop of 7/8 of the side and a mirrored one. Networks see 256 principal components of one of the four at random, "
-    "tests the mean of the four. The network of all rows is a perceptron with one hidden layer of 512, in batches of "
-    "128. Methods, rates and schedules are those of their papers"
+    "EfficientNet-Lite0 (ImageNet, 128 pixels) embeds four views of each image once: itself, its mirror image, a "
+    "random crop of 7/8 of the side and a mirrored one. Networks see 256 principal components of one of the four at "
+    "random, tests the mean of the four. The network of all rows is a perceptron with one hidden layer of 512, in "
+    "batches of 128. Methods, rates and schedules are those of their papers"
 )
 
 SCALES: dict[str, Scale] = {
@@ -79,18 +79,6 @@ SCALES: dict[str, Scale] = {
         what=f"Scale features: the first 10,000 training images of CIFAR-10 and of CIFAR-100. {_ON_FEATURES}, all "
         f"epochs divided by {FACTORS['features']} (JNPL and NL+ 125, NLNL three times 90, classifiers 60). Accuracy at "
         "the end is that of all test images, curves are of the first 2,000.",
-    ),
-    "features-all": Scale(
-        "features-all",
-        {"cifar10": "cifar10"},
-        images=None,
-        pixels=None,
-        curve_images=2_000,
-        settings=(("symm", 0.6),),
-        features=Features(),
-        what=f"Scale features-all: all 50,000 training images of CIFAR-10. {_ON_FEATURES}, all epochs divided by "
-        f"{FACTORS['features-all']} as at scale features: five times its steps. Accuracy at the end is that of all "
-        "10,000 test images, curves are of the first 2,000.",
     ),
     "features-full": Scale(
         "features-full",

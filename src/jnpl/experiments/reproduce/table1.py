@@ -93,7 +93,7 @@ def order(runs: PaperRuns) -> str:
         columns = [_ranked(rows, column) for column in range(len(SETTINGS))]
         if not any(columns):
             continue
-        lines.append([f"{name}: Kendall's tau", *(_tau(each) for each in columns)])
+        lines.append([f"{name}: Kendall's tau", *(tau(each) for each in columns)])
         for variant in ("jnpl", *runs.scale.later, *((NL_PLUS,) if runs.scale.later else ())):
             names = f"place of {methods(runs.scale)[variant]}, ours (paper)"
             lines.append([f"{name}: {names}", *(_place(rows, variant, column) for column in range(len(SETTINGS)))])
@@ -107,13 +107,13 @@ def _ranked(rows: Mapping[str, Sequence[Entry]], column: int) -> list[tuple[floa
     return known if len(known) == sum(paper is not None for paper, _ in own) else []
 
 
-def _tau(pairs: Sequence[tuple[float, float]]) -> str:
-    """Kendall's tau of our accuracies in the order of the paper's.
+def tau(pairs: Sequence[tuple[float, float]]) -> str:
+    """Kendall's tau of the second numbers in the order of the first, as text.
 
-    >>> _tau([(1.0, 5.0), (2.0, 7.0), (3.0, 6.0)])
+    >>> tau([(1.0, 5.0), (2.0, 7.0), (3.0, 6.0)])
     '+0.33'
     """
-    return f"{kendall([ours for _, ours in sorted(pairs)]):+.2f}" if pairs else "-"
+    return f"{kendall([second for _, second in sorted(pairs)]):+.2f}" if len(pairs) > 1 else "-"
 
 
 def _place(rows: Mapping[str, Sequence[Entry]], variant: str, column: int) -> str:
