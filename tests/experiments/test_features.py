@@ -114,7 +114,7 @@ def test_a_cell_has_the_noise_of_its_seed(root, calls, monkeypatch):
     monkeypatch.setitem(SCALES, "features", replace(SCALES["features"], features=FEW, images=50))
     cell = Cell(row="ce", data="cifar10", noise="symm", rate=0.4, seed=1, scale="features")
     source = cell_data.load(cell, root)
-    assert cell.content()["data"]["features"] == {"backbone": "efficientnet-lite0", "views": 4, "components": 3}
+    assert cell.content()["data"]["features"] == {"backbone": "efficientnet-lite0", "views": 2, "components": 3}
     assert source.labels.tolist() == noise.symmetric(source.true_labels, 0.4, 10, 1).tolist()
 
 

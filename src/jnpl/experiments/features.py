@@ -39,7 +39,7 @@ class Features(NamedTuple):
     """How images become vectors."""
 
     backbone: str = "efficientnet-lite0"
-    views: int = 4  # the image, its mirror image, a random crop and a mirrored one
+    views: int = 2  # the image, its mirror image, then random crops, every second one mirrored
     components: int = 256
 
 

@@ -49,10 +49,13 @@ class Scale:
 _WHOLE = {part: part for part in ("cifar10", "cifar100", "clothing1m")}
 _HUMAN = {part: part for part in ("cifar10n", "cifar100n")}
 _ON_FEATURES = (
-    "EfficientNet-Lite0 (ImageNet, 128 pixels) embeds four views of each image once: itself, its mirror image, a "
-    "random crop of 7/8 of the side and a mirrored one. Networks see 256 principal components of one of the four at "
-    "random, tests the mean of the four. The network of all rows is a perceptron with one hidden layer of 512, in "
+    "EfficientNet-Lite0 (ImageNet, 128 pixels) embeds {views} once; networks see 256 principal components of one of "
+    "them at random, and tests the mean. The network of all rows is a perceptron with one hidden layer of 512, in "
     "batches of 128. Methods, rates and schedules are those of their papers"
+)
+_TWO_VIEWS = _ON_FEATURES.format(views="each image and its mirror image")
+_FOUR_VIEWS = _ON_FEATURES.format(
+    views="each image, its mirror image, a random crop of 7/8 of its side and a mirrored one"
 )
 
 SCALES: dict[str, Scale] = {
@@ -76,7 +79,7 @@ SCALES: dict[str, Scale] = {
         more_seeds={("symm", 0.4): 3, ("symm", 0.6): 3, ("asymm", 0.4): 3},
         figure_seeds={"fig4": 3},
         features=Features(),
-        what=f"Scale features: the first 10,000 training images of CIFAR-10 and of CIFAR-100. {_ON_FEATURES}, all "
+        what=f"Scale features: the first 10,000 training images of CIFAR-10 and of CIFAR-100. {_TWO_VIEWS}, all "
         f"epochs divided by {FACTORS['features']} (JNPL and NL+ 125, NLNL three times 90, classifiers 60). Accuracy at "
         "the end is that of all test images, curves are of the first 2,000.",
     ),
@@ -87,8 +90,8 @@ SCALES: dict[str, Scale] = {
         pixels=None,
         curve_images=2_000,
         settings=(("symm", 0.6),),
-        features=Features(),
-        what=f"Scale features-full: all 50,000 training images of CIFAR-10. {_ON_FEATURES}, with all epochs (JNPL "
+        features=Features(views=4),
+        what=f"Scale features-full: all 50,000 training images of CIFAR-10. {_FOUR_VIEWS}, with all epochs (JNPL "
         "and NL+ 1,000, NLNL three times 720, classifiers 480). Accuracy at the end is that of all 10,000 test images, "
         "curves are of the first 2,000.",
     ),
