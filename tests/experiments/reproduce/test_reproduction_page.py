@@ -25,7 +25,7 @@ def script():
 
 def test_the_committed_pages_are_what_the_results_say(script):
     pages = script.pages(script.results_of(), script.features_of(), script.full_of())
-    assert len(pages) == 2
+    assert len(pages) == 3
     for path, text in pages.items():
         assert path.read_text("utf-8") == text, path
 
