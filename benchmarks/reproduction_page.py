@@ -19,7 +19,7 @@ import math
 import statistics
 from collections import Counter, defaultdict
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,13 +58,11 @@ NOT_KNOWN = "not enough data"
 LETTER, BEYOND = "as written", "PL+ from 30 %"  # JNPL as the paper has it, and our variant
 TABLES = (
     "[All its numbers](results/reproduction-features.md#table-1), and those with human labels, are on a page of their "
-    "own; the order of the paper's seven methods beside the paper's:"
+    "own. The order of the paper's seven methods beside the paper's:"
 )
 SIZES = ("10,000 images, epochs / 8", "50,000 images, all epochs")
-READINGS = (LETTER, f"with {BEYOND} of the epochs on")
 ELSEWHERE = {"breast-cancer": "breast cancer (2 classes)", "wine": "wine (3)", "digits": "digits (10)"}
 _SHORT = ("NLNL", "NL+", "JNPL as written", "JNPL with PL+ from 30 % of the epochs on")
-FILTERS = {"ce": "CE", "nlnl": "NLNL", "nl-plus": "NL+", "jnpl": "JNPL", f"jnpl{LATER}": "JNPL, PL+ from 30 %"}
 CANDIDATES = {
     "nl-plus": "NL+ alone",
     "jnpl": "JNPL as written",
@@ -114,7 +112,7 @@ def page(small: PaperRuns, features: PaperRuns, full: PaperRuns) -> str:
     """The text of docs/reproduction.md, which leads with scale features."""
     letter, later = (verdicts(runs) for runs in both_readings(features))
     both = [
-        [f"{one.claim} ({one.item})", f"**{one.status}**", f"**{two.status}**", figures_of(one, two)]
+        [f"{one.claim} ({one.item})", f"**{one.status}**", f"**{two.status}**", _figures(one)]
         for one, two in zip(letter, later, strict=True)
     ]
     return _fill(
@@ -148,16 +146,15 @@ def page(small: PaperRuns, features: PaperRuns, full: PaperRuns) -> str:
 
 def tables_page(features: PaperRuns) -> str:
     """The text of docs/results/reproduction-features.md: Table 1, human labels, time and rules."""
-    rules = [[f"{each.claim} ({each.item})", each.rule] for each in verdicts(features)]
-    estimate = "The estimate is the mean of the same row's stored runs. " if missing_cells(features) else ""
+    letter, later = (verdicts(runs) for runs in both_readings(features))
+    rules = [[f"{one.claim} ({one.item})", one.rule, _beside(one, two)] for one, two in zip(letter, later, strict=True)]
     return _fill(
         "results/reproduction-features.md",
         scale=features.scale.what,
-        table1=f"{paragraph(features, 'table1')}\n\n{ITEMS['table1'].files['md'](features).strip()}",
+        table1=ITEMS["table1"].files["md"](features).strip(),
         human=table_section(features, "human"),
         budget=budget(features),
-        estimate=estimate,
-        rules=markdown_table([["claim", "rule"], *rules]),
+        rules=markdown_table([["claim", "rule", f"figures with {BEYOND} of the epochs on"], *rules]),
     )
 
 
@@ -208,8 +205,13 @@ def reasons(path: Path = PL_PLUS) -> str:
     whole = next(at for at, share in enumerate(sure) if share > 0.9)
     start = math.ceil(0.3 * len(later["right"]))
     worst = min(range(start, len(later["right"])), key=lambda at: later["right"][at])
+    wrong = [at + 1 for at in range(epoch) if sure[at] and jnpl["right"][at] == 0 and jnpl["largest"][at] == 1]
+    first = (
+        f"The first candidates, in epochs {wrong[0]} to {wrong[-1]}, are all wrong and of one class. " if wrong else ""
+    )
     return (
-        f"In epoch {epoch + 1} only {plus['candidates'][epoch]:.1%} of the samples would be candidates under NL+; "
+        f"{first}In epoch {epoch + 1} only {plus['candidates'][epoch]:.1%} of the samples would be candidates under "
+        f"NL+; "
         f"{plus['right'][epoch]:.0%} of them are predicted rightly, but {plus['largest'][epoch]:.0%} are of one class. "
         f"With PL+ beside it there are {sure[epoch]:.0%} in the same epoch, {jnpl['right'][epoch]:.0%} of them right "
         f"and {jnpl['largest'][epoch]:.0%} of one class, and {sure[whole]:.0%} in epoch {whole + 1}: the network "
@@ -256,27 +258,25 @@ def full_schedule(features: PaperRuns, full: PaperRuns) -> str:
     """Figure 4 and the column of Table 1 at 60 % symmetric noise, with all images and epochs beside a part of both."""
     if not full.every:
         return "Not run: `jnpl reproduce table1 --scale features-full --data-root DIR`."
-    claims = [
-        f"**JNPL {name}:** "
-        + " ".join(f"{each.status}: {each.claim} {each.figures}" for each in verdicts(runs) if each.item == "fig4")
-        for name, runs in zip(READINGS, both_readings(full), strict=True)
-    ]
+    claims = " ".join(
+        f"**{each.status}**: {each.claim} {each.figures}" for each in verdicts(full) if each.item == "fig4"
+    )
     picture = f"![Figure 4 with all images and all epochs](images/{image('fig4', 'features-full')})"
-    return "\n\n".join([picture, *claims, full_filters(features, full), full_column(features, full)])
+    return "\n\n".join([picture, claims, full_filters(features, full), full_column(features, full)])
 
 
 def full_filters(features: PaperRuns, full: PaperRuns) -> str:
     """Accuracy and AP of the filters at both scales, and how far the two orders agree."""
     lines = [["filter", *(f"{name}: {figure}" for name in SIZES for figure in ("accuracy", "AP"))]]
     accuracies, aps = [], []
-    for variant, name in FILTERS.items():
+    for variant, name in beyond.HEADS.items():
         both = [runs.first(variant, SYMM60) for runs in (features, full)]
         facts = [run.stage() for run in both if run is not None]
-        shown = [[f"{own['test_accuracy']:.1%}", f"{own['ap']:.3f}"] for own in facts]
-        lines.append([name, *(cell for run in both for cell in (["-", "-"] if run is None else shown.pop(0)))])
-        if len(facts) == 2:
-            accuracies.append((facts[0]["test_accuracy"], facts[1]["test_accuracy"]))
-            aps.append((facts[0]["ap"], facts[1]["ap"]))
+        if len(facts) < len(both):
+            continue
+        lines.append([name, *(shown for own in facts for shown in (f"{own['test_accuracy']:.1%}", f"{own['ap']:.3f}"))])
+        accuracies.append((facts[0]["test_accuracy"], facts[1]["test_accuracy"]))
+        aps.append((facts[0]["ap"], facts[1]["ap"]))
     return (
         f"{markdown_table(lines)}\n\nSeed 1, filters without classifiers. Kendall's tau of the two orders: "
         f"{table1.tau(accuracies)} by accuracy, {table1.tau(aps)} by AP."
@@ -305,11 +305,13 @@ def figure_section(features: PaperRuns, item: str) -> str:
     return f"### {ITEMS[item].title}\n\n{shown}\n\n{paragraph(features, item)}"
 
 
-def figures_of(letter: ClaimVerdict, later: ClaimVerdict) -> str:
-    """The figures behind a verdict, and behind that with PL+ from 30 % of the epochs on where they differ."""
-    own = [] if letter.status == NOT_KNOWN else [letter.figures]
-    own += [f"**{BEYOND}:** {later.figures}"] if later.status != NOT_KNOWN and later.figures != letter.figures else []
-    return " ".join(own) or "not run"
+def _figures(verdict: ClaimVerdict) -> str:
+    return "not run" if verdict.status == NOT_KNOWN else verdict.figures
+
+
+def _beside(letter: ClaimVerdict, later: ClaimVerdict) -> str:
+    """The figures of the second reading, where they are others."""
+    return "the same" if later.figures == letter.figures else _figures(later)
 
 
 def paragraph(features: PaperRuns, item: str) -> str:
@@ -348,19 +350,13 @@ def memorised(features: PaperRuns) -> str:
 
 
 def budget(features: PaperRuns) -> str:
-    """CPU time of each item, of the runs there are, and an estimate for all of its runs."""
-    lines = [["item", "runs", "minutes of one core", "all runs", "minutes, with an estimate of those that are missing"]]
-    parts = [part for part in features.scale.stands_for if part not in features.missing]
+    """CPU time of each item, and of all: many share runs."""
+    lines = [["item", "runs", "minutes of one core"]]
     for item in ITEMS:
-        own, wanted = used(features, item), plan([item], features.scale, None, parts)
-        if wanted:
-            spent = sum(map(partial(minutes_of, classify=ITEMS[item].classify), own))
-            estimate = sum(expected(features, cell) for cell in wanted)
-            lines.append([item, str(len(own)), f"{spent:.1f}", str(len(wanted)), f"{max(spent, estimate):.0f}"])
-    wanted = plan(names_of("all"), features.scale, None, parts)
-    total = 60 * hours(features.every)
-    whole = sum(expected(features, cell) for cell in wanted)
-    lines.append(["all, each run once", str(len(features.every)), f"{total:.1f}", str(len(wanted)), f"{whole:.0f}"])
+        if own := used(features, item):
+            spent = sum(minutes_of(each, classify=ITEMS[item].classify) for each in own)
+            lines.append([item, str(len(own)), f"{spent:.1f}"])
+    lines.append(["all, each run once", str(len(features.every)), f"{60 * hours(features.every):.1f}"])
     return markdown_table(lines)
 
 
@@ -370,18 +366,9 @@ def minutes_of(run: PaperRun, *, classify: bool) -> float:
     return whole if classify else whole * len(run.curve()) / len(run.line["results"]["curve"])
 
 
-def expected(features: PaperRuns, cell: Cell) -> float:
-    """CPU minutes of a cell: the mean of its row on data with as many classes, else of its row."""
-    same = [each for each in features.every if each.cell.row == cell.row]
-    alike = [each for each in same if ("100" in each.cell.data) == ("100" in cell.data)]
-    found = [minutes_of(each, classify=cell.classify) for each in alike or same]
-    return statistics.fmean(found) if found else 0.0
-
-
 def fig4_minutes(features: PaperRuns) -> str:
-    """CPU minutes of Figure 4 with three seeds, from the runs there are."""
-    first = [own[0] for row in ITEMS["fig4"].variants(features.scale) if (own := features.of(row, SYMM60))]
-    return f"{3 * sum(minutes_of(each, classify=False) for each in first):.0f}"
+    """CPU minutes of Figure 4."""
+    return f"{sum(minutes_of(each, classify=False) for each in used(features, 'fig4')):.0f}"
 
 
 def small_verdicts(small: PaperRuns) -> str:
@@ -398,8 +385,8 @@ def results_page(results: PaperRuns) -> str:
         drawn = item in FIGURES
         shown = f"![{text.title}](../images/{image(item)})" if drawn else ITEMS[item].files["md"](results).strip()
         run = "" if used(results, item) else "**Not run.** "
-        paragraph = f"{run}**The paper:** {text.claim} **Here:** {text.seen} **{text.agrees}**"
-        items.append(f"## {text.title}\n\n{paragraph}\n\n{shown}\n\n{text.scale} `{text.command}`")
+        told = f"{run}**The paper:** {text.claim} **Here:** {text.seen} **{text.agrees}**"
+        items.append(f"## {text.title}\n\n{told}\n\n{shown}\n\n{text.scale} `{text.command}`")
     rules = [
         [f"{each.claim} ({each.item})", each.rule, f"**{each.status}**", each.figures] for each in verdicts(results)
     ]
@@ -412,7 +399,7 @@ def results_page(results: PaperRuns) -> str:
         source="benchmarks/results/reproduce-small.jsonl",
         first_sided=first_sided(results),
         why=why(results),
-        later=later(results),
+        later=pl_plus_after_nl(results),
         elsewhere=elsewhere(),
         nl_epochs=str(SMALL.filter_epochs),
         stage_epochs=str(SMALL.filter_epochs // 3),
@@ -442,7 +429,7 @@ def first_sided(results: PaperRuns) -> str:
     return "(not run)" if found is None else f"{sum(sides(found.stage())) / 2:.1%}"
 
 
-def later(results: PaperRuns) -> str:
+def pl_plus_after_nl(results: PaperRuns) -> str:
     """Mean accuracy with and without PL+, after NL has changed to NL+."""
     found = results.together(("nl-plus-late", "jnpl-late"), SYMM60)
     if not all(found):
@@ -536,9 +523,9 @@ def hours(of: Sequence[PaperRun]) -> float:
 
 def figures_hours(results: PaperRuns) -> float:
     """Hours on two cores for the figures, without the classifiers that some of their runs continue to."""
-    used = {cell.name for cell in plan(names_of("figures"), results.scale, None, ["cifar10"])}
-    own = [each for each in results.every if each.cell.model_copy(update={"classify": False}).name in used]
-    return sum(hours([each]) * len(each.curve()) / len(each.line["results"]["curve"]) for each in own) / 2
+    wanted = {cell.name for cell in plan(names_of("figures"), results.scale, None, ["cifar10"])}
+    own = [each for each in results.every if each.cell.model_copy(update={"classify": False}).name in wanted]
+    return sum(minutes_of(each, classify=False) for each in own) / 60 / 2
 
 
 def table_hours(results: PaperRuns) -> float:

@@ -112,9 +112,9 @@ def wrong_by_class(counts):
 
 
 def next_of_beaver():
-    """Beaver (4) is followed within aquatic mammals by dolphin (30), and in a block of ten by bed (5)."""
+    """Beaver (4) is followed within aquatic mammals by dolphin (30), and in a block of five by apple (0)."""
     changed = noise.asymmetric(np.array([4]), 1.0, "cifar100", 1, num_classes=100)
-    return {30: "dolphin", 5: "bed"}[int(changed[0])]
+    return {30: "dolphin", 0: "apple"}[int(changed[0])]
 
 
 def cats_of(true, given):

@@ -404,10 +404,14 @@ def divided(recipe: Recipe, factor: int) -> Recipe:
         return max(round(epochs / factor), 1)
 
     def shorter(plan: dict[str, Any]) -> dict[str, Any]:
-        known = {key: plan[key] for key in ("epochs", "milestones", "momentum_from") if plan.get(key)}
-        known = {key: fewer(value) if key == "epochs" else [*map(fewer, value)] for key, value in known.items()}
+        known: dict[str, Any] = {}
+        if plan.get("epochs"):
+            known["epochs"] = fewer(plan["epochs"])
+        if plan.get("milestones"):
+            known["milestones"] = [*map(fewer, plan["milestones"])]
         if plan.get("momentum_from"):
-            known["momentum_from"] = [fewer(plan["momentum_from"][0]), plan["momentum_from"][1]]
+            start, momentum = plan["momentum_from"]
+            known["momentum_from"] = [fewer(start), momentum]
         return {**plan, **known}
 
     settings = recipe.model_dump()
@@ -462,6 +466,7 @@ _MAKERS: dict[str, Callable[[Plan], dict[str, Any]]] = {
 }
 _LATE = [1 / 3, 1 / 2]
 LATER = "-pl30"  # after the name of a variant whose PL+ begins after 30 % of the epochs
+PL_LATER = "JNPL, PL+ from 30 %"  # how tables call it
 VARIANTS = {
     **{
         name: _variant(name, name)

@@ -157,8 +157,11 @@ def test_the_order_of_methods_is_compared_with_the_papers(made):
     made.cell("jnpl-pl30", scale="features", classify=True, accuracy=0.55)
     lines = table1.order(made.results("features")).splitlines()
     assert lines[2] == "| CIFAR-10: Kendall's tau | - | - | +1.00 | - | - | - | - | - |"
-    assert lines[3] == "| CIFAR-10: place of JNPL, ours (paper) | - | - | 1 (1) | - | - | - | - | - |"
-    assert lines[4] == "| CIFAR-10: place of JNPL, PL+ from 30 %, ours (paper) | - | - | 2 (1) | - | - | - | - | - |"
+    assert lines[3] == "| CIFAR-10: place of JNPL, ours (JNPL in the paper) | - | - | 1 (1) | - | - | - | - | - |"
+    assert (
+        lines[4]
+        == "| CIFAR-10: place of JNPL, PL+ from 30 %, ours (JNPL in the paper) | - | - | 2 (1) | - | - | - | - | - |"
+    )
     made.cell("ce", scale="features", classify=True, accuracy=0.99)  # 6 of 21 pairs fall
     lines = table1.order(made.results("features")).splitlines()
     assert "| +0.43 |" in lines[2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from jnpl.experiments.reproduce.item import ASYMM40, SYMM60, Item
 from jnpl.experiments.reproduce.paper import DATA_NAMES, TABLE1, percent
 from jnpl.experiments.reproduce.table1 import methods
 from jnpl.experiments.result_tables import csv_table, latex_text, markdown_table
+from jnpl.experiments.rows import LATER, PL_LATER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,14 +22,14 @@ if TYPE_CHECKING:
 
 HUMAN: Setting = ("human", 0.0)
 PARTS = ("cifar10n", "cifar100n")
-HEADS = {"ce": "CE", "nlnl": "NLNL", "nl-plus": "NL+", "jnpl": "JNPL", "jnpl-pl30": "JNPL, PL+ from 30 %"}
+HEADS = {"ce": "CE", "nlnl": "NLNL", "nl-plus": "NL+", "jnpl": "JNPL", f"jnpl{LATER}": PL_LATER}
 LINEAR = "-linear"
-ASYMM: tuple[Setting, ...] = (("asymm", 0.2), ASYMM40)
+WEIGHT_SETTINGS: tuple[Setting, ...] = (("asymm", 0.2), ASYMM40)
 WEIGHTS = {"nlnl": "NLNL, with its class weights", "nl-plus": "NL+", "nl-plus-weights": "NL+ with these weights"}
 STARTS = {
     "jnpl": "the first step",
     "jnpl-batch": "the first step, a mean over the batch",
-    "jnpl-pl30": "30 % of the epochs",
+    f"jnpl{LATER}": "30 % of the epochs",
     "jnpl-pl60": "60 % of the epochs",
     "jnpl-pl80": "80 % of the epochs",
     "nl-plus": "never (NL+ alone)",
@@ -46,7 +48,7 @@ def _table_files(rows: Callable[[PaperRuns], list[list[str]]]) -> dict[str, Call
 
 
 def _only_on_features(settings: Sequence[Setting], scale: Scale) -> Sequence[Setting | None]:
-    return () if scale.features is None or len(scale.settings) == 1 else settings
+    return settings if scale.name == "features" else ()
 
 
 def entries(runs: PaperRuns) -> dict[str, list[Entry]]:
@@ -118,26 +120,22 @@ def start_rows(runs: PaperRuns) -> list[list[str]]:
 
 def weight_rows(runs: PaperRuns) -> list[list[str]]:
     """AP of the filter and accuracy of the classifier with asymmetric noise, with and without class weights."""
-    rows = [["AP / accuracy", *(f"{noise} {percent(rate)}" for noise, rate in ASYMM)]]
+    rows = [["AP / accuracy", *(f"{noise} {percent(rate)}" for noise, rate in WEIGHT_SETTINGS)]]
     for variant, name in WEIGHTS.items():
-        found = [runs.of(variant, setting, classify=True)[:1] for setting in ASYMM]
+        found = [runs.of(variant, setting, classify=True) for setting in WEIGHT_SETTINGS]
         shown = [
-            f"{own[0].stage()['ap']:.3f} / {100 * (own[0].get('test_accuracy') or 0):.1f}" if own else "-"
+            f"{statistics.fmean(run.stage()['ap'] for run in own):.3f} / {entry(own, None).text()}" if own else "-"
             for own in found
         ]
         rows.append([name, *shown])
-    return [*rows, ["best of the paper's methods in Table 1", *(_best(runs, setting) for setting in ASYMM)]]
+    return [*rows, ["best of the paper's methods in Table 1", *(_best(runs, setting) for setting in WEIGHT_SETTINGS)]]
 
 
 def _best(runs: PaperRuns, setting: Setting) -> str:
     """The method of the paper with the highest accuracy among those that were run."""
-    known = [(value, name) for name in TABLE1["cifar10"] if (value := _accuracy(runs, name, setting)) is not None]
-    return f"{methods(runs.scale)[max(known)[1]]} {100 * max(known)[0]:.1f}" if known else "-"
-
-
-def _accuracy(runs: PaperRuns, variant: str, setting: Setting) -> float | None:
-    found = runs.of(variant, setting, classify=True)
-    return found[0].get("test_accuracy") if found else None
+    own = {name: entry(runs.of(name, setting, classify=True), None) for name in TABLE1["cifar10"]}
+    known = [(each.mean, name) for name, each in own.items() if each.mean is not None]
+    return f"{methods(runs.scale)[max(known)[1]]} {own[max(known)[1]].text()}" if known else "-"
 
 
 def step_rows(runs: PaperRuns) -> list[list[str]]:
@@ -168,7 +166,9 @@ LINEAR_HEAD = Item(
     variants=lambda _scale: (*HEADS, *(f"{name}{LINEAR}" for name in HEADS)),
     settings=partial(_only_on_features, (SYMM60,)),
     files=_table_files(head_rows),
-    notes=lambda _runs, _own: ["Figures of the filters, without classifiers; the best epoch is that of 2,000 images."],
+    notes=lambda _runs, _own: [
+        "Figures of the filters, without classifiers. The best epoch is by 2,000 test images, the last by all."
+    ],
     claims=(),
 )
 PL_START = Item(
@@ -188,21 +188,23 @@ CLASS_WEIGHTS = Item(
     title="Beyond the paper: NL+ with the class weights of NLNL's code, asymmetric noise",
     claim="The paper does not say whether NL+ has class weights.",
     variants=lambda _scale: tuple(WEIGHTS),
-    settings=partial(_only_on_features, ASYMM),
+    settings=partial(_only_on_features, WEIGHT_SETTINGS),
     classify=True,
     files=_table_files(weight_rows),
-    notes=lambda _runs, _own: ["AP of the filter, accuracy of the classifier, first seed."],
+    notes=lambda _runs, _own: ["AP of the filter, accuracy of the classifier, means over the seeds."],
     claims=(),
 )
 MORE_STEPS = Item(
     name="steps",
     title="Beyond the paper: NL+ with 100 classes, 60 % symmetric noise",
-    claim="In the paper NL+ has 1,000 epochs of 45,000 images.",
+    claim="In the paper NL+ has 1,000 epochs.",
     variants=lambda _scale: tuple(STEPS),
     settings=partial(_only_on_features, (SYMM60,)),
     parts=("cifar100",),
     files=_table_files(step_rows),
-    notes=lambda _runs, _own: ["Figures of the filters, without classifiers; the best epoch is that of 2,000 images."],
+    notes=lambda _runs, _own: [
+        "Figures of the filters, without classifiers. The best epoch is by 2,000 test images, the last by all."
+    ],
     claims=(),
 )
 ITEMS = (HUMAN_LABELS, LINEAR_HEAD, PL_START, CLASS_WEIGHTS, MORE_STEPS)

@@ -38,8 +38,12 @@ _IN_ORDER = 0.6  # the least Kendall's tau of five values in the order of N
 
 
 def _variants(scale: Scale) -> tuple[str, ...]:
-    """On features with PL+ from 30 % of the epochs on: from the first step it ruins the network, whatever N is."""
-    return tuple(PL_PLUS) if scale.features is None else tuple(f"{name}{LATER}" for name in PL_PLUS)
+    """As the paper has them and, where that is run too, with PL+ from 30 % of the epochs on."""
+    return (*PL_PLUS, *_later(scale))
+
+
+def _later(scale: Scale) -> tuple[str, ...]:
+    return tuple(f"{name}{LATER}" for name in PL_PLUS) if scale.later else ()
 
 
 def draw(runs: PaperRuns) -> Figure:
@@ -83,7 +87,7 @@ def _gradients(axis: Any) -> None:
 
 
 def _by_n(axis: Any, runs: PaperRuns) -> None:
-    variants = _variants(runs.scale)
+    variants = _later(runs.scale) or tuple(PL_PLUS)  # from the first step PL+ ruins the network, whatever N is
     curves, drawn = runs.curves(variants, SYMM60), False
     for number, (variant, name) in enumerate(zip(variants, PL_PLUS.values(), strict=True)):
         curve = curves.get(variant)

@@ -10,6 +10,7 @@ from jnpl.experiments.reproduce.fig3 import kendall
 from jnpl.experiments.reproduce.item import ACCURACY, NOT_ALL, Claim, Item, Outcome, agrees_if, parts_of, unless_even
 from jnpl.experiments.reproduce.paper import DATA_NAMES, METHODS, SETTINGS, TABLE1, percent, printed
 from jnpl.experiments.result_tables import csv_table, latex_text, markdown_table
+from jnpl.experiments.rows import PL_LATER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,8 +30,8 @@ def methods(scale: Scale) -> dict[str, str]:
     rows = {}
     for variant, name in METHODS.items():
         rows[variant] = name
-        if variant == "jnpl" and scale.later:
-            rows |= {**dict.fromkeys(scale.later, "JNPL, PL+ from 30 %"), NL_PLUS: "NL+ without PL+"}
+        if variant == "jnpl" and scale.features is not None:
+            rows |= {**dict.fromkeys(scale.later, PL_LATER), NL_PLUS: "NL+ without PL+"}
     return rows
 
 
@@ -94,8 +95,8 @@ def order(runs: PaperRuns) -> str:
         if not any(columns):
             continue
         lines.append([f"{name}: Kendall's tau", *(tau(each) for each in columns)])
-        for variant in ("jnpl", *runs.scale.later, *((NL_PLUS,) if runs.scale.later else ())):
-            names = f"place of {methods(runs.scale)[variant]}, ours (paper)"
+        for variant in ("jnpl", *runs.scale.later, *(() if runs.scale.features is None else (NL_PLUS,))):
+            names = f"place of {methods(runs.scale)[variant]}, ours (JNPL in the paper)"
             lines.append([f"{name}: {names}", *(_place(rows, variant, column) for column in range(len(SETTINGS)))])
     return markdown_table(lines) if len(lines) > 1 else "Not run."
 
@@ -226,7 +227,7 @@ ITEM = Item(
             "best",
             "JNPL outperforms the other methods overall.",
             "It has the highest accuracy of the paper's seven methods in more than half of the settings. A run whose "
-            "second part came to no classifier counts as chance. Only seeds that all seven have.",
+            "second part gave no classifier counts as chance. Only seeds that all seven have.",
             best_of_table,
         ),
         Claim(
@@ -234,7 +235,7 @@ ITEM = Item(
             "JNPL's lead in accuracy grows with the noise.",
             "Its accuracy less that of the best other method is larger at the highest than at the lowest rate, by "
             "half a point or more, and above zero there, for both noises and on each data set. A run whose second "
-            "part came to no classifier counts as chance. Only seeds that all seven have.",
+            "part gave no classifier counts as chance. Only seeds that all seven have.",
             table_lead_grows,
         ),
     ),
