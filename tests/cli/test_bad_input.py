@@ -557,6 +557,12 @@ CASES = [
     Case("corrupt data.csv --kind matrix --matrix m.csv", "numbers only", text("m.csv", "a,b\nc,d\n")),
     Case("corrupt pipe.npy --rate 0.4", "is a pipe", pipe("pipe.npy")),
     Case("corrupt pipe.txt --rate 0.4", "is a pipe", pipe("pipe.txt")),
+    Case(
+        "find photos -o new --labels own.csv",
+        "holds the decisions of a review, not the labels of all samples",
+        text("own.csv", "id,given_label,action,label,reviewer,decided_at\ncat/0.png,cat,keep,cat,Ann,now\n"),
+        "export of a review as labels",
+    ),
     # review
     Case("review", "Missing argument"),
     Case("review none", "holds no findings"),
