@@ -66,7 +66,7 @@ def apply(
     from jnpl.findings.findings import Findings
     from jnpl.internal.tables import suffix_of
     from jnpl.outputs.corrections import correct, data_facts, held_out, with_held_out
-    from jnpl.outputs.image_folder import copy_image_folder, data_root
+    from jnpl.outputs.image_folder import copy_image_folder, data_root, with_places
     from jnpl.outputs.output_paths import refuse_target
     from jnpl.outputs.review.decisions import reviewed_labels
 
@@ -78,7 +78,7 @@ def apply(
         raise InputError("--preview writes nothing; leave out --copy and --link")
     held = held_out(run)
     own = Findings.load(run)
-    findings = with_held_out(own, held)
+    findings = with_places(with_held_out(own, held), run)
     decided = None if decisions is None else read_label_rows(decisions)
     reviewed = reviewed_labels(run, own) if review and decisions is None else None
     if reviewed is not None and reviewed.is_decided.any():

@@ -122,7 +122,11 @@ def with_labels(source: Source, path: Path) -> Source:
 
 def _corrected(source: Source, path: Path) -> Source:
     labels = place_labels(
-        read_label_rows(path, decisions=False), source.ids, source.class_names, table_name=f"{str(path)!r} names", data_name=source.name
+        read_label_rows(path, decisions=False),
+        source.ids,
+        source.class_names,
+        table_name=f"{str(path)!r} names",
+        data_name=source.name,
     )
     kept = np.flatnonzero(labels >= 0)
     if not len(kept):

@@ -126,9 +126,9 @@ def correct(
     Args:
         findings: the findings of a run.
         decisions: id -> label, or rows of them; `WithoutLabel.DROP` in place of a label leaves the sample out, `UNSURE`
-            keeps its label, whatever is suggested. Without them, an issue gets its suggested label where that is expected
-            to help: the suggestion is likelier than not, and likelier than the given label by 0.1, even if the noise
-            rate is as low as its interval allows. With them, all other samples keep their labels, unless
+            keeps its label, whatever is suggested. Without decisions, an issue gets its suggested label where that is
+            expected to help: the suggestion is likelier than not, and likelier than the given label by 0.1, even if the
+            noise rate is as low as its interval allows. With them, all other samples keep their labels, unless
             `min_confidence` is given too.
         min_confidence: issues without a decision get their suggested label if its confidence is at least this.
         drop: leave out issues that have no decision and keep their label.
@@ -209,7 +209,8 @@ class DataFacts(StoredFacts):
     """What the outputs need of data.json."""
 
     kind: str | None = None
-    root: str | None = None
+    root: str | None = None  # where the paths of images start
+    images: str | None = None  # the folder of all images, where some lie outside `root`
     held_out: tuple[LabelledSample, ...] = ()
     decided: tuple[LabelledSample, ...] = ()  # by the reviews of earlier runs (`jnpl find --review`)
     dropped: tuple[str | int, ...] = ()  # by them

@@ -16,6 +16,7 @@ from jnpl.findings.findings import Findings
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing, write_text
 from jnpl.internal.tables import save_parquet
+from jnpl.outputs.image_folder import common_folder
 from jnpl.outputs.report import page, page_tables, thumbs
 
 if TYPE_CHECKING:
@@ -87,6 +88,9 @@ def write_data(
         **({} if options is None else {"options": options}),
         **found.to_dict(),
     }
+    if source.root is not None and source.ids.dtype == object:
+        paths = [*source.ids.tolist(), *(str(each["id"]) for each in held_out)]
+        facts |= {} if (images := common_folder(paths, source.root)) is None else {"images": images}
     if held_out:
         facts |= {"held_out": list(held_out), "true_labels": source.true_labels is not None}
     facts |= {name: each for name, each in (reviewed or {}).items() if each}
