@@ -256,7 +256,8 @@ def _run(given: FindOptions, *, classify: bool) -> None:
     def complete() -> None:
         if len(embedded) >= _MANY:
             reporter.note("looking for duplicates and outliers, and writing what the report shows")
-        data_report.write_data(given.out, embedded, **facts_of_data, thumbnails=given.report)
+        with reporter.searching() as show:
+            data_report.write_data(given.out, embedded, **facts_of_data, thumbnails=given.report, progress=show)
 
     result = run(
         source,
