@@ -98,6 +98,7 @@ def copy_image_folder(corrected: CorrectedLabels, root: Path, target: Path, how:
     for left in {draft, *abandoned_drafts(target)}:  # of a process that was killed
         shutil.rmtree(left, ignore_errors=True)  # holds nothing but our own links and copies
     try:
+        draft.mkdir()  # what is wrong with the place of the target is known now
         failed = _fill(draft, corrected, names, places, root, how)
         if target.is_dir():
             target.rmdir()  # it is empty
