@@ -117,11 +117,12 @@ class Watch:
         return max(after - before for before, after in pairwise(times))
 
     def counts_up(self) -> bool:
-        """Return whether samples embedded, epochs and shares judged only grow, and epochs reach their number."""
-        for pattern in (r"embedded ([\d,]+) of", r"epoch (\d+)/", r"judging the labels, (\d+)%"):
+        """Return whether samples embedded, epochs and shares only grow; epochs reach their number and shares 100 %."""
+        shares = (r"judging the labels, (\d+)%", r"looking for duplicates and outliers, (\d+)%")
+        for pattern in (r"embedded ([\d,]+) of", r"epoch (\d+)/", *shares):
             text = [match[1] for _, line in self.lines if (match := re.search(pattern, line))]
             numbers = [int(each.replace(",", "")) for each in text]
-            if numbers != sorted(numbers):
+            if numbers != sorted(numbers) or (pattern in shares and numbers and numbers[-1] != 100):
                 return False
         last = [match for _, line in self.lines if (match := re.match(r"epoch (\d+)/(\d+)", line))][-1]
         return last[1] == last[2]

@@ -218,3 +218,55 @@ def test_unsure_samples_keep_their_label(run, tmp_path):
     table = pd.read_csv(tmp_path / "out.csv")
     assert not table["changed"][1]
     assert table["changed"].any()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_an_export_of_a_review_gives_what_the_review_gives(run, tmp_path, suffix):
+    from jnpl import Findings
+    from jnpl.outputs.review.decisions import NewDecision
+    from jnpl.outputs.review.desk import Desk
+    from jnpl.outputs.review.samples import Samples
+
+    found = Findings.load(tmp_path / "run")
+    desk = Desk(tmp_path / "run", found, Samples(tmp_path / "run", found, None, "no data"), None, 0)
+    made = [NewDecision(0, "relabel", 2), NewDecision(1, "unsure"), NewDecision(3, "drop"), NewDecision(4, "keep")]
+    desk._store.decide(made, reviewer="Ann", tab="t")
+    (tmp_path / f"own.{suffix}").write_bytes(desk.export(suffix))
+    desk.close()
+    for more in ((), ("--min-confidence", "0")):
+        assert run("apply", "run", *more, "-o", "review.csv", "--overwrite")[0] == 0
+        code, out, err = run(
+            "apply", "run", *more, "--decisions", f"own.{suffix}", "-o", "own-out.csv", "--overwrite", "--json"
+        )
+        assert (code, json.loads(out)["dropped"]) == (0, 1), err
+        assert (tmp_path / "own-out.csv").read_bytes() == (tmp_path / "review.csv").read_bytes()
+    assert run("apply", "run", "--decisions", f"own.{suffix}", "-o", "x.csv", "--copy", "clean")[0] == 0
+    copied = sorted(str(path.relative_to(tmp_path / "clean")) for path in (tmp_path / "clean").rglob("*.png"))
+    assert len(copied) == 5
+    assert "dog/0.png" not in copied
+
+
+def test_of_two_samples_with_one_id_one_is_dropped(jnpl, tmp_path, monkeypatch):
+    from jnpl.outputs.review.decisions import NewDecision, open_store
+
+    monkeypatch.chdir(tmp_path)
+    found = findings(paths=["a.png", "a.png", *PATHS[2:]])
+    found.save(tmp_path / "run")
+    store = open_store(tmp_path / "run", found)
+    store.decide([NewDecision(0, "keep"), NewDecision(1, "drop")], reviewer="Ann", tab="t")
+    store.close()
+    assert jnpl("apply", "run")[0] == 0
+    assert pd.read_csv(tmp_path / "run" / "corrected.csv")["id"].tolist() == ["a.png", *PATHS[2:]]
+
+
+def test_actions_of_a_table_of_decisions(run, refused, tmp_path):
+    (tmp_path / "own.csv").write_text("id,label,action\ncat/1.png,eel,drop\n")
+    assert "has the action 'drop' and the label 'eel' in row 0" in refused("apply", "run", "--decisions", "own.csv")
+    (tmp_path / "own.csv").write_text("id,label,action\ncat/1.png,,forget\n")
+    assert "has no label in row 0" in refused("apply", "run", "--decisions", "own.csv")
+    (tmp_path / "own.csv").write_text("id,label,action\ncat/1.png,,drop\ncat/1.png,eel,\n")
+    assert "in 2 rows, as 'drop' and 'eel'" in refused("apply", "run", "--decisions", "own.csv")
+    (tmp_path / "own.csv").write_text("id,label,action\n" + "".join(f"{path},,drop\n" for path in PATHS))
+    assert "no sample is left" in refused("apply", "run", "--decisions", "own.csv")
+    (tmp_path / "own.csv").write_text("id,label,action\ncat/1.png,eel,bought\n")  # a column of another meaning
+    assert run("apply", "run", "--decisions", "own.csv")[0] == 0

@@ -66,6 +66,35 @@ def test_cells_find_most_neighbours_and_all_copies(monkeypatch, block):
     assert shared > 0.2  # chance is 0.02
 
 
+@pytest.mark.parametrize("limit", [1000, 0])
+def test_progress_counts_up_to_the_end_and_may_stop_the_search(monkeypatch, limit):
+    monkeypatch.setattr(module, "_BLOCK", 64)
+    values, shares = photos(300), []
+    plain = nearest(values, np.arange(300), limit)
+    found = nearest(values, np.arange(300), limit, progress=shares.append)
+    for one, other in zip(plain, found, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert shares == sorted(shares)
+    assert len(set(shares)) > 10
+    assert shares[-1] == pytest.approx(1.0)
+
+    def stop(share):
+        if share > 0.3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        nearest(values, np.arange(300), limit, progress=stop)
+
+
+@pytest.mark.parametrize("texts", [True, False])
+def test_the_search_for_problems_has_one_progress(texts):
+    values, shares = photos(300), []
+    words = np.array([f"text {number % 290}" for number in range(300)], object) if texts else None
+    problems(source(values, texts=words), progress=shares.append)
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1.0)
+
+
 def test_cells_of_identical_samples_end():
     index, distances = nearest(np.ones((300, 8), np.float32), np.arange(300), limit=0)
     assert (index >= 0).all()

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
+from tests.helpers.command import jnpl
 
 from jnpl import Findings
 from jnpl.data import split
@@ -329,3 +330,39 @@ def test_a_first_failure_leaves_no_page(photos, tmp_path):
     with pytest.raises(InputError):
         data_report.write(out, photos)
     assert "data.json" not in whole(out)
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_images_beside_the_folder_of_their_table(photos, tmp_path, capsys, mixed):
+    (tmp_path / "tables").mkdir()
+    rows = [f"../photos/{path},{path.split('/')[0]}" for path in photos.ids]
+    if mixed:
+        (tmp_path / "tables" / "own.png").write_bytes((tmp_path / "photos" / "cat" / "1.png").read_bytes())
+        rows += ["own.png,dog", f"{tmp_path / 'photos' / 'cat' / '2.png'},cat", ",cat"]
+    (tmp_path / "tables" / "t.csv").write_text("image,label\n" + "\n".join(rows) + "\n")
+    source = table.load(tmp_path / "tables" / "t.csv")
+    judged(source, tmp_path / "run", [0, 1], source.unreadable or ())
+    held = [{"id": "../photos/cat/4.png", "label": "cat"}]
+    data_report.write_data(tmp_path / "run", source, held_out=held, thumbnails=False)
+    assert facts(tmp_path / "run")["images"] == str(tmp_path if mixed else tmp_path / "photos")
+    before = sorted(map(str, tmp_path.rglob("*")))
+    out = tmp_path.parent / f"{tmp_path.name}-clean"  # outside the common folder of all images
+    code, told, err = jnpl(capsys, "apply", str(tmp_path / "run"), "-o", str(tmp_path / "o.csv"), "--copy", str(out))
+    assert code == 0, err
+    assert "13 images by class" in told if not mixed else "15 images by class" in told
+    assert set(map(str, tmp_path.rglob("*"))) - set(before) == {str(tmp_path / "o.csv")}
+    assert (out / "cat" / "2.png").read_bytes() == (tmp_path / "photos" / "cat" / "2.png").read_bytes()
+    if mixed:
+        assert err.splitlines() == ["not in the tree: row 14 (no such file)"]
+        return
+    (tmp_path / "photos").rename(tmp_path / "moved")
+    args = ["-o", str(tmp_path / "p.csv"), "--copy", f"{out}-2"]
+    code, _, err = jnpl(capsys, "apply", str(tmp_path / "run"), *args)
+    assert (code, "photos' is not there; name it with --root" in err) == (2, True)
+    assert jnpl(capsys, "apply", str(tmp_path / "run"), *args, "--root", str(tmp_path / "moved"))[0] == 0
+
+
+def test_images_in_the_folder_of_their_table_need_no_other(photos, tmp_path):
+    judged(photos, tmp_path / "run", [0, 1])
+    data_report.write_data(tmp_path / "run", photos, thumbnails=False)
+    assert "images" not in facts(tmp_path / "run")

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import importlib
 import json
+import shutil
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -15,6 +16,7 @@ import pytest
 import jnpl
 from jnpl.internal.errors import InputError
 from jnpl.outputs.hub import download, save_pretrained
+from jnpl.outputs.new_threshold import choose_issues
 
 TEXTS = ["a good film", "a bad film", "good music", "bad music", "a good book", "a bad book"] * 10
 FILES = {"README.md", "backbone.safetensors", "model.json", "model.safetensors"}
@@ -37,6 +39,23 @@ def test_a_folder_that_loads_and_a_card_that_says_what_it_is(run, tmp_path):
     assert "2 classes (bad, good)" in card
     assert "| training samples | 60 |" in card
     assert str(run) not in card + (folder / "model.json").read_text("utf-8")
+
+
+def test_the_card_has_the_present_label_issues(run, tmp_path):
+    other = tmp_path / "run"
+    shutil.copytree(run, other)
+    issues = choose_issues(other, "0.999")
+    assert issues != json.loads((run / "model.json").read_text("utf-8"))["results"]["issues"]
+    folder = save_pretrained(other, tmp_path / "reviews")
+    assert f"| labels that looked wrong | {issues} |" in (folder / "README.md").read_text("utf-8")
+    assert json.loads((folder / "model.json").read_text("utf-8"))["results"]["issues"] == issues
+    (other / "findings.json").write_text("{")
+    with pytest.raises(InputError, match="findings"):
+        save_pretrained(other, tmp_path / "more")
+    assert not (tmp_path / "more").exists()
+    for name in ("findings.json", "findings.parquet"):  # the model alone
+        (other / name).unlink()
+    assert (save_pretrained(other, tmp_path / "alone") / "README.md").is_file()
 
 
 def test_wrong_folders_are_refused_and_nothing_is_written(run, tmp_path):

@@ -95,3 +95,30 @@ def test_few_words_for_those_who_want_no_more(report):
         "epoch 1/3  loss 1.235  test_accuracy 0.5",
         "epoch 3/3  loss 1.235  test_accuracy 0.5",
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "work"), [("judging", "judging the labels"), ("searching", "looking for duplicates and outliers")]
+)
+def test_a_share_counts_up_and_reaches_its_end(report, monkeypatch, kind, work):
+    clock = iter(range(0, 1000, 6))
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
+    with getattr(report, kind)() as show:
+        for share in (0.0, 0.2, 0.596, 0.999, 1.0):
+            show(share)
+    lines = told(report).splitlines()
+    assert lines[-1] == f"jnpl: {work}, 100% done"
+    shares = [int(line.removeprefix(f"jnpl: {work}, ").removesuffix("% done")) for line in lines]
+    assert shares == sorted(shares)
+    assert shares.count(100) == 1
+    assert len(shares) > 1
+
+
+def test_quick_work_has_no_lines_and_stopped_work_no_end(report, monkeypatch):
+    with report.searching() as show:
+        show(1.0)
+    assert told(report) == ""
+    monkeypatch.setattr("jnpl.training.reporting._LINE_EVERY", 0.0)
+    with pytest.raises(TypeError), report.searching() as show:
+        _ = 1 / show(0.5)
+    assert told(report) == "jnpl: looking for duplicates and outliers, 50% done\n"

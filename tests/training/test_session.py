@@ -345,6 +345,26 @@ def test_other_files_are_there_before_a_run_is_finished(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="os.kill ends the process there")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_duplicates_are_searched_for_stops_at_once_and_the_run_resumes(tmp_path, number):
+    recipe = load_recipe("small", parse_changes(CHANGES))
+
+    def slow():
+        os.kill(os.getpid(), number)
+        pytest.fail("the signal was ignored")
+
+    with pytest.raises(Interrupted, match="while duplicates were searched for; run the same command again") as stop:
+        find(vectors(), recipe, tmp_path / "run", report=Reporter(), complete=slow)
+    assert stop.value.code == 128 + number
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "running"
+    find(vectors(), recipe, tmp_path / "run", report=Reporter())
+    find(vectors(), recipe, tmp_path / "peace", report=Reporter())
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "finished"
+    findings = [(tmp_path / name / "findings.parquet").read_bytes() for name in ("run", "peace")]
+    assert findings[0] == findings[1]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="os.kill ends the process there")
 def test_a_signal_while_labels_are_judged_stops_at_once_and_the_run_resumes(tmp_path, monkeypatch):
     peaceful = go(tmp_path / "peace", classify=False)
     judge = scoring.final_probs

@@ -31,7 +31,7 @@ def apply(
     ] = None,
     decisions: Annotated[
         Path | None,
-        typer.Option(help="Your own decisions: a table with the columns id and label, in place of a review's."),
+        typer.Option(help="Your own decisions: a table with the columns id and label, or an export of jnpl review."),
     ] = None,
     review: Annotated[bool, typer.Option(help="Use the decisions of jnpl review, if there are any.")] = True,
     min_confidence: Annotated[
@@ -66,7 +66,7 @@ def apply(
     from jnpl.findings.findings import Findings
     from jnpl.internal.tables import suffix_of
     from jnpl.outputs.corrections import correct, data_facts, held_out, with_held_out
-    from jnpl.outputs.image_folder import copy_image_folder, data_root
+    from jnpl.outputs.image_folder import copy_image_folder, data_root, with_places
     from jnpl.outputs.output_paths import refuse_target
     from jnpl.outputs.review.decisions import reviewed_labels
 
@@ -78,16 +78,12 @@ def apply(
         raise InputError("--preview writes nothing; leave out --copy and --link")
     held = held_out(run)
     own = Findings.load(run)
-    findings = with_held_out(own, held)
+    findings = with_places(with_held_out(own, held), run)
     decided = None if decisions is None else read_label_rows(decisions)
     reviewed = reviewed_labels(run, own) if review and decisions is None else None
-    unsure: set[str] = set()
-    if reviewed is not None and reviewed.count + reviewed.unsure:
+    if reviewed is not None and reviewed.is_decided.any():
         decided = [*reviewed.earlier_rows(own, data_facts(run)), *reviewed.rows(own)]
-        unsure = {str(name) for name in own.ids[reviewed.is_unsure].tolist()}
-    corrected = correct(findings, decisions=decided, min_confidence=min_confidence, drop=drop, unsure=unsure)
-    if reviewed is not None and reviewed.dropped.any():
-        corrected = corrected.without({str(name) for name in own.ids[reviewed.dropped].tolist()})
+    corrected = correct(findings, decisions=decided, min_confidence=min_confidence, drop=drop)
     facts: dict[str, Any] = {
         "run": str(run),
         "out": None if preview else str(target),
@@ -96,7 +92,7 @@ def apply(
         "dropped": corrected.dropped,
         "uncertain": corrected.uncertain,
         **({"held_out": len(held)} if held else {}),
-        **({"reviewed": len(decided or ()) + int(reviewed.dropped.sum())} if reviewed is not None else {}),
+        **({"reviewed": len(decided or ()) - reviewed.unsure} if reviewed is not None else {}),
     }
     facts |= _expected(corrected)
     failed: list[tuple[str, str]] = []

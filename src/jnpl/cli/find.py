@@ -7,7 +7,7 @@ import re
 import sys
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -256,7 +256,8 @@ def _run(given: FindOptions, *, classify: bool) -> None:
     def complete() -> None:
         if len(embedded) >= _MANY:
             reporter.note("looking for duplicates and outliers, and writing what the report shows")
-        data_report.write_data(given.out, embedded, **facts_of_data, thumbnails=given.report)
+        with reporter.searching() as show:
+            data_report.write_data(given.out, embedded, **facts_of_data, thumbnails=given.report, progress=show)
 
     result = run(
         source,
@@ -334,14 +335,7 @@ def open_again(stored: dict[str, Any], *, trust_code: bool = False) -> "Source":
     from jnpl.recipes.load import load_default_recipe
     from jnpl.training.reporting import Reporter
 
-    kinds = get_type_hints(FindOptions)
-    known = {each.name for each in fields(FindOptions)}
-    values: dict[str, Any] = {
-        name: Path(value) if value is not None and (kinds[name] is Path or Path in get_args(kinds[name])) else value
-        for name, value in stored.items()
-        if name in known
-    }
-    given = FindOptions(**values)
+    given = stored_options(stored)
     changes = given.changes()
     recipe = load_default_recipe(given.recipe, given.method, changes)
     if not trust_code:
@@ -351,6 +345,19 @@ def open_again(stored: dict[str, Any], *, trust_code: bool = False) -> "Source":
     reporter.quiet(True)
     opened, positions, _ = _open(given, recipe.data.val_size)
     return _embed(given, opened, positions, changes, reporter).embedded
+
+
+def stored_options(stored: dict[str, Any]) -> FindOptions:
+    """Return the options that `FindOptions.to_json` wrote; a value of another type is an InputError."""
+    from pydantic import TypeAdapter, ValidationError
+
+    known = {each.name for each in fields(FindOptions)}
+    try:
+        return TypeAdapter(FindOptions).validate_python({name: stored[name] for name in stored if name in known})
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"]))
+        raise InputError(f"the options in data.json cannot be used: {name}: {first['msg']}") from None
 
 
 def _open(given: FindOptions, val_size: int) -> "tuple[Source, Labels | None, dict[str, Any]]":

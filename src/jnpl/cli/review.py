@@ -3,7 +3,6 @@
 # ruff: noqa: PLC0415 - imports inside commands keep `jnpl --help` quick
 import getpass
 import html
-import json
 import secrets
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ import typer
 
 from jnpl.cli.options import RunFolder, TrustCode
 from jnpl.internal.errors import InputError
+from jnpl.internal.json_files import StoredFacts, read_facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,6 +20,20 @@ if TYPE_CHECKING:
     from jnpl.data.source import Source
 
 MIN_TOKEN = 16  # characters
+
+
+class _RunFile(StoredFacts):
+    """What a review needs of run.json."""
+
+    data: str | None = None
+    seed: int | None = None
+    recipe: dict[str, Any] | None = None
+
+
+class _DataFile(StoredFacts):
+    """What a review needs of data.json."""
+
+    options: dict[str, Any] | None = None
 
 
 def review(
@@ -68,15 +82,15 @@ def review(
         raise InputError(f"--token needs at least {MIN_TOKEN} characters, got {len(token)}")
     secret = secrets.token_urlsafe(24) if token is None else token
     findings = Findings.load(run)
-    facts = _json(run / "run.json")
+    facts = read_facts(run / "run.json", _RunFile) if (run / "run.json").exists() else _RunFile()
     open_data, reason = _opener(run, data, trust_code=trust_code)
     address = listen(host, port)
     link = address.link(secret)
     with ExitStack() as held:
         held.callback(address.listening.close)
         samples = Samples(run, findings, open_data, reason, trust_code=trust_code)
-        desk = Desk(run, findings, samples, facts.get("recipe"), facts.get("seed") or 0)
-        title = str(facts.get("data") or run.resolve().name)
+        desk = Desk(run, findings, samples, facts.recipe, facts.seed or 0)
+        title = str(facts.data or run.resolve().name)
         app = make_app(desk, Access(secret, address.hosts), title=title, reviewer=(reviewer or _user())[:80])
 
         def ready() -> None:
@@ -96,14 +110,16 @@ def _opener(
     run: Path, data: str | None, *, trust_code: bool = False
 ) -> "tuple[Callable[[], Source] | None, str | None]":
     """Return a function that opens the data of a run again, or None and the reason."""
-    stored = _json(run / "data.json").get("options")
-    if not isinstance(stored, dict):
+    from jnpl.cli.find import open_again, stored_options
+
+    stored = read_facts(run / "data.json", _DataFile).options if (run / "data.json").exists() else None
+    if stored is None:
         return None, "the run folder does not say how its data were opened; repeat its command to add that"
+    options = {**stored, **({} if data is None else {"data": data})}
+    stored_options(options)  # wrong ones are an error before a page is shown
 
     def open_data() -> "Source":
-        from jnpl.cli.find import open_again
-
-        return open_again({**stored, **({} if data is None else {"data": data})}, trust_code=trust_code)
+        return open_again(options, trust_code=trust_code)
 
     return open_data, None
 
@@ -122,14 +138,6 @@ def leading_to(link: str, folder: Path) -> "Iterator[str]":
         yield page.resolve().as_uri()
     finally:
         page.unlink(missing_ok=True)
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
 
 
 def _user() -> str:

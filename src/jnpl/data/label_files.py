@@ -13,6 +13,7 @@ import os
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -47,7 +48,14 @@ if TYPE_CHECKING:
 
 NOISY_COLUMN = "noisy_label"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
-LabelRows: TypeAlias = list[tuple[str, Any]]  # id and label
+LabelRows: TypeAlias = list[tuple[str, Any]]  # id, and a label or a `WithoutLabel`
+
+
+class WithoutLabel(Enum):
+    """What a review decided about a sample in place of a label; `place_labels` returns the value."""
+
+    DROP = -2  # leave the sample out
+    UNSURE = -3  # it keeps its label
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +122,11 @@ def with_labels(source: Source, path: Path) -> Source:
 
 def _corrected(source: Source, path: Path) -> Source:
     labels = place_labels(
-        read_label_rows(path), source.ids, source.class_names, table_name=f"{str(path)!r} names", data_name=source.name
+        read_label_rows(path, decisions=False),
+        source.ids,
+        source.class_names,
+        table_name=f"{str(path)!r} names",
+        data_name=source.name,
     )
     kept = np.flatnonzero(labels >= 0)
     if not len(kept):
@@ -123,23 +135,42 @@ def _corrected(source: Source, path: Path) -> Source:
     return replace(some, labels=labels[kept], test=source.test, validation=source.validation)
 
 
-def read_label_rows(path: str | os.PathLike[str]) -> LabelRows:
+def read_label_rows(path: str | os.PathLike[str], *, decisions: bool = True) -> LabelRows:
     """Read (id, label) rows from a .csv, .parquet or .json table, such as `jnpl apply` writes.
 
-    Other columns are ignored. Ids are texts; labels are as stored (texts, in a .csv). The apostrophe that `jnpl` writes
-    before formulas in a .csv is removed; `match` finds texts that had one before.
+    A row without a label may have drop or unsure in the column action, as exported by `jnpl review`. Other columns are
+    ignored. Ids are texts; labels are as stored (texts, in a .csv). The apostrophe that `jnpl` writes before formulas
+    in a .csv is removed; `match` finds texts that had one before.
+
+    Args:
+        path: the table.
+        decisions: whether the table may be an export of `jnpl review`, which names some of the samples only.
     """
     suffix = suffix_of(path)
     frame = load_table(path)
     if suffix == ".csv":
         frame = frame.map(unescaped)
     require_columns(frame.columns, ("id", "label"), repr(str(path)))
+    if not decisions and {"action", "reviewer"} <= set(frame.columns):
+        hint = "take --review RUN, or the table that jnpl apply writes"
+        raise InputError(f"{str(path)!r} holds the decisions of a review, not the labels of all samples: {hint}")
+    actions = frame["action"].tolist() if "action" in frame.columns else [None] * len(frame)
     found: LabelRows = []
-    for row, (name, label) in enumerate(zip(frame["id"].tolist(), frame["label"].tolist(), strict=True)):
-        if is_missing(label) or not str(label).strip():
-            raise InputError(f"{str(path)!r} has no label in row {row} (counted from 0), id {str(name)!r}")
-        found.append((str(name), label))
+    for row, (name, label, action) in enumerate(
+        zip(frame["id"].tolist(), frame["label"].tolist(), actions, strict=True)
+    ):
+        where = f"in row {row} (counted from 0), id {str(name)!r}"
+        without = _WITHOUT_LABEL.get(action.strip()) if isinstance(action, str) else None
+        has_label = not is_missing(label) and bool(str(label).strip())
+        if without is not None and has_label:
+            raise InputError(f"{str(path)!r} has the action {action!r} and the label {label!r} {where}; clear one")
+        if without is None and not has_label:
+            raise InputError(f"{str(path)!r} has no label {where}")
+        found.append((str(name), label if without is None else without))
     return found
+
+
+_WITHOUT_LABEL = {each.name.lower(): each for each in WithoutLabel}
 
 
 def match(text: str, known: Iterable[str] | dict[str, Any]) -> str | None:
@@ -161,7 +192,8 @@ def _class_named(label: str, names: dict[str, int]) -> str | None:
 def place_labels(
     table: LabelRows, ids: npt.NDArray[Any], names: Sequence[str | int], *, table_name: str, data_name: str
 ) -> Labels:
-    """Return the class number of each sample (N,) according to (id, label) rows; -1 for samples that have no row.
+    """Return the class number of each sample (N,) according to (id, label) rows, or the value of a `WithoutLabel`; -1
+    for samples that have no row.
 
     Where several samples share an id, one row is for all of them; as many rows as samples are taken in their order.
 
@@ -178,10 +210,14 @@ def place_labels(
     numbers = {str(name): label for label, name in enumerate(names)}
     numbered: dict[str, list[int]] = {}
     for name, label in table:
-        at, to = match(name, rows), _class_named(str(label), numbers)
+        at = match(name, rows)
         if at is None:
             like = next(iter(rows))
             raise InputError(f"{table_name} id {name!r}, which is not in {data_name}: an id is one like {like!r}")
+        if isinstance(label, WithoutLabel):
+            numbered.setdefault(at, []).append(label.value)
+            continue
+        to = _class_named(str(label), numbers)
         if to is None:
             shown = ", ".join(list(numbers)[:20])
             raise InputError(
@@ -192,7 +228,8 @@ def place_labels(
     for at, labels in numbered.items():
         where = rows[at]
         if len(labels) != len(where) and len(set(labels)) > 1:
-            shown = " and ".join(repr(str(names[label])) for label in sorted(set(labels))[:2])
+            known = {each.value: each.name.lower() for each in WithoutLabel} | dict(enumerate(names))
+            shown = " and ".join(repr(str(known[label])) for label in sorted(set(labels))[:2])
             what = f"id {at!r} in {len(labels)} rows, as {shown}"
             raise InputError(f"{table_name} {what}, but {data_name} has {len(where)} of that id")
         chosen[where] = labels if len(labels) == len(where) else labels[0]

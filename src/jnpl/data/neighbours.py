@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy.typing as npt
 from jnpl.data.source import EmbeddedInputs, InMemory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from torch import Tensor
 
@@ -41,6 +42,7 @@ _FAR = 2.5  # standard deviations (estimated by the median absolute deviation) a
 _ROUNDING = 1e-5  # cosine distances of equal float32 vectors stay below
 _BLOCK = 4096  # rows compared at a time
 _PROBED = 4  # cells in which the neighbours of a sample are searched for
+_DIVIDING = 0.15  # of the time of a search, to divide the samples into cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +76,12 @@ class Neighbours:
         return numbers
 
 
-def neighbours(source: Source, readable: Mask, same: Iterable[list[int]] = ()) -> Neighbours | None:
+def neighbours(
+    source: Source,
+    readable: Mask,
+    same: Iterable[list[int]] = (),
+    progress: Callable[[float], None] = lambda _: None,
+) -> Neighbours | None:
     """Find near duplicates and outliers among N embedded samples.
 
     Args:
@@ -82,6 +89,7 @@ def neighbours(source: Source, readable: Mask, same: Iterable[list[int]] = ()) -
         readable: (N,) false for samples to leave out.
         same: groups of samples with the same content. They count as near duplicates of each other, but a group of
             nothing else is not returned.
+        progress: called with the share of the search done, 0..1; what it raises stops the search.
 
     Returns:
         What was found; None if the source has no embeddings, or fewer than 50 samples.
@@ -93,7 +101,7 @@ def neighbours(source: Source, readable: Mask, same: Iterable[list[int]] = ()) -
     positions = np.flatnonzero(readable)
     if len(positions) < MIN_SAMPLES:
         return None
-    index, distances = nearest(values, positions)
+    index, distances = nearest(values, positions, progress=progress)
     exact = [group for group in same if readable[group].all()]
     score = np.full(len(values), np.nan, np.float32)
     score[positions] = distances.mean(axis=1)
@@ -119,7 +127,11 @@ def embeddings(source: Source) -> Array | None:
 
 
 def nearest(
-    values: Array, positions: Labels, limit: int = EXACT_LIMIT, seed: int = 0
+    values: Array,
+    positions: Labels,
+    limit: int = EXACT_LIMIT,
+    seed: int = 0,
+    progress: Callable[[float], None] = lambda _: None,
 ) -> tuple[Labels, npt.NDArray[np.float32]]:
     """Find the ten nearest neighbours of M samples by cosine distance.
 
@@ -130,6 +142,7 @@ def nearest(
             compared with those in the 4 cells nearest to their own, so that time grows with M^1.5 and no more than a
             few cells are in memory.
         seed: of the cells.
+        progress: called with the share done, 0..1; what it raises stops the search.
 
     Returns:
         Indices into `positions` (M, 10) and distances (M, 10), the nearest first.
@@ -139,29 +152,33 @@ def nearest(
     found = torch.full((len(positions), NUM_NEIGHBOURS), -1), torch.full((len(positions), NUM_NEIGHBOURS), -math.inf)
     with torch.inference_mode():
         if len(positions) <= limit:
-            whole, every = _unit_vectors(values, positions), torch.arange(len(positions))
-            for start in range(0, len(positions), _BLOCK):
-                for other in range(start, len(positions), _BLOCK):  # a pair of blocks gives the neighbours of both
-                    rows, columns = every[start : start + _BLOCK], every[other : other + _BLOCK]
-                    similar = whole[rows] @ whole[columns].T
-                    _merge(found, rows, columns, similar)
-                    if start != other:
-                        _merge(found, columns, rows, similar.T)
+            whole, blocks = _unit_vectors(values, positions), torch.split(torch.arange(len(positions)), _BLOCK)
+            pairs = list(combinations_with_replacement(blocks, 2))  # a pair gives the neighbours of both blocks
+            for number, (rows, columns) in enumerate(pairs, 1):
+                similar = whole[rows] @ whole[columns].T
+                if rows is columns:
+                    similar.fill_diagonal_(-math.inf)  # a sample is no neighbour of itself
+                _merge(found, rows, columns, similar)
+                if rows is not columns:
+                    _merge(found, columns, rows, similar.T)
+                progress(number / len(pairs))
         else:
-            for rows, columns in _cells(values, positions, seed):
+            done = 0
+            for rows, columns in _cells(values, positions, seed, lambda share: progress(_DIVIDING * share)):
                 candidates = _unit_vectors(values, positions[columns.numpy()])
-                own = _unit_vectors(values, positions[rows.numpy()])
-                _merge(found, rows, columns, own @ candidates.T)
+                similar = candidates[: len(rows)] @ candidates.T  # the samples themselves are the first candidates
+                _merge(found, rows, columns, similar.fill_diagonal_(-math.inf))
+                done += len(rows)
+                progress(_DIVIDING + (1 - _DIVIDING) * done / len(positions))
     index, similarity = (each.numpy() for each in found)
     return index, np.clip(1 - similarity, 0, None)
 
 
 def _merge(found: tuple[Tensor, Tensor], rows: Tensor, columns: Tensor, similar: Tensor) -> None:
-    """Update the neighbours of `rows` (R,) by their similarity (R, C) to `columns` (C,)."""
+    """Update the neighbours of `rows` (R,) by their similarity (R, C) to `columns` (C,), -inf to themselves."""
     import torch  # noqa: PLC0415
 
     index, similarity = found
-    similar = similar.masked_fill(rows[:, None] == columns, -math.inf)  # a sample is no neighbour of itself
     top = similar.topk(min(NUM_NEIGHBOURS, len(columns)), dim=1)
     both = torch.cat([similarity[rows], top.values], dim=1)
     which = torch.cat([index[rows], columns[top.indices]], dim=1)
@@ -169,13 +186,22 @@ def _merge(found: tuple[Tensor, Tensor], rows: Tensor, columns: Tensor, similar:
     similarity[rows], index[rows] = best.values, which.gather(1, best.indices)
 
 
-def _cells(values: Array, positions: Labels, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield the samples of each cell and those of the nearest cells, itself among them: indices into `positions`."""
+def _cells(
+    values: Array, positions: Labels, seed: int, progress: Callable[[float], None]
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield the samples of each cell and those of the nearest cells, itself first: indices into `positions`.
+
+    `progress` is called with the share of the samples that have a cell.
+    """
     import torch  # noqa: PLC0415
 
     blocks = [positions[start : start + _BLOCK] for start in range(0, len(positions), _BLOCK)]
     centres = _centres(values, positions, seed)
-    nearest_cell = torch.cat([(_unit_vectors(values, block) @ centres.T).argmax(dim=1) for block in blocks])
+    found = []
+    for number, block in enumerate(blocks, 1):
+        found.append((_unit_vectors(values, block) @ centres.T).argmax(dim=1))
+        progress(number / len(blocks))
+    nearest_cell = torch.cat(found)
     order = nearest_cell.argsort(stable=True)
     ends = nearest_cell.bincount(minlength=len(centres)).cumsum(dim=0).tolist()
     # A cell of very many samples is cut into parts, which stay neighbours because they share their centre.

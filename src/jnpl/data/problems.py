@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jnpl.data.neighbours import neighbours
+from jnpl.data.neighbours import embeddings, neighbours
 from jnpl.data.source import InMemory
 from jnpl.data.sources.image_bytes import ImageBytes
 from jnpl.data.sources.images import ImageFiles
+from jnpl.internal.progress import part_of
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
     from jnpl.data.neighbours import Neighbours
     from jnpl.data.source import Labels, Source
@@ -25,6 +26,8 @@ MOST = 1000  # groups of duplicates, outliers and unreadable samples to list; al
 MOST_OF_A_GROUP = 100  # ids to list
 FEW = 10  # a class of fewer samples is tiny, and so is one below a hundredth of the mean
 _CHUNK = 2**20
+_HASHING = 0.1  # of the time of a search among embeddings, to compare contents
+_EVERY = 1000  # samples between two calls of `progress`
 _HEAD = 64 * 1024  # bytes of a file that are read first: files that differ mostly differ there
 
 
@@ -86,7 +89,11 @@ class Problems:
         return found
 
 
-def problems(source: Source, unreadable: Mapping[int, str] | None = None) -> Problems:
+def problems(
+    source: Source,
+    unreadable: Mapping[int, str] | None = None,
+    progress: Callable[[float], None] = lambda _: None,
+) -> Problems:
     """Find duplicates, near duplicates, outliers, unreadable samples and tiny classes among N samples.
 
     Args:
@@ -94,6 +101,7 @@ def problems(source: Source, unreadable: Mapping[int, str] | None = None) -> Pro
             are searched for among embeddings (`jnpl.data.neighbours`).
         unreadable: position -> reason, of the samples known to be unreadable; by default those of the source. They are
             left out of all other counts.
+        progress: called with the share of the search done, 0..1; what it raises stops the search.
 
     Returns:
         What was found.
@@ -103,8 +111,9 @@ def problems(source: Source, unreadable: Mapping[int, str] | None = None) -> Pro
     readable[[position for position, _ in broken]] = False
     counts = np.bincount(source.labels[readable], minlength=len(source.class_names))
     filled = counts[counts > 0]
-    groups = _groups(source, np.flatnonzero(readable).tolist())
-    near = neighbours(source, readable, groups or ())
+    hashing = 1.0 if embeddings(source) is None else _HASHING
+    groups = _groups(source, np.flatnonzero(readable).tolist(), part_of(progress, 0.0, hashing))
+    near = neighbours(source, readable, groups or (), part_of(progress, hashing, 1.0))
     duplicates, near_duplicates = (_Labelled(source, each) for each in (groups or (), near.groups if near else ()))
     outliers = near.outliers if near else []
     return Problems(
@@ -138,25 +147,38 @@ class _Labelled:
         return [_listed(self._source, group, conflicting=differ) for group, differ in self._groups[:MOST]]
 
 
-def _groups(source: Source, positions: list[int]) -> list[list[int]] | None:
+def _groups(source: Source, positions: list[int], progress: Callable[[float], None]) -> list[list[int]] | None:
     """Return groups of two or more positions with the same content; None if contents cannot be compared."""
+    counted = _counted(positions, progress)
     if source.texts is not None:  # vectors of the same text may differ in the last bit between batches
-        return _alike((source.texts[position].strip(), position) for position in positions)
+        return _alike((source.texts[position].strip(), position) for position in counted)
     inputs = source.pictures or source.inputs
     if isinstance(inputs, ImageFiles):
-        return _same_files(inputs, positions)
+        return _same_files(inputs, positions, progress)
     if isinstance(inputs, ImageBytes):
-        return _alike((hashlib.sha256(inputs.content_or_path(at)).digest(), at) for at in positions)
+        return _alike((hashlib.sha256(inputs.content_or_path(at)).digest(), at) for at in counted)
     if not isinstance(inputs, InMemory):
         return None
-    return _alike((hashlib.sha256(np.ascontiguousarray(inputs.values[at]).data).digest(), at) for at in positions)
+    return _alike((hashlib.sha256(np.ascontiguousarray(inputs.values[at]).data).digest(), at) for at in counted)
 
 
-def _same_files(files: ImageFiles, positions: list[int]) -> list[list[int]]:
+def _counted(positions: list[int], progress: Callable[[float], None]) -> Iterator[int]:
+    """Yield the positions, and call `progress` with the share that was yielded now and then."""
+    for number, position in enumerate(positions):
+        if number % _EVERY == 0:
+            progress(number / len(positions))
+        yield position
+
+
+def _same_files(files: ImageFiles, positions: list[int], progress: Callable[[float], None]) -> list[list[int]]:
     """Compare sizes first, then first bytes, then contents: most files are never read."""
     sizes = files.sizes()
     same_size = _alike((sizes[position], position) for position in positions if sizes[position])
-    same_head = [found for group in same_size for found in _alike(_hashed(files, group, head_only=True))]
+    same_head, done, to_read = list[list[int]](), 0, sum(map(len, same_size))
+    for group in same_size:
+        same_head += _alike(_hashed(files, group, head_only=True))
+        done += len(group)
+        progress(done / to_read)
     short = [group for group in same_head if sizes[group[0]] <= _HEAD]
     long = [group for group in same_head if sizes[group[0]] > _HEAD]
     return short + [found for group in long for found in _alike(_hashed(files, group, head_only=False))]

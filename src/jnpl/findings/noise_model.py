@@ -35,6 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jnpl.internal.errors import InputError
+from jnpl.internal.progress import part_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -265,11 +266,6 @@ def fit(
         models.append(_em(listed, start, expected_scale, free=free, tell=share, tolerance=_START_TOLERANCE))
     best = max(models, key=lambda model: _evidence(model, len(listed.classes), expected_scale))
     return _em(listed, best, expected_scale, tell=part_of(tell, len(starts) / (len(starts) + 1), 1.0))
-
-
-def part_of(tell: Callable[[float], None], begin: float, end: float) -> Callable[[float], None]:
-    """Return a callback for a part of the work, whose share 0..1 is `begin` to `end` of the whole."""
-    return lambda share: tell(begin + (end - begin) * share)
 
 
 def judge(model: NoiseModel, listed: Candidates, asked: Labels) -> Judgement:

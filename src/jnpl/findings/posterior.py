@@ -18,12 +18,15 @@ predictions (`without_background`). With more than 500 classes no mistake has a 
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from jnpl.internal.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -47,7 +50,12 @@ class Posterior(NamedTuple):
     transition: Floats | None
 
 
-def posterior(probs: npt.ArrayLike, labels: npt.ArrayLike, known: npt.ArrayLike | None = None) -> Posterior:
+def posterior(
+    probs: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    known: npt.ArrayLike | None = None,
+    progress: Callable[[float], None] = lambda _: None,
+) -> Posterior:
     """Return (N, C) probabilities of the true classes and the (C, C) transition matrix, estimated by EM.
 
     T starts with 1/2 on its diagonal and equal mistakes. This start is also added as one pseudo-count to every row, so
@@ -57,6 +65,7 @@ def posterior(probs: npt.ArrayLike, labels: npt.ArrayLike, known: npt.ArrayLike 
         probs: (N, C) predicted probabilities; rows of nan stay nan and do not count.
         labels: (N,) given labels.
         known: (N,) true classes where they are known, -1 elsewhere. They count in T with certainty.
+        progress: called with the share done, 0..1, by the largest number of rounds; what it raises stops the work.
 
     Returns:
         The posterior, `probs` (N, C) and `transition` (C, C).
@@ -84,9 +93,10 @@ def posterior(probs: npt.ArrayLike, labels: npt.ArrayLike, known: npt.ArrayLike 
     matrix = np.full((size, size), 0.5 / max(size - 1, 1))
     np.fill_diagonal(matrix, 0.5)
     prior = matrix.copy()
-    for _ in range(_MAX_ROUNDS if len(rows) else 0):
+    for done in range(_MAX_ROUNDS if len(rows) else 0):
         counts = prior.copy()
-        for label, part in parts.items():
+        for number, (label, part) in enumerate(parts.items()):
+            progress((done + number / len(parts)) / _MAX_ROUNDS)
             counts[:, label] += _bayes(p[part], matrix[:, label], true[part]).sum(axis=0)
         old, matrix = matrix, tied(counts / counts.sum(axis=1, keepdims=True))
         if np.abs(matrix - old).max() < _TOLERANCE:

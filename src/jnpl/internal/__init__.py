@@ -8,6 +8,7 @@
 - `devices`: the PyTorch device that a name such as "auto" or "gpu" means on this machine
 - `allocator`: freed memory is kept for the next layer of a network, large arrays are memory maps
 - `checks`: checks of numbers that several rooms need
+- `progress`: progress of work that consists of parts
 - `settings`: the base classes of all settings
 - `tables`: table files (.csv, .parquet, .json), written and read in one place
 - `locks`: locks on files, which end with their process

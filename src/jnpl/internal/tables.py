@@ -186,9 +186,11 @@ def require_columns(columns: Iterable[object], wanted: Iterable[str], where: str
     jnpl.internal.errors.InputError: the table has no column 'label'; its columns are id, text
     """
     known = [str(column) for column in columns]
+    other = len(known) == 1 and any(separator in known[0] for separator in ";\t|")
+    hint = "; commas separate the columns of a .csv, tabs those of a .tsv" if other else ""
     for column in wanted:
         if column not in known:
-            raise InputError(f"{where} has no column {column!r}; its columns are {', '.join(known) or 'none'}")
+            raise InputError(f"{where} has no column {column!r}; its columns are {', '.join(known) or 'none'}{hint}")
 
 
 @contextmanager

@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from jnpl.data.label_files import place_labels
+from jnpl.data.label_files import WithoutLabel, place_labels
 from jnpl.internal.errors import InputError
 from jnpl.internal.json_files import StoredFacts, read_facts
 from jnpl.internal.tables import table_writer
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from jnpl.data.label_files import LabelRows
@@ -101,13 +101,6 @@ class CorrectedLabels:
             }
         )
 
-    def without(self, ids: Collection[str]) -> CorrectedLabels:
-        """Return the corrected labels without the samples of some ids."""
-        kept = np.array([str(name) not in ids for name in self.findings.ids[self.rows].tolist()], bool)
-        if not kept.any():
-            raise InputError("no sample is left: every one is dropped")
-        return replace(self, rows=self.rows[kept], labels=self.labels[kept])
-
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write `table` as .csv, .parquet or .json."""
         with self.writing(path):
@@ -127,19 +120,18 @@ def correct(
     decisions: Mapping[str, Any] | LabelRows | None = None,
     min_confidence: float | None = None,
     drop: bool = False,
-    unsure: Collection[str] = (),
 ) -> CorrectedLabels:
     """Return the labels after correction by decisions and suggested labels.
 
     Args:
         findings: the findings of a run.
-        decisions: id -> label, or rows of them. Without them, an issue gets its suggested label where that is expected
-            to help: the suggestion is likelier than not, and likelier than the given label by 0.1, even if the noise
-            rate is as low as its interval allows. With them, all other samples keep their labels, unless
+        decisions: id -> label, or rows of them; `WithoutLabel.DROP` in place of a label leaves the sample out, `UNSURE`
+            keeps its label, whatever is suggested. Without decisions, an issue gets its suggested label where that is
+            expected to help: the suggestion is likelier than not, and likelier than the given label by 0.1, even if the
+            noise rate is as low as its interval allows. With them, all other samples keep their labels, unless
             `min_confidence` is given too.
         min_confidence: issues without a decision get their suggested label if its confidence is at least this.
         drop: leave out issues that have no decision and keep their label.
-        unsure: ids of samples that a reviewer could not decide about: they never get a suggested label.
 
     Returns:
         The corrected labels.
@@ -158,12 +150,13 @@ def correct(
     if min_confidence is not None and not 0 <= min_confidence <= 1:
         raise InputError(f"min_confidence must lie in 0..1, got {min_confidence:g}")
     labels = findings.given_labels.copy()
-    decided = np.zeros(len(labels), bool)
+    decided, lost, is_unsure = np.zeros((3, len(labels)), bool)
     if decisions is not None:
         names = class_names(findings)
         listed = decisions if isinstance(decisions, list) else list(decisions.items())
         chosen = place_labels(listed, findings.ids, names, table_name="the decisions name", data_name="the run")
-        decided = chosen >= 0
+        decided, lost = chosen >= 0, chosen == WithoutLabel.DROP.value
+        is_unsure = chosen == WithoutLabel.UNSURE.value
         labels[decided] = chosen[decided]
     open_issues = findings.is_label_issue & ~decided
     if decisions is None or min_confidence is not None:
@@ -172,13 +165,13 @@ def correct(
             sure = open_issues & _helps(findings)
         else:
             sure = open_issues & (confidence >= min_confidence)
-        if unsure:
-            sure &= [str(name) not in unsure for name in findings.ids.tolist()]
+        sure &= ~is_unsure
         labels[sure] = findings.suggested_labels[sure]
-    lost = open_issues & (labels == findings.given_labels) if drop else np.zeros(len(labels), bool)
+    if drop:
+        lost |= open_issues & (labels == findings.given_labels)
     kept = np.flatnonzero(~lost)
     if not len(kept):
-        raise InputError("no sample is left: every label is an issue without a better one")
+        raise InputError("no sample is left: every one is dropped, or an issue without a better label")
     return CorrectedLabels(findings, kept, labels[kept], decided)
 
 
@@ -216,7 +209,8 @@ class DataFacts(StoredFacts):
     """What the outputs need of data.json."""
 
     kind: str | None = None
-    root: str | None = None
+    root: str | None = None  # where the paths of images start
+    images: str | None = None  # the folder of all images, where some lie outside `root`
     held_out: tuple[LabelledSample, ...] = ()
     decided: tuple[LabelledSample, ...] = ()  # by the reviews of earlier runs (`jnpl find --review`)
     dropped: tuple[str | int, ...] = ()  # by them

@@ -16,10 +16,11 @@ from jnpl.findings.findings import Findings
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing, write_text
 from jnpl.internal.tables import save_parquet
+from jnpl.outputs.image_folder import common_folder
 from jnpl.outputs.report import page, page_tables, thumbs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     import pandas as pd
@@ -59,6 +60,7 @@ def write_data(
     held_out: Sequence[dict[str, Any]] = (),
     reviewed: dict[str, Any] | None = None,
     thumbnails: bool = True,
+    progress: Callable[[float], None] = lambda _: None,
 ) -> None:
     """Write all but the page, which also shows the results: these files are there before a run counts as finished.
 
@@ -71,13 +73,14 @@ def write_data(
         held_out: ids and labels of the samples that were held out.
         reviewed: decisions of earlier reviews, as `given_decisions` of `outputs.review.decisions` returns them.
         thumbnails: write small pictures.
+        progress: called with the share of the search for duplicates and outliers done, 0..1; what it raises stops it.
     """
     findings = Findings.load(folder)
     suspects = page_tables.worst(findings, thumbs.MAX_SUSPECTS)
     if len(suspects) == 0 or not findings.is_label_issue.any():
         suspects = suspects[:20]
     pictures = source.inputs if source.kind == "image" else source.pictures
-    found = problems(source, unreadable=_unreadable(findings, source))
+    found = problems(source, _unreadable(findings, source), progress)
     shown = list(dict.fromkeys([*suspects.tolist(), *_shown_neighbours(source, found)]))
     facts: dict[str, Any] = {
         "kind": source.kind if pictures is None else "image",
@@ -87,6 +90,9 @@ def write_data(
         **({} if options is None else {"options": options}),
         **found.to_dict(),
     }
+    if source.root is not None and source.ids.dtype == object:
+        paths = [*source.ids.tolist(), *(str(each["id"]) for each in held_out)]
+        facts |= {} if (images := common_folder(paths, source.root)) is None else {"images": images}
     if held_out:
         facts |= {"held_out": list(held_out), "true_labels": source.true_labels is not None}
     facts |= {name: each for name, each in (reviewed or {}).items() if each}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jnpl._version import __version__
+from jnpl.findings.findings import Findings
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.files import make_folder, write_text
 from jnpl.internal.importing import is_own_code, require
@@ -59,17 +60,31 @@ def save_pretrained(run: str | os.PathLike[str], folder: str | os.PathLike[str],
     """
     source, target = Path(run), Path(folder)
     model = SavedModel.load(source)  # wrong or unfinished runs are an error before anything is written
+    facts = json.loads((source / "model.json").read_text("utf-8"))
+    facts["results"] = _present_results(source, facts.get("results") or {})
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InputError(f"{str(target)!r} is there already; name a new folder")
     make_folder(target)
-    facts = json.loads((source / "model.json").read_text("utf-8"))
-    facts.get("results", {}).pop("run", None)  # a path on this machine
     write_text(target / "model.json", json.dumps(facts, indent=1) + "\n")
     for each in _WEIGHTS:
         if (source / each).is_file():
             shutil.copyfile(source / each, target / each)
     write_text(target / "README.md", model_card(model, facts, name or target.resolve().name, place=str(folder)))
     return target
+
+
+def _present_results(run: Path, stored: dict[str, Any]) -> dict[str, Any]:
+    """Return the results of model.json without the path of the run, and with the label issues that it has now.
+
+    `jnpl report --budget` and the like choose the label issues anew after the model was written.
+    """
+    results = {name: value for name, value in stored.items() if name != "run"}  # a path on this machine
+    if (run / "findings.json").is_file():
+        findings = Findings.load(run)
+        if results.get("issues") != (issues := int(findings.is_label_issue.sum())):
+            results.pop("relabel_accuracy", None)  # of the issues before
+        results |= {"issues": issues, "noise_rate": findings.noise_rate}
+    return results
 
 
 def push_to_hub(

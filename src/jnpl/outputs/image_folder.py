@@ -10,6 +10,7 @@ import os
 import shutil
 import stat
 import unicodedata
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Literal
 
@@ -20,6 +21,9 @@ from jnpl.internal.files import abandoned_drafts, draft_of, make_folder, origina
 from jnpl.outputs.corrections import class_names, data_facts
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from jnpl.findings.findings import Findings
     from jnpl.outputs.corrections import CorrectedLabels
 
 How = Literal["copy", "link", "hard"]
@@ -29,17 +33,42 @@ _FATAL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EXDEV, errno.EPERM, errno.ERO
 
 
 def data_root(run: Path, given: Path | None = None) -> Path:
-    """Return the folder that the paths in the findings start from: as given, else as in the run's data.json."""
+    """Return the folder of the images, which the paths of `with_places` start from: as given, else as in data.json."""
     if given is None:
         facts = data_facts(run)
         if facts.kind not in (None, "image"):
             raise InputError(NOT_FILES)
         if (root := facts.root) is None:
             raise InputError(f"{str(run)!r} does not say where its images lie; name the data folder with --root")
-        given = Path(root)
+        given = Path(facts.images or root)
     if not given.is_dir():
         raise InputError(f"the images' folder {str(given)!r} is not there; name it with --root")
     return given
+
+
+def with_places(findings: Findings, run: Path) -> Findings:
+    """Return the findings with paths that start from the folder of the images (`data_root`).
+
+    They differ from those of the findings where a table names images outside its own folder.
+    """
+    if findings.paths is None:
+        return findings
+    facts = data_facts(run)
+    if facts.root is None or facts.images is None:
+        return findings
+    paths = [os.path.relpath(os.path.join(facts.root, path), facts.images) for path in findings.paths]  # noqa: PTH118
+    return replace(findings, paths=np.array(paths, object))
+
+
+def common_folder(paths: Iterable[str], root: str) -> str | None:
+    """Return the folder of all images if some lie outside `root`, where their paths start; else None."""
+    base, folders = os.path.abspath(root), {os.path.dirname(path) for path in paths}  # noqa: PTH100, PTH120
+    folders = {os.path.abspath(os.path.join(base, folder)) for folder in folders}  # noqa: PTH100, PTH118
+    try:
+        common = os.path.commonpath([base, *folders])
+        return None if common == base else os.path.commonpath(folders)
+    except ValueError:  # different drives of Windows
+        return None
 
 
 def copy_image_folder(corrected: CorrectedLabels, root: Path, target: Path, how: How) -> list[tuple[str, str]]:
@@ -63,12 +92,14 @@ def copy_image_folder(corrected: CorrectedLabels, root: Path, target: Path, how:
         raise InputError(f"the class {wrong[0]!r} cannot be the name of a folder")
     _refuse_target(target, root)
     target = Path(os.path.abspath(target))  # noqa: PTH100 - a name of its own, also for "."
+    places = [(row, image_place(root, source), place) for row, source, place in _places(corrected, names)]
     make_folder(target.parent)
     draft = draft_of(target)
     for left in {draft, *abandoned_drafts(target)}:  # of a process that was killed
         shutil.rmtree(left, ignore_errors=True)  # holds nothing but our own links and copies
     try:
-        failed = _fill(draft, corrected, names, root, how)
+        draft.mkdir()  # what is wrong with the place of the target is known now
+        failed = _fill(draft, corrected, names, places, root, how)
         if target.is_dir():
             target.rmdir()  # it is empty
         draft.rename(target)
@@ -81,19 +112,26 @@ def copy_image_folder(corrected: CorrectedLabels, root: Path, target: Path, how:
     return failed
 
 
-def _fill(draft: Path, corrected: CorrectedLabels, names: list[str], root: Path, how: How) -> list[tuple[str, str]]:
+def _fill(
+    draft: Path,
+    corrected: CorrectedLabels,
+    names: list[str],
+    places: list[tuple[int, Path, str]],
+    root: Path,
+    how: How,
+) -> list[tuple[str, str]]:
     """Copy or link every image into `draft`; returns the ids that failed, and why."""
     findings, failed = corrected.findings, list[tuple[str, str]]()
     for label in sorted(set(corrected.labels.tolist())):
         make_folder(draft / names[label])
-    for row, source, place in _places(corrected, names):
+    for row, source, place in places:
         try:
-            _place(image_place(root, source), draft / place, how)
+            _place(source, draft / place, how)
         except OSError as error:  # noqa: PERF203 - every file may fail alone
             if error.errno in _FATAL_ERRORS:
                 verb = "copy" if how == "copy" else "link"
                 hint = "; hard links stay within a file system: take --copy" if how == "hard" else ""
-                raise InputError(f"cannot {verb} {str(root / source)!r}: {error.strerror}{hint}") from error
+                raise InputError(f"cannot {verb} {str(source)!r}: {error.strerror}{hint}") from error
             reason = "no such file" if isinstance(error, FileNotFoundError) else error.strerror
             failed.append((str(findings.ids[row]), reason or str(error)))
     if len(failed) == len(corrected.rows):
@@ -133,7 +171,9 @@ def image_place(root: Path, path: str) -> Path:
     """
     base, place = (os.path.abspath(each) for each in (root, root / path))  # noqa: PTH100 - keeps links of the user
     if os.path.commonpath([base, place]) != base:
-        raise InputError(f"the image {path!r} lies outside the images' folder {str(root)!r}; name it with --root")
+        hint = "if they are your data, repeat the command of the run, which notes the folder of all images"
+        hint = hint if ".." in PurePath(path).parts else "name it with --root"
+        raise InputError(f"the image {path!r} lies outside the images' folder {str(root)!r}; {hint}")
     found = Path(place)
     return found if found.exists() else Path(os.path.abspath(root / original(path)))  # noqa: PTH100
 

@@ -36,6 +36,7 @@ def choose_issues(run: Path, threshold: str) -> int:
         findings.save(run)
         issues = int(findings.is_label_issue.sum())
         if facts.get("results"):
+            facts["results"].pop("relabel_accuracy", None)  # of the issues before
             facts["results"] |= {"issues": issues, "noise_rate": findings.noise_rate}
             write_text(run / "run.json", json.dumps(facts, indent=1) + "\n")
     return issues

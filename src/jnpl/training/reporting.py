@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from jnpl.internal.terminal import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from rich.progress import TaskID
 
@@ -77,21 +79,30 @@ class Reporter:
 
             yield show
 
-    @contextmanager
-    def judging(self) -> Iterator[Callable[[float], None]]:
+    def judging(self) -> AbstractContextManager[Callable[[float], None]]:
         """Show the progress of judging the labels while the block runs; it calls what is yielded with the share."""
-        columns = (TextColumn("judging the labels"), BarColumn(), TimeRemainingColumn())
+        return self._share_of("judging the labels")
+
+    def searching(self) -> AbstractContextManager[Callable[[float], None]]:
+        """Show the progress of the search for duplicates and outliers; see `judging`."""
+        return self._share_of("looking for duplicates and outliers")
+
+    @contextmanager
+    def _share_of(self, work: str) -> Iterator[Callable[[float], None]]:
+        columns = (TextColumn(work), BarColumn(), TimeRemainingColumn())
         with Bar(*columns, console=self.console, transient=True, disable=not self.console.is_terminal) as bar:
-            task, last = bar.add_task("", total=1.0), time.monotonic()
+            task, last, lines = bar.add_task("", total=1.0), time.monotonic(), 0
 
             def show(share: float) -> None:
-                nonlocal last
+                nonlocal last, lines
                 bar.update(task, completed=share)
-                if not self.console.is_terminal and time.monotonic() - last >= _LINE_EVERY:
-                    last = time.monotonic()
-                    self.note(f"judging the labels, {share:.0%} done")
+                if not self.console.is_terminal and share < 1 and time.monotonic() - last >= _LINE_EVERY:
+                    last, lines = time.monotonic(), lines + 1
+                    self.note(f"{work}, {math.floor(100 * share)}% done")
 
             yield show
+            if lines:
+                self.note(f"{work}, 100% done")
 
     @contextmanager
     def training(self, epochs: int, steps: int, position: Position) -> Iterator[None]:

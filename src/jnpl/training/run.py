@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from jnpl.recipes.schema import Recipe
     from jnpl.training.epoch_view import EpochView
 
+_STOPPED = "stopped while duplicates were searched for; run the same command again to resume"
 __all__ = ["CheckpointInterval", "RunResult", "find"]
 
 
@@ -120,15 +121,16 @@ def _find_in_folder(
         if fabric.is_global_zero:
             folder.begin(identity)
         session.resume()
+        result = None
         with watch() as stop_request:
             session.train(stop_request, track=track)
-        result = None
-        if fabric.is_global_zero:
-            result = session.result()
-            if result.model is not None:
-                result.model.write(folder.path, result.results)
-            complete()
-            folder.write(identity, "finished", result.results)
+            if fabric.is_global_zero:
+                result = session.result()
+                if result.model is not None:
+                    result.model.write(folder.path, result.results)
+                with stop_request.at_once(_STOPPED):
+                    complete()
+                folder.write(identity, "finished", result.results)
         fabric.barrier()
     return result
 

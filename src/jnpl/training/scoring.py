@@ -51,11 +51,16 @@ class FinalProbs(NamedTuple):
 
 
 def final_probs(
-    settings: Verdict, method: Method, training_set: TrainingSet, trees: TreePredictions | None = None
+    settings: Verdict,
+    method: Method,
+    training_set: TrainingSet,
+    trees: TreePredictions | None = None,
+    progress: Callable[[float], None] = lambda _: None,
 ) -> FinalProbs:
     """Return the probabilities to judge by: of the trained network and of trees, or the posterior made from them.
 
-    None if what was recorded during training decides (`verdict.score` history, aum, margin).
+    None if what was recorded during training decides (`verdict.score` history, aum, margin). `progress` is called with
+    the share of the posterior done, 0..1.
     """
     if settings.score in ("history", "aum", "margin"):
         return FinalProbs(None, [])
@@ -69,7 +74,7 @@ def final_probs(
         notes.append(note)
     if settings.score == "network":
         return FinalProbs(probs, notes)
-    corrected = posterior(probs, labels, known=training_set.decided).probs
+    corrected = posterior(probs, labels, known=training_set.decided, progress=progress).probs
     return FinalProbs(corrected if settings.score == "posterior" else (probs + corrected) / 2, notes)
 
 

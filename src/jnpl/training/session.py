@@ -14,10 +14,10 @@ from jnpl.data.loading.batches import generator_for
 from jnpl.findings.findings import Findings
 from jnpl.findings.ledger import Ledger
 from jnpl.findings.margins import margins_of
-from jnpl.findings.noise_model import part_of
 from jnpl.internal.allocator import keep_freed_memory
 from jnpl.internal.errors import InputError, LearningError, one_line
 from jnpl.internal.json_files import check_facts
+from jnpl.internal.progress import part_of
 from jnpl.internal.settings import flat_settings
 from jnpl.methods import registry
 from jnpl.methods.base import Task
@@ -266,8 +266,11 @@ class Session(LoopCallback):
             # All processes take part; later the first one judges alone.
             verdict, training_set = self._settings.recipe.verdict, self._training_set()
             with self._report.judging() as show:
-                trees = self._tree_predictions(part_of(show, 0.0, 0.7))
-                found = scoring.final_probs(verdict, self._method, training_set, trees)
+                trees = self._tree_predictions(part_of(show, 0.0, 0.6))
+                begun = 0.0 if trees is None else 0.6
+                found = scoring.final_probs(
+                    verdict, self._method, training_set, trees, part_of(show, begun, begun + 0.1)
+                )
                 self._outcome.final_probs = found.probs
                 self._outcome.notes = [*self._method.notes(), *found.notes]
                 self._outcome.unseen_probs = scoring.unseen_probs(
@@ -278,7 +281,7 @@ class Session(LoopCallback):
                     linear=self._model_name == "linear",
                     weight_decay=self._settings.recipe.train.weight_decay,
                     seed=self._settings.seed,
-                    progress=part_of(show, 0.0, 0.8),
+                    progress=part_of(show, begun + 0.1, 0.8),
                 )
                 if self._fabric.is_global_zero or not last:
                     self._judge(part_of(show, 0.8, 1.0))

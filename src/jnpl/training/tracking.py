@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import write_text
 from jnpl.internal.importing import require
+from jnpl.internal.json_files import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -111,8 +112,13 @@ def tracking(
 
 def _ids(folder: Path) -> dict[str, str]:
     file = folder / _FILE
-    found: dict[str, str] = json.loads(file.read_text("utf-8")) if file.is_file() else {}
-    return found
+    try:
+        found = read_json(file) if file.exists() else {}
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{str(file)!r} cannot be read: {error}; remove it to log to a new run of the tracker"
+        ) from error
+    return {str(name): str(value) for name, value in found.items()} if isinstance(found, dict) else {}
 
 
 def _keep_id(folder: Path, name: str, value: str) -> str:

@@ -218,6 +218,8 @@ def test_broken_files_say_why(tmp_path):
 def test_a_pipe_is_not_waited_on(tmp_path):
     os.mkfifo(tmp_path / "a.jpg")
     assert reason(tmp_path / "a.jpg") == "not a file"
+    with pytest.raises(UnreadableError, match="not a file"):
+        ImageFiles(["a.jpg"], tmp_path).side(0)
 
 
 @pytest.mark.parametrize("side", [9_500, 20_000])  # Pillow warns of the first and refuses the second

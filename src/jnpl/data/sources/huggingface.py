@@ -234,6 +234,8 @@ def _frame(split: Any) -> Any:
 
 
 def _fetch(datasets: Any, name: str, config: str | None) -> Any:
+    if not name.strip():
+        raise InputError("hf: names no data set; write hf:USER/NAME, as on the Hugging Face hub")
     try:
         return datasets.load_dataset(name, config)
     except Exception as error:  # the hub, the network, the disk and the data raise different errors

@@ -60,22 +60,15 @@ class ImageFiles:
 
     def read(self, position: int, size: int | None = None) -> Array:
         """Return the sample at `position`: uint8 (H, W, 3), or (size, size, 3). Raises UnreadableError."""
-        where = self._where(position)
-        try:
-            found = Path(where).stat()
-        except (OSError, ValueError) as error:  # ValueError: a null byte in the path
-            raise UnreadableError(_system_reason(error)) from error
-        if not stat.S_ISREG(found.st_mode):  # a folder, or a pipe, which would block
-            raise UnreadableError("not a file")
-        if found.st_size == 0:
-            raise UnreadableError("empty file")
-        return decode(where, size)
+        return decode(self._file(position), size)
 
     def side(self, position: int) -> int:
         """Return the shorter side of the image at `position` in pixels, without decoding it. Raises UnreadableError."""
         try:
-            with Image.open(self._where(position), formats=_formats()) as picture:
+            with Image.open(self._file(position), formats=_formats()) as picture:
                 return min(picture.size)
+        except UnreadableError:
+            raise
         except Exception as error:  # a damaged file makes a decoder raise anything
             raise UnreadableError(_system_reason(error)) from error
 
@@ -92,6 +85,19 @@ class ImageFiles:
         names = (self._names[start:end] for start, end in zip([0, *ends], ends, strict=False))
         found = (_stat(os.path.join(root, name), what) if name else 0 for name in names)  # noqa: PTH118
         return np.fromiter(found, np.int64, len(self))
+
+    def _file(self, position: int) -> str:
+        """Return the path of a sample that is a file with content; anything else is an UnreadableError."""
+        where = self._where(position)
+        try:
+            found = Path(where).stat()
+        except (OSError, ValueError) as error:  # ValueError: a null byte in the path
+            raise UnreadableError(_system_reason(error)) from error
+        if not stat.S_ISREG(found.st_mode):  # a folder, or a pipe, which would block
+            raise UnreadableError("not a file")
+        if found.st_size == 0:
+            raise UnreadableError("empty file")
+        return where
 
     def _where(self, position: int) -> str:
         position = range(len(self))[position]  # negative counts from the end; beyond it is an IndexError

@@ -15,7 +15,7 @@ from jnpl.data.new_data import open_new
 from jnpl.data.source import Source
 from jnpl.findings.findings import Findings
 from jnpl.internal.errors import InputError
-from jnpl.outputs.image_folder import data_root, image_place
+from jnpl.outputs.image_folder import data_root, image_place, with_places
 from jnpl.outputs.saved_model import load
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _check_source(request: ExportRequest, model: SavedModel) -> Source | None:
         return open_new(request.data, model.classes, kind=model.kind, encoding=model.encoding).source
     if model.kind == "vector":
         return None
-    findings = Findings.load(request.run)
+    findings = with_places(Findings.load(request.run), request.run)
     return None if findings.paths is None else images_of(model, findings, data_root(request.run, request.root))
 
 

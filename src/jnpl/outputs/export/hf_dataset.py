@@ -12,7 +12,7 @@ from jnpl.internal.errors import InputError, UnwritableError
 from jnpl.internal.files import make_folder, reason_of, require_file
 from jnpl.internal.importing import require
 from jnpl.outputs.corrections import class_names, correct, data_facts
-from jnpl.outputs.image_folder import data_root, image_place
+from jnpl.outputs.image_folder import data_root, image_place, with_places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ _INFO = {"state.json", "dataset_info.json"}  # beside its .arrow files
 
 def export(request: ExportRequest) -> dict[str, Any]:
     """Write the data set of a run; returns the number of rows and of missing images."""
-    findings = Findings.load(request.run)
+    findings = with_places(Findings.load(request.run), request.run)
     facts = data_facts(request.run)
     inside = facts.kind == "image" and facts.root is None  # no files
     without = findings.paths is None or (inside and request.root is None)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
+from jnpl.data.label_files import WithoutLabel
 from jnpl.data.split import part
 from jnpl.findings.findings import Findings
 from jnpl.internal.errors import InputError
@@ -406,10 +407,15 @@ class ReviewedLabels:
         return int((self.labels >= 0).sum() + self.dropped.sum())
 
     def rows(self, findings: Findings) -> list[tuple[str, Any]]:
-        """Return id and label of the samples with a decided label, as a table of decisions has them."""
+        """Return id and label, or `WithoutLabel`, of the samples with a decision, as a table of decisions has them."""
         names = range(findings.num_classes) if findings.class_names is None else findings.class_names
-        decided = np.flatnonzero(self.labels >= 0)
-        return [(str(findings.ids[at]), names[int(self.labels[at])]) for at in decided.tolist()]
+
+        def decision(at: int) -> Any:
+            if self.dropped[at] or self.is_unsure[at]:
+                return WithoutLabel.DROP if self.dropped[at] else WithoutLabel.UNSURE
+            return names[int(self.labels[at])]
+
+        return [(str(findings.ids[at]), decision(at)) for at in np.flatnonzero(self.is_decided).tolist()]
 
     def earlier_rows(self, findings: Findings, facts: DataFacts) -> list[tuple[str, Any]]:
         """Return id and label of the samples that earlier reviews decided about and this one did not."""
