@@ -1,6 +1,6 @@
 """Run short commands many times, more at once than there are cores, and check every exit code: none may abort.
 
-    python benchmarks/exits.py [--runs 1000] [--together 4] [--log runs.jsonl] [--results exits.jsonl]
+    python benchmarks/exits.py [--runs 1000] [--together 4] [--log runs.jsonl] [--results exits.jsonl] [--before FILE]
 
 Every command of `jnpl` does some work here, and some get wrong input. Right ones must exit with 0, wrong ones with 2,
 stopped ones with 130 or 143. Each run is a line of the log, with which the same command continues after a stop. Exit
@@ -86,9 +86,12 @@ def main() -> int:
     parser.add_argument("--together", type=int, default=4, help="runs at a time, to keep all cores busy")
     parser.add_argument("--log", type=Path, default=Path("exits-runs.jsonl"), help="a line for each run, appended")
     parser.add_argument("--results", type=Path, help="also write the summary to this file, as JSON Lines")
+    parser.add_argument("--before", type=Path, help="a summary of earlier runs: begin after them, and count them in")
     args = parser.parse_args()
     done = [json.loads(line) for line in args.log.read_text("utf-8").splitlines()] if args.log.exists() else []
-    missing = [number for number in range(args.runs) if number not in {each["number"] for each in done}]
+    before = [json.loads(line) for line in args.before.read_text("utf-8").splitlines()] if args.before else []
+    first = before[-1]["runs"] if before else 0
+    missing = [number for number in range(first, args.runs) if number not in {each["number"] for each in done}]
     writing = threading.Lock()
     with tempfile.TemporaryDirectory() as name:
         base = Path(name)
@@ -105,7 +108,7 @@ def main() -> int:
 
         with ThreadPoolExecutor(args.together) as pool:
             list(pool.map(one, missing))
-    lines = summary(done)
+    lines = summary(done, before)
     text = "".join(json.dumps(line) + "\n" for line in lines)
     print(text, end="")
     if args.results is not None:
@@ -113,22 +116,20 @@ def main() -> int:
     return 1 if lines[-1]["wrong"] else 0
 
 
-def summary(done: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return runs and wrong exit codes of each command, and of all."""
-    groups: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
+def summary(done: list[dict[str, Any]], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return runs and wrong exit codes of each command, and of all, with those of an earlier summary."""
+    groups: dict[tuple[str, int], list[tuple[int, int, float]]] = defaultdict(list)  # runs, wrong ones, seconds
+    for line in before[:-1]:
+        seconds = line["runs"] * line["mean_seconds"]
+        groups[line["command"], line["exit_code"]].append((line["runs"], line["wrong"], seconds))
     for line in done:
-        groups[line["command"], line["expected"]].append(line)
-    lines = [
-        {
-            "command": command,
-            "exit_code": code,
-            "runs": len(own),
-            "wrong": sum(not each["right"] for each in own),
-            "mean_seconds": round(sum(each["seconds"] for each in own) / len(own), 1),
-        }
-        for (command, code), own in sorted(groups.items())
-    ]
-    return [*lines, {"command": "all", "runs": len(done), "wrong": sum(not each["right"] for each in done)}]
+        groups[line["command"], line["expected"]].append((1, int(not line["right"]), line["seconds"]))
+    lines = []
+    for (command, code), own in sorted(groups.items()):
+        runs, wrong, total = map(sum, zip(*own, strict=True))
+        same = {"command": command, "exit_code": code, "runs": runs, "wrong": wrong}
+        lines.append({**same, "mean_seconds": round(total / runs, 1)})
+    return [*lines, {"command": "all", **{name: sum(line[name] for line in lines) for name in ("runs", "wrong")}}]
 
 
 def execute(base: Path, number: int) -> dict[str, Any]:
