@@ -154,7 +154,10 @@ def test_the_full_schedule_stands_beside_a_part(script, made):
     assert "| NL+ | 80.0% | 0.800 | 85.0% | 0.800 |" in text
     assert "| NLNL | 70.0 | 75.0 | 88.32 |" in text
     assert "Kendall's tau of the two orders: +1.00 by accuracy" in text
-    assert "of the 3 rows at both scales: +1.00. With all images there is one seed; the 3 runs took 3.0 hours" in text
+    assert (
+        "of the 3 rows at both scales: +1.00. With all images and epochs NL+ without PL+ is first with 85.0 %" in text
+    )
+    assert "before NLNL with 75.0 %. There is one seed; the 3 runs took 3.0 hours of one core." in text
     none = script.full_schedule(made.results("features"), made.results("paper"))
     assert none.startswith("Not run: `jnpl reproduce table1 --scale features-full")
 
