@@ -77,7 +77,7 @@ SCALES: dict[str, Scale] = {
         pixels=None,
         curve_images=2_000,
         more_seeds={("symm", 0.4): 3, ("symm", 0.6): 3, ("asymm", 0.4): 3},
-        figure_seeds={"fig3": 3, "fig4": 3},
+        figure_seeds={"fig4": 3},
         features=Features(),
         what=f"Scale features: the first 10,000 training images of CIFAR-10 and of CIFAR-100. {_TWO_VIEWS}, all "
         f"epochs divided by {FACTORS['features']} (JNPL and NL+ 125, NLNL three times 90, their "
