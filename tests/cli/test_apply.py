@@ -218,6 +218,8 @@ def test_unsure_samples_keep_their_label(run, tmp_path):
     table = pd.read_csv(tmp_path / "out.csv")
     assert not table["changed"][1]
     assert table["changed"].any()
+    assert run("apply", "run", "--drop", "-o", "kept.csv")[0] == 0
+    assert PATHS[1] in pd.read_csv(tmp_path / "kept.csv")["id"].tolist()  # unsure is a decision: it is not dropped
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -263,10 +265,15 @@ def test_actions_of_a_table_of_decisions(run, refused, tmp_path):
     (tmp_path / "own.csv").write_text("id,label,action\ncat/1.png,eel,drop\n")
     assert "has the action 'drop' and the label 'eel' in row 0" in refused("apply", "run", "--decisions", "own.csv")
     (tmp_path / "own.csv").write_text("id,label,action\ncat/1.png,,forget\n")
-    assert "has no label in row 0" in refused("apply", "run", "--decisions", "own.csv")
+    told = refused("apply", "run", "--decisions", "own.csv")
+    assert "has no label in row 0" in told
+    assert "without one the action is drop or unsure, got 'forget'" in told
     (tmp_path / "own.csv").write_text("id,label,action\ncat/1.png,,drop\ncat/1.png,eel,\n")
     assert "in 2 rows, as 'drop' and 'eel'" in refused("apply", "run", "--decisions", "own.csv")
     (tmp_path / "own.csv").write_text("id,label,action\n" + "".join(f"{path},,drop\n" for path in PATHS))
     assert "no sample is left" in refused("apply", "run", "--decisions", "own.csv")
     (tmp_path / "own.csv").write_text("id,label,action\ncat/1.png,eel,bought\n")  # a column of another meaning
-    assert run("apply", "run", "--decisions", "own.csv")[0] == 0
+    code, out, _ = run("apply", "run", "--decisions", "own.csv")
+    assert code == 0
+    assert "are not decided and keep their labels: --min-confidence 0.9 changes" in " ".join(out.split())
+    assert "too uncertain" not in out

@@ -35,7 +35,7 @@ def apply(
     ] = None,
     review: Annotated[bool, typer.Option(help="Use the decisions of jnpl review, if there are any.")] = True,
     min_confidence: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Use only suggestions of at least this confidence.")
+        float | None, typer.Option(min=0, max=1, help="Instead, use all suggestions of at least this confidence.")
     ] = None,
     drop: Annotated[bool, typer.Option("--drop", help="Leave out label issues without a better label.")] = False,
     copy: Annotated[Path | None, typer.Option(help="Also copy the images to this new folder, sorted by class.")] = None,
@@ -53,10 +53,11 @@ def apply(
     """Write the corrected labels: id, label, given_label, changed.
 
     Label issues get the label that the run suggests where that is expected to help: it is likelier than not, and
-    likelier than the given label by 0.1. The others keep their label; --drop leaves them out, jnpl review shows them.
-    With --decisions, or after jnpl review, your labels are used, and all others stay, unless --min-confidence allows
-    suggestions, never of samples you were unsure of; dropped samples are left out. Samples held out by
-    --holdout keep their label, unless you decide otherwise. Your own files are never moved, changed or deleted.
+    likelier than the given label by 0.1, even if there are as few wrong labels as the estimate allows. The others keep
+    their label; --drop leaves them out, jnpl review shows them. With --decisions, or after jnpl review, your labels are
+    used, and all others stay, unless --min-confidence allows suggestions, never of samples you were unsure of; dropped
+    samples are left out. Samples held out by --holdout keep their label, unless you decide otherwise. Your own files
+    are never moved, changed or deleted.
     """
     if copy is not None and link is not None:
         raise InputError("--copy and --link exclude each other")
@@ -92,6 +93,7 @@ def apply(
         "dropped": corrected.dropped,
         "uncertain": corrected.uncertain,
         **({"held_out": len(held)} if held else {}),
+        **({"decisions": str(decisions)} if decisions is not None else {}),
         **({"reviewed": len(decided or ()) - reviewed.unsure} if reviewed is not None else {}),
     }
     facts |= _expected(corrected)
@@ -127,10 +129,11 @@ def _show(facts: dict[str, Any], corrected: "CorrectedLabels", *, as_json: bool)
         typer.echo(f"  {facts['held_out']:,} of the samples were held out: the run has no findings for them")
     if "expected_wrong" in facts:
         typer.echo(f"  wrong labels, expected: {_span(facts, 'before')} before, {_span(facts, 'after')} after")
-    if facts["uncertain"] and facts.get("reviewed"):
+    if facts["uncertain"] and (facts.get("reviewed") or "decisions" in facts):
+        more = "" if "decisions" in facts else ", --no-review changes what the run suggests"
         typer.echo(
-            f"  {facts['uncertain']:,} more label issues are not decided: --min-confidence 0.9 changes those that the "
-            "run is sure of, --no-review changes what the run suggests"
+            f"  {facts['uncertain']:,} more label issues are not decided and keep their labels: --min-confidence 0.9 "
+            f"changes those that the run is sure of{more}"
         )
     elif facts["uncertain"]:
         typer.echo(

@@ -160,12 +160,14 @@ def read_label_rows(path: str | os.PathLike[str], *, decisions: bool = True) -> 
         zip(frame["id"].tolist(), frame["label"].tolist(), actions, strict=True)
     ):
         where = f"in row {row} (counted from 0), id {str(name)!r}"
-        without = _WITHOUT_LABEL.get(action.strip()) if isinstance(action, str) else None
+        word = action.strip() if isinstance(action, str) else ""
+        without = _WITHOUT_LABEL.get(word)
         has_label = not is_missing(label) and bool(str(label).strip())
         if without is not None and has_label:
             raise InputError(f"{str(path)!r} has the action {action!r} and the label {label!r} {where}; clear one")
         if without is None and not has_label:
-            raise InputError(f"{str(path)!r} has no label {where}")
+            hint = f"; without one the action is {' or '.join(_WITHOUT_LABEL)}, got {word!r}" if word else ""
+            raise InputError(f"{str(path)!r} has no label {where}{hint}")
         found.append((str(name), label if without is None else without))
     return found
 

@@ -131,7 +131,7 @@ def correct(
             noise rate is as low as its interval allows. With them, all other samples keep their labels, unless
             `min_confidence` is given too.
         min_confidence: issues without a decision get their suggested label if its confidence is at least this.
-        drop: leave out issues that have no decision and keep their label.
+        drop: leave out issues that have no decision and keep their label; unsure ones stay.
 
     Returns:
         The corrected labels.
@@ -168,7 +168,7 @@ def correct(
         sure &= ~is_unsure
         labels[sure] = findings.suggested_labels[sure]
     if drop:
-        lost |= open_issues & (labels == findings.given_labels)
+        lost |= open_issues & ~is_unsure & (labels == findings.given_labels)
     kept = np.flatnonzero(~lost)
     if not len(kept):
         raise InputError("no sample is left: every one is dropped, or an issue without a better label")
