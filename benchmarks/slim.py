@@ -2,8 +2,9 @@
 
     python benchmarks/slim.py benchmarks/results/reproduce-features.jsonl ...
 
-Of `jnpl reproduce`: points of p_y stay where Figures 2 and 6 draw them, samples labelled cat where Figure 6 does, and
-curves other than accuracy with the first seed at 60 % symmetric noise. Of `jnpl bench`: curves keep a dozen epochs.
+Of `jnpl reproduce`: points of p_y stay where Figures 2 and 6 draw them, histograms where Figures 1 and 6 use them,
+samples labelled cat where Figure 6 does, and curves other than accuracy with the first seed at 60 % symmetric noise,
+not on features. Of `jnpl bench`: curves keep a dozen epochs.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from jnpl.experiments.reproduce.scales import SCALES
 
 DIGITS, EPOCHS = 5, 12
 _BENCH = ("ap_curve", "curve_seconds", "curve_epochs")
-_WITHOUT_POINTS = ("histogram", "mean")
 _REPRODUCE = ("ap_curve", "right_curve", "wrong_curve", "selected_curve")
 
 
@@ -35,17 +35,22 @@ def slim(line: dict[str, Any]) -> dict[str, Any]:
         found |= {name: [found[name][at] for at in kept] for name in _BENCH if name in found}
         return {**line, "results": _rounded(found)}
     setting = (cell.noise, cell.rate)
-    if (cell.seed, cell.data, setting) != (1, _main_data(cell), SYMM60):
+    on_features = SCALES[str(cell.scale)].features is not None
+    if on_features or (cell.seed, cell.data, setting) != (1, _main_data(cell), SYMM60):
         found |= dict.fromkeys(_REPRODUCE)
     stages = {name: dict(facts) for name, facts in line["stages"].items()}
     for facts in stages.values():
         if setting != ASYMM40:
             facts.pop("cat", None)
         if not _has_points(cell):
-            for kind in ("clean", "noisy"):
-                for place in (facts, facts.get("cat", {})):
+            for place, is_drawn in (
+                (facts, setting == SYMM60 and cell.data == _main_data(cell)),
+                (facts.get("cat", {}), True),
+            ):
+                kept = ("histogram", "mean") if is_drawn else ("mean",)
+                for kind in ("clean", "noisy"):
                     if kind in place:
-                        place[kind] = {name: value for name, value in place[kind].items() if name in _WITHOUT_POINTS}
+                        place[kind] = {name: value for name, value in place[kind].items() if name in kept}
     return {**line, "results": _rounded(found), "stages": stages}
 
 
