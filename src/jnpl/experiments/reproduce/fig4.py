@@ -148,8 +148,8 @@ def overtakes(runs: PaperRuns) -> Outcome:
         leads.append(float(curve[-1] - nlnl[-1]))
         overfits |= bool(curve[-1] < curve.max() - _OVERFIT)
     ahead = min(leads) >= ACCURACY and not overfits
-    texts += ["NL+ does, JNPL does not"] if leads[0] >= ACCURACY > leads[1] else []
-    return unless_even(leads, ACCURACY, ahead, f"{where(found[0])}, means of five epochs: {', '.join(texts)}.")
+    one = " NL+ does, JNPL does not." if leads[0] >= ACCURACY > leads[1] else ""
+    return unless_even(leads, ACCURACY, ahead, f"{where(found[0])}, means of five epochs: {', '.join(texts)}.{one}")
 
 
 def notes(runs: PaperRuns, _own: Sequence[PaperRun]) -> list[str]:
