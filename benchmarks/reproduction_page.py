@@ -211,8 +211,8 @@ def reasons(path: Path = PL_PLUS) -> str:
     )
     return (
         f"{first}In epoch {epoch + 1} only {plus['candidates'][epoch]:.1%} of the samples would be candidates under "
-        f"NL+; "
-        f"{plus['right'][epoch]:.0%} of them are predicted rightly, but {plus['largest'][epoch]:.0%} are of one class. "
+        f"NL+; {plus['right'][epoch]:.0%} of them are predicted rightly, but {plus['largest'][epoch]:.0%} are of one "
+        "class. "
         f"With PL+ beside it there are {sure[epoch]:.0%} in the same epoch, {jnpl['right'][epoch]:.0%} of them right "
         f"and {jnpl['largest'][epoch]:.0%} of one class, and {sure[whole]:.0%} in epoch {whole + 1}: the network "
         "predicts that class for everything, and NL+, whose gradient vanishes where the network is sure, does not "
