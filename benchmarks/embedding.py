@@ -41,12 +41,12 @@ from PIL import Image
 
 import jnpl
 from jnpl.data.source import EmbeddedInputs, Source
+from jnpl.embedding.backbones import ImageBackbone, load_backbone
 from jnpl.experiments import results
 from jnpl.experiments.result_tables import markdown_table
-from jnpl.findings.ledger import Ledger
 from jnpl.internal import provenance
 from jnpl.internal.allocator import keep_freed_memory
-from jnpl.models.backbones import ImageBackbone, load_backbone
+from jnpl.judging.ledger import Ledger
 
 if TYPE_CHECKING:
     from collections.abc import Callable

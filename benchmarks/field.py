@@ -34,9 +34,9 @@ from jnpl.data.sources.cifarn import read_human
 from jnpl.experiments import features, results
 from jnpl.experiments.result_tables import markdown_table, spread
 from jnpl.experiments.rows import newer_settings
-from jnpl.findings import metrics
 from jnpl.internal import provenance
 from jnpl.internal.settings import Settings
+from jnpl.judging import metrics
 from jnpl.methods.registry import METHODS
 from jnpl.recipes.automatic import head_plan
 from jnpl.recipes.load import load_recipe

@@ -52,8 +52,8 @@ from jnpl.experiments.result_tables import markdown_table, spread
 from jnpl.internal.files import write_text
 from jnpl.internal.importing import require
 from jnpl.internal.tables import load_parquet
+from jnpl.judging.out_of_fold import expected_scale
 from jnpl.recipes.automatic import adapt_recipe
-from jnpl.training.out_of_fold import expected_scale
 from jnpl.training.reporting import Reporter
 from jnpl.training.run import find
 from owners_tables import BINS, LISTS, allowed

@@ -193,7 +193,7 @@ rankings by self-confidence and by normalised margin. `symm` moves a label to an
 Mean ± standard deviation over {seeds} seeds (of noise, folds, network and trees).
 `python benchmarks/owners.py tables-page` writes this page from `benchmarks/results/owners-tables.jsonl`.
 
-On tables `jnpl find` trains a network with the paper's losses and grows decision trees (`src/jnpl/training/trees.py`):
+On tables `jnpl find` trains a network with the paper's losses and grows decision trees (`src/jnpl/judging/trees.py`):
 a forest of extremely randomised trees, which predicts every row with the trees that were not grown on it; gradient
 boosting in five folds, where it raises the agreement with the given labels; and a second forest in which a row counts
 with p_y, the probability that the first trees give its label. This is NL+ for trees: the gradient of exhaustive NL+ is

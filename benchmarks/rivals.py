@@ -35,10 +35,10 @@ from jnpl.experiments.cell import Cell
 from jnpl.experiments.grid import run_cells
 from jnpl.experiments.job import RESULT
 from jnpl.experiments.result_tables import markdown_table, spread
-from jnpl.findings.ledger import Ledger
 from jnpl.internal import provenance
 from jnpl.internal.files import write_text
 from jnpl.internal.settings import Settings
+from jnpl.judging.ledger import Ledger
 from jnpl.methods import registry
 from jnpl.methods.base import Task
 from jnpl.methods.registry import METHODS

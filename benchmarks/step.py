@@ -25,7 +25,7 @@ from jnpl.data.loading.prepare import Prepared
 from jnpl.data.source import InMemory
 from jnpl.data.sources import cifar
 from jnpl.experiments.result_tables import markdown_table
-from jnpl.findings.ledger import Ledger
+from jnpl.judging.ledger import Ledger
 from jnpl.methods import registry
 from jnpl.methods.base import Task
 from jnpl.models.build import build

@@ -34,18 +34,18 @@ from jnpl.data.loading.augment import CropFlip
 from jnpl.data.loading.feed import Feed
 from jnpl.data.sources import cifar
 from jnpl.experiments import results
-from jnpl.findings import Findings
 from jnpl.internal import provenance
 from jnpl.internal.errors import InputError
+from jnpl.judging import Findings
 from jnpl.losses import JNPLLoss
 from jnpl.methods.jnpl import JNPL
 from jnpl.models.resnet import ResNet
 from jnpl.outputs import data_report
+from jnpl.run_folder import RunFolder
 from jnpl.training import checkpoint, feeds, loop, records, scoring
 from jnpl.training import run as engine
 from jnpl.training.evaluation import TrainingSet
 from jnpl.training.learner import AveragedWeights
-from jnpl.training.run_folder import RunFolder
 from jnpl.training.session import Session
 
 if TYPE_CHECKING:

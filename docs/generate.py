@@ -112,13 +112,16 @@ def rooms() -> str:
     """Return one row per room: its first docstring line, its modules, and those of the packages in it."""
     rows = []
     for name in room_names():
-        docstring = ast.get_docstring(ast.parse((PACKAGE / name / "__init__.py").read_text("utf-8"))) or ""
+        is_file = (PACKAGE / f"{name}.py").is_file()
+        source = PACKAGE / f"{name}.py" if is_file else PACKAGE / name / "__init__.py"
+        docstring = ast.get_docstring(ast.parse(source.read_text("utf-8"))) or ""
         parts = [f"`{module}`" for module in modules(PACKAGE / name)]
         parts += [
             f"`{package.relative_to(PACKAGE / name).as_posix()}/` ({', '.join(modules(package))})"
             for package in sorted(path.parent for path in (PACKAGE / name).rglob("*/__init__.py"))
         ]
-        rows.append(f"| `{name}/` | {docstring.splitlines()[0] if docstring else ''} | {', '.join(parts)} |")
+        entry = f"{name}.py" if is_file else f"{name}/"
+        rows.append(f"| `{entry}` | {docstring.splitlines()[0] if docstring else ''} | {', '.join(parts)} |")
     return "\n".join(["| room | what it offers | modules |", "|---|---|---|", *rows]) + "\n"
 
 

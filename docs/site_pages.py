@@ -41,15 +41,15 @@ PYTHON = {  # headings of the page of the Python interface, and what stands unde
         "jnpl.api.label_issues.score_labels",
         "jnpl.api.estimator.JNPLClassifier",
         "jnpl.api.monitor.Monitor",
-        "jnpl.findings.findings.Findings",
-        "jnpl.findings.ledger.Ledger",
+        "jnpl.judging.findings.Findings",
+        "jnpl.judging.ledger.Ledger",
     ),
     "Embed": ("jnpl.api.embeddings.embed", "jnpl.api.embeddings.Embeddings"),
     "Predict": ("jnpl.outputs.saved_model.load", "jnpl.outputs.saved_model.SavedModel"),
     "Losses": ("jnpl.losses.modules", "jnpl.losses.functional", "jnpl.losses.complement"),
     "Label noise": ("jnpl.noise.generate", "jnpl.noise.noisy_labels.NoisyLabels"),
-    "Metrics": ("jnpl.findings.metrics",),
-    "Data": ("jnpl.data.opening.open_source", "jnpl.data.problems.problems"),
+    "Metrics": ("jnpl.judging.metrics",),
+    "Data": ("jnpl.data.opening.open_source", "jnpl.analysis.problems.problems"),
 }
 
 

@@ -117,7 +117,7 @@ def test_lazy_names_are_the_real_ones():
 
 @pytest.mark.parametrize(
     ("alias", "home"),
-    [("functional", "losses.functional"), ("complement", "losses.complement"), ("metrics", "findings.metrics")],
+    [("functional", "losses.functional"), ("complement", "losses.complement"), ("metrics", "judging.metrics")],
 )
 def test_a_public_module_is_one_module_under_two_names(alias, home):
     """Whichever is imported first, and however."""
@@ -155,7 +155,7 @@ def test_help_is_light():
 PATHS = {  # a pinned name -> where it is defined
     "jnpl.functional": "jnpl.losses.functional",
     "jnpl.complement": "jnpl.losses.complement",
-    "jnpl.metrics": "jnpl.findings.metrics",
+    "jnpl.metrics": "jnpl.judging.metrics",
     "jnpl.losses": "jnpl.losses",
     "jnpl.noise": "jnpl.noise",
 }

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from jnpl.api.estimator import JNPLClassifier
     from jnpl.api.label_issues import find_label_issues, score_labels
     from jnpl.api.monitor import Monitor
-    from jnpl.findings import metrics
-    from jnpl.findings.findings import Findings
-    from jnpl.findings.ledger import Ledger
+    from jnpl.judging import metrics
+    from jnpl.judging.findings import Findings
+    from jnpl.judging.ledger import Ledger
     from jnpl.losses import complement, functional
     from jnpl.losses.modules import JNPLLoss
     from jnpl.outputs.hub import push_to_hub
@@ -51,10 +51,10 @@ __all__ = [
 
 _DEFINED_IN = {  # public class or function -> module
     "Embeddings": "jnpl.api.embeddings",
-    "Findings": "jnpl.findings.findings",
+    "Findings": "jnpl.judging.findings",
     "JNPLClassifier": "jnpl.api.estimator",
     "JNPLLoss": "jnpl.losses.modules",
-    "Ledger": "jnpl.findings.ledger",
+    "Ledger": "jnpl.judging.ledger",
     "Monitor": "jnpl.api.monitor",
     "embed": "jnpl.api.embeddings",
     "find_label_issues": "jnpl.api.label_issues",
@@ -65,7 +65,7 @@ _DEFINED_IN = {  # public class or function -> module
 _ALIASES = {  # public module -> the module it stands for
     "jnpl.complement": "jnpl.losses.complement",
     "jnpl.functional": "jnpl.losses.functional",
-    "jnpl.metrics": "jnpl.findings.metrics",
+    "jnpl.metrics": "jnpl.judging.metrics",
 }
 
 

@@ -26,8 +26,8 @@ from torch import nn
 
 from jnpl import Findings, find_label_issues, metrics, noise
 from jnpl.api.estimator import JNPLClassifier
-from jnpl.findings.threshold import fit_threshold
 from jnpl.internal.errors import InputError
+from jnpl.judging.threshold import fit_threshold
 from jnpl.models.mlp import mlp
 
 INHERENT = {

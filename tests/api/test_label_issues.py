@@ -9,8 +9,8 @@ import torch
 
 import jnpl
 from jnpl.data.sources.arrays import from_arrays
-from jnpl.findings.posterior import posterior
 from jnpl.internal.errors import InputError
+from jnpl.judging.posterior import posterior
 
 QUICK = ["train.epochs=3"]
 

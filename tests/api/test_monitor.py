@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from jnpl.api.monitor import Monitor
-from jnpl.findings.ledger import Ledger
-from jnpl.findings.posterior import posterior
 from jnpl.internal.errors import InputError
+from jnpl.judging.ledger import Ledger
+from jnpl.judging.posterior import posterior
 
 
 def softmax(row):

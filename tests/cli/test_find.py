@@ -16,11 +16,11 @@ from PIL import Image
 from jnpl import noise
 from jnpl.cli import find as command
 from jnpl.data.opening import open_source
-from jnpl.findings import Findings
 from jnpl.internal.errors import InputError
+from jnpl.judging import Findings
 from jnpl.recipes.load import load_recipe, parse_changes, recipe_names
+from jnpl.run_folder import RunFolder
 from jnpl.training.run import CheckpointInterval
-from jnpl.training.run_folder import RunFolder
 
 FAST = ("--set", "train.epochs=1", "--accelerator", "cpu", "--threads", "1", "--workers", "0")
 PINNED = {

@@ -10,7 +10,7 @@ import pytest
 
 from jnpl import Findings
 from jnpl.cli import summary
-from jnpl.findings.noise_model import NoiseEstimate
+from jnpl.judging.noise_model import NoiseEstimate
 
 NAMES = ["cat", "dog", "eel"]
 # Quality of each label, given and suggested class: cat for dog twice, dog for eel once, a cat that nothing else is.

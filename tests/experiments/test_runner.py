@@ -19,8 +19,8 @@ from jnpl.experiments.cell import Cell
 from jnpl.experiments.observer import Observer, Seconds
 from jnpl.experiments.ranking_figures import RankingFigures, margin
 from jnpl.experiments.runner import run_cell
-from jnpl.findings.ledger import Ledger
 from jnpl.internal.errors import InputError, LearningError, MissingExtraError
+from jnpl.judging.ledger import Ledger
 from jnpl.methods.registry import METHODS
 from jnpl.outputs.saved_model import SavedModel
 from jnpl.training.interrupt import Interrupted

@@ -14,9 +14,9 @@ import torch
 from torch import nn
 
 from jnpl.data.source import InMemory, Source
-from jnpl.models import embedding_cache
-from jnpl.models.backbones import ImageBackbone
-from jnpl.models.embedding import EmbeddingOptions, embed_source, process_rank
+from jnpl.embedding import embedding_cache
+from jnpl.embedding.backbones import ImageBackbone
+from jnpl.embedding.compute import EmbeddingOptions, embed_source, process_rank
 
 BLOCK = 64  # one batch
 SIZE, WIDTH = 12, 8

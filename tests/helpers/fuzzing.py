@@ -26,13 +26,13 @@ from jnpl.data.opening import open_source
 from jnpl.data.source import UnreadableError
 from jnpl.data.sources import cifar, cifarn, clothing1m
 from jnpl.data.sources.images import decode
+from jnpl.embedding.embedding_cache import EmbeddingCache
+from jnpl.embedding.tfidf import load_tfidf
 from jnpl.experiments import result_tables, results, status
-from jnpl.findings.findings import Findings
-from jnpl.findings.ledger import Ledger
 from jnpl.internal.errors import InputError
+from jnpl.judging.findings import Findings
+from jnpl.judging.ledger import Ledger
 from jnpl.models.build import build
-from jnpl.models.embedding_cache import EmbeddingCache
-from jnpl.models.tfidf import load_tfidf
 from jnpl.models.weights import load_weights
 from jnpl.noise.generate import corrupt
 from jnpl.noise.noisy_labels import NoisyLabels
@@ -40,8 +40,8 @@ from jnpl.outputs.corrections import held_out, with_held_out
 from jnpl.outputs.report import reading
 from jnpl.outputs.saved_model import load
 from jnpl.recipes.load import load_recipe
+from jnpl.run_folder import RunFolder
 from jnpl.training import checkpoint
-from jnpl.training.run_folder import RunFolder
 from tests.helpers.runs import findings, vector_model
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from safetensors.torch import save_file
 from jnpl.cli.app import main as jnpl
 from jnpl.data.opening import open_source
 from jnpl.data.sources.arrays import from_arrays
-from jnpl.findings.ledger import Ledger
+from jnpl.judging.ledger import Ledger
 from jnpl.methods.registry import METHODS
 from jnpl.recipes.load import load_recipe
 from jnpl.training import session

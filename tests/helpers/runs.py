@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image
 from safetensors.torch import save_file
 
-from jnpl.findings import Findings
+from jnpl.judging import Findings
 from jnpl.models.build import build
 
 if TYPE_CHECKING:

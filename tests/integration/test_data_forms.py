@@ -12,8 +12,8 @@ import pytest
 from tests.helpers.runs import photos
 
 from jnpl.cli import app as cli
-from jnpl.findings import Findings
 from jnpl.internal.tables import load_parquet, save_parquet
+from jnpl.judging import Findings
 from jnpl.outputs.report import thumbs
 
 FAST = ("--set", "train.epochs=1", "--accelerator", "cpu", "--threads", "1", "--workers", "0", "--json")

@@ -10,9 +10,9 @@ import pytest
 from tests.helpers.runs import findings
 
 from jnpl.data.label_files import match, read_label_rows
-from jnpl.findings import Findings
-from jnpl.findings.noise_model import NoiseEstimate
 from jnpl.internal.errors import InputError
+from jnpl.judging import Findings
+from jnpl.judging.noise_model import NoiseEstimate
 from jnpl.outputs.corrections import correct, held_out, with_held_out
 
 PATHS = [f"{name}.png" for name in "abcdef"]

@@ -11,8 +11,8 @@ from tests.helpers import quick
 
 from jnpl.data.label_files import with_labels
 from jnpl.data.sources.arrays import from_arrays
-from jnpl.findings import Findings
 from jnpl.internal.errors import InputError
+from jnpl.judging import Findings
 from jnpl.outputs.corrections import correct
 from jnpl.recipes.load import load_recipe, parse_changes
 from jnpl.training.reporting import Reporter

@@ -13,11 +13,11 @@ import numpy.typing as npt
 from jnpl.api.label_issues import make_source
 from jnpl.data.loading.prepare import default_workers
 from jnpl.data.source import EmbeddedInputs
+from jnpl.embedding.choice import AUTO, embed_for_training
+from jnpl.embedding.compute import DEFAULT_VIEWS, EmbeddingOptions, compute_blocks, process_device, process_rank
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing
 from jnpl.internal.tables import save_parquet
-from jnpl.models.choice import AUTO, embed_for_training
-from jnpl.models.embedding import DEFAULT_VIEWS, EmbeddingOptions, compute_blocks, process_device, process_rank
 
 if TYPE_CHECKING:
     import os
@@ -226,6 +226,6 @@ def _computing(engine: str, address: str | None, gpus: float | None) -> Abstract
         return nullcontext(compute_blocks)
     if gpus is not None and gpus < 0:
         raise InputError(f"--gpus is a share of a GPU, such as 0.5, or a whole number of them, got {gpus:g}")
-    from jnpl.models.ray_embedding import ray_blocks  # noqa: PLC0415 - an extra
+    from jnpl.embedding.ray_embedding import ray_blocks  # noqa: PLC0415 - an extra
 
     return ray_blocks(address, gpus)

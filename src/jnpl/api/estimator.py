@@ -21,11 +21,11 @@ from jnpl.api.label_issues import make_source, with_index
 from jnpl.data.new_data import open_new
 from jnpl.data.source import InMemory, Source, Texts
 from jnpl.data.sources.arrays import as_inputs, as_texts
+from jnpl.embedding.choice import AUTO, NONE
 from jnpl.internal.devices import available_device
 from jnpl.internal.errors import InputError
 from jnpl.methods.registry import METHODS
 from jnpl.methods.two_networks import TwoNetworks
-from jnpl.models.choice import AUTO, NONE
 from jnpl.outputs.saved_model import SavedModel
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.recipes.load import parse_changes

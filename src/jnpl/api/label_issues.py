@@ -12,17 +12,17 @@ import numpy as np
 from jnpl.data.opening import open_source
 from jnpl.data.source import Source
 from jnpl.data.sources.arrays import as_labels, from_arrays, number_together
-from jnpl.findings.findings import Findings
-from jnpl.findings.posterior import posterior
+from jnpl.embedding.choice import AUTO
 from jnpl.internal.errors import InputError
-from jnpl.models.choice import AUTO
+from jnpl.judging.findings import Findings
+from jnpl.judging.posterior import posterior
 from jnpl.outputs import data_report
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.recipes.load import parse_changes
+from jnpl.run_folder import RunFolder
 from jnpl.training.embed_first import embed_first
 from jnpl.training.reporting import Reporter
 from jnpl.training.run import find
-from jnpl.training.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,18 +8,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jnpl.findings.findings import Findings
-from jnpl.findings.ledger import Ledger
-from jnpl.findings.posterior import posterior
 from jnpl.internal.errors import InputError
+from jnpl.judging.findings import Findings
+from jnpl.judging.ledger import Ledger
+from jnpl.judging.posterior import posterior
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import numpy.typing as npt
 
-    from jnpl.findings.findings import Names
-    from jnpl.findings.ledger import Values
+    from jnpl.judging.findings import Names
+    from jnpl.judging.ledger import Values
 
 
 class Monitor:

@@ -64,8 +64,8 @@ def apply(
     if hard and link is None:
         raise InputError("--hard goes with --link")
     from jnpl.data.label_files import read_label_rows
-    from jnpl.findings.findings import Findings
     from jnpl.internal.tables import suffix_of
+    from jnpl.judging.findings import Findings
     from jnpl.outputs.corrections import correct, data_facts, held_out, with_held_out
     from jnpl.outputs.image_folder import copy_image_folder, data_root, with_places
     from jnpl.outputs.output_paths import refuse_target

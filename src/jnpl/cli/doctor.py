@@ -122,7 +122,7 @@ def _multiply(device: str) -> None:
 
 def backbones() -> list[Check]:
     """Return the backbones; the one that is installed with jnpl has embedded an image."""
-    from jnpl.models.backbones import BACKBONES, DEFAULT_IMAGE_BACKBONE
+    from jnpl.embedding.backbones import BACKBONES, DEFAULT_IMAGE_BACKBONE
 
     checks = []
     for name, entry in BACKBONES.items():
@@ -136,7 +136,7 @@ def backbones() -> list[Check]:
 def _embed_an_image(name: str) -> None:
     import torch
 
-    from jnpl.models.backbones import ImageBackbone, load_backbone
+    from jnpl.embedding.backbones import ImageBackbone, load_backbone
 
     backbone = load_backbone(name, "image", size=64)
     if isinstance(backbone, ImageBackbone):
@@ -147,7 +147,7 @@ def _embed_an_image(name: str) -> None:
 def folders() -> list[Check]:
     """Return the folders of cached embeddings and of data sets; a file was written in each and removed."""
     from jnpl.data.sources.download import data_root
-    from jnpl.models.choice import default_cache
+    from jnpl.embedding.choice import default_cache
 
     places: dict[str, Callable[[], Path]] = {"embeddings (JNPL_CACHE)": default_cache, "data (JNPL_DATA)": data_root}
     checks = []

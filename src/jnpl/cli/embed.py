@@ -48,8 +48,8 @@ def embed(
     """
     from jnpl.api.embeddings import SUFFIXES
     from jnpl.api.embeddings import embed as run
+    from jnpl.embedding.compute import process_rank
     from jnpl.internal.errors import InputError
-    from jnpl.models.embedding import process_rank
     from jnpl.training.reporting import Reporter
 
     is_first = process_rank()[0] == 0  # of several processes, one prints and writes

@@ -216,13 +216,13 @@ def _run(given: FindOptions, *, classify: bool) -> None:
     _check_options(given)
     import torch
 
-    from jnpl.models.embedding import process_rank
+    from jnpl.embedding.compute import process_rank
     from jnpl.recipes.automatic import adapt_recipe
     from jnpl.recipes.load import load_default_recipe
+    from jnpl.run_folder import RunFolder
     from jnpl.training.finetune import finetuning_recipe
     from jnpl.training.reporting import Reporter
     from jnpl.training.run import find as run
-    from jnpl.training.run_folder import RunFolder
 
     changes = given.changes()
     recipe = load_default_recipe(given.recipe, given.method, changes)  # mistakes are reported before data are read
@@ -312,7 +312,7 @@ def _embed(
     given: FindOptions, opened: "Source", positions: "Labels | None", changes: dict[str, Any], reporter: "Reporter"
 ) -> _EmbeddedData:
     from jnpl.data.split import hold_out
-    from jnpl.models.choice import is_fitted
+    from jnpl.embedding.choice import is_fitted
     from jnpl.training.embed_first import embed_first
 
     held_out = [] if positions is None else _named(opened, positions)

@@ -56,7 +56,7 @@ def datasets(*, as_json: AsJson = False) -> None:
 
 def backbones(*, as_json: AsJson = False) -> None:
     """List the backbones: what each takes, where it comes from, and whether it can be used here."""
-    from jnpl.models.backbones import BACKBONES
+    from jnpl.embedding.backbones import BACKBONES
 
     rows = [entry.to_dict() for entry in BACKBONES.values()]
     if as_json:

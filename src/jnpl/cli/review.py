@@ -70,7 +70,7 @@ def review(
 
     for module in ("fastapi", "uvicorn"):
         require(module, "review")
-    from jnpl.findings.findings import Findings
+    from jnpl.judging.findings import Findings
     from jnpl.outputs.review.desk import Desk
     from jnpl.outputs.review.guard import Access
     from jnpl.outputs.review.samples import Samples

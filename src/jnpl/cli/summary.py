@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from jnpl.findings.findings import Findings
 from jnpl.internal.json_files import read_json
 from jnpl.internal.provenance import plain
 from jnpl.internal.terminal import rounded, visible
+from jnpl.judging.findings import Findings
 from jnpl.outputs.report.page_tables import confused_pairs, expected_wrong, look_wrong, worst
 
 if TYPE_CHECKING:

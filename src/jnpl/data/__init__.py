@@ -8,7 +8,5 @@
 - `loading/`: prepared samples, augmentation, batches
 - `label_files`: labels in files, and sources with labels from a file
 - `new_data`: data to predict (`open_new`)
-- `neighbours`: near duplicates and outliers, by the nearest neighbours of embeddings
-- `problems`: duplicates, outliers, unreadable samples and tiny classes
 - `downsample`: images of half the size
 """

@@ -91,7 +91,7 @@ class InMemory:
 
 @dataclass(frozen=True, eq=False)
 class Texts:
-    """N texts. Training needs them as vectors: `jnpl.models.embedding` embeds them."""
+    """N texts. Training needs them as vectors: `jnpl.embedding.compute` embeds them."""
 
     values: Array  # (N,) object array of str
 
@@ -154,7 +154,7 @@ class BackboneRecord:
     """What a run keeps of the backbone that made its vectors, to embed new data in the same way.
 
     Attributes:
-        facts: for model.json (`jnpl.models.embedding.describe`).
+        facts: for model.json (`jnpl.embedding.compute.describe`).
         state: arrays of a backbone that was fitted to these data, such as TF-IDF; None if its name is enough.
     """
 

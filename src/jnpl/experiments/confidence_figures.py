@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from jnpl.findings import metrics
+from jnpl.judging import metrics
 
 if TYPE_CHECKING:
     from jnpl.data.loading.feed import Feed

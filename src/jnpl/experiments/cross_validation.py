@@ -12,9 +12,9 @@ import numpy.typing as npt
 from jnpl.data.split import part
 from jnpl.experiments.cell_data import is_wrong
 from jnpl.experiments.observer import Seconds, Stopwatch
-from jnpl.findings import metrics
 from jnpl.internal.files import make_folder, replacing
 from jnpl.internal.importing import require
+from jnpl.judging import metrics
 from jnpl.outputs.saved_model import SavedModel
 from jnpl.training.reporting import Reporter
 from jnpl.training.run import CheckpointInterval, find

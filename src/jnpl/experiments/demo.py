@@ -18,12 +18,12 @@ from jnpl import __version__
 from jnpl.data.sources import bundled
 from jnpl.experiments import demo_figures
 from jnpl.experiments.cell_data import true_labels, values_of
-from jnpl.findings import metrics
-from jnpl.findings.findings import Findings
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder, write_text
 from jnpl.internal.json_files import read_json
 from jnpl.internal.terminal import rounded
+from jnpl.judging import metrics
+from jnpl.judging.findings import Findings
 from jnpl.noise import generate as noise
 from jnpl.recipes.schema import Recipe, parse_recipe
 from jnpl.training.reporting import Reporter

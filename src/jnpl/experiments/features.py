@@ -17,11 +17,11 @@ from jnpl.data.sources.arrays import from_arrays
 from jnpl.data.sources.cifarn import human_labels
 from jnpl.data.sources.download import data_root
 from jnpl.data.split import part
+from jnpl.embedding.choice import default_cache, embed_for_training
+from jnpl.embedding.compute import EmbeddingOptions
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder, replacing
 from jnpl.internal.tables import load_parquet
-from jnpl.models.choice import default_cache, embed_for_training
-from jnpl.models.embedding import EmbeddingOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable

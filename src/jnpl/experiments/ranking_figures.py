@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from jnpl.experiments.cell_data import is_wrong
 from jnpl.experiments.observer import Seconds
-from jnpl.findings import metrics
+from jnpl.judging import metrics
 
 if TYPE_CHECKING:
     from jnpl.data.source import Source

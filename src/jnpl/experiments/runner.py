@@ -24,19 +24,19 @@ from jnpl.experiments.ranking_figures import RankingFigures
 from jnpl.experiments.reproduce.paper import CAT
 from jnpl.experiments.reproduce.scales import SCALES
 from jnpl.experiments.rows import BASE
-from jnpl.findings import metrics
-from jnpl.findings.findings import Findings
 from jnpl.internal import provenance
 from jnpl.internal.devices import available_device
 from jnpl.internal.errors import InputError, LearningError
 from jnpl.internal.files import make_folder, write_text
 from jnpl.internal.json_files import read_json
+from jnpl.judging import metrics
+from jnpl.judging.findings import Findings
 from jnpl.outputs.saved_model import SavedModel
+from jnpl.run_folder import RunFolder
 from jnpl.training import checkpoint
 from jnpl.training.interrupt import Interrupted
 from jnpl.training.reporting import Reporter
 from jnpl.training.run import CheckpointInterval, find
-from jnpl.training.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jnpl.data.label_files import LabelRows
-    from jnpl.findings.findings import Findings
+    from jnpl.judging.findings import Findings
 
 Labels: TypeAlias = npt.NDArray[np.int64]
 

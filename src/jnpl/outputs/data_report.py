@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jnpl.data.problems import problems
+from jnpl.analysis.problems import problems
 from jnpl.data.source import UnreadableError
-from jnpl.findings.findings import Findings
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing, write_text
 from jnpl.internal.tables import save_parquet
+from jnpl.judging.findings import Findings
 from jnpl.outputs.image_folder import common_folder
 from jnpl.outputs.report import page, page_tables, thumbs
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from jnpl.data.neighbours import Neighbours
-    from jnpl.data.problems import Problems
+    from jnpl.analysis.neighbours import Neighbours
+    from jnpl.analysis.problems import Problems
     from jnpl.data.source import Source
 
 NEIGHBOURS_FILE = "neighbours.parquet"

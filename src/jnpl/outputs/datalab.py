@@ -10,7 +10,7 @@ from jnpl.internal.errors import InputError
 from jnpl.internal.importing import require
 
 if TYPE_CHECKING:
-    from jnpl.findings.findings import Findings
+    from jnpl.judging.findings import Findings
 
 ISSUE_NAME = "jnpl_label"
 

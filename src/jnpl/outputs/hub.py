@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jnpl._version import __version__
-from jnpl.findings.findings import Findings
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.files import make_folder, write_text
 from jnpl.internal.importing import is_own_code, require
+from jnpl.judging.findings import Findings
 from jnpl.outputs.saved_model import SavedModel
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from jnpl.outputs.corrections import class_names, data_facts
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from jnpl.findings.findings import Findings
+    from jnpl.judging.findings import Findings
     from jnpl.outputs.corrections import CorrectedLabels
 
 How = Literal["copy", "link", "hard"]

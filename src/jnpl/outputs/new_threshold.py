@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from jnpl.findings.findings import Findings
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import write_text
 from jnpl.internal.json_files import read_json
-from jnpl.training.run_folder import RunFolder
+from jnpl.judging.findings import Findings
+from jnpl.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from pathlib import Path

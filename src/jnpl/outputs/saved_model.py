@@ -17,14 +17,14 @@ from safetensors.torch import load_file
 from jnpl.data.loading.augment import CropFlip, EmbeddingViews, Standardize, Transform
 from jnpl.data.loading.prepare import Prepared, prepare
 from jnpl.data.source import Source, Texts
+from jnpl.embedding.backbones import ImageBackbone, TextBackbone, load_backbone
+from jnpl.embedding.compute import image_classifier
 from jnpl.internal.devices import checked_device
 from jnpl.internal.errors import InputError, UntrustedCodeError
 from jnpl.internal.files import require_file
 from jnpl.internal.importing import refuse_code
 from jnpl.internal.json_files import StoredFacts, check_facts, read_json
-from jnpl.models.backbones import ImageBackbone, TextBackbone, load_backbone
 from jnpl.models.build import build
-from jnpl.models.embedding import image_classifier
 from jnpl.training.evaluation import probabilities
 
 if TYPE_CHECKING:
@@ -365,7 +365,7 @@ def _backbone(
     if facts is None:
         return None
     if state is not None:
-        from jnpl.models.tfidf import load_tfidf  # noqa: PLC0415 - scikit-learn is not needed otherwise
+        from jnpl.embedding.tfidf import load_tfidf  # noqa: PLC0415 - scikit-learn is not needed otherwise
 
         return load_tfidf(state)
     backbone = load_backbone(facts["name"], facts["takes"], size=facts.get("size"), device=str(device or "cpu"))

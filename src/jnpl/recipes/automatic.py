@@ -12,9 +12,9 @@ import numpy as np
 import torch
 
 from jnpl.data.source import EmbeddedInputs
+from jnpl.embedding.choice import common_side
 from jnpl.internal.devices import available_device
 from jnpl.methods.jnpl import even_weights
-from jnpl.models.choice import common_side
 from jnpl.recipes.load import DEFAULT, EMBEDDINGS, load_default_recipe
 from jnpl.recipes.schema import DEFAULT_METHOD
 

@@ -130,18 +130,18 @@ class Verdict(Settings):
         "history",
         description="history: p_y averaged over the last epochs of training (or the method's own score); network: p_y "
         "of the network at the end; posterior: the mean of both, corrected by the estimated confusion between classes "
-        "(jnpl.findings.posterior); blend: the mean of that mean and its posterior; aum: the logit margin of the given "
+        "(jnpl.judging.posterior); blend: the mean of that mean and its posterior; aum: the logit margin of the given "
         "label, averaged over all epochs (Pleiss et al. 2020); margin: the margin of the averaged logits",
     )
     trees: bool = Field(
         False,
-        description="tables: labels are also judged by decision trees that have not seen them (jnpl.training.trees); "
+        description="tables: labels are also judged by decision trees that have not seen them (jnpl.judging.trees); "
         "the agreement with the given labels decides between network, trees and the mean of both",
     )
     calibrate: bool = Field(
         False,
         description="label quality is the estimated probability that the label is right, and the noise rate is "
-        "estimated with an interval (jnpl.findings.noise_model); false: the score itself, and the share of issues",
+        "estimated with an interval (jnpl.judging.noise_model); false: the score itself, and the share of issues",
     )
     threshold: Annotated[float, Field(gt=0, lt=1)] | str = Field(
         0.5,

@@ -7,11 +7,10 @@
 - `loop`: the training loop; `learner`: a method with optimiser, averaged weights and best weights.
 - `phases`: stages of the method, then pseudo-labels; `pseudo_labels`: settings and targets of the latter.
 - `feeds`: source and recipe -> batches; `records`: what is recorded of every sample.
-- `evaluation`: the one loop that predicts in evaluation mode; `out_of_fold`: predictions by models that did not see
-  the label; `trees`: such models for tables; `scoring`: predictions -> findings.
+- `evaluation`: the one loop that predicts in evaluation mode; `scoring`: predictions -> findings.
 - `run_results`: what a run returns, prints with --json and leaves as model files.
 - `epoch_view`: what an observer sees at the end of an epoch; `epoch_log`: metrics.jsonl; `tracking`: TensorBoard,
   MLflow, Weights & Biases; `reporting`: what a run prints.
-- `checkpoint`, `run_folder`: files to resume from, and the folder they lie in; `interrupt`: signals to stop.
+- `checkpoint`: files to resume from; `interrupt`: signals to stop.
 - `processes`: device and processes of a run, and what they exchange.
 """

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jnpl.data.loading.prepare import default_workers
-from jnpl.models.choice import AUTO, embed_for_training, uses_backbone
-from jnpl.models.embedding import DEFAULT_VIEWS, EmbeddingOptions, process_device, process_rank
+from jnpl.embedding.choice import AUTO, embed_for_training, uses_backbone
+from jnpl.embedding.compute import DEFAULT_VIEWS, EmbeddingOptions, process_device, process_rank
 from jnpl.recipes.load import DEFAULT
 
 if TYPE_CHECKING:

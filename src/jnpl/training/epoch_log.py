@@ -10,8 +10,8 @@ from jnpl.training.tracking import tracking
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from jnpl.run_folder import RunFolder
     from jnpl.training.reporting import Reporter
-    from jnpl.training.run_folder import RunFolder
 
 
 class EpochLog:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from jnpl.data.loading.feed import Feed
     from jnpl.data.source import Source
-    from jnpl.findings.ledger import Ledger
+    from jnpl.judging.ledger import Ledger
     from jnpl.training.phases import Phase
 
 

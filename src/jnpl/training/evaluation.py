@@ -10,8 +10,8 @@ import numpy.typing as npt
 import torch
 
 from jnpl.data.loading.prepare import prepare
-from jnpl.findings.posterior import posterior
 from jnpl.internal.allocator import scratch_zeros
+from jnpl.judging.posterior import posterior
 from jnpl.training.processes import gather_objects, share_buffers
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jnpl.data.loading.augment import Transform
     from jnpl.data.loading.feed import Feed
     from jnpl.data.source import Source
-    from jnpl.findings.ledger import Ledger
+    from jnpl.judging.ledger import Ledger
     from jnpl.methods.base import Method
 
 Floats: TypeAlias = npt.NDArray[np.float32]

@@ -12,8 +12,8 @@ import torch
 from jnpl.data.loading.augment import CropFlip, EmbeddingViews, Standardize, Transform
 from jnpl.data.loading.feed import Feed
 from jnpl.data.loading.prepare import Prepared, default_workers, prepare
+from jnpl.embedding.backbones import ImageBackbone, load_backbone
 from jnpl.internal.errors import InputError
-from jnpl.models.backbones import ImageBackbone, load_backbone
 from jnpl.models.build import FINETUNE
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from safetensors.torch import save
 
 from jnpl.data.loading.augment import EmbeddingViews
+from jnpl.embedding.backbones import ImageBackbone, load_backbone
+from jnpl.embedding.choice import default_cache
+from jnpl.embedding.compute import EmbeddingClassifier
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder, replacing
-from jnpl.models.backbones import ImageBackbone, load_backbone
 from jnpl.models.build import FINETUNE
-from jnpl.models.choice import default_cache
-from jnpl.models.embedding import EmbeddingClassifier
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.recipes.load import FINETUNE_RECIPE, load_default_recipe
 from jnpl.training.run import find

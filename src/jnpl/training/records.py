@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from jnpl.findings.ledger import Ledger
+from jnpl.judging.ledger import Ledger
 from jnpl.training.processes import gather
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
     from jnpl.data.loading.batches import Batch
-    from jnpl.findings.margins import Margins
+    from jnpl.judging.margins import Margins
     from jnpl.methods.base import StepOutput
 
 

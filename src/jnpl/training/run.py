@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jnpl.findings.findings import Findings
+from jnpl.judging.findings import Findings
 from jnpl.methods.registry import METHODS
 from jnpl.models.build import FINETUNE
+from jnpl.run_folder import RunFolder
 from jnpl.training.checkpoint import CheckpointInterval
 from jnpl.training.interrupt import watch
 from jnpl.training.processes import agree, make_fabric
 from jnpl.training.pseudo_labels import pseudo_label_settings
 from jnpl.training.reporting import Reporter
-from jnpl.training.run_folder import RunFolder
 from jnpl.training.run_results import RunResult
 from jnpl.training.run_settings import RunSettings
 from jnpl.training.session import Session

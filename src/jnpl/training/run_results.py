@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
-from jnpl.findings import metrics
 from jnpl.internal.files import replacing, write_text
+from jnpl.judging import metrics
 from jnpl.training.phases import same_network
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from jnpl.data.loading.augment import Transform
     from jnpl.data.source import Source
-    from jnpl.findings.findings import Findings
+    from jnpl.judging.findings import Findings
     from jnpl.training.phases import Phase
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jnpl.findings.findings import Findings
-from jnpl.findings.posterior import posterior
-from jnpl.training.out_of_fold import FOLDS, expected_scale, out_of_fold
-from jnpl.training.trees import agreement
+from jnpl.judging.findings import Findings
+from jnpl.judging.out_of_fold import FOLDS, expected_scale, out_of_fold
+from jnpl.judging.posterior import posterior
+from jnpl.judging.trees import agreement
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from jnpl.data.source import Source
+    from jnpl.judging.trees import TreePredictions
     from jnpl.methods.base import Method
     from jnpl.recipes.schema import Verdict
     from jnpl.training.evaluation import TrainingSet
     from jnpl.training.records import SampleRecords
-    from jnpl.training.trees import TreePredictions
 
 SURER = 0.75  # chosen on seed 0 of docs/tables.md: at 1 the ranking is worse, at 0 few labels are called wrong
 _MOST_POWER = 16.0
@@ -35,7 +35,7 @@ _MAX_VECTORS = 1 << 29  # numbers of all vectors together, up to which out-of-fo
 class UnseenProbs(NamedTuple):
     """Probabilities (N, C) that calibrate the findings, and the inverse temperature that they are expected to have.
 
-    `expected_scale` is about 1 if they are known to be nearly those of the true class (`jnpl.findings.noise_model`), or
+    `expected_scale` is about 1 if they are known to be nearly those of the true class (`jnpl.judging.noise_model`), or
     None.
     """
 

@@ -11,14 +11,16 @@ import numpy as np
 import torch
 
 from jnpl.data.loading.batches import generator_for
-from jnpl.findings.findings import Findings
-from jnpl.findings.ledger import Ledger
-from jnpl.findings.margins import margins_of
 from jnpl.internal.allocator import keep_freed_memory
 from jnpl.internal.errors import InputError, LearningError, one_line
 from jnpl.internal.json_files import check_facts
 from jnpl.internal.progress import part_of
 from jnpl.internal.settings import flat_settings
+from jnpl.judging.findings import Findings
+from jnpl.judging.ledger import Ledger
+from jnpl.judging.margins import margins_of
+from jnpl.judging.out_of_fold import FOLDS, deal_folds
+from jnpl.judging.trees import tree_predictions
 from jnpl.methods import registry
 from jnpl.methods.base import Task
 from jnpl.methods.pseudo_label import PseudoLabel, Targets
@@ -32,14 +34,12 @@ from jnpl.training.feeds import make_feeds
 from jnpl.training.interrupt import Interrupted, StopRequest
 from jnpl.training.learner import BestWeights, Learner
 from jnpl.training.loop import LoopCallback, Position, train
-from jnpl.training.out_of_fold import FOLDS, deal_folds
 from jnpl.training.phases import Phase, make_phases
 from jnpl.training.processes import gather_objects, share
 from jnpl.training.pseudo_labels import PseudoLabelSettings, pseudo_label_settings
 from jnpl.training.records import SampleRecords
 from jnpl.training.run_results import RunResult, TrainedModel, accuracies, summarise
 from jnpl.training.run_settings import check_settings
-from jnpl.training.trees import tree_predictions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -50,11 +50,11 @@ if TYPE_CHECKING:
 
     from jnpl.data.loading.feed import Feed
     from jnpl.data.source import Source
+    from jnpl.judging.trees import TreePredictions
     from jnpl.methods.base import Method
+    from jnpl.run_folder import RunFolder
     from jnpl.training.reporting import Reporter
-    from jnpl.training.run_folder import RunFolder
     from jnpl.training.run_settings import RunSettings
-    from jnpl.training.trees import TreePredictions
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from tests.data.sources.test_image_column import png
 
-from jnpl.data.problems import problems
+from jnpl.analysis.problems import problems
 from jnpl.data.source import Source, UnreadableError
 from jnpl.data.sources.image_bytes import ImageBytes
 from jnpl.data.split import part

@@ -8,7 +8,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from tests.helpers.runs import findings
 
-from jnpl.findings import Findings
+from jnpl.judging import Findings
 from jnpl.outputs.export.findings_table import cleanlab_table, export
 from jnpl.outputs.export.targets import ExportRequest
 

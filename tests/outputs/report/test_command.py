@@ -12,7 +12,7 @@ from jnpl.cli import app as cli
 from jnpl.cli.report import report
 from jnpl.internal import locks
 from jnpl.internal.errors import InputError
-from jnpl.training.run_folder import RunFolder
+from jnpl.run_folder import RunFolder
 
 
 @pytest.fixture

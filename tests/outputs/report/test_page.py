@@ -100,7 +100,7 @@ def test_labels_that_are_likely_right_are_to_check(make_run):
     from dataclasses import replace
 
     from jnpl import Findings
-    from jnpl.findings.noise_model import NoiseEstimate
+    from jnpl.judging.noise_model import NoiseEstimate
 
     folder = make_run()
     found = replace(Findings.load(folder), noise=NoiseEstimate(0.02, 0.0, 0.1, overlap=0.2))

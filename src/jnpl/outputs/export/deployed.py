@@ -13,8 +13,8 @@ from torch.nn import functional as F
 from jnpl.data.loading.augment import CropFlip, EmbeddingViews, Standardize
 from jnpl.data.new_data import open_new
 from jnpl.data.source import Source
-from jnpl.findings.findings import Findings
 from jnpl.internal.errors import InputError
+from jnpl.judging.findings import Findings
 from jnpl.outputs.image_folder import data_root, image_place, with_places
 from jnpl.outputs.saved_model import load
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from jnpl.findings.findings import Findings
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import write_text
 from jnpl.internal.tables import json_rows
+from jnpl.judging.findings import Findings
 from jnpl.outputs.export.findings_table import findings_rows
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jnpl.findings.findings import Findings
 from jnpl.internal.tables import table_writer
+from jnpl.judging.findings import Findings
 
 if TYPE_CHECKING:
     import pandas as pd

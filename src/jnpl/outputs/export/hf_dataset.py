@@ -7,10 +7,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jnpl.findings.findings import Findings
 from jnpl.internal.errors import InputError, UnwritableError
 from jnpl.internal.files import make_folder, reason_of, require_file
 from jnpl.internal.importing import require
+from jnpl.judging.findings import Findings
 from jnpl.outputs.corrections import class_names, correct, data_facts
 from jnpl.outputs.image_folder import data_root, image_place, with_places
 

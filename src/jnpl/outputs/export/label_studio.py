@@ -12,11 +12,11 @@ from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from jnpl.data.sources.table import read
-from jnpl.findings.findings import Findings
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing, write_text
 from jnpl.internal.tables import json_rows
 from jnpl.internal.terminal import visible
+from jnpl.judging.findings import Findings
 from jnpl.outputs.corrections import class_names
 from jnpl.outputs.export.findings_table import findings_rows
 from jnpl.outputs.output_paths import refuse_target

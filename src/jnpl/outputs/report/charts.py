@@ -17,7 +17,7 @@ from jnpl.outputs.report import text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from jnpl.findings.findings import Findings
+    from jnpl.judging.findings import Findings
     from jnpl.outputs.report.reading import RunFacts
 
 _BINS = 40

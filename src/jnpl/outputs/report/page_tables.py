@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from jnpl.findings.findings import Findings
+    from jnpl.judging.findings import Findings
     from jnpl.outputs.report.reading import Columns, DataFile, Duplicate, RunFacts
 
 MAX_COLUMNS = 12  # of the data's own table

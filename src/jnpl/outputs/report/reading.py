@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import Field
 
-from jnpl.findings.findings import Findings
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import require_file
 from jnpl.internal.json_files import StoredFacts, parse_json, read_facts
+from jnpl.judging.findings import Findings
 from jnpl.outputs.report import thumbs
 
 if TYPE_CHECKING:

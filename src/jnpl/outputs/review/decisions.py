@@ -20,10 +20,10 @@ import numpy as np
 
 from jnpl.data.label_files import WithoutLabel
 from jnpl.data.split import part
-from jnpl.findings.findings import Findings
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import require_file
 from jnpl.internal.terminal import visible
+from jnpl.judging.findings import Findings
 from jnpl.outputs.corrections import DataFacts, data_facts
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from jnpl.outputs.review.samples import RecentCache
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jnpl.findings.findings import Findings
+    from jnpl.judging.findings import Findings
     from jnpl.outputs.review.decisions import Action, Decision
     from jnpl.outputs.review.ranking import Mask, Positions
     from jnpl.outputs.review.samples import Samples

@@ -15,7 +15,7 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from jnpl.findings.findings import Findings
+    from jnpl.judging.findings import Findings
 
 Mask: TypeAlias = "npt.NDArray[np.bool_]"
 Positions: TypeAlias = "npt.NDArray[np.int64]"

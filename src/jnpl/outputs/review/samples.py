@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from jnpl.data.source import Inputs, Source
-    from jnpl.findings.findings import Findings
+    from jnpl.judging.findings import Findings
     from jnpl.outputs.review.ranking import Mask, Positions, Ranking
     from jnpl.outputs.saved_model import SavedModel
 

@@ -1,0 +1,5 @@
+"""Analysis: what the embeddings say of the data, labels aside.
+
+- `neighbours`: near duplicates and outliers, by the nearest neighbours of embeddings
+- `problems`: duplicates, outliers, unreadable samples and tiny classes
+"""

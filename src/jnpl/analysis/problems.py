@@ -1,0 +1,220 @@
+"""Problems of a data set that show before training: duplicates, outliers, unreadable samples, tiny classes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jnpl.analysis.neighbours import embeddings, neighbours
+from jnpl.data.source import InMemory
+from jnpl.data.sources.image_bytes import ImageBytes
+from jnpl.data.sources.images import ImageFiles
+from jnpl.internal.progress import part_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+
+    from jnpl.analysis.neighbours import Neighbours
+    from jnpl.data.source import Labels, Source
+
+MOST = 1000  # groups of duplicates, outliers and unreadable samples to list; all are counted
+MOST_OF_A_GROUP = 100  # ids to list
+FEW = 10  # a class of fewer samples is tiny, and so is one below a hundredth of the mean
+_CHUNK = 2**20
+_HASHING = 0.1  # of the time of a search among embeddings, to compare contents
+_EVERY = 1000  # samples between two calls of `progress`
+_HEAD = 64 * 1024  # bytes of a file that are read first: files that differ mostly differ there
+
+
+@dataclass(frozen=True)
+class Group:
+    """Samples with (nearly) the same content: ids and names of the given labels, in the order of the data."""
+
+    ids: list[int | str]
+    labels: list[int | str]
+    count: int  # of all of them, listed or not
+    conflicting: bool  # whether the labels differ
+
+
+@dataclass(frozen=True)
+class Problems:
+    """Problems of a data set.
+
+    Groups with differing labels come first, then the larger ones. `duplicate_samples` counts the samples whose content
+    another one has too, `conflicting_samples` those among them where the labels differ; the same for near duplicates.
+    `imbalance` is the size of the largest class over that of the smallest one that is not empty.
+    """
+
+    unreadable: list[tuple[int | str, str]]  # id, reason
+    unreadable_samples: int
+    duplicates: list[Group]
+    duplicate_samples: int
+    conflicting_samples: int
+    compared: bool  # whether contents were compared at all
+    tiny_classes: list[tuple[int | str, int]]  # name, samples that can be read; the smallest first
+    imbalance: float
+    near_duplicates: list[Group]
+    near_duplicate_samples: int
+    near_conflicting_samples: int
+    outliers: list[tuple[int | str, float]]  # id, mean distance to the nearest neighbours; the farthest first
+    outlier_samples: int
+    neighbours: Neighbours | None  # None if the data have no embeddings to search
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        found: dict[str, Any] = {
+            "unreadable": [{"id": name, "reason": reason} for name, reason in self.unreadable],
+            "unreadable_samples": self.unreadable_samples,
+            "duplicates": [asdict(group) for group in self.duplicates],
+            "duplicate_samples": self.duplicate_samples,
+            "conflicting_samples": self.conflicting_samples,
+            "compared": self.compared,
+            "tiny_classes": [{"class": name, "count": count} for name, count in self.tiny_classes],
+            "imbalance": self.imbalance,
+        }
+        if self.neighbours is not None:
+            found |= {
+                "near_duplicates": [asdict(group) for group in self.near_duplicates],
+                "near_duplicate_samples": self.near_duplicate_samples,
+                "near_conflicting_samples": self.near_conflicting_samples,
+                "outliers": [{"id": name, "score": score} for name, score in self.outliers],
+                "outlier_samples": self.outlier_samples,
+                "neighbours_searched": self.neighbours.searched,
+            }
+        return found
+
+
+def problems(
+    source: Source,
+    unreadable: Mapping[int, str] | None = None,
+    progress: Callable[[float], None] = lambda _: None,
+) -> Problems:
+    """Find duplicates, near duplicates, outliers, unreadable samples and tiny classes among N samples.
+
+    Args:
+        source: the data. Texts and arrays are compared by value, files by their bytes; near duplicates and outliers
+            are searched for among embeddings (`jnpl.analysis.neighbours`).
+        unreadable: position -> reason, of the samples known to be unreadable; by default those of the source. They are
+            left out of all other counts.
+        progress: called with the share of the search done, 0..1; what it raises stops the search.
+
+    Returns:
+        What was found.
+    """
+    broken = sorted(((source.unreadable if unreadable is None else unreadable) or {}).items())
+    readable = np.ones(len(source), bool)
+    readable[[position for position, _ in broken]] = False
+    counts = np.bincount(source.labels[readable], minlength=len(source.class_names))
+    filled = counts[counts > 0]
+    hashing = 1.0 if embeddings(source) is None else _HASHING
+    groups = _groups(source, np.flatnonzero(readable).tolist(), part_of(progress, 0.0, hashing))
+    near = neighbours(source, readable, groups or (), part_of(progress, hashing, 1.0))
+    duplicates, near_duplicates = (_Labelled(source, each) for each in (groups or (), near.groups if near else ()))
+    outliers = near.outliers if near else []
+    return Problems(
+        unreadable=[(_plain(source.ids[position]), reason) for position, reason in broken[:MOST]],
+        unreadable_samples=len(broken),
+        duplicates=duplicates.listed(),
+        duplicate_samples=duplicates.samples,
+        conflicting_samples=duplicates.conflicting_samples,
+        compared=groups is not None,
+        tiny_classes=_tiny(source, counts),
+        imbalance=float(filled.max() / filled.min()) if len(filled) else 1.0,
+        near_duplicates=near_duplicates.listed(),
+        near_duplicate_samples=near_duplicates.samples,
+        near_conflicting_samples=near_duplicates.conflicting_samples,
+        outliers=[(_plain(source.ids[at]), round(float(near.outlier_score[at]), 4)) for at in outliers[:MOST] if near],
+        outlier_samples=len(outliers),
+        neighbours=near,
+    )
+
+
+class _Labelled:
+    """Groups of positions, those with differing labels first, then the larger ones."""
+
+    def __init__(self, source: Source, groups: Iterable[list[int]]) -> None:
+        labelled = [(group, len(set(source.labels[group].tolist())) > 1) for group in groups]
+        self._source, self._groups = source, sorted(labelled, key=lambda each: (not each[1], -len(each[0]), each[0][0]))
+        self.samples = sum(len(group) for group, _ in labelled)
+        self.conflicting_samples = sum(len(group) for group, differ in labelled if differ)
+
+    def listed(self) -> list[Group]:
+        return [_listed(self._source, group, conflicting=differ) for group, differ in self._groups[:MOST]]
+
+
+def _groups(source: Source, positions: list[int], progress: Callable[[float], None]) -> list[list[int]] | None:
+    """Return groups of two or more positions with the same content; None if contents cannot be compared."""
+    counted = _counted(positions, progress)
+    if source.texts is not None:  # vectors of the same text may differ in the last bit between batches
+        return _alike((source.texts[position].strip(), position) for position in counted)
+    inputs = source.pictures or source.inputs
+    if isinstance(inputs, ImageFiles):
+        return _same_files(inputs, positions, progress)
+    if isinstance(inputs, ImageBytes):
+        return _alike((hashlib.sha256(inputs.content_or_path(at)).digest(), at) for at in counted)
+    if not isinstance(inputs, InMemory):
+        return None
+    return _alike((hashlib.sha256(np.ascontiguousarray(inputs.values[at]).data).digest(), at) for at in counted)
+
+
+def _counted(positions: list[int], progress: Callable[[float], None]) -> Iterator[int]:
+    """Yield the positions, and call `progress` with the share that was yielded now and then."""
+    for number, position in enumerate(positions):
+        if number % _EVERY == 0:
+            progress(number / len(positions))
+        yield position
+
+
+def _same_files(files: ImageFiles, positions: list[int], progress: Callable[[float], None]) -> list[list[int]]:
+    """Compare sizes first, then first bytes, then contents: most files are never read."""
+    sizes = files.sizes()
+    same_size = _alike((sizes[position], position) for position in positions if sizes[position])
+    same_head, done, to_read = list[list[int]](), 0, sum(map(len, same_size))
+    for group in same_size:
+        same_head += _alike(_hashed(files, group, head_only=True))
+        done += len(group)
+        progress(done / to_read)
+    short = [group for group in same_head if sizes[group[0]] <= _HEAD]
+    long = [group for group in same_head if sizes[group[0]] > _HEAD]
+    return short + [found for group in long for found in _alike(_hashed(files, group, head_only=False))]
+
+
+def _hashed(files: ImageFiles, positions: list[int], *, head_only: bool) -> Iterator[tuple[bytes, int]]:
+    """Yield the SHA-256 of files, or of their first bytes, with the position; unreadable files are skipped."""
+    for position in positions:
+        with suppress(OSError), files.path(position).open("rb", buffering=0) as file:
+            digest = hashlib.sha256(file.read(_HEAD))
+            while not head_only and (part := file.read(_CHUNK)):
+                digest.update(part)
+            yield digest.digest(), position
+
+
+def _alike(keyed: Iterable[tuple[Hashable, int]]) -> list[list[int]]:
+    """Return groups of two or more positions that share a key."""
+    groups: dict[Hashable, list[int]] = defaultdict(list)
+    for key, position in keyed:
+        groups[key].append(position)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _listed(source: Source, group: list[int], *, conflicting: bool) -> Group:
+    """Return the group with at most `MOST_OF_A_GROUP` ids, every label among them if possible."""
+    first = {int(source.labels[position]): position for position in reversed(group)}
+    chosen = [*first.values(), *(position for position in group if position != first[int(source.labels[position])])]
+    listed = sorted(chosen[:MOST_OF_A_GROUP])
+    ids = [_plain(source.ids[position]) for position in listed]
+    return Group(ids, [source.class_names[source.labels[position]] for position in listed], len(group), conflicting)
+
+
+def _tiny(source: Source, counts: Labels) -> list[tuple[int | str, int]]:
+    tiny = np.flatnonzero((counts < FEW) | (counts < 0.01 * counts.mean()))
+    return [(source.class_names[label], int(counts[label])) for label in tiny[np.argsort(counts[tiny], kind="stable")]]
+
+
+def _plain(name: Any) -> int | str:
+    return name if isinstance(name, str) else int(name)

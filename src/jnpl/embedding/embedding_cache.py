@@ -1,0 +1,176 @@
+"""Embeddings on disk: rows written block by block, with a byte per finished block.
+
+A cache is a folder named by its key, with `values.f16` (N, V, F), `blocks` (a byte per block, 1: finished),
+`unreadable.jsonl` (position and reason, or null once it could be read), `cache.json`, and `lock`. A block is on disk
+before its byte is set, so that a killed process loses at most the block it was at. Several processes may write to the
+same cache: a block has the same bytes whoever computes it. Rows are written with ordinary writes, not through a memory
+map: a full disk is then an error that can be reported, and what is finished stays.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jnpl.internal import locks
+from jnpl.internal.errors import InputError, UnwritableError
+from jnpl.internal.files import make_folder, write_text
+from jnpl.internal.json_files import parse_json, read_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jnpl.data.source import Array
+
+BLOCK = 512  # samples
+_FORMAT = 1
+_VALUES, _BLOCKS, _UNREADABLE, _DESCRIPTION = "values.f16", "blocks", "unreadable.jsonl", "cache.json"
+_LOCK = "lock"
+
+
+class EmbeddingCache:
+    """Float16 embeddings (N, V, F) while they are computed, in a folder or, without one, in memory.
+
+    Args:
+        folder: where caches are kept; this one has a sub-folder of its own.
+        key: the same for the same embeddings (`jnpl.embedding.compute.cache_key`).
+        shape: (N, V, F).
+    """
+
+    def __init__(self, folder: Path | None, key: str, shape: tuple[int, int, int]) -> None:
+        self.shape = shape
+        self._folder = None if folder is None else Path(folder) / key[:32]
+        self._array = np.zeros(shape, np.float16) if self._folder is None else None
+        self._done = np.zeros(-(-shape[0] // BLOCK), np.uint8)
+        self._unreadable: dict[int, str] = {}
+        if self._folder is not None:
+            self._open(self._folder, key)
+
+    def _open(self, folder: Path, key: str) -> None:
+        described = {"format": _FORMAT, "shape": list(self.shape), "key": key}
+        sizes = {_VALUES: 2 * math.prod(self.shape), _BLOCKS: len(self._done)}
+        if _is_intact(folder, described, sizes) and not self.missing():  # nothing to write: it may be read-only
+            self._unreadable = self.unreadable()
+            return
+        make_folder(folder)
+        # One process at a time: another one that starts now must not remove files that this one has begun to fill.
+        with _writing(folder), locks.alone(folder / _LOCK):
+            if not _is_intact(folder, described, sizes):
+                for name in (_DESCRIPTION, _BLOCKS, _UNREADABLE, _VALUES):
+                    (folder / name).unlink(missing_ok=True)
+                for name, size in sizes.items():
+                    with (folder / name).open("wb") as file:
+                        file.truncate(size)
+                write_text(folder / _DESCRIPTION, json.dumps(described) + "\n")
+            self.missing()
+            self._unreadable = self.unreadable()
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes see the blocks that this one writes."""
+        return self._folder is not None
+
+    def rows(self, block: int) -> range:
+        """Return the positions of a block."""
+        return range(block * BLOCK, min((block + 1) * BLOCK, self.shape[0]))
+
+    def missing(self) -> list[int]:
+        """Return the blocks that no process has finished."""
+        if self._folder is not None:
+            self._done = np.fromfile(self._folder / _BLOCKS, np.uint8)
+        return [int(block) for block in np.flatnonzero(self._done == 0)]
+
+    def rows_done(self) -> int:
+        """Return the number of samples in finished blocks, as far as this process knows."""
+        return sum(len(self.rows(int(block))) for block in np.flatnonzero(self._done))
+
+    def write(self, block: int, values: Array, unreadable: dict[int, str]) -> None:
+        """Store float16 (B, V, F), a whole block, and the reasons of its unreadable samples, whose rows are zeros."""
+        rows = self.rows(block)
+        if self._folder is None or self._array is not None:
+            self._array[rows.start : rows.stop] = values  # type: ignore[index]
+        else:
+            with _writing(self._folder):
+                changed: dict[int, str | None] = {at: None for at in rows if at in self._unreadable}
+                changed |= unreadable
+                if changed:
+                    # The line before may be torn by a kill: none of these continues it.
+                    lines = "".join("\n" + json.dumps([at, reason]) for at, reason in changed.items())
+                    _append(self._folder / _UNREADABLE, (lines + "\n").encode())
+                row_bytes = 2 * self.shape[1] * self.shape[2]
+                _overwrite(self._folder / _VALUES, np.ascontiguousarray(values).tobytes(), rows.start * row_bytes)
+                _overwrite(self._folder / _BLOCKS, b"\1", block)
+        self._unreadable |= unreadable
+        self._done[block] = 1
+
+    def unreadable(self) -> dict[int, str]:
+        """Return position -> reason."""
+        found: dict[int, str | None] = dict(self._unreadable)
+        if self._folder is not None and (file := self._folder / _UNREADABLE).is_file():
+            for line in file.read_text("utf-8", "replace").splitlines():
+                try:
+                    position, reason = parse_json(line)
+                    if 0 <= int(position) < self.shape[0]:
+                        found[int(position)] = reason
+                except (ValueError, TypeError):  # noqa: PERF203 - empty, or torn by a kill: its block is written again
+                    continue
+        return {at: str(reason) for at, reason in sorted(found.items()) if reason is not None}
+
+    def forget(self, position: int) -> None:
+        """Mark the block of a sample as not finished."""
+        block = position // BLOCK
+        self._done[block] = 0
+        if self._folder is not None:
+            with _writing(self._folder):
+                _overwrite(self._folder / _BLOCKS, b"\0", block)
+
+    def values(self) -> Array:
+        """Return float16 (N, V, F); a memory map if the cache is a folder."""
+        if self._folder is None or self._array is not None:
+            return self._array  # type: ignore[return-value]
+        try:
+            # Copy-on-write: torch needs writable memory, and other readers do not see changes.
+            return np.memmap(self._folder / _VALUES, np.float16, mode="c", shape=self.shape)
+        except (OSError, ValueError) as error:
+            raise InputError(f"the cached embeddings in {str(self._folder)!r} cannot be read: {error}") from error
+
+
+def _is_intact(folder: Path, described: dict[str, Any], sizes: dict[str, int]) -> bool:
+    """Return whether a folder is a cache of this description, with files of these sizes in bytes."""
+    try:
+        known = read_json(folder / _DESCRIPTION)
+        return known == described and all((folder / name).stat().st_size == size for name, size in sizes.items())
+    except (OSError, ValueError):
+        return False
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except InputError:
+        raise
+    except OSError as error:
+        reason = error.strerror or error
+        raise UnwritableError(f"cannot write embeddings to {str(folder)!r} (--cache): {reason}") from error
+
+
+def _append(path: Path, content: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _overwrite(path: Path, content: bytes, start: int) -> None:
+    with path.open("rb+") as file:
+        file.seek(start)
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())

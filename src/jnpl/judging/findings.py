@@ -1,0 +1,665 @@
+"""Findings: which labels look wrong, what they should be, how sure that is, and the files that hold this. No torch.
+
+The quality of a label is a number in 0..1, LOWER is worse. By itself it is the mean probability that the network gave
+the label (p_y in NLNL and in the paper). With predictions that did not see the labels (`unseen_probs`) it is
+calibrated: of the labels with a quality near q, a share q is estimated to be right, in the order of the mean
+probabilities. A label is an issue if its quality lies strictly below the threshold (NLNL keeps `>=`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from jnpl.internal.errors import InputError
+from jnpl.internal.files import make_folder, printable, replacing, write_text
+from jnpl.internal.json_files import StoredFacts, check_facts, read_json
+from jnpl.internal.tables import load_parquet, save_parquet, table_writer
+from jnpl.judging.noise_model import NoiseEstimate, calibrate, likeliest_other, monotone
+from jnpl.judging.threshold import resolve_threshold
+from jnpl.noise.noisy_labels import transition_matrix
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    import pandas as pd
+
+    from jnpl.judging.ledger import Ledger
+
+Array: TypeAlias = npt.NDArray[Any]
+Floats: TypeAlias = npt.NDArray[np.float64]
+Labels: TypeAlias = npt.NDArray[np.int64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+Names: TypeAlias = "Sequence[str] | Sequence[int] | Array"
+Paths: TypeAlias = "Sequence[str | os.PathLike[str]]"
+
+_KIND, _VERSION = "jnpl.findings", 1  # written to findings.json
+_MOST_CLASSES = 10_000_000  # in a file
+_MAX_MATRIX, _MAX_WRITTEN = 5000, 200  # classes up to which the C x C matrix is built, and written as JSON
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Findings:
+    """The label quality and the suggested label of every sample, in the order of the data.
+
+    Made by `from_ledger`, `from_probs` or `load`. Samples that were never predicted or could not be read have a quality
+    of nan, are no issues and keep their label.
+
+    Args:
+        given_labels: (N,) class numbers.
+        suggested_labels: (N,) the likeliest class (cleanlab's `predicted_label`). It is the given label where no other
+            is likelier, even for an issue: that label is in doubt, but there is no better one.
+        label_quality: (N,) probability that the given label is right, LOWER is worse: calibrated where `noise` is
+            known, else the mean predicted probability of the given label, or the method's own score.
+        suggested_confidence: (N,) probability that the suggested label is right: calibrated where `noise` is known,
+            else its mean predicted probability.
+        num_classes: C.
+        class_names: C strings or C integers, or None.
+        ids: (N,) integers or strings.
+        paths: (N,) paths of files, or None.
+        unreadable: (N,) true where a sample could not be read, or None.
+        threshold_info: the threshold, its rule and the reason for it; see `from_probs`.
+        noise: the estimated noise rate, its 90 % interval and the overlap of the classes, where quality is calibrated.
+        index: the index of the data frame that the samples are rows of, for `table`; it is not saved. None: positions.
+
+    Example:
+        >>> probs = [[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]]
+        >>> findings = Findings.from_probs(probs, [0, 0, 1], class_names=["cat", "dog"])
+        >>> findings.table[["given_label", "suggested_label", "label_quality", "is_label_issue"]]
+          given_label suggested_label  label_quality  is_label_issue
+        0         cat             cat            0.9           False
+        1         cat             dog            0.2            True
+        2         dog             dog            0.7           False
+        >>> round(findings.noise_rate, 2), findings.transition_matrix.tolist()
+        (0.33, [[1.0, 0.0], [0.5, 0.5]])
+    """
+
+    given_labels: Labels
+    suggested_labels: Labels
+    label_quality: Floats
+    suggested_confidence: Floats
+    num_classes: int
+    class_names: tuple[str, ...] | tuple[int, ...] | None
+    ids: Array
+    paths: Array | None
+    unreadable: Mask | None
+    threshold_info: dict[str, Any]
+    noise: NoiseEstimate | None = None
+    index: pd.Index[Any] | None = field(default=None, compare=False)
+
+    @classmethod
+    def from_ledger(
+        cls,
+        ledger: Ledger,
+        labels: npt.ArrayLike,
+        *,
+        class_names: Names | None = None,
+        ids: npt.ArrayLike | None = None,
+        paths: Paths | None = None,
+        threshold: float | str = 0.5,
+        unreadable: npt.ArrayLike | None = None,
+        quality: npt.ArrayLike | None = None,
+    ) -> Findings:
+        """Make findings of the predictions in a ledger.
+
+        Args:
+            ledger: the recorded predictions of N samples.
+            labels: (N,) given labels.
+            class_names: names of the classes.
+            ids: (N,) names of the samples; by default their paths, else their positions.
+            paths: (N,) paths of the samples, where they are files.
+            threshold: as in `from_probs`.
+            unreadable: (N,) true where a sample could not be read.
+            quality: (N,) label quality in 0..1 to use in place of the ledger's.
+
+        Returns:
+            Findings of N samples.
+
+        Example:
+            >>> from jnpl import Ledger
+            >>> ledger = Ledger(num_samples=2, num_classes=2)
+            >>> ledger.record(index=[0, 1], probs=[[0.9, 0.1], [0.8, 0.2]], epoch=0)
+            >>> Findings.from_ledger(ledger, labels=[0, 1]).is_label_issue.tolist()
+            [False, True]
+        """
+        given = checked_labels(labels, ledger.num_samples, ledger.num_classes)
+        if not ledger.seen.any():
+            raise InputError("the ledger has recorded nothing yet: record predictions first")
+        suggested, confidence = ledger.top()
+        own = ledger.quality(given)
+        better = _likelier(suggested, confidence, given, own)
+        scores = own if quality is None else np.asarray(quality)
+        if scores.shape != given.shape or not (np.isnan(scores) | ((scores >= 0) & (scores <= 1))).all():
+            raise InputError(f"quality must be {len(given)} numbers in 0..1, not {scores.dtype} of {scores.shape}")
+        return cls._create(
+            given, better, scores, confidence, ledger.num_classes, class_names, ids, paths, threshold, unreadable
+        )
+
+    @classmethod
+    def from_probs(
+        cls,
+        mean_probs: npt.ArrayLike,
+        labels: npt.ArrayLike,
+        *,
+        class_names: Names | None = None,
+        ids: npt.ArrayLike | None = None,
+        paths: Paths | None = None,
+        threshold: float | str = 0.5,
+        unreadable: npt.ArrayLike | None = None,
+        unseen_probs: npt.ArrayLike | None = None,
+        unseen_scale: float | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> Findings:
+        """Make findings of probabilities from anywhere.
+
+        Args:
+            mean_probs: (N, C) probabilities of the classes.
+            labels: (N,) given labels.
+            class_names: names of the classes.
+            ids: (N,) names of the samples; by default their paths, else their positions.
+            paths: (N,) paths of the samples, where they are files.
+            threshold: a number in (0, 1), by default NLNL's 0.5; "1/c", chance level; "auto", the labels that are more
+                likely wrong than right (`jnpl.judging.threshold`), or, without `unseen_probs`, between the qualities
+                of right and wrong labels, or 0.5 if there are no two groups; "per-class", the latter for each given
+                class alone; "precision=0.9", as many labels as keep the expected share of wrong ones; "budget=200", the
+                200 worst.
+            unreadable: (N,) true where a sample could not be read; its probabilities are ignored.
+            unseen_probs: (N, C) probabilities by models that did not see the sample's label, which calibrate quality
+                and confidence and estimate the noise rate (`jnpl.judging.noise_model`).
+            unseen_scale: 1 if these are known to be nearly calibrated for the true labels, as those of out-of-fold NL+
+                heads are; None: unknown.
+            progress: called with the share of the calibration done, 0..1; what it raises stops it.
+
+        Returns:
+            Findings of N samples.
+
+        Example:
+            >>> findings = Findings.from_probs([[0.9, 0.1], [0.6, 0.4]], labels=[0, 1], threshold=0.3)
+            >>> findings.label_quality.tolist(), findings.is_label_issue.tolist()
+            ([0.9, 0.4], [False, False])
+        """
+        probs = np.asarray(mean_probs)
+        if probs.ndim != 2 or probs.shape[1] < 2 or probs.dtype.kind not in "fiu":
+            raise InputError(f"probabilities must be numbers of shape (N, C), not {probs.dtype} of {probs.shape}")
+        given = checked_labels(labels, len(probs), probs.shape[1])
+        skip = np.zeros(len(given), bool) if unreadable is None else _checked_mask(unreadable, len(given))
+        with np.errstate(invalid="ignore"):  # inf - inf
+            total = probs.sum(axis=1, dtype=np.float64)
+            good = (probs.min(axis=1) >= -1e-6) & (np.abs(total - 1) <= 1e-3)
+        if not (good | skip).all():
+            row = int(np.argmin(good | skip))
+            found = f"{probs[row].min():g}..{probs[row].max():g} and {total[row]:g}"
+            raise InputError(f"probabilities of sample {row} must lie in 0..1 and sum to 1, not {found}")
+        each, best = np.arange(len(given)), probs.argmax(axis=1)
+        quality, confidence = probs[each, given], probs[each, best]
+        noise = None
+        if unseen_probs is not None:
+            quality, best, confidence, noise = _calibrated(
+                probs, given, np.asarray(unseen_probs), unseen_scale, skip, progress
+            )
+        else:
+            best = _likelier(best, confidence, given, quality)
+        return cls._create(
+            given,
+            best,
+            quality,
+            confidence,
+            probs.shape[1],
+            class_names,
+            ids,
+            paths,
+            threshold,
+            unreadable,
+            noise=noise,
+        )
+
+    @classmethod
+    def _create(
+        cls,
+        given: Labels,
+        suggested: Array,
+        quality: Array,
+        confidence: Array,
+        num_classes: int,
+        class_names: Names | None,
+        ids: npt.ArrayLike | None,
+        paths: Paths | None,
+        threshold: float | str,
+        unreadable: npt.ArrayLike | None,
+        *,
+        noise: NoiseEstimate | None = None,
+    ) -> Findings:
+        mask = None if unreadable is None else _checked_mask(unreadable, len(given))
+        known = ~np.isnan(quality) if mask is None else ~np.isnan(quality) & ~mask
+        quality, confidence = (
+            np.where(known, np.clip(p, 0, 1), np.nan).astype(np.float64) for p in (quality, confidence)
+        )
+        files = None if paths is None else _checked_texts("paths", [os.fsdecode(path) for path in paths], len(given))
+        default_ids = np.arange(len(given)) if files is None else files
+        return cls(
+            given_labels=given,
+            suggested_labels=np.where(known, suggested, given),
+            label_quality=quality,
+            suggested_confidence=confidence,
+            num_classes=num_classes,
+            class_names=_checked_names(class_names, num_classes),
+            ids=default_ids if ids is None else _checked_ids(ids, len(given)),
+            paths=files,
+            unreadable=mask,
+            threshold_info=_resolved(threshold, quality, given, num_classes, noise),
+            noise=noise,
+        )
+
+    def with_threshold(self, threshold: float | str) -> Findings:
+        """Return the same findings with another threshold; nothing is trained or predicted.
+
+        Args:
+            threshold: as in `from_probs`.
+
+        Example:
+            >>> findings = Findings.from_probs([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2]], labels=[0, 1, 1])
+            >>> findings.with_threshold("budget=1").is_label_issue.tolist()
+            [False, False, True]
+        """
+        info = _resolved(threshold, self.label_quality, self.given_labels, self.num_classes, self.noise)
+        return replace(self, threshold_info=info)
+
+    def __repr__(self) -> str:
+        return f"Findings({', '.join(f'{name}={value!r}' for name, value in self.summary().items())})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Findings):
+            return NotImplemented
+        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self) if f.compare)
+
+    __hash__ = None  # type: ignore[assignment]  # equal by content, like the arrays inside
+
+    @property
+    def threshold(self) -> float:
+        """The quality below which a label is an issue; with a threshold for each class, their mean over the samples."""
+        return float(self.threshold_info["value"])
+
+    @cached_property
+    def is_label_issue(self) -> Mask:
+        """(N,) true where the quality lies strictly below the threshold; never for a quality of nan."""
+        by_class = self.threshold_info.get("by_class")
+        return self.label_quality < (self.threshold if by_class is None else np.array(by_class)[self.given_labels])
+
+    @property
+    def noise_rate(self) -> float:
+        """Estimated share of wrong labels; where quality is not calibrated, the share of issues."""
+        if self.noise is not None:
+            return self.noise.rate
+        scored = np.count_nonzero(~np.isnan(self.label_quality))
+        return float(self.is_label_issue.sum() / max(scored, 1))
+
+    @property
+    def noise_interval(self) -> tuple[float, float] | None:
+        """The 90 % interval of the noise rate; None where quality is not calibrated."""
+        return None if self.noise is None else (self.noise.low, self.noise.high)
+
+    @property
+    def overlap(self) -> float | None:
+        """Share of samples whose class could not be told even if all labels were right; None without calibration."""
+        return None if self.noise is None else self.noise.overlap
+
+    @property
+    def transition_matrix(self) -> Floats:
+        """(C, C) estimate of P(given = j | true = i), with the suggested label of an issue as its true label.
+
+        Rows sum to 1; that of a class without samples is the identity's.
+        """
+        size = self.num_classes
+        if size > _MAX_MATRIX:
+            raise InputError(f"a matrix of {size} x {size} classes is too large (at most {_MAX_MATRIX})")
+        scored = ~np.isnan(self.label_quality)
+        true = np.where(self.is_label_issue, self.suggested_labels, self.given_labels)[scored]
+        return transition_matrix(true, self.given_labels[scored], size)
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """One row per sample, in the order of the data; labels are class names where there are any."""
+        table = _frame(self._columns())
+        return table if self.index is None else table.set_axis(self.index)
+
+    def worst(self, k: int) -> pd.DataFrame:
+        """Return the `k` rows of `table` with the lowest quality, worst first, ties in the order of the data.
+
+        Args:
+            k: number of rows, at most as many as have a quality.
+
+        Returns:
+            Rows of `table`; the index holds the positions of the samples, or is that of the data frame.
+
+        Example:
+            >>> findings = Findings.from_probs([[0.9, 0.1], [0.6, 0.4]], labels=[0, 1])
+            >>> findings.worst(1).index.tolist()
+            [1]
+        """
+        if k < 0:
+            raise InputError(f"k must be a whole number of at least 0, not {k!r}")
+        order = np.argsort(self.label_quality, kind="stable")  # nan last
+        order = order[: min(k, np.count_nonzero(~np.isnan(self.label_quality)))]
+        return _frame(self._columns(order)).set_index(order if self.index is None else self.index[order])
+
+    def part(self, positions: npt.ArrayLike) -> Findings:
+        """Return the findings of some samples, by position (M,), with the same threshold."""
+        rows = np.asarray(positions, np.int64)
+        return replace(
+            self,
+            given_labels=self.given_labels[rows],
+            suggested_labels=self.suggested_labels[rows],
+            label_quality=self.label_quality[rows],
+            suggested_confidence=self.suggested_confidence[rows],
+            ids=self.ids[rows],
+            paths=None if self.paths is None else self.paths[rows],
+            unreadable=None if self.unreadable is None else self.unreadable[rows],
+            index=None if self.index is None else self.index[rows],
+        )
+
+    def class_summary(self) -> pd.DataFrame:
+        """Return, per class: samples with this label, issues, their share, the label most often suggested instead."""
+        issue, size = self.is_label_issue, self.num_classes
+        count = np.bincount(self.given_labels, minlength=size)
+        issues = np.bincount(self.given_labels[issue], minlength=size)
+        scored = np.bincount(self.given_labels[~np.isnan(self.label_quality)], minlength=size)
+        moved = issue & (self.suggested_labels != self.given_labels)
+        pairs, often = np.unique(self.given_labels[moved] * size + self.suggested_labels[moved], return_counts=True)
+        most = np.full(size, -1)
+        for pair in pairs[np.argsort(often, kind="stable")]:  # the most frequent comes last and stays
+            most[pair // size] = pair % size
+        names = self._names(np.arange(size))
+        instead = np.array([names[i] if i >= 0 else None for i in most.tolist()], object)
+        columns = {"class": names, "count": count, "issues": issues, "issue_rate": issues / np.maximum(scored, 1)}
+        return _frame({**columns, "most_common_suggested": instead})
+
+    def summary(self) -> dict[str, Any]:
+        """Return the findings in a few numbers; `relabelled` counts the issues with another label suggested."""
+        issue = self.is_label_issue
+        return {
+            "samples": len(self.given_labels),
+            "scored": int(np.count_nonzero(~np.isnan(self.label_quality))),
+            "classes": self.num_classes,
+            "issues": int(issue.sum()),
+            "relabelled": int((issue & (self.suggested_labels != self.given_labels)).sum()),
+            "noise_rate": self.noise_rate,
+            "threshold": self.threshold,
+        }
+
+    def _names(self, labels: Labels) -> Array:
+        if self.class_names is None:
+            return labels.copy()
+        return np.array(self.class_names, object if isinstance(self.class_names[0], str) else np.int64)[labels]
+
+    def _columns(self, rows: Array | slice = slice(None)) -> dict[str, Array]:
+        columns: dict[str, Array | None] = {
+            "id": self.ids[rows],
+            "path": None if self.paths is None else self.paths[rows],
+            "given_label": self._names(self.given_labels[rows]),
+            "suggested_label": self._names(self.suggested_labels[rows]),
+            "label_quality": self.label_quality[rows],
+            "is_label_issue": self.is_label_issue[rows],
+            "suggested_confidence": self.suggested_confidence[rows],
+            "unreadable": None if self.unreadable is None else self.unreadable[rows],
+        }
+        return {name: values for name, values in columns.items() if values is not None}
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write findings.parquet (for programs), findings.csv (for people) and findings.json (settings and counts).
+
+        The same findings give the same bytes. Each file is written whole or not at all. In the CSV, a text that a
+        spreadsheet would run as a formula gets an apostrophe in front (OWASP).
+
+        Args:
+            folder: made if it is not there.
+
+        Example:
+            >>> import tempfile
+            >>> findings = Findings.from_probs([[0.9, 0.1], [0.6, 0.4]], labels=[0, 1])
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     findings.save(folder)
+            ...     Findings.load(folder) == findings
+            True
+        """
+        import pyarrow as pa  # noqa: PLC0415 - slow to import
+
+        target = Path(folder)
+        if target.exists() and not target.is_dir():
+            raise InputError(f"{target} is a file, not a folder to save findings in")
+        make_folder(target)
+        columns = self._columns()
+        with replacing(target / "findings.parquet") as draft:
+            save_parquet(draft, pa.table(columns))
+            digest = hashlib.sha256(draft.read_bytes()).hexdigest()
+        with table_writer(target / "findings.csv") as write:
+            write(_frame(columns))
+        content = {
+            "kind": _KIND,
+            "version": _VERSION,
+            **self.summary(),
+            "class_names": None if self.class_names is None else list(self.class_names),
+            "threshold": self.threshold_info,
+            **({} if self.noise is None else {"noise": self.noise._asdict()}),
+            "transition_matrix": self.transition_matrix.tolist() if self.num_classes <= _MAX_WRITTEN else None,
+            "parquet_sha256": digest,  # written last: after a crash in between, `load` sees that the files do not match
+        }
+        write_text(target / "findings.json", json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Findings:
+        """Read what `save` wrote.
+
+        Args:
+            folder: holds findings.parquet and findings.json, as `save` or `jnpl find DATA -o RUN` wrote them.
+
+        Returns:
+            Findings equal to those that were saved. Missing or other files are an InputError.
+
+        Example: see `save`.
+        """
+        import pyarrow as pa  # noqa: PLC0415 - slow to import
+
+        run = Path(folder)
+        try:
+            content = read_json(run / "findings.json")
+            if (content["kind"], content["version"]) != (_KIND, _VERSION):
+                raise InputError(f"kind {content['kind']!r} and version {content['version']!r}")
+            facts = check_facts(content, _FindingsFacts, "findings.json")
+            with pa.OSFile(os.fspath(run / "findings.parquet")) as file:
+                raw = file.read_buffer()  # read once: the table below is the one that was hashed
+            if hashlib.sha256(raw).hexdigest() != facts.parquet_sha256:
+                raise InputError("findings.parquet is not the one that findings.json was written with")
+            table = load_parquet(raw)
+            columns = {name: table[name].to_numpy() for name in table.column_names}
+            if len(table) != facts.samples:
+                raise InputError(f"{len(table)} rows, where findings.json has {facts.samples}")
+            names = _checked_names(facts.class_names, facts.classes)
+            number = {name: i for i, name in enumerate(names or range(facts.classes))}
+            given, suggested = (
+                np.array([number[label] for label in columns[name].tolist()], np.int64)
+                for name in ("given_label", "suggested_label")
+            )
+            return cls(
+                given_labels=given,
+                suggested_labels=suggested,
+                label_quality=columns["label_quality"].astype(np.float64),
+                suggested_confidence=columns["suggested_confidence"].astype(np.float64),
+                num_classes=facts.classes,
+                class_names=names,
+                ids=columns["id"],
+                paths=columns.get("path"),
+                unreadable=columns.get("unreadable"),
+                threshold_info=_checked_threshold(content["threshold"], facts.classes),
+                noise=_checked_noise(content["noise"]) if "noise" in content else None,
+            )
+        except (OSError, LookupError, TypeError, ValueError) as error:  # pyarrow's errors are among these
+            reason = f"no entry {error}" if isinstance(error, KeyError) else str(error)
+            if isinstance(error, FileNotFoundError):
+                reason = "name the folder of a finished run, as `jnpl find DATA -o RUN` writes it"
+            raise InputError(f"{run} holds no findings that can be read: {reason}") from error
+
+
+class _FindingsFacts(StoredFacts):
+    """findings.json, as far as it is used."""
+
+    samples: Annotated[int, Field(ge=1)]
+    classes: Annotated[int, Field(ge=1, le=_MOST_CLASSES)]
+    class_names: list[str] | list[int] | None
+    parquet_sha256: str
+
+
+_Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class _ThresholdFacts(StoredFacts):
+    """The threshold in findings.json."""
+
+    rule: str
+    value: _Finite
+    reason: str
+    by_class: list[_Finite] | None = None
+
+
+def _checked_threshold(info: Any, num_classes: int) -> dict[str, Any]:
+    by_class = check_facts(info, _ThresholdFacts, "the threshold in findings.json").by_class
+    if by_class is not None and len(by_class) != num_classes:
+        raise InputError(f"{len(by_class)} thresholds for {num_classes} classes")
+    return dict(info)
+
+
+class _NoiseFacts(StoredFacts):
+    """The noise rate in findings.json."""
+
+    rate: Annotated[float, Field(ge=0, le=1)]
+    low: Annotated[float, Field(ge=0, le=1)]
+    high: Annotated[float, Field(ge=0, le=1)]
+    overlap: Annotated[float, Field(ge=0, le=1)]
+    unlikely: Annotated[float, Field(ge=0, le=1)] | None = None
+
+
+def _checked_noise(info: Any) -> NoiseEstimate:
+    facts = check_facts(info, _NoiseFacts, "the noise rate in findings.json")
+    return NoiseEstimate(facts.rate, facts.low, facts.high, facts.overlap, facts.unlikely)
+
+
+def _resolved(
+    threshold: float | str, quality: Floats, given: Labels, num_classes: int, noise: NoiseEstimate | None
+) -> dict[str, Any]:
+    unlikely = None if noise is None else noise.unlikely
+    return resolve_threshold(threshold, quality, given, num_classes, calibrated=noise is not None, unlikely=unlikely)
+
+
+def _calibrated(
+    probs: Array,
+    given: Labels,
+    unseen: Array,
+    expected_scale: float | None,
+    skip: Mask,
+    progress: Callable[[float], None] | None,
+) -> tuple[Floats, Labels, Floats, NoiseEstimate]:
+    """Return quality, suggested label, its confidence, all (N,), and the noise rate, calibrated by `unseen` (N, C).
+
+    The order of the qualities is that of the given labels in `probs`. The suggested label is the likeliest other class
+    there, if it is likelier than the given one by `probs` or by the calibrated probabilities.
+    """
+    if unseen.shape != probs.shape:
+        raise InputError(f"unseen_probs must have the shape {probs.shape} of the probabilities, not {unseen.shape}")
+    each, best = np.arange(len(given)), likeliest_other(probs, given)
+    known = ~skip & ~np.isnan(probs[:, 0]) & ~np.isnan(unseen[:, 0])
+    if not known.all():
+        unseen = np.where(known[:, None], unseen, np.nan)
+    judged, noise = calibrate(unseen, given, best, expected_scale=expected_scale, progress=progress)
+    quality, confidence = np.full(len(given), np.nan), np.full(len(given), np.nan)
+    if known.any():
+        own = probs[each, given][known]
+        quality[known] = monotone(own, judged.quality[known])
+        share = judged.asked[known] / np.maximum(1 - judged.quality[known], 1e-9)  # of the best class, if y is wrong
+        confidence[known] = (1 - quality[known]) * np.clip(share, 0, 1)
+        rate = float(1 - quality[known].mean())  # but for the order of equal qualities, that of the model
+        noise = noise._replace(
+            rate=rate, low=min(noise.low, rate), high=max(noise.high, rate), unlikely=float((own < 0.5).mean())
+        )
+    stays = ~(confidence > quality) & ~(probs[each, best] > probs[each, given])
+    return quality, np.where(stays, given, best), np.where(stays, quality, confidence), noise
+
+
+def _likelier(suggested: Array, confidence: Array, given: Labels, quality: Array) -> Labels:
+    """Return the suggested label where it is likelier than the given one, else the given one, (N,)."""
+    better: Labels = np.where(np.clip(confidence, 0, 1) > np.clip(quality, 0, 1), suggested, given)
+    return better
+
+
+def _same(a: object, b: object) -> bool:
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+    return type(a) is type(b) and a == b
+
+
+def _frame(columns: dict[str, Array]) -> pd.DataFrame:
+    """Return a data frame whose texts have dtype object under every version of pandas."""
+    import pandas as pd  # noqa: PLC0415 - slow to import
+
+    return pd.DataFrame({name: pd.Series(values, dtype=values.dtype) for name, values in columns.items()})
+
+
+def checked_labels(labels: npt.ArrayLike, num_samples: int, num_classes: int) -> Labels:
+    """Return a copy of (N,) labels in 0..C-1, N >= 1, as int64."""
+    given = np.asarray(labels)
+    if given.shape != (num_samples,) or given.dtype.kind not in "iu":
+        raise InputError(f"labels must be {num_samples} whole numbers, not {given.dtype} of shape {given.shape}")
+    if not num_samples:
+        raise InputError("there are no samples")
+    if given.min() < 0 or given.max() >= num_classes:
+        raise InputError(f"labels must lie in 0..{num_classes - 1}, not {given.min()}..{given.max()}")
+    return given.astype(np.int64)
+
+
+def _checked_mask(mask: npt.ArrayLike, num_samples: int) -> Mask:
+    array = np.asarray(mask)
+    if array.shape != (num_samples,) or array.dtype != bool:
+        raise InputError(f"unreadable must be {num_samples} booleans, not {array.dtype} of shape {array.shape}")
+    return array.copy()
+
+
+def _checked_names(names: Iterable[object] | None, num_classes: int) -> tuple[str, ...] | tuple[int, ...] | None:
+    """Return C different names, all strings or all integers."""
+    if names is None:
+        return None
+    plain = [name.item() if isinstance(name, np.generic) else name for name in names]
+    if len(plain) != num_classes:
+        raise InputError(f"class_names must name {num_classes} classes, not {len(plain)}")
+    if len(set(plain)) < num_classes:
+        raise InputError(f"class_names must differ: {max(plain, key=plain.count)!r} comes twice")
+    whole = tuple(name for name in plain if type(name) is int)
+    texts = tuple(printable(name) for name in plain if isinstance(name, str))
+    if num_classes not in {len(whole), len(texts)}:
+        raise InputError(f"class_names must be all texts or all whole numbers, not {plain[:5]}")
+    return texts or whole
+
+
+def _checked_ids(ids: npt.ArrayLike, num_samples: int) -> Array:
+    """Return (N,) ids, integers or strings."""
+    array = np.asarray(ids)
+    if array.dtype.kind not in "iu":
+        return _checked_texts("ids", [str(name) for name in array.tolist()], num_samples)
+    if array.shape != (num_samples,):
+        raise InputError(f"ids must be {num_samples}, one per sample, not {array.size}")
+    return array.astype(np.int64)
+
+
+def _checked_texts(what: str, texts: list[str], length: int) -> Array:
+    """Return (N,) strings of dtype object, all of them valid Unicode."""
+    if len(texts) != length:
+        raise InputError(f"{what} must be {length}, one per sample, not {len(texts)}")
+    array = np.empty(length, object)
+    array[:] = [printable(text) for text in texts]
+    return array

@@ -1,0 +1,466 @@
+"""Verdicts by hand, the table's contract, and what a saved folder gives back."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jnpl.internal.errors import InputError
+from jnpl.internal.tables import load_parquet
+from jnpl.judging import Findings
+from jnpl.judging.ledger import Ledger
+from jnpl.judging.threshold import fit_threshold
+
+PROBS = np.array(
+    [
+        [0.90, 0.05, 0.05],  # 0 as 0: kept
+        [0.10, 0.70, 0.20],  # 0 as 1
+        [0.30, 0.30, 0.40],  # 1 as 2
+        [0.45, 0.25, 0.30],  # 0, doubtful, but nothing likelier
+        [0.50, 0.50, 0.00],  # 1 at exactly 0.5: kept, and 0 is not likelier
+        [0.05, 0.90, 0.05],  # 2 as 1
+    ]
+)
+LABELS = [0, 0, 1, 0, 1, 2]
+COLUMNS = ["id", "given_label", "suggested_label", "label_quality", "is_label_issue", "suggested_confidence"]
+
+
+@pytest.fixture
+def findings():
+    return Findings.from_probs(PROBS, LABELS)
+
+
+def test_verdicts_by_hand(findings):
+    assert findings.label_quality.tolist() == [0.9, 0.1, 0.3, 0.45, 0.5, 0.05]
+    assert findings.is_label_issue.tolist() == [False, True, True, True, False, True]
+    assert findings.suggested_labels.tolist() == [0, 1, 2, 0, 1, 1]
+    assert findings.suggested_confidence.tolist() == [0.9, 0.7, 0.4, 0.45, 0.5, 0.9]
+    assert findings.noise_rate == pytest.approx(4 / 6)
+    # true class by the findings: 0 1 2 0 1 1, given: 0 0 1 0 1 2
+    np.testing.assert_allclose(findings.transition_matrix, [[1, 0, 0], [1 / 3, 1 / 3, 1 / 3], [0, 1, 0]])
+    assert findings.summary() == {
+        "samples": 6,
+        "scored": 6,
+        "classes": 3,
+        "issues": 4,
+        "relabelled": 3,
+        "noise_rate": 4 / 6,
+        "threshold": 0.5,
+    }
+
+
+@pytest.mark.parametrize(
+    ("threshold", "issues", "rule"),
+    [(0.5, 4, "fixed"), (0.1, 1, "fixed"), (0.46, 4, "fixed"), ("1/c", 3, "1/c"), ("auto", 4, "auto")],
+)
+def test_thresholds(threshold, issues, rule):
+    findings = Findings.from_probs(PROBS, LABELS, threshold=threshold)
+    assert findings.is_label_issue.sum() == issues
+    assert findings.threshold_info["rule"] == rule
+    assert findings.threshold == findings.threshold_info["value"]
+    assert findings.threshold_info["reason"]
+
+
+def test_auto_cuts_where_the_mixture_says():
+    rng = np.random.default_rng(0)
+    quality = np.concatenate([rng.beta(1, 30, 300), rng.beta(5, 3, 700)])
+    findings = Findings.from_probs(np.column_stack([quality, 1 - quality]), np.zeros(1000, int), threshold="auto")
+    cut = fit_threshold(quality)
+    assert cut.fitted
+    assert findings.threshold == cut.value != 0.5
+    assert findings.noise_rate == (quality < cut.value).mean() == pytest.approx(0.3, abs=0.03)
+    assert findings.threshold_info["low_weight"] == pytest.approx(0.3, abs=0.03)
+
+
+def test_rows_of_absent_classes_are_the_identity():
+    findings = Findings.from_probs([[0.9, 0.1, 0.0, 0.0]], [0])
+    np.testing.assert_array_equal(findings.transition_matrix, np.eye(4))
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.integers(1, 40))
+@settings(max_examples=60, deadline=None)
+def test_the_matrix_is_counted(seed, classes, size):
+    rng = np.random.default_rng(seed)
+    probs, labels = rng.dirichlet(np.full(classes, 0.5), size), rng.integers(0, classes, size)
+    findings = Findings.from_probs(probs, labels)
+    counts = [[0] * classes for _ in range(classes)]
+    for p, y in zip(probs.tolist(), labels.tolist(), strict=True):
+        true = p.index(max(p)) if p[y] < 0.5 else y
+        counts[true][y] += 1
+    for i, row in enumerate(counts):
+        expected = [n / sum(row) for n in row] if sum(row) else [float(i == j) for j in range(classes)]
+        assert findings.transition_matrix[i].tolist() == pytest.approx(expected)
+
+
+def test_the_table_of_numbers(findings):
+    table = findings.table
+    assert list(table.columns) == COLUMNS
+    assert table["id"].tolist() == [0, 1, 2, 3, 4, 5]
+    assert table["given_label"].tolist() == LABELS
+    assert table["suggested_label"].tolist() == [0, 1, 2, 0, 1, 1]
+    kinds = {name: str(dtype) for name, dtype in table.dtypes.items()}
+    assert kinds == dict(zip(COLUMNS, ["int64", "int64", "int64", "float64", "bool", "float64"], strict=True))
+
+
+def test_the_table_of_names_and_paths():
+    paths = [f"photos/{i}.png" for i in range(6)]
+    findings = Findings.from_probs(PROBS, LABELS, class_names=["cat", "dog", "emu"], paths=paths)
+    table = findings.table
+    assert list(table.columns) == ["id", "path", *COLUMNS[1:]]
+    assert table["id"].tolist() == table["path"].tolist() == paths
+    assert table["given_label"].tolist() == ["cat", "cat", "dog", "cat", "dog", "emu"]
+    assert table["suggested_label"].tolist() == ["cat", "dog", "emu", "cat", "dog", "dog"]
+    assert {str(table[name].dtype) for name in ("id", "path", "given_label", "suggested_label")} == {"object"}
+
+
+def test_class_names_may_be_numbers_and_ids_anything():
+    findings = Findings.from_probs(PROBS, LABELS, class_names=np.array([3, 5, 7]), ids=list("abcdef"))
+    assert findings.table["given_label"].tolist() == [3, 3, 5, 3, 5, 7]
+    assert str(findings.table["given_label"].dtype) == "int64"
+    assert findings.table["id"].tolist() == list("abcdef")
+    ids = Findings.from_probs(PROBS, LABELS, ids=[10, 20, 30, 40, 50, 60], paths=list("abcdef"))
+    assert ids.table["id"].tolist() == [10, 20, 30, 40, 50, 60]
+    assert ids.table["path"].tolist() == list("abcdef")
+
+
+def test_unreadable_samples_have_no_verdict():
+    probs = PROBS.copy()
+    probs[1] = np.nan
+    findings = Findings.from_probs(probs, LABELS, unreadable=[False, True, False, False, False, False])
+    row = findings.table.iloc[1]
+    assert list(findings.table.columns) == [*COLUMNS, "unreadable"]
+    assert str(findings.table["unreadable"].dtype) == "bool"
+    assert findings.table["unreadable"].tolist() == [False, True, False, False, False, False]
+    assert np.isnan(row["label_quality"])
+    assert np.isnan(row["suggested_confidence"])
+    assert not row["is_label_issue"]
+    assert row["suggested_label"] == row["given_label"] == 0
+    assert findings.noise_rate == pytest.approx(3 / 5)
+    assert (findings.summary()["samples"], findings.summary()["scored"]) == (6, 5)
+    assert findings.transition_matrix[1].tolist() == [0, 0.5, 0.5]  # the row that made it thirds is gone
+    assert 1 not in findings.worst(6).index
+
+
+def test_the_worst_come_first_and_ties_in_the_order_of_the_data():
+    quality = np.array([0.3, 0.1, 0.3, 0.9, 0.1, 0.3])
+    findings = Findings.from_probs(np.column_stack([quality, 1 - quality]), [0] * 6)
+    assert findings.worst(4).index.tolist() == findings.worst(4)["id"].tolist() == [1, 4, 0, 2]
+    pd.testing.assert_frame_equal(findings.worst(4), findings.table.loc[[1, 4, 0, 2]])
+    assert len(findings.worst(100)) == 6
+    assert list(findings.worst(0).columns) == COLUMNS
+    with pytest.raises(InputError, match="k must be a whole number of at least 0, not -1"):
+        findings.worst(-1)
+
+
+def test_the_class_summary_by_hand(findings):
+    summary = findings.class_summary()
+    assert list(summary.columns) == ["class", "count", "issues", "issue_rate", "most_common_suggested"]
+    assert summary["class"].tolist() == [0, 1, 2]
+    assert summary["count"].tolist() == [3, 2, 1]
+    assert summary["issues"].tolist() == [2, 1, 1]
+    assert summary["issue_rate"].tolist() == pytest.approx([2 / 3, 1 / 2, 1])
+    assert summary["most_common_suggested"].tolist() == [1, 2, 1]
+
+
+def test_the_class_summary_names_the_most_common_and_none_where_there_is_none():
+    probs = np.eye(4)[[1, 2, 2, 0, 3]]
+    findings = Findings.from_probs(probs, [0, 0, 0, 0, 3], class_names=["a", "b", "c", "d"])
+    summary = findings.class_summary().set_index("class")
+    assert summary["most_common_suggested"].tolist() == ["c", None, None, None]
+    assert summary.loc["b"].tolist()[:3] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("keep", ["full", "compact"])
+def test_from_a_ledger(keep):
+    ledger = Ledger(7, 3, keep=keep, labels=[*LABELS, 2])
+    for epoch in range(3):
+        ledger.record(range(6), PROBS, epoch)  # sample 6 is never seen
+    findings = Findings.from_ledger(ledger, np.array([*LABELS, 2], np.uint8), class_names=["a", "b", "c"])
+    assert findings.table["is_label_issue"].tolist() == [False, True, True, True, False, True, False]
+    assert findings.suggested_labels.tolist() == [0, 1, 2, 0, 1, 1, 2]
+    assert findings.label_quality[:6] == pytest.approx([0.9, 0.1, 0.3, 0.45, 0.5, 0.05], abs=1e-6)
+    assert np.isnan(findings.label_quality[6])
+    assert np.isnan(findings.suggested_confidence[6])
+    assert findings.suggested_confidence[:6] == pytest.approx([0.9, 0.7, 0.4, 0.45, 0.5, 0.9], abs=1 / 255)
+    assert findings.summary()["scored"] == 6
+    with pytest.raises(InputError, match="labels must be 7 whole numbers, not int64 of shape"):
+        Findings.from_ledger(ledger, LABELS)
+
+
+NASTY = [
+    "=cmd|' /C calc'!A0",
+    'ein "Zitat", mit\nZeile',
+    "naïve 猫 \U0001f408",
+    "\r\t;",
+    "-1",
+    "@x",
+    "+1",
+    "\ttab",
+    "",
+    "'",
+]
+
+
+def nasty(**options):
+    rng = np.random.default_rng(0)
+    size, classes = 40, len(NASTY)
+    labels = np.arange(size) % classes
+    probs = rng.dirichlet(np.full(classes, 0.3), size)
+    return Findings.from_probs(probs, labels, **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"class_names": NASTY},
+        {"class_names": list(range(5, 5 + len(NASTY)))},
+        {"class_names": NASTY, "paths": [f"{NASTY[i % len(NASTY)]}/{i}" for i in range(40)], "threshold": "auto"},
+        {"ids": np.arange(40) * 7, "threshold": "1/c", "unreadable": np.arange(40) % 9 == 0},
+        {"ids": [f"№{i}" for i in range(40)], "threshold": 0.3},
+        {"threshold": 0.1 + 0.2},
+    ],
+    ids=["plain", "names", "numbers", "paths", "unreadable", "ids", "threshold"],
+)
+def test_saved_and_loaded_the_findings_are_equal(tmp_path, options):
+    findings = nasty(**options)
+    findings.save(tmp_path / "deep" / "run")
+    again = Findings.load(tmp_path / "deep" / "run")
+    assert again == findings
+    assert again.class_names == findings.class_names
+    pd.testing.assert_frame_equal(again.table, findings.table)
+    np.testing.assert_array_equal(again.transition_matrix, findings.transition_matrix)
+    assert sorted(p.name for p in (tmp_path / "deep" / "run").iterdir()) == [
+        "findings.csv",
+        "findings.json",
+        "findings.parquet",
+    ]
+
+
+@given(st.lists(st.text(), min_size=2, max_size=6, unique=True))
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_class_names_come_back(tmp_path, names):
+    findings = Findings.from_probs(np.eye(len(names)), range(len(names)), class_names=names, paths=names)
+    findings.save(tmp_path)
+    assert Findings.load(tmp_path) == findings
+
+
+def test_equality_sees_every_difference(findings):
+    assert findings == Findings.from_probs(PROBS, LABELS)
+    for other in (
+        Findings.from_probs(PROBS, LABELS, threshold=0.4),
+        Findings.from_probs(PROBS, LABELS, class_names=["a", "b", "c"]),
+        Findings.from_probs(PROBS, LABELS, ids=[1, 2, 3, 4, 5, 6]),
+        Findings.from_probs(PROBS, LABELS, unreadable=[False] * 6),
+        Findings.from_probs(PROBS, [1, *LABELS[1:]]),
+        "findings",
+    ):
+        assert findings != other
+
+
+def test_the_same_findings_give_the_same_bytes(tmp_path):
+    for name in ("one", "two"):
+        nasty(class_names=NASTY).save(tmp_path / name)
+        nasty(class_names=NASTY).save(tmp_path / name)  # over itself
+    for file in ("findings.csv", "findings.json", "findings.parquet"):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+
+
+def test_the_csv_runs_no_formula_and_leaves_numbers_alone(tmp_path):
+    findings = nasty(class_names=NASTY)
+    findings.save(tmp_path)
+    with (tmp_path / "findings.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 40
+    for row, (_, truth) in zip(rows, findings.table.iterrows(), strict=True):
+        for column in ("given_label", "suggested_label"):
+            dangerous = truth[column][:1] in ("=", "+", "-", "@", "\t", "\r") and truth[column] != ""
+            assert row[column] == ("'" if dangerous else "") + truth[column]
+        assert float(row["label_quality"]) == pytest.approx(truth["label_quality"], rel=1e-8)
+        assert row["is_label_issue"] == str(truth["is_label_issue"])
+        assert row["id"] == str(truth["id"])
+
+
+def test_the_parquet_file_is_what_a_stranger_expects(tmp_path):
+    findings = Findings.from_probs(PROBS, LABELS, class_names=["cat", "dog", "emu"], paths=list("abcdef"))
+    findings.save(tmp_path)
+    table = load_parquet(tmp_path / "findings.parquet")
+    assert [(field.name, str(field.type)) for field in table.schema] == [
+        ("id", "string"),
+        ("path", "string"),
+        ("given_label", "string"),
+        ("suggested_label", "string"),
+        ("label_quality", "double"),
+        ("is_label_issue", "bool"),
+        ("suggested_confidence", "double"),
+    ]
+    frame = load_parquet(tmp_path / "findings.parquet").to_pandas()
+    assert frame["given_label"].tolist() == ["cat", "cat", "dog", "cat", "dog", "emu"]
+
+
+def test_the_json_file_says_how_it_came_about(tmp_path, findings):
+    findings.save(tmp_path)
+    meta = json.loads((tmp_path / "findings.json").read_text(encoding="utf-8"))
+    assert meta["threshold"] == {"rule": "fixed", "value": 0.5, "reason": "given"}
+    assert meta["noise_rate"] == findings.noise_rate
+    assert meta["transition_matrix"] == findings.transition_matrix.tolist()
+    assert (meta["version"], meta["samples"], meta["classes"], meta["class_names"]) == (1, 6, 3, None)
+
+
+def test_very_many_classes(tmp_path):
+    probs = np.zeros((2, 6000), np.float32)
+    probs[:, 5999] = 1
+    findings = Findings.from_probs(probs, [0, 5999])
+    with pytest.raises(InputError, match="a matrix of 6000 x 6000 classes is too large"):
+        _ = findings.transition_matrix
+    assert findings.class_summary()["issues"].sum() == 1
+    findings.save(tmp_path)
+    assert Findings.load(tmp_path) == findings
+
+
+def test_a_file_name_that_is_no_unicode_can_be_saved(tmp_path):
+    findings = Findings.from_probs(PROBS[:1], [0], paths=[os.fsdecode(b"caf\xe9.png")])
+    findings.save(tmp_path)
+    assert Findings.load(tmp_path) == findings
+    assert findings.table["path"].tolist() == ["caf\\udce9.png"]
+
+
+def test_a_failed_save_leaves_the_old_files(tmp_path, findings, monkeypatch):
+    findings.save(tmp_path)
+    other = Findings.from_probs(PROBS[:2], LABELS[:2])
+
+    def full_disk(fd):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(OSError, match="No space left"):
+        other.save(tmp_path)
+    assert len(list(tmp_path.iterdir())) == 3
+    assert Findings.load(tmp_path) == findings
+
+
+def test_a_folder_without_findings_is_named(tmp_path, findings):
+    def refused(match):
+        with pytest.raises(InputError, match=match) as error:
+            Findings.load(tmp_path)
+        assert str(tmp_path) in str(error.value)
+
+    refused("holds no findings that can be read")
+    with pytest.raises(InputError, match="holds no findings"):
+        Findings.load(tmp_path / "nowhere")
+    findings.save(tmp_path)
+    good = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+    meta = json.loads(good["findings.json"])
+    for content in (b"", b"{}", b"[]", b"null", b"\xff", json.dumps({**meta, "version": 2}).encode()):
+        (tmp_path / "findings.json").write_bytes(content)
+        refused("holds no findings that can be read")
+    (tmp_path / "findings.json").write_bytes(good["findings.json"])
+    for content in (b"", b"PAR1", good["findings.parquet"][:-20], good["findings.csv"]):
+        (tmp_path / "findings.parquet").write_bytes(content)
+        refused("holds no findings that can be read")
+    (tmp_path / "findings.parquet").write_bytes(good["findings.parquet"])
+    (tmp_path / "findings.json").write_text(json.dumps({**meta, "samples": 7}))
+    refused("6 rows, where findings.json has 7")
+    (tmp_path / "findings.json").write_text(json.dumps({**meta, "class_names": ["a", "b", "c"]}))
+    refused("holds no findings that can be read")
+
+
+def test_a_file_in_the_place_of_the_folder_is_named(tmp_path, findings):
+    (tmp_path / "run").touch()
+    with pytest.raises(InputError, match="run is a file, not a folder to save findings in"):
+        findings.save(tmp_path / "run")
+
+
+CUT = "threshold must be a number in (0, 1), 'auto', 'per-class', '1/c', 'precision=P' or 'budget=K'"
+
+
+@pytest.mark.parametrize(
+    ("probs", "labels", "options", "message"),
+    [
+        (PROBS, [0, 0, 1, 0, 1, 3], {}, "labels must lie in 0..2, not 0..3"),
+        (PROBS, [0, 0, 1, 0, 1, -1], {}, "labels must lie in 0..2, not -1..1"),
+        (PROBS, LABELS[:5], {}, "labels must be 6 whole numbers, not int64 of shape (5,)"),
+        (PROBS, [0.0] * 6, {}, "labels must be 6 whole numbers, not float64 of shape (6,)"),
+        (PROBS, ["cat"] * 6, {}, "labels must be 6 whole numbers, not <U3 of shape (6,)"),
+        (np.zeros((0, 3)), np.zeros(0, int), {}, "there are no samples"),
+        (PROBS[0], LABELS, {}, "probabilities must be numbers of shape (N, C), not float64 of (3,)"),
+        ([[0.5, 0.6]], [0], {}, "probabilities of sample 0 must lie in 0..1 and sum to 1, not 0.5..0.6 and 1.1"),
+        (
+            [[0.5, 0.5], [1.5, -0.5]],
+            [0, 0],
+            {},
+            "probabilities of sample 1 must lie in 0..1 and sum to 1, not -0.5..1.5 and 1",
+        ),
+        ([[np.nan, 1.0]], [0], {}, "probabilities of sample 0 must lie in 0..1 and sum to 1, not nan..nan and nan"),
+        (
+            [[np.inf, -np.inf]],
+            [0],
+            {},
+            "probabilities of sample 0 must lie in 0..1 and sum to 1, not -inf..inf and nan",
+        ),
+        (PROBS, LABELS, {"class_names": ["a", "b"]}, "class_names must name 3 classes, not 2"),
+        (PROBS, LABELS, {"class_names": ["a", "b", "a"]}, "class_names must differ: 'a' comes twice"),
+        (
+            PROBS,
+            LABELS,
+            {"class_names": ["a", 1, 2]},
+            "class_names must be all texts or all whole numbers, not ['a', 1, 2]",
+        ),
+        (PROBS, LABELS, {"paths": ["a"]}, "paths must be 6, one per sample, not 1"),
+        (PROBS, LABELS, {"ids": ["a"]}, "ids must be 6, one per sample, not 1"),
+        (PROBS, LABELS, {"ids": [1]}, "ids must be 6, one per sample, not 1"),
+        (PROBS, LABELS, {"unreadable": [True]}, "unreadable must be 6 booleans, not bool of shape (1,)"),
+        (PROBS, LABELS, {"unreadable": [0] * 6}, "unreadable must be 6 booleans, not int64 of shape (6,)"),
+        (PROBS, LABELS, {"threshold": 1.0}, f"{CUT}, not 1.0"),
+        (PROBS, LABELS, {"threshold": "best"}, f"{CUT}, not 'best'"),
+    ],
+)
+def test_wrong_input_is_named(probs, labels, options, message):
+    with pytest.raises(InputError) as error:
+        Findings.from_probs(probs, labels, **options)
+    assert str(error.value) == message
+
+
+def test_a_small_rounding_error_in_the_sum_is_no_error():
+    findings = Findings.from_probs(np.array([[1.0000001, 0.0]], np.float32), [0])
+    assert findings.label_quality.tolist() == [1.0]
+
+
+def test_importing_findings_brings_neither_torch_nor_pandas():
+    code = "import sys, jnpl.judging, jnpl.metrics; print({'torch', 'pandas', 'pyarrow', 'sklearn'} & set(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "set()"
+
+
+def test_another_score_than_the_probability_of_the_given_label():
+    ledger = Ledger(3, 2)
+    ledger.record([0, 1, 2], [[0.9, 0.1], [0.2, 0.8], [0.4, 0.6]], 0)
+    found = Findings.from_ledger(ledger, [0, 0, 1], quality=[0.1, 0.7, np.nan])
+    assert found.is_label_issue.tolist() == [True, False, False]
+    assert found.label_quality[:2].tolist() == pytest.approx([0.1, 0.7])
+    assert found.suggested_labels.tolist() == [0, 1, 1]  # by probability, whatever the score
+    for wrong in ([0.1, 0.2], [0.1, 0.2, 1.5]):
+        with pytest.raises(InputError, match=r"quality must be 3 numbers in 0\.\.1"):
+            Findings.from_ledger(ledger, [0, 0, 1], quality=wrong)
+
+
+def test_a_threshold_for_each_class_is_kept_and_used(tmp_path):
+    random = np.random.default_rng(0)
+    quality = np.concatenate([random.beta(1, 30, 60), random.beta(5, 3, 140), np.full(5, 0.3)])
+    labels = np.repeat([0, 1], [200, 5])
+    probs = np.where(np.eye(2, dtype=bool)[labels], quality[:, None], 1 - quality[:, None])
+    findings = Findings.from_probs(probs, labels, threshold="per-class")
+    own = np.array(findings.threshold_info["by_class"])
+    assert own[0] < 0.3 < own[1] == 0.5  # too few of the second class for a cut of its own
+    np.testing.assert_array_equal(findings.is_label_issue, quality < own[labels])
+    findings.save(tmp_path)
+    assert Findings.load(tmp_path) == findings
