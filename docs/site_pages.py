@@ -16,7 +16,7 @@ import typer
 from mkdocs.structure.files import File
 
 from jnpl.cli.app import COMMANDS, app
-from jnpl.recipes.load import load_recipe, recipe_names
+from jnpl.recipes.load import load_recipe, recipe_file, recipe_names
 from jnpl.recipes.schema import Recipe
 
 if TYPE_CHECKING:
@@ -151,10 +151,13 @@ def python() -> str:
 
 def recipes() -> str:
     """Return the page of the recipes: what each is for, all settings, and the file of each."""
-    rows = [f"| [`{name}`](#{name}) | {_cell(load_recipe(name).description)} |" for name in recipe_names()]
+    file_of = {name: recipe_file(name).removesuffix(".toml") for name in recipe_names()}
+    rows = [f"| [`{name}`](#{file}) | {_cell(load_recipe(name).description)} |" for name, file in file_of.items()]
     about = (
         "A recipe holds all settings of a run. `jnpl recipes` lists them, `jnpl recipes NAME` prints every setting of "
         "one, `--recipe NAME_OR_FILE` chooses one and `--set key=value` changes a setting ([Training](../training.md))."
+        " The files of the package follow below. Where a file has several recipes, a table `[NAME]` or `[NAME.train]` "
+        "says what the recipe NAME changes in the rest of the file; a file of your own is one recipe."
     )
     parts = [
         f"# Recipes\n\n{about}",
@@ -162,9 +165,9 @@ def recipes() -> str:
         "## Settings\n\nSettings of a method are on the [page of the method](../methods/README.md).",
         settings(),
     ]
-    for name in recipe_names():
-        text = (ROOT / f"src/jnpl/recipes/{name}.toml").read_text("utf-8").strip()
-        parts.append(f"## {name}\n\n```toml\n{text}\n```")
+    for file in sorted({*file_of.values()}):
+        text = (ROOT / f"src/jnpl/recipes/{file}.toml").read_text("utf-8").strip()
+        parts.append(f"## {file}\n\n```toml\n{text}\n```")
     return "\n\n".join(parts) + "\n"
 
 

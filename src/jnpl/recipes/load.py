@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import sys
+import tomllib
 from copy import deepcopy
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,28 +12,58 @@ from typing import TYPE_CHECKING, Any
 from jnpl.internal.errors import InputError
 from jnpl.recipes.schema import DEFAULT_METHOD, Recipe, parse_recipe
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-DEFAULT, DEFAULT_OF_OTHERS = "fast", "small"  # fast is made for the method jnpl alone
+DEFAULT = "fast"  # of the method jnpl, for which alone it is made
+DEFAULT_OTHER_METHODS = "small"
 FINETUNE_RECIPE = "finetune"  # of backbone and head
 EMBEDDINGS = "fast-embeddings"  # the default on embeddings of a pretrained network, for every method
 
 
 def recipe_names() -> list[str]:
     """Return the names of the recipes that come with the package."""
-    return sorted(path.name[:-5] for path in resources.files("jnpl.recipes").iterdir() if path.name.endswith(".toml"))
+    return sorted(_packaged())
+
+
+@cache
+def _packaged() -> dict[str, tuple[str, dict[str, Any]]]:
+    """Return the file and the settings of each recipe of the package by name.
+
+    A file holds one recipe, or one for each of its tables that is no group of settings, such as `[ce-cifar10]`. Such a
+    table says what its recipe changes in the rest of the file.
+    """
+    recipes: dict[str, tuple[str, dict[str, Any]]] = {}
+    for path in resources.files("jnpl.recipes").iterdir():
+        if not path.name.endswith(".toml"):
+            continue
+        settings = tomllib.loads(path.read_text("utf-8"))
+        variants = {name: settings.pop(name) for name in [*settings] if name not in Recipe.model_fields}
+        for name, changes in (variants or {path.name.removesuffix(".toml"): {}}).items():
+            recipes[name] = path.name, _merged(settings, changes)
+    return recipes
+
+
+def recipe_file(name: str) -> str:
+    """Return the name of the file in this folder that holds a recipe of the package.
+
+    >>> recipe_file("co-teaching-cifar10")
+    'co-teaching.toml'
+    """
+    return _packaged()[name][0]
+
+
+def _merged(settings: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    merged = deepcopy(settings)
+    for name, value in changes.items():
+        merged[name] = _merged(merged.get(name, {}), value) if isinstance(value, dict) else value
+    return merged
 
 
 def load_recipe(name: str, changes: Mapping[str, Any] | None = None) -> Recipe:
     """Read a recipe and change some of its settings.
 
-    Another `method.name` than the recipe's drops the settings of the recipe's own method, its stages, its score and its
+    Another `method.name` than the recipe's drops the settings of the recipe's method, its stages, its score and its
     pseudo-labels.
 
     Args:
@@ -53,12 +84,12 @@ def load_recipe(name: str, changes: Mapping[str, Any] | None = None) -> Recipe:
 
 
 def load_default_recipe(name: str | None, method: str | None, changes: Mapping[str, Any]) -> Recipe:
-    """Read a recipe, by default the one for `method`, with changes. `method` replaces the recipe's own.
+    """Read a recipe, by default the one for `method`, with changes. `method` replaces the recipe's method.
 
     >>> load_default_recipe(None, "gce", {"train.epochs": 5}).method.name
     'gce'
     """
-    name = name or (DEFAULT if method in (None, DEFAULT_METHOD) else DEFAULT_OF_OTHERS)
+    name = name or (DEFAULT if method in (None, DEFAULT_METHOD) else DEFAULT_OTHER_METHODS)
     return load_recipe(name, {**changes, **({} if method is None else {"method.name": method})})
 
 
@@ -85,17 +116,16 @@ def parse_changes(texts: Iterable[str]) -> dict[str, Any]:
 
 
 def _read(name: str) -> dict[str, Any]:
-    if name.endswith(".toml"):
-        path = Path(name)
-        if not path.is_file():
-            raise InputError(f"no such recipe file: {name!r}")
-        text = path.read_text("utf-8", errors="surrogateescape")  # other bytes are an error of the TOML parser below
-    elif name in recipe_names():
-        text = (resources.files("jnpl.recipes") / f"{name}.toml").read_text("utf-8")
-    else:
-        raise InputError(f"no recipe {name!r}; there are {', '.join(recipe_names())}, or a .toml file")
+    if not name.endswith(".toml"):
+        if name not in recipe_names():
+            raise InputError(f"no recipe {name!r}; there are {', '.join(recipe_names())}, or a .toml file")
+        return deepcopy(_packaged()[name][1])
+    path = Path(name)
+    if not path.is_file():
+        raise InputError(f"no such recipe file: {name!r}")
     try:
-        return tomllib.loads(text)
+        # Bytes that are not UTF-8 are an error of the TOML parser.
+        return tomllib.loads(path.read_text("utf-8", errors="surrogateescape"))
     except RecursionError:
         raise InputError(f"the recipe {name!r} is nested too deeply") from None
     except tomllib.TOMLDecodeError as error:
@@ -110,9 +140,9 @@ def _change(settings: dict[str, Any], key: str, value: Any) -> None:
         if not isinstance(group, dict):
             raise InputError(f"setting {key!r}: {part!r} is a value, not a group")
     if key == "method.name" and value != group.get(last, DEFAULT_METHOD):
-        # The recipe's settings of its own method, its stages, its score and its pseudo-labels do not fit another one.
+        # The settings of the recipe's method, its stages, its score and its pseudo-labels do not fit another one.
         group.clear()
-        settings["verdict"] = {name: each for name, each in settings.get("verdict", {}).items() if name != "score"}
+        settings["verdict"] = {name: item for name, item in settings.get("verdict", {}).items() if name != "score"}
         settings.pop("stages", None)
         settings.pop("pseudo", None)
     group[last] = value
