@@ -1,10 +1,11 @@
-# `make demo` and `make test` do everything on a fresh machine with Python 3.10 or newer, git and make.
+# `make demo` and `make test` do everything on a fresh machine with Python 3.11 or newer, git and make.
 # The virtual environment is made once and refreshed only when its inputs change.
 # .venv is relative, so a checkout path may contain spaces.
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-EXTRAS := dev,docs,bench,hf,onnx,ray,review,tensorboard
+EXTRAS := bench,hf,onnx,ray,review,tensorboard
+GROUPS := --group dev --group docs
 
 .PHONY: help demo test lint types unit slow format bench pages docs docs-serve dist audit clean
 .DEFAULT_GOAL := help
@@ -20,8 +21,9 @@ help:  ## list the targets
 
 # What the tests use beside it; `make demo` does without these 800 MB.
 .venv/.extras: .venv/.installed
-	@echo "installing jnpl[$(EXTRAS)] into .venv (once)"
-	@$(PIP) -e ".[$(EXTRAS)]"
+	@echo "installing jnpl[$(EXTRAS)] and what its tests use into .venv (once)"
+	@$(PIP) --upgrade "pip>=25.1" # that of Python 3.11 to 3.13 knows no groups
+	@$(PIP) -e ".[$(EXTRAS)]" $(GROUPS)
 	@touch $@
 
 demo: .venv/.installed  ## wrong labels found, ranked and pictured in about a minute (ARGS="--seeds 3")

@@ -226,7 +226,7 @@ class RunFolder:
         for text in file.read_text("utf-8", "replace").splitlines() if file.is_file() else []:
             try:
                 lines.append(parse_json(text))
-            except ValueError:  # noqa: PERF203 - the lines after a torn one do not count
+            except ValueError:
                 break
         return lines
 

@@ -31,7 +31,7 @@ def _add_node(cluster, **node):
     for left in reversed(range(10)):
         try:
             return cluster.add_node(**node, num_cpus=1, object_store_memory=STORE)
-        except Exception as error:  # noqa: PERF203 - Ray raises no class of its own
+        except Exception as error:
             if not left or "timed out during startup" not in str(error):
                 raise
     return None

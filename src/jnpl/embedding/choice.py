@@ -91,7 +91,7 @@ def common_side(source: Source) -> float:
     for position in np.linspace(0, len(source) - 1, min(_SAMPLED, len(source))).astype(int):
         try:
             sides.append(read_side(int(position)))
-        except UnreadableError:  # noqa: PERF203 - any single file may be unreadable
+        except UnreadableError:
             continue
     return float(np.quantile(sides, 0.25)) if sides else float(SIZES[-1])
 

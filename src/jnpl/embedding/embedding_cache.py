@@ -118,7 +118,7 @@ class EmbeddingCache:
                     position, reason = parse_json(line)
                     if 0 <= int(position) < self.shape[0]:
                         found[int(position)] = reason
-                except (ValueError, TypeError):  # noqa: PERF203 - empty, or torn by a kill: its block is written again
+                except (ValueError, TypeError):
                     continue
         return {at: str(reason) for at, reason in sorted(found.items()) if reason is not None}
 

@@ -152,7 +152,7 @@ def stop(processes: Sequence[subprocess.Popen[bytes]]) -> None:
     for process in processes:
         try:
             process.wait(max(limit - time.monotonic(), 0.1))
-        except subprocess.TimeoutExpired:  # noqa: PERF203 - any of them may not stop
+        except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
 

@@ -74,7 +74,7 @@ def load(path: Path) -> list[Result]:
     for name, line in read(path).items():
         try:
             found.append((Cell.model_validate(line["cell"]), _checked_figures(line["results"])))
-        except (ValueError, LookupError, TypeError) as error:  # noqa: PERF203 (it ends the loop)
+        except (ValueError, LookupError, TypeError) as error:
             raise InputError(f"{name!r} in {str(path)!r} is not the result of a cell of jnpl bench") from error
     names = _column_names([cell for cell, _ in found])
     order = {row: number for number, row in enumerate(ROWS)}

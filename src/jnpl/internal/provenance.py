@@ -18,7 +18,7 @@ def versions() -> dict[str, str]:
     for name in ("torch", "numpy", "scikit-learn", "cleanlab"):
         try:
             found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:  # noqa: PERF203 - any of them may be missing
+        except metadata.PackageNotFoundError:
             continue
     return found
 

@@ -76,7 +76,7 @@ def _init(ray: Any, options: dict[str, Any]) -> None:
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             ray.init(**options)
-        except Exception as error:  # noqa: PERF203 - Ray raises no class of its own
+        except Exception as error:
             if "timed out during startup" not in str(error):
                 raise
             ray.shutdown()

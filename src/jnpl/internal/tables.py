@@ -224,11 +224,6 @@ def escaped(text: str) -> str:
     return f"'{text}" if _FORMULA.match(text) else text
 
 
-def _writable(text: str) -> str:
-    """Return the text as Python's csv module can write it: that of Python 3.10 refuses NUL."""
-    return text.replace("\0", "\ufffd") if sys.version_info < (3, 11) else text
-
-
 def unescaped(text: str) -> str:
     """Remove the apostrophe that `escaped` put in front.
 
@@ -278,7 +273,7 @@ def _csv_writer(file: IO[str]) -> Iterator[Callable[[pd.DataFrame], None]]:
         for name in frame.columns:
             if is_string_dtype(frame[name]):
                 texts = frame[name].fillna("").tolist()
-                plain[name] = [_writable(escaped(text)) for text in texts]
+                plain[name] = [escaped(text) for text in texts]
                 returns = returns or any("\r" in text for text in texts)
         quoting = csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL  # Python before 3.13 leaves "\r" unquoted
         form: dict[str, Any] = {"lineterminator": "\n", "float_format": "%.9g", "quoting": quoting}

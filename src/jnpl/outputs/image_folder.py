@@ -127,7 +127,7 @@ def _fill(
     for row, source, place in places:
         try:
             _place(source, draft / place, how)
-        except OSError as error:  # noqa: PERF203 - every file may fail alone
+        except OSError as error:
             if error.errno in _FATAL_ERRORS:
                 verb = "copy" if how == "copy" else "link"
                 hint = "; hard links stay within a file system: take --copy" if how == "hard" else ""

@@ -59,6 +59,6 @@ def _is_run(folder: Path, run: Path) -> bool:
         try:
             if str(read_json(folder / name)[key]).startswith("jnpl"):
                 return True
-        except (OSError, ValueError, LookupError, TypeError):  # noqa: PERF203 - not there, or somebody else's
+        except (OSError, ValueError, LookupError, TypeError):
             continue
     return False

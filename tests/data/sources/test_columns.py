@@ -38,7 +38,7 @@ def objects(*cells):
         (pd.Series(["2020-01-01T06:00Z", "2020-01-01 12:00:00.5+0200"]), "date", [18262.25, 18262 + 36000.5 / 86400]),
         (pd.Series(["9999-12-31", "0001-01-01"]), "date", [2932896, -719162]),  # how some say "never"
         (objects(DAY, None), "date", [18262, NAN]),
-        (objects(dt.datetime(2020, 1, 1, 12, tzinfo=dt.timezone.utc)), "date", [18262.5]),
+        (objects(dt.datetime(2020, 1, 1, 12, tzinfo=dt.UTC)), "date", [18262.5]),
     ],
 )
 def test_kinds_and_their_values(cells, kind, expected):

@@ -299,7 +299,7 @@ class _SlotReader(Dataset["tuple[list[int], dict[int, str]]"]):
         for position in self.batches[at].tolist():
             try:
                 rows[len(kept)] = self._read(position)
-            except UnreadableError as error:  # noqa: PERF203 - every sample may fail alone
+            except UnreadableError as error:
                 broken[position] = str(error)
             else:
                 kept.append(position)

@@ -127,7 +127,7 @@ def _kind(dataset: Indexable) -> Kind:
     for position in range(min(len(dataset), _ITEMS_TRIED)):
         try:
             return "vector" if _input(dataset, position).ndim == 1 else "image"
-        except UnreadableError as error:  # noqa: PERF203 - twenty times at most
+        except UnreadableError as error:
             first = first or error
     raise InputError(f"none of the first {min(len(dataset), _ITEMS_TRIED)} items can be read: {first}") from first
 

@@ -115,7 +115,7 @@ def _read_batch(read: _Read, rows: Labels, broken: dict[int, str]) -> tuple[list
     for row in rows.tolist():
         try:
             items.append(read(row))
-        except UnreadableError as error:  # noqa: PERF203 - every sample may fail alone
+        except UnreadableError as error:
             broken[row] = str(error)
         else:
             kept.append(row)

@@ -13,7 +13,7 @@ import sqlite3
 import threading
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
@@ -526,7 +526,7 @@ def resolve(current: CurrentDecisions, given_labels: npt.NDArray[np.int64]) -> R
 
 
 def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def as_rows(store: DecisionStore, findings: Findings) -> list[dict[str, Any]]:
