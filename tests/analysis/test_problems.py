@@ -13,7 +13,7 @@ from PIL import Image
 
 from jnpl.analysis import problems as rooms
 from jnpl.analysis.problems import problems
-from jnpl.data.source import InMemory, Source
+from jnpl.data.source import InMemory, Inputs, Source
 from jnpl.data.sources import folder
 
 NAMES = ("ant", "bee", "cow")
@@ -27,7 +27,7 @@ def vectors(*rows):
     return np.array(rows, np.float32)
 
 
-class Streamed:
+class Streamed(Inputs):
     """Inputs that are neither an array nor files."""
 
     kind = "image"
@@ -37,6 +37,12 @@ class Streamed:
 
     def __len__(self):
         return self.count
+
+    def read(self, position, size=None):
+        raise NotImplementedError
+
+    def sizes(self):
+        raise NotImplementedError
 
 
 @pytest.mark.parametrize("values", [vectors([1], [2], [1], [3], [2], [1], [4]), None])
@@ -110,7 +116,7 @@ def test_only_files_of_one_size_are_read(tmp_path, monkeypatch):
     path = data.inputs.path
     monkeypatch.setattr(data.inputs, "path", lambda position: asked.append(position) or path(position))
     assert problems(data).duplicates == []
-    assert asked == [2, 3]
+    assert asked == [0, 2, 3]  # whether the samples are files, and those of one size
 
 
 def test_files_that_are_gone_are_passed_over(tmp_path):

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from jnpl.data.source import InMemory, Source
+from jnpl.data.source import InMemory, Inputs, Source
 from jnpl.embedding import embedding_cache
 from jnpl.embedding.backbones import ImageBackbone
 from jnpl.embedding.compute import EmbeddingOptions, embed_source, process_rank
@@ -61,7 +61,7 @@ def noise_images(count: int, side: int = SIZE) -> Source:
     return Source("noise", InMemory(pixels), random.integers(0, 3, count), (0, 1, 2), np.arange(count))
 
 
-class MarkedInputs:
+class MarkedInputs(Inputs):
     """Inputs that leave a file named by position and reading process, at the first sample of every block."""
 
     kind = "image"

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 from tests.helpers.runs import CLASSES, image_model, photos, vector_model
 
-from jnpl.data.source import Source, UnreadableError
+from jnpl.data.source import Inputs, Source, UnreadableError
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.data.sources.encoding import Encoding
 from jnpl.data.sources.folder import load as load_folder
@@ -32,7 +32,7 @@ def images(count=5, side=16, channels=3):
 
 
 @dataclass(frozen=True)
-class Counted:
+class Counted(Inputs):
     """Images of one colour each, that remember who was read; some cannot be."""
 
     count: int

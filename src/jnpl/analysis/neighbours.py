@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from jnpl.data.source import EmbeddedInputs, InMemory
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
@@ -119,11 +117,10 @@ def neighbours(
 
 def embeddings(source: Source) -> Array | None:
     """Return the embeddings (N, V, F) or (N, F) of a source; None if its inputs are something else."""
-    if isinstance(source.inputs, EmbeddedInputs):
-        return source.inputs.values
-    if isinstance(source.inputs, InMemory) and source.kind == "vector" and source.encoding is None:
-        return source.inputs.values if source.inputs.values.shape[1] >= MIN_WIDTH else None
-    return None
+    vectors = source.inputs.array() if source.kind == "vector" else None
+    if vectors is None or vectors.ndim == 3:  # of a backbone
+        return vectors
+    return vectors if source.encoding is None and vectors.shape[1] >= MIN_WIDTH else None
 
 
 def nearest(

@@ -11,16 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jnpl.analysis.neighbours import embeddings, neighbours
-from jnpl.data.source import InMemory
-from jnpl.data.sources.image_bytes import ImageBytes
-from jnpl.data.sources.images import ImageFiles
 from jnpl.internal.progress import part_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
     from jnpl.analysis.neighbours import Neighbours
-    from jnpl.data.source import Labels, Source
+    from jnpl.data.source import Inputs, Labels, Source
 
 MOST = 1000  # groups of duplicates, outliers and unreadable samples to list; all are counted
 MOST_OF_A_GROUP = 100  # ids to list
@@ -153,13 +150,11 @@ def _groups(source: Source, positions: list[int], progress: Callable[[float], No
     if source.texts is not None:  # vectors of the same text may differ in the last bit between batches
         return _alike((source.texts[position].strip(), position) for position in counted)
     inputs = source.pictures or source.inputs
-    if isinstance(inputs, ImageFiles):
+    if inputs.path(0) is not None:
         return _same_files(inputs, positions, progress)
-    if isinstance(inputs, ImageBytes):
-        return _alike((hashlib.sha256(inputs.content_or_path(at)).digest(), at) for at in counted)
-    if not isinstance(inputs, InMemory):
+    if inputs.content(0) is None:
         return None
-    return _alike((hashlib.sha256(np.ascontiguousarray(inputs.values[at]).data).digest(), at) for at in counted)
+    return _alike((hashlib.sha256(inputs.content(at)).digest(), at) for at in counted)
 
 
 def _counted(positions: list[int], progress: Callable[[float], None]) -> Iterator[int]:
@@ -170,7 +165,7 @@ def _counted(positions: list[int], progress: Callable[[float], None]) -> Iterato
         yield position
 
 
-def _same_files(files: ImageFiles, positions: list[int], progress: Callable[[float], None]) -> list[list[int]]:
+def _same_files(files: Inputs, positions: list[int], progress: Callable[[float], None]) -> list[list[int]]:
     """Compare sizes first, then first bytes, then contents: most files are never read."""
     sizes = files.sizes()
     same_size = _alike((sizes[position], position) for position in positions if sizes[position])
@@ -184,10 +179,12 @@ def _same_files(files: ImageFiles, positions: list[int], progress: Callable[[flo
     return short + [found for group in long for found in _alike(_hashed(files, group, head_only=False))]
 
 
-def _hashed(files: ImageFiles, positions: list[int], *, head_only: bool) -> Iterator[tuple[bytes, int]]:
+def _hashed(files: Inputs, positions: list[int], *, head_only: bool) -> Iterator[tuple[bytes, int]]:
     """Yield the SHA-256 of files, or of their first bytes, with the position; unreadable files are skipped."""
     for position in positions:
-        with suppress(OSError), files.path(position).open("rb", buffering=0) as file:
+        if (path := files.path(position)) is None:
+            continue
+        with suppress(OSError), path.open("rb", buffering=0) as file:
             digest = hashlib.sha256(file.read(_HEAD))
             while not head_only and (part := file.read(_CHUNK)):
                 digest.update(part)

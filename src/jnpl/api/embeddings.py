@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from jnpl.api.label_issues import make_source
 from jnpl.data.loading.prepare import default_workers
-from jnpl.data.source import EmbeddedInputs
 from jnpl.embedding.choice import AUTO, embed_for_training
 from jnpl.embedding.compute import DEFAULT_VIEWS, EmbeddingOptions, compute_blocks, process_device, process_rank
 from jnpl.internal.errors import InputError
@@ -45,11 +44,10 @@ class Embeddings:
     @property
     def views(self) -> npt.NDArray[np.float16]:
         """(N, V, F) embeddings of every view, float16; a memory map where they are cached."""
-        inputs = self.source.inputs
-        if not isinstance(inputs, EmbeddedInputs):
+        views = self.source.inputs.array()
+        if views is None or views.ndim != 3:
             raise InputError(f"{self.source.name} is not embedded")
-        values: npt.NDArray[np.float16] = inputs.values
-        return values
+        return views
 
     @property
     def values(self) -> npt.NDArray[np.float32]:

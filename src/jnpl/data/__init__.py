@@ -1,6 +1,7 @@
 """Data: what the user calls DATA -> a `Source` (inputs, given labels) -> batches of (inputs, labels, index).
 
 - `opening`: open data of any form (`open_source`)
+- `options`: how to open them (`OpenOptions`)
 - `datasets`: the data sets that have a name (`DATASETS`)
 - `source`: what a labelled data set is (`Source`)
 - `sources/`: a loader for each form of data

@@ -15,10 +15,8 @@ def downsample(source: Source, pixels: int | None) -> Source:
 
     None, and a source without images in memory, also return the source unchanged.
     """
-    if pixels is None or not isinstance(source.inputs, InMemory):
-        return source
-    values = source.inputs.values
-    if values.ndim != 4 or values.shape[1:3] == (pixels, pixels):
+    values = source.inputs.array()
+    if pixels is None or values is None or values.ndim != 4 or values.shape[1:3] == (pixels, pixels):
         return source
     if values.shape[1:3] != (2 * pixels, 2 * pixels):
         raise InputError(f"{source.name} has images of {values.shape[1:3]} pixels; {pixels} needs {2 * pixels}")

@@ -121,12 +121,14 @@ def _open_path(path: Path, reader: _NewDataReader, part: str | None, given: dict
         return reader.npz(path, part)
     _refuse_part(part, repr(str(path)))
     if not path.is_dir():
-        return reader.files([path.name], path.parent, path.name)
-    from jnpl.data.sources.folder import walk  # noqa: PLC0415 - vectors do without Pillow
+        from jnpl.data.sources.images import ImageFiles  # noqa: PLC0415 - vectors do without Pillow
 
-    if not (paths := sorted(walk(path))):
+        return reader.files([path.name], ImageFiles([path]), path.name)
+    from jnpl.data.sources.folder import files_in, walk  # noqa: PLC0415 - vectors do without Pillow
+
+    if not (files := sorted(walk(path))):
         raise InputError(f"the folder {str(path)!r} holds no files")
-    return reader.files(paths, path, path.resolve().name or str(path))
+    return reader.files([file.path for file in files], files_in(path, files), path.resolve().name or str(path))
 
 
 @dataclass(frozen=True)
@@ -175,13 +177,11 @@ class _NewDataReader:
             raise InputError(f"{source.name} has no {part} data")
         return NewData(chosen, self.numbers([chosen.class_names[label] for label in chosen.labels.tolist()]))
 
-    def files(self, paths: list[str], root: Path, name: str) -> NewData:
-        from jnpl.data.sources.images import ImageFiles  # noqa: PLC0415 - vectors do without Pillow
-
+    def files(self, paths: list[str], inputs: Inputs, name: str) -> NewData:
         ids = np.array([printable(path) for path in paths], object)
         known = {str(label) for label in self.classes}
         labels = [next((step for step in each.split("/")[:-1] if step in known), None) for each in ids.tolist()]
-        return self.inputs(ImageFiles(paths, root), name, ids=ids, labels=labels)
+        return self.inputs(inputs, name, ids=ids, labels=labels)
 
     def npz(self, path: Path, part: str | None) -> NewData:
         ending = {"test": "_test", "validation": "_val"}.get(part or "", "")

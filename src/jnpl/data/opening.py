@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import difflib
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from jnpl.data.datasets import DATASETS, import_loader
+from jnpl.data.options import OpenOptions
 from jnpl.data.source import Source
+from jnpl.data.split import with_test
 from jnpl.internal.errors import InputError
 from jnpl.internal.tables import DATA_SUFFIXES, data_suffix
 
@@ -27,28 +30,7 @@ HUB = "hf:"
 _COLUMNS = ("image_column", "label_column", "true_label_column", "feature_columns", "exclude", "embedding_column")
 
 
-def open_source(
-    data: Any,
-    *,
-    root: str | os.PathLike[str] | None = None,
-    image_column: str | None = None,
-    label_column: str | None = None,
-    true_label_column: str | None = None,
-    feature_columns: Sequence[str] | None = None,
-    exclude: Sequence[str] | None = None,
-    embedding_column: str | None = None,
-    text_column: str | None = None,
-    embed: str | Embed | None = None,
-    encoding: dict[str, Any] | None = None,
-    image_root: str | os.PathLike[str] | None = None,
-    skip_unlabelled: bool = False,
-    noise: str | None = None,
-    config: str | None = None,
-    val_size: int = 0,
-    coarse: bool = False,
-    balanced: bool = False,
-    seed: int = 0,
-) -> Source:
+def open_source(data: Any, options: OpenOptions | None = None, **changes: Any) -> Source:
     """Open data of any form as a `Source`.
 
     A name goes before a path: write `./cifar10` for a folder of that name; a Path is always a path. An option that the
@@ -58,25 +40,8 @@ def open_source(
         data: text is a name of `jnpl.data.datasets.DATASETS`, `hf:NAME`, or a path: a folder of class folders or of
             `datasets.save_to_disk`, a .csv, .tsv or .parquet table, or an .npz. Otherwise a Source, a data frame, a
             pair (x, y), a Hugging Face data set, or any data set of (input, label) items.
-        root: folder of the named data sets.
-        image_column: tables and the hub: the column of images, or of their paths.
-        label_column: tables and the hub: the column of given labels.
-        true_label_column: tables and the hub: the column of true labels.
-        feature_columns: tables and the hub: the columns to learn from.
-        exclude: tables and the hub: the columns that are not learnt from.
-        embedding_column: tables and the hub: the column of vectors.
-        text_column: tables and the hub: the column of texts.
-        embed: the function that turns texts or images into vectors, or its place as "module:function"; None: they stay
-            as they are, for a backbone.
-        encoding: tables: how another table's columns became features (`Source.encoding`), to do the same here.
-        image_root: tables: the folder that image paths are relative to.
-        skip_unlabelled: tables: leave out rows without a label.
-        noise: cifar10n and cifar100n: which of the human labels.
-        config: the hub: the configuration of the data set.
-        val_size: CIFAR: number of training images to hold out for validation.
-        coarse: cifar100: use the 20 super-classes.
-        balanced: clothing1m: keep equally many samples of each class.
-        seed: of the split of digits and of the choice of `balanced`.
+        options: how to open the data.
+        **changes: options by name, such as `label_column="species"`.
 
     Returns:
         Inputs, given labels and what else is known: true labels, test and validation data.
@@ -86,40 +51,38 @@ def open_source(
         >>> source.labels, source.class_names
         (array([0, 1]), ('cat', 'dog'))
     """
-    options = {
-        "image_column": image_column,
-        "label_column": label_column,
-        "true_label_column": true_label_column,
-        "feature_columns": feature_columns,
-        "exclude": exclude or None,
-        "embedding_column": embedding_column,
-        "text_column": text_column,
-        "embed": embed,
-        "encoding": encoding,
-        "image_root": image_root,
-        "skip_unlabelled": skip_unlabelled or None,
-        "noise": noise,
-        "config": config,
-        "val_size": val_size or None,
-        "coarse": coarse or None,
-        "balanced": balanced or None,
-    }
-    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    options = replace(options or OpenOptions(), **changes)
+    source = _open(data, options)
+    if options.labels is None:
+        return source
+    from jnpl.data.label_files import with_labels  # noqa: PLC0415 - only where it is asked for
+
+    return with_labels(source, Path(options.labels))
+
+
+def open_test(source: Source, test: Any, options: OpenOptions) -> Source:
+    """Return a source with test data from elsewhere, opened with the options of the source that suit them."""
+    return with_test(source, open_source(test, options.for_test(source, test)))
+
+
+def _open(data: Any, options: OpenOptions) -> Source:
+    changed = {name: value for name, value in options.changed().items() if name not in ("root", "labels", "seed")}
+    embed = options.embed
     if isinstance(data, str) and data in DATASETS:
-        _refuse(given, (*DATASETS[data].options, "embed"), data)
-        return _embedded(DATASETS[data].load({**given, "root": root, "seed": seed}), embed)
+        _refuse(changed, (*DATASETS[data].options, "embed"), data)
+        return _embedded(DATASETS[data].load({**changed, "root": options.root, "seed": options.seed}), embed)
     form = next((form for form in FORMS if form.fits(data)), None)
     what = f"data of type {type(data).__name__}" if form is None else form.title.format(str(data))
     if form is None and isinstance(data, str | os.PathLike):
         raise _unknown_path(data)
-    _refuse(given, ("embed", *(() if form is None else form.options)), what)
+    _refuse(changed, ("embed", *(() if form is None else form.options)), what)
     if isinstance(data, Source):
         return _embedded(data, embed)
     if form is None:
         raise InputError(f"data must be a path, a name, a data frame, (x, y) or a data set, not {type(data).__name__}")
-    own = {name: value for name, value in given.items() if name in form.options}
-    source = import_loader(form.loader)(data.removeprefix(HUB) if isinstance(data, str) else data, **own)
-    return source if "embed" in own else _embedded(source, embed)
+    taken = {name: value for name, value in changed.items() if name in form.options}
+    source = import_loader(form.loader)(data.removeprefix(HUB) if isinstance(data, str) else data, **taken)
+    return source if "embed" in taken else _embedded(source, embed)
 
 
 def _embedded(source: Source, embed: str | Embed | None) -> Source:
@@ -181,8 +144,8 @@ def _comes_from(data: Any, library: str) -> bool:
     return any(kind.__module__.partition(".")[0] == library for kind in type(data).__mro__)
 
 
-def _refuse(given: dict[str, Any], allowed: Sequence[str], what: str) -> None:
-    strange = [name for name in given if name not in allowed]
+def _refuse(changed: dict[str, Any], allowed: Sequence[str], what: str) -> None:
+    strange = [name for name in changed if name not in allowed]
     if strange:
         raise InputError(f"{', '.join(strange)} has no meaning for {what}")
 

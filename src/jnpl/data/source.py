@@ -3,45 +3,119 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from jnpl.internal.allocator import scratch_zeros
 from jnpl.internal.errors import InputError
 from jnpl.noise.noisy_labels import transition_matrix
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
 
 Array: TypeAlias = npt.NDArray[Any]
 Labels: TypeAlias = npt.NDArray[np.int64]
 Kind = Literal["image", "vector", "text"]
 
+_ROWS = 4096  # embeddings copied at a time
+
 
 class UnreadableError(Exception):
     """One sample cannot be read; training goes on without it."""
 
 
-class Inputs(Protocol):
-    """N samples that can be read one at a time, in any order and from any process."""
+class Inputs(ABC):
+    """N samples that can be read one at a time, in any order and from any process.
+
+    A kind of inputs defines `kind`, `__len__`, `read` and `sizes`; the other answers are for inputs that are files,
+    read one by one.
+    """
 
     @property
+    @abstractmethod
     def kind(self) -> Kind:
         """What `read` returns: an image, uint8 (H, W, 3) or (H, W, 1), a vector, float32 (F,), or a text, UTF-8."""
 
+    @abstractmethod
     def __len__(self) -> int: ...
 
+    @abstractmethod
     def read(self, position: int, size: int | None = None) -> Array:
         """Return the sample at `position`; with `size`, an image resized to (size, size). Raises UnreadableError."""
 
+    @abstractmethod
     def sizes(self) -> Labels:
         """Return the stored bytes of each sample (N,): part of the fingerprint of the data."""
 
+    def select(self, positions: Labels) -> Inputs:
+        """Return the samples at some positions (M,)."""
+        return SelectedInputs(self, positions)
+
+    def digest(self) -> bytes:
+        """Return the SHA-256 of all samples in memory: arrays of one shape have the same sizes. Else no bytes."""
+        return b""
+
+    def array(self) -> Array | None:
+        """Return all samples as one array (N, ...), in memory or in a memory map; None if they are read one by one."""
+        return None
+
+    def texts(self) -> Array | None:
+        """Return all texts (N,), objects; None if the samples are something else."""
+        return None
+
+    def is_embedded(self) -> bool:
+        """Whether the vectors are embeddings of a backbone, or the user says that they are embeddings."""
+        return False
+
+    def modified_times(self) -> Labels:
+        """Return when the file of each sample was last changed (N,), in nanoseconds; 0 where there is no file."""
+        return np.zeros(len(self), np.int64)
+
+    def side(self, position: int) -> int:
+        """Return the shorter side of the image at `position` in pixels. Raises UnreadableError."""
+        return int(min(self.read(position).shape[:2]))
+
+    def path(self, position: int) -> Path | None:  # noqa: ARG002
+        """Return the file that holds the sample at `position` alone; None if there is none."""
+        return None
+
+    def content(self, position: int) -> Any:  # noqa: ARG002
+        """Return bytes or a buffer, the same for equal samples in memory; None if samples cannot be compared."""
+        return None
+
 
 @dataclass(frozen=True)
-class InMemory:
+class SelectedInputs(Inputs):
+    """Some of the samples of other inputs, by position."""
+
+    inputs: Inputs
+    positions: Labels
+
+    @property
+    def kind(self) -> Kind:
+        """What the other inputs are."""
+        return self.inputs.kind
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def read(self, position: int, size: int | None = None) -> Array:
+        """Return the sample at `position`."""
+        return self.inputs.read(int(self.positions[position]), size)
+
+    def sizes(self) -> Labels:
+        """Return the bytes of each sample (N,)."""
+        return self.inputs.sizes()[self.positions]
+
+
+@dataclass(frozen=True)
+class InMemory(Inputs):
     """Inputs in one array: uint8 images (N, H, W, 1 or 3), or float32 vectors (N, F).
 
     `embedded`: the user says that the vectors are embeddings, of any width.
@@ -54,8 +128,8 @@ class InMemory:
         image = self.values.dtype == np.uint8 and self.values.ndim == 4 and self.values.shape[3] in (1, 3)
         vector = self.values.dtype == np.float32 and self.values.ndim == 2
         if not (image or vector):
-            found = f"{self.values.dtype} of shape {self.values.shape}"
-            raise InputError(f"inputs must be uint8 images (N, H, W, 1 or 3) or float32 vectors (N, F), not {found}")
+            shown = f"{self.values.dtype} of shape {self.values.shape}"
+            raise InputError(f"inputs must be uint8 images (N, H, W, 1 or 3) or float32 vectors (N, F), not {shown}")
 
     @property
     def kind(self) -> Kind:
@@ -81,16 +155,36 @@ class InMemory:
         """Return the bytes of each sample (N,)."""
         return np.full(len(self.values), self.values[:1].nbytes, np.int64)
 
+    def select(self, positions: Labels) -> Inputs:
+        """Return a copy of the samples at some positions (M,)."""
+        return replace(self, values=self.values[positions])
+
     def digest(self) -> bytes:
-        """Return the SHA-256 of all values: arrays of one shape have the same sizes."""
+        """Return the SHA-256 of all values."""
         digest = hashlib.sha256(f"{self.values.dtype.str} {self.values.shape}".encode())
         for start in range(0, len(self.values), 4096):
             digest.update(np.ascontiguousarray(self.values[start : start + 4096]).data)
         return digest.digest()
 
+    def array(self) -> Array:
+        """Return (N, H, W, 1 or 3) or (N, F)."""
+        return self.values
+
+    def is_embedded(self) -> bool:
+        """Whether the user says that the vectors are embeddings."""
+        return self.embedded
+
+    def side(self, position: int) -> int:  # noqa: ARG002 - all images have one size
+        """Return the shorter side of the images in pixels."""
+        return int(min(self.values.shape[1:3]))
+
+    def content(self, position: int) -> Any:
+        """Return the values of the sample at `position`."""
+        return np.ascontiguousarray(self.values[position]).data
+
 
 @dataclass(frozen=True, eq=False)
-class Texts:
+class Texts(Inputs):
     """N texts. Training needs them as vectors: `jnpl.embedding.compute` embeds them."""
 
     values: Array  # (N,) object array of str
@@ -111,14 +205,22 @@ class Texts:
         """Return the characters of each text (N,)."""
         return np.fromiter(map(len, self.values), np.int64, len(self.values))
 
+    def select(self, positions: Labels) -> Inputs:
+        """Return the texts at some positions (M,)."""
+        return Texts(self.values[positions])
+
     def digest(self) -> bytes:
         """Return the SHA-256 of all texts."""
         whole = "\0".join(self.values.tolist())
         return hashlib.sha256(whole.encode("utf-8", "backslashreplace")).digest()
 
+    def texts(self) -> Array:
+        """Return all texts (N,)."""
+        return self.values
+
 
 @dataclass(frozen=True, eq=False)
-class EmbeddedInputs:
+class EmbeddedInputs(Inputs):
     """Embeddings (N, V, F) of V views of every sample, float16 in memory or in a memory map.
 
     `key` is a text that is the same for the same embeddings: of the backbone, the samples and the views.
@@ -144,9 +246,24 @@ class EmbeddedInputs:
         """Return the bytes of each sample (N,)."""
         return np.full(len(self.values), self.values[:1].nbytes, np.int64)
 
+    def select(self, positions: Labels) -> Inputs:
+        """Return a copy of the embeddings at some positions (M,), in a temporary file if it is large."""
+        values = scratch_zeros((len(positions), *self.values.shape[1:]), self.values.dtype)
+        for start in range(0, len(positions), _ROWS):
+            values[start : start + _ROWS] = self.values[positions[start : start + _ROWS]]
+        return EmbeddedInputs(values, f"{self.key} {positions.tolist()}")
+
     def digest(self) -> bytes:
         """Return the SHA-256 of the key."""
         return hashlib.sha256(self.key.encode()).digest()
+
+    def array(self) -> Array:
+        """Return the embeddings of all views (N, V, F)."""
+        return self.values
+
+    def is_embedded(self) -> bool:
+        """Return True."""
+        return True
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,8 +393,7 @@ class Source:
         """Return the SHA-256 of ids and inputs (what is in memory, else the sizes of files), without labels."""
         digest = hashlib.sha256("\0".join(map(str, self.ids.tolist())).encode("utf-8", "backslashreplace"))
         digest.update(self.inputs.sizes().astype("<i8").tobytes())
-        if (content := getattr(self.inputs, "digest", None)) is not None:
-            digest.update(content())
+        digest.update(self.inputs.digest())
         return digest.hexdigest()
 
 

@@ -2,45 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jnpl.data.source import EmbeddedInputs, InMemory, Source, Texts
-from jnpl.data.sources.image_bytes import ImageBytes
-from jnpl.data.sources.images import ImageFiles
-from jnpl.internal.allocator import scratch_zeros
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
-    from jnpl.data.source import Array, Inputs, Kind, Labels
-
-_ROWS = 4096  # embeddings copied at a time
-
-
-@dataclass(frozen=True)
-class ChosenInputs:
-    """Some of the samples of other inputs, by position."""
-
-    inputs: Inputs
-    positions: Labels
-
-    @property
-    def kind(self) -> Kind:
-        """Images or vectors."""
-        return self.inputs.kind
-
-    def __len__(self) -> int:
-        return len(self.positions)
-
-    def read(self, position: int, size: int | None = None) -> Array:
-        """Return the sample at `position`."""
-        return self.inputs.read(int(self.positions[position]), size)
-
-    def sizes(self) -> Labels:
-        """Return the bytes of each sample (N,)."""
-        return self.inputs.sizes()[self.positions]
+    from jnpl.data.source import Array, Labels, Source
 
 
 def part(source: Source, positions: Labels) -> Source:
@@ -53,8 +23,8 @@ def part(source: Source, positions: Labels) -> Source:
 
     return replace(
         source,
-        inputs=_chosen(source.inputs, positions),
-        pictures=None if source.pictures is None else _chosen(source.pictures, positions),
+        inputs=source.inputs.select(positions),
+        pictures=None if source.pictures is None else source.pictures.select(positions),
         labels=source.labels[positions],
         ids=source.ids[positions],
         true_labels=taken(source.true_labels),
@@ -65,21 +35,6 @@ def part(source: Source, positions: Labels) -> Source:
         test=None,
         validation=None,
     )
-
-
-def _chosen(inputs: Inputs, positions: Labels) -> Inputs:
-    if isinstance(inputs, InMemory | Texts):
-        return replace(inputs, values=inputs.values[positions])
-    if isinstance(inputs, EmbeddedInputs):
-        values = scratch_zeros((len(positions), *inputs.values.shape[1:]), inputs.values.dtype)
-        for start in range(0, len(positions), _ROWS):
-            values[start : start + _ROWS] = inputs.values[positions[start : start + _ROWS]]
-        return EmbeddedInputs(values, f"{inputs.key} {positions.tolist()}")
-    if isinstance(inputs, ImageFiles):
-        return ImageFiles([inputs.path(position) for position in positions.tolist()])
-    if isinstance(inputs, ImageBytes):
-        return inputs.part(positions)
-    return ChosenInputs(inputs, positions)
 
 
 def to_hold_out(source: Source, share: float, seed: int) -> Labels:
@@ -139,7 +94,7 @@ def with_test(source: Source, test: Source) -> Source:
 
 
 def _same_shape(source: Source, test: Source) -> None:
-    ours, theirs = (getattr(each.inputs, "values", None) for each in (source, test))
+    ours, theirs = source.inputs.array(), test.inputs.array()
     if ours is None and theirs is None:
         return
     if ours is None or theirs is None:

@@ -117,6 +117,7 @@ class ImageBackbone:
     std: tuple[float, float, float]
     width: int
     code: str = ""
+    state: None = None  # nothing but its name is needed to make the same embeddings later
 
     takes: Literal["image", "text"] = "image"
 
@@ -165,6 +166,7 @@ class TextBackbone:
     width: int
     digest: str
     state: dict[str, npt.NDArray[Any]] | None = None
+    code: str = ""
 
     takes: Literal["image", "text"] = "text"
 

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from jnpl.data.source import Source, Texts, UnreadableError
+from jnpl.data.source import UnreadableError
 from jnpl.embedding.backbones import DEFAULT_IMAGE_BACKBONE, load_backbone
 from jnpl.embedding.compute import EmbeddingOptions, embed_source
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import user_cache
 
 if TYPE_CHECKING:
+    from jnpl.data.source import Source
     from jnpl.embedding.backbones import Backbone
 
 AUTO, NONE = "auto", "none"
@@ -72,25 +73,20 @@ def _for_texts(source: Source, name: str, device: str) -> ChosenBackbone:
         return ChosenBackbone(backbone, f"backbone: {name}, {backbone.width} numbers per text")
     from jnpl.embedding.tfidf import fit_tfidf  # noqa: PLC0415 - scikit-learn is not needed otherwise
 
-    texts = source.inputs
-    if not isinstance(texts, Texts):
+    if (texts := source.inputs.texts()) is None:
         raise InputError(f"{source.name} holds no texts in memory")
     unreadable = source.unreadable or {}
-    backbone = fit_tfidf([text for at, text in enumerate(texts.values.tolist()) if at not in unreadable])
+    backbone = fit_tfidf([text for at, text in enumerate(texts.tolist()) if at not in unreadable])
     line = f"backbone: tfidf, {backbone.width} numbers per text"
     return ChosenBackbone(backbone, line if name == "tfidf" else f"{line}; {_BETTER_TEXT}")
 
 
 def common_side(source: Source) -> float:
     """Return the shorter side, in pixels, that three quarters of the images have at least."""
-    values = getattr(source.inputs, "values", None)
-    if values is not None:
-        return float(min(values.shape[1:3]))
     sides = []
-    read_side = getattr(source.inputs, "side", lambda position: min(source.inputs.read(position).shape[:2]))
     for position in np.linspace(0, len(source) - 1, min(_SAMPLED, len(source))).astype(int):
         try:
-            sides.append(read_side(int(position)))
+            sides.append(source.inputs.side(int(position)))
         except UnreadableError:
             continue
     return float(np.quantile(sides, 0.25)) if sides else float(SIZES[-1])

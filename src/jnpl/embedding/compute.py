@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from jnpl.data.loading.augment import CropFlip
 from jnpl.data.loading.batches import generator_for
 from jnpl.data.loading.prepare import decode
-from jnpl.data.source import BackboneRecord, EmbeddedInputs, Source, Texts, UnreadableError
+from jnpl.data.source import BackboneRecord, EmbeddedInputs, Source, UnreadableError
 from jnpl.embedding.backbones import ImageBackbone
 from jnpl.embedding.embedding_cache import EmbeddingCache
 from jnpl.internal.allocator import keep_freed_memory
@@ -161,8 +161,8 @@ def embed_source(source: Source, backbone: Backbone, options: EmbeddingOptions |
         inputs=EmbeddedInputs(values, key),
         unreadable=dict(sorted(unreadable.items())) or None,
         pictures=source.inputs if source.kind == "image" else None,
-        texts=source.inputs.values if isinstance(source.inputs, Texts) else source.texts,
-        backbone=BackboneRecord(describe(backbone, options.views), getattr(backbone, "state", None)),
+        texts=source.texts if (texts := source.inputs.texts()) is None else texts,
+        backbone=BackboneRecord(describe(backbone, options.views), backbone.state),
         test=test,
         validation=validation,
     )
@@ -182,13 +182,12 @@ def cache_key(source: Source, backbone: Backbone, key: str) -> str:
     Sizes alone, and weights alone, are too little to find embeddings by.
     """
     digest = hashlib.sha256(key.encode())
-    read_times, code = getattr(source.inputs, "times", None), getattr(backbone, "code", "")
-    times = None if read_times is None else read_times()
-    if times is not None and times.any():  # images in memory have none
+    times = source.inputs.modified_times()
+    if times.any():  # images in memory have none
         digest.update(times.astype("<i8").tobytes())
-    elif not code:
+    elif not backbone.code:
         return key
-    digest.update(code.encode())
+    digest.update(backbone.code.encode())
     return digest.hexdigest()
 
 
@@ -245,12 +244,14 @@ def _own_blocks(missing: list[int], rank: int, world: int) -> list[int]:
 
 
 def _text_blocks(work: EmbeddingWork, backbone: Any, blocks: Sequence[range]) -> Iterator[EmbeddedBlock]:
-    texts: Any = work.inputs
+    texts = work.inputs.texts()
+    if texts is None:
+        raise InputError(f"the backbone {backbone.name} takes texts, but the data are {work.inputs.kind}s")
     for rows in blocks:
         readable = [at for at in rows if at not in work.unreadable]
         values = np.zeros((len(rows), 1, backbone.width), np.float16)
         if readable:
-            found = backbone.encode([texts.values[at] for at in readable])
+            found = backbone.encode([texts[at] for at in readable])
             values[np.array(readable) - rows.start, 0] = _halves(found, backbone.name)
         yield EmbeddedBlock(values, {})
 

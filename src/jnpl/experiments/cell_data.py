@@ -11,7 +11,6 @@ import numpy as np
 
 from jnpl.data.downsample import downsample
 from jnpl.data.opening import open_source
-from jnpl.data.source import InMemory
 from jnpl.data.sources import bundled
 from jnpl.data.split import part
 from jnpl.experiments import features
@@ -94,9 +93,10 @@ def is_wrong(source: Source) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 def values_of(source: Source) -> Array:
     """(N, ...) all inputs of a source that is an array."""
-    if not isinstance(source.inputs, InMemory):
+    values = source.inputs.array()
+    if values is None:
         raise InputError(f"{source.name} is not an array")
-    return source.inputs.values
+    return values
 
 
 def first(source: Source, count: int | None) -> Source:

@@ -99,7 +99,7 @@ def _frame(model: SavedModel, data: NewData, part: Part, *, nested: bool) -> pd.
         columns["probabilities"] = [_named(model.classes, row) for row in probs.tolist()]
     else:
         columns |= {f"p_{name}": probs[:, at] for at, name in enumerate(model.classes)}
-    if source.unreadable is not None or not hasattr(source.inputs, "values"):
+    if source.unreadable is not None or (source.inputs.array() is None and source.inputs.texts() is None):
         reasons = [part.problems.get(position) for position in range(part.start, stop)]
         columns["problem"] = pd.array(reasons, dtype="string")
     return pd.DataFrame(columns)

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 
 from jnpl.data.loading.augment import CropFlip, EmbeddingViews, Standardize, Transform
 from jnpl.data.loading.prepare import Prepared, prepare
-from jnpl.data.source import Source, Texts
+from jnpl.data.source import Source
 from jnpl.embedding.backbones import ImageBackbone, TextBackbone, load_backbone
 from jnpl.embedding.compute import image_classifier
 from jnpl.internal.devices import checked_device
@@ -239,15 +239,14 @@ class SavedModel:
             yield Part(start, probs, {position: prepared.unreadable[position] for position in sorted(lost)})
 
     def _text_parts(self, source: Source, backbone: TextBackbone) -> Iterator[Part]:
-        texts = source.inputs
-        if not isinstance(texts, Texts):
+        if (texts := source.inputs.texts()) is None:
             raise InputError(f"{source.name} holds {source.kind}s, but the model was trained on texts")
         broken = source.unreadable or {}
         for start in range(0, len(source), _TEXTS):
             rows = [at for at in range(start, min(start + _TEXTS, len(source))) if at not in broken]
             probs = np.full((min(_TEXTS, len(source) - start), len(self.classes)), np.nan, np.float32)
             if rows:
-                vectors = torch.from_numpy(backbone.encode([texts.values[at] for at in rows]))
+                vectors = torch.from_numpy(backbone.encode([texts[at] for at in rows]))
                 probs[np.array(rows) - start] = _refuse_not_finite(self.forward(vectors), source.ids[rows])
             lost = {at: why for at, why in broken.items() if start <= at < start + len(probs)}
             yield Part(start, probs, lost)
@@ -277,7 +276,7 @@ class SavedModel:
             raise InputError(f"{source.name} holds {source.kind}s, but the model was trained on {trained_on}")
         height, *rest = self.sample_shape
         size = height if rest and rest[0] == height else None
-        stored = getattr(source.inputs, "values", None)
+        stored = source.inputs.array()
         if self.kind == "image" and size is None and (stored is None or stored.shape[1:3] != self.sample_shape[:2]):
             wanted = " x ".join(map(str, self.sample_shape[:2]))
             raise InputError(f"the model takes images of {wanted} pixels (height x width), as arrays")

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 
-from jnpl.data.source import EmbeddedInputs
 from jnpl.embedding.choice import common_side
 from jnpl.internal.devices import available_device
 from jnpl.methods.jnpl import even_weights
@@ -87,7 +86,7 @@ def adapt_recipe(source: Source, name: str | None, method: str | None, changes: 
         return AdaptedRecipe(recipe, _embedding_lines(source, recipe))
     recipe = load_default_recipe(name, method, changes)
     if name is not None:
-        if source.kind == "image" and recipe.data.size is None and not hasattr(source.inputs, "values"):
+        if source.kind == "image" and recipe.data.size is None and source.inputs.array() is None:
             recipe = load_default_recipe(name, method, {**changes, "data.size": NAMED_RECIPE_SIDE})
         return AdaptedRecipe(recipe, [])
     gpu = available_device(recipe.engine.accelerator).type != "cpu"
@@ -98,7 +97,7 @@ def adapt_recipe(source: Source, name: str | None, method: str | None, changes: 
 
 def is_embedded(source: Source) -> bool:
     """Return whether the samples are embeddings: of a backbone, or wide vectors that are not columns of a table."""
-    if isinstance(source.inputs, EmbeddedInputs) or getattr(source.inputs, "embedded", False):
+    if source.inputs.is_embedded():
         return True
     if source.kind != "vector" or source.encoding is not None:
         return False
@@ -212,7 +211,7 @@ def mlp_rate(samples: int, classes: int, batch: int, epochs: int) -> float:
 
 def _image_side(source: Source, epochs: int, *, gpu: bool) -> tuple[int | None, str]:
     """Return the side to decode image files at (None: the images are an array), and the reason."""
-    values = getattr(source.inputs, "values", None)
+    values = source.inputs.array()
     if values is not None:
         return None, f"images of {values.shape[1]} x {values.shape[2]} pixels as they are"
     side = common_side(source)

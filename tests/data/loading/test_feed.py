@@ -12,7 +12,7 @@ from jnpl.data.loading.augment import CropFlip, Standardize
 from jnpl.data.loading.batches import order
 from jnpl.data.loading.feed import Feed
 from jnpl.data.loading.prepare import Prepared, prepare
-from jnpl.data.source import InMemory, Source, UnreadableError
+from jnpl.data.source import InMemory, Inputs, Source, UnreadableError
 from jnpl.internal.errors import InputError
 
 COUNT, SIDE = 43, 8
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create:User
 
 
 @dataclass(frozen=True)
-class Stored:
+class Stored(Inputs):
     """Images that have to be read; some cannot."""
 
     broken: frozenset = frozenset()

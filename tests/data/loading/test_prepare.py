@@ -16,7 +16,7 @@ from PIL import Image
 
 from jnpl.data.loading import prepare as module
 from jnpl.data.loading.prepare import Prepared, decode, default_workers, prepare
-from jnpl.data.source import InMemory, Source, UnreadableError
+from jnpl.data.source import InMemory, Inputs, Source, UnreadableError
 from jnpl.data.sources.images import ImageFiles
 from jnpl.internal.errors import InputError
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create:User
 
 
 @dataclass(frozen=True)
-class Counted:
+class Counted(Inputs):
     """Inputs that note every reading, in this process."""
 
     inputs: ImageFiles
@@ -50,11 +50,15 @@ class Counted:
 
 
 @dataclass(frozen=True)
-class Unsized:
+class Unsized(Inputs):
     """Inputs of somebody else's, of which nothing is known before they are read."""
 
     samples: list
-    kind: str
+    item_kind: str
+
+    @property
+    def kind(self):
+        return self.item_kind
 
     def __len__(self):
         return len(self.samples)

@@ -38,7 +38,7 @@ def test_images_are_decoded_one_at_a_time(kind):
 
 def test_a_part_shares_the_bytes():
     images = ImageBytes(contents("arrow"), NO_PATHS)
-    chosen = images.part(np.array([3, 1])).part(np.array([1]))
+    chosen = images.select(np.array([3, 1])).select(np.array([1]))
     assert chosen.read(0)[0, 0, 0] == 50
     assert chosen._contents is images._contents
 
@@ -73,7 +73,7 @@ def test_duplicates_and_parts_of_a_source():
     assert found.compared
     assert [group.ids for group in found.duplicates] == [[0, 2]]
     assert isinstance(part(source, np.array([2, 0])).inputs, ImageBytes)
-    changed = Source("toy", inputs.part(np.array([0, 1, 1])), source.labels, ("a", "b"), np.arange(3))
+    changed = Source("toy", inputs.select(np.array([0, 1, 1])), source.labels, ("a", "b"), np.arange(3))
     assert changed.fingerprint() != source.fingerprint()
 
 
@@ -82,4 +82,4 @@ def test_sizes_and_times_are_those_of_files_where_there_are_no_bytes(tmp_path):
     paths = np.array(["a.png", None, None], object)
     images = ImageBytes(np.array([None, png(9), None], object), paths, root=tmp_path)
     assert images.sizes().tolist() == [len(png(7)), len(png(9)), 0]
-    assert images.times().tolist() == [(tmp_path / "a.png").stat().st_mtime_ns, 0, 0]
+    assert images.modified_times().tolist() == [(tmp_path / "a.png").stat().st_mtime_ns, 0, 0]

@@ -181,7 +181,7 @@ def prepare(
     """
     inputs, known = source.inputs, dict(source.unreadable or {})
     made = partial(Prepared, inputs, size, workers=workers, strict=strict, ids=source.ids)
-    values = getattr(inputs, "values", None)
+    values: Any = inputs.array()
     if values is not None and (size is None or source.kind == "vector" or values.shape[1:3] == (size, size)):
         return made(values=values, unreadable=known)
     if size is None and source.kind == "image":

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -25,11 +25,19 @@ _NO_CLASSES = frozenset({"__MACOSX"})  # what unpacking a zip leaves behind
 _LOG = logging.getLogger("jnpl")
 
 
+class WalkedFile(NamedTuple):
+    """A file of a folder: its path relative to the root, with forward slashes, and what the one look at it told."""
+
+    path: str
+    size: int  # bytes; 0 for a broken link
+    modified: int  # when it was last changed, in nanoseconds
+
+
 @dataclass(frozen=True)
 class _Found:
-    """Images of one folder: paths relative to the root, with forward slashes, and the class of each."""
+    """Images of one folder, and the class of each."""
 
-    paths: list[str]
+    files: list[WalkedFile]
     labels: list[str]
     classes: tuple[str, ...]
 
@@ -75,10 +83,10 @@ def _source(name: str, root: Path, found: _Found, *, test: Source | None = None)
     numbers = {label: position for position, label in enumerate(found.classes)}
     return Source(
         name=name,
-        inputs=ImageFiles(found.paths, root),
+        inputs=files_in(root, found.files),
         labels=np.array([numbers[label] for label in found.labels], np.int64),
         class_names=tuple(printable(label) for label in found.classes),
-        ids=np.array([printable(path) for path in found.paths], object),
+        ids=np.array([printable(file.path) for file in found.files], object),
         test=test,
         root=os.path.abspath(root),  # noqa: PTH100 - links stay as the user has them
     )
@@ -101,16 +109,16 @@ def _find(root: Path, split: str, known: tuple[str, ...] | None = None) -> _Foun
     if strange:
         raise InputError(f"{str(base)!r} has the class {strange[0]!r}, which is not among {_listed(known or ())}")
     is_image = partial(_is_image, endings=extensions())
-    paths: list[str] = []
+    files: list[WalkedFile] = []
     labels: list[str] = []
     for label in classes:
         start = f"{split}/{label}" if split else label
         inside = sorted(walk(root, start, {_identity(root), _identity(base)}, is_image))
         if not inside:
             raise InputError(f"class folder {str(base / label)!r} holds no images; add some or remove it")
-        paths += inside
+        files += inside
         labels += [label] * len(inside)
-    return _Found(paths, labels, known or classes)
+    return _Found(files, labels, known or classes)
 
 
 def walk(
@@ -118,8 +126,8 @@ def walk(
     start: str = "",
     seen: set[tuple[int, int]] | None = None,
     keep: Callable[[os.DirEntry[str]], bool] = lambda _: True,
-) -> Iterator[str]:
-    """Yield the paths, relative to `root` and with forward slashes, of the files in folder `start` that are not hidden.
+) -> Iterator[WalkedFile]:
+    """Yield the files in folder `start` of `root` that are not hidden.
 
     Links to folders are followed; no folder is entered twice, and none that `seen` holds (device and inode). `keep`
     says which files count.
@@ -136,7 +144,21 @@ def walk(
             if _is_folder(entry):
                 waiting.append(path)
             elif keep(entry):
-                yield path
+                yield WalkedFile(path, *_stat(entry))
+
+
+def files_in(root: Path, files: Sequence[WalkedFile]) -> ImageFiles:
+    """Return the images of a folder that `walk` has found."""
+    stats = np.array([(file.size, file.modified) for file in files], np.int64).reshape(-1, 2)
+    return ImageFiles([file.path for file in files], root, stats)
+
+
+def _stat(entry: os.DirEntry[str]) -> tuple[int, int]:
+    try:
+        found = entry.stat()
+    except OSError:  # a broken link
+        return 0, 0
+    return found.st_size, found.st_mtime_ns
 
 
 def _folders(folder: Path) -> list[os.DirEntry[str]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jnpl.data.source import InMemory, Source, Texts, UnreadableError
+from jnpl.data.source import InMemory, Inputs, Source, Texts, UnreadableError
 from jnpl.data.sources.arrays import as_labels, number_together
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.importing import require
@@ -20,7 +20,7 @@ from jnpl.internal.tables import require_columns
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jnpl.data.source import Array, Inputs, Kind, Labels
+    from jnpl.data.source import Array, Kind, Labels
     from jnpl.data.sources.encoding import Encoding
 
 TRAIN = ("train", "training")
@@ -31,7 +31,7 @@ LABEL_NAMES = ("label", "labels", "target")
 
 
 @dataclass(frozen=True)
-class HubImages:
+class HubImages(Inputs):
     """The images of a `datasets.Dataset` with one undecoded image column: uint8 RGB (H, W, 3)."""
 
     dataset: Any

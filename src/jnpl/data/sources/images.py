@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
-from jnpl.data.source import UnreadableError
+from jnpl.data.source import Inputs, UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,18 +33,27 @@ _TURN = {
 }
 
 
-class ImageFiles:
+class ImageFiles(Inputs):
     """N image files, given by path; `read` returns uint8 RGB (H, W, 3).
 
-    Paths are relative to `root`, else to the working directory. They are stored as one string of bytes and one array,
-    which worker processes share: there may be millions.
+    Paths are stored as one string of bytes and one array, which worker processes share: there may be millions.
+
+    Args:
+        paths: of the files, relative to `root`.
+        root: by default the working directory.
+        stats: bytes and time of the last change in nanoseconds of each file (N, 2), where known; else each file is
+            asked for them once.
     """
 
-    def __init__(self, paths: Sequence[Path] | Sequence[str], root: Path | None = None) -> None:
+    def __init__(
+        self, paths: Sequence[Path] | Sequence[str], root: Path | None = None, stats: Labels | None = None
+    ) -> None:
         encoded = [os.fsencode(path) for path in paths]
         self._root = os.path.abspath(root or Path.cwd())  # noqa: PTH100 - a string, joined a million times
         self._names = b"".join(encoded)
         self._ends = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)), dtype=np.int64)
+        if stats is not None:
+            self._stats = stats
 
     @property
     def kind(self) -> Kind:
@@ -74,17 +83,25 @@ class ImageFiles:
 
     def sizes(self) -> Labels:
         """Return the bytes of each file (N,); 0 where it is missing."""
-        return self._stats("st_size")
+        return self._stats[:, 0]
 
-    def times(self) -> Labels:
+    def modified_times(self) -> Labels:
         """Return when each file was last changed (N,), in nanoseconds; 0 where it is missing."""
-        return self._stats("st_mtime_ns")
+        return self._stats[:, 1]
 
-    def _stats(self, what: str) -> Labels:
+    def select(self, positions: Labels) -> ImageFiles:
+        """Return the files at some positions (M,)."""
+        known = self.__dict__.get("_stats")
+        names = [self._name(position) for position in positions.tolist()]
+        return ImageFiles(names, Path(self._root), None if known is None else known[positions])
+
+    @cached_property
+    def _stats(self) -> Labels:
+        """Bytes and times of the last change (N, 2)."""
         root, ends = os.fsencode(self._root), self._ends.tolist()
         names = (self._names[start:end] for start, end in zip([0, *ends], ends, strict=False))
-        found = (_stat(os.path.join(root, name), what) if name else 0 for name in names)  # noqa: PTH118
-        return np.fromiter(found, np.int64, len(self))
+        pairs = (_stat(os.path.join(root, name)) if name else (0, 0) for name in names)  # noqa: PTH118
+        return np.fromiter(pairs, np.dtype((np.int64, 2)), len(self))
 
     def _file(self, position: int) -> str:
         """Return the path of a sample that is a file with content; anything else is an UnreadableError."""
@@ -100,9 +117,12 @@ class ImageFiles:
         return where
 
     def _where(self, position: int) -> str:
+        return os.path.join(self._root, self._name(position))  # noqa: PTH118
+
+    def _name(self, position: int) -> str:
         position = range(len(self))[position]  # negative counts from the end; beyond it is an IndexError
         start = 0 if position == 0 else int(self._ends[position - 1])
-        return os.path.join(self._root, os.fsdecode(self._names[start : int(self._ends[position])]))  # noqa: PTH118
+        return os.fsdecode(self._names[start : int(self._ends[position])])
 
 
 def decode(file: str | Path | IO[bytes], size: int | None = None) -> Array:
@@ -192,11 +212,12 @@ def _eight_bits(values: Array, *, sixteen: bool) -> Array:
     return np.rint(spread).astype(np.uint8)
 
 
-def _stat(path: bytes, what: str) -> int:
+def _stat(path: bytes) -> tuple[int, int]:
     try:
-        return int(getattr(os.stat(path), what))  # noqa: PTH116 - a million times
+        found = os.stat(path)  # noqa: PTH116 - a million times
     except (OSError, ValueError):
-        return 0
+        return 0, 0
+    return found.st_size, found.st_mtime_ns
 
 
 def _system_reason(error: Exception) -> str:

@@ -454,8 +454,8 @@ def _images(column: pd.Series[Any], name: str, root: Path, where: str) -> dict[s
     """Return the N images of a column as fields of a `Source`: inputs, ids, unreadable, and the root of files."""
     if holds_images(column):
         inputs, ids, unreadable = images_of(column, name, where, root)
-        files = isinstance(inputs, ImageFiles)
-        return {"inputs": inputs, "ids": ids, "unreadable": unreadable, "root": _absolute(root) if files else None}
+        in_files = inputs.path(0) is not None
+        return {"inputs": inputs, "ids": ids, "unreadable": unreadable, "root": _absolute(root) if in_files else None}
     missing = column.isna().to_numpy()
     cells = column.tolist()
     wrong = next((cell for cell, none in zip(cells, missing, strict=True) if not none and not _is_path(cell)), None)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from jnpl.data.source import InMemory, Source, UnreadableError
+from jnpl.data.source import InMemory, Inputs, Source, UnreadableError
 from jnpl.data.sources.arrays import as_inputs, as_labels, number_together
 from jnpl.internal.errors import InputError
 
@@ -28,7 +28,7 @@ class Indexable(Protocol):
 
 
 @dataclass(frozen=True)
-class DatasetInputs:
+class DatasetInputs(Inputs):
     """The inputs of a data set's items, read on demand.
 
     A PIL image becomes uint8 RGB (H, W, 3). An array or tensor with one axis is a vector, float32 (F,); with two or
@@ -37,7 +37,12 @@ class DatasetInputs:
     """
 
     dataset: Indexable
-    kind: Kind
+    item_kind: Kind
+
+    @property
+    def kind(self) -> Kind:
+        """Images or vectors."""
+        return self.item_kind
 
     def __len__(self) -> int:
         return len(self.dataset)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from jnpl.data.source import InMemory, Source, Texts, UnreadableError
+from jnpl.data.source import InMemory, Source, UnreadableError
 from jnpl.data.sources.arrays import as_inputs
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.importing import import_by_name
@@ -48,7 +48,7 @@ def embed_with(source: Source, embed: str | Embed) -> Source:
         inputs=InMemory(values),
         unreadable=unreadable,
         pictures=inputs if source.kind == "image" else None,
-        texts=inputs.values if isinstance(inputs, Texts) else source.texts,
+        texts=source.texts if (texts := inputs.texts()) is None else texts,
         test=test,
         validation=validation,
     )
@@ -58,8 +58,8 @@ def embed_inputs(
     inputs: Inputs, embed: str | Embed, name: str, unreadable: dict[int, str] | None = None
 ) -> tuple[Array, dict[int, str] | None]:
     """Return float32 (N, F) of N texts or images, zeros where unreadable, and {position: reason} of these, or None."""
-    if isinstance(inputs, Texts):
-        return embed_texts(inputs.values, embed, unreadable), unreadable
+    if (texts := inputs.texts()) is not None:
+        return embed_texts(texts, embed, unreadable), unreadable
     if inputs.kind != "image":
         raise InputError(f"embed (--embed) takes texts or images, but {name} holds {inputs.kind}s")
     values, broken = _embedded(len(inputs), lambda row: _picture(inputs, row), embed, "image", IMAGE_BATCH, unreadable)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from PIL import Image
 
-from jnpl.data.source import EmbeddedInputs, InMemory, UnreadableError
+from jnpl.data.source import UnreadableError
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.json_files import read_json
 from jnpl.internal.tables import is_missing, load_parquet
@@ -220,8 +220,8 @@ class Samples:
             if len(model.sample_shape) == 3:
                 inputs = _pictures(source) or source.inputs
                 sample = inputs.read(position, model.sample_shape[0])
-            elif isinstance(source.inputs, EmbeddedInputs):
-                sample = source.inputs.values[position].astype(np.float32)
+            elif (vectors := source.inputs.array()) is not None:
+                sample = vectors[position].astype(np.float32)
             else:
                 sample = source.inputs.read(position)
             own = model.forward(torch.from_numpy(np.ascontiguousarray(sample))[None])[0]
@@ -289,18 +289,15 @@ def _pictures(source: Source) -> Inputs | None:
 
 
 def _vectors(source: Source) -> npt.NDArray[Any] | None:
-    if isinstance(source.inputs, EmbeddedInputs):
-        return source.inputs.values
-    if isinstance(source.inputs, InMemory) and source.kind == "vector":
-        return source.inputs.values
-    return None
+    return source.inputs.array() if source.kind == "vector" else None
 
 
 def _scale(source: Source) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]] | None:
     """Return mean and deviation of the columns of a table (F,); None for embeddings, which are compared as they are."""
-    if not isinstance(source.inputs, InMemory) or source.kind != "vector":
+    vectors = _vectors(source)
+    if vectors is None or vectors.ndim == 3:
         return None
-    values = source.inputs.values[:: max(len(source) // 50_000, 1)]
+    values = vectors[:: max(len(source) // 50_000, 1)]
     deviation = values.std(axis=0)
     return values.mean(axis=0), np.where(deviation > 1e-6, deviation, 1).astype(np.float32)
 

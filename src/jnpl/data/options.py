@@ -1,0 +1,119 @@
+"""Options for opening data: which columns of a table hold what, and which labels and samples of a named data set."""
+
+# No `from __future__ import annotations`: pydantic reads the types of the fields at run time.
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from jnpl.internal.errors import InputError
+from jnpl.internal.tables import data_suffix
+
+if TYPE_CHECKING:
+    from jnpl.data.source import Source
+
+_STORED_AS = {"root": "data_root", "feature_columns": "feature_column"}  # in data.json, as on the command line
+_PATHS = ("root", "image_root", "labels")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenOptions:
+    """How to open data: the options of `jnpl.data.opening.open_source`, with or without labels in the data.
+
+    Attributes:
+        root: folder of the named data sets.
+        image_column: tables and the hub: the column of images, or of their paths.
+        label_column: tables and the hub: the column of given labels.
+        true_label_column: tables and the hub: the column of true labels.
+        feature_columns: tables and the hub: the columns to learn from.
+        exclude: tables and the hub: the columns that are not learnt from.
+        embedding_column: tables and the hub: the column of vectors.
+        text_column: tables and the hub: the column of texts.
+        embed: the function that turns texts or images into vectors, or its place as "module:function"; None: they stay
+            as they are, for a backbone.
+        encoding: tables: how another table's columns became features (`Source.encoding`), to do the same here.
+        image_root: tables: the folder that image paths are relative to.
+        skip_unlabelled: tables: leave out rows without a label.
+        labels: a file of given labels, as `jnpl apply` and `jnpl corrupt` write it, in place of the data's own.
+        noise: cifar10n and cifar100n: which of the human labels.
+        config: the hub: the configuration of the data set.
+        val_size: CIFAR: number of training images to hold out for validation.
+        coarse: cifar100: use the 20 super-classes.
+        balanced: clothing1m: keep equally many samples of each class.
+        seed: of the split of digits and of the choice of `balanced`.
+
+    Example:
+        >>> options = OpenOptions(label_column="species", image_root="/photos")
+        >>> OpenOptions.from_json(options.to_json()) == options
+        True
+    """
+
+    __pydantic_config__ = ConfigDict(arbitrary_types_allowed=True)
+
+    root: str | os.PathLike[str] | None = None
+    image_column: str | None = None
+    label_column: str | None = None
+    true_label_column: str | None = None
+    feature_columns: Sequence[str] | None = None
+    exclude: Sequence[str] | None = None
+    embedding_column: str | None = None
+    text_column: str | None = None
+    embed: str | Callable[[list[Any]], Any] | None = None
+    encoding: dict[str, Any] | None = None
+    image_root: str | os.PathLike[str] | None = None
+    skip_unlabelled: bool = False
+    labels: str | os.PathLike[str] | None = None
+    noise: str | None = None
+    config: str | None = None
+    val_size: int = 0
+    coarse: bool = False
+    balanced: bool = False
+    seed: int = 0
+
+    def changed(self) -> dict[str, Any]:
+        """Return the options that differ from their defaults."""
+        values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
+        return {
+            name: value
+            for name, (value, default) in values.items()
+            if value is not default and not (name == "exclude" and len(value) == 0)
+        }
+
+    def for_test(self, source: "Source", test: Any) -> "OpenOptions":
+        """Return the options that test data share with a source.
+
+        A table is encoded like that of the source, which knows its columns.
+        """
+        of_data = {"true_label_column", "labels", "noise", "config", "val_size", "coarse", "balanced", "seed"}
+        defaults: dict[str, Any] = {field.name: field.default for field in fields(self) if field.name in of_data}
+        shared = replace(self, **defaults)
+        is_table = hasattr(test, "columns") or (isinstance(test, str | os.PathLike) and bool(data_suffix(test)))
+        if source.encoding is None or not is_table:
+            return shared
+        return replace(shared, feature_columns=None, exclude=None, encoding=source.encoding)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the options as entries of data.json, with absolute paths; `from_json` reads them."""
+        if callable(self.embed):
+            raise InputError("a function that embeds cannot be stored; name it as module:function")
+        stored: dict[str, Any] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name in _PATHS and value is not None:
+                value = os.path.abspath(value)  # noqa: PTH100 - keeps a symbolic link of the user
+            stored[_STORED_AS.get(field.name, field.name)] = value
+        return stored
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> "OpenOptions":
+        """Return the options that `to_json` wrote; a value of another type is an InputError."""
+        names = {field.name: _STORED_AS.get(field.name, field.name) for field in fields(cls)}
+        chosen = {name: stored[place] for name, place in names.items() if place in stored}
+        try:
+            return TypeAdapter(cls).validate_python(chosen)
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = ".".join(map(str, first["loc"]))
+            raise InputError(f"the options in data.json cannot be used: {name}: {first['msg']}") from None
