@@ -6,34 +6,20 @@ import math
 
 import pytest
 import torch
-from tests.helpers.nets import CLASSES, linear
+from tests.helpers.steps import CLASSES, cross_entropies, make, noise_batch, softmax
 
-from jnpl.data.loading.batches import Batch, Rows, generator_for
-from jnpl.methods.base import Task
 from jnpl.methods.co_teaching import CoTeaching
 
 SIZE = 10
 LABELS = torch.arange(SIZE) % CLASSES
 
 
-def a_method(epoch=30, **settings):
-    method = CoTeaching(
-        Task(build=linear, labels=LABELS, num_classes=CLASSES), CoTeaching.Settings(**{"noise_rate": 0.4, **settings})
-    )
-    method.epoch = epoch
-    return method
+def a_method(epoch=30, noise_rate=0.4):
+    return make(CoTeaching, LABELS, at=(0, epoch, 200), noise_rate=noise_rate)
 
 
 def a_batch():
-    inputs = torch.randn(SIZE, 3, generator=torch.Generator().manual_seed(5))
-    return Batch(inputs, LABELS, torch.arange(SIZE), generator_for(0, "step"), Rows(0, SIZE, SIZE))
-
-
-def cross_entropies(net, batch):
-    losses = []
-    for row, y in zip(net(batch.inputs).tolist(), batch.labels.tolist(), strict=True):
-        losses.append(math.log(sum(math.exp(value) for value in row)) - row[y])
-    return losses
+    return noise_batch(LABELS, seed=5)
 
 
 def easiest(losses, count):
@@ -68,10 +54,10 @@ def test_one_optimiser_over_the_sum_gives_each_network_its_own_gradient():
     method(batch).loss.backward()
     chosen = easiest(cross_entropies(method.second, batch), 6)
     wanted = [0.0] * CLASSES
-    for row, y in ((method.model(batch.inputs)[at].tolist(), LABELS[at].item()) for at in chosen):
-        total = sum(math.exp(value) for value in row)
+    for at in chosen:
+        p = softmax(method.model(batch.inputs)[at].tolist())
         for k in range(CLASSES):
-            wanted[k] += (math.exp(row[k]) / total - (k == y)) / 6
+            wanted[k] += (p[k] - (k == LABELS[at].item())) / 6
     assert method.model.bias.grad.tolist() == pytest.approx(wanted, abs=1e-6)
 
 

@@ -6,9 +6,9 @@ import math
 
 import pytest
 import torch
+from tests.helpers.steps import batch_of, shares
 from torch import nn
 
-from jnpl.data.loading.batches import Batch, Rows, generator_for
 from jnpl.methods.base import Task
 from jnpl.methods.co_teaching import CoTeaching
 from jnpl.methods.co_teaching_plus import CoTeachingPlus
@@ -38,8 +38,7 @@ def method(kind=CoTeachingPlus, first=FIRST, second=SECOND, **settings):
 
 
 def batch():
-    index = torch.arange(6)
-    return Batch(index.float().unsqueeze(1), LABELS, index, generator_for(0, "step"), Rows(0, 6, 6))
+    return batch_of(torch.arange(6.0).unsqueeze(1), LABELS)
 
 
 def ce(row, label):
@@ -47,12 +46,12 @@ def ce(row, label):
 
 
 def test_each_network_learns_the_small_losses_of_the_other_among_disagreements():
-    own = method(warm_up=2)
-    own.noise_rate, own.ramp_epochs = 0.5, 2
-    output = own.step(batch())
+    learner = method(warm_up=2)
+    learner.noise_rate, learner.ramp_epochs = 0.5, 2
+    output = learner.step(batch())
     differ = [0, 2, 3, 5]  # sample 0 is among them: the released code loses it
     losses = [[ce(row, label) for row, label in zip(rows, LABELS.tolist(), strict=True)] for rows in (FIRST, SECOND)]
-    small = [sorted(differ, key=lambda at, own=own_losses: own[at])[:2] for own_losses in losses]
+    small = [sorted(differ, key=row.__getitem__)[:2] for row in losses]
     wanted = sum(losses[0][at] for at in small[1]) / 2 + sum(losses[1][at] for at in small[0]) / 2
     assert output.loss.item() == pytest.approx(wanted, rel=1e-6)
     assert output.scalars["disagreement"].item() == pytest.approx(4 / 6)
@@ -74,27 +73,10 @@ def test_the_warm_up_is_co_teaching():
 def test_the_selection_is_of_the_whole_batch_over_processes():
     whole = method(warm_up=2)
     wanted = whole.step(batch()).loss.item()
-    index = torch.arange(6)
+    losses = [[ce(row, y) for row, y in zip(rows, LABELS.tolist(), strict=True)] for rows in (FIRST, SECOND)]
+    everyone = torch.tensor([*losses, [1.0, 0.0, 1.0, 1.0, 0.0, 1.0]]).T
     total = 0.0
-    for start, stop in ((0, 4), (4, 6)):
-        own = method(warm_up=2)
-        rows = [
-            torch.stack(
-                [
-                    torch.tensor([ce(r, y) for r, y in zip(logits, LABELS.tolist(), strict=True)])
-                    for logits in (FIRST, SECOND)
-                ]
-                + [torch.tensor([1.0, 0.0, 1.0, 1.0, 0.0, 1.0])],
-                1,
-            )
-        ]
-        own.gather_over_processes = lambda _batch, _rows, rows=rows: (index, rows[0])
-        part = Batch(
-            index[start:stop].float().unsqueeze(1),
-            LABELS[start:stop],
-            index[start:stop],
-            generator_for(0, "step"),
-            Rows(start, stop, 6),
-        )
-        total += own.step(part).loss.item() * (stop - start) / 6
+    for part, share in shares(batch(), 4):
+        whole.gather_over_processes = lambda _batch, _rows: (torch.arange(6), everyone)
+        total += whole.step(part).loss.item() * share
     assert total == pytest.approx(wanted, rel=1e-6)

@@ -6,29 +6,21 @@ import math
 
 import pytest
 import torch
+from tests.helpers.steps import batch_of, make, softmax
 from torch import nn
 
-from jnpl.data.loading.batches import Batch, Rows, generator_for
-from jnpl.methods.base import Task
 from jnpl.methods.cores2 import CORES2
 
 LOGITS = [[1.0, 2.0, 0.5], [0.0, -1.0, 3.0], [2.0, 2.5, 0.0], [1.0, 0.0, 0.0]]
 LABELS = torch.tensor([1, 0, 0, 1])
 
 
-def softmax(row):
-    total = sum(map(math.exp, row))
-    return [math.exp(value) / total for value in row]
-
-
 def batch(logits=LOGITS):
-    return Batch(torch.tensor(logits), LABELS, torch.arange(4), generator_for(0, "step"), Rows(0, 4, 4))
+    return batch_of(torch.tensor(logits), LABELS)
 
 
 def method(epoch, **settings):
-    made = CORES2(Task(lambda _: nn.Identity(), LABELS, 3), CORES2.Settings(**settings))
-    made.epochs, made.epoch = 100, epoch
-    return made
+    return make(CORES2, LABELS, lambda _: nn.Identity(), classes=3, at=(0, epoch, 100), **settings)
 
 
 def difference(row, label):
@@ -38,8 +30,8 @@ def difference(row, label):
 
 @pytest.mark.parametrize(("epoch", "beta"), [(9, 0.0), (25, 2 * 15 / 29), (60, 2.0)])
 def test_a_step_in_plain_arithmetic(epoch, beta):
-    own = method(epoch)
-    output = own.step(batch())
+    cores2 = method(epoch)
+    output = cores2.step(batch())
     prior = [0.5, 0.5, 0.0]
     kept, losses = 0, 0.0
     for row, label in zip(LOGITS, LABELS.tolist(), strict=True):
@@ -56,19 +48,19 @@ def test_a_step_in_plain_arithmetic(epoch, beta):
 
 
 def test_the_prior_leaves_out_what_the_sieve_dropped():
-    own = method(60)
-    own.step(batch())  # drops the second and the last: one label of each class
-    assert own.dropped.tolist() == [1.0, 1.0, 0.0]
-    own.dropped[0] = 2.0
-    own.begin_epoch(None)
-    assert own.prior.tolist() == [0.0, 1.0, 0.0]
-    assert own.dropped.tolist() == [0.0, 0.0, 0.0]
+    cores2 = method(60)
+    cores2.step(batch())  # drops the second and the last: one label of each class
+    assert cores2.dropped.tolist() == [1.0, 1.0, 0.0]
+    cores2.dropped[0] = 2.0
+    cores2.begin_epoch(None)
+    assert cores2.prior.tolist() == [0.0, 1.0, 0.0]
+    assert cores2.dropped.tolist() == [0.0, 0.0, 0.0]
 
 
 def test_a_batch_without_kept_samples_has_no_gradient():
-    own = method(60)
+    cores2 = method(60)
     inputs = torch.tensor([[0.0, -5.0, 5.0], [-5.0, 5.0, 0.0], [-5.0, 0.0, 5.0], [5.0, -5.0, 0.0]], requires_grad=True)
-    loss = own.step(batch()._replace(inputs=inputs)).loss
+    loss = cores2.step(batch()._replace(inputs=inputs)).loss
     loss.backward()
     assert loss.item() == 0
     assert inputs.grad.eq(0).all()

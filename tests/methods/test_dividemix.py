@@ -7,21 +7,14 @@ import math
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from tests.helpers.steps import FakeTrainingSet, Scale, batch_of, make, softmax
 
-from jnpl.data.loading.batches import Batch, Rows, generator_for
-from jnpl.methods.base import Task
 from jnpl.methods.dividemix import DivideMix, clean_probability, scaled, sharpen
 
 VIEW_1 = [[1.0, 2.0, 0.5], [0.0, -1.0, 1.5], [2.0, 1.0, 0.0]]
 VIEW_2 = [[0.5, 1.5, 0.0], [0.5, -0.5, 1.0], [1.0, 1.5, 0.5]]
 LABELS = torch.tensor([1, 0, 2])
 CLEAN = [[0.9, 0.2, 0.7], [0.8, 0.4, 0.1]]  # by network 1, by network 2
-
-
-def softmax(row):
-    total = sum(map(math.exp, row))
-    return [math.exp(value) / total for value in row]
 
 
 def mean(*rows):
@@ -33,34 +26,26 @@ def sharp(row, temperature=0.5):
     return [value / sum(raised) for value in raised]
 
 
-class Scale(nn.Module):
-    def __init__(self, value):
-        super().__init__()
-        self.weight = nn.Parameter(torch.tensor(value))
-
-    def forward(self, inputs):
-        return self.weight * inputs
-
-
 def batch():
-    view = torch.tensor(VIEW_2)
-    return Batch(torch.tensor(VIEW_1), LABELS, torch.arange(3), generator_for(0, "step"), Rows(0, 3, 3), (view,))
+    return batch_of(torch.tensor(VIEW_1), LABELS, views=(torch.tensor(VIEW_2),))
+
+
+def scales(number):
+    return Scale(1.0 + number)
 
 
 def method(**settings):
-    made = DivideMix(Task(lambda number: Scale(1.0 + number), LABELS, 3), DivideMix.Settings(**settings))
-    made.epochs = 20
-    return made
+    return make(DivideMix, LABELS, scales, classes=3, at=(0, 0, 20), **settings)
 
 
 def test_a_step_in_plain_arithmetic(monkeypatch):
     draws = [(0.3, [3, 0, 5, 1, 2, 4]), (0.8, [1, 2, 0, 4, 5, 3])]
     left = iter([(weight, torch.tensor(partner)) for weight, partner in draws])
     monkeypatch.setattr("jnpl.methods.dividemix.draw_mixup", lambda *_: next(left))
-    own = method(warm_up=2, guess_weight=25.0, ramp_epochs=16)
-    own.epoch = 6  # a quarter of the ramp
-    own.clean.copy_(torch.tensor(CLEAN))
-    output = own.step(batch())
+    learner = method(warm_up=2, guess_weight=25.0, ramp_epochs=16)
+    learner.epoch = 6  # a quarter of the ramp
+    learner.clean.copy_(torch.tensor(CLEAN))
+    output = learner.step(batch())
 
     factors = (1.0, 2.0)
     guesses = [
@@ -115,60 +100,49 @@ def test_the_warm_up_is_cross_entropy_of_both_networks(penalty):
 
 @pytest.mark.parametrize("clean", [0.0, 1.0])
 def test_a_batch_may_be_all_labelled_or_all_guessed(clean):
-    own = method(warm_up=1)
-    own.epoch = 10
-    own.clean.fill_(clean)
-    output = own.step(batch())
+    learner = method(warm_up=1)
+    learner.epoch = 10
+    learner.clean.fill_(clean)
+    output = learner.step(batch())
     output.loss.backward()
     assert output.loss.isfinite()
-    assert own.model.weight.grad.isfinite()
+    assert learner.model.weight.grad.isfinite()
 
 
 def test_the_mixture_separates_low_from_high_losses():
     rng = np.random.default_rng(0)
     low, high = rng.normal(0.1, 0.03, 700), rng.normal(0.7, 0.1, 300)
-    found = clean_probability(np.concatenate([low, high, [np.nan]]))
-    assert (found[:700] > 0.5).mean() > 0.99
-    assert (found[700:1000] < 0.5).mean() > 0.99
-    assert found[-1] == 0.5
+    clean = clean_probability(np.concatenate([low, high, [np.nan]]))
+    assert (clean[:700] > 0.5).mean() > 0.99
+    assert (clean[700:1000] < 0.5).mean() > 0.99
+    assert clean[-1] == 0.5
     assert clean_probability(np.full(20, 0.3)).tolist() == [1.0] * 20
 
 
-def test_losses_are_scaled_by_the_known_ones():
-    losses, known = torch.tensor([2.0, 9.0, 4.0, 3.0]), torch.tensor([True, False, True, True])
-    assert scaled(losses, known).tolist() == [0.0, -1.0, 1.0, 0.5]
+def test_losses_are_scaled_by_the_readable_ones():
+    losses, readable = torch.tensor([2.0, 9.0, 4.0, 3.0]), torch.tensor([True, False, True, True])
+    assert scaled(losses, readable).tolist() == [0.0, -1.0, 1.0, 0.5]
 
 
 def test_sharpening_with_half_the_temperature_squares():
     torch.testing.assert_close(sharpen(torch.tensor([[0.2, 0.8]]), 0.5), torch.tensor([[0.04, 0.64]]) / 0.68)
 
 
-class View:
-    """Logits that a test prescribes."""
-
-    def __init__(self, *logits):
-        self.left = list(logits)
-
-    def logits(self, _network):
-        return self.left.pop(0)
-
-
 def test_an_epoch_begins_with_a_division_by_each_network():
     labels = torch.zeros(40, dtype=torch.long)
-    own = DivideMix(Task(lambda number: Scale(1.0 + number), labels, 3), DivideMix.Settings(warm_up=1, loss_epochs=2))
-    own.epochs = 4
+    learner = make(DivideMix, labels, scales, classes=3, at=(0, 0, 4), warm_up=1, loss_epochs=2)
     right, wrong = torch.tensor([8.0, 0.0, 0.0]), torch.tensor([0.0, 8.0, 0.0])
     first = torch.stack([right] * 30 + [wrong] * 10)
     second = torch.stack([wrong] * 10 + [right] * 30)
     second[0] = math.nan  # cannot be read
-    own.begin_epoch(View())  # the warm-up divides nothing
-    assert own.clean.eq(1).all()
-    own.epoch = 1
-    own.begin_epoch(View(first, second))
-    assert own.clean[0, :30].min() > 0.99
-    assert own.clean[0, 30:].max() < 0.01
-    assert own.clean[1, 0] == 0.5
-    assert own.clean[1, 1:10].max() < 0.01
-    own.epoch = 2
-    own.begin_epoch(View(second.nan_to_num(0.0), second))  # the mean of two epochs: 0.5 for the first ten
-    assert own.losses[0, :, 5].tolist() == pytest.approx([0.0, 1.0], abs=1e-3)
+    learner.begin_epoch(FakeTrainingSet())  # the warm-up divides nothing
+    assert learner.clean.eq(1).all()
+    learner.epoch = 1
+    learner.begin_epoch(FakeTrainingSet(first, second))
+    assert learner.clean[0, :30].min() > 0.99
+    assert learner.clean[0, 30:].max() < 0.01
+    assert learner.clean[1, 0] == 0.5
+    assert learner.clean[1, 1:10].max() < 0.01
+    learner.epoch = 2
+    learner.begin_epoch(FakeTrainingSet(second.nan_to_num(0.0), second))  # the mean of two epochs
+    assert learner.losses[0, :, 5].tolist() == pytest.approx([0.0, 1.0], abs=1e-3)

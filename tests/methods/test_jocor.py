@@ -7,9 +7,8 @@ import math
 import pytest
 import torch
 from pydantic import ValidationError
-from tests.helpers.nets import CLASSES, linear
+from tests.helpers.steps import CLASSES, linear, make, noise_batch, softmax
 
-from jnpl.data.loading.batches import Batch, Rows, generator_for
 from jnpl.methods.base import Task
 from jnpl.methods.jocor import JoCoR, joint_loss, symmetric_kl
 
@@ -22,21 +21,11 @@ def build(number):
 
 
 def a_method(epoch=30, **settings):
-    method = JoCoR(
-        Task(build=build, labels=LABELS, num_classes=CLASSES), JoCoR.Settings(**{"noise_rate": 0.4, **settings})
-    )
-    method.epoch = epoch
-    return method
+    return make(JoCoR, LABELS, build, at=(0, epoch, 200), noise_rate=0.4, **settings)
 
 
 def a_batch():
-    inputs = torch.randn(SIZE, 3, generator=torch.Generator().manual_seed(5))
-    return Batch(inputs, LABELS, torch.arange(SIZE), generator_for(0, "step"), Rows(0, SIZE, SIZE))
-
-
-def softmax(row):
-    exps = [math.exp(value) for value in row]
-    return [value / sum(exps) for value in exps]
+    return noise_batch(LABELS, seed=5)
 
 
 def by_hand(row_1, row_2, y, agreement):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
+from tests.helpers.steps import affine, expect_finite, make, noise_batch
 from torch import nn
 
-from jnpl.data.loading.batches import Batch, Rows, generator_for
 from jnpl.internal.errors import InputError
 from jnpl.methods.base import Task
 from jnpl.methods.metacleaner import MetaCleaner, side_by_side, softmax_in_subsets, subsets_of
@@ -26,30 +26,26 @@ def network(number=0):
 
 
 def a_method(build=network, **settings):
-    task = Task(build=build, labels=torch.arange(40) % CLASSES, num_classes=CLASSES)
-    method = MetaCleaner(task, MetaCleaner.Settings(**settings)).train()
+    method = make(MetaCleaner, torch.arange(40) % CLASSES, build, **settings).train()
     with torch.no_grad():  # weights that are far from equal
         for weight in method.scorer.parameters():
             weight.mul_(4)
     return method
 
 
-def a_batch(labels=None, seed=0):
-    labels = torch.tensor(RUNS if labels is None else labels)
-    size = len(labels)
-    inputs = torch.randn(size, WIDTH, generator=torch.Generator().manual_seed(seed))
-    return Batch(inputs, labels, torch.arange(size), generator_for(seed, "step"), Rows(0, size, size))
+def a_batch(labels=RUNS):
+    return noise_batch(torch.tensor(labels))
 
 
 def pieces(labels, most):
     """Loops: rows of each subset."""
-    found = []
+    subsets = []
     for row, label in enumerate(labels):
-        if found and len(found[-1]) < most and labels[found[-1][-1]] == label:
-            found[-1].append(row)
+        if subsets and len(subsets[-1]) < most and labels[subsets[-1][-1]] == label:
+            subsets[-1].append(row)
         else:
-            found.append([row])
-    return found
+            subsets.append([row])
+    return subsets
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 5, 10])
@@ -70,13 +66,6 @@ def perceptron(scorer, row):
     return affine(second, hidden)
 
 
-def affine(layer, row):
-    weights, biases = layer.weight.tolist(), layer.bias.tolist()
-    return [
-        sum(w * x for w, x in zip(line, row, strict=True)) + bias for line, bias in zip(weights, biases, strict=True)
-    ]
-
-
 def by_hand(method, batch, features):
     """Loops over subsets: (loss, qualities)."""
     settings, labels = method.settings, batch.labels.tolist()
@@ -85,12 +74,10 @@ def by_hand(method, batch, features):
         members, size = [features[row] for row in rows], len(rows)
         if settings.scorer == "relative":
             scores = []
-            for k, own in enumerate(members):
-                others = [each for j, each in enumerate(members) if j != k]
-                mean = (
-                    [sum(column) / len(others) for column in zip(*others, strict=True)] if others else [0.0] * len(own)
-                )
-                scores += perceptron(method.scorer, own + mean)
+            for k, member in enumerate(members):
+                others = members[:k] + members[k + 1 :]
+                mean = [sum(column) / len(others) for column in zip(*others, strict=True)] or [0.0] * len(member)
+                scores += perceptron(method.scorer, member + mean)
         else:
             row = [value for k in range(settings.subset_size) for value in members[k % size]]
             scores = perceptron(method.scorer, row)[:size]
@@ -211,11 +198,7 @@ def test_small_batches_and_extreme_numbers_stay_finite(scorer, labels, scale):
     with torch.no_grad():
         for weight in method.parameters():
             weight.mul_(scale)
-    output = method(a_batch(labels))
-    output.loss.backward()
-    assert output.loss.isfinite()
-    assert all(weight.grad.isfinite().all() for weight in method.parameters())
-    assert ((output.quality >= 0) & (output.quality <= 1)).all()
+    assert expect_finite(method, a_batch(labels)).quality is not None
 
 
 def test_weights_sum_to_one_whatever_the_scores():
@@ -252,10 +235,8 @@ def test_the_classifier_is_the_network_alone():
 def test_images():
     method = a_method(lambda number: resnet8(CLASSES))
     batch = a_batch([1, 1, 1, 2])._replace(inputs=torch.randn(4, 3, 8, 8))
-    output = method(batch)
-    output.loss.backward()
+    expect_finite(method, batch)
     assert method.scorer[0].in_features == 2 * 64
-    assert all(weight.grad.isfinite().all() for weight in method.parameters())
 
 
 def test_what_cannot_be_set():

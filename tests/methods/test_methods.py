@@ -1,4 +1,4 @@
-"""Methods say what one batch teaches; the numbers are those of plain loops."""
+"""JNPL's step against plain loops."""
 
 from __future__ import annotations
 
@@ -7,29 +7,15 @@ import math
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from tests.helpers.steps import CLASSES, again, linear, noise_batch, shares
 
-from jnpl.data.loading.batches import Batch, Rows, generator_for
-from jnpl.internal.errors import InputError
 from jnpl.methods import registry
-from jnpl.methods.base import Method, StepOutput, Task
-from jnpl.methods.ce import CE
+from jnpl.methods.base import Task
 from jnpl.methods.jnpl import JNPL
 
-CLASSES = 4
 
-
-def a_batch(size=6, seed=0, rows=None):
-    draws = torch.Generator().manual_seed(seed)
-    inputs, labels = torch.randn(size, 3, generator=draws), torch.arange(size) % CLASSES
-    return Batch(inputs, labels, torch.arange(size), generator_for(seed, "step"), rows or Rows(0, size, size))
-
-
-def a_network(scale=3.0):
-    torch.manual_seed(0)
-    net = nn.Linear(3, CLASSES)
-    net.weight.data *= scale
-    return net
+def a_batch(size=6, seed=0):
+    return noise_batch(torch.arange(size) % CLASSES, seed)
 
 
 LABELS = np.array([0, 0, 0, 1, 1, 2, 3, 3])
@@ -40,36 +26,9 @@ def task_of(net):
     return Task(lambda _: net, torch.from_numpy(LABELS), CLASSES)
 
 
-def a_ce():
-    return CE(task_of(a_network()), CE.Settings())
-
-
-def test_a_method_needs_a_step():
-    with pytest.raises(TypeError, match="abstract"):
-        Method(task_of(nn.Linear(2, 2)))
-
-
-def test_a_method_is_a_module_around_the_network():
-    method = a_ce()
-    assert set(method.state_dict()) == {"model.weight", "model.bias"}
-    inputs = torch.randn(2, 3)
-    assert method.predict(inputs).equal(method.model(inputs))
-    assert method.sum_over_processes(inputs) is inputs
-
-
-def test_ce_is_the_mean_of_minus_log_p():
-    batch, method = a_batch(), a_ce()
-    output = method(batch)
-    probs = output.logits.softmax(1).tolist()
-    wanted = -sum(math.log(row[label]) for row, label in zip(probs, batch.labels.tolist(), strict=True)) / 6
-    assert output.loss.item() == pytest.approx(wanted, rel=1e-6)
-    assert output.scalars == {}
-    assert isinstance(output, StepOutput)
-
-
 def by_hand(method, batch):
     """NL+ and PL+ of Eq. 4 in plain arithmetic, from the draws that the step's generator gives."""
-    fresh = torch.Generator().manual_seed(batch.generator.initial_seed())
+    fresh = again(batch).generator
     draws = method.loss.draw(batch.labels, fresh, batch.rows)
     probs = method.model(batch.inputs).double().softmax(1).tolist()
     nl_plus, pl_plus, selected = 0.0, 0.0, 0
@@ -85,7 +44,7 @@ def by_hand(method, batch):
 
 def test_jnpl_is_equation_4_in_plain_arithmetic():
     batch = a_batch(40, seed=3)
-    method = registry.make(task_of(a_network()), Settings(pl_weight=0.5, num_complements=2))
+    method = registry.make(task_of(linear()), Settings(pl_weight=0.5, num_complements=2))
     nl_plus, pl_plus, selected = by_hand(method, batch)
     assert 0 < selected < 40
     output = method(batch)
@@ -98,36 +57,26 @@ def test_jnpl_is_equation_4_in_plain_arithmetic():
 def test_jnpl_split_over_processes_is_jnpl():
     """Losses of two shares, weighed as the loop does, add up to that of the whole: draws and PL+'s mean included."""
     whole = a_batch(11, seed=3)
-    method = registry.make(task_of(a_network()), Settings(pl_weight=0.5))
+    method = registry.make(task_of(linear()), Settings(pl_weight=0.5))
     wanted = method(whole)
     everyone = wanted.scalars["selected"] * 11
     method.sum_over_processes = lambda _: torch.stack([everyone, torch.tensor(11.0)])
     total = 0.0
-    for start, stop in ((0, 6), (6, 11)):
-        fresh = torch.Generator().manual_seed(whole.generator.initial_seed())
-        part = Batch(
-            whole.inputs[start:stop], whole.labels[start:stop], whole.index[start:stop], fresh, Rows(start, stop, 11)
-        )
-        total += method(part).loss.item() * (stop - start) / 11
+    for part, share in shares(whole, 6):
+        total += method(part).loss.item() * share
     assert total == pytest.approx(wanted.loss.item(), rel=1e-5)
 
 
 def test_settings_reach_the_loss():
     settings = Settings(pl_weight=0.3, n=2, gamma=0.5, class_weight="nlnl", num_complements=7)
-    method = registry.make(task_of(a_network()), settings)
+    method = registry.make(task_of(linear()), settings)
     assert isinstance(method, JNPL)
     assert (method.loss.pl_weight, method.loss.positive.n) == (0.3, 2)
     assert (method.loss.negative.num_complements, method.loss.negative.gamma) == (7, 0.5)
     assert method.loss.negative.class_weight.tolist() == [1, 1.5, 3, 1.5]
-    exhaustive = registry.make(task_of(a_network()), Settings(complements="exhaustive"))
+    exhaustive = registry.make(task_of(linear()), Settings(complements="exhaustive"))
     assert exhaustive.loss.draw(torch.tensor([0])).complements is None
-    assert registry.make(task_of(a_network()), Settings()).loss.negative.num_complements == 1
-
-
-def test_registry():
-    assert isinstance(registry.make(task_of(a_network()), CE.Settings()), CE)
-    with pytest.raises(InputError, match=r"setting method.name: there are .*ce.*jnpl.*, got 'jnlp'"):
-        registry.settings_class("jnlp")
+    assert registry.make(task_of(linear()), Settings()).loss.negative.num_complements == 1
 
 
 def test_the_ablations_are_settings():
@@ -135,15 +84,11 @@ def test_the_ablations_are_settings():
     batch = a_batch(40, seed=3)
 
     def terms(**settings):
-        fresh = batch._replace(generator=generator_for(3, "step"))
-        return {
-            k: v.item() for k, v in registry.make(task_of(a_network()), Settings(**settings))(fresh).scalars.items()
-        }
+        method = registry.make(task_of(linear()), Settings(**settings))
+        return {name: value.item() for name, value in method(again(batch)).scalars.items()}
 
     plain = terms()
-    both = registry.make(task_of(a_network()), Settings(pl_weight=0.0))(
-        batch._replace(generator=generator_for(3, "step"))
-    )
+    both = registry.make(task_of(linear()), Settings(pl_weight=0.0))(again(batch))
     assert both.loss.item() == pytest.approx(plain["nl_plus"])  # NL+ alone
     assert terms(gamma=0.0)["nl_plus"] > plain["nl_plus"]  # NL has weight 1, NL+ (1 - p)
     by_n = [terms(n=n)["pl_plus"] for n in (-1, 0, 1, 2, 3)]
@@ -155,8 +100,8 @@ def test_the_ablations_are_settings():
 
 
 def test_pl_plus_towards_the_given_label_takes_those_that_agree():
-    batch, method = a_batch(40, seed=3), registry.make(task_of(a_network()), Settings(pl_target="given"))
-    fresh = torch.Generator().manual_seed(batch.generator.initial_seed())
+    batch, method = a_batch(40, seed=3), registry.make(task_of(linear()), Settings(pl_target="given"))
+    fresh = again(batch).generator
     uniforms = method.loss.draw(batch.labels, fresh, batch.rows).uniforms.tolist()
     probs = method.model(batch.inputs).double().softmax(1).tolist()
     wanted = sum(

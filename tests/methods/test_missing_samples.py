@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import nn
+from tests.helpers.steps import make, noise_batch
 
-from jnpl.data.loading.batches import Batch, Rows, generator_for
-from jnpl.methods.base import Task
+from jnpl.data.loading.batches import Rows
 from jnpl.methods.registry import METHODS
 
 LABELS = torch.arange(64) % 4
@@ -22,20 +21,13 @@ SETTINGS = {
 
 
 def a_method(name):
-    def build(number):
-        torch.manual_seed(number)
-        return nn.Linear(5, 4)
-
-    method = METHODS[name](Task(build, LABELS, 4), METHODS[name].Settings(**SETTINGS[name]))
-    method.stage, method.epoch, method.epochs = len(method.stages) - 1, 20, 40
-    if name == "pencil":
-        method.stage = 1
+    method = make(METHODS[name], LABELS, at=(0, 20, 40), **SETTINGS[name])
+    method.stage = 1 if name == "pencil" else len(method.stages) - 1
     return method
 
 
 def a_batch(total):
-    inputs = torch.randn(64, 5, generator=torch.Generator().manual_seed(0))
-    return Batch(inputs, LABELS, torch.arange(64), generator_for(0, "step"), Rows(0, total, total))
+    return noise_batch(LABELS, rows=Rows(0, total, total))
 
 
 @pytest.mark.parametrize("name", SETTINGS)

@@ -9,27 +9,20 @@ import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
+from tests.helpers.steps import CLASSES, FakeTrainingSet, again, expect_finite, linear, noise_batch
 from torch import nn
 
-from jnpl.data.loading.batches import Batch, Rows, generator_for
 from jnpl.internal.errors import InputError
 from jnpl.methods.base import Task
 from jnpl.methods.mlnt import MLNT, nearest, synthetic_labels
 from jnpl.models.small import resnet8
 
-CLASSES, WIDTH, SAMPLES = 4, 3, 40
-
-
-def linear(number):
-    torch.manual_seed(number)
-    net = nn.Linear(WIDTH, CLASSES)
-    net.weight.data *= 3
-    return net
+SAMPLES = 40
 
 
 def normed(number):
     torch.manual_seed(number)
-    return nn.Sequential(nn.Linear(WIDTH, 5), nn.BatchNorm1d(5), nn.Tanh(), nn.Linear(5, CLASSES))
+    return nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5), nn.Tanh(), nn.Linear(5, CLASSES))
 
 
 def a_task(build=linear):
@@ -37,26 +30,15 @@ def a_task(build=linear):
 
 
 def a_batch(size=14, seed=0):
-    draws = torch.Generator().manual_seed(seed)
-    inputs, labels = torch.randn(size, WIDTH, generator=draws), torch.arange(size) % CLASSES
-    return Batch(inputs, labels, torch.arange(size), generator_for(seed, "step"), Rows(0, size, size))
+    return noise_batch(torch.arange(size) % CLASSES, seed)
 
 
 def a_method(build=linear, stage=1, iteration=0, **settings):
-    given = {"warm_up_steps": 0, "ramp_steps": 10, "label_sets": 3, "inner_lr": 0.5, **settings}
-    method = MLNT(a_task(build), MLNT.Settings(**given))
+    quick = {"warm_up_steps": 0, "ramp_steps": 10, "label_sets": 3, "inner_lr": 0.5}
+    method = MLNT(a_task(build), MLNT.Settings(**quick | settings))
     method.stage, method.epochs = stage, 5
     method.iteration.fill_(iteration)
     return method.train()
-
-
-class FakeTrainingSet:
-    def __init__(self, logits=None):
-        self.given = logits
-
-    def logits(self, network):
-        self.network = network
-        return self.given
 
 
 # --- synthetic labels ------------------------------------------------------------------------------------------------
@@ -128,8 +110,7 @@ def linear_by_hand(method, batch, *, order, per_class, kept=None):
     labels = batch.labels.numpy()
     ce = -(np.log(p[np.arange(size), labels]) * mean[:, 0]).sum()
     gradient, meta = ((p - eye[labels]) * mean).T @ x, 0.0
-    fresh = torch.Generator().manual_seed(batch.generator.initial_seed())
-    uniforms = torch.rand(size, 2 * settings.label_sets, generator=fresh).tolist()
+    uniforms = torch.rand(size, 2 * settings.label_sets, generator=again(batch).generator).tolist()
     sets = label_sets_by_hand(batch.inputs.tolist(), labels.tolist(), uniforms, 10, 0.5, kept.astype(bool))
     scale = 1 / CLASSES if per_class else 1.0
     ramp = math.exp(-5 * (1 - int(method.iteration) / settings.ramp_steps) ** 2) * settings.meta_weight
@@ -331,7 +312,7 @@ def test_the_mentor_is_the_last_teacher_and_drops_impossible_labels():
     logits[3] = math.nan  # cannot be read
     training_set = FakeTrainingSet(logits)
     method.begin_stage(training_set)
-    assert training_set.network is method.mentor
+    assert training_set.asked == [method.mentor]
     assert weights_of(method.mentor) == pytest.approx(weights_of(linear(5)))
     wanted = []
     for row, label in zip(logits.double().tolist(), method.labels.tolist(), strict=True):
@@ -407,19 +388,13 @@ def test_small_batches_and_extreme_logits_stay_finite(size, scale):
     method = a_method(stage=2, iteration=20)
     method.model.weight.data *= scale
     method.teacher.weight.data *= -scale
-    output = method(a_batch(size))
-    output.loss.backward()
-    assert output.loss.isfinite()
-    assert method.model.weight.grad.isfinite().all()
-    assert ((output.quality >= 0) & (output.quality <= 1)).all()
+    assert expect_finite(method, a_batch(size)).quality is not None
 
 
 def test_images():
     method = a_method(lambda number: resnet8(CLASSES), stage=2, iteration=20, label_sets=2)
     batch = a_batch(4)._replace(inputs=torch.randn(4, 3, 8, 8))
-    output = method(batch)
-    output.loss.backward()
-    assert all(weight.grad.isfinite().all() for weight in method.model.parameters())
+    expect_finite(method, batch)
 
 
 def test_what_cannot_be_set():

@@ -6,57 +6,44 @@ import math
 
 import pytest
 import torch
-from pydantic import ValidationError
-from torch import nn
+from tests.helpers.steps import (
+    CLASSES,
+    FakeTrainingSet,
+    again,
+    expect_finite,
+    linear,
+    make,
+    noise_batch,
+    probabilities,
+    shares,
+)
 
 from jnpl import complement
-from jnpl.data.loading.batches import Batch, Rows, generator_for
+from jnpl.data.loading.batches import generator_for
 from jnpl.internal.errors import InputError
 from jnpl.methods.base import Task
 from jnpl.methods.nlnl import NLNL, nl_clamped
 
-CLASSES = 4
 LABELS = torch.tensor([0, 0, 0, 0, 1, 1, 2, 2, 3, 0, 1, 2])
 WEIGHTS = [1.0, 5 / 3, 5 / 3, 5.0]  # 5, 3, 3, 1 samples
 
 
-class FakeTrainingSet:
-    def __init__(self, quality):
-        self.values = quality
-
-    def quality(self):
-        return self.values
-
-    def logits(self, network):
-        raise AssertionError("NLNL needs no extra pass")
-
-    history = logits
-
-
-def build(number):
-    torch.manual_seed(number)
-    network = nn.Linear(3, CLASSES)
-    network.weight.data *= 3
-    return network
-
-
 def a_method(**settings):
-    return NLNL(Task(build=build, labels=LABELS, num_classes=CLASSES), NLNL.Settings(**settings))
+    return make(NLNL, LABELS, **settings)
 
 
-def a_batch(size=12, seed=0):
-    inputs = torch.randn(size, 3, generator=torch.Generator().manual_seed(seed))
-    return Batch(inputs, LABELS[:size], torch.arange(size), generator_for(seed, "step"), Rows(0, size, size))
+def a_batch(size=12):
+    return noise_batch(LABELS[:size])
 
 
 def begin(method, stage, quality):
     method.stage, method.epoch, method.epochs = stage, 3, 10
-    method.begin_epoch(FakeTrainingSet(quality))
+    method.begin_epoch(FakeTrainingSet(quality=quality))
 
 
 def by_hand(method, batch, keep, stage, count=1):
     draws = complement.sample(batch.labels, CLASSES, count, generator_for(0, "step"), batch.rows).tolist()
-    probs = method.model(batch.inputs).double().softmax(1).tolist()
+    probs = probabilities(method.model, batch)
     total, samples, weights = 0.0, 0, 0.0
     for p, y, complements, kept in zip(probs, batch.labels.tolist(), draws, keep, strict=True):
         if kept:
@@ -133,19 +120,13 @@ def test_the_released_codes_clamp_kills_the_gradient_of_sure_mistakes_and_ours_d
 @pytest.mark.parametrize("complements", ["sampled", "exhaustive"])
 def test_clamped_and_exact_agree_for_usual_logits(complements):
     batch = a_batch()
-    with_clamp, without = (
-        a_method(complements=complements, clamp=clamp)(batch_again(batch)) for clamp in ("nlnl", "none")
-    )
+    with_clamp, without = (a_method(complements=complements, clamp=clamp)(again(batch)) for clamp in ("nlnl", "none"))
     assert with_clamp.loss.item() == pytest.approx(without.loss.item(), rel=1e-4)
-
-
-def batch_again(batch):
-    return batch._replace(generator=generator_for(0, "step"))
 
 
 def test_exhaustive_is_the_sum_over_all_others():
     method, batch = a_method(complements="exhaustive", class_weight="none"), a_batch()
-    probs = method.model(batch.inputs).double().softmax(1).tolist()
+    probs = probabilities(method.model, batch)
     wanted = sum(
         -math.log(1 - p[k]) for p, y in zip(probs, batch.labels.tolist(), strict=True) for k in range(CLASSES) if k != y
     )
@@ -157,17 +138,13 @@ def test_shared_by_processes_it_is_the_same(stage):
     method, whole = a_method(), a_batch()
     begin(method, stage, torch.linspace(0, 1, 12).flip(0))
     wanted = method(whole).loss.item()
-    parts = []
-    for start, stop in ((0, 7), (7, 12)):
-        part = Batch(*(tensor[start:stop] for tensor in whole[:3]), generator_for(0, "step"), Rows(start, stop, 12))
-        parts.append(part)
     sums = []
     method.global_batch_size = lambda batch: 12
     method.sum_over_processes = lambda tensor: sums.append(tensor) or tensor
-    for part in parts:
-        method(part._replace(generator=generator_for(0, "step")))
+    for part, _ in shares(whole, 7):
+        method(part)
     method.sum_over_processes = lambda tensor: sum(sums)
-    total = sum(method(part).loss.item() * len(part.labels) / 12 for part in parts)
+    total = sum(method(part).loss.item() * share for part, share in shares(whole, 7))
     assert total == pytest.approx(wanted, rel=1e-5)
 
 
@@ -177,10 +154,7 @@ def test_extreme_logits(stage, clamp):
     method, batch = a_method(clamp=clamp), a_batch(2)
     method.model.weight.data *= 1e4
     begin(method, stage, torch.ones(12))
-    output = method(batch)
-    output.loss.backward()
-    assert output.loss.isfinite()
-    assert method.model.weight.grad.isfinite().all()
+    expect_finite(method, batch)
 
 
 def test_selection_is_part_of_a_checkpoint():
@@ -195,12 +169,9 @@ def test_settings():
     assert a_method().num_complements == 1
     assert a_method().class_weight.tolist() == pytest.approx(WEIGHTS)
     assert a_method(class_weight="none").class_weight.tolist() == [1] * CLASSES
-    hundred = Task(build=build, labels=torch.arange(100), num_classes=100)
+    hundred = Task(build=linear, labels=torch.arange(100), num_classes=100)
     assert NLNL(hundred, NLNL.Settings()).num_complements == 110
-    many = Task(build=build, labels=torch.arange(2000), num_classes=2000)
+    many = Task(build=linear, labels=torch.arange(2000), num_classes=2000)
     with pytest.raises(InputError, match=r"method\.complements=exhaustive"):
         NLNL(many, NLNL.Settings())
     NLNL(many, NLNL.Settings(complements="exhaustive"))
-    for wrong in ({"cut": 0}, {"cut": 1}, {"num_complements": 0}, {"num_complements": 2, "complements": "exhaustive"}):
-        with pytest.raises(ValidationError):
-            NLNL.Settings(**wrong)

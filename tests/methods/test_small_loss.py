@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
-from torch import nn
+from tests.helpers.steps import expect_finite, noise_batch, normed, shares
 
-from jnpl.data.loading.batches import Batch, Rows, generator_for
 from jnpl.internal.errors import InputError
 from jnpl.methods.base import Task
 from jnpl.methods.co_teaching import CoTeaching
@@ -22,18 +21,12 @@ BOTH = pytest.mark.parametrize("method", [CoTeaching, JoCoR])
 LABELS = torch.arange(12) % 4
 
 
-def build(number):
-    torch.manual_seed(number)
-    return nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 4))
-
-
 def a_task(**oracles):
-    return Task(build=build, labels=LABELS, num_classes=4, **oracles)
+    return Task(build=normed, labels=LABELS, num_classes=4, **oracles)
 
 
 def a_batch(size=12, scale=1.0):
-    inputs = scale * torch.randn(size, 3, generator=torch.Generator().manual_seed(1))
-    return Batch(inputs, LABELS[:size], torch.arange(size), generator_for(0, "step"), Rows(0, size, size))
+    return noise_batch(LABELS[:size], seed=1, scale=scale)
 
 
 @pytest.mark.parametrize("ramp", [1, 2, 5, 10, 15])
@@ -140,10 +133,10 @@ def test_two_networks_with_weights_of_their_own_both_tested(method):
 def test_renewing_gives_both_networks_different_numbers(method):
     made, asked = method(a_task(), method.Settings(noise_rate=0.2)), []
     for made.stage in range(3):
-        made.reset_networks(lambda number: (asked.append(number), build(number))[1])
+        made.reset_networks(lambda number: (asked.append(number), normed(number))[1])
         assert not made.model[0].weight.equal(made.second[0].weight)
     assert asked == [0, 1, 2, 3, 4, 5]
-    assert made.second[0].weight.equal(build(5)[0].weight)
+    assert made.second[0].weight.equal(normed(5)[0].weight)
 
 
 @BOTH
@@ -152,15 +145,11 @@ def test_renewing_gives_both_networks_different_numbers(method):
 def test_small_batches_and_extreme_inputs(method, size, scale):
     made = method(a_task(), method.Settings(noise_rate=0.9)).eval()  # batch norm would tame the inputs in training
     made.epoch = 50
-    output = made(a_batch(size, scale))
-    output.loss.backward()
-    assert output.loss.isfinite()
-    assert all(parameter.grad.isfinite().all() for parameter in made.parameters())
+    output = expect_finite(made, a_batch(size, scale))
     assert output.logits.isfinite().all()
     assert not output.logits.requires_grad
     assert not output.quality.requires_grad
     assert output.quality.shape == (size,)
-    assert ((output.quality >= 0) & (output.quality <= 1)).all()
     assert output.scalars["kept"].item() == pytest.approx(max(size // 10, 1) / size)
 
 
@@ -182,18 +171,11 @@ def test_the_choice_is_that_of_the_whole_batch_where_processes_share_it(method):
     wanted = made(whole)
     total, qualities = 0.0, []
     made.sum_over_processes = lambda _: torch.tensor(11.0)  # samples of both
-    for start, stop in ((0, 6), (6, 11)):
+    for part, share in shares(whole, 6):
         answers = iter(gathered[:2])
         made.gather_over_processes = lambda batch, rows, answers=answers: (whole.index, next(answers))
-        part = Batch(
-            whole.inputs[start:stop],
-            whole.labels[start:stop],
-            whole.index[start:stop],
-            whole.generator,
-            Rows(start, stop, 11),
-        )
         output = made(part)
-        total += output.loss.item() * (stop - start) / 11
+        total += output.loss.item() * share
         qualities += output.quality.tolist()
     assert total == pytest.approx(wanted.loss.item(), rel=1e-5)
     assert qualities == pytest.approx(wanted.quality.tolist(), rel=1e-5)

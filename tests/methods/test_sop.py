@@ -6,11 +6,11 @@ import math
 
 import pytest
 import torch
+from tests.helpers.steps import batch_of, make, softmax
 from torch import nn
 
-from jnpl.data.loading.batches import Batch, Rows, generator_for
+from jnpl.data.loading.batches import Rows
 from jnpl.internal.errors import InputError
-from jnpl.methods.base import Task
 from jnpl.methods.sop import SOP
 from jnpl.methods.sop_plus import SOPPlus
 from jnpl.recipes.schema import Training
@@ -22,17 +22,8 @@ LABELS = torch.tensor([1, 0])
 U, V = [0.4, 0.8], [[0.3, 0.9, 0.5], [0.9, 0.1, 1.4]]  # 1.4^2 is clamped to 1
 
 
-def softmax(row):
-    total = sum(map(math.exp, row))
-    return [math.exp(value) / total for value in row]
-
-
-def batch(inputs, views=(), rows=None):
-    return Batch(inputs, LABELS, torch.arange(2), generator_for(0, "step"), rows or Rows(0, 2, 2), views)
-
-
 def with_parts(kind, **settings):
-    method = kind(Task(lambda _: nn.Linear(3, 3, bias=False), LABELS, 3), kind.Settings(**settings))
+    method = make(kind, LABELS, lambda _: nn.Linear(3, 3, bias=False), classes=3, **settings)
     with torch.no_grad():
         method.model.weight.copy_(torch.eye(3))
         method.u.copy_(torch.tensor(U).unsqueeze(1))
@@ -42,7 +33,7 @@ def with_parts(kind, **settings):
 
 def parts(at):
     y = [float(k == LABELS[at]) for k in range(3)]
-    added = [min(U[at] ** 2 * given, 1.0) for given in y]
+    added = [min(U[at] ** 2 * label, 1.0) for label in y]
     removed = [min(V[at][k] ** 2 * (1 - y[k]), 1.0) for k in range(3)]
     return y, added, removed
 
@@ -59,13 +50,13 @@ def expected():
         y, added, removed = parts(at)
         supervised -= math.log(adjusted(at)[LABELS[at]]) / 2
         top = row.index(max(row))
-        errors = [(k == top) + a - r - given for k, (a, r, given) in enumerate(zip(added, removed, y, strict=True))]
+        errors = [(k == top) + a - r - label for k, (a, r, label) in enumerate(zip(added, removed, y, strict=True))]
         fit += sum(error**2 for error in errors) / 2
     return supervised, fit
 
 
 def test_a_step_is_cross_entropy_of_the_adjusted_prediction_and_the_fit_of_u_and_v():
-    output = with_parts(SOP).step(batch(torch.tensor(LOGITS)))
+    output = with_parts(SOP).step(batch_of(torch.tensor(LOGITS), LABELS))
     supervised, fit = expected()
     assert output.scalars["supervised"].item() == pytest.approx(supervised, rel=1e-5)
     assert output.loss.item() == pytest.approx(supervised + fit, rel=1e-5)
@@ -76,7 +67,7 @@ def test_a_step_is_cross_entropy_of_the_adjusted_prediction_and_the_fit_of_u_and
 def test_the_gradient_of_v_comes_from_the_fit_alone(rows):
     """d/dv of (... - v^2 ...)^2 / B = -4 v e / B where v^2 is not clamped; sparse or, with several processes, not."""
     method = with_parts(SOP)
-    method.step(batch(torch.tensor(LOGITS), rows=rows)).loss.backward()
+    method.step(batch_of(torch.tensor(LOGITS), LABELS, rows=rows)).loss.backward()
     assert method.v.grad.is_sparse == (rows.total == 2)
     gradient = method.v.grad.to_dense()
     for at, row in enumerate(LOGITS):
@@ -89,7 +80,7 @@ def test_the_gradient_of_v_comes_from_the_fit_alone(rows):
 
 def test_sop_plus_adds_consistency_and_balance():
     method = with_parts(SOPPlus, consistency=0.9, balance=0.1)
-    output = method.step(batch(torch.tensor(LOGITS), views=(torch.tensor(STRONG),)))
+    output = method.step(batch_of(torch.tensor(LOGITS), LABELS, views=(torch.tensor(STRONG),)))
     supervised, fit = expected()
     divergence = 0.0
     for row, other in zip(LOGITS, STRONG, strict=True):
@@ -107,7 +98,7 @@ def test_u_and_v_have_their_own_learning_rates_without_momentum_or_decay():
     facts = [(group["lr"], group["momentum"], group["weight_decay"]) for group in optimizer.param_groups]
     assert facts == [(0.1, 0.9, 0.3), (5.0, 0.0, 0.0), (7.0, 0.0, 0.0)]
     before = method.v.detach().clone()
-    method.step(batch(torch.tensor(LOGITS))).loss.backward()
+    method.step(batch_of(torch.tensor(LOGITS), LABELS)).loss.backward()
     gradient = method.v.grad.to_dense()
     optimizer.step()
     torch.testing.assert_close(method.v.detach(), before - 7.0 * gradient)
@@ -123,6 +114,6 @@ def test_plans_that_do_not_suit_u_and_v_are_refused(changed, message):
 
 
 def test_extreme_logits_are_finite():
-    output = with_parts(SOP).step(batch(torch.tensor([[1e4, 0.0, -1e4], [-1e4, 1e4, 0.0]])))
+    output = with_parts(SOP).step(batch_of(torch.tensor([[1e4, 0.0, -1e4], [-1e4, 1e4, 0.0]]), LABELS))
     output.loss.backward()
     assert output.loss.isfinite()

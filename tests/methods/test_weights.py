@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from tests.helpers.steps import batch_of
 from torch import nn
 
-from jnpl.data.loading.batches import Batch, Rows
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.internal.errors import InputError
 from jnpl.losses import Draws, JNPLLoss, class_weights
@@ -35,11 +35,6 @@ def network(_number=0):
 
 def task(labels, weights=None):
     return Task(network, labels, 3, weights=weights)
-
-
-def batch_of(x, labels):
-    size = len(labels)
-    return Batch(x, labels, torch.arange(size), torch.Generator().manual_seed(0), Rows(0, size, size))
 
 
 def gradients(method, x, labels):
@@ -78,7 +73,7 @@ def test_pl_plus_is_a_weighted_mean_over_the_selected():
     complements = torch.tensor([[1], [2], [0], [1], [2]])
     weights = mean_one(COUNTS)
     ours = criterion.terms(logits, LABELS, Draws(complements, uniforms), weights)
-    several = [each.repeat_interleave(COUNTS, dim=0) for each in (logits, LABELS, complements, uniforms)]
+    several = [tensor.repeat_interleave(COUNTS, dim=0) for tensor in (logits, LABELS, complements, uniforms)]
     theirs = criterion.terms(several[0], several[1], Draws(*several[2:]))
     assert 0 < theirs.selected < COUNTS.sum()
     torch.testing.assert_close(ours.nl_plus, theirs.nl_plus)
@@ -96,10 +91,10 @@ def test_class_weights_count_weights():
 @pytest.mark.parametrize("weighted_mean", [False, True])
 def test_pseudo_labels_weigh_too(weighted_mean):
     probs = torch.randn(5, 3, generator=torch.Generator().manual_seed(1)).softmax(1).numpy()
-    own = np.array([1, 0, 2, 1, 1], np.float32)
-    ours = PseudoLabel(task(LABELS, mean_one(COUNTS)), Targets(probs, own, weighted_mean), 1)
+    sample_weights = np.array([1, 0, 2, 1, 1], np.float32)
+    ours = PseudoLabel(task(LABELS, mean_one(COUNTS)), Targets(probs, sample_weights, weighted_mean), 1)
     counts = COUNTS.numpy()
-    several = Targets(probs.repeat(counts, axis=0), own.repeat(counts), weighted_mean)
+    several = Targets(probs.repeat(counts, axis=0), sample_weights.repeat(counts), weighted_mean)
     theirs = PseudoLabel(task(LABELS.repeat_interleave(COUNTS)), several, 1)
     first, our_gradients = gradients(ours, inputs(), LABELS)
     second, their_gradients = gradients(

@@ -1,0 +1,71 @@
+"""Methods by name, and the settings that each refuses."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from pydantic import ValidationError
+from tests.helpers.steps import CLASSES, linear
+
+from jnpl.internal.errors import InputError
+from jnpl.methods import registry
+from jnpl.methods.base import Task
+from jnpl.methods.ce import CE
+from jnpl.methods.registry import METHODS
+
+
+def test_a_method_is_made_from_its_settings():
+    task = Task(linear, torch.arange(8) % CLASSES, CLASSES)
+    assert isinstance(registry.make(task, CE.Settings()), CE)
+
+
+def test_an_unknown_name_is_told_the_names_there_are():
+    with pytest.raises(InputError, match=r"setting method.name: there are .*ce.*jnpl.*, got 'jnlp'"):
+        registry.settings_class("jnlp")
+
+
+REFUSED = {
+    "forward": {
+        "matrix": ("guess", ((0.5, 0.5),), ((0.9, 0.2), (0.1, 0.8)), ((1.5, -0.5), (0.0, 1.0)), ((1.0,),)),
+        "percentile": (0,),
+    },
+    "gce": {"q": (0.0, 1.1), "k": (1.0,), "prune_every": (0,), "prune_from": (-1,)},
+    "joint-optim": {"alpha": (-1,), "beta": (-0.1,), "update_from": (-1,), "prior": ("true",)},
+    "limit": {"kind": ("ce",), "beta": (-0.1,), "gradient": ("median",), "lamb": (1.0,)},
+    "m-correction": {
+        "variant": ("M-DYR-S",),
+        "mixup_alpha": (0,),
+        "bootstrap_from": (-1,),
+        "temperature_epochs": (0,),
+        "temperature_end": (0,),
+        "reg_weight": (-1,),
+        "noise_rate": (0.2,),
+    },
+    "nce-rce": {"beta": (-0.1,)},
+    "nfl-rce": {"gamma": (-1.0,), "alpha": (math.inf,)},
+    "nlnl": {"cut": (0, 1), "num_complements": (0,)},
+    "pencil": {
+        "alpha": (-1,),
+        "beta": (-1,),
+        "label_lr": (-1,),
+        "label_lr_end": (-1,),
+        "label_lr_change": ("halfway",),
+    },
+    "sce": {"alpha": (-1.0,)},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "value"),
+    [(name, key, value) for name, settings in REFUSED.items() for key, values in settings.items() for value in values],
+)
+def test_settings_out_of_bounds_are_refused(name, setting, value):
+    with pytest.raises(ValidationError):
+        METHODS[name].Settings(**{setting: value})
+
+
+def test_nlnl_counts_complements_only_where_it_samples_them():
+    with pytest.raises(ValidationError):
+        METHODS["nlnl"].Settings(num_complements=2, complements="exhaustive")
