@@ -57,7 +57,7 @@ RUNS = (
     Run(("apply", "run", "-o", "new/corrected.parquet")),
     Run(("apply", "image-run", "-o", "new/corrected.csv", "--copy", "new/tree")),
     Run(("export", "run", "--to", "parquet", "-o", "new/export.parquet")),
-    Run(("export", "run", "--to", "torchscript", "-o", "new/model.pt")),
+    Run(("export", "run", "--to", "onnx", "-o", "new/model.onnx")),
     Run(("corrupt", "vectors.npz", "--rate", "0.4", "-o", "new/noisy.npz")),
     Run(("bench", "-o", "new/grid", *GRID)),
     Run(("bench", "status", "grid")),

@@ -71,7 +71,7 @@ FAULTS = {
     "apply": Fault(
         ("apply", "done", "--copy", "tree", "-o", "corrected.csv", "--overwrite"), ("corrected.csv", "tree")
     ),
-    "export": Fault(("export", "vector-run", "--to", "torchscript", "-o", "model.pt", "--overwrite"), ("model.pt",)),
+    "export": Fault(("export", "vector-run", "--to", "onnx", "-o", "model.onnx", "--overwrite"), ("model.onnx",)),
     "review": Fault(("apply", "vector-run", "-o", "reviewed.csv"), ("reviewed.csv",)),
 }
 

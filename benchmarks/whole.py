@@ -40,7 +40,6 @@ from jnpl.judging import Findings
 from jnpl.losses import JNPLLoss
 from jnpl.methods.jnpl import JNPL
 from jnpl.models.resnet import ResNet
-from jnpl.outputs import data_report
 from jnpl.run_folder import RunFolder
 from jnpl.training import checkpoint, feeds, loop, records, scoring
 from jnpl.training import run as engine
@@ -147,7 +146,7 @@ def shares(data: Path, epochs: int, out: Path) -> dict[str, float]:
     clock.around(RunFolder, "log", "log")
     clock.around(feeds, "prepare", "preparing data")
     clock.around(opening, "open_source", "reading data")
-    clock.around(data_report, "write", "report")
+    clock.around(RunFolder, "write_data", "data of the report")
     words = [
         "find",
         str(data),

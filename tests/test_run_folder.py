@@ -158,14 +158,14 @@ def test_a_run_json_of_others(tmp_path, text):
 def test_a_kill_before_the_first_run_json_was_whole(tmp_path):
     (tmp_path / ".run.json.123.tmp").write_text('{"for')
     assert RunFolder(tmp_path).open(IDENTITY) is None
-    with RunFolder(tmp_path).held():
+    with RunFolder(tmp_path).lock():
         assert sorted(path.name for path in tmp_path.iterdir()) == [".lock"]
 
 
 def test_drafts_that_kills_left_are_swept_and_nothing_else(folder):
     for name in (".metrics.jsonl.7.tmp", ".model.safetensors.8.tmp", ".findings.csv.9.tmp", ".mine.tmp", "notes.tmp"):
         (folder.path / name).write_text("x")
-    with folder.held():
+    with folder.lock():
         left = sorted(path.name for path in folder.path.iterdir())
     assert left == [".lock", ".mine.tmp", "checkpoint", "notes.tmp", "run.json"]
 
@@ -187,9 +187,9 @@ def test_the_log_is_cut_where_a_run_goes_on(folder):
 
 
 def test_two_runs_do_not_share_a_folder(folder):
-    with folder.held(), pytest.raises(InputError, match="another run is using"), RunFolder(folder.path).held():
+    with folder.lock(), pytest.raises(InputError, match="another run is using"), RunFolder(folder.path).lock():
         pass
-    with RunFolder(folder.path).held():
+    with RunFolder(folder.path).lock():
         assert folder.open(IDENTITY) is None
 
 
@@ -222,7 +222,7 @@ def test_pipes_do_not_hang(folder, name):
     os.mkfifo(folder.path / name)
 
     def use():
-        with folder.held():
+        with folder.lock():
             folder.open(IDENTITY)
             folder.log({"epoch": 0})
 

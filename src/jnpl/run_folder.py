@@ -1,4 +1,9 @@
-"""The run folder: its files, and which run it belongs to."""
+"""The run folder: the only reader and writer of what is in it, and which run it belongs to.
+
+`run.json` (settings, seed, versions, fingerprint, results), `metrics.jsonl` (a line an epoch), `checkpoint/`, the
+findings, the model, `data.json` (facts of the data, and how they can be opened again), `neighbours.parquet` (where the
+data have embeddings), `thumbnails.parquet`, `report.html` and `review.sqlite` (decisions of a review).
+"""
 
 from __future__ import annotations
 
@@ -8,38 +13,364 @@ import platform
 import re
 import shlex
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import torch
+import numpy as np
+from pydantic import Field
 
 from jnpl import __version__
-from jnpl.internal import locks
+from jnpl.data.source import UnreadableError
+from jnpl.internal import locks, pictures
 from jnpl.internal.errors import InputError, UnwritableError
-from jnpl.internal.files import create_new, draft_of, make_folder, reason_of, require_file, write_text
-from jnpl.internal.json_files import parse_json, read_json
+from jnpl.internal.files import create_new, draft_of, make_folder, reason_of, replacing, require_file, write_text
+from jnpl.internal.json_files import StoredFacts, parse_json, read_facts, read_json
+from jnpl.internal.tables import load_parquet, save_parquet
+from jnpl.judging.findings import Findings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    import numpy.typing as npt
+
+    from jnpl.analysis.data_report import DataReport
+    from jnpl.analysis.neighbours import Neighbours
+
+OWN_FILES = frozenset(
+    {
+        "run.json",
+        "backbone.safetensors",
+        "data.json",
+        "metrics.jsonl",
+        "neighbours.parquet",
+        "thumbnails.parquet",
+        "findings.csv",
+        "findings.json",
+        "findings.parquet",
+        "model.json",
+        "model.safetensors",
+        "review.sqlite",
+        "review.sqlite-shm",
+        "review.sqlite-wal",
+    }
+)  # that a run cannot do without; report.html can be made again
+THUMBNAIL_SIDE = 96  # pixels of the longer side
+MAX_THUMBNAILS = 750
 _FORMAT = "jnpl run 1"
+_MARKS = {"run.json": "format", "findings.json": "kind"}  # file -> key whose value starts with "jnpl" in a run folder
 _LOCK = ".lock"
 _DRAFT = re.compile(
     r"\.(run|metrics|findings|model|backbone|data|neighbours|thumbnails|report|tracking)\.\w+\.\d+\.tmp"
 )  # as internal.files names them
 
 
-@dataclass(frozen=True)
-class RunFolder:
-    """`run.json` (settings, seed, versions, fingerprint, results), `metrics.jsonl`, `checkpoint/`, findings, model."""
+class StoredResults(StoredFacts):
+    """`results` in run.json, as far as they are used."""
 
-    path: Path
+    noise_rate: float | None = None
+    epochs: int | None = None
+    seconds: float | None = None
+    ap: float | None = None
+    test_accuracy: float | None = None
+    best_test_accuracy: float | None = None
+    notes: list[str] = Field(default_factory=list)
+
+
+class RunFacts(StoredFacts):
+    """run.json. Every entry may be missing, as in that of `jnpl demo`."""
+
+    status: str | None = None
+    versions: dict[str, Any] = Field(default_factory=dict)
+    seed: int | None = None
+    data: str | None = None
+    fingerprint: str | None = None
+    recipe: dict[str, Any] | None = None
+    precision: str | None = None
+    results: StoredResults | None = None
+
+
+class UnreadableSample(StoredFacts):
+    """A sample that could not be read."""
+
+    id: str | int
+    reason: str = "no reason given"
+
+
+class SameContent(StoredFacts):
+    """Samples with the same or nearly the same content, and their labels."""
+
+    ids: list[str | int]
+    labels: list[str | int]
+    count: int | None = None  # of all samples of the group, listed or not
+    conflicting: bool | None = None
+
+    @property
+    def size(self) -> int:
+        """Return the number of samples."""
+        return len(self.ids) if self.count is None else self.count
+
+    @property
+    def differ(self) -> bool:
+        """Return whether the same content has different labels, of which at most one is right."""
+        return len(set(self.labels)) > 1 if self.conflicting is None else self.conflicting
+
+
+class Outlier(StoredFacts):
+    """A sample that is far from all others."""
+
+    id: str | int
+    score: float
+
+
+class TinyClass(StoredFacts):
+    """A class with too few samples to learn it."""
+
+    name: str | int = Field(alias="class")
+    count: int
+
+
+class TableRows(StoredFacts):
+    """The samples that are shown as rows of a table, by position."""
+
+    names: list[str]
+    rows: dict[int, list[Any]]
+
+
+class LabelledSample(StoredFacts):
+    """A sample and its label, by name."""
+
+    id: str | int
+    label: str | int
+
+
+class DataFacts(StoredFacts):
+    """data.json. A list is None if the run did not search, and empty if it found nothing.
+
+    Duplicates are searched for only where contents are `compared`, near duplicates and outliers only in embeddings.
+    Lists may be cut; `..._samples` count all.
+    """
+
+    kind: str | None = None
+    command: list[str] | None = None  # empty for a run that was started in Python
+    choices: list[str] = Field(default_factory=list)
+    root: str | None = None  # where the paths of images start
+    images: str | None = None  # the folder of all images, where some lie outside `root`
+    options: dict[str, Any] | None = None  # to open the data again
+    unreadable: list[UnreadableSample] | None = None
+    unreadable_samples: int | None = None
+    duplicates: list[SameContent] | None = None
+    duplicate_samples: int | None = None
+    conflicting_samples: int | None = None
+    compared: bool = True
+    near_duplicates: list[SameContent] | None = None
+    near_duplicate_samples: int | None = None
+    near_conflicting_samples: int | None = None
+    outliers: list[Outlier] | None = None
+    outlier_samples: int | None = None
+    neighbours_searched: str | None = None
+    tiny_classes: list[TinyClass] | None = None
+    held_out: tuple[LabelledSample, ...] = ()
+    true_labels: bool = False  # held-out samples are tested with them
+    decided: tuple[LabelledSample, ...] = ()  # by the reviews of earlier runs (`jnpl find --review`)
+    dropped: tuple[str | int, ...] = ()  # by them
+    columns: TableRows | None = None
+
+
+class RunFolder:
+    """A run folder. Findings and the two JSON files are read at most once; writing through this object renews them.
+
+    Args:
+        path: the folder, which need not exist.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+
+    # Places
 
     @property
     def checkpoints(self) -> Path:
         """The folder of the checkpoints."""
         return self.path / "checkpoint"
+
+    @property
+    def report_page(self) -> Path:
+        """The page of the report."""
+        return self.path / "report.html"
+
+    @property
+    def decisions(self) -> Path:
+        """The decisions of a review."""
+        return self.path / "review.sqlite"
+
+    @property
+    def model_facts(self) -> Path:
+        """The description of the model."""
+        return self.path / "model.json"
+
+    @property
+    def model_weights(self) -> Path:
+        """The weights of the model."""
+        return self.path / "model.safetensors"
+
+    @property
+    def backbone_weights(self) -> Path:
+        """The weights of a backbone that was fitted to the data."""
+        return self.path / "backbone.safetensors"
+
+    def is_run(self) -> bool:
+        """Return whether files of a run are there."""
+        for name, key in _MARKS.items():
+            try:
+                if str(read_json(self.path / name)[key]).startswith("jnpl"):
+                    return True
+            except (OSError, ValueError, LookupError, TypeError):
+                continue
+        return False
+
+    # What is stored
+
+    @cached_property
+    def findings(self) -> Findings:
+        """The findings; an InputError if there are none that can be read."""
+        return Findings.load(self.path)
+
+    def save_findings(self, findings: Findings) -> None:
+        """Write the findings."""
+        self.__dict__.pop("findings", None)
+        findings.save(self.path)
+        self.findings = findings
+
+    @cached_property
+    def run_facts(self) -> RunFacts:
+        """What run.json says; empty if there is none, as beside findings that were saved alone."""
+        file = self.path / "run.json"
+        return read_facts(file, RunFacts) if file.exists() else RunFacts()
+
+    @cached_property
+    def data_facts(self) -> DataFacts:
+        """What data.json says; empty if there is none."""
+        file = self.path / "data.json"
+        return read_facts(file, DataFacts) if file.exists() else DataFacts()
+
+    def require_data_facts(self) -> DataFacts:
+        """Return what data.json says; an InputError if the run has not written it, so that no held-out sample is lost.
+
+        Findings that were saved alone have neither data.json nor run.json.
+        """
+        if not (self.path / "data.json").exists() and (self.path / "run.json").exists():
+            reason = "it has no data.json, which says where its samples are and which were held out"
+            raise InputError(
+                f"the run {str(self.path)!r} is not complete: {reason}; repeat the command it was made with"
+            )
+        return self.data_facts
+
+    def neighbours(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]] | None:
+        """Return groups of near duplicates (N,), -1 in none, and outliers (N,); None if they were not searched for."""
+        file = self.path / "neighbours.parquet"
+        if not file.is_file():
+            return None
+        try:
+            table = load_parquet(file, columns=["near_duplicate_group", "is_outlier"])
+            groups = table["near_duplicate_group"].fill_null(-1).to_numpy().astype(np.int64)
+            return groups, table["is_outlier"].to_numpy().astype(bool)
+        except (OSError, LookupError, ValueError) as error:
+            raise InputError(f"{str(file)!r} cannot be read: {error}") from error
+
+    def thumbnails(self) -> dict[int, bytes]:
+        """Return position -> picture, worst first; empty if there are none."""
+        file = self.path / "thumbnails.parquet"
+        if not file.is_file():
+            return {}
+        try:
+            table = load_parquet(file, columns=["position", "image"])
+            positions, images = table["position"].to_pylist(), table["image"].to_pylist()
+            return {int(position): bytes(image) for position, image in zip(positions, images, strict=True)}
+        except (OSError, LookupError, TypeError, ValueError) as error:  # pyarrow's errors are among these
+            raise InputError(f"{str(file)!r} holds no pictures that can be read: {error}") from error
+
+    # The facts of the data, at the end of a run
+
+    def write_data(
+        self,
+        report: DataReport,
+        *,
+        command: Sequence[str] = (),
+        choices: Sequence[str] = (),
+        options: dict[str, Any] | None = None,
+        reviewed: dict[str, Any] | None = None,
+        thumbnails: bool = True,
+    ) -> None:
+        """Write neighbours.parquet, data.json and thumbnails.parquet.
+
+        Args:
+            report: facts of the data.
+            command: the command of the run.
+            choices: automatic choices in words.
+            options: how the data can be opened again.
+            reviewed: decisions of earlier reviews, as `given_decisions` of `outputs.review.decisions` returns them.
+            thumbnails: write small pictures.
+        """
+        found = report.problems
+        facts: dict[str, Any] = {
+            "kind": report.kind,
+            "command": list(command),
+            "choices": [*choices, *report.notes],
+            "root": report.root,
+            **({} if options is None else {"options": options}),
+            **found.to_dict(),
+            **({} if report.images is None else {"images": report.images}),
+        }
+        if report.held_out:
+            facts |= {"held_out": report.held_out, "true_labels": report.has_true_labels}
+        facts |= {name: samples for name, samples in (reviewed or {}).items() if samples}
+        if report.columns is not None:
+            facts["columns"] = report.columns
+        if found.neighbours is not None:
+            self._write_neighbours(found.neighbours)
+        self.__dict__.pop("data_facts", None)
+        write_text(self.path / "data.json", json.dumps(facts, indent=1, default=str) + "\n")
+        if thumbnails and report.pictures is not None:
+            self.write_thumbnails(report.shown, report.pictures.read)
+
+    def _write_neighbours(self, found: Neighbours) -> None:
+        """Write neighbours.parquet, a row per sample in the order of the data."""
+        import pyarrow as pa  # noqa: PLC0415 - slow to import
+
+        groups = found.group_numbers()
+        columns = {
+            "position": pa.array(np.arange(len(groups))),
+            "near_duplicate_group": pa.array(groups, mask=groups < 0),
+            "outlier_score": pa.array(found.outlier_score, mask=np.isnan(found.outlier_score)),
+            "is_outlier": pa.array(found.is_outlier),
+        }
+        with replacing(self.path / "neighbours.parquet") as draft:
+            save_parquet(draft, pa.table(columns))
+
+    def write_thumbnails(self, positions: Iterable[int], read: Callable[[int], npt.NDArray[Any]]) -> int:
+        """Write pictures of the first 750 samples that can be read; return their number.
+
+        Args:
+            positions: of the samples, the worst suspects first.
+            read: position -> uint8 (H, W, 1 or 3); UnreadableError or OSError where a sample cannot be read.
+        """
+        import pyarrow as pa  # noqa: PLC0415 - slow to import
+
+        small: dict[int, bytes] = {}
+        for position in positions:
+            if len(small) == MAX_THUMBNAILS:
+                break
+            try:
+                small[int(position)] = pictures.encoded(read(int(position)), THUMBNAIL_SIDE)
+            except (UnreadableError, OSError):
+                continue
+        columns = {"position": pa.array(list(small), pa.int64()), "image": pa.array(small.values(), pa.binary())}
+        with replacing(self.path / "thumbnails.parquet") as draft:
+            save_parquet(draft, pa.table(columns))
+        return len(small)
+
+    # Which run the folder belongs to
 
     def open(self, identity: dict[str, Any]) -> dict[str, Any] | None:
         """Check that the run of this `identity` (settings, seed, data) may begin or resume here.
@@ -55,11 +386,8 @@ class RunFolder:
         if saved is None:
             make_folder(self.path)
             return None
-        for key, value in identity.items():
-            if saved.get(key) != value:
-                if self._makes_room(saved, identity):
-                    return None
-                self._refuse(_difference(key, saved.get(key), value), identity)
+        if self._is_replaced(saved, identity):
+            return None
         results = saved.get("results")
         return dict(results) if saved.get("status") == "finished" and results else None
 
@@ -72,16 +400,11 @@ class RunFolder:
             classes: number of classes.
         """
         saved = self._saved()
-        if saved is None:
+        if saved is None or self._is_replaced(saved, identity):
             return
-        for key, value in identity.items():
-            if saved.get(key) != value:
-                if self._makes_room(saved, identity):
-                    return
-                self._refuse(_difference(key, saved.get(key), value), identity)
-        found = saved.get("results") or {}
-        if saved.get("status") == "finished" and (found.get("samples"), found.get("classes")) != (samples, classes):
-            theirs = f"{found.get('samples')} samples of {found.get('classes')} classes"
+        results = saved.get("results") or {}
+        if saved.get("status") == "finished" and (results.get("samples"), results.get("classes")) != (samples, classes):
+            theirs = f"{results.get('samples')} samples of {results.get('classes')} classes"
             self._refuse(f"other data: {theirs}, not {samples} of {classes}", identity)
 
     def _saved(self) -> dict[str, Any] | None:
@@ -99,10 +422,19 @@ class RunFolder:
             raise InputError(f"{str(file)!r} cannot be used: results: it must be an object")
         return saved
 
+    def _is_replaced(self, saved: dict[str, Any], identity: dict[str, Any]) -> bool:
+        """Return whether a run takes the place of another one; an InputError if work would be lost."""
+        for key, value in identity.items():
+            if saved.get(key) != value:
+                if not self._makes_room(saved, identity):
+                    self._refuse(_difference(key, saved.get(key), value), identity)
+                return True
+        return False
+
     def _refuse(self, differs: str, identity: dict[str, Any]) -> NoReturn:
         raise InputError(
             f"{str(self.path)!r} holds a run with {differs}; name another folder, or "
-            f"{self._how_to_repeat(second=identity.get('second') is not None)}"
+            f"{self._how_to_repeat(pseudo_labels=identity.get('second') is not None)}"
         )
 
     def check_place(self) -> None:
@@ -119,7 +451,7 @@ class RunFolder:
 
     def check_writable(self) -> None:
         """Refuse a folder that cannot be made or written; what is made to find out is removed."""
-        missing = [each for each in (self.path, *self.path.parents) if not each.exists()]
+        missing = [folder for folder in (self.path, *self.path.parents) if not folder.exists()]
         draft = draft_of(self.path / "run.json")
         try:
             make_folder(self.path)
@@ -131,13 +463,13 @@ class RunFolder:
             raise UnwritableError(f"cannot write to the folder {str(self.path)!r}: {reason_of(error)}") from error
         finally:
             with suppress(OSError):
-                for each in missing:
-                    each.rmdir()
+                for folder in missing:
+                    folder.rmdir()
 
     def check_outside(self, data: str | os.PathLike[str]) -> None:
         """Refuse a run folder inside a folder of images: the next command would take it for a class."""
-        own, base = (Path(os.path.realpath(path)) for path in (self.path, data))  # never fails, unlike `resolve`
-        inside = own.relative_to(base).parts if base in own.parents else ()
+        folder, base = (Path(os.path.realpath(path)) for path in (self.path, data))  # never fails, unlike `resolve`
+        inside = folder.relative_to(base).parts if base in folder.parents else ()
         if inside and Path(data).is_dir() and not any(part.startswith(".") for part in inside):
             raise InputError(
                 f"the run folder {str(self.path)!r} lies inside the data folder {str(data)!r}, where every folder is a "
@@ -152,15 +484,17 @@ class RunFolder:
         same = all(saved.get(key) == value for key, value in identity.items() if key != "second")
         return reached and same and saved.get("second", ...) is None
 
-    def _how_to_repeat(self, *, second: bool) -> str:
+    def _how_to_repeat(self, *, pseudo_labels: bool) -> str:
         """Return the command that the run was made with; for pseudo-labels after `jnpl find`, that of `jnpl train`."""
         try:
-            command = read_json(self.path / "data.json")["command"]
-            if command[1] == "find" and second:
-                return f"go on from it: {shlex.join(['jnpl', 'train', *command[2:]])}"
-            return f"repeat its command: {shlex.join(command)}"
-        except (OSError, ValueError, LookupError, TypeError):
-            return "repeat the command it was made with"
+            command = self.data_facts.command
+        except InputError:
+            command = None
+        if command is None or len(command) < 2:
+            return "repeat the command it was made with" if command is None else "repeat the call it was made with"
+        if command[1] == "find" and pseudo_labels:
+            return f"go on from it: {shlex.join(['jnpl', 'train', *command[2:]])}"
+        return f"repeat its command: {shlex.join(command)}"
 
     def begin(self, identity: dict[str, Any]) -> None:
         """Mark the run as running, once the folder is locked and data and settings are checked."""
@@ -180,19 +514,53 @@ class RunFolder:
                 left.unlink(missing_ok=True)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Lock the folder: two runs at once would overwrite each other's files. The lock ends with the process."""
         file = locks.take(require_file(self.path / _LOCK))
         if file is None:
             raise InputError(f"another run is using {str(self.path)!r}; wait for it, or stop it")
         with file:
             self._sweep()
+            for name in ("findings", "run_facts", "data_facts"):  # another process may have written since
+                self.__dict__.pop(name, None)
             yield
 
     def write(self, identity: dict[str, Any], status: str, results: dict[str, Any] | None = None) -> None:
         """Write run.json."""
+        import torch  # noqa: PLC0415 - which the report does without
+
         versions = {"jnpl": __version__, "torch": torch.__version__, "python": platform.python_version()}
         facts = {"format": _FORMAT, "status": status, "versions": versions, **identity, "results": results}
+        self._write_run(facts)
+
+    def change_threshold(self, threshold: str) -> int:
+        """Replace the findings by those with another threshold, without training; return the number of label issues.
+
+        Args:
+            threshold: a number, or a rule of `Findings.from_probs`.
+
+        Returns:
+            How many labels are issues now. The count in run.json follows.
+        """
+        try:
+            value: float | str = float(threshold)
+        except ValueError:
+            value = threshold
+        if not (self.path / "findings.json").is_file():
+            Findings.load(self.path)  # an error, before a lock is put into a folder without findings
+        with self.lock():
+            has_results = self.run_facts.results is not None  # a run.json that cannot be read is an error
+            changed = self.findings.with_threshold(value)
+            self.save_findings(changed)
+            issues = int(changed.is_label_issue.sum())
+            if has_results and (facts := read_json(self.path / "run.json"))["results"]:
+                facts["results"].pop("relabel_accuracy", None)  # of the issues before
+                facts["results"] |= {"issues": issues, "noise_rate": changed.noise_rate}
+                self._write_run(facts)
+        return issues
+
+    def _write_run(self, facts: dict[str, Any]) -> None:
+        self.__dict__.pop("run_facts", None)
         write_text(self.path / "run.json", json.dumps(facts, indent=1) + "\n")
 
     def log(self, line: dict[str, Any]) -> None:
@@ -220,14 +588,21 @@ class RunFolder:
         return kept
 
     def read_log(self) -> list[dict[str, Any]]:
-        """Return the lines of metrics.jsonl, up to a torn one."""
+        """Return the lines of metrics.jsonl, up to a torn one, as a killed run leaves it."""
         file = self.path / "metrics.jsonl"
+        try:
+            texts = require_file(file).read_text("utf-8", "replace").splitlines() if file.exists() else []
+        except OSError as error:
+            raise InputError(f"{str(file)!r} cannot be read: {error}") from None
         lines: list[dict[str, Any]] = []
-        for text in file.read_text("utf-8", "replace").splitlines() if file.is_file() else []:
+        for text in texts:
             try:
-                lines.append(parse_json(text))
+                line = parse_json(text)
             except ValueError:
                 break
+            if not isinstance(line, dict):
+                break
+            lines.append(line)
         return lines
 
 

@@ -10,6 +10,7 @@ import pytest
 from tests.helpers.runs import findings, photos
 
 from jnpl.internal.tables import load_parquet
+from jnpl.run_folder import RunFolder
 
 PATHS = ["cat/0.png", "cat/1.png", "cat/2.png", "dog/0.png", "dog/1.png", "eel/0.png"]
 
@@ -179,11 +180,9 @@ def test_held_out_samples_keep_their_labels(run, tmp_path):
 
 
 def test_the_decisions_of_a_review_are_used(run, tmp_path):
-    from jnpl import Findings
     from jnpl.outputs.review.decisions import NewDecision, open_store
 
-    found = Findings.load(tmp_path / "run")
-    store = open_store(tmp_path / "run", found)
+    store = open_store(RunFolder(tmp_path / "run"))
     made = [NewDecision(0, "relabel", 2), NewDecision(1, "keep"), NewDecision(3, "drop"), NewDecision(5, "unsure")]
     store.decide(made, reviewer="Ann", tab="t")
     store.close()
@@ -207,10 +206,9 @@ def test_the_decisions_of_a_review_are_used(run, tmp_path):
 
 
 def test_unsure_samples_keep_their_label(run, tmp_path):
-    from jnpl import Findings
     from jnpl.outputs.review.decisions import NewDecision, open_store
 
-    store = open_store(tmp_path / "run", Findings.load(tmp_path / "run"))
+    store = open_store(RunFolder(tmp_path / "run"))
     store.decide([NewDecision(1, "unsure")], reviewer="Ann", tab="t")
     store.close()
     assert json.loads(run("apply", "run", "--json", "--preview")[1])["changed"] == 0
@@ -224,17 +222,16 @@ def test_unsure_samples_keep_their_label(run, tmp_path):
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_an_export_of_a_review_gives_what_the_review_gives(run, tmp_path, suffix):
-    from jnpl import Findings
     from jnpl.outputs.review.decisions import NewDecision
-    from jnpl.outputs.review.desk import Desk
+    from jnpl.outputs.review.review_session import ReviewSession
     from jnpl.outputs.review.samples import Samples
 
-    found = Findings.load(tmp_path / "run")
-    desk = Desk(tmp_path / "run", found, Samples(tmp_path / "run", found, None, "no data"), None, 0)
+    folder = RunFolder(tmp_path / "run")
+    session = ReviewSession(folder, Samples(folder, None, "no data"))
     made = [NewDecision(0, "relabel", 2), NewDecision(1, "unsure"), NewDecision(3, "drop"), NewDecision(4, "keep")]
-    desk._store.decide(made, reviewer="Ann", tab="t")
-    (tmp_path / f"own.{suffix}").write_bytes(desk.export(suffix))
-    desk.close()
+    session._store.decide(made, reviewer="Ann", tab="t")
+    (tmp_path / f"own.{suffix}").write_bytes(session.export(suffix))
+    session.close()
     for more in ((), ("--min-confidence", "0")):
         assert run("apply", "run", *more, "-o", "review.csv", "--overwrite")[0] == 0
         code, out, err = run(
@@ -254,7 +251,7 @@ def test_of_two_samples_with_one_id_one_is_dropped(jnpl, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = findings(paths=["a.png", "a.png", *PATHS[2:]])
     found.save(tmp_path / "run")
-    store = open_store(tmp_path / "run", found)
+    store = open_store(RunFolder(tmp_path / "run"))
     store.decide([NewDecision(0, "keep"), NewDecision(1, "drop")], reviewer="Ann", tab="t")
     store.close()
     assert jnpl("apply", "run")[0] == 0

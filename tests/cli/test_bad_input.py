@@ -507,14 +507,9 @@ CASES = [
     Case("export run --to csv -o run/findings.csv", "a file of the run itself"),
     Case("export run --to label-studio -o x.csv", "imports .json"),
     Case("export run --to hf -o photos", "not empty"),
-    Case("export run --to torchscript -o x.pt", "holds no model"),
-    Case("export model --to torchscript -o none/x.pt", "cannot write"),
-    Case(
-        "export model --to torchscript -o x.pt",
-        "--trust-code",
-        facts("model/model.json", model="own:net"),
-        "code in an export",
-    ),
+    Case("export run --to torchscript -o x.pt", "--to is one of"),
+    Case("export run --to onnx -o x.onnx", "holds no model"),
+    Case("export model --to onnx -o none/x.onnx", "cannot write"),
     Case(
         "export model --to onnx -o x.onnx",
         "--trust-code",

@@ -14,7 +14,7 @@ from tests.helpers.runs import findings, image_model, photos, vector_model
 
 from jnpl.outputs.export.targets import OPTIONS, TARGETS, ExportRequest, targets_with
 
-SUFFIXES = {"cleanlab": "csv", "label-studio": "json", "torchscript": "pt"}  # of targets not named by theirs
+SUFFIXES = {"cleanlab": "csv", "label-studio": "json"}  # of targets not named by theirs
 PATHS = ["cat/0.png", "cat/1.png", "cat/2.png", "dog/0.png", "dog/1.png", "eel/0.png"]
 
 
@@ -88,13 +88,13 @@ def test_hf_tells_of_images_that_are_gone(run, told, tmp_path):
 
 
 def test_models(told, tmp_path):
-    found = told("images", "--to", "torchscript", "-o", "model.pt")
+    found = told("images", "--to", "onnx", "-o", "model.onnx")
     assert found["input"] == "uint8 (batch, 16, 16, 3)"
     assert found["checked_on"] == "the images of the run"
     assert found["largest_difference"] < 1e-5
-    assert told("vectors", "--to", "torchscript", "-o", "vectors.pt")["checked_on"] == "drawn vectors"
+    assert told("vectors", "--to", "onnx", "-o", "vectors.onnx")["checked_on"] == "drawn vectors"
     np.savez(tmp_path / "some.npz", x=np.ones((3, 4)))
-    assert told("vectors", "--to", "torchscript", "-o", "more.pt", "--data", "some.npz")["checked_on"] == "some"
+    assert told("vectors", "--to", "onnx", "-o", "more.onnx", "--data", "some.npz")["checked_on"] == "some"
 
 
 @pytest.mark.slow
@@ -107,14 +107,14 @@ def test_a_model_checked_on_one_image(told):
 
 def test_a_model_whose_images_are_gone(run, told, tmp_path):
     (tmp_path / "photos").rename(tmp_path / "elsewhere")
-    assert told("images", "--to", "torchscript", "-o", "model.pt")["checked_on"] == "drawn images"
-    found = told("images", "--to", "torchscript", "-o", "more.pt", "--root", "elsewhere")
+    assert told("images", "--to", "onnx", "-o", "model.onnx")["checked_on"] == "drawn images"
+    found = told("images", "--to", "onnx", "-o", "more.onnx", "--root", "elsewhere")
     assert found["checked_on"] == "the images of the run"
-    code, _, err = run("export", "images", "--to", "torchscript", "-o", "none.pt", "--root", "nowhere")
+    code, _, err = run("export", "images", "--to", "onnx", "-o", "none.onnx", "--root", "nowhere")
     assert (code, "'nowhere' is not there" in err) == (2, True)
     (tmp_path / "photos").mkdir()  # the folder is there, and empty
-    assert told("images", "--to", "torchscript", "-o", "drawn.pt")["checked_on"] == "drawn images"
-    code, _, err = run("export", "images", "--to", "torchscript", "-o", "none.pt", "--root", "photos")
+    assert told("images", "--to", "onnx", "-o", "drawn.onnx")["checked_on"] == "drawn images"
+    code, _, err = run("export", "images", "--to", "onnx", "-o", "none.onnx", "--root", "photos")
     assert (code, "none of the 6 samples can be read" in err) == (2, True)
 
 
@@ -131,7 +131,7 @@ def test_words_for_people(run):
         (("--to", "cleanlab", "-o", "out.json"), "must end in .csv, got 'out.json'"),
         (("--to", "cleanlab", "-o", "out.csv", "--issues"), "--issues is for csv, parquet, json, label-studio, fift"),
         (("--to", "csv", "-o", "out.csv", "--image-prefix", "x"), "--image-prefix is for label-studio, not for csv"),
-        (("--to", "csv", "-o", "out.csv", "--root", "photos"), "--root is for hf, torchscript, onnx, not for csv"),
+        (("--to", "csv", "-o", "out.csv", "--root", "photos"), "--root is for hf, onnx, not for csv"),
         (("--to", "label-studio", "-o", "out.csv"), "Label Studio imports .json files"),
         (("--to", "csv", "-o", "no/where.csv"), "cannot write 'no/where.csv'"),
         (("--to", "csv"), "--out"),
@@ -146,7 +146,7 @@ def test_mistakes(run, tmp_path, args, line):
 
 
 def test_the_targets():
-    pinned = ["csv", "parquet", "json", "label-studio", "cleanlab", "hf", "torchscript", "onnx"]
+    pinned = ["csv", "parquet", "json", "label-studio", "cleanlab", "hf", "onnx"]
     assert [name for name in TARGETS if name in pinned] == pinned
     assert {field.name for field in fields(ExportRequest)} >= set(OPTIONS)
     for target in TARGETS.values():
@@ -163,7 +163,7 @@ def test_help_names_the_targets_and_the_options_of_each(run):
 
 
 def test_no_run(run):
-    for form, line in (("csv", "holds no findings"), ("torchscript", "holds no model")):
+    for form, line in (("csv", "holds no findings"), ("onnx", "holds no model")):
         code, _, err = run("export", "nowhere", "--to", form, "-o", "out.csv")
         assert (code, line in err) == (2, True)
 
@@ -201,7 +201,7 @@ def test_data_are_never_written_over(run, tmp_path):
     np.savez(tmp_path / "some.npz", x=np.ones((3, 4)))
     before = (tmp_path / "some.npz").read_bytes()
     options = ("--data", "some.npz", "-o", "some.npz", "--overwrite")
-    code, _, err = run("export", "vectors", "--to", "torchscript", *options)
+    code, _, err = run("export", "vectors", "--to", "onnx", *options)
     assert (code, "'some.npz' is the data itself; name another file" in err) == (2, True)
     assert (tmp_path / "some.npz").read_bytes() == before
 
@@ -217,9 +217,9 @@ def test_data_are_never_written_over(run, tmp_path):
         ("json", "model.json"),
         ("parquet", "thumbnails.parquet"),
         ("hf", "run.json"),
-        ("torchscript", "metrics.jsonl"),
-        ("torchscript", "model.safetensors"),
-        ("torchscript", "backbone.safetensors"),
+        ("onnx", "metrics.jsonl"),
+        ("onnx", "model.safetensors"),
+        ("onnx", "backbone.safetensors"),
         ("csv", "Findings.CSV"),
     ],
 )
@@ -235,8 +235,8 @@ def test_the_files_of_a_run_are_never_written_over(run, tmp_path, form, name):
 
 
 def test_other_files_in_a_run_and_such_names_elsewhere(told, tmp_path):
-    told("vectors", "--to", "torchscript", "-o", "vectors/model.pt")
-    assert (tmp_path / "vectors" / "model.pt").stat().st_size > 0
+    told("vectors", "--to", "onnx", "-o", "vectors/model.onnx")
+    assert (tmp_path / "vectors" / "model.onnx").stat().st_size > 0
     (tmp_path / "run.json").write_text("[1]")  # somebody's own
     told("vectors", "--to", "json", "-o", "findings.json")
     assert json.loads((tmp_path / "findings.json").read_text("utf-8"))
@@ -263,14 +263,14 @@ def test_a_data_set_may_take_the_place_of_an_earlier_one(told, run, tmp_path):
 
 
 def test_a_run_without_code_of_ones_own_imports_nothing_from_here(run, told, tmp_path):
-    told("vectors", "--to", "torchscript", "-o", "model.pt")
+    told("vectors", "--to", "onnx", "-o", "model.onnx")
     assert str(tmp_path) not in sys.path
     (tmp_path / "my_nets.py").write_text(
         "from torch import nn\ndef make(num_classes, input_shape):\n    return nn.Linear(input_shape[0], num_classes)\n"
     )
     facts = json.loads((tmp_path / "vectors" / "model.json").read_text())
     (tmp_path / "vectors" / "model.json").write_text(json.dumps({**facts, "model": "my_nets:make"}))
-    code, _, err = run("export", "vectors", "--to", "torchscript", "-o", "more.pt")
+    code, _, err = run("export", "vectors", "--to", "onnx", "-o", "more.onnx")
     assert (code, "--trust-code" in err, str(tmp_path) in sys.path) == (2, True, False)
-    run("export", "vectors", "--to", "torchscript", "-o", "more.pt", "--trust-code")
+    run("export", "vectors", "--to", "onnx", "-o", "more.onnx", "--trust-code")
     assert (sys.path[-1], sys.path.count(str(tmp_path))) == (str(tmp_path), 1)

@@ -329,7 +329,7 @@ def test_a_refused_command_leaves_a_run_as_it_was(run, refused, tmp_path):
     assert "1.png" in refused_last(run("train", "data", "-o", "run", *FAST, "--strict"))
     assert (tmp_path / "run" / "run.json").read_bytes() == before
     held = RunFolder(tmp_path / "run")
-    with held.held():
+    with held.lock():
         assert "another run is using" in refused_last(run("train", "data", "-o", "run", *FAST))
     assert (tmp_path / "run" / "run.json").read_bytes() == before
     code, _, err = run("train", "data", "-o", "run", *FAST)

@@ -20,12 +20,13 @@ from jnpl.internal.errors import UntrustedCodeError
 from jnpl.outputs.review.decisions import NewDecision, decided_before, open_store, with_review
 from jnpl.outputs.review.retraining import head_recipe, retrain
 from jnpl.outputs.review.server import listen
+from jnpl.run_folder import RunFolder
 
 QUICK = ("--set", "train.epochs=1", "--set", "stages.refine.epochs=1")
 
 
 def decide(run, *decisions):
-    store = open_store(run, Findings.load(run))
+    store = open_store(RunFolder(run))
     store.decide(decisions, reviewer="Ann", tab="t")
     store.close()
 
@@ -128,7 +129,7 @@ def test_learning_keeps_the_decisions_that_the_run_was_given(finished):
     given, earlier = findings.given_labels, np.full(60, -1)
     earlier[[4, 7]] = (given[[4, 7]] + 1) % 3
     source = command.open_again(json.loads((finished / "data.json").read_text("utf-8"))["options"])
-    store = open_store(finished, findings)
+    store = open_store(RunFolder(finished))
     store.decide([NewDecision(7, "keep"), NewDecision(8, "relabel", int(given[8] + 2) % 3)], reviewer="Ann", tab="t")
     current = store.current()
     store.close()
@@ -140,7 +141,7 @@ def test_learning_keeps_the_decisions_that_the_run_was_given(finished):
 
 def test_decisions_are_trusted_in_a_new_run(run, finished, tmp_path):
     findings = Findings.load(finished)
-    store = open_store(finished, findings)
+    store = open_store(RunFolder(finished))
     new = (int(findings.given_labels[4]) + 1) % 3
     store.decide([NewDecision(4, "relabel", new), NewDecision(7, "drop")], reviewer="Ann", tab="t")
     store.close()
@@ -175,7 +176,7 @@ def test_decisions_of_all_rounds_count(run, finished, tmp_path):
     source = with_review(command.open_again({**stored["options"], "review": None}), second)  # a third round
     assert sorted({*range(60)} - {*source.ids.tolist()}) == [5, 7]
     assert source.ids[source.decided >= 0].tolist() == [4, 10]
-    assert np.flatnonzero(decided_before(second, Findings.load(second))).tolist() == [4, 5]
+    assert np.flatnonzero(decided_before(RunFolder(second))).tolist() == [4, 5]
 
 
 def test_a_round_without_a_review_of_its_own_hands_on_what_it_was_given(run, finished, tmp_path):

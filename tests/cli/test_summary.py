@@ -11,6 +11,7 @@ import pytest
 from jnpl import Findings
 from jnpl.cli import summary
 from jnpl.judging.noise_model import NoiseEstimate
+from jnpl.run_folder import RunFolder
 
 NAMES = ["cat", "dog", "eel"]
 # Quality of each label, given and suggested class: cat for dog twice, dog for eel once, a cat that nothing else is.
@@ -43,7 +44,7 @@ def said(tmp_path, capsys, monkeypatch):
 
     def call(found, top=20, **results):
         found.save(tmp_path)
-        summary.show({**RESULT, **results}, tmp_path, top)
+        summary.show({**RESULT, **results}, RunFolder(tmp_path), top)
         out, err = capsys.readouterr()
         assert err == ""
         return " ".join(out.split())
@@ -110,7 +111,7 @@ def test_suspects_are_below_the_threshold_of_their_class(said, tmp_path):
     told = said(found, issues=4)
     shown = [number for number in range(10) if f"[b]{number}[/b].png" in told]
     assert shown == [0, 2, 5, 6]  # 1 and 3 have a lower quality than 5 and 6, but also a lower threshold
-    facts = json.loads(json.dumps(summary.facts(tmp_path, 3)))
+    facts = json.loads(json.dumps(summary.facts(RunFolder(tmp_path), 3)))
     assert [each["id"] for each in facts["suspects"]] == ["[b]2[/b].png", "[b]0[/b].png", "[b]5[/b].png"]
     assert facts["confused"] == [
         {"given": given, "suggested": suggested, "count": 1} for given, suggested in (("cat", "dog"), ("dog", "eel"))
@@ -207,5 +208,5 @@ def test_nothing_is_cut_in_a_pipe(tmp_path, capsys, monkeypatch):
     long = [f"{'folder/' * 30}{number}.png" for number in range(len(ROWS))]
     found = replace(findings(), ids=np.array(long, object), paths=np.array(long, object))
     found.save(tmp_path)
-    summary.show(RESULT, tmp_path, 20)
+    summary.show(RESULT, RunFolder(tmp_path), 20)
     assert f" {long[2]}  dog" in capsys.readouterr().out

@@ -36,8 +36,8 @@ from jnpl.models.build import build
 from jnpl.models.weights import load_weights
 from jnpl.noise.generate import corrupt
 from jnpl.noise.noisy_labels import NoisyLabels
-from jnpl.outputs.corrections import held_out, with_held_out
-from jnpl.outputs.report import reading
+from jnpl.outputs.corrections import with_held_out
+from jnpl.outputs.report import page
 from jnpl.outputs.saved_model import load
 from jnpl.recipes.load import load_recipe
 from jnpl.run_folder import RunFolder
@@ -246,6 +246,10 @@ def _run(folder: Path) -> None:
     (folder / "metrics.jsonl").write_text('{"epoch": 0, "loss": 1.5}\n{"epoch": 1, "loss": 0.5}\n')
 
 
+def _read_run(run: RunFolder) -> object:
+    return page.render(run), with_held_out(run.findings, run.require_data_facts().held_out)
+
+
 def _predict(folder: Path) -> object:
     return load(folder).predict_proba(np.ones((2, 4), np.float32))
 
@@ -393,13 +397,16 @@ READERS: dict[str, Reader] = {
     "findings.json, forged": Reader("findings.json", _run, lambda at: Findings.load(at).table, forged=True),
     "findings.parquet": Reader("findings.parquet", _run, Findings.load),
     "data.json, forged": Reader(
-        "data.json", _run, lambda at: (reading.read(at), with_held_out(Findings.load(at), held_out(at))), forged=True
+        "data.json",
+        _run,
+        lambda at: _read_run(RunFolder(at)),
+        forged=True,
     ),
-    "data.json": Reader("data.json", _run, reading.read),
+    "data.json": Reader("data.json", _run, lambda at: page.render(RunFolder(at))),
     "run.json, forged": Reader(
-        "run.json", _run, lambda at: (reading.read(at), RunFolder(at).open({"seed": 0})), forged=True
+        "run.json", _run, lambda at: (page.render(RunFolder(at)), RunFolder(at).open({"seed": 0})), forged=True
     ),
-    "metrics.jsonl": Reader("metrics.jsonl", _run, lambda at: (reading.read(at), RunFolder(at).read_log())),
+    "metrics.jsonl": Reader("metrics.jsonl", _run, lambda at: page.render(RunFolder(at))),
     "model.json": Reader("model.json", vector_model, _predict),
     "model.json, forged": Reader("model.json", vector_model, _predict, forged=True),
     "encoding, forged": Reader("model.json", _table_model, _predict_table, forged=True),

@@ -14,7 +14,7 @@ from tests.helpers.runs import photos
 from jnpl.cli import app as cli
 from jnpl.internal.tables import load_parquet, save_parquet
 from jnpl.judging import Findings
-from jnpl.outputs.report import thumbs
+from jnpl.run_folder import RunFolder
 
 FAST = ("--set", "train.epochs=1", "--accelerator", "cpu", "--threads", "1", "--workers", "0", "--json")
 SCRATCH = (*FAST, "--backbone", "none", "--size", "16")
@@ -66,7 +66,7 @@ def test_images_inside_a_parquet_file_with_a_split(jnpl, tmp_path):
     findings = Findings.load("run")
     assert findings.ids.tolist() == [path.as_posix() for path in files if path.name != "4.png"]
     assert findings.unreadable.tolist() == [True] + [False] * 11
-    assert len(thumbs.load(tmp_path / "run")) > 0
+    assert len(RunFolder("run").thumbnails()) > 0
     predicted = jnpl("predict", "run", "t.parquet", "--part", "test", "--label-column", "truth", "--json")
     assert (predicted["samples"], predicted["labelled"]) == (3, 3)
     assert predicted["accuracy"] == result["test_accuracy"]
@@ -81,7 +81,7 @@ def test_a_run_is_exported_and_read_again(jnpl, tmp_path):
     assert (result["samples"], result["classes"]) == (12, 3)
     first, again = Findings.load("run"), Findings.load("again")
     assert again.class_names == first.class_names
-    assert len(thumbs.load(tmp_path / "again")) > 0
+    assert len(RunFolder("again").thumbnails()) > 0
     assert jnpl("predict", "run", "exported", "--json")["labelled"] == 12
     pd.DataFrame({"x": np.arange(20.0) % 7, "label": ["a", "b"] * 10}).to_csv("rows.csv.gz", index=False)
     jnpl("find", "rows.csv.gz", "-o", "rows", *FAST)
@@ -98,7 +98,7 @@ def test_embeddings_in_a_table_keep_their_pictures(jnpl, tmp_path):
     assert jnpl("find", "data/e.parquet", "-o", "run", *FAST)["samples"] == 12
     assert Findings.load("run").ids[0] == str(root / "cat" / "0.png")
     assert json.loads((tmp_path / "run" / "data.json").read_text())["kind"] == "image"
-    assert len(thumbs.load(tmp_path / "run")) > 0
+    assert len(RunFolder("run").thumbnails()) > 0
     jnpl("apply", "run", "--copy", "corrected")
     assert len(list((tmp_path / "corrected").rglob("*.png"))) == 12
 
@@ -120,7 +120,7 @@ def test_a_function_of_ones_own_embeds_images(jnpl, tmp_path):
     assert result["samples"] == 12
     findings = Findings.load("run")
     assert (findings.unreadable.sum(), findings.ids[0]) == (1, "cat/0.png")
-    assert len(thumbs.load(tmp_path / "run")) > 0
+    assert len(RunFolder("run").thumbnails()) > 0
     assert not (tmp_path / "cache").exists()
     predicted = jnpl("predict", "run", "photos", "--embed", "own_means:means", "--json")
     assert (predicted["predicted"], predicted["unreadable"]) == (11, 1)

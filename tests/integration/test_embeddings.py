@@ -18,9 +18,10 @@ from jnpl.cli.app import main
 from jnpl.data.source import EmbeddedInputs, Source
 from jnpl.internal.errors import InputError
 from jnpl.methods.jnpl import JNPL
-from jnpl.outputs.export import onnx, torchscript
+from jnpl.outputs.export import onnx
 from jnpl.outputs.export.targets import ExportRequest
 from jnpl.recipes.automatic import adapt_recipe
+from jnpl.run_folder import RunFolder
 from jnpl.training.reporting import Reporter
 from jnpl.training.run import CheckpointInterval, find
 
@@ -213,20 +214,18 @@ def test_a_backbone_with_other_weights_is_refused(run, tmp_path):
 
 def test_the_exported_model_has_the_backbone_inside(run, tmp_path):
     pytest.importorskip("onnxruntime")
-    for export, name in ((torchscript.export, "model.pt"), (onnx.export, "model.onnx")):
-        found = export(ExportRequest(run, name.rpartition(".")[2], tmp_path / name))
-        assert found["input"] == "uint8 (batch, 128, 128, 3)"
-        assert found["largest_difference"] < 1e-4
+    told = onnx.export(ExportRequest(RunFolder(run), "onnx", tmp_path / "model.onnx"))
+    assert told["input"] == "uint8 (batch, 128, 128, 3)"
+    assert told["largest_difference"] < 1e-4
 
 
 def test_a_model_of_wide_vectors_is_exported(tmp_path):
     pytest.importorskip("onnxruntime")
     values = np.random.default_rng(0).normal(1, 1, (40, 130)).astype(np.float32)
     jnpl.find_label_issues(values, [0, 1] * 20, out=tmp_path / "run", settings=["train.epochs=1"])
-    for export, name in ((torchscript.export, "model.pt"), (onnx.export, "model.onnx")):
-        found = export(ExportRequest(tmp_path / "run", name.rpartition(".")[2], tmp_path / name))
-        assert found["input"] == "float32 (batch, 130)"
-        assert found["largest_difference"] < 1e-4
+    told = onnx.export(ExportRequest(RunFolder(tmp_path / "run"), "onnx", tmp_path / "model.onnx"))
+    assert told["input"] == "float32 (batch, 130)"
+    assert told["largest_difference"] < 1e-4
 
 
 def test_finetuning_starts_from_the_head(photos, tmp_path, capsys):
@@ -282,7 +281,7 @@ def test_texts_without_any_option(tmp_path, capsys):
     assert model.kind == "text"
     assert model.predict(["a goal in the last minute", "the bank and its shares"]).tolist() == ["sport", "money"]
     for option in ((), ("--data", data)):
-        code, _, err = command(capsys, "export", out, "--to", "torchscript", "-o", str(tmp_path / "model.pt"), *option)
+        code, _, err = command(capsys, "export", out, "--to", "onnx", "-o", str(tmp_path / "model.onnx"), *option)
         assert (code, "a model of texts cannot be exported: tfidf is no torch module" in err) == (2, True)
     code, _, err = command(
         capsys, "find", data, "-o", str(tmp_path / "no"), "--text-column", "review", "--backbone", "none"

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of POSIX
 SCRIPT = """
 import contextlib, io, json, os, resource, signal, sys
 from jnpl.cli.app import main
-import jnpl.outputs.export.torchscript, datasets
+import jnpl.outputs.export.onnx, onnxscript, datasets
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 def run(limit, args):
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
@@ -34,7 +34,7 @@ print(json.dumps([run(*each) for each in json.loads(sys.argv[1])]))
 QUICK = ["--set", "train.epochs=2", "--threads", "1", "--workers", "0", "--no-report"]
 CASES = [
     (10_000, ["find", "data.npz", "-o", "first", *QUICK], "File too large"),
-    (200, ["export", "model", "--to", "torchscript", "-o", "model.pt"], "cannot write 'model.pt': File too large"),
+    (200, ["export", "model", "--to", "onnx", "-o", "model.onnx"], "cannot write 'model.onnx': File too large"),
     (200, ["export", "run", "--to", "hf", "-o", "hf"], "cannot write 'hf': File too large"),
     (200, ["export", "run", "--to", "csv", "-o", "a.csv"], "cannot write 'a.csv': File too large"),
     (200, ["predict", "model", "data.npz", "-o", "a.csv"], "cannot write 'a.csv': File too large"),

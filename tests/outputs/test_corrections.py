@@ -13,7 +13,8 @@ from jnpl.data.label_files import match, read_label_rows
 from jnpl.internal.errors import InputError
 from jnpl.judging import Findings
 from jnpl.judging.noise_model import NoiseEstimate
-from jnpl.outputs.corrections import correct, held_out, with_held_out
+from jnpl.outputs.corrections import correct, with_held_out
+from jnpl.run_folder import LabelledSample, RunFolder
 
 PATHS = [f"{name}.png" for name in "abcdef"]
 
@@ -152,12 +153,12 @@ def test_wrong_decisions(tmp_path):
 
 
 def test_what_was_held_out_is_read_from_the_run(tmp_path):
-    assert held_out(tmp_path) == []  # findings that were saved alone
+    assert RunFolder(tmp_path).require_data_facts().held_out == ()  # findings that were saved alone
     (tmp_path / "data.json").write_text("{}")
-    assert held_out(tmp_path) == []
+    assert RunFolder(tmp_path).require_data_facts().held_out == ()
     held = [{"id": 4, "label": "dog"}]
     (tmp_path / "data.json").write_text(json.dumps({"held_out": held}))
-    assert held_out(tmp_path) == held
+    assert RunFolder(tmp_path).require_data_facts().held_out == (LabelledSample(**held[0]),)
 
 
 @pytest.mark.parametrize(
@@ -170,6 +171,8 @@ def test_what_was_held_out_is_read_from_the_run(tmp_path):
         ("[]", r"data\.json' cannot be used"),
         ('{"held_out": 3}', r"data\.json' cannot be used: held_out"),
         ('{"held_out": [{"id": [3], "label": "cat"}]}', r"data\.json' cannot be used: held_out\.0\.id"),
+        ('{"held_out": [{"id": 9}]}', r"data\.json' cannot be used: held_out\.0\.label"),
+        ('{"held_out": [9]}', r"data\.json' cannot be used: held_out\.0: it must be an object"),
         ('{"root": 3}', r"data\.json' cannot be used: root"),
     ],
 )
@@ -178,12 +181,12 @@ def test_samples_are_not_lost_silently_if_a_run_does_not_say_which_were_held_out
     if text is not None:
         (tmp_path / "data.json").write_text(text)
     with pytest.raises(InputError, match=message):
-        held_out(tmp_path)
+        RunFolder(tmp_path).require_data_facts()
 
 
 def test_rows_that_were_held_out_stand_in_their_place():
     seen = findings(ids=[0, 1, 3, 4, 6, 7], unreadable=[True] + [False] * 5)
-    every = with_held_out(seen, [{"id": 5, "label": "eel"}, {"id": 2, "label": "dog"}])
+    every = with_held_out(seen, [LabelledSample(id=5, label="eel"), LabelledSample(id=2, label="dog")])
     table = correct(every, drop=True, min_confidence=0.0).table()
     assert table["id"].tolist() == [0, 1, 2, 3, 5, 6, 7]  # 4 is an issue with nothing better
     assert table["label"].tolist() == ["cat", "dog", "dog", "eel", "eel", "dog", "eel"]
@@ -194,15 +197,15 @@ def test_rows_that_were_held_out_stand_in_their_place():
 
 
 def test_files_that_were_held_out_come_last():
-    every = with_held_out(findings(paths=PATHS), [{"id": "aa.png", "label": "eel"}])
+    every = with_held_out(findings(paths=PATHS), [LabelledSample(id="aa.png", label="eel")])
     assert every.paths.tolist() == every.ids.tolist() == [*PATHS, "aa.png"]
     assert labels(correct(every)) == ["cat", "dog", "eel", "dog", "dog", "eel", "eel"]
 
 
-@pytest.mark.parametrize("held", [{"id": 9, "label": "cow"}, {"id": "x", "label": "cat"}, {"id": 9}, 9])
+@pytest.mark.parametrize("held", [{"id": 9, "label": "cow"}, {"id": "x", "label": "cat"}])
 def test_held_out_samples_that_do_not_fit(held):
     with pytest.raises(InputError, match=r"the held-out samples in data\.json do not fit the findings"):
-        with_held_out(findings(), [held])
+        with_held_out(findings(), [LabelledSample(**held)])
 
 
 def test_a_correction_that_is_not_expected_to_help_is_not_made():

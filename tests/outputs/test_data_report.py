@@ -14,14 +14,16 @@ from PIL import Image
 from tests.helpers.command import jnpl
 
 from jnpl import Findings
+from jnpl.analysis import data_report
+from jnpl.analysis.data_report import describe_data
 from jnpl.data import split
 from jnpl.data.source import EmbeddedInputs
 from jnpl.data.sources import folder as image_folder
 from jnpl.data.sources import table
 from jnpl.internal.errors import InputError
 from jnpl.internal.tables import load_parquet
-from jnpl.outputs import data_report
-from jnpl.outputs.report import thumbs
+from jnpl.outputs.report import page
+from jnpl.run_folder import RunFolder
 
 THREE = ("data.json", "report.html", "thumbnails.parquet")
 
@@ -38,6 +40,14 @@ def judged(source, out, wrong, broken=()):
     findings = Findings.from_probs(probs, source.labels, class_names=source.class_names, unreadable=unreadable, **where)
     findings.save(out)
     return findings
+
+
+def write(out, source, *, held_out=(), report=True, **more):
+    """Write what `jnpl find` writes at the end of a run: facts of the data, pictures, the page."""
+    run = RunFolder(out)
+    run.write_data(describe_data(source, run.findings, held_out), thumbnails=report, **more)
+    if report:
+        page.write(run)
 
 
 def facts(out):
@@ -76,7 +86,7 @@ def test_the_three_files(photos, tmp_path):
     out = tmp_path / "run"
     judged(photos, out, [2, 8], broken=[3])
     held_out = [{"id": "dog/9.png", "label": "dog"}]
-    data_report.write(out, photos, command=["jnpl", "find"], choices=["network: small"], held_out=held_out)
+    write(out, photos, command=["jnpl", "find"], choices=["network: small"], held_out=held_out)
     assert {each.name for each in out.iterdir()} == {*THREE, "findings.csv", "findings.json", "findings.parquet"}
     content = facts(out)
     assert (content["kind"], content["command"], content["choices"]) == ("image", ["jnpl", "find"], ["network: small"])
@@ -86,7 +96,7 @@ def test_the_three_files(photos, tmp_path):
     assert [each["id"] for each in content["unreadable"]] == ["cat/3.png"]
     assert content["unreadable"][0]["reason"]
     assert "columns" not in content
-    pictures = thumbs.load(out)
+    pictures = RunFolder(out).thumbnails()
     assert list(pictures)[:2] == [2, 8]  # the worst first
     assert 3 not in pictures
     page = (out / "report.html").read_text("utf-8")
@@ -98,7 +108,7 @@ def test_the_three_files(photos, tmp_path):
 def test_without_a_report_the_facts_are_still_there(photos, tmp_path):
     out = tmp_path / "run"
     judged(photos, out, [2, 8], broken=[3])
-    data_report.write(out, photos, report=False)
+    write(out, photos, report=False)
     assert [name for name in THREE if (out / name).exists()] == ["data.json"]
     assert facts(out)["unreadable_samples"] == 1
 
@@ -106,7 +116,7 @@ def test_without_a_report_the_facts_are_still_there(photos, tmp_path):
 def test_without_suspects_the_worst_twenty_are_there(tmp_path, towns):
     source = table.load(towns)
     judged(source, tmp_path, [])
-    data_report.write(tmp_path, source)
+    write(tmp_path, source)
     assert len(facts(tmp_path)["columns"]["rows"]) == 20
 
 
@@ -115,9 +125,9 @@ def test_suspects_of_a_class_with_a_high_threshold_have_pictures(photos, tmp_pat
     findings = judged(photos, out, [1, 2, 8])
     info = {"rule": "per-class", "value": 0.5, "reason": "so", "by_class": [0.001, 0.5]}
     replace(findings, threshold_info=info).save(out)
-    monkeypatch.setattr(data_report.thumbs, "MAX_SUSPECTS", 1)
-    data_report.write(out, photos)
-    assert list(thumbs.load(out)) == [8]  # 1 and 2 have a lower quality, but no label of a cat is a suspect
+    monkeypatch.setattr(data_report, "MAX_SUSPECTS", 1)
+    write(out, photos)
+    assert list(RunFolder(out).thumbnails()) == [8]  # 1 and 2 have a lower quality, but no label of a cat is a suspect
 
 
 @pytest.mark.parametrize("suffix", [None, ".csv", ".parquet"])
@@ -130,7 +140,7 @@ def test_rows_of_a_table_are_its_own_cells(tmp_path, towns, suffix):
     source = table.load(data, true_label_column="checked")
     out = tmp_path / "run"
     judged(source, out, [13, 7, 8])
-    data_report.write(out, source)
+    write(out, source)
     columns = facts(out)["columns"]
     assert columns["names"] == ["town", "when", "size", "rooms"]  # no label, and not the true one
     assert columns["rows"]["13"] == ["town6", "2024-03-14", "1247.56", "3"]
@@ -146,7 +156,7 @@ def test_rows_of_a_table_are_its_own_cells(tmp_path, towns, suffix):
 def test_a_part_of_a_table_has_the_cells_of_its_rows(tmp_path, towns):
     source = split.part(table.load(towns), np.arange(40)[::-3])  # 39, 36, 33, ...
     judged(source, tmp_path, [2])
-    data_report.write(tmp_path, source)
+    write(tmp_path, source)
     rows = facts(tmp_path)["columns"]["rows"]
     assert next(iter(rows)) == "2"
     assert rows["2"][:3] == ["town5", "2024-03-06", "1267.56"]  # row 33
@@ -157,7 +167,7 @@ def test_chosen_columns_come_first_and_the_others_are_counted(tmp_path, towns):
     wide = towns.assign(**{f"more{number}": range(number, number + 40) for number in range(12)})
     source = table.load(wide, feature_columns=["more11", "size", "more11"])
     judged(source, tmp_path, [5])
-    data_report.write(tmp_path, source)
+    write(tmp_path, source)
     columns = facts(tmp_path)["columns"]
     assert columns["names"][:4] == ["more11", "size", "town", "when"]
     assert len(columns["names"]) == 17
@@ -170,12 +180,12 @@ def test_embeddings_have_the_columns_beside_them_or_numbers(tmp_path):
     frame = pd.DataFrame({"vector": [[number / 3, *[1.0] * 13] for number in range(6)], "label": [0, 1] * 3})
     title = table.load(frame.assign(title=[f"title {number}" for number in range(6)]), embedding_column="vector")
     judged(title, tmp_path, [4])
-    data_report.write(tmp_path, title)
+    write(tmp_path, title)
     columns = facts(tmp_path)["columns"]
     assert (columns["names"], columns["rows"]["4"]) == (["title"], ["title 4"])
 
     alone = table.load(frame, embedding_column="vector")
-    data_report.write(tmp_path, alone)
+    write(tmp_path, alone)
     columns = facts(tmp_path)["columns"]
     assert columns["names"] == [f"feature {number}" for number in range(14)]
     assert columns["rows"]["4"] == [1.333, *[1.0] * 11]
@@ -186,7 +196,7 @@ def test_texts_are_shown_as_texts(tmp_path):
     frame = pd.DataFrame({"text": ["x" * 1000, "good", "bad", "fine"], "label": [0, 1, 0, 1]})
     source = table.load(frame, text_column="text", embed=lambda texts: [[len(text), 1] for text in texts])
     judged(source, tmp_path, [2, 0])
-    data_report.write(tmp_path, source)
+    write(tmp_path, source)
     columns = facts(tmp_path)["columns"]
     assert columns["names"] == ["text"]
     assert columns["rows"]["2"] == ["bad"]
@@ -194,10 +204,8 @@ def test_texts_are_shown_as_texts(tmp_path):
 
 
 def test_long_fractions_are_shown_with_eight_digits(tmp_path):
-    from jnpl.outputs.data_report import _texts
-
     cells = pd.Series([4.8644573765994945, 0.1, 3.0, None, 1234567.25, -0.000012345678912])
-    assert _texts(cells) == ["4.8644574", "0.1", "3", None, "1234567.25", "-1.2345679e-05"]
+    assert data_report._texts(cells) == ["4.8644574", "0.1", "3", None, "1234567.25", "-1.2345679e-05"]
 
 
 def test_odd_cells_can_be_written(tmp_path):
@@ -213,7 +221,7 @@ def test_odd_cells_can_be_written(tmp_path):
     )
     source = table.load(odd, feature_columns=["x"])
     judged(source, tmp_path, [0, 1])
-    data_report.write(tmp_path, source)
+    write(tmp_path, source)
     rows = facts(tmp_path)["columns"]["rows"]
     assert rows["0"] == ["0.1", "[1, 2]", "a", "1", "2024-02-29 10:30:00"]
     assert rows["1"] == ["2", None, None, None, None]
@@ -236,16 +244,16 @@ def test_near_duplicates_and_outliers_have_pictures(tmp_path, monkeypatch):
     source = embedded(image_folder.load(tmp_path / "photos"), values)
     out = tmp_path / "run"
     judged(source, out, [33])
-    monkeypatch.setattr(data_report.thumbs, "MAX_SUSPECTS", 1)
-    data_report.write(out, source, report=False)
+    monkeypatch.setattr(data_report, "MAX_SUSPECTS", 1)
+    write(out, source, report=False)
     assert not (out / "thumbnails.parquet").exists()
-    data_report.write(out, source)
+    write(out, source)
     content = facts(out)
     names = source.ids.tolist()
     assert [each["ids"] for each in content["near_duplicates"]] == [[names[10], names[40]]]
     assert (content["near_duplicate_samples"], content["near_conflicting_samples"]) == (2, 2)
     assert content["outliers"][0]["id"] == names[20]
-    assert list(thumbs.load(out))[:4] == [33, 10, 40, 20]
+    assert list(RunFolder(out).thumbnails())[:4] == [33, 10, 40, 20]
     table_of = load_parquet(out / "neighbours.parquet").to_pandas()
     assert list(table_of.columns) == ["position", "near_duplicate_group", "outlier_score", "is_outlier"]
     assert table_of.position.tolist() == list(range(60))
@@ -265,8 +273,8 @@ def test_near_duplicate_texts_are_shown_as_texts(tmp_path, monkeypatch):
     source = table.load(frame, text_column="text", embed=lambda texts: [[len(text), 1] for text in texts])
     source = replace(source, inputs=EmbeddedInputs(values.astype(np.float16), "key"))
     judged(source, tmp_path, [50])
-    monkeypatch.setattr(data_report.thumbs, "MAX_SUSPECTS", 1)
-    data_report.write(tmp_path, source)
+    monkeypatch.setattr(data_report, "MAX_SUSPECTS", 1)
+    write(tmp_path, source)
     assert [each["ids"] for each in facts(tmp_path)["near_duplicates"]] == [[3, 7]]
     rows = facts(tmp_path)["columns"]["rows"]
     assert list(rows)[:3] == ["50", "3", "7"]
@@ -283,7 +291,7 @@ def whole(out):
 def test_a_full_disk_leaves_what_was_there(photos, tmp_path, monkeypatch):
     out = tmp_path / "run"
     judged(photos, out, [2, 8])
-    data_report.write(out, photos, command=["first"])
+    write(out, photos, command=["first"])
     before = whole(out)
 
     def full(_):
@@ -291,18 +299,18 @@ def test_a_full_disk_leaves_what_was_there(photos, tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(InputError, match=r"cannot write .*data\.json.*No space left"):
-        data_report.write(out, photos, command=["second"])
+        write(out, photos, command=["second"])
     assert whole(out) == before
 
 
 def test_what_fails_later_leaves_no_half_of_a_file(photos, tmp_path, monkeypatch):
     out = tmp_path / "run"
     judged(photos, out, [2, 8])
-    data_report.write(out, photos, command=["first"])
+    write(out, photos, command=["first"])
     before = whole(out)
     (out / "run.json").write_text("{")  # the page cannot be made
     with pytest.raises(InputError, match=r"run\.json' cannot be read"):
-        data_report.write(out, photos, command=["second"])
+        write(out, photos, command=["second"])
     after = whole(out)
     assert after["report.html"] == before["report.html"]
     assert after["thumbnails.parquet"] == before["thumbnails.parquet"]
@@ -311,9 +319,9 @@ def test_what_fails_later_leaves_no_half_of_a_file(photos, tmp_path, monkeypatch
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(thumbs, "encoded", stop)
+    monkeypatch.setattr("jnpl.internal.pictures.encoded", stop)
     with pytest.raises(KeyboardInterrupt):
-        data_report.write(out, photos, command=["third"])
+        write(out, photos, command=["third"])
     assert whole(out) == {**after, "data.json": (out / "data.json").read_bytes()}
     assert facts(out)["command"] == ["third"]
 
@@ -323,12 +331,12 @@ def test_a_first_failure_leaves_no_page(photos, tmp_path):
     judged(photos, out, [2, 8])
     (out / "run.json").write_text("{")
     with pytest.raises(InputError):
-        data_report.write(out, photos)
+        write(out, photos)
     assert "report.html" not in whole(out)
     (out / "findings.json").unlink()
     (out / "data.json").unlink()
     with pytest.raises(InputError):
-        data_report.write(out, photos)
+        write(out, photos)
     assert "data.json" not in whole(out)
 
 
@@ -343,7 +351,7 @@ def test_images_beside_the_folder_of_their_table(photos, tmp_path, capsys, mixed
     source = table.load(tmp_path / "tables" / "t.csv")
     judged(source, tmp_path / "run", [0, 1], source.unreadable or ())
     held = [{"id": "../photos/cat/4.png", "label": "cat"}]
-    data_report.write_data(tmp_path / "run", source, held_out=held, thumbnails=False)
+    write(tmp_path / "run", source, held_out=held, report=False)
     assert facts(tmp_path / "run")["images"] == str(tmp_path if mixed else tmp_path / "photos")
     before = sorted(map(str, tmp_path.rglob("*")))
     out = tmp_path.parent / f"{tmp_path.name}-clean"  # outside the common folder of all images
@@ -364,5 +372,5 @@ def test_images_beside_the_folder_of_their_table(photos, tmp_path, capsys, mixed
 
 def test_images_in_the_folder_of_their_table_need_no_other(photos, tmp_path):
     judged(photos, tmp_path / "run", [0, 1])
-    data_report.write_data(tmp_path / "run", photos, thumbnails=False)
+    write(tmp_path / "run", photos, report=False)
     assert "images" not in facts(tmp_path / "run")

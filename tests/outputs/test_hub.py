@@ -16,7 +16,7 @@ import pytest
 import jnpl
 from jnpl.internal.errors import InputError
 from jnpl.outputs.hub import download, save_pretrained
-from jnpl.outputs.new_threshold import choose_issues
+from jnpl.run_folder import RunFolder
 
 TEXTS = ["a good film", "a bad film", "good music", "bad music", "a good book", "a bad book"] * 10
 FILES = {"README.md", "backbone.safetensors", "model.json", "model.safetensors"}
@@ -44,7 +44,7 @@ def test_a_folder_that_loads_and_a_card_that_says_what_it_is(run, tmp_path):
 def test_the_card_has_the_present_label_issues(run, tmp_path):
     other = tmp_path / "run"
     shutil.copytree(run, other)
-    issues = choose_issues(other, "0.999")
+    issues = RunFolder(other).change_threshold("0.999")
     assert issues != json.loads((run / "model.json").read_text("utf-8"))["results"]["issues"]
     folder = save_pretrained(other, tmp_path / "reviews")
     assert f"| labels that looked wrong | {issues} |" in (folder / "README.md").read_text("utf-8")

@@ -13,6 +13,7 @@ from jnpl.internal.errors import InputError
 from jnpl.outputs import image_folder
 from jnpl.outputs.corrections import correct
 from jnpl.outputs.image_folder import copy_image_folder, data_root, image_place
+from jnpl.run_folder import RunFolder
 
 PATHS = ["cat/1.png", "cat/2.png", "cat/deep/3.png", "dog/1.png", "dog/2.png", "eel/3.png"]
 # Samples 1 and 2 become a dog and an eel: their names are taken there.
@@ -157,12 +158,12 @@ def test_hard_links_across_file_systems(root, tmp_path, monkeypatch):
 
 def test_where_the_images_lie(root, tmp_path):
     with pytest.raises(InputError, match="does not say where its images lie; name the data folder with --root"):
-        data_root(tmp_path)
+        data_root(RunFolder(tmp_path))
     (tmp_path / "data.json").write_text(json.dumps({"root": str(root)}))
-    assert data_root(tmp_path) == root
-    assert data_root(tmp_path, tmp_path) == tmp_path
+    assert data_root(RunFolder(tmp_path)) == root
+    assert data_root(RunFolder(tmp_path), tmp_path) == tmp_path
     with pytest.raises(InputError, match=r"the images' folder .*gone' is not there; name it with --root"):
-        data_root(tmp_path, tmp_path / "gone")
+        data_root(RunFolder(tmp_path), tmp_path / "gone")
     for text, message in (
         ('{"root": null}', "does not say where"),
         ("[]", "must be an object"),
@@ -170,7 +171,7 @@ def test_where_the_images_lie(root, tmp_path):
     ):
         (tmp_path / "data.json").write_text(text)
         with pytest.raises(InputError, match=message):
-            data_root(tmp_path)
+            data_root(RunFolder(tmp_path))
 
 
 @linked

@@ -2,4 +2,5 @@
 
 - `neighbours`: near duplicates and outliers, by the nearest neighbours of embeddings
 - `problems`: duplicates, outliers, unreadable samples and tiny classes
+- `data_report`: what a finished run stores about its data, for the report and the review
 """

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from jnpl.analysis.data_report import describe_data
 from jnpl.data.opening import open_source
 from jnpl.data.source import Source
 from jnpl.data.sources.arrays import as_labels, from_arrays, number_together
@@ -16,7 +16,6 @@ from jnpl.embedding.choice import AUTO
 from jnpl.internal.errors import InputError
 from jnpl.judging.findings import Findings
 from jnpl.judging.posterior import posterior
-from jnpl.outputs import data_report
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.recipes.load import parse_changes
 from jnpl.run_folder import RunFolder
@@ -81,20 +80,22 @@ def find_label_issues(
         raise InputError(f"settings are a list of changes, such as [{settings!r}], not one text")
     source, changes = make_source(data, labels, class_names, options), parse_changes(settings)
     if out is not None and isinstance(data, str | os.PathLike):
-        RunFolder(Path(out)).check_outside(data)
+        RunFolder(out).check_outside(data)
     report = Reporter()
     report.quiet(not verbose)
     source, changes, choices = embed_first(source, backbone, recipe, changes, report, cache=cache)
     adapted = adapt_recipe(source, recipe, method, changes)
-    folder = None if out is None else Path(out)
+    folder = None if out is None else RunFolder(out)
 
     def complete() -> None:
         if folder is not None:
-            data_report.write(folder, source, choices=[*choices, *adapted.choices], report=False)
+            facts = describe_data(source, folder.findings)
+            folder.write_data(facts, choices=[*choices, *adapted.choices], thumbnails=False)
 
-    result = find(source, adapted.recipe, folder, seed=seed, report=report, complete=complete)
+    path = None if folder is None else folder.path
+    result = find(source, adapted.recipe, path, seed=seed, report=report, complete=complete)
     if folder is not None:
-        return with_index(Findings.load(folder), data)  # also in those of several processes that have no result
+        return with_index(folder.findings, data)  # also in those of several processes that have no result
     if result is None:
         raise RuntimeError("a run in memory returned no result")
     return with_index(result.findings, data)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jnpl.cli.options import AsJson, Overwrite, RunFolder
+from jnpl.cli import options
+from jnpl.cli.options import AsJson, Overwrite
 from jnpl.internal.errors import InputError
 from jnpl.internal.terminal import visible
 
@@ -21,7 +22,7 @@ SHOWN = 10  # class pairs and failed files to print
 
 
 def apply(
-    run: RunFolder,
+    run: options.RunFolder,
     *,
     out: Annotated[
         Path | None,
@@ -65,25 +66,26 @@ def apply(
         raise InputError("--hard goes with --link")
     from jnpl.data.label_files import read_label_rows
     from jnpl.internal.tables import suffix_of
-    from jnpl.judging.findings import Findings
-    from jnpl.outputs.corrections import correct, data_facts, held_out, with_held_out
+    from jnpl.outputs.corrections import correct, with_held_out
     from jnpl.outputs.image_folder import copy_image_folder, data_root, with_places
     from jnpl.outputs.output_paths import refuse_target
     from jnpl.outputs.review.decisions import reviewed_labels
+    from jnpl.run_folder import RunFolder
 
+    folder = RunFolder(run)
     target = run / "corrected.csv" if out is None else out
     suffix_of(target)
     if not preview:
-        refuse_target(target, run, overwrite=overwrite, read=decisions, called="table of decisions")
+        refuse_target(target, folder, overwrite=overwrite, read=decisions, called="table of decisions")
     elif copy is not None or link is not None:
         raise InputError("--preview writes nothing; leave out --copy and --link")
-    held = held_out(run)
-    own = Findings.load(run)
-    findings = with_places(with_held_out(own, held), run)
+    held_out = folder.require_data_facts().held_out
+    findings = with_places(with_held_out(folder.findings, held_out), folder)
     decided = None if decisions is None else read_label_rows(decisions)
-    reviewed = reviewed_labels(run, own) if review and decisions is None else None
+    reviewed = reviewed_labels(folder) if review and decisions is None else None
     if reviewed is not None and reviewed.is_decided.any():
-        decided = [*reviewed.earlier_rows(own, data_facts(run)), *reviewed.rows(own)]
+        earlier = reviewed.earlier_rows(folder.findings, folder.data_facts)
+        decided = [*earlier, *reviewed.rows(folder.findings)]
     corrected = correct(findings, decisions=decided, min_confidence=min_confidence, drop=drop)
     facts: dict[str, Any] = {
         "run": str(run),
@@ -92,18 +94,18 @@ def apply(
         "changed": int(corrected.changed.sum()),
         "dropped": corrected.dropped,
         "uncertain": corrected.uncertain,
-        **({"held_out": len(held)} if held else {}),
+        **({"held_out": len(held_out)} if held_out else {}),
         **({"decisions": str(decisions)} if decisions is not None else {}),
         **({"reviewed": len(decided or ()) - reviewed.unsure} if reviewed is not None else {}),
     }
     facts |= _expected(corrected)
     failed: list[tuple[str, str]] = []
     with nullcontext() if preview else corrected.writing(target):  # complete before images are copied, in place after
-        if (folder := copy or link) is not None:
+        if (tree := copy or link) is not None:
             failed = copy_image_folder(
-                corrected, data_root(run, root), folder, "copy" if copy else "hard" if hard else "link"
+                corrected, data_root(folder, root), tree, "copy" if copy else "hard" if hard else "link"
             )
-            facts |= {"tree": str(folder), "files": len(corrected.rows) - len(failed), "missing": len(failed)}
+            facts |= {"tree": str(tree), "files": len(corrected.rows) - len(failed), "missing": len(failed)}
     for name, reason in failed[:SHOWN]:
         typer.echo(f"not in the tree: {visible(name)} ({visible(reason)})", err=True)
     if len(failed) > SHOWN:
@@ -117,9 +119,9 @@ def _show(facts: dict[str, Any], corrected: "CorrectedLabels", *, as_json: bool)
         return
     from jnpl.outputs.corrections import class_names
 
-    names, given = class_names(corrected.findings), corrected.findings.given_labels[corrected.rows]
+    names, given_labels = class_names(corrected.findings), corrected.findings.given_labels[corrected.rows]
     changed = corrected.changed
-    pairs = Counter(zip(given[changed].tolist(), corrected.labels[changed].tolist(), strict=True))
+    pairs = Counter(zip(given_labels[changed].tolist(), corrected.labels[changed].tolist(), strict=True))
     is_preview = facts["out"] is None
     changes, leaves = ("would be changed", "would be left out") if is_preview else ("changed", "left out")
     typer.echo(f"{facts['changed']:,} of {facts['samples']:,} labels {changes}, {facts['dropped']:,} samples {leaves}")
@@ -162,7 +164,8 @@ def _expected(corrected: "CorrectedLabels") -> dict[str, Any]:
     numbers = expected._asdict().items()
     return {
         "expected_wrong": {
-            name: [round(v, 1) for v in each] if isinstance(each, tuple) else round(each, 1) for name, each in numbers
+            name: [round(end, 1) for end in value] if isinstance(value, tuple) else round(value, 1)
+            for name, value in numbers
         }
     }
 

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from jnpl.cli.options import AsJson, Overwrite, RunFolder, TrustCode, find_own_modules
+from jnpl.cli import options
+from jnpl.cli.options import AsJson, Overwrite, TrustCode, find_own_modules
 from jnpl.internal.terminal import visible
 from jnpl.outputs.export.targets import TARGETS, ExportRequest, targets_with
 
@@ -16,11 +17,11 @@ def _help() -> str:
     names: dict[str, list[str]] = {}  # description -> targets
     for name, target in TARGETS.items():
         names.setdefault(target.description, []).append(name)
-    return "; ".join(f"{', '.join(each)}: {description}" for description, each in names.items()) + "."
+    return "; ".join(f"{', '.join(targets)}: {description}" for description, targets in names.items()) + "."
 
 
 def export(
-    run: RunFolder,
+    run: options.RunFolder,
     *,
     to: Annotated[str, typer.Option(help=_help())],
     out: Annotated[Path, typer.Option("--out", "-o", help="The file to write; for hf, a new folder.")],
@@ -50,10 +51,12 @@ def export(
     """Write the findings of a run, or its model, in a form that other programs read."""
     from jnpl.cli.predict import own_modules
     from jnpl.outputs.export.targets import export as write
+    from jnpl.run_folder import RunFolder
 
-    request = ExportRequest(run, to, out, issues, image_prefix, data, root, overwrite, trust_code)
+    folder = RunFolder(run)
+    request = ExportRequest(folder, to, out, issues, image_prefix, data, root, overwrite, trust_code)
     if trust_code:
-        find_own_modules(*own_modules(run))
+        find_own_modules(*own_modules(folder))
     facts = write(request)
     if as_json:
         typer.echo(json.dumps({"run": str(run), "to": to, "out": str(out), **facts}))

@@ -17,6 +17,7 @@ from jnpl.internal.tables import data_suffix
 
 if TYPE_CHECKING:
     from jnpl.data.source import Labels, Source
+    from jnpl.run_folder import RunFolder
     from jnpl.training.reporting import Reporter
     from jnpl.training.run import CheckpointInterval
 
@@ -247,17 +248,21 @@ def _run(given: FindOptions, *, classify: bool) -> None:
         recipe, adapted = adapt_recipe(embedded, given.recipe, given.method, changes)
         source, choices = embedded, [*chosen, *adapted]
         reporter.choices = choices if source.backbone is None else list(adapted)  # else one is on the screen already
-    from jnpl.outputs import data_report
-
-    facts_of_data: dict[str, Any] = {"command": ["jnpl", *sys.argv[1:]], "choices": choices, "held_out": held_out}
-    facts_of_data["options"] = given.to_json()
-    facts_of_data["reviewed"] = reviewed
+    from jnpl.analysis.data_report import describe_data
 
     def complete() -> None:
         if len(embedded) >= _MANY:
             reporter.note("looking for duplicates and outliers, and writing what the report shows")
         with reporter.searching() as show:
-            data_report.write_data(given.out, embedded, **facts_of_data, thumbnails=given.report, progress=show)
+            facts = describe_data(embedded, folder.findings, held_out, show)
+            folder.write_data(
+                facts,
+                command=["jnpl", *sys.argv[1:]],
+                choices=choices,
+                options=given.to_json(),
+                reviewed=reviewed,
+                thumbnails=given.report,
+            )
 
     result = run(
         source,
@@ -272,7 +277,7 @@ def _run(given: FindOptions, *, classify: bool) -> None:
         complete=complete,
     )
     if result is not None:  # else not the first of several processes
-        _show(given, result.results)
+        _show(given, folder, result.results)
 
 
 def _check_options(given: FindOptions) -> None:
@@ -285,17 +290,17 @@ def _check_options(given: FindOptions) -> None:
         raise InputError(f"--finetune has a recipe of its own, got --recipe {given.recipe}; change it with --set")
 
 
-def _show(given: FindOptions, results: dict[str, Any]) -> None:
+def _show(given: FindOptions, folder: "RunFolder", results: dict[str, Any]) -> None:
     """Write the report of a finished run, and print its summary."""
     from jnpl.cli.summary import facts, show
     from jnpl.outputs.report import page
 
     if given.report:
-        page.write(given.out)
+        page.write(folder)
     if given.as_json:
-        typer.echo(json.dumps(results | facts(given.out, given.top)))
+        typer.echo(json.dumps(results | facts(folder, given.top)))
     else:
-        show(results, given.out, given.top)
+        show(results, folder, given.top)
 
 
 class _EmbeddedData(NamedTuple):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jnpl.cli import options
 from jnpl.cli.options import (
     AsJson,
     DataRoot,
@@ -16,7 +17,6 @@ from jnpl.cli.options import (
     ImageColumn,
     ImageRoot,
     Overwrite,
-    RunFolder,
     TextColumn,
     Threads,
     TrustCode,
@@ -29,11 +29,13 @@ from jnpl.internal.terminal import visible
 if TYPE_CHECKING:
     import pandas as pd
 
+    from jnpl.run_folder import RunFolder
+
 SHOWN = 20  # predictions and unreadable samples to print
 
 
 def predict(
-    run: RunFolder,
+    run: options.RunFolder,
     data: Annotated[
         str,
         typer.Argument(
@@ -75,12 +77,15 @@ def predict(
     Gives one row per sample: id, predicted_label, confidence, and the probability of every class. Samples that cannot
     be read are reported and have no prediction. If the data have labels, the accuracy is printed.
     """
+    from jnpl.run_folder import RunFolder
+
+    folder = RunFolder(run)
     if out is not None:
         from jnpl.internal.tables import suffix_of
         from jnpl.outputs.output_paths import refuse_target
 
         suffix_of(out)
-        refuse_target(out, run, overwrite=overwrite, read=data)
+        refuse_target(out, folder, overwrite=overwrite, read=data)
     import torch
 
     from jnpl.data.loading.prepare import default_workers
@@ -91,7 +96,7 @@ def predict(
 
     if threads is not None:
         torch.set_num_threads(threads)
-    find_own_modules(embed, *(own_modules(run) if trust_code else ()))
+    find_own_modules(embed, *(own_modules(folder) if trust_code else ()))
     model = load(run, device, trust_code=trust_code)
     columns = TableColumns(
         image_column, label_column, feature_column or None, embedding_column, text_column, embed, image_root
@@ -122,10 +127,10 @@ def predict(
         _show(facts, rows, out)
 
 
-def own_modules(run: Path) -> list[str]:
+def own_modules(run: "RunFolder") -> list[str]:
     """Return the names of the network and the backbone of a run, either of which may be the user's own code."""
     try:
-        facts = read_json(run / "model.json")
+        facts = read_json(run.model_facts)
         return [str(facts["model"]), str((facts.get("backbone") or {}).get("name", ""))]
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return []  # loading the model reports the error

@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from jnpl.cli import options
-from jnpl.cli.options import AsJson, RunFolder
+from jnpl.cli.options import AsJson
 from jnpl.internal.errors import InputError
 from jnpl.internal.terminal import visible
 
 
 def report(
-    run: RunFolder,
+    run: options.RunFolder,
     *,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The page to write. Default: report.html in the run folder.")
@@ -39,19 +39,19 @@ def report(
     replaced, nothing is trained.
     """
     from jnpl.outputs.report import page
+    from jnpl.run_folder import RunFolder
 
+    folder = RunFolder(run)
     if precision is not None and options.share_of_issues(precision) is None:
         raise InputError(f"--precision takes a share above 0 and up to 1, got {precision}")
-    if out is not None and not _is_own(out, run, page.FILE):
+    if out is not None and not _is_same(out, folder.report_page):  # which is always replaced
         from jnpl.outputs.output_paths import refuse_target
 
-        refuse_target(out, run, overwrite=overwrite)  # before the findings are replaced
+        refuse_target(out, folder, overwrite=overwrite)  # before the findings are replaced
     if (rule := options.threshold(threshold, precision, budget)) is not None:
-        from jnpl.outputs.new_threshold import choose_issues
-
-        issues = choose_issues(run, rule)
+        issues = folder.change_threshold(rule)
         typer.echo(f"jnpl: the run now has {issues:,} label issues; its findings are replaced", err=True)
-    written = page.write(run, out)
+    written = page.write(folder, out)
     if show:
         import webbrowser
 
@@ -63,6 +63,7 @@ def report(
         typer.echo(f"report: {visible(written)}")
 
 
-def _is_own(out: Path, run: Path, name: str) -> bool:
-    """Return whether `out` is the run's own page, which may always be replaced."""
-    return out.name == name and out.parent.exists() and run.exists() and out.parent.samefile(run)
+def _is_same(path: Path, other: Path) -> bool:
+    """Return whether two paths name the same place in folders that exist."""
+    folders = path.parent, other.parent
+    return path.name == other.name and all(folder.exists() for folder in folders) and folders[0].samefile(folders[1])

@@ -6,38 +6,25 @@ import html
 import secrets
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jnpl.cli.options import RunFolder, TrustCode
+from jnpl.cli import options
+from jnpl.cli.options import TrustCode
 from jnpl.internal.errors import InputError
-from jnpl.internal.json_files import StoredFacts, read_facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from jnpl.data.source import Source
+    from jnpl.run_folder import RunFolder
 
 MIN_TOKEN = 16  # characters
 
 
-class _RunFile(StoredFacts):
-    """What a review needs of run.json."""
-
-    data: str | None = None
-    seed: int | None = None
-    recipe: dict[str, Any] | None = None
-
-
-class _DataFile(StoredFacts):
-    """What a review needs of data.json."""
-
-    options: dict[str, Any] | None = None
-
-
 def review(
-    run: RunFolder,
+    run: options.RunFolder,
     *,
     data: Annotated[
         str | None, typer.Option(help="Where the data of the run are now. Default: where they were during the run.")
@@ -70,28 +57,27 @@ def review(
 
     for module in ("fastapi", "uvicorn"):
         require(module, "review")
-    from jnpl.judging.findings import Findings
-    from jnpl.outputs.review.desk import Desk
-    from jnpl.outputs.review.guard import Access
+    from jnpl.outputs.review.request_checks import Access
+    from jnpl.outputs.review.review_session import ReviewSession
     from jnpl.outputs.review.samples import Samples
     from jnpl.outputs.review.server import is_local, listen, make_app, serve
+    from jnpl.run_folder import RunFolder
 
     if token is None and not is_local(host):
         raise InputError(f"--host {host} can be reached from other machines: choose a secret with --token")
     if token is not None and len(token) < MIN_TOKEN:
         raise InputError(f"--token needs at least {MIN_TOKEN} characters, got {len(token)}")
     secret = secrets.token_urlsafe(24) if token is None else token
-    findings = Findings.load(run)
-    facts = read_facts(run / "run.json", _RunFile) if (run / "run.json").exists() else _RunFile()
-    open_data, reason = _opener(run, data, trust_code=trust_code)
+    folder = RunFolder(run)
+    _ = folder.findings, folder.run_facts  # damaged ones are an error before a page is shown
+    open_data, reason = data_opener(folder, data, trust_code=trust_code)
     address = listen(host, port)
     link = address.link(secret)
     with ExitStack() as held:
         held.callback(address.listening.close)
-        samples = Samples(run, findings, open_data, reason, trust_code=trust_code)
-        desk = Desk(run, findings, samples, facts.recipe, facts.seed or 0)
-        title = str(facts.data or run.resolve().name)
-        app = make_app(desk, Access(secret, address.hosts), title=title, reviewer=(reviewer or _user())[:80])
+        session = ReviewSession(folder, Samples(folder, open_data, reason, trust_code=trust_code))
+        title = folder.run_facts.data or run.resolve().name
+        app = make_app(session, Access(secret, address.hosts), title=title, reviewer=(reviewer or _user())[:80])
 
         def ready() -> None:
             typer.echo(f"review: {link}")
@@ -103,23 +89,26 @@ def review(
                     typer.echo("jnpl: note: no browser could be opened; open the address above", err=True)
 
         serve(app, address, ready)
-    typer.echo(f"decisions: {run / 'review.sqlite'}; next: jnpl apply {run}", err=True)
+    typer.echo(f"decisions: {folder.decisions}; next: jnpl apply {run}", err=True)
 
 
-def _opener(
-    run: Path, data: str | None, *, trust_code: bool = False
+def data_opener(
+    run: "RunFolder", data: str | None, *, trust_code: bool = False
 ) -> "tuple[Callable[[], Source] | None, str | None]":
     """Return a function that opens the data of a run again, or None and the reason."""
     from jnpl.cli.find import open_again, stored_options
 
-    stored = read_facts(run / "data.json", _DataFile).options if (run / "data.json").exists() else None
-    if stored is None:
-        return None, "the run folder does not say how its data were opened; repeat its command to add that"
-    options = {**stored, **({} if data is None else {"data": data})}
-    stored_options(options)  # wrong ones are an error before a page is shown
+    facts = run.data_facts
+    if facts.options is None:
+        how = "its command to add that"
+        if facts.command is not None and not facts.command:
+            how = "it with `jnpl find` on files: data that Python code has in memory cannot be opened again"
+        return None, f"the run folder does not say how its data were opened; repeat {how}"
+    stored = {**facts.options, **({} if data is None else {"data": data})}
+    stored_options(stored)  # wrong ones are an error before a page is shown
 
     def open_data() -> "Source":
-        return open_again(options, trust_code=trust_code)
+        return open_again(stored, trust_code=trust_code)
 
     return open_data, None
 

@@ -10,14 +10,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from jnpl.internal.json_files import read_json
+from jnpl.analysis.data_report import worst_positions
 from jnpl.internal.provenance import plain
 from jnpl.internal.terminal import rounded, visible
-from jnpl.judging.findings import Findings
-from jnpl.outputs.report.page_tables import confused_pairs, expected_wrong, look_wrong, worst
+from jnpl.outputs.report.page_tables import confused_pairs, expected_wrong, look_wrong
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from jnpl.judging.findings import Findings
+    from jnpl.run_folder import RunFolder
 
 _PAIRS = 5
 _PIPE_WIDTH = 100_000  # columns: nothing is cut in a pipe or a file
@@ -25,16 +25,15 @@ OVERLAP = 0.1  # share of samples of unclear class from which the summary mentio
 _UNEVEN = 3  # ratio of the largest to the smallest class above which the summary mentions it
 
 
-def show(result: dict[str, Any], out: Path, top: int) -> None:
+def show(result: dict[str, Any], run: RunFolder, top: int) -> None:
     """Print counts, accuracies, the most frequent class pairs, the worst label issues, and the files written."""
-    findings = Findings.load(out)
-    console = console_for_output()
+    findings, console = run.findings, console_for_output()
     what = "labels look wrong" if look_wrong(findings) else "labels to check"
     console.print(
         f"{result['issues']:,} of {result['samples']:,} {what}{_estimate(findings)}; "
         f"{result['classes']} classes, {result['epochs']} epochs in {result['seconds']:.0f} s"
     )
-    for line in _notes(result, findings, out):
+    for line in _notes(result, run):
         console.print(visible(line))
     pairs = confused_pairs(findings, _names(findings), _PAIRS)
     if pairs:
@@ -44,10 +43,10 @@ def show(result: dict[str, Any], out: Path, top: int) -> None:
             console.print(f"  {pair.count:,} labelled {visible(pair.given)} {verb} like {visible(pair.suggested)}")
     if result["issues"] and top:
         console.print(_worst(findings, min(top, result["issues"])))
-    console.print(f"all labels with their quality: {visible(out / 'findings.csv')}")
-    if (out / "report.html").is_file():
-        console.print(f"report:                        {visible(out / 'report.html')}")
-    name = visible(shlex.quote(str(out)))
+    console.print(f"all labels with their quality: {visible(run.path / 'findings.csv')}")
+    if run.report_page.is_file():
+        console.print(f"report:                        {visible(run.report_page)}")
+    name = visible(shlex.quote(str(run.path)))
     if not result["issues"]:
         console.print(f"to see the most doubtful ones: jnpl report {name} --budget 20")
     else:
@@ -70,9 +69,9 @@ def _estimate(findings: Findings) -> str:
     return f"; estimated share of wrong labels {rate:.1%} ({low:.1%} to {high:.1%} with 90 % confidence)"
 
 
-def _notes(result: dict[str, Any], findings: Findings, out: Path) -> list[str]:
+def _notes(result: dict[str, Any], run: RunFolder) -> list[str]:
     """Return the lines below the headline."""
-    lines = _accuracies(result)
+    findings, lines = run.findings, _accuracies(result)
     if result["noise_rate"] > 0.5:
         cut = "thresholds are" if "by_class" in findings.threshold_info else "threshold is"
         lines.insert(
@@ -94,18 +93,18 @@ def _notes(result: dict[str, Any], findings: Findings, out: Path) -> list[str]:
     if broken := result.get("unreadable"):
         samples = "sample" if broken == 1 else "samples"
         lines.append(f"{broken:,} {samples} could not be read and were left out: the report says why")
-    lines += _data_notes(out)
+    lines += _data_notes(run)
     if uneven := _uneven(findings):
         lines.append(uneven)
     return lines
 
 
-def facts(out: Path, top: int) -> dict[str, Any]:
+def facts(run: RunFolder, top: int) -> dict[str, Any]:
     """Return what `--json` adds to the results: the most frequent class pairs and the worst label issues."""
-    findings = Findings.load(out)
-    found = confused_pairs(findings, _names(findings), _PAIRS)
-    pairs = [{"given": pair.given, "suggested": pair.suggested, "count": pair.count} for pair in found]
-    rows = findings.table.iloc[worst(findings, min(top, int(findings.is_label_issue.sum())))]
+    findings = run.findings
+    confused = confused_pairs(findings, _names(findings), _PAIRS)
+    pairs = [{"given": pair.given, "suggested": pair.suggested, "count": pair.count} for pair in confused]
+    rows = findings.table.iloc[worst_positions(findings, min(top, int(findings.is_label_issue.sum())))]
     columns = ["id", "given_label", "suggested_label", "label_quality", "suggested_confidence"]
     return {"confused": pairs, "suspects": plain(rows[columns].to_dict(orient="records"))}
 
@@ -133,7 +132,7 @@ def _worst(findings: Findings, count: int) -> Table:
     for column in ("id", "labelled", "looks like", "label quality", "confidence"):
         is_text = column in ("id", "labelled", "looks like")
         table.add_column(column, justify="left" if is_text else "right", overflow="fold", no_wrap=not is_text)
-    for at in worst(findings, count).tolist():
+    for at in worst_positions(findings, count).tolist():
         row = findings.table.iloc[at].to_dict()
         better, confidence = row["suggested_label"], rounded(row["suggested_confidence"])
         if better == row["given_label"]:  # the confidence would be that in the given label
@@ -143,19 +142,17 @@ def _worst(findings: Findings, count: int) -> Table:
     return table
 
 
-def _data_notes(out: Path) -> list[str]:
+def _data_notes(run: RunFolder) -> list[str]:
     """Return lines about test labels, duplicates and outliers, from data.json."""
-    file = out / "data.json"
-    facts = read_json(file) if file.is_file() else {}
-    lines = []
-    if facts.get("held_out") and not facts.get("true_labels"):
-        lines.append(f"tested on {len(facts['held_out']):,} held-out samples, whose labels may also be wrong")
-    if facts.get("conflicting_samples"):
-        same = f"{facts['conflicting_samples']:,} samples have the same content as a sample with another label"
-        lines.append(f"{same}: keep one label for each (Duplicates in the report)")
-    if near := facts.get("near_conflicting_samples"):
+    facts, lines = run.data_facts, []
+    if facts.held_out and not facts.true_labels:
+        lines.append(f"tested on {len(facts.held_out):,} held-out samples, whose labels may also be wrong")
+    if same := facts.conflicting_samples:
+        kept = "keep one label for each (Duplicates in the report)"
+        lines.append(f"{same:,} samples have the same content as a sample with another label: {kept}")
+    if near := facts.near_conflicting_samples:
         lines.append(f"{near:,} samples are near duplicates of a sample with another label: compare them in the report")
-    if far := facts.get("outlier_samples"):
+    if far := facts.outlier_samples:
         odd, they = ("sample looks", "it belongs") if far == 1 else ("samples look", "they belong")
         lines.append(f"{far:,} {odd} like nothing else: check in the report whether {they} to the data (Outliers)")
     return lines
@@ -170,10 +167,10 @@ def _accuracies(result: dict[str, Any]) -> list[str]:
         when = "of the epoch chosen on the validation data"
         best = f"last epoch {result['last_test_accuracy']:.3f}; {best}"
     lines = [f"test accuracy {result['test_accuracy']:.3f} {when} ({best})"]
-    each = {name[14:]: value for name, value in result.items() if name.startswith("test_accuracy_")}
-    together = "mean of" if each.pop("ensemble", None) is None else "of the mean logits of both; alone"
-    if each:
-        lines.append(f"  {together} {', '.join(f'{name} {value:.3f}' for name, value in each.items())}")
+    networks = {name[14:]: value for name, value in result.items() if name.startswith("test_accuracy_")}
+    together = "mean of" if networks.pop("ensemble", None) is None else "of the mean logits of both; alone"
+    if networks:
+        lines.append(f"  {together} {', '.join(f'{name} {value:.3f}' for name, value in networks.items())}")
     if "filter_test_accuracy" in result:
         lines.append(f"test accuracy before training on pseudo-labels: {result['filter_test_accuracy']:.3f}")
     return lines

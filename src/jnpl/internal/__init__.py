@@ -13,5 +13,6 @@
 - `tables`: table files (.csv, .parquet, .json), written and read in one place
 - `locks`: locks on files, which end with their process
 - `ray_cluster`: the connection to a Ray cluster, or a cluster on this machine
+- `pictures`: small pictures as PNG or JPEG
 - `provenance`: versions and commit, stored beside results
 """

@@ -1,10 +1,8 @@
 """A finished run -> report, review, exports, corrected labels, predictions.
 
-- `data_report`: data.json, neighbours.parquet, thumbnails.parquet and report.html of a run
 - `report/`: the page report.html
 - `review/`: the web page of `jnpl review`
 - `corrections`: corrected labels from findings and decisions
-- `new_threshold`: another threshold for a finished run
 - `image_folder`: copies of or links to images in folders of their corrected classes
 - `saved_model`: the trained model of a run, for new data
 - `hub`: the model with a model card, as a folder and on the Hugging Face hub

@@ -12,16 +12,15 @@ import pandas as pd
 
 from jnpl.data.label_files import WithoutLabel, place_labels
 from jnpl.internal.errors import InputError
-from jnpl.internal.json_files import StoredFacts, read_facts
 from jnpl.internal.tables import table_writer
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from jnpl.data.label_files import LabelRows
     from jnpl.judging.findings import Findings
+    from jnpl.run_folder import LabelledSample
 
 Labels: TypeAlias = npt.NDArray[np.int64]
 
@@ -198,55 +197,19 @@ def class_names(findings: Findings) -> tuple[str, ...] | tuple[int, ...]:
     return tuple(range(findings.num_classes)) if findings.class_names is None else findings.class_names
 
 
-class LabelledSample(StoredFacts):
-    """A sample and its label, by name."""
-
-    id: str | int
-    label: str | int
-
-
-class DataFacts(StoredFacts):
-    """What the outputs need of data.json."""
-
-    kind: str | None = None
-    root: str | None = None  # where the paths of images start
-    images: str | None = None  # the folder of all images, where some lie outside `root`
-    held_out: tuple[LabelledSample, ...] = ()
-    decided: tuple[LabelledSample, ...] = ()  # by the reviews of earlier runs (`jnpl find --review`)
-    dropped: tuple[str | int, ...] = ()  # by them
-
-
-def held_out(run: Path) -> list[dict[str, Any]]:
-    """Return id and given label (by name) of the held-out samples of a run, which are not in its findings."""
-    return [each.model_dump() for each in data_facts(run).held_out]
-
-
-def data_facts(run: Path) -> DataFacts:
-    """Return what data.json in a run folder says; an InputError if it cannot be read, or the run has not written it.
-
-    Findings that were saved alone have neither data.json nor run.json.
-    """
-    if not (run / "data.json").exists():
-        if (run / "run.json").exists():
-            reason = "it has no data.json, which says where its samples are and which were held out"
-            raise InputError(f"the run {str(run)!r} is not complete: {reason}; repeat the command it was made with")
-        return DataFacts()
-    return read_facts(run / "data.json", DataFacts)
-
-
-def with_held_out(findings: Findings, held: Sequence[dict[str, Any]]) -> Findings:
+def with_held_out(findings: Findings, held_out: Sequence[LabelledSample]) -> Findings:
     """Return findings with the held-out samples added, without a quality: by row number, else at the end."""
-    if not held:
+    if not held_out:
         return findings
     numbers = {str(name): label for label, name in enumerate(class_names(findings))}
     try:
-        given = np.array([numbers[str(each["label"])] for each in held], np.int64)
-        ids = np.array([each["id"] for each in held], findings.ids.dtype)
+        given_labels = np.array([numbers[str(sample.label)] for sample in held_out], np.int64)
+        ids = np.array([sample.id for sample in held_out], findings.ids.dtype)
     except (LookupError, TypeError, ValueError) as error:
         raise InputError(f"the held-out samples in data.json do not fit the findings: {error}") from error
     every = np.concatenate([findings.ids, ids])
     order = np.argsort(every, kind="stable") if every.dtype.kind in "iu" else np.arange(len(every))
-    unknown, seen = np.full(len(held), np.nan), np.zeros(len(held), bool)
+    unknown, readable = np.full(len(held_out), np.nan), np.zeros(len(held_out), bool)
 
     def joined(ours: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return np.concatenate([ours, theirs])[order]
@@ -254,10 +217,10 @@ def with_held_out(findings: Findings, held: Sequence[dict[str, Any]]) -> Finding
     return replace(
         findings,
         ids=every[order],
-        given_labels=joined(findings.given_labels, given),
-        suggested_labels=joined(findings.suggested_labels, given),
+        given_labels=joined(findings.given_labels, given_labels),
+        suggested_labels=joined(findings.suggested_labels, given_labels),
         label_quality=joined(findings.label_quality, unknown),
         suggested_confidence=joined(findings.suggested_confidence, unknown),
         paths=None if findings.paths is None else joined(findings.paths, ids),
-        unreadable=None if findings.unreadable is None else joined(findings.unreadable, seen),
+        unreadable=None if findings.unreadable is None else joined(findings.unreadable, readable),
     )

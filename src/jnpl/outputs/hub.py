@@ -15,13 +15,13 @@ from jnpl._version import __version__
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.files import make_folder, write_text
 from jnpl.internal.importing import is_own_code, require
-from jnpl.judging.findings import Findings
 from jnpl.outputs.saved_model import SavedModel
+from jnpl.run_folder import RunFolder
 
 if TYPE_CHECKING:
     import os
 
-_WEIGHTS = ("model.safetensors", "backbone.safetensors")  # of a run folder; the second only if a backbone was fitted
+_FILES = ["model.json", "model.safetensors", "backbone.safetensors"]
 _TASKS = {"image": "image-classification", "text": "text-classification", "vector": "tabular-classification"}
 _CARD = """---
 library_name: jnpl
@@ -58,29 +58,29 @@ def save_pretrained(run: str | os.PathLike[str], folder: str | os.PathLike[str],
     Returns:
         The folder.
     """
-    source, target = Path(run), Path(folder)
-    model = SavedModel.load(source)  # wrong or unfinished runs are an error before anything is written
-    facts = json.loads((source / "model.json").read_text("utf-8"))
+    source, target = RunFolder(run), Path(folder)
+    model = SavedModel.load(run)  # wrong or unfinished runs are an error before anything is written
+    facts = json.loads(source.model_facts.read_text("utf-8"))
     facts["results"] = _present_results(source, facts.get("results") or {})
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InputError(f"{str(target)!r} is there already; name a new folder")
     make_folder(target)
     write_text(target / "model.json", json.dumps(facts, indent=1) + "\n")
-    for each in _WEIGHTS:
-        if (source / each).is_file():
-            shutil.copyfile(source / each, target / each)
+    for weights in (source.model_weights, source.backbone_weights):  # the second only if a backbone was fitted
+        if weights.is_file():
+            shutil.copyfile(weights, target / weights.name)
     write_text(target / "README.md", model_card(model, facts, name or target.resolve().name, place=str(folder)))
     return target
 
 
-def _present_results(run: Path, stored: dict[str, Any]) -> dict[str, Any]:
+def _present_results(run: RunFolder, stored: dict[str, Any]) -> dict[str, Any]:
     """Return the results of model.json without the path of the run, and with the label issues that it has now.
 
     `jnpl report --budget` and the like choose the label issues anew after the model was written.
     """
     results = {name: value for name, value in stored.items() if name != "run"}  # a path on this machine
-    if (run / "findings.json").is_file():
-        findings = Findings.load(run)
+    if (run.path / "findings.json").is_file():
+        findings = run.findings
         if results.get("issues") != (issues := int(findings.is_label_issue.sum())):
             results.pop("relabel_accuracy", None)  # of the issues before
         results |= {"issues": issues, "noise_rate": findings.noise_rate}
@@ -127,17 +127,15 @@ def download(name: str) -> Path:
     """Return the local folder of a model on the hub; one that would run code of its own choice is refused."""
     hub = require("huggingface_hub", "hf")
     try:
-        folder = Path(hub.HfApi().snapshot_download(name, allow_patterns=["model.json", *_WEIGHTS]))
+        folder = Path(hub.HfApi().snapshot_download(name, allow_patterns=_FILES))
         facts = json.loads((folder / "model.json").read_text("utf-8"))
         backbone = facts.get("backbone") or {}
         named = [str(facts["model"]), str(backbone.get("name", ""))]
     except Exception as error:
         raise InputError(f"cannot load {name!r} from the hub: {one_line(error)}") from error
-    for each in (
-        each for each, network in zip(named, (True, False), strict=True) if is_own_code(each, network=network)
-    ):
+    if code := [own for own, network in zip(named, (True, False), strict=True) if is_own_code(own, network=network)]:
         raise InputError(
-            f"{name!r} names code to import, {each!r}; only models of jnpl's own kinds are loaded from the hub"
+            f"{name!r} names code to import, {code[0]!r}; only models of jnpl's own kinds are loaded from the hub"
         )
     return folder
 
@@ -154,7 +152,7 @@ def model_card(model: SavedModel, facts: dict[str, Any], name: str, place: str) 
             f"{results['test_accuracy']:.4f}" if results.get("test_accuracy") is not None else None,
         ),
     ]
-    shown = [str(each) for each in model.classes]
+    shown = [str(label) for label in model.classes]
     return _CARD.format(
         name=name,
         place=place,

@@ -18,13 +18,12 @@ import numpy as np
 
 from jnpl.internal.errors import InputError, UnwritableError
 from jnpl.internal.files import abandoned_drafts, draft_of, make_folder, original, reason_of
-from jnpl.outputs.corrections import class_names, data_facts
+from jnpl.outputs.corrections import class_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from jnpl.judging.findings import Findings
     from jnpl.outputs.corrections import CorrectedLabels
+    from jnpl.run_folder import RunFolder
 
 How = Literal["copy", "link", "hard"]
 NOT_FILES = "the data of this run are rows, not image files: only a table of labels can be written"
@@ -32,43 +31,32 @@ NOT_FILES = "the data of this run are rows, not image files: only a table of lab
 _FATAL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EXDEV, errno.EPERM, errno.EROFS, errno.EMLINK, errno.EFBIG)
 
 
-def data_root(run: Path, given: Path | None = None) -> Path:
-    """Return the folder of the images, which the paths of `with_places` start from: as given, else as in data.json."""
-    if given is None:
-        facts = data_facts(run)
+def data_root(run: RunFolder, root: Path | None = None) -> Path:
+    """Return the folder of the images, which the paths of `with_places` start from: `root`, else as in data.json."""
+    if root is None:
+        facts = run.require_data_facts()
         if facts.kind not in (None, "image"):
             raise InputError(NOT_FILES)
-        if (root := facts.root) is None:
-            raise InputError(f"{str(run)!r} does not say where its images lie; name the data folder with --root")
-        given = Path(facts.images or root)
-    if not given.is_dir():
-        raise InputError(f"the images' folder {str(given)!r} is not there; name it with --root")
-    return given
+        if facts.root is None:
+            raise InputError(f"{str(run.path)!r} does not say where its images lie; name the data folder with --root")
+        root = Path(facts.images or facts.root)
+    if not root.is_dir():
+        raise InputError(f"the images' folder {str(root)!r} is not there; name it with --root")
+    return root
 
 
-def with_places(findings: Findings, run: Path) -> Findings:
+def with_places(findings: Findings, run: RunFolder) -> Findings:
     """Return the findings with paths that start from the folder of the images (`data_root`).
 
     They differ from those of the findings where a table names images outside its own folder.
     """
     if findings.paths is None:
         return findings
-    facts = data_facts(run)
+    facts = run.require_data_facts()
     if facts.root is None or facts.images is None:
         return findings
     paths = [os.path.relpath(os.path.join(facts.root, path), facts.images) for path in findings.paths]  # noqa: PTH118
     return replace(findings, paths=np.array(paths, object))
-
-
-def common_folder(paths: Iterable[str], root: str) -> str | None:
-    """Return the folder of all images if some lie outside `root`, where their paths start; else None."""
-    base, folders = os.path.abspath(root), {os.path.dirname(path) for path in paths}  # noqa: PTH100, PTH120
-    folders = {os.path.abspath(os.path.join(base, folder)) for folder in folders}  # noqa: PTH100, PTH118
-    try:
-        common = os.path.commonpath([base, *folders])
-        return None if common == base else os.path.commonpath(folders)
-    except ValueError:  # different drives of Windows
-        return None
 
 
 def copy_image_folder(corrected: CorrectedLabels, root: Path, target: Path, how: How) -> list[tuple[str, str]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -25,6 +24,7 @@ from jnpl.internal.files import require_file
 from jnpl.internal.importing import refuse_code
 from jnpl.internal.json_files import StoredFacts, check_facts, read_json
 from jnpl.models.build import build
+from jnpl.run_folder import RunFolder
 from jnpl.training.evaluation import probabilities
 
 if TYPE_CHECKING:
@@ -111,26 +111,27 @@ class SavedModel:
 
         With `head_only`, a head on embeddings comes without its backbone, for samples that are embedded already.
         """
-        run, place = Path(folder), checked_device(device)
+        run, place = RunFolder(folder), checked_device(device)
         try:
-            stored = check_facts(read_json(run / "model.json"), ModelFacts, "model.json")
+            stored = check_facts(read_json(run.model_facts), ModelFacts, "model.json")
             if not trust_code:
                 refuse_code(stored.model, None if stored.backbone is None else stored.backbone.name)
             shape = stored.input_shape
             network = build(stored.model, num_classes=len(stored.classes), input_shape=shape, seed=0)
-            network.load_state_dict(_finite(load_file(require_file(run / "model.safetensors"))))
+            network.load_state_dict(_finite(load_file(require_file(run.model_weights))))
             facts = stored.model_dump()
             if head_only:
                 facts["backbone"] = None
             facts["sample_shape"] = stored.sample_shape or _sample_shape(run, shape, stored.transform)
-            state = run / "backbone.safetensors"
-            fitted = {name: each.numpy() for name, each in load_file(state).items()} if state.is_file() else None
+            fitted = None
+            if run.backbone_weights.is_file():
+                fitted = {name: tensor.numpy() for name, tensor in load_file(run.backbone_weights).items()}
             return cls.assemble(network, facts, fitted, place)
         except (OSError, LookupError, TypeError, RuntimeError, ValueError, OverflowError, SafetensorError) as error:
             if isinstance(error, UntrustedCodeError):
                 raise
             reason = str(error)
-            if _unfinished(run):
+            if _is_unfinished(run):
                 reason = "its run is not finished; repeat the command it was made with"
             elif isinstance(error, FileNotFoundError):
                 reason = "it is no run folder, as `jnpl find DATA -o RUN` writes it"
@@ -373,17 +374,16 @@ def _backbone(
     return backbone
 
 
-def _sample_shape(run: Path, input_shape: tuple[int, ...], transform: dict[str, Any]) -> tuple[int, ...]:
+def _sample_shape(run: RunFolder, input_shape: tuple[int, ...], transform: dict[str, Any]) -> tuple[int, ...]:
     """Return the shape of raw samples, where model.json has none: images were decoded to the recipe's data.size."""
     if transform["kind"] != CropFlip.__name__:
         return input_shape
-    data = read_json(run / "run.json")["recipe"]["data"]
-    side = data["size"] or transform["size"]
+    side = (run.run_facts.recipe or {})["data"]["size"] or transform["size"]
     return side, side, input_shape[0]
 
 
-def _unfinished(run: Path) -> bool:
+def _is_unfinished(run: RunFolder) -> bool:
     try:
-        return bool(read_json(run / "run.json")["status"] != "finished")
-    except (OSError, ValueError, LookupError, TypeError):
+        return run.run_facts.status not in (None, "finished")
+    except InputError:
         return False

@@ -115,7 +115,7 @@ def _find_in_folder(
     with ExitStack() as held:
         if is_new:
             held.callback(folder.remove_unused)
-        agree(fabric, lambda: held.enter_context(folder.held()))
+        agree(fabric, lambda: held.enter_context(folder.lock()))
         agree(fabric, lambda: folder.open(identity))  # another run may have been here since
         session = Session(settings, folder, fabric, report)
         if fabric.is_global_zero:

@@ -11,11 +11,12 @@ from tests.helpers.runs import findings
 from jnpl.judging import Findings
 from jnpl.outputs.export.findings_table import cleanlab_table, export
 from jnpl.outputs.export.targets import ExportRequest
+from jnpl.run_folder import RunFolder
 
 
 def read(found, tmp_path):
     found.save(tmp_path)
-    assert export(ExportRequest(tmp_path, "cleanlab", tmp_path / "issues.csv")) == {"rows": len(found.ids)}
+    assert export(ExportRequest(RunFolder(tmp_path), "cleanlab", tmp_path / "issues.csv")) == {"rows": len(found.ids)}
     return pd.read_csv(tmp_path / "issues.csv")
 
 

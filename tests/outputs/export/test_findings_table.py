@@ -12,13 +12,14 @@ from jnpl.internal.errors import InputError
 from jnpl.internal.tables import load_parquet
 from jnpl.outputs.export.findings_table import export, findings_rows
 from jnpl.outputs.export.targets import ExportRequest
+from jnpl.run_folder import RunFolder
 
 PATHS = ["=a.png", "b.png", "c.png", "d.png", "e.png", "f.png"]
 
 
 def write(found, out, suffix, *, issues=False):
     found.save(out.parent / "run")
-    return export(ExportRequest(out.parent / "run", suffix.removeprefix("."), out, issues))["rows"]
+    return export(ExportRequest(RunFolder(out.parent / "run"), suffix.removeprefix("."), out, issues))["rows"]
 
 
 def test_three_forms_hold_the_table(tmp_path):

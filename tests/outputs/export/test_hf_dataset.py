@@ -16,6 +16,7 @@ datasets = pytest.importorskip("datasets", reason="needs the extra hf")
 
 from jnpl.outputs.export.hf_dataset import export, write  # noqa: E402 - after the skip
 from jnpl.outputs.export.targets import ExportRequest  # noqa: E402
+from jnpl.run_folder import RunFolder  # noqa: E402
 
 PATHS = ["cat/0.png", "cat/1.png", "cat/2.png", "dog/0.png", "gone.png", "eel/0.png"]
 
@@ -91,6 +92,6 @@ def test_progress_bars_are_as_they_were(tmp_path):
 def test_images_inside_a_table_are_named_by_their_ids(tmp_path):
     findings(paths=PATHS).save(tmp_path / "run")
     (tmp_path / "run" / "data.json").write_text(json.dumps({"kind": "image", "root": None}))
-    assert export(ExportRequest(tmp_path / "run", "hf", tmp_path / "out")) == {"rows": 6}
+    assert export(ExportRequest(RunFolder(tmp_path / "run"), "hf", tmp_path / "out")) == {"rows": 6}
     data = datasets.load_from_disk(tmp_path / "out")
     assert (data["id"][:], "image" in data.features) == (PATHS, False)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jnpl import Findings
-from jnpl.outputs.report import thumbs
+from jnpl.run_folder import RunFolder
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -64,7 +64,7 @@ def make_run(tmp_path):
         if pictures:
             random = np.random.default_rng(1)
             worst = findings.worst(int(findings.is_label_issue.sum())).index
-            thumbs.write(folder, worst, lambda _: random.integers(0, 256, (96, 96, 3), np.uint8))
+            RunFolder(folder).write_thumbnails(worst, lambda _: random.integers(0, 256, (96, 96, 3), np.uint8))
         return folder
 
     return make
@@ -142,7 +142,7 @@ def hostile(make_run, request):
         },
         run={
             "status": bad[0],
-            "seed": bad[1],
+            "precision": bad[1],
             "data": bad[1],
             "fingerprint": bad[2],
             "versions": dict.fromkeys(bad, bad[1]),

@@ -8,6 +8,7 @@ import pytest
 
 from jnpl import Findings
 from jnpl.outputs.report import page
+from jnpl.run_folder import RunFolder
 
 OPEN_ALL = "document.querySelectorAll('details').forEach((each) => { each.open = true; })"
 
@@ -56,7 +57,7 @@ def test_pages_of_suspects_by_mouse(visit, make_run, kind):
     folder = make_run(samples=300, pictures=kind == "pictures")
     ids = [str(name) for name in worst(folder).id]
     size = 24 if kind == "pictures" else 20
-    tab = visit(page.write(folder))
+    tab = visit(page.write(RunFolder(folder)))
     where = tab.locator(".turn .where").first
     assert shown(tab) == ids[:size]
     assert where.inner_text() == f"1\N{EN DASH}{size} of {len(ids)}"
@@ -75,7 +76,7 @@ def test_pages_of_suspects_by_mouse(visit, make_run, kind):
 def test_pages_of_suspects_by_keyboard(visit, make_run):
     folder = make_run(samples=300, pictures=True)
     ids = [str(name) for name in worst(folder).id]
-    tab = visit(page.write(folder))
+    tab = visit(page.write(RunFolder(folder)))
     tab.get_by_role("button", name="Next page").first.focus()
     tab.keyboard.press("Enter")
     assert shown(tab) == ids[24:48]
@@ -87,7 +88,7 @@ def test_pages_of_suspects_by_keyboard(visit, make_run):
 
 
 def test_suspects_by_class(visit, full):
-    tab = visit(page.write(full))
+    tab = visit(page.write(RunFolder(full)))
     rows = worst(full)
     tab.locator("[data-filter=given]").select_option(label=f"dog ({(rows.given_label == 'dog').sum()})")
     wanted = rows[rows.given_label == "dog"]
@@ -102,7 +103,7 @@ def test_suspects_by_class(visit, full):
 
 def test_the_table_of_classes_is_sorted_by_any_column(visit, make_run):
     folder = make_run(samples=2000, classes=12)  # names 0 to 11: 10 comes after 9
-    tab = visit(page.write(folder))
+    tab = visit(page.write(RunFolder(folder)))
     table = tab.locator("table.sortable")
     summary = Findings.load(folder).class_summary()
 
@@ -123,7 +124,7 @@ def test_the_table_of_classes_is_sorted_by_any_column(visit, make_run):
 
 def test_the_thresholds_of_the_classes_are_a_column(visit, make_run):
     folder = make_run(samples=400, classes=2, threshold="per-class")
-    tab = visit(page.write(folder))
+    tab = visit(page.write(RunFolder(folder)))
     assert tab.locator("path.threshold, .mark").count() == 0
     table = tab.locator("table.sortable")
     table.get_by_role("button", name="Threshold").click()
@@ -133,7 +134,7 @@ def test_the_thresholds_of_the_classes_are_a_column(visit, make_run):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_theme_follows_the_system_and_then_the_button(visit, full, theme):
-    tab = visit(page.write(full), theme=theme)
+    tab = visit(page.write(RunFolder(full)), theme=theme)
     back = "getComputedStyle(document.body).backgroundColor"
     colours = {"light": "rgb(247, 248, 250)", "dark": "rgb(15, 19, 24)"}
     other = "dark" if theme == "light" else "light"
@@ -155,7 +156,7 @@ def test_the_theme_follows_the_system_and_then_the_button(visit, full, theme):
 def test_contrast_is_aa(visit, full, make_run, theme, kind):
     if kind == "table":
         full = make_run("vectors", samples=1000, classes=10, noise=0.5, data={"unreadable": [], "duplicates": []})
-    tab = visit(page.write(full), theme=theme)
+    tab = visit(page.write(RunFolder(full)), theme=theme)
     tab.evaluate(OPEN_ALL)
     result = tab.evaluate(LOW_CONTRAST)
     assert result["looked"] > 100
@@ -164,7 +165,7 @@ def test_contrast_is_aa(visit, full, make_run, theme, kind):
 
 def test_nothing_is_wider_than_the_screen(visit, full):
     for width in (1280, 768, 390, 320):
-        tab = visit(page.write(full), width=width)
+        tab = visit(page.write(RunFolder(full)), width=width)
         tab.evaluate(OPEN_ALL)
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
 
@@ -172,7 +173,7 @@ def test_nothing_is_wider_than_the_screen(visit, full):
 def test_texts_can_be_read_on_a_phone(visit, make_run):
     rows = {str(position): ["a long message " * 10, *range(11)] for position in range(200)}
     columns = {"names": ["message", *(f"number {n}" for n in range(11))], "rows": rows}
-    file = page.write(make_run(data={"columns": columns}))
+    file = page.write(RunFolder(make_run)(data={"columns": columns}))
     for width in (1280, 390):
         tab = visit(file, width=width)
         box = tab.locator("tr:not([hidden]) .value.long").first.bounding_box()
@@ -182,7 +183,7 @@ def test_texts_can_be_read_on_a_phone(visit, make_run):
 
 
 def test_hostile_texts_do_nothing(visit, hostile):
-    tab = visit(page.write(hostile), width=390)
+    tab = visit(page.write(RunFolder(hostile)), width=390)
     tab.evaluate(OPEN_ALL)
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
     for button in tab.locator("table.sortable button, [data-turn=next]").all():
@@ -194,7 +195,7 @@ def test_hostile_texts_do_nothing(visit, hostile):
 
 
 def test_paper_has_every_section(visit, full):
-    tab = visit(page.write(full))
+    tab = visit(page.write(RunFolder(full)))
     tab.emulate_media(media="print")
     for section in tab.locator("section").all():
         assert section.is_visible()
@@ -211,7 +212,7 @@ def test_paper_has_every_section(visit, full):
 
 
 def test_without_scripts_everything_is_there(visit, full):
-    tab = visit(page.write(full), java_script_enabled=False)
+    tab = visit(page.write(RunFolder(full)), java_script_enabled=False)
     cards = tab.locator(".card[data-given]")
     assert cards.count() == len(worst(full))
     assert cards.last.is_visible()
@@ -220,7 +221,7 @@ def test_without_scripts_everything_is_there(visit, full):
 
 def test_it_can_be_heard(visit, full):
     """Headings in order, names for what can be pressed, headers for tables, texts for pictures and charts."""
-    tab = visit(page.write(full))
+    tab = visit(page.write(RunFolder(full)))
     levels = [
         int(level) for level in tab.evaluate("[...document.querySelectorAll('h1,h2,h3,h4')].map((h) => h.tagName[1])")
     ]
@@ -239,7 +240,7 @@ def test_it_can_be_heard(visit, full):
 
 
 def test_charts_are_drawn(visit, full):
-    tab = visit(page.write(full))
+    tab = visit(page.write(RunFolder(full)))
     bars = tab.locator("rect")
     assert bars.count() > 10
     assert all(bar.bounding_box()["height"] >= 1 for bar in bars.all())
@@ -250,7 +251,7 @@ def test_charts_are_drawn(visit, full):
 
 def test_a_hundred_thousand_samples_open_at_once(visit, make_run, log):
     folder = make_run(samples=100_000, classes=30, lines=log(1000), pictures=True)
-    tab = visit(page.write(folder))
+    tab = visit(page.write(RunFolder(folder)))
     meter = tab.context.new_cdp_session(tab)
     meter.send("Performance.enable", {"timeDomain": "threadTicks"})  # work, not waiting: tests share the machine
     tab.reload()

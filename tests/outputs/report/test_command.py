@@ -95,7 +95,7 @@ def test_a_refused_command_leaves_the_findings_as_they_are(jnpl_report, make_run
         jnpl_report(folder, "--budget", 1)
     (folder / "run.json").write_text("{}")
     if locks.AVAILABLE:
-        with RunFolder(folder).held(), pytest.raises(InputError, match="another run is using"):
+        with RunFolder(folder).lock(), pytest.raises(InputError, match="another run is using"):
             jnpl_report(folder, "--budget", 1)
     assert (folder / "findings.csv").read_bytes() == before
     assert jnpl_report(folder, "--budget", 1).err == "jnpl: the run now has 1 label issues; its findings are replaced\n"

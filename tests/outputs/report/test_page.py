@@ -14,6 +14,7 @@ import pytest
 
 from jnpl.internal.errors import InputError
 from jnpl.outputs.report import page
+from jnpl.run_folder import RunFolder
 
 VOID = {"meta", "link", "img", "br"}
 SECTIONS = {"quality", "suspects", "classes", "problems", "training", "repeat"}
@@ -53,8 +54,12 @@ def parsed(file):
     return reader
 
 
+def write(folder, out=None):
+    return page.write(RunFolder(folder), out)
+
+
 def test_everything_that_is_known_is_shown(full):
-    file = page.write(full)
+    file = write(full)
     assert file == full / "report.html"
     reader = parsed(file)
     text = " ".join(" ".join(reader.texts).split()).replace("\N{NO-BREAK SPACE}", " ")
@@ -91,7 +96,7 @@ def test_the_headline_counts(make_run):
 
     folder = make_run()
     issues = int(Findings.load(folder).is_label_issue.sum())
-    text = " ".join("".join(parsed(page.write(folder)).texts).split())
+    text = " ".join("".join(parsed(write(folder)).texts).split())
     assert f"{issues} of 200 labels look wrong" in text
     assert issues > 10
 
@@ -114,17 +119,17 @@ def test_labels_that_are_likely_right_are_to_check(make_run):
 
 def test_findings_alone_make_a_page(make_run):
     """`Findings.save` of one's own loop: no log, no settings."""
-    text = "".join(parsed(page.write(make_run())).texts)
+    text = "".join(parsed(write(make_run())).texts)
     assert "The run folder has no log of the epochs" in text
     assert "did not search for unreadable samples" in text
     assert "does not contain the command" in text
 
 
 def test_no_suspects_and_no_verdicts(make_run):
-    text = "".join(parsed(page.write(make_run("clean", noise=0, threshold=0.001))).texts)
+    text = "".join(parsed(write(make_run("clean", noise=0, threshold=0.001))).texts)
     assert "None of 200 labels look wrong" in " ".join(text.split())
     assert "No label lies below the threshold" in text
-    text = "".join(parsed(page.write(make_run("blind", unreadable=np.ones(200, bool)))).texts)
+    text = "".join(parsed(write(make_run("blind", unreadable=np.ones(200, bool)))).texts)
     assert "No sample has a label quality" in text
     assert "200 samples could not be read" in text
 
@@ -132,14 +137,14 @@ def test_no_suspects_and_no_verdicts(make_run):
 def test_vectors_have_tables_in_place_of_pictures(make_run):
     rows = {str(position): [position, 0.5] for position in range(200)}
     folder = make_run(data={"columns": {"names": ["length", "a\nb"], "rows": rows}})
-    reader = parsed(page.write(folder))
+    reader = parsed(write(folder))
     assert reader.all("img") == []
     assert {"length", "a\\nb"} <= set(reader.texts)
 
 
 def words_of(folder):
     """The words of the page, in one line."""
-    return " ".join(" ".join(parsed(page.write(folder)).texts).split()).replace("\N{NO-BREAK SPACE}", " ")
+    return " ".join(" ".join(parsed(write(folder)).texts).split()).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_the_page_names_a_threshold_for_each_class(make_run):
@@ -234,7 +239,7 @@ def test_near_duplicates_are_side_by_side_and_different_labels_first(make_run):
 
 
 def test_many_near_duplicates_are_cut(make_run):
-    html = page.write(make_run(data=near_duplicates(100))).read_text("utf-8")
+    html = write(make_run(data=near_duplicates(100))).read_text("utf-8")
     assert html.count('<li class="group') == 50
     assert "The first 50 groups:" in html
 
@@ -258,23 +263,23 @@ def test_labels_that_were_kept_aside_may_be_wrong_too(make_run):
 
 
 def test_many_classes_have_pairs_in_place_of_the_matrix(make_run):
-    text = page.write(make_run(samples=2000, classes=31)).read_text("utf-8")
+    text = write(make_run(samples=2000, classes=31)).read_text("utf-8")
     assert '<table class="heat' not in text
     assert text.count('<span class="unseen"> looks like </span>') == 30
-    text = page.write(make_run("fewer", samples=2000, classes=30)).read_text("utf-8")
+    text = write(make_run("fewer", samples=2000, classes=30)).read_text("utf-8")
     assert '<table class="heat dense short"' in text
     assert text.count('<span class="unseen"> looks like </span>') == 10
 
 
 def test_what_the_reader_must_know_first(make_run):
     folder = make_run(noise=0.8, run={"status": "running"})
-    text = page.write(folder).read_text("utf-8")
+    text = write(folder).read_text("utf-8")
     assert "The run was not finished" in text
     assert "More than half of the labels look wrong" in text
 
 
 def test_hostile_texts_stay_texts(hostile):
-    file = page.write(hostile)
+    file = write(hostile)
     reader = parsed(file)
     text, shown = file.read_text("utf-8"), "".join(reader.texts)
     assert len(reader.all("script")) == 1
@@ -290,7 +295,7 @@ def test_hostile_texts_stay_texts(hostile):
 
 
 def test_nothing_is_fetched_and_nothing_else_may_run(full):
-    text = page.write(full).read_text("utf-8")
+    text = write(full).read_text("utf-8")
     reader = parsed(full / "report.html")
     policy = next(each["content"] for each in reader.all("meta") if "http-equiv" in each)
     script = re.search(r"<script>(.*?)</script>", text, re.DOTALL)[1]
@@ -308,28 +313,28 @@ def test_nothing_is_fetched_and_nothing_else_may_run(full):
 
 
 def test_the_same_run_gives_the_same_bytes(full, tmp_path):
-    first = page.write(full).read_bytes()
-    assert page.write(full, tmp_path / "elsewhere.html").read_bytes() == first
+    first = write(full).read_bytes()
+    assert write(full, tmp_path / "elsewhere.html").read_bytes() == first
 
 
 def test_nothing_is_written_if_anything_is_wrong(full, tmp_path):
-    before = page.write(full).read_bytes()
+    before = write(full).read_bytes()
     (full / "run.json").write_text("{")
     with pytest.raises(InputError):
-        page.write(full)
+        write(full)
     assert (full / "report.html").read_bytes() == before
     (full / "run.json").unlink()
     with pytest.raises(InputError, match="cannot write"):
-        page.write(full, tmp_path)
+        write(full, tmp_path)
     with pytest.raises(InputError, match="cannot write"):
-        page.write(full, tmp_path / "no" / "folder.html")
+        write(full, tmp_path / "no" / "folder.html")
     assert not [each for each in (*full.iterdir(), *tmp_path.iterdir()) if each.name.endswith(".tmp")]
 
 
 def test_a_hundred_thousand_samples_are_a_small_page(make_run, log):
     paths = [f"{'a long folder name/' * 5}IMG_{number:06d}.jpg" for number in range(100_000)]
     folder = make_run(samples=100_000, classes=10, paths=paths, lines=log(1000), pictures=True)
-    file = page.write(folder)
+    file = write(folder)
     assert file.stat().st_size < 20e6
     reader = parsed(file)
     assert len(reader.all("img")) == 500
@@ -337,17 +342,16 @@ def test_a_hundred_thousand_samples_are_a_small_page(make_run, log):
 
 
 def test_thousands_of_classes_are_a_small_page(make_run):
-    file = page.write(make_run(samples=20_000, classes=3_000))
+    file = write(make_run(samples=20_000, classes=3_000))
     assert file.stat().st_size < 5e6
     assert len(parsed(file).elements) < 30_000
     assert "The 1,000 classes with the largest share of suspects, of 3,000" in file.read_text("utf-8")
 
 
 def test_torch_is_not_loaded(make_run):
-    folder = make_run(pictures=True)
     code = (
-        f"import sys; from pathlib import Path; from jnpl.outputs.report import page; page.write(Path({str(folder)!r}))"
+        "import sys; from jnpl.run_folder import RunFolder; from jnpl.outputs.report import page; "
+        "page.write(RunFolder(sys.argv[1])); print('torch' in sys.modules)"
     )
-    code += "; print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    command = [sys.executable, "-c", code, str(make_run(pictures=True))]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "False"

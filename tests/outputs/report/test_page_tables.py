@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from jnpl import Findings
-from jnpl.outputs.report import page_tables, thumbs
-from jnpl.outputs.report.reading import Columns
+from jnpl.analysis.data_report import worst_positions
+from jnpl.internal.pictures import encoded
+from jnpl.outputs.report import page_tables
+from jnpl.run_folder import TableRows
 
 NAMES = ["cat", "dog", "eel"]
 
@@ -84,8 +86,8 @@ def test_a_class_of_nobody_has_no_quality():
 def test_suspects_worst_first_with_what_is_known_of_them(findings):
     worst = findings.worst(int(findings.is_label_issue.sum()))
     position = int(worst.index[1])
-    picture = thumbs.encoded(np.zeros((4, 4, 1), np.uint8))
-    columns = Columns(names=["length", "text"], rows={position: [1.23456, "two\nlines"]})
+    picture = encoded(np.zeros((4, 4, 1), np.uint8), 96)
+    columns = TableRows(names=["length", "text"], rows={position: [1.23456, "two\nlines"]})
     found = page_tables.suspects(findings, NAMES, {position: picture}, columns)
     assert [each.id for each in found] == [str(name) for name in worst.id]
     assert [each.quality for each in found] == worst.label_quality.tolist()
@@ -101,7 +103,7 @@ def test_the_worst_are_issues_first(findings):
     blind = Findings.from_probs(np.full((200, 3), 1 / 3), findings.given_labels, unreadable=some)
     for found in (findings, blind):
         for most in (0, 7, 200):
-            assert page_tables.worst(found, most).tolist() == found.worst(most).index.tolist()
+            assert worst_positions(found, most).tolist() == found.worst(most).index.tolist()
     info = {**findings.threshold_info, "rule": "per-class", "by_class": [0.05, 0.3, 0.6]}
     uneven = replace(findings, threshold_info=info)
     table = uneven.table
@@ -109,7 +111,7 @@ def test_the_worst_are_issues_first(findings):
     issues = table[table.is_label_issue].sort_values("label_quality", kind="stable")
     found = page_tables.suspects(uneven, NAMES, {}, None)
     assert [each.id for each in found] == [str(name) for name in issues.id]
-    assert sorted(page_tables.worst(uneven, 200)) == list(range(200))
+    assert sorted(worst_positions(uneven, 200)) == list(range(200))
 
 
 def test_classes_with_a_threshold_each(findings):
@@ -121,7 +123,7 @@ def test_classes_with_a_threshold_each(findings):
 
 def test_only_pictures_and_only_so_many_bytes_go_into_the_page(findings, monkeypatch):
     positions = findings.worst(4).index.tolist()
-    png = thumbs.encoded(np.zeros((4, 4, 1), np.uint8))
+    png = encoded(np.zeros((4, 4, 1), np.uint8), 96)
     pictures = dict(zip(positions, [b"<svg onload=alert(1)>", png, b"", png], strict=True))
     shown = [each.picture is not None for each in page_tables.suspects(findings, NAMES, pictures, None)[:4]]
     assert shown == [False, True, False, True]
@@ -131,7 +133,7 @@ def test_only_pictures_and_only_so_many_bytes_go_into_the_page(findings, monkeyp
 
 
 def test_wide_tables_are_cut():
-    names, hidden = page_tables.column_names(Columns(names=[f"c{i}" for i in range(64)], rows={}))
+    names, hidden = page_tables.column_names(TableRows(names=[f"c{i}" for i in range(64)], rows={}))
     assert (names[0], len(names), hidden) == ("c0", 12, 52)
     assert page_tables.column_names(None) == ([], 0)
 

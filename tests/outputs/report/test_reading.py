@@ -7,14 +7,15 @@ import json
 import pytest
 
 from jnpl.internal.errors import InputError
-from jnpl.outputs.report import reading
+from jnpl.outputs.report import page
+from jnpl.run_folder import RunFolder
 
 
 def test_only_findings_must_be_there(make_run):
-    facts = reading.read(make_run())
-    assert (facts.name, facts.lines, facts.pictures) == ("run", [], {})
-    assert facts.results.notes == []
-    assert facts.data.unreadable is None  # not looked for
+    run = RunFolder(make_run())
+    assert (run.read_log(), run.thumbnails(), run.neighbours()) == ([], {}, None)
+    assert run.run_facts.results is None
+    assert run.data_facts.unreadable is None  # not looked for
 
 
 def test_everything_is_read(make_run):
@@ -33,22 +34,23 @@ def test_everything_is_read(make_run):
         "later": 1,
     }
     run = {"status": "finished", "seed": 0, "results": {"noise_rate": 0.1, "notes": ["so"], "epochs": 3}}
-    facts = reading.read(make_run(data=data, run=run, lines=[{"epoch": 0, "loss": 1.0}], pictures=True))
-    assert facts.data.columns.rows == {7: [0.5]}
-    assert [group.differ for group in facts.data.duplicates] == [True, False, True]
-    assert [group.size for group in facts.data.duplicates] == [2, 2, 900]
-    assert (facts.data.tiny_classes[0].name, facts.data.unreadable[0].id) == ("a", 3)
-    assert facts.results.noise_rate == 0.1
-    assert facts.lines == [{"epoch": 0, "loss": 1.0}]
-    assert facts.pictures
+    folder = RunFolder(make_run(data=data, run=run, lines=[{"epoch": 0, "loss": 1.0}], pictures=True))
+    facts = folder.data_facts
+    assert facts.columns.rows == {7: [0.5]}
+    assert [group.differ for group in facts.duplicates] == [True, False, True]
+    assert [group.size for group in facts.duplicates] == [2, 2, 900]
+    assert (facts.tiny_classes[0].name, facts.unreadable[0].id) == ("a", 3)
+    assert folder.run_facts.results.noise_rate == 0.1
+    assert folder.read_log() == [{"epoch": 0, "loss": 1.0}]
+    assert folder.thumbnails()
 
 
 def test_a_torn_log_is_read_up_to_the_tear(make_run):
     folder = make_run()
     (folder / "metrics.jsonl").write_bytes(b'{"epoch": 0}\n{"epoch": 1}\n{"epo')
-    assert reading.read(folder).lines == [{"epoch": 0}, {"epoch": 1}]
+    assert RunFolder(folder).read_log() == [{"epoch": 0}, {"epoch": 1}]
     (folder / "metrics.jsonl").write_bytes(b'{"epoch": 0}\n[1]\n\xff\xfe')
-    assert reading.read(folder).lines == [{"epoch": 0}]
+    assert RunFolder(folder).read_log() == [{"epoch": 0}]
 
 
 @pytest.mark.parametrize(
@@ -68,12 +70,12 @@ def test_a_broken_file_is_named(make_run, file, content, message):
     folder = make_run()
     (folder / file).write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(InputError, match=message):
-        reading.read(folder)
+        page.render(RunFolder(folder))
 
 
 def test_no_run_at_all(tmp_path):
     with pytest.raises(InputError, match=r"nowhere' is no folder; name a run folder"):
-        reading.read(tmp_path / "nowhere")
+        page.render(RunFolder(tmp_path / "nowhere"))
     (tmp_path / "run.json").write_text(json.dumps({"status": "running"}))
     with pytest.raises(InputError, match=r"holds no findings: .*repeat its command if it was stopped"):
-        reading.read(tmp_path)
+        page.render(RunFolder(tmp_path))

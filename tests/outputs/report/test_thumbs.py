@@ -12,8 +12,9 @@ from PIL import Image
 
 from jnpl.data.source import UnreadableError
 from jnpl.internal.errors import InputError
+from jnpl.internal.pictures import encoded
 from jnpl.internal.tables import load_parquet
-from jnpl.outputs.report import thumbs
+from jnpl.run_folder import RunFolder
 
 
 def opened(data):
@@ -32,13 +33,13 @@ def opened(data):
 )
 def test_a_picture_is_at_most_96_pixels(shape, kind, size):
     pixels = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
-    picture = opened(thumbs.encoded(pixels))
+    picture = opened(encoded(pixels, 96))
     assert (picture.format, picture.size) == (kind, size)
 
 
 def test_small_pictures_lose_nothing():
     pixels = np.random.default_rng(0).integers(0, 256, (20, 30, 3), np.uint8)
-    assert (np.asarray(opened(thumbs.encoded(pixels))) == pixels).all()
+    assert (np.asarray(opened(encoded(pixels, 96))) == pixels).all()
 
 
 def test_they_come_back_in_their_order_without_those_that_cannot_be_read(tmp_path):
@@ -49,8 +50,8 @@ def test_they_come_back_in_their_order_without_those_that_cannot_be_read(tmp_pat
             raise FileNotFoundError("gone")
         return np.full((10, 10, 1), position, np.uint8)
 
-    assert thumbs.write(tmp_path, np.array([9, 5, 2, 6, 7]), read) == 3
-    pictures = thumbs.load(tmp_path)
+    assert RunFolder(tmp_path).write_thumbnails(np.array([9, 5, 2, 6, 7]), read) == 3
+    pictures = RunFolder(tmp_path).thumbnails()
     assert list(pictures) == [9, 2, 7]
     assert [np.asarray(opened(data))[0, 0] for data in pictures.values()] == [9, 2, 7]
     table = load_parquet(tmp_path / "thumbnails.parquet")
@@ -64,20 +65,20 @@ def test_there_are_at_most_750_and_no_more_are_read(tmp_path):
         asked.append(position)
         return np.zeros((2, 2, 1), np.uint8)
 
-    assert thumbs.write(tmp_path, range(1000), read) == 750 == len(asked)
+    assert RunFolder(tmp_path).write_thumbnails(range(1000), read) == 750 == len(asked)
 
 
 def test_a_mistake_of_the_caller_is_told_and_leaves_no_file(tmp_path):
     with pytest.raises(InputError, match=r"uint8 \(H, W, 1 or 3\), not float64 of shape \(4, 4\)"):
-        thumbs.write(tmp_path, [0], lambda _: np.zeros((4, 4)))
+        RunFolder(tmp_path).write_thumbnails([0], lambda _: np.zeros((4, 4)))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_no_file_is_no_pictures_and_a_broken_one_is_named(tmp_path):
-    assert thumbs.load(tmp_path) == {}
+    assert RunFolder(tmp_path).thumbnails() == {}
     (tmp_path / "thumbnails.parquet").write_bytes(b"not a table")
     with pytest.raises(InputError, match=r"thumbnails\.parquet"):
-        thumbs.load(tmp_path)
+        RunFolder(tmp_path).thumbnails()
     pq.write_table(pa.table({"position": [1]}), tmp_path / "thumbnails.parquet")
     with pytest.raises(InputError, match="image"):
-        thumbs.load(tmp_path)
+        RunFolder(tmp_path).thumbnails()

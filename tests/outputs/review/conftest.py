@@ -17,12 +17,13 @@ import uvicorn
 from PIL import Image
 
 from jnpl import Findings
-from jnpl.cli.review import _opener
+from jnpl.cli.review import data_opener
 from jnpl.outputs.review.decisions import open_store
-from jnpl.outputs.review.desk import Desk
-from jnpl.outputs.review.guard import Access
+from jnpl.outputs.review.request_checks import Access
+from jnpl.outputs.review.review_session import ReviewSession
 from jnpl.outputs.review.samples import Samples
 from jnpl.outputs.review.server import listen, make_app
+from jnpl.run_folder import RunFolder
 
 TOKEN = "a-token-for-the-tests"
 NAMES = ("cat", "dog", "eel", "fox")
@@ -114,13 +115,10 @@ def serve():
     servers = []
 
     def start(run):
-        findings = Findings.load(run)
-        open_data, reason = _opener(run, None)
-        samples = Samples(run, findings, open_data, reason)
-        facts = json.loads((run / "run.json").read_text("utf-8"))
-        desk = Desk(run, findings, samples, facts.get("recipe"), facts.get("seed", 0))
+        folder = RunFolder(run)
+        session = ReviewSession(folder, Samples(folder, *data_opener(folder, None)))
         address = listen("127.0.0.1", 0)
-        app = make_app(desk, Access(TOKEN, address.hosts), title=facts["data"], reviewer="Ann")
+        app = make_app(session, Access(TOKEN, address.hosts), title=folder.run_facts.data, reviewer="Ann")
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", server_header=False, ws="none"))
         thread = threading.Thread(target=server.run, args=([address.listening],))
         thread.start()
@@ -162,6 +160,6 @@ def serve_process():
 def store(make_run):
     """The decisions of a run of 120 samples."""
     run = make_run()
-    opened = open_store(run, Findings.load(run))
+    opened = open_store(RunFolder(run))
     yield opened
     opened.close()

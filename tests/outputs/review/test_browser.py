@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from tests.outputs.report.conftest import HOSTILE
 
-from jnpl import Findings
 from jnpl.cli import app as cli
 from jnpl.outputs.review.decisions import open_store
+from jnpl.run_folder import RunFolder
 
 IDLE = "html[data-ready]:not([data-busy])"
 
@@ -68,7 +68,7 @@ def learning(vector_run, serve, tmp_path):
 
 def stored(run):
     """Position -> (action, label) of the current decisions in a run folder."""
-    store = open_store(run, Findings.load(run))
+    store = open_store(RunFolder(run))
     found = {each.position: (each.action, each.label) for each in store.all_current()}
     store.close()
     return found

@@ -13,7 +13,15 @@ from jnpl import Findings
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.internal.errors import InputError
 from jnpl.outputs.review import decisions
-from jnpl.outputs.review.decisions import ConflictError, NewDecision, open_store, reviewed_labels, with_review
+from jnpl.outputs.review.decisions import (
+    ConflictError,
+    DecisionStore,
+    NewDecision,
+    open_store,
+    reviewed_labels,
+    with_review,
+)
+from jnpl.run_folder import RunFolder
 
 
 def decide(store, *made, reviewer="Ann", tab="one"):
@@ -73,8 +81,7 @@ def test_a_decision_that_was_undone_is_a_conflict_too(store):
 
 def test_two_processes_see_each_other(make_run):
     run = make_run()
-    findings = Findings.load(run)
-    one, two = open_store(run, findings), open_store(run, findings)
+    one, two = open_store(RunFolder(run)), open_store(RunFolder(run))
     before = two.version()
     decide(one, (3, "unsure"))
     assert two.version() != before
@@ -111,7 +118,7 @@ def test_rules_of_the_file(store):
 def test_an_older_file_is_migrated(make_run):
     run = make_run()
     findings = Findings.load(run)
-    path = run / decisions.FILE
+    path = run / "review.sqlite"
     connection = sqlite3.connect(path)
     connection.executescript(decisions._MIGRATIONS[0] + "PRAGMA user_version = 1;")
     connection.execute("INSERT INTO facts VALUES ('fingerprint', ?)", (decisions.fingerprint(findings),))
@@ -121,7 +128,7 @@ def test_an_older_file_is_migrated(make_run):
     connection.execute("INSERT INTO current VALUES (7, 1)")
     connection.commit()
     connection.close()
-    store = open_store(run, findings)
+    store = open_store(RunFolder(run))
     assert found(store) == [(7, "drop", None)]
     store.add_round(1, 0.5, b"arrays")
     assert store.last_round().arrays == b"arrays"
@@ -130,16 +137,15 @@ def test_an_older_file_is_migrated(make_run):
 
 def test_a_newer_or_a_foreign_file_is_refused(make_run):
     run = make_run()
-    findings = Findings.load(run)
-    open_store(run, findings).close()
-    connection = sqlite3.connect(run / decisions.FILE)
+    open_store(RunFolder(run)).close()
+    connection = sqlite3.connect(run / "review.sqlite")
     connection.execute("PRAGMA user_version = 99")
     connection.close()
     with pytest.raises(InputError, match="version 99 of a newer jnpl"):
-        open_store(run, findings)
-    (run / decisions.FILE).write_bytes(b"no database" * 1000)
+        open_store(RunFolder(run))
+    (run / "review.sqlite").write_bytes(b"no database" * 1000)
     with pytest.raises(InputError, match="cannot be used"):
-        open_store(run, findings)
+        open_store(RunFolder(run))
 
 
 def test_the_file_needs_no_new_sqlite(store):
@@ -157,19 +163,19 @@ def test_a_file_that_is_refused_is_closed(make_run, monkeypatch):
     closed, real = [], sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", lambda *args, **more: real(*args, factory=Noted, **more))
     run = make_run()
-    store = open_store(run, Findings.load(run))
+    store = open_store(RunFolder(run))
     assert not closed
     store.close()
     with pytest.raises(InputError, match="other samples"):
-        open_store(run, Findings.load(make_run("other", samples=121)))
+        DecisionStore(run / "review.sqlite", Findings.load(make_run("other", samples=121)))
     assert len(closed) == 2
 
 
 def test_decisions_about_other_data_are_refused(make_run):
     run = make_run()
-    open_store(run, Findings.load(run)).close()
+    open_store(RunFolder(run)).close()
     with pytest.raises(InputError, match="other samples, classes or given labels"):
-        open_store(run, Findings.load(make_run("other", samples=121)))
+        DecisionStore(run / "review.sqlite", Findings.load(make_run("other", samples=121)))
 
 
 def test_only_the_last_round_is_kept(store):
@@ -183,11 +189,11 @@ def test_only_the_last_round_is_kept(store):
 def test_what_the_decisions_mean_for_labels(make_run):
     run = make_run()
     findings = Findings.load(run)
-    assert reviewed_labels(run, findings) is None
-    store = open_store(run, findings)
+    assert reviewed_labels(RunFolder(run)) is None
+    store = open_store(RunFolder(run))
     decide(store, (0, "keep"), (1, "relabel", 3), (2, "drop"), (4, "unsure"))
     store.close()
-    reviewed = reviewed_labels(run, findings)
+    reviewed = reviewed_labels(RunFolder(run))
     assert reviewed.labels[:5].tolist() == [findings.given_labels[0], 3, -1, -1, -1]
     assert np.flatnonzero(reviewed.dropped).tolist() == [2]
     assert (reviewed.count, reviewed.unsure) == (3, 1)
@@ -196,7 +202,7 @@ def test_what_the_decisions_mean_for_labels(make_run):
 def test_a_source_with_the_decisions(make_run):
     run = make_run(samples=60)
     findings = Findings.load(run)
-    store = open_store(run, findings)
+    store = open_store(RunFolder(run))
     decide(store, (0, "keep"), (1, "relabel", 3), (2, "drop"))
     store.close()
     x = np.random.default_rng(0).normal(size=(60, 5)).astype(np.float32)
@@ -214,7 +220,7 @@ def test_a_run_without_a_review_or_with_other_data(make_run):
     source = from_arrays(np.zeros((2, 3), np.float32), ["cat", "dog"], name="two")
     with pytest.raises(InputError, match="has no decisions"):
         with_review(source, run)
-    open_store(run, Findings.load(run)).close()
+    open_store(RunFolder(run)).close()
     with pytest.raises(InputError, match="has a class 'eel' that two has not"):
         with_review(source, run)
 
@@ -222,7 +228,7 @@ def test_a_run_without_a_review_or_with_other_data(make_run):
 def test_rows_for_a_table(make_run):
     run = make_run()
     findings = Findings.load(run)
-    store = open_store(run, findings)
+    store = open_store(RunFolder(run))
     decide(store, (3, "relabel", 1), (0, "drop"))
     rows = decisions.as_rows(store, findings)
     store.close()

@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 from tests.outputs.review.conftest import TOKEN
 
-from jnpl import Findings
 from jnpl.internal.tables import load_table
 from jnpl.outputs.review.decisions import NewDecision, open_store
-from jnpl.outputs.review.guard import MAX_BODY, Access, Guard
+from jnpl.outputs.review.request_checks import MAX_BODY, Access, RequestChecks
 from jnpl.outputs.review.server import Address
+from jnpl.run_folder import RunFolder
 
 
 def body(*made, tab="t", reviewer="Ann"):
@@ -91,7 +91,7 @@ def test_cookies_of_other_pages_do_no_harm(served):
 def test_a_length_of_any_size_is_answered(length):
     access = Access(TOKEN, frozenset({"here"}))
     headers = {"host": "here", "content-type": "application/json", "content-length": length}
-    refusal = Guard(None, access)._refusal({"method": "POST"}, headers)
+    refusal = RequestChecks(None, access)._refusal({"method": "POST"}, headers)
     assert refusal is None if length == "\xb2" else refusal[0] == 413
 
 
@@ -121,7 +121,7 @@ def test_images_come_by_number_only(served):
         "/image/9999999999999999999",
         "/static/..%2fserver.py",
         "/static/../../server.py",
-        "/static/%2e%2e/guard.py",
+        "/static/%2e%2e/request_checks.py",
         "/static/page/review.js",
         "/export/..%2frun.json",
         "/review.sqlite",
@@ -222,7 +222,7 @@ def test_decisions_of_another_process_are_seen_after_an_own_one(make_run, serve)
     run = make_run()
     served = serve(run)
     served.json("/api/status")
-    other = open_store(run, Findings.load(run))
+    other = open_store(RunFolder(run))
     other.decide([NewDecision(5, "drop")], reviewer="Bob", tab="other")
     assert served.json("/api/decide", body((1, "keep")))["counts"]["decided"] == 2
     other.undo("other")
@@ -284,14 +284,13 @@ def test_an_end_in_order(make_run, serve_process, number):
     assert process.returncode == 0
     assert "Traceback" not in errors
     assert "jnpl apply" in errors
-    store = open_store(run, Findings.load(run))
+    store = open_store(RunFolder(run))
     assert [each.position for each in store.all_current()] == [1]
     store.close()
 
 
 def test_a_kill_in_the_middle_of_rapid_decisions(make_run, serve_process):
     run = make_run(samples=3000)
-    findings = Findings.load(run)
     acknowledged: list[int] = []
     for number in range(3):
         process, client = serve_process(run)
@@ -306,7 +305,7 @@ def test_a_kill_in_the_middle_of_rapid_decisions(make_run, serve_process):
             pass
         stop.join()
         process.wait(60)
-        store = open_store(run, findings)
+        store = open_store(RunFolder(run))
         stored = {each.position for each in store.all_current()}
         assert store._connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         store.close()

@@ -1,5 +1,5 @@
 """Findings and models in formats that other programs read: one module per format, listed in `targets`.
 
 - Findings: `findings_table` (csv, parquet, json, cleanlab), `label_studio`, `fiftyone`, `hf_dataset`.
-- Models: `torchscript` and `onnx`; `deployed` is the model as one torch module that both write.
+- Models: `onnx`.
 """

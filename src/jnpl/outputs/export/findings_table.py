@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jnpl.internal.tables import table_writer
-from jnpl.judging.findings import Findings
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from jnpl.judging.findings import Findings
     from jnpl.outputs.export.targets import ExportRequest
 
 
 def export(request: ExportRequest) -> dict[str, Any]:
     """Write the table of a run; returns the number of rows."""
-    findings = Findings.load(request.run)
+    findings = request.run.findings
     for_cleanlab = request.target == "cleanlab"
     frame = cleanlab_table(findings) if for_cleanlab else findings_rows(findings, issues=request.issues)
     with table_writer(request.out, ".csv" if for_cleanlab else f".{request.target}") as put:

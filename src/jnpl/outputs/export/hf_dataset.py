@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from jnpl.internal.errors import InputError, UnwritableError
 from jnpl.internal.files import make_folder, reason_of, require_file
 from jnpl.internal.importing import require
-from jnpl.judging.findings import Findings
-from jnpl.outputs.corrections import class_names, correct, data_facts
+from jnpl.outputs.corrections import class_names, correct
 from jnpl.outputs.image_folder import data_root, image_place, with_places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from jnpl.judging.findings import Findings
     from jnpl.outputs.export.targets import ExportRequest
 
 _INFO = {"state.json", "dataset_info.json"}  # beside its .arrow files
@@ -24,8 +24,8 @@ _INFO = {"state.json", "dataset_info.json"}  # beside its .arrow files
 
 def export(request: ExportRequest) -> dict[str, Any]:
     """Write the data set of a run; returns the number of rows and of missing images."""
-    findings = with_places(Findings.load(request.run), request.run)
-    facts = data_facts(request.run)
+    findings = with_places(request.run.findings, request.run)
+    facts = request.run.require_data_facts()
     inside = facts.kind == "image" and facts.root is None  # no files
     without = findings.paths is None or (inside and request.root is None)
     root = None if without else data_root(request.run, request.root)

@@ -16,7 +16,6 @@ from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing, write_text
 from jnpl.internal.tables import json_rows
 from jnpl.internal.terminal import visible
-from jnpl.judging.findings import Findings
 from jnpl.outputs.corrections import class_names
 from jnpl.outputs.export.findings_table import findings_rows
 from jnpl.outputs.output_paths import refuse_target
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from jnpl.judging.findings import Findings
     from jnpl.outputs.export.targets import ExportRequest
 
 LOCAL_FILES = "/data/local-files/?d="  # how Label Studio reaches files below its LOCAL_FILES_DOCUMENT_ROOT
@@ -36,7 +36,7 @@ _FACTS = ("given_label", "label_quality", "is_label_issue")  # beside the sample
 def export(request: ExportRequest) -> dict[str, Any]:
     """Write the tasks of a run; returns their number and the path of the labelling interface."""
     refuse_target(config_of(request.out), request.run, overwrite=request.overwrite)
-    findings = Findings.load(request.run)
+    findings = request.run.findings
     table = None if request.data is None else read(Path(request.data))
     return write(findings, request.out, image_prefix=request.image_prefix, table=table, issues=request.issues)
 

@@ -15,6 +15,8 @@ from jnpl.outputs.output_paths import refuse_target
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from jnpl.run_folder import RunFolder
+
 
 @dataclass(frozen=True)
 class ExportTarget:
@@ -38,7 +40,7 @@ class ExportRequest:
     """What to export, and where to.
 
     Args:
-        run: the run folder.
+        run: the run.
         target: a name in `TARGETS`.
         out: the file or folder to write.
         issues: only the label issues, worst first.
@@ -49,7 +51,7 @@ class ExportRequest:
         trust_code: allow a model that is code of the user's own.
     """
 
-    run: Path
+    run: RunFolder
     target: str
     out: Path
     issues: bool = False
@@ -74,7 +76,6 @@ TARGETS = {
     "hf": ExportTarget(
         "hf_dataset", "a folder for datasets.load_from_disk, with corrected labels", ("root",), folder=True
     ),
-    "torchscript": ExportTarget("torchscript", "the model, checked against the network", ("data", "root")),
     "onnx": ExportTarget("onnx", "the model, checked against the network", ("data", "root")),
 }
 

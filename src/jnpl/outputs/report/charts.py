@@ -1,6 +1,6 @@
 """Charts of the report: positions of bars, lines and ticks, in percent of the plot, y from the top.
 
-A new chart is one function, from the facts of a run to a `Chart`, and one line in CHARTS. The template draws them all.
+A new chart is one function, from findings and log to a `Chart`, and one line in CHARTS. The template draws them all.
 Lengths in percent and labels outside the SVG let a plot stretch to any screen while its texts keep their size.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from jnpl.judging.findings import Findings
-    from jnpl.outputs.report.reading import RunFacts
 
 _BINS = 40
 _MIN_HEIGHT = 0.8  # percent: a bin with one sample among a million is still visible
 _MAX_LINES = 6
+Lines: TypeAlias = "Sequence[dict[str, Any]]"
 _MAX_VALUE = 1e30  # a larger value (a diverged loss) is not drawn
 
 
@@ -90,28 +90,20 @@ class Chart:
     wide: bool = False
 
 
-def draw(facts: RunFacts) -> dict[str, list[Chart]]:
-    """Return the charts of each section of the page; a chart without data is left out."""
+def draw(findings: Findings, lines: Lines) -> dict[str, list[Chart]]:
+    """Return the charts of each section of the page, from findings and log; a chart without data is left out."""
     return {
-        section: [chart for make in charts if (chart := make(facts)) is not None] for section, charts in CHARTS.items()
+        section: [chart for make in charts if (chart := make(findings, lines)) is not None]
+        for section, charts in CHARTS.items()
     }
 
 
-def _label_quality(facts: RunFacts) -> Chart | None:
-    return histogram(facts.findings)
-
-
-def _loss(facts: RunFacts) -> Chart | None:
-    return curves("Loss", facts.lines, ["loss"], share=False)
-
-
-def _accuracy(facts: RunFacts) -> Chart | None:
-    return curves("Accuracy", facts.lines, accuracy_keys(facts.lines), share=True)
-
-
-CHARTS: dict[str, tuple[Callable[[RunFacts], Chart | None], ...]] = {
-    "quality": (_label_quality,),
-    "training": (_loss, _accuracy),
+CHARTS: dict[str, tuple[Callable[[Findings, Lines], Chart | None], ...]] = {
+    "quality": (lambda findings, _: histogram(findings),),
+    "training": (
+        lambda _, lines: curves("Loss", lines, ["loss"], share=False),
+        lambda _, lines: curves("Accuracy", lines, accuracy_keys(lines), share=True),
+    ),
 }
 
 
@@ -166,7 +158,7 @@ def threshold_span(findings: Findings) -> str | None:
     return f"{low} for all of them" if low == high else f"from {low} to {high}"
 
 
-def curves(title: str, lines: Sequence[dict[str, Any]], keys: Iterable[str], *, share: bool) -> Chart | None:
+def curves(title: str, lines: Lines, keys: Iterable[str], *, share: bool) -> Chart | None:
     """Return the metrics called `keys` over epochs, on an axis of 0..1 if they are shares; None without values."""
     kept = first_seed(lines)
     methods = list(dict.fromkeys(map(_method, kept)))  # several in the folder of `jnpl demo`
@@ -211,13 +203,13 @@ def curves(title: str, lines: Sequence[dict[str, Any]], keys: Iterable[str], *, 
     )
 
 
-def accuracy_keys(lines: Sequence[dict[str, Any]]) -> list[str]:
+def accuracy_keys(lines: Lines) -> list[str]:
     """Return the names of the metrics that are accuracies, in the order they first appear."""
     found = dict.fromkeys(key for line in lines for key, value in line.items() if is_number(value))
     return [key for key in found if "accuracy" in key]
 
 
-def first_seed(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def first_seed(lines: Lines) -> list[dict[str, Any]]:
     """Return the lines of the first seed, to which the findings belong, where there are several seeds."""
     return [line for line in lines if line.get("seed") == lines[0].get("seed")]
 
@@ -271,9 +263,7 @@ def _path(series: Sequence[tuple[float, float]], x_at: Callable[[float], float],
     return "".join(parts)
 
 
-def _stages(
-    lines: Sequence[dict[str, Any]], epochs: Sequence[float], x_at: Callable[[float], float]
-) -> tuple[Tick, ...]:
+def _stages(lines: Lines, epochs: Sequence[float], x_at: Callable[[float], float]) -> tuple[Tick, ...]:
     """Return where each stage begins; nothing if there is one stage only."""
     starts = [
         Tick(x_at(epoch), text.plain(line["stage"], 40))

@@ -17,27 +17,33 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from jnpl._version import __version__
+from jnpl.internal.errors import InputError
 from jnpl.internal.files import write_text
-from jnpl.outputs.report import charts, page_tables, reading, text
+from jnpl.outputs.report import charts, page_tables, text
+from jnpl.run_folder import StoredResults
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jnpl.outputs.report.reading import RunFacts
+    from jnpl.run_folder import RunFolder
 
-FILE = "report.html"
 _MAX_PAIRS, _MAX_PAIRS_ALONE = 10, 30  # most confused pairs: beside the heat map, and in its place
 
 
-def write(run: Path, out: Path | None = None) -> Path:
-    """Write the report of a run folder to `out`, by default report.html in the folder; returns its path."""
-    target = run / FILE if out is None else out
-    write_text(target, render(reading.read(run)))
+def write(run: RunFolder, out: Path | None = None) -> Path:
+    """Write the report of a run to `out`, by default report.html in its folder; return the path."""
+    target = run.report_page if out is None else out
+    write_text(target, render(run))
     return target
 
 
-def render(facts: RunFacts) -> str:
-    """Return the whole page as HTML."""
+def render(run: RunFolder) -> str:
+    """Return the whole page as HTML. Only the findings must be there, every other file of the run may be missing."""
+    if not run.path.is_dir():
+        raise InputError(f"{str(run.path)!r} is no folder; name a run folder, as `jnpl find DATA -o RUN` writes it")
+    if not (run.path / "findings.json").is_file():
+        reason = "a finished run has them; repeat its command if it was stopped"
+        raise InputError(f"{str(run.path)!r} holds no findings: {reason}")
     files = resources.files("jnpl.outputs.report")
     script = (files / "report.js").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -52,7 +58,7 @@ def render(facts: RunFacts) -> str:
         percent=text.percent, quality=text.quality, plain=text.plain, counted=text.counted, duration=text.duration
     )
     page = environment.get_template("report.html.j2").render(
-        **_context(facts),
+        **_context(run),
         script=Markup(script),  # noqa: S704 - our own file
         style=Markup((files / "report.css").read_text("utf-8")),  # noqa: S704 - our own file
         script_hash=f"sha256-{digest}",
@@ -60,65 +66,65 @@ def render(facts: RunFacts) -> str:
     return page.strip() + "\n"
 
 
-def _context(facts: RunFacts) -> dict[str, Any]:
-    findings = facts.findings
+def _context(run: RunFolder) -> dict[str, Any]:
+    findings, lines, pictures = run.findings, run.read_log(), run.thumbnails()
+    data, results = run.data_facts, run.run_facts.results or StoredResults()
+    folder_name = run.path.resolve().name
     names = page_tables.class_names(findings)
     heat = page_tables.heat_map(findings, names)
-    found = page_tables.suspects(findings, names, facts.pictures, facts.data.columns)
-    shown_columns, hidden_columns = page_tables.column_names(facts.data.columns)
-    epoch_names, epoch_rows = page_tables.epochs(facts.lines)
+    suspects = page_tables.suspects(findings, names, pictures, data.columns)
+    shown_columns, hidden_columns = page_tables.column_names(data.columns)
+    epoch_names, epoch_rows = page_tables.epochs(lines)
     return {
-        "data_name": text.plain(facts.run.data or facts.name, 80),
+        "data_name": text.plain(run.run_facts.data or folder_name, 80),
         "summary": findings.summary(),
-        "rate": findings.noise_rate if facts.results.noise_rate is None else facts.results.noise_rate,
+        "rate": findings.noise_rate if results.noise_rate is None else results.noise_rate,
         "noise": findings.noise,
         "expected_wrong": page_tables.expected_wrong(findings),
         "look_wrong": page_tables.look_wrong(findings),
-        "results": facts.results,
-        "notes": _notes(facts),
-        "choices": [
-            text.plain(line, 400) for line in (*facts.data.choices, *filter(_names_judges, facts.results.notes))
-        ],
+        "results": results,
+        "notes": _notes(run, results),
+        "choices": [text.plain(line, 400) for line in (*data.choices, *filter(_names_judges, results.notes))],
         "threshold_reason": _threshold_reason(findings.threshold_info),
-        "doubtful_test": bool(facts.data.held_out) and not facts.data.true_labels,
+        "doubtful_test": bool(data.held_out) and not data.true_labels,
         "threshold_span": charts.threshold_span(findings),
-        "charts": charts.draw(facts),
-        "has_accuracy": bool(charts.accuracy_keys(facts.lines)),
+        "charts": charts.draw(findings, lines),
+        "has_accuracy": bool(charts.accuracy_keys(lines)),
         "names": names,
         "heat": heat,
         "pairs": page_tables.confused_pairs(findings, names, _MAX_PAIRS if heat else _MAX_PAIRS_ALONE),
         "classes": page_tables.classes(findings, names),
-        "suspects": found,
-        "with_thumbnails": bool(facts.pictures),
-        "with_pictures": any(each.picture for each in found),
-        "given_options": page_tables.class_options([each.given_number for each in found], names),
-        "suggested_options": page_tables.class_options([each.suggested_number for each in found], names),
+        "suspects": suspects,
+        "with_thumbnails": bool(pictures),
+        "with_pictures": any(suspect.picture for suspect in suspects),
+        "given_options": page_tables.class_options([suspect.given_number for suspect in suspects], names),
+        "suggested_options": page_tables.class_options([suspect.suggested_number for suspect in suspects], names),
         "columns": shown_columns,
         "hidden_columns": hidden_columns,
-        "problems": page_tables.data_problems(facts),
+        "problems": page_tables.data_problems(findings, data, pictures),
         "most_problems": page_tables.MAX_PROBLEMS,
         "epoch_names": epoch_names,
         "epoch_rows": epoch_rows,
-        "epochs_logged": len(charts.first_seed(facts.lines)),
-        "command": None if facts.data.command is None else text.plain(shlex.join(facts.data.command), 20_000),
-        "facts": page_tables.origin(facts),
-        "settings": page_tables.settings(facts.run.recipe),
+        "epochs_logged": len(charts.first_seed(lines)),
+        "command": None if data.command is None else text.plain(shlex.join(data.command), 20_000),
+        "facts": page_tables.origin(run.run_facts),
+        "settings": page_tables.settings(run.run_facts.recipe or {}),
         "version": __version__,
-        "folder": text.plain(facts.name, 80),
+        "folder": text.plain(folder_name, 80),
     }
 
 
-def _notes(facts: RunFacts) -> list[str]:
+def _notes(run: RunFolder, results: StoredResults) -> list[str]:
     """Return warnings about the run, for the top of the page."""
     notes = []
-    if facts.run.status not in (None, "finished"):
+    if run.run_facts.status not in (None, "finished"):
         notes.append("The run was not finished when this page was written: results of its second part may be missing.")
-    if facts.findings.noise_rate > 0.5:
+    if run.findings.noise_rate > 0.5:
         notes.append(
             "More than half of the labels look wrong: the network may need more epochs, "
-            f"or the {'threshold is' if charts.threshold_span(facts.findings) is None else 'thresholds are'} too high."
+            f"or the {'threshold is' if charts.threshold_span(run.findings) is None else 'thresholds are'} too high."
         )
-    return notes + [text.plain(note, 400) for note in facts.results.notes if not _names_judges(note)]
+    return notes + [text.plain(note, 400) for note in results.notes if not _names_judges(note)]
 
 
 def _names_judges(note: str) -> bool:

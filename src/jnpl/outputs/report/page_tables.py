@@ -9,27 +9,32 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jnpl.outputs.report import charts, reading, text, thumbs
+from jnpl.analysis.data_report import (
+    MAX_COLUMNS,
+    MAX_NEAR_GROUPS,
+    MAX_OUTLIERS,
+    MAX_SUSPECTS,
+    positions_of,
+    shown_members,
+    worst_positions,
+)
+from jnpl.internal.pictures import media_type
+from jnpl.outputs.report import charts, text
+from jnpl.run_folder import UnreadableSample
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    import numpy.typing as npt
+    from collections.abc import Sequence
 
     from jnpl.judging.findings import Findings
-    from jnpl.outputs.report.reading import Columns, DataFile, Duplicate, RunFacts
+    from jnpl.run_folder import DataFacts, RunFacts, SameContent, TableRows
 
-MAX_COLUMNS = 12  # of the data's own table
 MAX_PROBLEMS = 100  # rows of each kind of problem
-MAX_OUTLIERS = 50  # shown with pictures or texts
-MAX_NEAR_GROUPS, _MAX_MEMBERS = 50, 4  # near duplicates shown with pictures or texts
 _MAX_VALUES = 3  # columns of a near duplicate or an outlier
 _MAX_HEAT_MAP = 30  # classes up to which a heat map is readable
 _MAX_CLASSES = 1_000
 _MAX_EPOCHS = 100
 _MAX_PICTURE_BYTES = 10_000_000  # of suspects, and a third for others: keeps the page below 20 MB
 _MAX_NAME = 60  # characters of a class name
-_FORMATS = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png"}
 
 
 @dataclass(frozen=True)
@@ -198,22 +203,13 @@ def look_wrong(findings: Findings) -> bool:
     return expected is None or expected >= findings.is_label_issue.sum() / 2
 
 
-def worst(findings: Findings, most: int) -> npt.NDArray[np.int64]:
-    """Return the positions of at most `most` samples with a quality, label issues first, then by quality, worst first.
-
-    With a threshold per class, a sample that is no issue may have a lower quality than one that is.
-    """
-    order: npt.NDArray[np.int64] = np.lexsort((findings.label_quality, ~findings.is_label_issue))  # nan last
-    return order[: min(most, np.count_nonzero(~np.isnan(findings.label_quality)))]
-
-
 def suspects(
-    findings: Findings, names: Sequence[str], pictures: dict[int, bytes], columns: Columns | None
+    findings: Findings, names: Sequence[str], pictures: dict[int, bytes], columns: TableRows | None
 ) -> list[Suspect]:
     """Return at most 500 suspects, worst first, with pictures as data URIs and values from the data's table."""
-    most = min(int(findings.is_label_issue.sum()), thumbs.MAX_SUSPECTS)
+    most = min(int(findings.is_label_issue.sum()), MAX_SUSPECTS)
     room, made = _MAX_PICTURE_BYTES, []
-    for rank, position in enumerate(worst(findings, most).tolist(), 1):
+    for rank, position in enumerate(worst_positions(findings, most).tolist(), 1):
         picture = _data_uri(pictures.get(position), room)
         room -= len(picture or "")
         given, suggested = int(findings.given_labels[position]), int(findings.suggested_labels[position])
@@ -234,13 +230,13 @@ def suspects(
     return made
 
 
-def column_names(columns: Columns | None) -> tuple[list[str], int]:
+def column_names(columns: TableRows | None) -> tuple[list[str], int]:
     """Return the names of the columns that are shown, and the number of those that are not."""
     names = [] if columns is None else columns.names
     return [text.plain(name, 40) for name in names[:MAX_COLUMNS]], max(len(names) - MAX_COLUMNS, 0)
 
 
-def _values(columns: Columns | None, position: int) -> tuple[str, ...]:
+def _values(columns: TableRows | None, position: int) -> tuple[str, ...]:
     if columns is None:
         return ()
     shown = len(columns.names[:MAX_COLUMNS])
@@ -250,7 +246,7 @@ def _values(columns: Columns | None, position: int) -> tuple[str, ...]:
 
 def _data_uri(picture: bytes | None, room: int) -> str | None:
     """Return a JPEG or PNG as a data URI; None if it is neither, or longer than `room` allows."""
-    kind = next((kind for start, kind in _FORMATS.items() if picture and picture.startswith(start)), None)
+    kind = None if picture is None else media_type(picture)
     if picture is None or kind is None or len(picture) * 4 // 3 + 40 > room:
         return None
     return f"data:{kind};base64,{base64.b64encode(picture).decode()}"
@@ -285,74 +281,54 @@ def class_options(numbers: Sequence[int], names: Sequence[str]) -> list[tuple[in
     return [(number, names[number], count) for number, count in zip(present.tolist(), counts.tolist(), strict=True)]
 
 
-def data_problems(facts: RunFacts) -> dict[str, Any]:
+def data_problems(findings: Findings, data: DataFacts, pictures: dict[int, bytes]) -> dict[str, Any]:
     """Return the problems of the data; None for those not searched for. Lists are cut, counts are not."""
-    data, mask = facts.data, facts.findings.unreadable
-    unreadable, unread = None, data.unreadable_samples
-    if data.unreadable is not None:
-        unreadable = [(text.plain(each.id), text.plain(each.reason)) for each in data.unreadable]
-    elif mask is not None:
-        unreadable = [(text.plain(name), reading.NO_REASON) for name in facts.findings.ids[mask].tolist()]
-    tiny = None
+    unread, samples, tiny = data.unreadable_samples, data.unreadable, None
+    if samples is None and findings.unreadable is not None:
+        samples = [UnreadableSample(id=name) for name in findings.ids[findings.unreadable].tolist()]
+    unreadable = None if samples is None else [(text.plain(one.id), text.plain(one.reason)) for one in samples]
     if data.tiny_classes is not None:
-        tiny = [(text.plain(each.name, 60), each.count) for each in data.tiny_classes]
+        tiny = [(text.plain(small.name, 60), small.count) for small in data.tiny_classes]
     return {
         "unreadable": None if unreadable is None else unreadable[:MAX_PROBLEMS],
         "unread": len(unreadable or ()) if unread is None else unread,
         "compared": data.compared,
         "duplicates": _duplicates(data) if data.compared else None,
         "tiny": tiny,
-        **_neighbours(facts),
+        **_neighbours(findings, data, pictures),
     }
 
 
-def shown_members(labels: Sequence[object]) -> list[int]:
-    """Return which members of a group the page shows: four, of different labels if possible.
-
-    >>> shown_members(["rose", "rose", "rose", "rose", "rose", "tulip"])
-    [0, 1, 2, 5]
-    """
-    first = {label: at for at, label in reversed(list(enumerate(labels)))}
-    return sorted(
-        [*sorted(first.values()), *(at for at in range(len(labels)) if at not in first.values())][:_MAX_MEMBERS]
-    )
-
-
-def positions(ids: npt.NDArray[Any], names: Collection[int | str]) -> dict[int | str, int]:
-    """Return the positions of the samples with these names, of N ids."""
-    wanted = set(names)
-    return {name: at for at, name in enumerate(ids.tolist()) if name in wanted}
-
-
-def _neighbours(facts: RunFacts) -> dict[str, Any]:
+def _neighbours(findings: Findings, data: DataFacts, pictures: dict[int, bytes]) -> dict[str, Any]:
     """Return near duplicates and outliers with their pictures or values; None where the run did not search."""
-    data, findings, room = facts.data, facts.findings, _MAX_PICTURE_BYTES // 3
+    room = _MAX_PICTURE_BYTES // 3
     if data.near_duplicates is None:
         return {"near": None, "outliers": None}
     groups = sorted(data.near_duplicates, key=lambda group: not group.differ)[:MAX_NEAR_GROUPS]
     members = [[group.ids[at] for at in shown_members(group.labels)] for group in groups]
     far = (data.outliers or [])[:MAX_OUTLIERS]
-    position = positions(findings.ids, [*(name for group in members for name in group), *(each.id for each in far)])
+    listed_ids = [*(name for group in members for name in group), *(outlier.id for outlier in far)]
+    position = positions_of(findings.ids, listed_ids)
     names, columns = class_names(findings), column_names(data.columns)[0]
 
     def shown(name: int | str, score: float | None = None) -> ShownSample | None:
         nonlocal room
         if (at := position.get(name)) is None:
             return None
-        picture = _data_uri(facts.pictures.get(at), room)
+        picture = _data_uri(pictures.get(at), room)
         room -= len(picture or "")
         values = tuple(zip(columns, _values(data.columns, at), strict=True))[:_MAX_VALUES]
         return ShownSample(text.plain(name), names[findings.given_labels[at]], picture, values, score)
 
     listed = [
         {
-            "members": [each for name in chosen if (each := shown(name)) is not None],
+            "members": [sample for name in chosen if (sample := shown(name)) is not None],
             "more": group.size - len(chosen),
             "differ": group.differ,
         }
         for group, chosen in zip(groups, members, strict=True)
     ]
-    outliers = [each for one in far if (each := shown(one.id, one.score)) is not None]
+    outliers = [sample for one in far if (sample := shown(one.id, one.score)) is not None]
     everything = len(data.outliers or ()) if data.outlier_samples is None else data.outlier_samples
     counts = _counts(data.near_duplicates, data.near_duplicate_samples, data.near_conflicting_samples)
     return {
@@ -362,7 +338,7 @@ def _neighbours(facts: RunFacts) -> dict[str, Any]:
     }
 
 
-def _duplicates(data: DataFile) -> dict[str, Any] | None:
+def _duplicates(data: DataFacts) -> dict[str, Any] | None:
     """Return the first groups, those with differing labels before the others, and the counts of all samples."""
     if data.duplicates is None:
         return None
@@ -381,7 +357,7 @@ def _duplicates(data: DataFile) -> dict[str, Any] | None:
     return {"groups": listed, "rest": max(rest, 0), **counts}
 
 
-def _counts(groups: Sequence[Duplicate], samples: int | None, differ: int | None) -> dict[str, int]:
+def _counts(groups: Sequence[SameContent], samples: int | None, differ: int | None) -> dict[str, int]:
     """Return the numbers of samples in groups, and in groups with differing labels, as counted by the run."""
     return {
         "samples": sum(group.size for group in groups) if samples is None else samples,
@@ -389,9 +365,8 @@ def _counts(groups: Sequence[Duplicate], samples: int | None, differ: int | None
     }
 
 
-def origin(facts: RunFacts) -> list[tuple[str, str]]:
+def origin(run: RunFacts) -> list[tuple[str, str]]:
     """Return data, seed, precision, versions and fingerprint of the run, as names and values."""
-    run = facts.run
     rows: list[tuple[str, object]] = [("data", run.data), ("seed", run.seed), ("precision", run.precision)]
     rows += [(f"version of {name}", version) for name, version in run.versions.items()]
     rows += [("fingerprint of the data", run.fingerprint)]

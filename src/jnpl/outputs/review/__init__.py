@@ -5,8 +5,8 @@
 - `samples`: what the page shows of a sample: picture, text or row, candidates, similar samples
 - `estimates`: precision among the decided suspects, and how many wrong labels are left
 - `retraining`: a new ranking from a head trained with the decisions
-- `desk`: one review in progress: the answers to all requests of the page
-- `guard`: which requests the server accepts
+- `review_session`: one review in progress: the answers to all requests of the page
+- `request_checks`: which requests the server accepts
 - `server`: the web server
 - `page/`: HTML, CSS and JavaScript of the page
 """

@@ -23,18 +23,20 @@ from jnpl.data.split import part
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import require_file
 from jnpl.internal.terminal import visible
-from jnpl.judging.findings import Findings
-from jnpl.outputs.corrections import DataFacts, data_facts
+from jnpl.outputs.corrections import class_names
+from jnpl.run_folder import RunFolder
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     import numpy.typing as npt
 
     from jnpl.data.source import Source
+    from jnpl.judging.findings import Findings
+    from jnpl.run_folder import DataFacts
 
-FILE = "review.sqlite"
 Action: TypeAlias = Literal["keep", "relabel", "drop", "unsure"]
 ACTIONS: tuple[str, ...] = get_args(Action)
 _BUSY = 10_000  # milliseconds to wait for another process that writes
@@ -181,16 +183,16 @@ class DecisionStore:
         """Return the version of the file, 0 for a new one; refuse one that is damaged, or not of this run."""
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
         if version > len(_MIGRATIONS):
-            known = f"this jnpl knows versions up to {len(_MIGRATIONS)}"
-            raise InputError(f"{str(self.path)!r} has version {version} of a newer jnpl; {known}")
+            here = f"this jnpl knows versions up to {len(_MIGRATIONS)}"
+            raise InputError(f"{str(self.path)!r} has version {version} of a newer jnpl; {here}")
         if version == 0:
             if self._connection.execute("SELECT 1 FROM sqlite_master").fetchone() is not None:
                 raise InputError(f"{str(self.path)!r} is a database of another program; move it away to start anew")
             return 0
-        if (found := self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
-            raise InputError(f"{str(self.path)!r} is damaged: {visible(str(found))}; restore it, or move it away")
-        found = self._connection.execute("SELECT value FROM facts WHERE name = 'fingerprint'").fetchone()
-        if found is not None and found[0] != fingerprint(findings):
+        if (problem := self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+            raise InputError(f"{str(self.path)!r} is damaged: {visible(str(problem))}; restore it, or move it away")
+        stored = self._connection.execute("SELECT value FROM facts WHERE name = 'fingerprint'").fetchone()
+        if stored is not None and stored[0] != fingerprint(findings):
             reason = "its decisions are about other samples, classes or given labels than those of this run"
             raise InputError(f"{str(self.path)!r} does not fit the findings: {reason}; move it away to start anew")
         strange = self._connection.execute(
@@ -202,14 +204,14 @@ class DecisionStore:
             raise InputError(f"{str(self.path)!r} decides about sample {strange[0]}, label {strange[1]}; there is none")
         return int(version)
 
-    def _migrate(self, own_fingerprint: str) -> None:
+    def _migrate(self, data_fingerprint: str) -> None:
         with self._transaction() as connection:
             version = int(connection.execute("PRAGMA user_version").fetchone()[0])
             for script in _MIGRATIONS[version:]:
                 for statement in script.split(";\n"):
                     connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {len(_MIGRATIONS)}")
-            connection.execute("INSERT OR IGNORE INTO facts VALUES ('fingerprint', ?)", (own_fingerprint,))
+            connection.execute("INSERT OR IGNORE INTO facts VALUES ('fingerprint', ?)", (data_fingerprint,))
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -242,8 +244,8 @@ class DecisionStore:
         """
         now = _now()
         with self._transaction() as connection:
-            found = dict(self._numbers(connection, [each.position for each in decisions]))
-            changed = [each.position for each in decisions if found.get(each.position, 0) != each.seen]
+            numbers_now = dict(self._numbers(connection, [new.position for new in decisions]))
+            changed = [new.position for new in decisions if numbers_now.get(new.position, 0) != new.seen]
             if changed:
                 raise ConflictError(self._read(connection, changed), changed)
             connection.execute("INSERT OR IGNORE INTO reviewers (name) VALUES (?)", (reviewer,))
@@ -252,15 +254,15 @@ class DecisionStore:
                 "INSERT INTO batches (reviewer, tab, made_at) VALUES (?, ?, ?)", (person, tab, now)
             ).lastrowid
             numbers: dict[int, int] = {}
-            for each in decisions:
-                row = (batch, *each[:3], each.quality, each.is_suspect, each.seen or None)
+            for new in decisions:
+                row = (batch, *new[:3], new.quality, new.is_suspect, new.seen or None)
                 number = connection.execute(
                     "INSERT INTO decisions (batch, position, action, label, quality, is_suspect, previous)"
                     " VALUES (?, ?, ?, ?, ?, ?, ?)",
                     row,
                 ).lastrowid
-                connection.execute("INSERT OR REPLACE INTO current VALUES (?, ?)", (each.position, number))
-                numbers[each.position] = int(number or 0)
+                connection.execute("INSERT OR REPLACE INTO current VALUES (?, ?)", (new.position, number))
+                numbers[new.position] = int(number or 0)
         return numbers
 
     def undo(self, tab: str) -> list[int]:
@@ -280,8 +282,8 @@ class DecisionStore:
                 "SELECT number, position, previous FROM decisions WHERE batch = ? ORDER BY number", row
             ).fetchall()
             positions = [position for _, position, _ in made]
-            found = dict(self._numbers(connection, positions))
-            changed = [position for number, position, _ in made if found.get(position) != number]
+            numbers_now = dict(self._numbers(connection, positions))
+            changed = [position for number, position, _ in made if numbers_now.get(position) != number]
             if changed:
                 raise ConflictError(self._read(connection, changed), changed)
             for _, position, previous in made:
@@ -310,7 +312,7 @@ class DecisionStore:
             positions=np.array(columns[1], np.int64),
             actions=np.array([ACTIONS.index(action) for action in columns[2]], np.int8),
             labels=np.array([-1 if label is None else label for label in columns[3]], np.int64),
-            qualities=np.array([np.nan if each is None else each for each in columns[4]], np.float64),
+            qualities=np.array([np.nan if quality is None else quality for quality in columns[4]], np.float64),
             suspects=np.array(columns[5], bool),
         )
 
@@ -372,9 +374,9 @@ def fingerprint(findings: Findings) -> str:
     return digest.hexdigest()
 
 
-def open_store(run: Path, findings: Findings) -> DecisionStore:
+def open_store(run: RunFolder) -> DecisionStore:
     """Open the decisions of a run; the file is made if there is none."""
-    return DecisionStore(run / FILE, findings)
+    return DecisionStore(run.decisions, run.findings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -408,7 +410,7 @@ class ReviewedLabels:
 
     def rows(self, findings: Findings) -> list[tuple[str, Any]]:
         """Return id and label, or `WithoutLabel`, of the samples with a decision, as a table of decisions has them."""
-        names = range(findings.num_classes) if findings.class_names is None else findings.class_names
+        names = class_names(findings)
 
         def decision(at: int) -> Any:
             if self.dropped[at] or self.is_unsure[at]:
@@ -419,42 +421,45 @@ class ReviewedLabels:
 
     def earlier_rows(self, findings: Findings, facts: DataFacts) -> list[tuple[str, Any]]:
         """Return id and label of the samples that earlier reviews decided about and this one did not."""
-        own = {str(name) for name in findings.ids[self.is_decided].tolist()}
-        return [(str(each.id), each.label) for each in facts.decided if str(each.id) not in own]
+        decided_here = {str(name) for name in findings.ids[self.is_decided].tolist()}
+        return [(str(sample.id), sample.label) for sample in facts.decided if str(sample.id) not in decided_here]
 
 
-def reviewed_labels(run: Path, findings: Findings) -> ReviewedLabels | None:
+def reviewed_labels(run: RunFolder) -> ReviewedLabels | None:
     """Return the decisions of the review of a run; None if it was never reviewed."""
-    if not (run / FILE).exists():
+    if not run.decisions.exists():
         return None
-    with closing(open_store(run, findings)) as store:
-        return resolve(store.current(), findings.given_labels)
+    with closing(open_store(run)) as store:
+        return resolve(store.current(), run.findings.given_labels)
 
 
-def with_review(source: Source, run: Path) -> Source:
+def with_review(source: Source, folder: str | os.PathLike[str]) -> Source:
     """Return the source with the decisions of the review of a run: decided labels beside the given ones, and without
     the dropped samples. Samples that the run does not have stay as they are.
 
     Decisions that the run was given itself (`jnpl find --review`) count as well, unless its own review says otherwise.
     """
-    findings, facts = Findings.load(run), data_facts(run)
-    reviewed = reviewed_labels(run, findings)
+    run = RunFolder(folder)
+    findings, facts = run.findings, run.require_data_facts()
+    reviewed = reviewed_labels(run)
     if reviewed is None:
         if not facts.decided and not facts.dropped:
-            raise InputError(f"{str(run)!r} has no decisions: there is no {FILE} (jnpl review {run})")
+            raise InputError(
+                f"{str(run.path)!r} has no decisions: there is no {run.decisions.name} (jnpl review {run.path})"
+            )
         nothing = np.zeros(len(findings.ids), bool)
         reviewed = ReviewedLabels(np.full(len(nothing), -1, np.int64), nothing, nothing)
     names = {str(name): number for number, name in enumerate(source.class_names)}
-    known = range(findings.num_classes) if findings.class_names is None else findings.class_names
-    if strange := [str(name) for name in known if str(name) not in names]:
-        raise InputError(f"{str(run)!r} has a class {strange[0]!r} that {source.name} has not")
-    rows = _rows_of(source.ids, findings.ids, run)
-    numbers = np.array([names[str(name)] for name in known], np.int64)
-    labels, dropped = _earlier(facts, source, names, run)
+    classes = class_names(findings)
+    if strange := [str(name) for name in classes if str(name) not in names]:
+        raise InputError(f"{str(run.path)!r} has a class {strange[0]!r} that {source.name} has not")
+    rows = _rows_of(source.ids, findings.ids, run.path)
+    numbers = np.array([names[str(name)] for name in classes], np.int64)
+    labels, dropped = _earlier(facts, source, names, run.path)
     has_row = rows >= 0
     has_row[has_row] = reviewed.is_decided[rows[has_row]]
-    found = reviewed.labels[rows[has_row]]
-    labels[has_row] = np.where(found >= 0, numbers[found], -1)
+    decided = reviewed.labels[rows[has_row]]
+    labels[has_row] = np.where(decided >= 0, numbers[decided], -1)
     dropped[has_row] = reviewed.dropped[rows[has_row]]
     kept = replace(source, decided=labels)
     if not dropped.any():
@@ -467,7 +472,7 @@ def _earlier(
     facts: DataFacts, source: Source, names: dict[str, int], run: Path
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Return labels (N,), or -1, and dropped samples (N,) by the decisions that a run was given itself."""
-    decided = {str(each.id): str(each.label) for each in facts.decided}
+    decided = {str(sample.id): str(sample.label) for sample in facts.decided}
     if strange := [label for label in decided.values() if label not in names]:
         raise InputError(f"data.json of {str(run)!r} has a class {strange[0]!r} that {source.name} has not")
     ids, dropped = [str(name) for name in source.ids.tolist()], {str(name) for name in facts.dropped}
@@ -475,13 +480,12 @@ def _earlier(
     return labels, np.array([name in dropped for name in ids], bool)
 
 
-def decided_before(run: Path, findings: Findings) -> npt.NDArray[np.bool_]:
+def decided_before(run: RunFolder) -> npt.NDArray[np.bool_]:
     """Return which samples (N,) of a run the reviews of earlier runs decided about."""
-    facts = data_facts(run) if (run / "data.json").exists() else DataFacts()
-    decided = {str(each.id) for each in facts.decided}
+    decided, ids = {str(sample.id) for sample in run.data_facts.decided}, run.findings.ids
     if not decided:  # as usual; ids may be a million
-        return np.zeros(len(findings.ids), bool)
-    return np.array([str(name) in decided for name in findings.ids.tolist()], bool)
+        return np.zeros(len(ids), bool)
+    return np.array([str(name) in decided for name in ids.tolist()], bool)
 
 
 def given_decisions(before: Source, after: Source) -> dict[str, Any]:
@@ -498,17 +502,17 @@ def given_decisions(before: Source, after: Source) -> dict[str, Any]:
     }
 
 
-def _rows_of(ids: npt.NDArray[Any], known: npt.NDArray[Any], run: Path) -> npt.NDArray[np.int64]:
+def _rows_of(ids: npt.NDArray[Any], ids_of_run: npt.NDArray[Any], run: Path) -> npt.NDArray[np.int64]:
     """Return the row of a run for each of N samples (N,), -1 where it has none."""
-    names, own = [str(name) for name in ids.tolist()], [str(name) for name in known.tolist()]
-    if names == own:
+    names, names_of_run = [str(name) for name in ids.tolist()], [str(name) for name in ids_of_run.tolist()]
+    if names == names_of_run:
         return np.arange(len(names))
-    place = {name: row for row, name in enumerate(own)}
-    if len(place) < len(own):
+    place = {name: row for row, name in enumerate(names_of_run)}
+    if len(place) < len(names_of_run):
         raise InputError(f"several samples of {str(run)!r} share an id, and these are not exactly its data")
     rows = np.array([place.get(name, -1) for name in names], np.int64)
     if (rows < 0).all():
-        raise InputError(f"none of the samples is in {str(run)!r}: an id there is one like {own[0]!r}")
+        raise InputError(f"none of the samples is in {str(run)!r}: an id there is one like {names_of_run[0]!r}")
     return rows
 
 
@@ -531,19 +535,18 @@ def _now() -> str:
 
 def as_rows(store: DecisionStore, findings: Findings) -> list[dict[str, Any]]:
     """Return the current decisions as rows: id, given_label, action, label, reviewer, decided_at."""
-    names = range(findings.num_classes) if findings.class_names is None else findings.class_names
-    rows = []
-    for each in store.all_current():
-        given = names[int(findings.given_labels[each.position])]
-        label = {"keep": given, "relabel": None if each.label is None else names[each.label]}.get(each.action)
+    names, rows = class_names(findings), []
+    for decision in store.all_current():
+        given = names[int(findings.given_labels[decision.position])]
+        label = {"keep": given, "relabel": None if decision.label is None else names[decision.label]}
         rows.append(
             {
-                "id": findings.ids[each.position],
+                "id": findings.ids[decision.position],
                 "given_label": given,
-                "action": each.action,
-                "label": label,
-                "reviewer": each.reviewer,
-                "decided_at": each.made_at,
+                "action": decision.action,
+                "label": label.get(decision.action),
+                "reviewer": decision.reviewer,
+                "decided_at": decision.made_at,
             }
         )
     return rows

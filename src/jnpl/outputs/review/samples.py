@@ -6,32 +6,28 @@ what the run folder has: small pictures and the rows of the worst suspects.
 
 from __future__ import annotations
 
-import io
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from PIL import Image
 
 from jnpl.data.source import UnreadableError
 from jnpl.internal.errors import InputError, one_line
-from jnpl.internal.json_files import read_json
-from jnpl.internal.tables import is_missing, load_parquet
-from jnpl.outputs.data_report import NEIGHBOURS_FILE
-from jnpl.outputs.report import thumbs
+from jnpl.internal.pictures import encoded, media_type
+from jnpl.internal.tables import is_missing
+from jnpl.run_folder import THUMBNAIL_SIDE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
-    from pathlib import Path
 
     import numpy.typing as npt
 
     from jnpl.data.source import Inputs, Source
-    from jnpl.judging.findings import Findings
     from jnpl.outputs.review.ranking import Mask, Positions, Ranking
     from jnpl.outputs.saved_model import SavedModel
+    from jnpl.run_folder import RunFolder
 
 LARGE, SMALL = 1024, 320  # pixels of the longer side of a picture
 MAX_TEXT = 20_000  # characters
@@ -39,7 +35,7 @@ _MAX_CELLS = 300  # columns of a row
 _POOL = 1000  # surest samples of a class among which the nearest are searched for
 _BLOCK = 4096  # rows compared at a time
 _WAIT = 30.0  # seconds that a picture waits for the data
-_SMALL_SIDE = 64  # a picture of this side stays a PNG
+_QUALITY = 88  # of a JPEG
 Value = TypeVar("Value")
 
 
@@ -65,20 +61,11 @@ class RecentCache:
         return value
 
 
-@dataclass(frozen=True)
-class Picture:
-    """An encoded picture and its media type."""
-
-    content: bytes
-    media_type: str
-
-
 class Samples:
     """The samples of a run, as far as they can be shown.
 
     Args:
-        run: the run folder.
-        findings: of the run.
+        run: the run.
         open_data: opens the data of the run again, embedded where the run embedded them; None if that is not possible.
         reason: why it is not possible.
         trust_code: allow a model that is code of the user's own.
@@ -86,25 +73,20 @@ class Samples:
 
     def __init__(
         self,
-        run: Path,
-        findings: Findings,
+        run: RunFolder,
         open_data: Callable[[], Source] | None,
         reason: str | None = None,
         *,
         trust_code: bool = False,
     ) -> None:
         self.trust_code = trust_code
-        self._run, self._findings, self._open_data = run, findings, open_data
+        self._run, self._findings, self._open_data = run, run.findings, open_data
         self.source: Source | None = None
         self.problem = reason
         self._opened = threading.Event()
-        self._thumbnails = thumbs.load(run)
-        facts = _data_facts(run)
-        self.kind: str = facts.get("kind") or ("image" if self._thumbnails else "vector")
-        columns = facts.get("columns") or {}
-        self._column_names: list[str] = columns.get("names") or []
-        self._rows: dict[str, list[Any]] = columns.get("rows") or {}
-        self.duplicate_groups, self.outliers = _special_lists(run, findings)
+        self._thumbnails, self._table = run.thumbnails(), run.data_facts.columns
+        self.kind: str = run.data_facts.kind or ("image" if self._thumbnails else "vector")
+        self.duplicate_groups, self.outliers = _special_lists(run)
         self._pictures, self._pools, self._searched = RecentCache(512), RecentCache(16), RecentCache(2)
         self._model: SavedModel | None = None
         self._scale: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]] | None = None
@@ -134,7 +116,7 @@ class Samples:
         from jnpl.outputs.saved_model import SavedModel  # noqa: PLC0415 - imports torch, which takes seconds
 
         try:
-            self._model = SavedModel.load(self._run, trust_code=self.trust_code, head_only=True)
+            self._model = SavedModel.load(self._run.path, trust_code=self.trust_code, head_only=True)
         except InputError:  # a run of the library, without a model: there are no candidates
             self._model = None
 
@@ -155,19 +137,16 @@ class Samples:
         """Whether samples can be compared, now that the data are open."""
         return self.source is not None and _vectors(self.source) is not None
 
-    def picture(self, position: int, side: int) -> Picture | None:
-        """Return the picture of a sample, at most `side` pixels wide and high; None if it has none."""
-        source = self.wait() if side > thumbs.SIDE or position not in self._thumbnails else self.source
+    def picture(self, position: int, side: int) -> tuple[bytes, str] | None:
+        """Return the picture of a sample, at most `side` pixels wide and high, and its media type; None without one."""
+        source = self.wait() if side > THUMBNAIL_SIDE or position not in self._thumbnails else self.source
         inputs = None if source is None else _pictures(source)
+        content = self._thumbnails.get(position)
         if inputs is not None:
-            try:
-                return self._pictures.get_or_make((position, side), lambda: _encoded(inputs.read(position), side))
-            except (UnreadableError, OSError, InputError):
-                pass
-        stored = self._thumbnails.get(position)
-        if stored is None:
-            return None
-        return Picture(stored, "image/png" if stored.startswith(b"\x89PNG") else "image/jpeg")
+            with suppress(UnreadableError, OSError, InputError):
+                make = lambda: encoded(inputs.read(position), side, _QUALITY)  # noqa: E731
+                content = self._pictures.get_or_make((position, side), make)
+        return None if content is None else (content, media_type(content) or "image/jpeg")
 
     def content(self, position: int, limit: int = MAX_TEXT) -> dict[str, Any]:
         """Return {"kind": "image"}, {"kind": "text", "text"} or {"kind": "row", "cells": [(name, value), ...]}."""
@@ -178,17 +157,16 @@ class Samples:
             text = str(source.texts[position])
             return {"kind": "text", "text": text[:limit], "cut": len(text) > limit}
         if source is not None and source.cells is not None:
-            found = source.cells.iloc[int(source.ids[position])]
-            cells = [(str(name), _plain(found.iloc[at])) for at, name in enumerate(found.index[:_MAX_CELLS])]
+            row = source.cells.iloc[int(source.ids[position])]
+            cells = [(str(name), _plain(row.iloc[at])) for at, name in enumerate(row.index[:_MAX_CELLS])]
             return {"kind": "row", "cells": cells}
         if source is not None and source.kind == "vector":
             numbers = source.inputs.read(position)[:_MAX_CELLS].tolist()
             return {"kind": "row", "cells": [(f"feature {at}", f"{value:.4g}") for at, value in enumerate(numbers)]}
-        row = self._rows.get(str(position))
-        if row is not None and self._column_names == ["text"]:
-            return {"kind": "text", "text": str(row[0]), "cut": False}
-        cells = [] if row is None else list(zip(self._column_names, map(_plain, row), strict=False))
-        return {"kind": "row", "cells": cells}
+        names, stored = ([], None) if self._table is None else (self._table.names, self._table.rows.get(position))
+        if stored is not None and names == ["text"]:
+            return {"kind": "text", "text": str(stored[0]), "cut": False}
+        return {"kind": "row", "cells": list(zip(names, map(_plain, stored or ()), strict=False))}
 
     def matching(self, text: str) -> Mask:
         """Return the samples (N,) whose id or text contains a text, in upper or lower case."""
@@ -302,17 +280,6 @@ def _scale(source: Source) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.floa
     return values.mean(axis=0), np.where(deviation > 1e-6, deviation, 1).astype(np.float32)
 
 
-def _encoded(pixels: npt.NDArray[Any], side: int) -> Picture:
-    picture = Image.fromarray(np.ascontiguousarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels))
-    picture.thumbnail((side, side))
-    file = io.BytesIO()
-    if max(picture.size) <= _SMALL_SIDE:
-        picture.save(file, format="PNG")
-        return Picture(file.getvalue(), "image/png")
-    picture.save(file, format="JPEG", quality=88)
-    return Picture(file.getvalue(), "image/jpeg")
-
-
 def _plain(value: Any) -> str:
     """Return a cell as text; empty for a missing value."""
     if is_missing(value):
@@ -320,25 +287,12 @@ def _plain(value: Any) -> str:
     return (f"{value:.6g}" if isinstance(value, float) else str(value))[:MAX_TEXT]
 
 
-def _data_facts(run: Path) -> dict[str, Any]:
-    try:
-        facts = read_json(run / "data.json")
-    except (OSError, ValueError):
-        return {}
-    return facts if isinstance(facts, dict) else {}
-
-
-def _special_lists(run: Path, findings: Findings) -> tuple[Positions | None, Mask | None]:
+def _special_lists(run: RunFolder) -> tuple[Positions | None, Mask | None]:
     """Return (N,) the group of near duplicates with different labels or -1, and outliers; None if not searched for."""
-    file = run / NEIGHBOURS_FILE
-    if not file.is_file():
+    stored, findings = run.neighbours(), run.findings
+    if stored is None:
         return None, None
-    try:
-        table = load_parquet(file, columns=["near_duplicate_group", "is_outlier"])
-        group = table["near_duplicate_group"].fill_null(-1).to_numpy().astype(np.int64)
-        outliers = table["is_outlier"].to_numpy().astype(bool)
-    except (OSError, LookupError, ValueError) as error:
-        raise InputError(f"{str(file)!r} cannot be read: {error}") from error
+    group, outliers = stored
     if len(group) != len(findings.given_labels):
         return None, None
     low = np.full(group.max(initial=-1) + 1, findings.num_classes)

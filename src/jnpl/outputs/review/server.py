@@ -1,4 +1,4 @@
-"""The web server of a review: FastAPI behind `Guard`, on one address, until it is interrupted."""
+"""The web server of a review: FastAPI behind `RequestChecks`, on one address, until it is interrupted."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from jnpl.internal.errors import InputError
 from jnpl.outputs.review.decisions import Action, ConflictError
-from jnpl.outputs.review.desk import FORMATS, Desk
-from jnpl.outputs.review.guard import Access, Guard
 from jnpl.outputs.review.ranking import DecidedName, Filter, ListName, VerdictName
+from jnpl.outputs.review.request_checks import Access, RequestChecks
+from jnpl.outputs.review.review_session import FORMATS, ReviewSession
 from jnpl.outputs.review.samples import LARGE, SMALL
 
 if TYPE_CHECKING:
@@ -102,11 +102,11 @@ class SampleQuery(FilterQuery):
     index: int | None = Field(None, ge=0)
 
 
-def make_app(desk: Desk, access: Access, *, title: str, reviewer: str) -> Guard:
+def make_app(session: ReviewSession, access: Access, *, title: str, reviewer: str) -> RequestChecks:
     """Return the application of a review.
 
     Args:
-        desk: the review.
+        session: the review.
         access: who may use it.
         title: of the data, for the page.
         reviewer: the name that decisions have unless the page gives another one.
@@ -114,18 +114,18 @@ def make_app(desk: Desk, access: Access, *, title: str, reviewer: str) -> Guard:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        desk.samples.start()
+        session.samples.start()
         yield
-        desk.close()
+        session.close()
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     _add_errors(app)
     _add_page(app)
-    _add_facts(app, desk, title, reviewer)
-    _add_samples(app, desk)
-    _add_files(app, desk)
-    _add_writing(app, desk)
-    return Guard(app, access)
+    _add_facts(app, session, title, reviewer)
+    _add_samples(app, session)
+    _add_files(app, session)
+    _add_writing(app, session)
+    return RequestChecks(app, access)
 
 
 def _add_errors(app: FastAPI) -> None:
@@ -141,7 +141,7 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(ConflictError)
     def conflict(_: Request, error: ConflictError) -> JSONResponse:
-        decisions = [each._asdict() for each in error.decisions]
+        decisions = [decision._asdict() for decision in error.decisions]
         return JSONResponse({"error": str(error), "conflicts": decisions, "positions": error.positions}, 409)
 
 
@@ -160,82 +160,82 @@ def _add_page(app: FastAPI) -> None:
         return Response((resources.files(package) / path).read_bytes(), media_type=f"{kind}; charset=utf-8")
 
 
-def _add_facts(app: FastAPI, desk: Desk, title: str, reviewer: str) -> None:
+def _add_facts(app: FastAPI, session: ReviewSession, title: str, reviewer: str) -> None:
     @app.get("/api/run")
     def run() -> dict[str, Any]:
-        samples = desk.samples
+        samples = session.samples
         return {
             "title": title,
             "reviewer": reviewer,
             "kind": samples.kind,
-            "classes": desk.names,
-            "samples": len(desk.findings.ids),
+            "classes": session.names,
+            "samples": len(session.findings.ids),
             "lists": {
                 "duplicates": None if samples.duplicate_groups is None else int((samples.duplicate_groups >= 0).sum()),
                 "outliers": None if samples.outliers is None else int(samples.outliers.sum()),
             },
-            "status": desk.status(),
+            "status": session.status(),
         }
 
     @app.get("/api/status")
     def status() -> dict[str, Any]:
-        return desk.status()
+        return session.status()
 
 
-def _add_samples(app: FastAPI, desk: Desk) -> None:
+def _add_samples(app: FastAPI, session: ReviewSession) -> None:
     @app.get("/api/list")
     def listed(query: Annotated[PageQuery, Query()]) -> dict[str, Any]:
-        return desk.page(query.to_filter(), query.offset, query.limit)
+        return session.page(query.to_filter(), query.offset, query.limit)
 
     @app.get("/api/sample")
     def sample(query: Annotated[SampleQuery, Query()]) -> dict[str, Any]:
-        return desk.sample(query.to_filter(), query.position, query.index)
+        return session.sample(query.to_filter(), query.position, query.index)
 
     @app.get("/api/examples/{position}")
     def examples(position: int) -> dict[str, Any]:
-        return desk.examples(position)
+        return session.examples(position)
 
     @app.get("/api/similar/{position}")
     def similar(position: int, limit: Annotated[int, Query(ge=1, le=200)] = 24) -> dict[str, Any]:
-        return desk.similar(position, limit)
+        return session.similar(position, limit)
 
     @app.get("/api/pairs")
     def pairs() -> list[dict[str, Any]]:
-        return desk.pairs()
+        return session.pairs()
 
 
-def _add_files(app: FastAPI, desk: Desk) -> None:
+def _add_files(app: FastAPI, session: ReviewSession) -> None:
     @app.get("/image/{position}")
     def image(position: int, *, small: bool = False) -> Response:
-        if not 0 <= position < len(desk.findings.ids):
+        if not 0 <= position < len(session.findings.ids):
             return PlainTextResponse("no such sample", 404)
-        picture = desk.samples.picture(position, SMALL if small else LARGE)
+        picture = session.samples.picture(position, SMALL if small else LARGE)
         if picture is None:
             return PlainTextResponse("no picture", 404)
         headers = {"cache-control": "private, max-age=3600"}
-        return Response(picture.content, media_type=picture.media_type, headers=headers)
+        return Response(picture[0], media_type=picture[1], headers=headers)
 
     @app.get("/export/{kind}")
     def export(kind: str) -> Response:
         if kind not in FORMATS:
             return PlainTextResponse("no such format", 404)
         headers = {"content-disposition": f'attachment; filename="decisions{FORMATS[kind]}"'}
-        return Response(desk.export(kind), media_type=_MEDIA[kind], headers=headers)
+        return Response(session.export(kind), media_type=_MEDIA[kind], headers=headers)
 
 
-def _add_writing(app: FastAPI, desk: Desk) -> None:
+def _add_writing(app: FastAPI, session: ReviewSession) -> None:
     @app.post("/api/decide")
     def decide(body: DecideBody) -> dict[str, Any]:
-        wanted = [(each.position, each.action, each.label, each.seen) for each in body.decisions]
-        return desk.decide(wanted, reviewer=body.reviewer, tab=body.tab)
+        wanted = [(new.position, new.action, new.label, new.seen) for new in body.decisions]
+        return session.decide(wanted, reviewer=body.reviewer, tab=body.tab)
 
     @app.post("/api/undo")
     def undo(body: UndoBody) -> dict[str, Any]:
-        return desk.undo(body.tab)
+        return session.undo(body.tab)
 
     @app.post("/api/learn")
     def learn(_: UndoBody) -> dict[str, Any]:
-        return desk.learn()
+        return session.learn()
 
 
 @dataclass(frozen=True)
@@ -257,7 +257,7 @@ class Address:
         if is_local(self.host) or self.host in _ANY:
             names |= {"127.0.0.1", "localhost", "[::1]"}
         if self.host in _ANY:
-            names |= {socket.gethostname(), socket.getfqdn(), *_own_addresses()}
+            names |= {socket.gethostname(), socket.getfqdn(), *_addresses_of_this_machine()}
         ports = (f":{self.port}", "") if self.port == _HTTP_PORT else (f":{self.port}",)
         return frozenset(f"{name.lower()}{port}" for name in names for port in ports)
 
@@ -267,9 +267,9 @@ class Address:
         return f"http://{host}:{self.port}/?token={quote(token, safe='')}"
 
 
-def _own_addresses() -> set[str]:
+def _addresses_of_this_machine() -> set[str]:
     try:
-        return {str(found[4][0]) for found in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)}
+        return {str(info[4][0]) for info in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)}
     except OSError:
         return set()
 

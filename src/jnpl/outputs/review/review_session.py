@@ -25,10 +25,10 @@ from jnpl.outputs.review.samples import RecentCache
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jnpl.judging.findings import Findings
     from jnpl.outputs.review.decisions import Action, Decision
     from jnpl.outputs.review.ranking import Mask, Positions
     from jnpl.outputs.review.samples import Samples
+    from jnpl.run_folder import RunFolder
 
 MAX_PAGE = 200  # samples of one answer
 MAX_PAIRS = 200
@@ -37,32 +37,28 @@ _NAME_LIMIT = 300  # characters of an id
 FORMATS = {"csv": ".csv", "parquet": ".parquet", "label-studio": ".json"}
 
 
-class Desk:
+class ReviewSession:
     """The state behind the page. Its methods may be called from any thread.
 
     Args:
-        run: the run folder.
-        findings: of the run.
-        samples: what can be shown of the samples.
-        recipe: settings of the training, for learning from decisions; None: the default for embeddings.
-        seed: of that training.
+        run: the run.
+        samples: what can be shown of its samples.
     """
 
-    def __init__(
-        self, run: Path, findings: Findings, samples: Samples, recipe: dict[str, Any] | None = None, seed: int = 0
-    ) -> None:
-        self.run, self.findings, self.samples = run, findings, samples
+    def __init__(self, run: RunFolder, samples: Samples) -> None:
+        findings, facts = run.findings, run.run_facts
+        self.findings, self.samples = findings, samples
         self.names = [plain(name, _NAME_LIMIT) for name in class_names(findings)]
         self._given = findings.given_labels
-        first, decided = Ranking.from_findings(findings), decided_before(run, findings)
-        self._store = open_store(run, findings)
+        first, decided = Ranking.from_findings(findings), decided_before(run)
+        self._store = open_store(run)
         self._lock = threading.RLock()
         self._lists, self._estimates, self._searches = RecentCache(8), RecentCache(2), RecentCache(4)
         self._ranking = replace(first, is_suspect=first.is_suspect & ~decided)
         self._learnt_from = 0  # decisions of the last round
         self._version: tuple[int, int, int] | None = None
         self._actions = np.full(len(self._given), -1, np.int8)  # index into ACTIONS, -1: undecided
-        self._retraining = Retraining(samples, recipe, seed)
+        self._retraining = Retraining(samples, facts.recipe, facts.seed or 0)
         scored = int(np.count_nonzero(~np.isnan(findings.label_quality)))
         most = None if findings.noise is None else findings.noise.high * scored
         self._prior = estimates.prior(findings.label_quality, findings.noise_rate * scored, most)

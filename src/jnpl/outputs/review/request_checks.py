@@ -66,17 +66,17 @@ class Access:
         """The value of the cookie; the token does not follow from it."""
         return hmac.new(self.token.encode(), b"jnpl review cookie", hashlib.sha256).hexdigest()
 
-    def fits_token(self, given: str) -> bool:
+    def fits_token(self, token: str) -> bool:
         """Return whether a token is right, in a time that says nothing about it."""
-        return hmac.compare_digest(given.encode(), self.token.encode())
+        return hmac.compare_digest(token.encode(), self.token.encode())
 
     def fits_cookie(self, header: str) -> bool:
         """Return whether the header Cookie holds the right cookie."""
-        own = f"{self.cookie_name}={self.cookie}".encode()  # cookies of other pages may have any form
-        return any(hmac.compare_digest(each.strip().encode(), own) for each in header.split(";"))
+        right = f"{self.cookie_name}={self.cookie}".encode()  # cookies of other pages may have any form
+        return any(hmac.compare_digest(cookie.strip().encode(), right) for cookie in header.split(";"))
 
 
-class Guard:
+class RequestChecks:
     """An ASGI application around another one, which sees only requests that `Access` allows."""
 
     def __init__(self, application: Application, access: Access) -> None:
@@ -93,8 +93,8 @@ class Guard:
         if (refusal := self._refusal(scope, headers)) is not None:
             await _answer(_with_headers(send), *refusal)
             return
-        if scope["path"] == "/" and (given := _token_of(scope)) is not None:
-            await self._exchange(given, _with_headers(send))
+        if scope["path"] == "/" and (token := _token_of(scope)) is not None:
+            await self._exchange(token, _with_headers(send))
             return
         if not self._access.fits_cookie(headers.get("cookie", "")):
             await _answer(_with_headers(send), 403, _CLOSED)
@@ -126,9 +126,9 @@ class Guard:
                 return 413, f"a request has at most {MAX_BODY} bytes"
         return None
 
-    async def _exchange(self, given: str, send: Send) -> None:
+    async def _exchange(self, token: str, send: Send) -> None:
         """Exchange the token in the address for a cookie, and lead to the address without it."""
-        if not self._access.fits_token(given):
+        if not self._access.fits_token(token):
             await _answer(send, 403, _CLOSED)
             return
         cookie = f"{self._access.cookie_name}={self._access.cookie}; Path=/; HttpOnly; SameSite=Strict"
@@ -149,8 +149,8 @@ class Guard:
 
 def _token_of(scope: Message) -> str | None:
     """Return the token in the address, if there is one."""
-    found = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True).get("token")
-    return None if found is None else found[0]
+    tokens = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True).get("token")
+    return None if tokens is None else tokens[0]
 
 
 class _LimitedBody:
@@ -177,11 +177,11 @@ def _with_headers(send: Send) -> Send:
 
     async def extended(message: Message) -> None:
         if message["type"] == "http.response.start":
-            own = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-            given = list(message.get("headers", []))
-            if not any(name.lower() == b"cache-control" for name, _ in given):
-                own.append((b"cache-control", b"no-store"))
-            message = {**message, "headers": [*given, *own]}
+            added = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+            headers = list(message.get("headers", []))
+            if not any(name.lower() == b"cache-control" for name, _ in headers):
+                added.append((b"cache-control", b"no-store"))
+            message = {**message, "headers": [*headers, *added]}
         await send(message)
 
     return extended

@@ -1,4 +1,4 @@
-"""TorchScript and ONNX: raw samples in, the network's own probabilities out, or no file at all."""
+"""ONNX: raw samples in, the network's own probabilities out, or no file at all."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from torch import nn
 
 from jnpl.data.sources.folder import load as load_folder
 from jnpl.internal.errors import InputError
-from jnpl.outputs.export import onnx, torchscript
-from jnpl.outputs.export.deployed import check, deployed, images_of, samples_of
+from jnpl.outputs.export import onnx
+from jnpl.outputs.export.onnx import check, deployed, images_of, samples_of
 from jnpl.outputs.saved_model import load
 
 ONE = findings(paths=["eel/0.png"] + ["gone.png"] * 5)  # a run of which one image is left
@@ -44,7 +44,7 @@ def onnx_extra():
 
 
 class Branching(nn.Module):
-    """A network of somebody's that does something else for one sample alone: a trace cannot hold it."""
+    """A network of somebody's that does something else for one sample alone: an exporter cannot hold it."""
 
     def __init__(self):
         super().__init__()
@@ -54,31 +54,12 @@ class Branching(nn.Module):
         return self.last(x) if len(x) > 1 else 5 * self.last(x)
 
 
-def run_torchscript(path, x):
-    with torchscript._quiet():
-        return torch.jit.load(path)(torch.from_numpy(x)).numpy()
-
-
 @pytest.mark.parametrize("kind", ["pictures", "vectors"])
 def test_the_module_does_what_the_model_does(request, kind):
     model, x = request.getfixturevalue(kind)
     with torch.no_grad():
         found = deployed(model)(torch.from_numpy(x)).numpy()
     assert found == pytest.approx(model.predict_proba(x), abs=1e-6)
-
-
-@pytest.mark.parametrize("kind", ["pictures", "vectors"])
-def test_torchscript(request, tmp_path, kind):
-    model, x = request.getfixturevalue(kind)
-    samples, _ = samples_of(model, None)
-    assert torchscript.write(model, tmp_path / "model.pt", samples) < 1e-5
-    wanted = model.predict_proba(x)
-    for count in (len(x), 1, 3):
-        assert run_torchscript(tmp_path / "model.pt", x[:count]) == pytest.approx(wanted[:count], abs=1e-5)
-    extra = {"classes.json": ""}
-    with torchscript._quiet():
-        torch.jit.load(tmp_path / "model.pt", _extra_files=extra)
-    assert json.loads(extra["classes.json"]) == list(CLASSES)
 
 
 @pytest.mark.parametrize("kind", [pytest.param("pictures", marks=pytest.mark.slow), "vectors"])
@@ -93,22 +74,6 @@ def test_onnx(onnx_extra, request, tmp_path, kind):
         found = session.run(["probabilities"], {"samples": x[:count]})[0]
         assert found == pytest.approx(wanted[:count], abs=1e-5)
     assert json.loads(session.get_modelmeta().custom_metadata_map["classes"]) == list(CLASSES)
-
-
-def test_a_trace_that_is_wrong_is_not_kept(tmp_path):
-    model = load(vector_model(tmp_path / "run"))
-    object.__setattr__(model, "network", Branching().eval())
-    samples, _ = samples_of(model, None)
-    with pytest.raises(InputError, match="the exported TorchScript differs from the network by"):
-        torchscript.write(model, tmp_path / "model.pt", samples)
-    assert not list(tmp_path.glob("*model.pt*"))
-
-
-def test_a_network_that_fails_is_told_in_one_line(tmp_path):
-    model = load(vector_model(tmp_path / "run"))
-    object.__setattr__(model, "network", nn.Linear(9, 3))
-    with pytest.raises(InputError, match=r"TorchScript cannot hold this network: .*mat1 and mat2"):
-        torchscript.write(model, tmp_path / "model.pt", torch.zeros(2, 4))
 
 
 class Asking(Branching):
@@ -188,4 +153,5 @@ def test_grey_images(tmp_path):
     model = load(image_model(tmp_path / "run", channels=1))
     samples, _ = samples_of(model, None)
     assert samples.shape == (16, 16, 16, 1)
-    assert torchscript.write(model, tmp_path / "model.pt", samples) < 1e-5
+    with torch.no_grad():
+        assert check(model, samples, lambda batch: deployed(model)(batch).numpy(), "module") < 1e-5

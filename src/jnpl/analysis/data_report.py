@@ -1,0 +1,186 @@
+"""What a finished run stores about its data, for the report and the review: problems, rows of the table, pictures."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from jnpl.analysis.problems import problems
+from jnpl.data.source import UnreadableError
+from jnpl.internal.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+    import pandas as pd
+
+    from jnpl.analysis.problems import Problems
+    from jnpl.data.source import Inputs, Kind, Source
+    from jnpl.judging.findings import Findings
+
+MAX_SUSPECTS = 500  # shown with pictures or texts
+MAX_OUTLIERS = 50
+MAX_NEAR_GROUPS, _MAX_MEMBERS = 50, 4  # of near duplicates
+MAX_COLUMNS = 12  # of the data's own table
+_WITHOUT_SUSPECTS = 20  # the worst samples, shown where no label is a suspect
+_MAX_TEXT = 400  # characters
+_MAX_DIGITS = 12  # characters of a fraction; longer ones are shown with 8 digits
+
+
+@dataclass(frozen=True, eq=False)
+class DataReport:
+    """Facts of the data of a run.
+
+    Attributes:
+        kind: of the samples as people see them.
+        root: the folder that paths of images start from; None for other data.
+        images: the folder of all images where some lie outside `root`.
+        notes: what the columns of a table became.
+        held_out: id and given label of the samples held out of the run.
+        has_true_labels: held-out samples are tested with true labels.
+        problems: duplicates, outliers, unreadable samples, tiny classes.
+        columns: the shown samples as rows of a table, {"names", "rows"}; None for images.
+        shown: positions of the samples that are shown, the worst suspects first.
+        pictures: the images that are shown; None for other data.
+    """
+
+    kind: Kind
+    root: str | None
+    images: str | None
+    notes: list[str]
+    held_out: list[dict[str, Any]]
+    has_true_labels: bool
+    problems: Problems
+    columns: dict[str, Any] | None
+    shown: list[int]
+    pictures: Inputs | None
+
+
+def describe_data(
+    source: Source,
+    findings: Findings,
+    held_out: Sequence[dict[str, Any]] = (),
+    progress: Callable[[float], None] = lambda _: None,
+) -> DataReport:
+    """Return what the report and the review say of the data of a run.
+
+    Args:
+        source: the data, embedded where the run embedded them.
+        findings: of the run.
+        held_out: ids and labels of the samples that were held out.
+        progress: called with the share of the search for duplicates and outliers done, 0..1; what it raises stops it.
+    """
+    suspects = worst_positions(findings, MAX_SUSPECTS)
+    if not findings.is_label_issue.any():
+        suspects = suspects[:_WITHOUT_SUSPECTS]
+    pictures = source.inputs if source.kind == "image" else source.pictures
+    found = problems(source, _unreadable(findings, source), progress)
+    shown = list(dict.fromkeys([*suspects.tolist(), *_shown_neighbours(source, found)]))
+    images = None
+    if source.root is not None and source.ids.dtype == object:
+        images = _common_folder([*source.ids.tolist(), *(str(sample["id"]) for sample in held_out)], source.root)
+    return DataReport(
+        kind=source.kind if pictures is None else "image",
+        root=source.root,
+        images=images,
+        notes=[f"columns: {note}" for note in (source.encoding or {}).get("notes", ())],
+        held_out=list(held_out),
+        has_true_labels=source.true_labels is not None,
+        problems=found,
+        columns=_columns(source, np.array(shown, np.int64)) if pictures is None else None,
+        shown=shown,
+        pictures=pictures,
+    )
+
+
+def worst_positions(findings: Findings, most: int) -> npt.NDArray[np.int64]:
+    """Return the positions of at most `most` samples with a quality, label issues first, then by quality, worst first.
+
+    With a threshold per class, a sample that is no issue may have a lower quality than one that is.
+    """
+    order: npt.NDArray[np.int64] = np.lexsort((findings.label_quality, ~findings.is_label_issue))  # nan last
+    return order[: min(most, np.count_nonzero(~np.isnan(findings.label_quality)))]
+
+
+def shown_members(labels: Sequence[object]) -> list[int]:
+    """Return which members of a group of near duplicates are shown: four, of different labels if possible.
+
+    >>> shown_members(["rose", "rose", "rose", "rose", "rose", "tulip"])
+    [0, 1, 2, 5]
+    """
+    first = {label: at for at, label in reversed(list(enumerate(labels)))}
+    return sorted(
+        [*sorted(first.values()), *(at for at in range(len(labels)) if at not in first.values())][:_MAX_MEMBERS]
+    )
+
+
+def positions_of(ids: npt.NDArray[Any], names: Collection[int | str]) -> dict[int | str, int]:
+    """Return the positions of the samples with these names, of N ids."""
+    wanted = set(names)
+    return {name: at for at, name in enumerate(ids.tolist()) if name in wanted}
+
+
+def _shown_neighbours(source: Source, found: Problems) -> list[int]:
+    """Return the positions of the near duplicates and outliers that the report shows."""
+    groups = found.near_duplicates[:MAX_NEAR_GROUPS]
+    outliers = [name for name, _ in found.outliers[:MAX_OUTLIERS]]
+    names = [*(group.ids[at] for group in groups for at in shown_members(group.labels)), *outliers]
+    position = positions_of(source.ids, names)
+    return [position[name] for name in names]
+
+
+def _unreadable(findings: Findings, source: Source) -> dict[int, str]:
+    """Return position -> reason for every sample that could not be read; a new read gives the reason."""
+    reasons = dict(source.unreadable or {})
+    for position in [] if findings.unreadable is None else np.flatnonzero(findings.unreadable).tolist():
+        if position not in reasons:
+            try:
+                (source.pictures or source.inputs).read(position)
+                reasons[position] = "could not be read in training"
+            except (UnreadableError, OSError, InputError) as error:
+                reasons[position] = str(error)
+    return reasons
+
+
+def _common_folder(paths: Iterable[str], root: str) -> str | None:
+    """Return the folder of all images if some lie outside `root`, where their paths start; else None."""
+    base, folders = os.path.abspath(root), {os.path.dirname(path) for path in paths}  # noqa: PTH100, PTH120
+    folders = {os.path.abspath(os.path.join(base, folder)) for folder in folders}  # noqa: PTH100, PTH118
+    try:
+        common = os.path.commonpath([base, *folders])
+        return None if common == base else os.path.commonpath(folders)
+    except ValueError:  # different drives of Windows
+        return None
+
+
+def _columns(source: Source, samples: npt.NDArray[np.int64]) -> dict[str, Any]:
+    """Return samples as rows of a table: texts, table cells or numbers; all names, the first 12 values."""
+    rows: list[list[Any]]
+    if source.texts is not None:
+        names, rows = ["text"], [[str(source.texts[at])[:_MAX_TEXT]] for at in samples.tolist()]
+    elif source.cells is not None:
+        cells = source.cells.iloc[source.ids[samples]]
+        names = list(cells.columns)
+        shown = [_texts(cells.iloc[:, at]) for at in range(len(names))[:MAX_COLUMNS]]
+        rows = [list(row) for row in zip(*shown, strict=True)]
+    else:
+        values = [source.inputs.read(at) for at in samples.tolist()]
+        names = [f"feature {number}" for number in range(len(values[0]) if values else 0)]
+        rows = [[float(f"{value:.4g}") for value in row[:MAX_COLUMNS].tolist()] for row in values]
+    return {"names": names, "rows": dict(zip(map(str, samples.tolist()), rows, strict=True))}
+
+
+def _texts(cells: pd.Series[Any]) -> list[str | None]:
+    """Return (M,) cells as texts like those in the file: 3 for 3.0 in a column with gaps, no hour for a date."""
+    end = {"f": ".0", "M": " 00:00:00"}.get(cells.dtype.kind, "")
+    values: Any = cells.to_numpy() if cells.dtype.kind == "f" else cells  # float32 with the digits that it has
+    if cells.dtype.kind == "f":
+        values = [f"{cell:.8g}" if len(str(cell)) > _MAX_DIGITS else cell for cell in values]
+    return [
+        None if missing else str(cell).removesuffix(end)[:_MAX_TEXT]
+        for cell, missing in zip(values, cells.isna(), strict=True)
+    ]
