@@ -6,16 +6,11 @@ Names are loaded on first use: `import jnpl` and `jnpl --help` do not import tor
 from __future__ import annotations
 
 import importlib
-import sys
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING, Any
 
 from jnpl._version import __version__
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from jnpl import losses, noise
     from jnpl.api.embeddings import Embeddings, embed
     from jnpl.api.estimator import JNPLClassifier
@@ -62,11 +57,6 @@ _DEFINED_IN = {  # public class or function -> module
     "push_to_hub": "jnpl.outputs.hub",
     "score_labels": "jnpl.api.label_issues",
 }
-_ALIASES = {  # public module -> the module it stands for
-    "jnpl.complement": "jnpl.losses.complement",
-    "jnpl.functional": "jnpl.losses.functional",
-    "jnpl.metrics": "jnpl.judging.metrics",
-}
 
 
 def __getattr__(name: str) -> Any:
@@ -79,16 +69,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
-
-
-class _AliasImporter(MetaPathFinder, Loader):
-    """Makes `import jnpl.functional` import `jnpl.losses.functional`: one module under two names."""
-
-    def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:  # noqa: ARG002
-        return ModuleSpec(fullname, self) if fullname in _ALIASES else None
-
-    def exec_module(self, module: ModuleType) -> None:
-        sys.modules[module.__name__] = importlib.import_module(_ALIASES[module.__name__])
-
-
-sys.meta_path.append(_AliasImporter())

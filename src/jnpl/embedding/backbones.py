@@ -1,7 +1,8 @@
 """Pretrained backbones by name: images or texts -> embeddings.
 
 A backbone is an `ImageBackbone` or a `TextBackbone`; `load_backbone` makes one from the name that the user gives. A
-new family of backbones is a module with a loader, and one entry in `BACKBONES`.
+new family of backbones is a module with a loader, a branch of `load_backbone`, and an entry in `BACKBONES`, which
+`jnpl backbones` lists.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import importlib
 import json
 import math
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import torch
@@ -20,6 +22,7 @@ from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from jnpl.internal.errors import InputError, one_line
+from jnpl.internal.importing import is_own_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -216,6 +219,39 @@ def load_backbone(
 
         return load_own_images(name, size=size) if takes == "image" else load_own_texts(name)
     raise InputError(f"unknown backbone {name!r}: choose from {', '.join(BACKBONES)} (jnpl backbones), or none")
+
+
+def shared_backbone(
+    name: str, takes: Literal["image", "text"], *, size: int | None = None, device: str = "auto"
+) -> Backbone:
+    """Return a backbone as `load_backbone` does, but load it and compute its digest only once in a process.
+
+    It must not be trained: all that ask for it get the same network. Code of the user's own is called each time, and
+    another file of weights is loaded again.
+    """
+    if is_own_code(name):
+        return load_backbone(name, takes, size=size, device=device)
+    return _shared(name, takes, size, device, _stamp(name))
+
+
+@lru_cache(maxsize=4)
+def _shared(
+    name: str, takes: Literal["image", "text"], size: int | None, device: str, _stamp: tuple[tuple[str, int, int], ...]
+) -> Backbone:
+    return load_backbone(name, takes, size=size, device=device)
+
+
+def _stamp(name: str) -> tuple[tuple[str, int, int], ...]:
+    """Return path, bytes and time of the last change of the files of a backbone, as far as they are known."""
+    files: list[Path] = []
+    if name == "efficientnet-lite0":
+        from jnpl.embedding.efficientnet import weights_path  # noqa: PLC0415
+
+        files = [weights_path()]
+    elif name.startswith("hf:") and (folder := Path(name.removeprefix("hf:")).expanduser().resolve()).is_dir():
+        files = sorted(file for file in folder.rglob("*") if file.is_file())
+    stats = [(str(file), file.stat()) for file in files]
+    return tuple((file, found.st_size, found.st_mtime_ns) for file, found in stats)
 
 
 def require_kind(name: str, has: str, wanted: str) -> None:

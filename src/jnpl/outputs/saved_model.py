@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from jnpl.data.loading.augment import CropFlip, EmbeddingViews, Standardize, Transform
 from jnpl.data.loading.prepare import Prepared, prepare
 from jnpl.data.source import Source
-from jnpl.embedding.backbones import ImageBackbone, TextBackbone, load_backbone
+from jnpl.embedding.backbones import ImageBackbone, TextBackbone, shared_backbone
 from jnpl.embedding.compute import image_classifier
 from jnpl.internal.devices import checked_device
 from jnpl.internal.errors import InputError, UntrustedCodeError
@@ -368,7 +368,7 @@ def _backbone(
         from jnpl.embedding.tfidf import load_tfidf  # noqa: PLC0415 - scikit-learn is not needed otherwise
 
         return load_tfidf(state)
-    backbone = load_backbone(facts["name"], facts["takes"], size=facts.get("size"), device=str(device or "cpu"))
+    backbone = shared_backbone(facts["name"], facts["takes"], size=facts.get("size"), device=str(device or "cpu"))
     if backbone.digest != facts["digest"]:
         raise InputError(f"the backbone {facts['name']} has other weights than the one that the run was trained with")
     return backbone
