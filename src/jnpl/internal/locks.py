@@ -1,4 +1,8 @@
-"""Locks on files. They end with the process that holds them, however it ends. Windows has none of them."""
+"""Locks on files. They end with the process that holds them, however it ends. Windows has none of them.
+
+The library filelock is not used: its locks are for one process alone and empty the file that they lock, while here a
+draft is locked by all that may write it, on the draft itself, and is tested by others without waiting.
+"""
 
 from __future__ import annotations
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import pickle
-import pickletools
 import re
 import zipfile
 from dataclasses import replace
@@ -12,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import torch
 
 from jnpl.data.label_files import read_labels
 from jnpl.data.sources import cifar
@@ -23,6 +22,15 @@ if TYPE_CHECKING:
 
     from jnpl.data.source import Array, Labels, Source
 
+# What a pickle of arrays of whole numbers names, written with numpy 2 or with numpy 1: nothing else is called.
+_RECONSTRUCT: Any = np.empty(0).__reduce__()[0]
+_WHOLE_NUMBERS = [
+    (_RECONSTRUCT, "numpy._core.multiarray._reconstruct"),
+    (_RECONSTRUCT, "numpy.core.multiarray._reconstruct"),
+    np.ndarray,
+    np.dtype,
+    *{type(np.dtype(letter)) for letter in "bhilqBHILQ"},
+]
 LARGEST = 2**26  # bytes; the authors' files have less than 2**22
 HOME = "https://github.com/UCSC-REAL/cifar-10-100n/tree/main/data"
 
@@ -145,144 +153,37 @@ def _find(name: str, root: Path) -> Path:
     raise InputError(f"no human labels in {str(folder)!r}: put {wanted} there (the authors' files: {HOME})")
 
 
-class _Bytes:
-    """Stand-in for `_codecs.encode`: pickle's protocol 2 writes bytes as Latin-1 text."""
-
-    def __new__(cls, text: str, encoding: str) -> Any:
-        if not isinstance(encoding, str) or encoding != "latin1":
-            raise InputError("bytes in another encoding than latin1")
-        return text.encode("latin1")
-
-    def __setstate__(self, state: object) -> None:
-        raise InputError("state for something that has none")
-
-
-class _Dtype:
-    """Stand-in for `numpy.dtype`: a whole-number type by its letters, such as i8, and its byte order."""
-
-    def __init__(self, letters: str, *_: object) -> None:
-        if not isinstance(letters, str) or not re.fullmatch(r"[iu][1248]", letters):
-            raise InputError(
-                f"an array of type {letters[:20]!r}" if isinstance(letters, str) else "no array of numbers"
-            )
-        self.letters, self.order = letters, "="
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.order = state[1] if isinstance(state[1], str) and state[1] in ("<", ">", "|") else "="
-
-
-class _Array:
-    """Stand-in for `numpy.ndarray` and its constructor: shape, type and bytes are checked before numpy gets them."""
-
-    def __init__(self, *_: object) -> None:
-        self.values: Array = np.empty(0, np.int64)
-
-    def __setstate__(self, state: tuple[int, tuple[int, ...], _Dtype, bool, bytes]) -> None:
-        _, shape, dtype, _, raw = state
-        self.values = np.frombuffer(raw, np.dtype(dtype.order + dtype.letters))
-        if shape != self.values.shape:
-            raise InputError("an array of another shape than its numbers")
-
-
-_STANDINS = {
-    "numpy.core.multiarray._reconstruct": _Array,  # written with numpy 1
-    "numpy._core.multiarray._reconstruct": _Array,  # written with numpy 2
-    "numpy.ndarray": _Array,
-    "numpy.dtype": _Dtype,
-    "_codecs.encode": _Bytes,
-}
-
-
-_MOST_PLACES = 10_000  # the authors' files have fewer than 100
-_GROWING = (pickletools.pylist, pickletools.pydict, pickletools.pyset)
-
-
-class _ArrayUnpickler(pickle.Unpickler):
-    """Reads dicts of arrays: every name in the file is looked up in `_STANDINS`, never imported."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        """Return the stand-in for `module.name`."""
-        standin = _STANDINS.get(f"{module}.{name}")
-        if standin is None:
-            raise InputError(f"a call of {module}.{name}")
-        return standin
-
-    def persistent_load(self, _: object) -> Any:
-        """Refuse tensors: the authors' files hold none."""
-        raise InputError("a tensor")
-
-
 def _read_saved(path: Path) -> dict[Any, Array]:
-    """Return the arrays of a file of torch.save by name; the file is a zip with a pickle in it."""
+    """Return the arrays of a file of torch.save by name."""
     with reading(path):
         if path.stat().st_size > LARGEST:
             raise InputError(f"{str(path)!r} has {path.stat().st_size:,} bytes; label files have below {LARGEST:,}")
         raw = path.read_bytes()
     expected = "a dict of whole-number arrays saved by torch.save; another file can be given as .npz"
+    refused = f"{str(path)!r} is refused, and was not run: it holds {{}}, not {expected}"
     try:
-        saved = _ArrayUnpickler(io.BytesIO(_small(_pickle_in(raw)))).load()
+        _refuse_large(raw)
+        with torch.serialization.safe_globals(_WHOLE_NUMBERS):
+            saved = torch.load(io.BytesIO(raw), weights_only=True)
     except InputError as error:
-        raise InputError(f"{str(path)!r} is refused, and was not run: it holds {error}, not {expected}") from error
+        raise InputError(refused.format(error)) from error
     except Exception as error:  # a broken or hostile file may raise anything
+        if found := re.search(r"GLOBAL (\w[\w.]*)", str(error)):
+            raise InputError(refused.format(f"a call of {found[1]}")) from error
         raise InputError(f"cannot read {str(path)!r}: it is not {expected}") from error
     if not isinstance(saved, dict):
         raise InputError(f"{str(path)!r} is not {expected}")
-    arrays = {}
     for key, value in saved.items():
         if isinstance(value, list) and all(type(label) is int and 0 <= label < 2**31 for label in value):
-            arrays[key] = np.array(value, np.int64)  # as the coarse labels of CIFAR-100N are
-        elif isinstance(value, _Array):
-            arrays[key] = value.values
-        else:
+            saved[key] = np.array(value, np.int64)  # as the coarse labels of CIFAR-100N are
+        elif not isinstance(value, np.ndarray):
             raise InputError(f"{str(key)[:40]!r} in {str(path)!r} is {type(value).__name__}; it must be {expected}")
-    return arrays
+    return saved
 
 
-def _small(content: bytes) -> bytes:
-    """Refuse a pickle that is large when it is written out, as one of shared values may be: its hash takes as long.
-
-    The values on the stack are counted as the unpickler would make them, without making them.
-    """
-    stack: list[int | None] = []  # sizes of values; None is a mark
-    memo: dict[int, tuple[int, bool]] = {}  # size, and whether the value can still grow: a list, dict or set
-    grows = False
-    for step, number, _ in pickletools.genops(content):
-        if "PUT" in step.name or step.name == "MEMOIZE":
-            place = len(memo) if step.name == "MEMOIZE" else int(number or 0)
-            if place > _MOST_PLACES:
-                raise InputError(f"a memo of {place:,} places")
-            memo[place] = (stack[-1] or 1, grows)
-        elif "GET" in step.name:
-            size, grows = memo[int(number or 0)]
-            if grows:
-                raise InputError("a list or dict that is used twice")
-            stack.append(size)
-        else:
-            taken = _take(stack, step)
-            stack += [None if kind is pickletools.markobject else taken + 1 for kind in step.stack_after]
-            grows = any(kind in _GROWING for kind in step.stack_after)
-        if stack and (stack[-1] or 1) > LARGEST:
-            raise InputError(f"more than {LARGEST:,} values")
-    return content
-
-
-def _take(stack: list[int | None], step: pickletools.OpcodeInfo) -> int:
-    """Remove what an instruction of a pickle takes from the stack; returns the size of it."""
-    taken = 0
-    if pickletools.markobject in step.stack_before:
-        while (size := stack.pop()) is not None:
-            taken += size
-    for kind in step.stack_before:
-        if kind not in (pickletools.markobject, pickletools.stackslice):
-            taken += stack.pop() or 1
-    return taken
-
-
-def _pickle_in(raw: bytes) -> bytes:
+def _refuse_large(raw: bytes) -> None:
+    """Refuse a file of torch.save, which is a zip, with a pickle that is large when it is unpacked."""
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
         for member in archive.infolist():
-            if member.filename.endswith("data.pkl"):
-                if member.file_size > LARGEST:
-                    raise InputError(f"{member.file_size:,} bytes in {member.filename!r}")
-                return archive.read(member)
-    raise InputError("no data.pkl")
+            if member.file_size > LARGEST:
+                raise InputError(f"{member.file_size:,} bytes in {member.filename!r}")

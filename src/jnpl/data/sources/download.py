@@ -1,4 +1,8 @@
-"""Downloads that are complete and checked, the folder for data sets, and archives that are not trusted."""
+"""Downloads that are complete and checked, the folder for data sets, and archives that are not trusted.
+
+The library pooch is not used: it starts from the beginning when a connection breaks, where this goes on at the last byte
+(CIFAR has 160 MB), tries again where the address or the checksum is wrong, and needs requests and five more packages.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 
 from jnpl._version import __version__
+from jnpl.internal import locks
 from jnpl.internal.errors import InputError, UnwritableError
 from jnpl.internal.files import user_cache
 
@@ -216,20 +221,17 @@ def _block(response: http.client.HTTPResponse) -> bytes:
 
 @contextmanager
 def _locked(target: Path) -> Iterator[None]:
-    """Let one process at a time download `target`: the workers of a machine start at the same time."""
-    if sys.platform == "win32":  # no flock: two processes at once find a wrong digest and start again
-        yield
-        return
-    import fcntl  # noqa: PLC0415 - not on Windows
+    """Let one process at a time download `target`: the workers of a machine start at the same time.
 
+    On Windows, which has no such locks, two at once find a wrong digest and start again.
+    """
     lock = target.with_name(f".{target.name}.lock")
-    with lock.open("w") as file:
-        with suppress(OSError):  # some network file systems have no locks
-            fcntl.flock(file, fcntl.LOCK_EX)
+    with locks.alone(lock):
         try:
             yield
         finally:
-            lock.unlink(missing_ok=True)
+            with suppress(OSError):  # held by another process on Windows
+                lock.unlink()
 
 
 @contextmanager
