@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 from tests.helpers.runs import CLASSES, photos
 
-from jnpl.data.new_data import TableColumns, open_new
+from jnpl.data.new_data import open_new
+from jnpl.data.options import OpenOptions
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.data.sources.encoding import Encoding
 from jnpl.internal.errors import InputError
@@ -111,7 +112,7 @@ def test_tables(tmp_path):
     assert opened(tmp_path / "nullable.parquet", classes=(0, 1, 2)).labels.tolist() == [1, -1, 2, 0]
     frame.assign(label=["01", "2.0", "x", "0"]).to_csv(tmp_path / "texts.csv", index=False)
     assert opened(tmp_path / "texts.csv", classes=(0, 1, 2)).labels.tolist() == [1, 2, -2, 0]
-    chosen = opened(frame.assign(other=9), columns=TableColumns(feature_columns=["c", "a"]))
+    chosen = opened(frame.assign(other=9), options=OpenOptions(feature_columns=["c", "a"]))
     assert (values(chosen) == X[:, [2, 0]]).all()
 
 
@@ -123,13 +124,13 @@ def test_tables_with_one_row_or_one_class():
 
 def test_embeddings_and_texts():
     frame = pd.DataFrame({"vector": [row.tolist() for row in X], "text": ["a", "bb", "", "dddd"]})
-    assert (values(opened(frame, columns=TableColumns(embedding_column="vector"))) == X).all()
-    by_length = TableColumns(text_column="text", embed=lambda texts: [[len(each)] for each in texts])
-    lengths = opened(frame, columns=by_length)
+    assert (values(opened(frame, options=OpenOptions(embedding_column="vector"))) == X).all()
+    by_length = OpenOptions(text_column="text", embed=lambda texts: [[len(each)] for each in texts])
+    lengths = opened(frame, options=by_length)
     assert values(lengths)[:, 0].tolist() == [1, 2, 0, 4]
     assert list(lengths.source.unreadable) == [2]
     with pytest.raises(InputError, match="the model takes vectors: --embed names the function"):
-        opened(frame, columns=TableColumns(text_column="text"))
+        opened(frame, options=OpenOptions(text_column="text"))
 
 
 def test_tables_of_images(tmp_path):
@@ -142,7 +143,7 @@ def test_tables_of_images(tmp_path):
     assert new.labels.tolist() == [0, 1, 1]
     assert new.source.inputs.read(0, 8).shape == (8, 8, 3)
     moved = opened(
-        table.assign(Path="cat/0.png"), "image", columns=TableColumns(image_column="Path", image_root=tmp_path / "in")
+        table.assign(Path="cat/0.png"), "image", options=OpenOptions(image_column="Path", image_root=tmp_path / "in")
     )
     assert moved.source.inputs.read(2, 8).shape == (8, 8, 3)
 
@@ -172,7 +173,7 @@ TABLE = Encoding.fit(pd.DataFrame({"length": [1, 3, 2], "width": [5, 4, 6]}), No
         (X, {"part": "test"}, "part='test' has no meaning for an array"),
         ((X, [0, 1, 0, 1]), {"part": "test"}, "arrays has no test data"),
         (pd.DataFrame(X), {"part": "test"}, "no meaning for the data frame: it has no column split"),
-        (pd.DataFrame(X), {"columns": TableColumns(label_column="y")}, "has no column 'y'; its columns are 0, 1, 2"),
+        (pd.DataFrame(X), {"options": OpenOptions(label_column="y")}, "has no column 'y'; its columns are 0, 1, 2"),
         (pd.DataFrame({"a": ["x", "y"]}), {}, "features must be numbers, but the data frame has 'a'"),
         (
             pd.DataFrame(X),
@@ -181,7 +182,7 @@ TABLE = Encoding.fit(pd.DataFrame({"length": [1, 3, 2], "width": [5, 4, 6]}), No
         ),
         (
             pd.DataFrame({"a": ["x"]}),
-            {"kind": "image", "columns": TableColumns(text_column="a")},
+            {"kind": "image", "options": OpenOptions(text_column="a")},
             "has no meaning here: the model was trained on images",
         ),
         (
@@ -191,7 +192,7 @@ TABLE = Encoding.fit(pd.DataFrame({"length": [1, 3, 2], "width": [5, 4, 6]}), No
         ),
         (
             pd.DataFrame({"a": ["x"]}),
-            {"kind": "text", "columns": TableColumns(image_column="a")},
+            {"kind": "text", "options": OpenOptions(image_column="a")},
             "has no meaning here: the model was trained on texts",
         ),
         (
@@ -201,11 +202,11 @@ TABLE = Encoding.fit(pd.DataFrame({"length": [1, 3, 2], "width": [5, 4, 6]}), No
         ),
         (
             pd.DataFrame({"text": ["x"]}),
-            {"encoding": TABLE, "columns": TableColumns(text_column="text")},
+            {"encoding": TABLE, "options": OpenOptions(text_column="text")},
             "trained on the columns of a table, which it finds by name",
         ),
-        (pd.DataFrame({"a": ["x"]}), {"columns": TableColumns(image_column="a")}, "no meaning for a model of vectors"),
-        ("digits", {"columns": TableColumns(image_column="a")}, "image_column has no meaning for digits"),
+        (pd.DataFrame({"a": ["x"]}), {"options": OpenOptions(image_column="a")}, "no meaning for a model of vectors"),
+        ("digits", {"options": OpenOptions(image_column="a")}, "image_column has no meaning for digits"),
         (7, {}, "data must be a path"),
     ],
 )
@@ -225,7 +226,7 @@ def test_mistakes_in_files(tmp_path):
     with pytest.raises(InputError, match="holds 4 samples, but 2 labels"):
         opened(save(tmp_path / "xy.npz", x=X, y=[0, 1]))
     with pytest.raises(InputError, match=r"label_column has no meaning for .*, which is not a table"):
-        opened(tmp_path / "x.npz", columns=TableColumns(label_column="y"))
+        opened(tmp_path / "x.npz", options=OpenOptions(label_column="y"))
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="holds no files"):
         opened(tmp_path / "empty", "image")
@@ -240,18 +241,18 @@ def means(images):
 def test_images_embedded_by_a_function_of_ones_own(tmp_path):
     root = photos(tmp_path / "photos", each=2)
     (root / "cat" / "0.png").write_bytes(b"broken")
-    own = TableColumns(embed=means)
-    new = opened(root, columns=own)
+    embedding = OpenOptions(embed=means)
+    new = opened(root, options=embedding)
     assert (values(new).shape, new.source.kind, new.labels.tolist()) == ((6, 2), "vector", [0, 0, 1, 1, 2, 2])
     assert new.source.unreadable == {0: "not an image that Pillow can open"}
-    assert values(opened(root / "dog" / "1.png", columns=own)).tolist() == values(new)[[3]].tolist()
+    assert values(opened(root / "dog" / "1.png", options=embedding)).tolist() == values(new)[[3]].tolist()
     frame = pd.DataFrame({"path": ["dog/1.png"]})
-    table = opened(frame, columns=TableColumns(embed=means, image_root=root))
+    table = opened(frame, options=OpenOptions(embed=means, image_root=root))
     assert (values(table).tolist(), table.source.ids.tolist()) == (values(new)[[3]].tolist(), ["dog/1.png"])
     x = np.full((1, 4, 4, 3), 9, np.uint8)
-    assert values(opened(x, columns=own)).tolist() == [[9, 1]]
+    assert values(opened(x, options=embedding)).tolist() == [[9, 1]]
     with pytest.raises(InputError, match=r"embed \(--embed\) has no meaning for a model of images"):
-        opened(root, "image", columns=own)
+        opened(root, "image", options=embedding)
 
 
 def test_images_inside_a_table(tmp_path):
@@ -264,12 +265,12 @@ def test_images_inside_a_table(tmp_path):
 
 def test_a_part_of_a_table():
     frame = pd.DataFrame(X, columns=list("abc")).assign(label="cat", split=["train", "test", "train", "test"])
-    features = TableColumns(feature_columns=list("abc"))
-    new = opened(frame, part="test", columns=features)
+    features = OpenOptions(feature_columns=list("abc"))
+    new = opened(frame, part="test", options=features)
     assert (values(new).tolist(), new.source.ids.tolist()) == (X[[1, 3]].tolist(), [1, 3])
     assert new.labels.tolist() == [0, 0]
     with pytest.raises(InputError, match="part='validation' has no meaning for the data frame"):
-        opened(frame, part="validation", columns=features)
+        opened(frame, part="validation", options=features)
 
 
 def test_embeddings_are_recognised(tmp_path):

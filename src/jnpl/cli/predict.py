@@ -89,7 +89,8 @@ def predict(
     import torch
 
     from jnpl.data.loading.prepare import default_workers
-    from jnpl.data.new_data import TableColumns, open_new
+    from jnpl.data.new_data import open_new
+    from jnpl.data.options import OpenOptions
     from jnpl.internal.tables import json_rows
     from jnpl.outputs.predict import predict as label
     from jnpl.outputs.saved_model import load
@@ -98,12 +99,17 @@ def predict(
         torch.set_num_threads(threads)
     find_own_modules(embed, *(own_modules(folder) if trust_code else ()))
     model = load(run, device, trust_code=trust_code)
-    columns = TableColumns(
-        image_column, label_column, feature_column or None, embedding_column, text_column, embed, image_root
+    options = OpenOptions(
+        root=data_root,
+        image_column=image_column,
+        label_column=label_column,
+        feature_columns=feature_column or None,
+        embedding_column=embedding_column,
+        text_column=text_column,
+        embed=embed,
+        image_root=image_root,
     )
-    new = open_new(
-        data, model.classes, kind=model.kind, encoding=model.encoding, part=part, root=data_root, columns=columns
-    )
+    new = open_new(data, model.classes, options, kind=model.kind, encoding=model.encoding, part=part)
     begin, rows, problems = time.monotonic(), list[dict[str, Any]](), 0
 
     def show(frame: "pd.DataFrame") -> None:

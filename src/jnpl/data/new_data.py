@@ -11,6 +11,7 @@ import numpy as np
 
 from jnpl.data.datasets import DATASETS
 from jnpl.data.opening import HUB, is_saved_dataset, open_source
+from jnpl.data.options import OpenOptions
 from jnpl.data.source import InMemory, Source, Texts
 from jnpl.data.sources.arrays import WHOLE_NUMBER, as_inputs, as_labels, as_texts, read_npz
 from jnpl.data.sources.text_column import texts_of
@@ -18,34 +19,15 @@ from jnpl.data.sources.user_embedding import embed_inputs
 from jnpl.data.split import part as part_of
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import printable
-from jnpl.internal.tables import data_suffix, is_missing, require_columns
+from jnpl.internal.tables import data_suffix, is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pandas as pd
-
     from jnpl.data.source import Array, Inputs, Kind, Labels
-    from jnpl.data.sources.user_embedding import Embed
+    from jnpl.data.sources.table import Table
 
 PARTS = ("train", "test", "validation")
-
-
-@dataclass(frozen=True)
-class TableColumns:
-    """The options of `open_source` that name the columns of a table."""
-
-    image_column: str | None = None
-    label_column: str | None = None
-    feature_columns: Sequence[str] | None = None
-    embedding_column: str | None = None
-    text_column: str | None = None
-    embed: str | Embed | None = None
-    image_root: str | os.PathLike[str] | None = None
-
-    def given(self) -> dict[str, Any]:
-        """Return the options that are given."""
-        return {name: value for name, value in vars(self).items() if value is not None}
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,12 +44,11 @@ class NewData:
 def open_new(
     data: Any,
     classes: Sequence[Any],
+    options: OpenOptions | None = None,
     *,
     kind: Kind,
     encoding: dict[str, Any] | None = None,
     part: str | None = None,
-    root: str | os.PathLike[str] | None = None,
-    columns: TableColumns | None = None,
 ) -> NewData:
     """Open data to predict, for a model with these classes and this kind of input.
 
@@ -76,72 +57,67 @@ def open_new(
             labels, an .npz with x only, a data frame, and arrays, tensors or lists (N, ...). In a folder every file
             that is not hidden is a sample; its label is the outermost folder around it that has the name of a class.
         classes: names of the model's classes.
+        options: how to open the data.
         kind: "image", "text" or "vector".
         encoding: of the table that the model was trained on (`Source.encoding`).
         part: "train", "test" or "validation" of data that have parts.
-        root: folder of the named data sets.
-        columns: of a table.
 
     Returns:
         The samples, and their labels if there are any.
     """
+    options = options or OpenOptions()
     if part is not None and part not in PARTS:
         raise InputError(f"part is one of {', '.join(PARTS)}, not {part!r}")
-    given = {} if columns is None else columns.given()
-    if "embed" in given and kind != "vector":
+    if options.embed is not None and kind != "vector":
         raise InputError(f"embed (--embed) has no meaning for a model of {kind}s: it was not trained on vectors")
-    reader = _NewDataReader(tuple(classes), kind, encoding, given.get("embed"))
-    named = isinstance(data, str) and (data in DATASETS or data.startswith(HUB))
-    if isinstance(data, str | os.PathLike) and not named and Path(data).exists():
-        return _open_path(Path(data), reader, part, given)
+    reader = _NewDataReader(tuple(classes), kind, encoding, options, part)
+    is_named = isinstance(data, str) and (data in DATASETS or data.startswith(HUB))
+    if isinstance(data, str | os.PathLike) and not is_named and Path(data).exists():
+        return reader.path(Path(data))
     if hasattr(data, "columns") and hasattr(data, "iloc"):
-        return reader.table(data, "the data frame", "table", Path(), given, part)
+        return reader.table(data)
     if kind == "text" and not isinstance(data, os.PathLike) and (texts := as_texts(data)) is not None:
-        _refuse_part(part, "texts")
+        reader.refuse_part("texts")
         return reader.inputs(Texts(texts), "texts")
     if hasattr(data, "shape") or (isinstance(data, list) and not _is_pairs(data)):
-        _refuse_part(part, "an array")
+        reader.refuse_part("an array")
         return reader.inputs(InMemory(as_inputs(data, "x")), "x")
-    return reader.labelled(open_source(data, root=root, **given), part)
-
-
-def _open_path(path: Path, reader: _NewDataReader, part: str | None, given: dict[str, Any]) -> NewData:
-    """Open an existing file or folder."""
-    suffix = path.suffix.lower() if path.is_file() else ""
-    if path.is_file() and data_suffix(path):
-        from jnpl.data.sources.table import read, table_name  # noqa: PLC0415 - arrays and images do without pandas
-
-        as_text = (given.get("label_column", "label"), given.get("image_column"), given.get("text_column"))
-        return reader.table(read(path, as_text), repr(str(path)), table_name(path), path.parent, given, part)
-    if is_saved_dataset(path):
-        return reader.labelled(open_source(path, **given), part)
-    if strange := [name for name in given if name != "embed"]:
-        raise InputError(f"{', '.join(strange)} has no meaning for {str(path)!r}, which is not a table")
-    if suffix == ".npz":
-        return reader.npz(path, part)
-    _refuse_part(part, repr(str(path)))
-    if not path.is_dir():
-        from jnpl.data.sources.images import ImageFiles  # noqa: PLC0415 - vectors do without Pillow
-
-        return reader.files([path.name], ImageFiles([path]), path.name)
-    from jnpl.data.sources.folder import files_in, walk  # noqa: PLC0415 - vectors do without Pillow
-
-    if not (files := sorted(walk(path))):
-        raise InputError(f"the folder {str(path)!r} holds no files")
-    return reader.files([file.path for file in files], files_in(path, files), path.resolve().name or str(path))
+    return reader.labelled(open_source(data, options))
 
 
 @dataclass(frozen=True)
 class _NewDataReader:
-    """Opens each form of data for a model with these classes, kind of input and encoding.
-
-    `embed` turns texts and images into the model's vectors.
-    """
+    """Opens each form of data for a model with these classes, kind of input and encoding."""
 
     classes: tuple[Any, ...]
     kind: Kind
     encoding: dict[str, Any] | None
-    embed: str | Embed | None = None
+    options: OpenOptions
+    part: str | None
+
+    def path(self, path: Path) -> NewData:
+        """Open an existing file or folder."""
+        if path.is_file() and data_suffix(path):
+            return self.table(path)
+        if is_saved_dataset(path):
+            return self.labelled(open_source(path, self.options))
+        if strange := [name for name in self.options.changed() if name not in ("embed", "root")]:
+            raise InputError(f"{', '.join(strange)} has no meaning for {str(path)!r}, which is not a table")
+        if path.is_file() and path.suffix.lower() == ".npz":
+            return self.npz(path)
+        self.refuse_part(repr(str(path)))
+        from jnpl.data.sources.folder import files_in, walk  # noqa: PLC0415 - vectors do without Pillow
+        from jnpl.data.sources.images import ImageFiles  # noqa: PLC0415
+
+        if not path.is_dir():
+            return self.files([path.name], ImageFiles([path]), path.name)
+        if not (files := sorted(walk(path))):
+            raise InputError(f"the folder {str(path)!r} holds no files")
+        return self.files([file.path for file in files], files_in(path, files), path.resolve().name or str(path))
+
+    def refuse_part(self, what: str) -> None:
+        if self.part is not None:
+            raise InputError(f"part={self.part!r} has no meaning for {what}")
 
     def inputs(
         self,
@@ -154,8 +130,8 @@ class _NewDataReader:
     ) -> NewData:
         if len(inputs) == 0:
             raise InputError(f"{name} holds no samples")
-        if self.embed is not None:
-            values, unreadable = embed_inputs(inputs, self.embed, name, unreadable)
+        if self.options.embed is not None:
+            values, unreadable = embed_inputs(inputs, self.options.embed, name, unreadable)
             inputs = InMemory(values)
         none = np.zeros(len(inputs), np.int64)
         where = np.arange(len(inputs)) if ids is None else ids
@@ -169,12 +145,11 @@ class _NewDataReader:
         found = np.array([-1 if each is None else number.get(_key(each, whole), -2) for each in labels], np.int64)
         return None if (found == -1).all() else found
 
-    def labelled(self, source: Source, part: str | None) -> NewData:
+    def labelled(self, source: Source) -> NewData:
         """Return a source for training, or a part of it, as new data."""
-        parts = {"test": source.test, "validation": source.validation}
-        chosen = parts.get(part, source) if part is not None else source
+        chosen = {"test": source.test, "validation": source.validation}.get(self.part or "train", source)
         if chosen is None:
-            raise InputError(f"{source.name} has no {part} data")
+            raise InputError(f"{source.name} has no {self.part} data")
         return NewData(chosen, self.numbers([chosen.class_names[label] for label in chosen.labels.tolist()]))
 
     def files(self, paths: list[str], inputs: Inputs, name: str) -> NewData:
@@ -183,121 +158,118 @@ class _NewDataReader:
         labels = [next((step for step in each.split("/")[:-1] if step in known), None) for each in ids.tolist()]
         return self.inputs(inputs, name, ids=ids, labels=labels)
 
-    def npz(self, path: Path, part: str | None) -> NewData:
-        ending = {"test": "_test", "validation": "_val"}.get(part or "", "")
-        found = read_npz(path, [f"x{ending}"], [f"y{ending}", "class_names"])
-        values = as_inputs(found[f"x{ending}"], f"x{ending} of {str(path)!r}")
-        if f"y{ending}" not in found:
+    def npz(self, path: Path) -> NewData:
+        ending = {"test": "_test", "validation": "_val"}.get(self.part or "", "")
+        arrays = read_npz(path, [f"x{ending}"], [f"y{ending}", "class_names"])
+        values = as_inputs(arrays[f"x{ending}"], f"x{ending} of {str(path)!r}")
+        if f"y{ending}" not in arrays:
             return self.inputs(InMemory(values), path.stem)
-        labels: Sequence[Any] = as_labels(found[f"y{ending}"], f"y{ending} of {str(path)!r}")
+        labels: Sequence[Any] = as_labels(arrays[f"y{ending}"], f"y{ending} of {str(path)!r}")
         if len(labels) != len(values):
             raise InputError(f"{str(path)!r} holds {len(values)} samples, but {len(labels)} labels")
-        if "class_names" in found and all(isinstance(label, int) for label in labels):
-            names = as_labels(found["class_names"], "class_names")  # labels are names from it, or positions in it
+        if "class_names" in arrays and all(isinstance(label, int) for label in labels):
+            names = as_labels(arrays["class_names"], "class_names")  # labels are names from it, or positions in it
             if not set(labels) <= set(names):
                 labels = [names[label] if 0 <= label < len(names) else label for label in labels]
         return self.inputs(InMemory(values), path.stem, labels=labels)
 
-    def table(
-        self, frame: pd.DataFrame, where: str, name: str, folder: Path, given: dict[str, Any], part: str | None = None
-    ) -> NewData:
-        from jnpl.data.sources.columns import with_text_names  # noqa: PLC0415 - arrays and images do without pandas
+    def table(self, path_or_frame: Any) -> NewData:
+        from jnpl.data.sources.split_column import find_split  # noqa: PLC0415 - arrays and images do without pandas
+        from jnpl.data.sources.table import read_table  # noqa: PLC0415
 
-        frame = with_text_names(frame)
-        named = [value for key, value in given.items() if key.endswith("_column")]
-        require_columns(frame.columns, [*named, *given.get("feature_columns", ())], where)
-        label_column = given.get("label_column", "label")
-        labels = _labels(frame[label_column].tolist()) if label_column in frame.columns else None
-        found = self.inputs(**self._columns(frame, where, folder, given), name=name, labels=labels)
-        if part is None:
-            return found
-        from jnpl.data.sources.split_column import find_split  # noqa: PLC0415
+        table = read_table(path_or_frame, self.options, new=True)
+        frame, column = table.frame, table.label_column
+        labels = _labels(frame[column].tolist()) if column in frame.columns else None
+        new = self.inputs(**self._samples(table), name=table.name, labels=labels)
+        if self.part is None:
+            return new
+        split = find_split(frame, self.options.columns())
+        if split is None or not len(rows := split.rows[self.part]):
+            raise InputError(
+                f"part={self.part!r} has no meaning for {table.where}: it has no column split with such rows"
+            )
+        return NewData(part_of(new.source, rows), None if new.labels is None else new.labels[rows])
 
-        split = find_split(frame, named)
-        if split is None or not len(rows := split.rows[part]):
-            raise InputError(f"part={part!r} has no meaning for {where}: it has no column split with such rows")
-        return NewData(part_of(found.source, rows), None if found.labels is None else found.labels[rows])
-
-    def _columns(self, frame: pd.DataFrame, where: str, folder: Path, given: dict[str, Any]) -> dict[str, Any]:
+    def _samples(self, table: Table) -> dict[str, Any]:
         """Return the samples of a table as arguments of `inputs`: inputs, and where they have them ids, unreadable."""
-        root, images = Path(given.get("image_root", folder)), given.get("image_column")
+        options = self.options
         if self.kind == "text":
-            if "image_column" in given:
+            if options.image_column is not None:
                 raise InputError("image_column (--image-column) has no meaning here: the model was trained on texts")
-            return self._texts(frame, where, given)
-        if self.kind == "image" and "text_column" in given:
+            return self._texts(table)
+        if self.kind == "image" and options.text_column is not None:
             raise InputError("text_column (--text-column) has no meaning here: the model was trained on images")
-        if self.kind == "image" or (self.embed is not None and "text_column" not in given):
-            return _pictures(frame, where, root, images)
-        if "text_column" in given and "embedding_column" not in given:
+        if self.kind == "image" or (options.embed is not None and options.text_column is None):
+            return _pictures(table, options.image_column)
+        if options.text_column is not None and options.embedding_column is None:
             if self.encoding is not None:
                 columns = "the model was trained on the columns of a table, which it finds by name"
                 raise InputError(f"text_column (--text-column) has no meaning here: {columns}")
-            if self.embed is None:
+            if options.embed is None:
                 raise InputError("the model takes vectors: --embed names the function that turns texts into them")
-            return self._texts(frame, where, given)
-        return self._vectors(frame, where, root, given)
+            return self._texts(table)
+        return self._vectors(table)
 
-    def _texts(self, frame: pd.DataFrame, where: str, given: dict[str, Any]) -> dict[str, Any]:
-        column = given.get("text_column")
+    def _texts(self, table: Table) -> dict[str, Any]:
+        column = self.options.text_column
         if column is None:
-            shown = ", ".join(frame.columns)
+            shown = ", ".join(table.frame.columns)
             raise InputError(
-                f"the model was trained on texts: --text-column names the column of {where} that holds them "
+                f"the model was trained on texts: --text-column names the column of {table.where} that holds them "
                 f"(there are {shown})"
             )
-        texts, unreadable = texts_of(frame[column], column, where)
+        texts, unreadable = texts_of(table.frame[column], column, table.where)
         return {"inputs": Texts(texts), "unreadable": unreadable}
 
-    def _vectors(self, frame: pd.DataFrame, where: str, root: Path, given: dict[str, Any]) -> dict[str, Any]:
+    def _vectors(self, table: Table) -> dict[str, Any]:
         """Return float32 (N, F), as in training, and the ids of embeddings that have images beside them."""
         from jnpl.data.sources.table import beside_embeddings, guess_embedding_column, vectors  # noqa: PLC0415
 
+        options, frame, where = self.options, table.frame, table.where
         if self.encoding is not None:
-            if named := {"embedding_column", "feature_columns", "image_column"} & set(given):
+            if named := {"embedding_column", "feature_columns", "image_column"} & set(options.changed()):
                 reason = "the model stores which columns it was trained on, and how they are encoded"
                 raise InputError(f"{', '.join(sorted(named))} has no meaning here: {reason}")
             from jnpl.data.sources.encoding import Encoding, listed  # noqa: PLC0415
 
             encoding = Encoding.from_dict(self.encoding)
             if not {column.name for column in encoding.columns} & set(frame.columns):
-                known, there = listed([column.name for column in encoding.columns]), listed(list(frame.columns))
-                raise InputError(f"the model was trained on a table of {known}; {where} has only {there}")
+                trained_on, there = listed([column.name for column in encoding.columns]), listed(list(frame.columns))
+                raise InputError(f"the model was trained on a table of {trained_on}; {where} has only {there}")
             return {"inputs": InMemory(encoding.apply(frame, where))}
-        labels = {given.get("label_column", "label")} & set(frame.columns)
-        features, column = given.get("feature_columns"), given.get("embedding_column")
-        if column is None and features is None:
+        labels = {table.label_column} & set(frame.columns)
+        column = options.embedding_column
+        if column is None and options.feature_columns is None:
             column = guess_embedding_column(frame, labels)
-        images, texts = given.get("image_column"), given.get("text_column")
-        if column is None and images is not None:
+        if column is None and options.image_column is not None:
             raise InputError(
                 "image_column has no meaning for a model of vectors, without --embed or --embedding-column"
             )
-        found: dict[str, Any] = {"inputs": InMemory(vectors(frame, labels, where, features, column))}
-        beside = {} if column is None else beside_embeddings(frame, labels, where, root, images, texts)
-        return found | ({"ids": beside["ids"]} if "ids" in beside else {})
+        samples: dict[str, Any] = {"inputs": InMemory(vectors(frame, labels, where, options.feature_columns, column))}
+        if column is not None:
+            beside = beside_embeddings(table, labels, options.image_column, options.text_column)
+            samples |= {"ids": beside["ids"]} if "ids" in beside else {}
+        return samples
 
 
-def _pictures(frame: pd.DataFrame, where: str, root: Path, column: str | None) -> dict[str, Any]:
+def _pictures(table: Table, column: str | None) -> dict[str, Any]:
     """Return the images of a table, inside it or in files, as arguments of `inputs`."""
-    from jnpl.data.sources.image_column import holds_images, images_of  # noqa: PLC0415
-    from jnpl.data.sources.table import IMAGE_NAMES, image_files  # noqa: PLC0415
+    from jnpl.data.sources.image_column import holds_images  # noqa: PLC0415
+    from jnpl.data.sources.table import IMAGE_NAMES, images  # noqa: PLC0415
 
+    frame = table.frame
     columns = {column.casefold(): column for column in reversed(list(frame.columns))}
-    inside = [each for each in frame.columns if holds_images(frame[each])]
-    column = column or next((columns[each] for each in IMAGE_NAMES if each in columns), inside[0] if inside else None)
+    named = (columns[name] for name in IMAGE_NAMES if name in columns)
+    inside = (name for name in frame.columns if holds_images(frame[name]))
+    column = column or next(named, None) or next(inside, None)
     if column is None:
         shown = ", ".join(frame.columns)
         raise InputError(
-            f"the model was trained on images, and {where} is a table: give a folder of images, or name the column of "
-            f"paths or bytes with --image-column (there are {shown})"
+            f"the model was trained on images, and {table.where} is a table: give a folder of images, or name the "
+            f"column of paths or bytes with --image-column (there are {shown})"
         )
-    if column in inside:
-        images, ids, unreadable = images_of(frame[column], column, where, root)
-        return {"inputs": images, "ids": ids, "unreadable": unreadable}
-    paths = [os.fspath(cell) if isinstance(cell, str | os.PathLike) else "" for cell in frame[column].tolist()]
-    files, ids, unreadable = image_files(paths, root)
-    return {"inputs": files, "ids": ids, "unreadable": unreadable}
+    fields = images(table, column, new=True)
+    return {name: fields[name] for name in ("inputs", "ids", "unreadable")}
 
 
 def _labels(cells: list[Any]) -> list[Any]:
@@ -319,8 +291,3 @@ def _is_pairs(data: list[Any]) -> bool:
     """Whether a list is a data set of (input, label) items, not a list of samples."""
     first = data[0] if data else None
     return isinstance(first, tuple) and len(first) == 2 and not np.isscalar(first[0])
-
-
-def _refuse_part(part: str | None, what: str) -> None:
-    if part is not None:
-        raise InputError(f"part={part!r} has no meaning for {what}")

@@ -81,6 +81,12 @@ class OpenOptions:
             if value is not default and not (name == "exclude" and len(value) == 0)
         }
 
+    def columns(self) -> list[str]:
+        """Return the names of the columns that the options name."""
+        single = (self.image_column, self.embedding_column, self.text_column, self.label_column, self.true_label_column)
+        several = self.feature_columns or self.exclude or ()
+        return [*several, *(column for column in single if column is not None)]
+
     def for_test(self, source: "Source", test: Any) -> "OpenOptions":
         """Return the options that test data share with a source.
 

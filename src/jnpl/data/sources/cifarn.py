@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # What a pickle of arrays of whole numbers names, written with numpy 2 or with numpy 1: nothing else is called.
 _RECONSTRUCT: Any = np.empty(0).__reduce__()[0]
-_WHOLE_NUMBERS = [
+_WHOLE_NUMBERS: list[Any] = [
     (_RECONSTRUCT, "numpy._core.multiarray._reconstruct"),
     (_RECONSTRUCT, "numpy.core.multiarray._reconstruct"),
     np.ndarray,

@@ -1,7 +1,7 @@
 """Downloads that are complete and checked, the folder for data sets, and archives that are not trusted.
 
-The library pooch is not used: it starts from the beginning when a connection breaks, where this goes on at the last byte
-(CIFAR has 160 MB), tries again where the address or the checksum is wrong, and needs requests and five more packages.
+The library pooch is not used: it starts from the beginning when a connection breaks, where this goes on at the last
+byte (CIFAR has 160 MB), tries again where the address or the checksum is wrong, and needs requests and five packages.
 """
 
 from __future__ import annotations

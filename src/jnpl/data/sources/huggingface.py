@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jnpl.data.options import OpenOptions
 from jnpl.data.source import InMemory, Inputs, Source, Texts, UnreadableError
 from jnpl.data.sources.arrays import as_labels, number_together
 from jnpl.internal.errors import InputError, one_line
@@ -18,8 +19,6 @@ from jnpl.internal.importing import require
 from jnpl.internal.tables import require_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from jnpl.data.source import Array, Kind, Labels
     from jnpl.data.sources.encoding import Encoding
 
@@ -72,17 +71,7 @@ class HubImages(Inputs):
 
 
 def load(
-    name_or_dataset: Any,
-    *,
-    config: str | None = None,
-    image_column: str | None = None,
-    label_column: str | None = None,
-    true_label_column: str | None = None,
-    feature_columns: Sequence[str] | None = None,
-    exclude: Sequence[str] | None = None,
-    embedding_column: str | None = None,
-    text_column: str | None = None,
-    name: str | None = None,
+    name_or_dataset: Any, options: OpenOptions | None = None, *, name: str | None = None, **changes: Any
 ) -> Source:
     """Load a data set of the Hugging Face hub, or open a `datasets.Dataset` or `DatasetDict`.
 
@@ -91,99 +80,66 @@ def load(
 
     Args:
         name_or_dataset: a name on the hub, a Dataset or a DatasetDict.
-        config: the configuration of a data set of the hub.
-        image_column: by default the only column of images; without one, the features are those of a table.
-        label_column: by default `label`, `labels` or `target`, else the only column of classes.
-        true_label_column: the column of true labels.
-        feature_columns: the columns to learn from; by default all but the labels.
-        exclude: columns that are not learnt from.
-        embedding_column: the column of vectors.
-        text_column: the column of texts.
+        options: how to open it. By default, the images are in the only column of images, without one the features are
+            those of a table; the labels are in `label`, `labels` or `target`, else in the only column of classes.
         name: of the source; by default that on the hub.
+        **changes: options by name.
 
     Returns:
         The training split, with the test split as `test`.
     """
     datasets = require("datasets", "hf")
+    options = replace(options or OpenOptions(), **changes)
     name = name or (name_or_dataset if isinstance(name_or_dataset, str) else "dataset")
-    _refuse_two_inputs(image_column, feature_columns, embedding_column, text_column)
-    train, test = _splits(_fetch(datasets, name, config) if isinstance(name_or_dataset, str) else name_or_dataset, name)
-    label = label_column or _label_column(train, datasets, name)
-    wanted = [
-        label,
-        image_column,
-        true_label_column,
-        embedding_column,
-        text_column,
-        *(feature_columns or exclude or ()),
-    ]
-    require_columns(train.features, [column for column in wanted if column is not None], name)
-    if image_column is None and feature_columns is None and embedding_column is None and text_column is None:
-        image_column = _image_column(train, datasets, name)
+    has_inputs = _names_inputs(options)
+    whole = _fetch(datasets, name, options.config) if isinstance(name_or_dataset, str) else name_or_dataset
+    train, test = _splits(whole, name)
+    label, truth = options.label_column or _label_column(train, datasets, name), options.true_label_column
+    require_columns(train.features, [label, *options.columns()], name)
+    if not has_inputs:
+        options = replace(options, image_column=_image_column(train, datasets, name))
     names = getattr(train.features[label], "names", None)
-    given = {"labels": _labels(train, label, name)}
-    if true_label_column is not None:
-        given["true_labels"] = _labels(train, true_label_column, name, names)
+    named = {"labels": _labels(train, label, name)}
+    if truth is not None:
+        named["true_labels"] = _labels(train, truth, name, names)
     if test is not None and _is_labelled(test, label):
-        given["test"] = _labels(test, label, name)
-    numbered, classes = number_together(given, names)
-
+        named["test"] = _labels(test, label, name)
+    numbered, classes = number_together(named, names)
+    if options.text_column is not None:
+        return _of_texts(name, options.text_column, (train, test), numbered, classes)
     encoding = None
-    if text_column is not None:
-        return _of_texts(name, text_column, (train, test), numbered, classes)
-    if image_column is None and embedding_column is None:
+    if options.image_column is None and options.embedding_column is None:
         from jnpl.data.sources.table import learn  # noqa: PLC0415 - needs pandas, which images do without
 
-        own = {column for column in (label, true_label_column) if column is not None}
-        encoding = learn(_frame(train), own, classes, name, feature_columns, exclude or ())
-
-    inputs = partial(_inputs, datasets, name, image_column, embedding_column, encoding)
+        aside = {column for column in (label, truth) if column is not None}
+        encoding = learn(_frame(train), aside, classes, name, options.feature_columns, options.exclude or ())
+    inputs = partial(_inputs, datasets, name, options.image_column, options.embedding_column, encoding)
     held_out = None
     if test is not None and "test" in numbered:
         held_out = Source(f"{name}/test", inputs(test), numbered["test"], classes, np.arange(len(test)))
-    ids = np.arange(len(train))
     stored = None if encoding is None else encoding.to_dict()
-    return Source(
-        name, inputs(train), numbered["labels"], classes, ids, numbered.get("true_labels"), held_out, encoding=stored
-    )
+    true, ids = numbered.get("true_labels"), np.arange(len(train))
+    return Source(name, inputs(train), numbered["labels"], classes, ids, true, held_out, encoding=stored)
 
 
-def load_folder(
-    path: str | Path,
-    *,
-    image_column: str | None = None,
-    label_column: str | None = None,
-    true_label_column: str | None = None,
-    feature_columns: Sequence[str] | None = None,
-    exclude: Sequence[str] | None = None,
-    embedding_column: str | None = None,
-    text_column: str | None = None,
-) -> Source:
-    """Open a folder that `datasets.save_to_disk` or `jnpl export --to hf` has written; its columns as in `load`."""
+def load_folder(path: str | Path, options: OpenOptions | None = None, **changes: Any) -> Source:
+    """Open a folder that `datasets.save_to_disk` or `jnpl export --to hf` has written; its options as in `load`."""
     datasets = require("datasets", "hf")
     try:
-        found = datasets.load_from_disk(os.fspath(path))
+        stored = datasets.load_from_disk(os.fspath(path))
     except Exception as error:  # the disk, Arrow and JSON raise different errors
         raise InputError(f"cannot load the data set {str(path)!r}: {one_line(error)}") from error
-    if set(getattr(found, "features", ())) == _EXPORTED:
+    if set(getattr(stored, "features", ())) == _EXPORTED:
         raise InputError(f"{str(path)!r} holds labels without samples: the data of its run were not image files")
-    return load(
-        found,
-        image_column=image_column,
-        label_column=label_column,
-        true_label_column=true_label_column,
-        feature_columns=feature_columns,
-        exclude=exclude,
-        embedding_column=embedding_column,
-        text_column=text_column,
-        name=Path(path).resolve().name or str(path),
-    )
+    return load(stored, options, name=Path(path).resolve().name or str(path), **changes)
 
 
-def _refuse_two_inputs(*columns: Any) -> None:
-    names = ("image_column", "feature_columns", "embedding_column", "text_column")
-    if len(named := [name for name, value in zip(names, columns, strict=True) if value is not None]) > 1:
+def _names_inputs(options: OpenOptions) -> bool:
+    """Return whether the options name the inputs; two kinds are an error."""
+    kinds = ("image_column", "feature_columns", "embedding_column", "text_column")
+    if len(named := [name for name in kinds if getattr(options, name) is not None]) > 1:
         raise InputError(f"the inputs are images, features, embeddings or texts, but {' and '.join(named)} are given")
+    return bool(named)
 
 
 def _of_texts(

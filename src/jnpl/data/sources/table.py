@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from jnpl.data.options import OpenOptions
 from jnpl.data.source import InMemory, Source, Texts
 from jnpl.data.sources.arrays import WHOLE_NUMBER, as_labels, number_together
 from jnpl.data.sources.columns import is_measured, kind_of, levels, with_text_names
@@ -33,13 +34,13 @@ if TYPE_CHECKING:
 
     from jnpl.data.source import Array, Inputs, Labels
     from jnpl.data.sources.split_column import SplitColumn
-    from jnpl.data.sources.user_embedding import Embed
 
 IMAGE_NAMES = ("image", "image_path", "path", "file", "filename", "file_name")
 EMBEDDING_NAMES = ("embedding", "embeddings")
 NOTHING_TO_EMBED = (
     "embed (--embed) needs text_column (--text-column) or image_column (--image-column), what it turns into vectors"
 )
+_INPUTS = ("image_column", "feature_columns", "embedding_column", "text_column", "encoding")
 _TOGETHER = ({"image_column", "embedding_column"}, {"embedding_column", "text_column"})
 _PATHS_TRIED = 20
 _LABEL_NAME = re.compile(r"(?i)(.*[ _.-])?(labels?|target|class|truth|y)")
@@ -51,47 +52,22 @@ _MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 _LOG = logging.getLogger("jnpl")
 
 
-def load(
-    path_or_frame: str | Path | pd.DataFrame,
-    *,
-    image_column: str | None = None,
-    label_column: str = "label",
-    true_label_column: str | None = None,
-    feature_columns: Sequence[str] | None = None,
-    exclude: Sequence[str] | None = None,
-    embedding_column: str | None = None,
-    text_column: str | None = None,
-    embed: str | Embed | None = None,
-    encoding: dict[str, Any] | None = None,
-    image_root: str | Path | None = None,
-    skip_unlabelled: bool = False,
-) -> Source:
+def load(path_or_frame: str | Path | pd.DataFrame, options: OpenOptions | None = None, **changes: Any) -> Source:
     """Read a .csv, .tsv or .parquet table (also .csv.gz, .tsv.gz), or a data frame, of N rows.
 
     The inputs are images, features, embeddings or texts: one of `image_column`, `feature_columns`, `embedding_column`,
     `text_column` and `encoding` is given; with `embedding_column`, an image or text column is kept for reports. Without
     any, a column `embedding` of lists holds embeddings; a column of image bytes, or one named as in `IMAGE_NAMES` if
-    no column holds numbers, holds the images; else all columns but the labels are features.
+    no column holds numbers, holds the images; else all columns but the labels are features, which
+    `jnpl.data.sources.encoding.Encoding` encodes; the log says what was done.
 
     A column `split` with the values train, test and validation divides the table: the rows of train are the data. The
     labels of the other rows are those of `true_label_column`, else of `label_column`.
 
     Args:
-        path_or_frame: the table.
-        image_column: the column of image paths, or of images: bytes, or structs of bytes and path (Hugging Face).
-        label_column: the column of given labels.
-        true_label_column: the column of true labels.
-        feature_columns: the columns to learn from; `jnpl.data.sources.encoding.Encoding` says how they become features,
-            and the log says what was done.
-        exclude: columns that are not learnt from, in place of `feature_columns`; reports show them.
-        embedding_column: the column of vectors, lists of equal length.
-        text_column: the column of texts.
-        embed: the function that turns texts or images into vectors, or its place as "module:function"; None: they stay
-            as they are.
-        encoding: the encoding of another source, to be used for this table.
-        image_root: the folder that image paths are relative to; by default the table's folder (of a data frame: the
-            working directory).
-        skip_unlabelled: leave out rows without a given label, which are an InputError otherwise.
+        path_or_frame: the table. Image paths are relative to its folder (of a data frame: the working directory).
+        options: how to open it; by default, the labels are in the column `label`.
+        **changes: options by name.
 
     Returns:
         The source; its ids are the image paths, else the row positions.
@@ -102,59 +78,79 @@ def load(
         >>> source.inputs.read(1), source.class_names
         (array([2., 4.], dtype=float32), ('cat', 'dog'))
     """
-    chosen = {
-        "image_column": image_column,
-        "feature_columns": feature_columns,
-        "embedding_column": embedding_column,
-        "text_column": text_column,
-        "encoding": encoding,
-    }
-    named = _named_inputs(chosen, embed, exclude)
+    options = replace(options or OpenOptions(), **changes)
+    table, has_inputs = read_table(path_or_frame, options), _names_inputs(options)
+    frame, where = table.frame, table.where
+    _check_frame(frame, where)
+    split = None if options.encoding is not None else find_split(frame, options.columns())
+    labels = _split_labels(table, split, options)
+    aside = {column for column in (table.label_column, options.true_label_column, split and split.name) if column}
+    _refuse_measured_labels(labels, table.label_column, where, features=False)
+
+    def source(inputs: Inputs, ids: Array | None = None, **more: Any) -> Source:
+        ids = np.arange(len(frame)) if ids is None else ids
+        whole = Source(table.name, inputs, labels.given, labels.classes, ids, labels.true, **more)
+        divided = whole if len(labels.rows["train"]) == len(frame) else divide(whole, labels.rows)
+        return divided if options.embed is None else embed_with(divided, options.embed)
+
+    embedding_column, image_column, text_column = options.embedding_column, options.image_column, options.text_column
+    if not has_inputs:
+        unused = {*aside, *(options.exclude or ())}
+        embedding_column = guess_embedding_column(frame, unused) if options.embed is None else None
+        image_column = None if embedding_column else _guess_image_column(frame, unused, where)
+    if embedding_column is not None:
+        values = InMemory(_embeddings(frame[embedding_column], embedding_column, where), embedded=True)
+        shown = beside_embeddings(table, aside, image_column, text_column)
+        cells = None if "ids" in shown else _cells(frame, {*aside, embedding_column})
+        return source(values, **shown, cells=cells)
+    if image_column is not None:
+        return source(**images(table, image_column))
+    if text_column is not None:
+        texts, unreadable = texts_of(frame[text_column], text_column, where)
+        return source(Texts(texts), texts=texts, unreadable=unreadable)
+    if options.embed is not None:
+        raise InputError(NOTHING_TO_EMBED)
+    cells = _cells(frame, aside, options.feature_columns or ())
+    if options.encoding is None:
+        _refuse_measured_labels(labels, table.label_column, where, features=True)
+        train = frame.iloc[labels.rows["train"]]
+        learnt = learn(train, aside, labels.classes, where, options.feature_columns, options.exclude or ())
+    else:
+        learnt = Encoding.from_dict(options.encoding)
+    return source(InMemory(learnt.apply(frame, where)), encoding=learnt.to_dict(), cells=cells)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table of samples as it was read, and what the options say about it.
+
+    Attributes:
+        frame: the N rows; the names of the columns are texts.
+        where: the table in error messages.
+        name: of the data.
+        root: the folder that image paths are relative to.
+        label_column: the column of given labels; a table of new data may have no such column.
+    """
+
+    frame: pd.DataFrame
+    where: str
+    name: str
+    root: Path
+    label_column: str
+
+
+def read_table(path_or_frame: str | Path | pd.DataFrame, options: OpenOptions, *, new: bool = False) -> Table:
+    """Read a table that must have the columns of the options; a table of `new` data need not have labels."""
+    label_column = options.label_column or "label"
     if isinstance(path_or_frame, pd.DataFrame):
         frame, name, where, folder = path_or_frame, "table", "the data frame", Path()
     else:
         path = Path(path_or_frame)
-        as_text = {image_column, label_column, true_label_column, text_column} - {None}
+        as_text = {options.image_column, label_column, options.true_label_column, options.text_column} - {None}
         frame, name, where, folder = read(path, as_text), table_name(path), repr(str(path_or_frame)), path.parent
-    frame, root = with_text_names(frame), Path(image_root or folder)
-    wanted = [*(feature_columns or exclude or ()), image_column, embedding_column, text_column]
-    wanted += [label_column, true_label_column]
-    require_columns(frame.columns, [column for column in wanted if column is not None], where)
-    _check_frame(frame, where)
-    split = None if encoding is not None else find_split(frame, wanted)
-    labels = _split_labels(frame, split, label_column, true_label_column, where, skip_unlabelled=skip_unlabelled)
-    own = {column for column in (label_column, true_label_column, split and split.name) if column is not None}
-    _refuse_measured_labels(labels, label_column, where, features=False)
-
-    def source(inputs: Inputs, ids: Array | None = None, **more: Any) -> Source:
-        ids = np.arange(len(frame)) if ids is None else ids
-        whole = Source(name, inputs, labels.given, labels.classes, ids, labels.true, **more)
-        divided = whole if len(labels.rows["train"]) == len(frame) else divide(whole, labels.rows)
-        return divided if embed is None else embed_with(divided, embed)
-
-    if not named:
-        unused = {*own, *(exclude or ())}
-        embedding_column = guess_embedding_column(frame, unused) if embed is None else None
-        image_column = None if embedding_column else _guess_image_column(frame, unused, where)
-    if embedding_column is not None:
-        values = InMemory(_embeddings(frame[embedding_column], embedding_column, where), embedded=True)
-        shown = beside_embeddings(frame, own, where, root, image_column, text_column)
-        cells = None if "ids" in shown else _cells(frame, {*own, embedding_column})
-        return source(values, **shown, cells=cells)
-    if image_column is not None:
-        return source(**_images(frame[image_column], image_column, root, where))
-    if text_column is not None:
-        texts, unreadable = texts_of(frame[text_column], text_column, where)
-        return source(Texts(texts), texts=texts, unreadable=unreadable)
-    if embed is not None:
-        raise InputError(NOTHING_TO_EMBED)
-    cells = _cells(frame, own, feature_columns or ())
-    if encoding is None:
-        _refuse_measured_labels(labels, label_column, where, features=True)
-        learnt = learn(frame.iloc[labels.rows["train"]], own, labels.classes, where, feature_columns, exclude or ())
-    else:
-        learnt = Encoding.from_dict(encoding)
-    return source(InMemory(learnt.apply(frame, where)), encoding=learnt.to_dict(), cells=cells)
+    frame = with_text_names(frame)
+    require_columns(frame.columns, [*options.columns(), *([] if new else [label_column])], where)
+    return Table(frame, where, name, Path(options.image_root or folder), label_column)
 
 
 def table_name(path: Path) -> str:
@@ -172,17 +168,17 @@ def _cells(frame: pd.DataFrame, hidden: Collection[str], first: Sequence[str] = 
     return frame[kept] if kept else None
 
 
-def _named_inputs(chosen: dict[str, Any], embed: str | Embed | None, exclude: Sequence[str] | None) -> list[str]:
-    """Return the options that name the inputs; two of them are an error, except for what is shown of embeddings."""
-    if exclude and chosen["feature_columns"] is not None:
+def _names_inputs(options: OpenOptions) -> bool:
+    """Return whether the options name the inputs; two kinds are an error, except for what is shown of embeddings."""
+    if options.exclude and options.feature_columns is not None:
         raise InputError("feature_columns (--feature-column) and exclude (--exclude) exclude each other")
-    named = [name for name, value in chosen.items() if value is not None]
+    named = [name for name in _INPUTS if getattr(options, name) is not None]
     if len(named) > 1 and set(named) not in _TOGETHER:
         kinds = "images, features, embeddings or texts"
         raise InputError(f"the inputs are one of {kinds}, but {' and '.join(named)} are given")
-    if embed is not None and (other := [name for name in named if name not in ("image_column", "text_column")]):
+    if options.embed is not None and (other := [name for name in named if name not in ("image_column", "text_column")]):
         raise InputError(f"{NOTHING_TO_EMBED}, not {other[0]}")
-    return named
+    return bool(named)
 
 
 class _SplitLabels(NamedTuple):
@@ -194,18 +190,12 @@ class _SplitLabels(NamedTuple):
     rows: dict[str, Labels]  # of each part
 
 
-def _split_labels(
-    frame: pd.DataFrame,
-    split: SplitColumn | None,
-    label_column: str,
-    true_label_column: str | None,
-    where: str,
-    *,
-    skip_unlabelled: bool,
-) -> _SplitLabels:
+def _split_labels(table: Table, split: SplitColumn | None, options: OpenOptions) -> _SplitLabels:
     """Return the labels of a table: given and true ones of the training rows, the best ones of the others."""
+    frame, where, label_column = table.frame, table.where, table.label_column
+    true_label_column = options.true_label_column
     train = np.arange(len(frame)) if split is None else split.rows["train"]
-    if skip_unlabelled:
+    if options.skip_unlabelled:
         train = _labelled(frame[label_column], train, label_column, where)
     found = {"train": _labels(frame[label_column], label_column, where, train)}
     if true_label_column is not None:
@@ -397,25 +387,20 @@ def guess_embedding_column(frame: pd.DataFrame, labels: Collection[str]) -> str 
 
 
 def beside_embeddings(
-    frame: pd.DataFrame,
-    labels: Collection[str],
-    where: str,
-    root: Path,
-    image_column: str | None = None,
-    text_column: str | None = None,
+    table: Table, labels: Collection[str], image_column: str | None = None, text_column: str | None = None
 ) -> dict[str, Any]:
     """Return the images or texts beside embeddings, as fields of a `Source`: pictures, ids and root, or texts.
 
     Without a column by name, they are in one that is named as in `IMAGE_NAMES` or called `text`; it does not matter if
     the files are gone.
     """
+    frame, where = table.frame, table.where
     columns = {column.casefold(): column for column in reversed(list(frame.columns)) if column not in labels}
     if image_column is None and text_column is None:
-        image_column = next(
-            (columns[name] for name in IMAGE_NAMES if _has_images(frame, columns.get(name), root)), None
-        )
+        named = (columns[name] for name in IMAGE_NAMES if _has_images(frame, columns.get(name), table.root))
+        image_column = next(named, None)
     if image_column is not None:
-        found = _images(frame[image_column], image_column, root, where)
+        found = images(table, image_column)
         return {"pictures": found["inputs"], "ids": found["ids"], "root": found["root"]}
     text = columns.get("text") if text_column is None else text_column
     if text is None or (text_column is None and not pd.api.types.is_string_dtype(frame[text].dtype)):
@@ -450,25 +435,30 @@ def _guess_image_column(frame: pd.DataFrame, labels: Collection[str], where: str
     return next((named[name] for name in IMAGE_NAMES if name in named), None)
 
 
-def _images(column: pd.Series[Any], name: str, root: Path, where: str) -> dict[str, Any]:
-    """Return the N images of a column as fields of a `Source`: inputs, ids, unreadable, and the root of files."""
+def images(table: Table, name: str, *, new: bool = False) -> dict[str, Any]:
+    """Return the N images of a column as fields of a `Source`: inputs, ids, unreadable, and the root of files.
+
+    Of `new` data, a cell that is no path is an unreadable sample, and all files may be missing.
+    """
+    column, root, where = table.frame[name], table.root, table.where
     if holds_images(column):
         inputs, ids, unreadable = images_of(column, name, where, root)
         in_files = inputs.path(0) is not None
         return {"inputs": inputs, "ids": ids, "unreadable": unreadable, "root": _absolute(root) if in_files else None}
-    missing = column.isna().to_numpy()
-    cells = column.tolist()
+    missing, cells = column.isna().to_numpy(), column.tolist()
     wrong = next((cell for cell, none in zip(cells, missing, strict=True) if not none and not _is_path(cell)), None)
-    if wrong is not None:
+    if wrong is not None and not new:
         raise InputError(f"column {name!r} of {where} must hold paths, not {type(wrong).__name__}")
-    paths = ["" if none else os.fspath(cell) for cell, none in zip(cells, missing, strict=True)]
+    paths = [os.fspath(cell) if _is_path(cell) else "" for cell in cells]
     named = [path for path in paths if path]
-    if named and not _any_exists(named, root):
+    if named and not new and not _any_exists(named, root):
         raise InputError(
             f"{where} names images in column {name!r} that are not there, first {named[0]!r} "
             f"in {str(root)!r}; image_root says where the paths start"
         )
-    inputs, ids, unreadable = image_files(paths, root)
+    unreadable = {row: "the table names no file" for row, path in enumerate(paths) if not path} or None
+    ids = np.array([Path(path).as_posix() if path else f"row {row}" for row, path in enumerate(paths)], object)
+    inputs = ImageFiles(paths, root)
     if named and all(os.path.isabs(path) for path in named):  # noqa: PTH117 - a million times
         root = Path(os.path.commonpath([os.path.dirname(path) for path in named]))  # noqa: PTH120
     return {"inputs": inputs, "ids": ids, "unreadable": unreadable, "root": _absolute(root)}
@@ -476,13 +466,6 @@ def _images(column: pd.Series[Any], name: str, root: Path, where: str) -> dict[s
 
 def _absolute(root: Path) -> str:
     return os.path.abspath(root)  # noqa: PTH100 - keeps links
-
-
-def image_files(paths: list[str], root: Path) -> tuple[ImageFiles, Array, dict[int, str] | None]:
-    """Return the image files of N rows, their ids (N,), and {row: reason} of rows without a path, or None."""
-    unreadable = {row: "the table names no file" for row, path in enumerate(paths) if not path}
-    ids = np.array([Path(path).as_posix() if path else f"row {row}" for row, path in enumerate(paths)], object)
-    return ImageFiles(paths, root), ids, unreadable or None
 
 
 def _embeddings(column: pd.Series[Any], name: str, where: str) -> Array:
