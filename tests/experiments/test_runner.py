@@ -259,7 +259,7 @@ def test_a_second_part_that_cannot_begin_leaves_the_filter_s_findings(tmp_path, 
 
 
 def test_what_a_method_did_on_its_own_is_noted(tmp_path, monkeypatch):
-    monkeypatch.setattr("jnpl.methods.jnpl.JNPL.notes", lambda self: ["a guard acted"])
+    monkeypatch.setattr("jnpl.methods.extended_jnpl.ExtendedJNPL.notes", lambda self: ["a guard acted"])
     told = run_cell(Cell(**{**IRIS, "row": "fast", "epochs": 2}), tmp_path / "run", None)["results"]
     assert told["notes"] == ["a guard acted"]
 

@@ -17,7 +17,7 @@ from jnpl import noise
 from jnpl.cli.app import main
 from jnpl.data.source import EmbeddedInputs, Source
 from jnpl.internal.errors import InputError
-from jnpl.methods.jnpl import JNPL
+from jnpl.methods.refinement import Refinement
 from jnpl.outputs.export import onnx
 from jnpl.outputs.export.targets import ExportRequest
 from jnpl.recipes.automatic import adapt_recipe
@@ -89,7 +89,7 @@ def test_a_run_killed_in_the_second_stage_resumes_exactly(tmp_path, monkeypatch)
     recipe = adapt_recipe(source, None, None, {"train.epochs": 3, "stages.refine.epochs": 2}).recipe
     report = Reporter()
     report.quiet(True)
-    refine, calls = JNPL._refine, []
+    refine, calls = Refinement.loss, []
 
     def dies(*given):
         calls.append(given)
@@ -97,11 +97,11 @@ def test_a_run_killed_in_the_second_stage_resumes_exactly(tmp_path, monkeypatch)
             raise KeyboardInterrupt
         return refine(*given)
 
-    monkeypatch.setattr(JNPL, "_refine", dies)
+    monkeypatch.setattr(Refinement, "loss", dies)
     every = CheckpointInterval(seconds=0)
     with pytest.raises(KeyboardInterrupt):
         find(source, recipe, tmp_path / "run", every=every, report=report)
-    monkeypatch.setattr(JNPL, "_refine", refine)
+    monkeypatch.setattr(Refinement, "loss", refine)
     resumed = find(source, recipe, tmp_path / "run", every=every, report=report)
     whole = find(source, recipe, report=report)
     np.testing.assert_array_equal(resumed.findings.label_quality, whole.findings.label_quality)

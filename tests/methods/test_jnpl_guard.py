@@ -10,8 +10,9 @@ from pydantic import ValidationError
 from torch import nn
 
 from jnpl.data.loading.batches import Batch, Rows, generator_for
+from jnpl.losses.warm_up import concentration
 from jnpl.methods.base import Task
-from jnpl.methods.jnpl import JNPL, concentration
+from jnpl.methods.extended_jnpl import ExtendedJNPL
 from jnpl.recipes.load import load_recipe, recipe_names
 
 CLASSES = 4
@@ -31,7 +32,7 @@ class Says(nn.Module):
 
 def a_method(epoch=0, epochs=10, **settings):
     given = {"complements": "exhaustive", "pl_weight": 0.5, **settings}
-    method = JNPL(Task(lambda number: Says(), LABELS, CLASSES), JNPL.Settings(**given))
+    method = ExtendedJNPL(Task(lambda number: Says(), LABELS, CLASSES), ExtendedJNPL.Settings(**given))
     method.epoch, method.epochs = epoch, epochs
     return method
 
@@ -82,13 +83,13 @@ def test_gamma_follows_agreement_in_plain_arithmetic(gamma):
     method.epoch = 1
     method.begin_epoch(None)
     assert agreement_of(HALF) == pytest.approx(0.2)
-    assert method.agreement.item() == pytest.approx(0.2)
+    assert method.warm_up.recall == pytest.approx(0.2)
     wanted = gamma * 0.4  # half of the way to perfect agreement is enough
     assert method(batch).scalars["nl_plus"].item() == pytest.approx(terms_by_hand(batch, wanted), rel=1e-5)
-    for count in (method.predicted, method.given, method.agreed):
+    for count in (method.counts.predicted, method.counts.given, method.counts.right):
         count.zero_()
     an_epoch(method, a_batch(RIGHT))
-    assert method.agreement.item() == pytest.approx(1)
+    assert method.warm_up.recall == pytest.approx(1)
     assert method(batch).scalars["nl_plus"].item() == pytest.approx(terms_by_hand(batch, gamma), rel=1e-5)
 
 
@@ -96,7 +97,7 @@ def test_gamma_follows_agreement_in_plain_arithmetic(gamma):
 def test_a_constant_does_not_agree_also_if_it_is_the_largest_class(constant):
     method = a_method(gamma_rise="agreement")
     an_epoch(method, a_batch([constant] * 12))
-    assert method.agreement == 0
+    assert method.warm_up.recall == 0
     assert method._gamma() == 0
 
 
@@ -104,17 +105,19 @@ def test_agreement_counts_an_epoch_over_all_its_batches_and_then_anew():
     method = a_method(gamma_rise="agreement")
     parts = [a_batch(HALF[:7], index=range(7)), a_batch(HALF[7:], index=range(7, 12))]
     an_epoch(method, *parts)
-    assert method.agreement.item() == pytest.approx(0.2)
+    assert method.warm_up.recall == pytest.approx(0.2)
     an_epoch(method, a_batch(RIGHT))
-    assert method.agreement.item() == pytest.approx(1)
+    assert method.warm_up.recall == pytest.approx(1)
     an_epoch(method, a_batch([1] * 12))
-    assert method.agreement == 0
+    assert method.warm_up.recall == 0
 
 
 def test_with_two_classes_it_is_nl_plus_from_the_start():
     """NL of two classes is cross-entropy."""
     labels = torch.tensor([0, 1])
-    method = JNPL(Task(lambda number: Says(), labels, 2), JNPL.Settings(gamma_rise="agreement", gamma=0.7))
+    method = ExtendedJNPL(
+        Task(lambda number: Says(), labels, 2), ExtendedJNPL.Settings(gamma_rise="agreement", gamma=0.7)
+    )
     method.epoch, method.epochs = 0, 10
     method.begin_epoch(None)
     assert method._gamma() == 0.7
@@ -124,7 +127,7 @@ def many(classes, **settings):
     """One sample of each class, and logits that know the first few."""
     labels = torch.arange(classes)
     settings = {"complements": "exhaustive", "gamma_rise": "agreement", "pl_weight": 0, **settings}
-    method = JNPL(Task(lambda number: Says(), labels, classes), JNPL.Settings(**settings))
+    method = ExtendedJNPL(Task(lambda number: Says(), labels, classes), ExtendedJNPL.Settings(**settings))
     method.epoch, method.epochs = 0, 10
     method.begin_epoch(None)
     return method, labels
@@ -138,11 +141,11 @@ def test_beyond_ten_classes_cross_entropy_helps_until_half_is_known(classes, sha
     nl = (classes - 1) * -math.log(1 - 1 / classes)
     assert first.loss.item() == pytest.approx(nl + share * math.log(classes), rel=1e-5)
     for agreement, left in ((0.25, 0.5), (0.5, 0.0), (1.0, 0.0)):
-        method.agreement.fill_(agreement)
+        method.warm_up.recall = agreement
         output = method(batch)
         wanted = output.scalars["nl_plus"].item() + left * share * math.log(classes)
         assert output.loss.item() == pytest.approx(wanted, rel=1e-5)
-    method.agreement.fill_(0.1)  # as high as it gets with nine labels of ten wrong
+    method.warm_up.recall = 0.1  # as high as it gets with nine labels of ten wrong
     method.epoch = 5
     output = method(batch)
     assert output.loss.equal(output.scalars["nl_plus"])
@@ -153,7 +156,7 @@ def test_cross_entropy_may_fade_in_a_line():
     batch = Batch(torch.zeros(40, 40), labels, labels, generator_for(0, "step"), Rows(0, 40, 40))
     for epoch, left in ((0, 1.0), (1, 0.8), (4, 0.2), (5, 0.0)):
         method.epoch = epoch
-        method.agreement.fill_(0.9)  # which does not matter
+        method.warm_up.recall = 0.9  # which does not matter
         output = method(batch)
         wanted = output.scalars["nl_plus"].item() + left * 0.75 * math.log(40)
         assert output.loss.item() == pytest.approx(wanted, rel=1e-5)
@@ -163,38 +166,42 @@ def fade_after(predicted, given, weights=None, classes=40):
     """The weight of cross-entropy in the second of ten epochs; in the first, samples were predicted like this."""
     labels = torch.tensor(given)
     settings = {"complements": "exhaustive", "pl_weight": 0, "ce_start": True, "ce_fade": "confusion", "pl_start": 0.5}
-    method = JNPL(Task(lambda number: Says(), labels, classes, weights=weights), JNPL.Settings(**settings))
+    method = ExtendedJNPL(
+        Task(lambda number: Says(), labels, classes, weights=weights), ExtendedJNPL.Settings(**settings)
+    )
     method.epochs = 10
     method.begin_epoch(None)
-    assert method._ce_weight() == pytest.approx(0.75)  # 1 - 10 / 40, before anything is known
+    assert method.warm_up.cross_entropy_weight(method.epoch, method.epochs) == pytest.approx(
+        0.75
+    )  # 1 - 10 / 40, before anything is known
     logits = nn.functional.one_hot(torch.tensor(predicted), classes).float()
     rows = torch.arange(len(labels))
     batch = Batch(logits, labels, rows, generator_for(0, "step"), Rows(0, len(labels), len(labels)))
     an_epoch(method, batch)
-    return method, method._ce_weight()
+    return method, method.warm_up.cross_entropy_weight(method.epoch, method.epochs)
 
 
 def test_cross_entropy_fades_slowly_if_mistakes_are_spread():
     right = list(range(40)) * 8
     spread = [(each // 40 + each) % 40 for each in range(240)]  # class c given as c, c + 1, ..., once each
     method, weight = fade_after(right + [each % 40 for each in range(240)], right + spread)
-    assert method.concentration.item() == pytest.approx(1 / 5)  # five mistakes for each class, all different
+    assert method.warm_up.concentration == pytest.approx(1 / 5)  # five mistakes for each class, all different
     assert weight == 0.0  # not below the limit: by agreement, which is above a half
     more = [(each // 40 + each) % 40 for each in range(280)]
     method, weight = fade_after(right + [each % 40 for each in range(280)], right + more)
-    assert method.concentration.item() == pytest.approx(1 / 6)
+    assert method.warm_up.concentration == pytest.approx(1 / 6)
     assert weight == pytest.approx(0.75 * 0.8)  # one of the five epochs of the fade has passed
     method.epoch = 4
-    assert method._ce_weight() == pytest.approx(0.75 * 0.2)
+    assert method.warm_up.cross_entropy_weight(method.epoch, method.epochs) == pytest.approx(0.75 * 0.2)
     method.epoch = 5
-    assert method._ce_weight() == 0.0
+    assert method.warm_up.cross_entropy_weight(method.epoch, method.epochs) == 0.0
 
 
 def test_it_ends_with_agreement_if_mistakes_are_concentrated():
     right = list(range(40)) * 6
     flipped = [(each + 1) % 40 for each in range(40)] * 4
     method, weight = fade_after(right + list(range(40)) * 4, right + flipped)
-    assert method.concentration.item() == 1.0
+    assert method.warm_up.concentration == 1.0
     assert weight == 0.0
     _, weight = fade_after(list(range(40)) * 5, list(range(40)) + [(each + 1) % 40 for each in range(40)] * 4)
     assert 0.75 * 0.5 < weight < 0.75 * 0.7  # an agreement of about a fifth
@@ -204,16 +211,16 @@ def test_it_ends_with_agreement_if_mistakes_are_concentrated():
 def test_mistakes_count_by_the_weights_of_samples():
     weights = torch.tensor([1.0] * 40 + [0.5, 1.5])
     method, _ = fade_after([*range(40), 0, 0], [*range(40), 1, 2], weights)
-    assert method.concentration.item() == pytest.approx(0.75)
+    assert method.warm_up.concentration == pytest.approx(0.75)
 
 
 def test_beyond_500_classes_mistakes_are_not_counted():
     labels = torch.arange(501)
-    settings = JNPL.Settings(complements="exhaustive", ce_start=True, ce_fade="confusion", pl_start=0.5)
-    method = JNPL(Task(lambda number: Says(), labels, 501), settings)
-    assert not hasattr(method, "confusion")
+    settings = ExtendedJNPL.Settings(complements="exhaustive", ce_start=True, ce_fade="confusion", pl_start=0.5)
+    method = ExtendedJNPL(Task(lambda number: Says(), labels, 501), settings)
+    assert method.counts.confusion is None
     method.begin_epoch(None)
-    assert method._ce_weight() > 0
+    assert method.warm_up.cross_entropy_weight(method.epoch, method.epochs) > 0
 
 
 def test_without_it_many_classes_are_nl_alone():
@@ -242,36 +249,36 @@ def test_constant_predictions_are_followed_by_an_epoch_of_nl_alone_and_half_of_p
     method.epoch = 1
     method.begin_epoch(None)
     held = method(a_batch(RIGHT))
-    assert method.held
+    assert method.guard.active
     assert held.loss.item() == pytest.approx(terms_by_hand(a_batch(RIGHT), 0.0), rel=1e-4)  # NL, and no PL+
     assert method.notes()[0].startswith("training was unstable: the network stopped predicting some classes once, and")
     assert "run again with another --seed" in method.notes()[0]
     method.epoch = 2
     method.begin_epoch(None)  # balanced again: PL+ comes back, at half its weight
-    assert not method.held
+    assert not method.guard.active
     after = method(batch)
     wanted = after.scalars["nl_plus"] + 0.25 * after.scalars["pl_plus"]
     assert after.loss.item() == pytest.approx(wanted.item())
     method.epoch = 3
     method.begin_epoch(None)
-    assert method.held
-    assert method.pl_scale == 0.25
+    assert method.guard.active
+    assert method.guard.pl_scale == 0.25
     assert "stopped predicting some classes 2 times" in method.notes()[0]
 
 
 def test_before_pl_plus_begins_only_nl_plus_is_held_back():
     method = a_method(guard=0.3, pl_start=0.5)
     an_epoch(method, a_batch([1] * 12))
-    assert method.held
-    assert method.pl_scale == 1
-    assert int(method.guarded) == 1
+    assert method.guard.active
+    assert method.guard.pl_scale == 1
+    assert method.guard.times == 1
     assert method.notes() == []  # usual early in training
 
 
 def test_what_is_nl_already_is_not_held_back():
     method = a_method(guard=0.3, pl_start=0.5, gamma_rise="agreement")
     an_epoch(method, a_batch([1] * 12))  # agreement 0: gamma is 0 as it is
-    assert not method.held
+    assert not method.guard.active
     assert method.notes() == []
 
 
@@ -280,8 +287,8 @@ def test_balanced_predictions_change_nothing(predicted):
     method, free = a_method(guard=0.3), a_method()
     for each in (method, free):
         an_epoch(each, a_batch(predicted))
-    assert not method.held
-    assert method.pl_scale == 1
+    assert not method.guard.active
+    assert method.guard.pl_scale == 1
     assert method.notes() == []
     assert method(a_batch(RIGHT)).loss.equal(free(a_batch(RIGHT)).loss)
 
@@ -295,21 +302,21 @@ def test_the_guard_is_a_distance_of_total_variation(ones, acts):
     assert (apart > 0.36) == acts
     method = a_method(guard=0.36)
     an_epoch(method, a_batch(predicted))
-    assert bool(method.held) == acts
+    assert method.guard.active == acts
 
 
 def test_the_first_epoch_is_never_held():
     method = a_method(guard=0.01)
     method.begin_epoch(None)
-    assert not method.held
+    assert not method.guard.active
 
 
 def test_without_a_guard_nothing_acts():
     method = a_method(guard=0)
     for _ in range(3):
         an_epoch(method, a_batch([3] * 12))
-        assert not method.held
-    assert method.pl_scale == 1
+        assert not method.guard.active
+    assert method.guard.pl_scale == 1
     assert method.notes() == []
 
 
@@ -320,14 +327,14 @@ def test_the_state_survives_a_checkpoint():
     method(a_batch(HALF))  # in the middle of an epoch
     other.load_state_dict(method.state_dict())
     other.epoch = method.epoch
-    assert other.held
+    assert other.guard.active
     assert other.notes() == method.notes() != []
     assert other(a_batch(HALF)).loss.equal(method(a_batch(HALF)).loss)
     for each in (method, other):
         an_epoch(each)
-    assert other.agreement.equal(method.agreement)
-    assert other.agreement > 0
-    assert other.pl_scale == method.pl_scale == 0.5
+    assert other.warm_up.recall == method.warm_up.recall
+    assert other.warm_up.recall > 0
+    assert other.guard.pl_scale == method.guard.pl_scale == 0.5
 
 
 def test_counts_of_all_processes_are_added():
@@ -335,11 +342,11 @@ def test_counts_of_all_processes_are_added():
     method = a_method(guard=0.3, gamma_rise="agreement")
     others = iter([torch.tensor([5.0, 0, 3, 1]), torch.tensor([5.0, 0, 3, 1]), torch.tensor([5.0, 0, 3, 1])])
     method.sum_over_processes = lambda tensor: tensor + next(others)
-    method.predicted[1], method.given[1], method.agreed[1] = 3, 3, 3
+    method.counts.predicted[1], method.counts.given[1], method.counts.right[1] = 3, 3, 3
     method.epoch = 1
     method.begin_epoch(None)
-    assert not method.held
-    assert method.agreement.item() == pytest.approx(1)
+    assert not method.guard.active
+    assert method.warm_up.recall == pytest.approx(1)
 
 
 def test_recipes_of_the_paper_have_neither():
@@ -355,7 +362,7 @@ def test_recipes_of_the_paper_have_neither():
 @pytest.mark.parametrize("wrong", [{"guard": -0.1}, {"guard": 1}, {"gamma_rise": "sometimes"}])
 def test_settings_that_are_refused(wrong):
     with pytest.raises(ValidationError):
-        JNPL.Settings(**wrong)
+        ExtendedJNPL.Settings(**wrong)
 
 
 LONG = torch.arange(4).repeat(60)  # 60 of each class
@@ -365,56 +372,56 @@ LONG = torch.arange(4).repeat(60)  # 60 of each class
 def test_a_class_that_is_hardly_predicted_is_lost(kept, acts):
     """Three classes right, of the fourth `kept` of 60: total variation is 0.25 at most."""
     given = {"complements": "exhaustive", "guard": 0.3}
-    method = JNPL(Task(lambda number: Says(), LONG, CLASSES), JNPL.Settings(**given))
+    method = ExtendedJNPL(Task(lambda number: Says(), LONG, CLASSES), ExtendedJNPL.Settings(**given))
     method.epoch, method.epochs = 1, 10
-    method.predicted.copy_(torch.tensor([60.0, 60 + 60 - kept, 60, kept]))
-    method.given.copy_(torch.bincount(LONG))
+    method.counts.predicted.copy_(torch.tensor([60.0, 60 + 60 - kept, 60, kept]))
+    method.counts.given.copy_(torch.bincount(LONG))
     method.begin_epoch(None)
-    assert bool(method.held) == acts
+    assert method.guard.active == acts
 
 
 @pytest.mark.parametrize(("few", "acts"), [(9, False), (49, False), (50, True)])
 def test_a_class_of_few_may_be_predicted_by_nobody(few, acts):
     labels = torch.tensor([0] * 100 + [1] * 100 + [2] * few)
-    method = JNPL(Task(lambda number: nn.Linear(2, 3), labels, 3), JNPL.Settings(guard=0.3))
+    method = ExtendedJNPL(Task(lambda number: nn.Linear(2, 3), labels, 3), ExtendedJNPL.Settings(guard=0.3))
     method.epoch, method.epochs = 1, 10
-    method.predicted.copy_(torch.tensor([100.0, 100 + few, 0]))
-    method.given.copy_(torch.bincount(labels))
+    method.counts.predicted.copy_(torch.tensor([100.0, 100 + few, 0]))
+    method.counts.given.copy_(torch.bincount(labels))
     method.begin_epoch(None)
-    assert bool(method.held) == acts
+    assert method.guard.active == acts
 
 
 @pytest.mark.parametrize(("epoch", "scale"), [(4, 1.0), (5, 1.0), (6, 0.5)])
 def test_pl_plus_is_halved_only_for_what_it_may_have_done(epoch, scale):
     """It begins in epoch 5 of 10: what went wrong in epoch 4 is handled at the start of 5."""
     method = a_method(guard=0.3, pl_start=0.5)
-    method.predicted.copy_(torch.tensor([12.0, 0, 0, 0]))
-    method.given.copy_(torch.tensor([5.0, 3, 3, 1]))
+    method.counts.predicted.copy_(torch.tensor([12.0, 0, 0, 0]))
+    method.counts.given.copy_(torch.tensor([5.0, 3, 3, 1]))
     method.epoch, method.epochs = epoch, 10
     method.begin_epoch(None)
-    assert method.held
-    assert method.pl_scale == scale
+    assert method.guard.active
+    assert method.guard.pl_scale == scale
 
 
 @pytest.mark.parametrize(("classes", "lost", "held"), [(10, 1, True), (100, 5, False), (100, 6, True)])
 def test_of_many_classes_some_may_be_lost(classes, lost, held):
     """Fifty of each; the lost ones are called what comes next."""
     labels = torch.arange(classes).repeat_interleave(50)
-    settings = JNPL.Settings(complements="exhaustive", guard=0.3)
-    method = JNPL(Task(lambda number: Says(), labels, classes), settings)
+    settings = ExtendedJNPL.Settings(complements="exhaustive", guard=0.3)
+    method = ExtendedJNPL(Task(lambda number: Says(), labels, classes), settings)
     method.epoch, method.epochs = 0, 10
     predicted = torch.where(labels < lost, labels + lost, labels)
     inputs = 5.0 * nn.functional.one_hot(predicted, classes).float()
     index = torch.arange(len(labels))
     an_epoch(method, Batch(inputs, labels, index, generator_for(0, "step"), Rows(0, len(labels), len(labels))))
-    assert bool(method.held) == held
+    assert method.guard.active == held
 
 
 def test_the_guard_does_not_act_in_the_second_stage():
     method = a_method(guard=0.3, refine=True)
     an_epoch(method, a_batch([0] * 12))
-    assert (bool(method.held), int(method.guarded)) == (True, 1)
+    assert (method.guard.active, method.guard.times) == (True, 1)
     method(a_batch([0] * 12))
     method.stage, method.epoch = 1, 0
     method.begin_epoch(None)
-    assert (bool(method.held), int(method.guarded)) == (False, 1)
+    assert (method.guard.active, method.guard.times) == (False, 1)

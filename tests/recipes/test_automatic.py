@@ -11,7 +11,7 @@ from PIL import Image
 
 from jnpl.data.opening import open_source
 from jnpl.data.sources.arrays import from_arrays
-from jnpl.methods.jnpl import even_weights
+from jnpl.losses.class_balance import even_weights
 from jnpl.recipes.automatic import SMALL_IMAGE_SET, adapt_recipe, choose, head_plan, mlp_rate
 from jnpl.recipes.load import load_recipe
 

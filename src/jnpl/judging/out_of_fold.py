@@ -16,7 +16,7 @@ import torch
 from jnpl.data.loading.batches import generator_for
 from jnpl.internal.errors import InputError
 from jnpl.judging.trees import tree_predictions
-from jnpl.methods.jnpl import even_weights
+from jnpl.losses.class_balance import even_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable

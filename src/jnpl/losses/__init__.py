@@ -3,10 +3,14 @@
 - `functional`: every loss term as a stateless function, (B, C) logits -> (B,) losses.
 - `modules`: the same as `nn.Module`s with the mean over the batch (`JNPLLoss`, ...), exported here.
 - `complement`: drawing complementary labels.
+- `class_balance`: weights of classes.
+- `epoch_counts`, `warm_up`, `collapse_guard`: our departures from the paper for short trainings: what the network
+  predicted in an epoch, the start with NL or cross-entropy, the guard against lost classes.
 - `_negative`: numerical core of NL and NL+ (exact log(1 - p), gradients in closed form).
 - `argument_checks`: shapes, dtypes and ranges of arguments.
 """
 
+from jnpl.losses.class_balance import class_weights
 from jnpl.losses.modules import (
     Draws,
     FocalLoss,
@@ -20,7 +24,6 @@ from jnpl.losses.modules import (
     NLPlusLoss,
     PLPlusLoss,
     SCELoss,
-    class_weights,
 )
 
 __all__ = [

@@ -1,4 +1,8 @@
-"""Checks of the arguments of the losses: a ValueError names the value received and what would be right."""
+"""Checks of the arguments of the losses: a ValueError names the value received and what would be right.
+
+The range of labels is checked on the CPU alone: to read them would make a GPU wait in every step. There torch's own
+kernels fail on an index out of range.
+"""
 
 from __future__ import annotations
 
@@ -81,8 +85,8 @@ def _check_range(labels: Tensor, logits: Tensor, name: str) -> Tensor:
 
 
 def _in_range(labels: Tensor, num_classes: int, name: str) -> Tensor:
-    if not is_transformed():  # values cannot be read while a graph is being traced
-        low, high = torch.stack(torch.aminmax(labels)).tolist()  # one transfer: a GPU has to wait for it
+    if labels.device.type == "cpu" and not is_transformed():  # values cannot be read while a graph is being traced
+        low, high = torch.stack(torch.aminmax(labels)).tolist()
         if low < 0 or high >= num_classes:
             wrong = low if low < 0 else high
             raise ValueError(f"{name} must lie in 0..{num_classes - 1} (C = {num_classes}), got {wrong}")

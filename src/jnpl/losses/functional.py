@@ -192,8 +192,13 @@ def pl_plus(logits: Tensor, targets: Tensor, n: int = 3) -> Tensor:
         >>> pl_plus(torch.zeros(1, 2), torch.tensor([0]), n=1)  # (1 + 1/2) (1 + 1/4) log 2
         tensor([1.2997])
     """
-    logits = check_logits(logits)
-    return _pl_plus(logits, check_labels(targets, logits), check_n(n))
+    loss = pl(logits, targets)  # -log p_t
+    power = (-loss.detach()).exp()  # p_t^(2^i), constant
+    weight = torch.ones_like(power)
+    for _ in range(check_n(n) + 1):
+        weight = weight * (1 + power)
+        power = power * power
+    return weight * loss
 
 
 def pl_plus_candidates(logits: Tensor) -> Tensor:
@@ -467,17 +472,6 @@ def nfl_rce(logits: Tensor, labels: Tensor, alpha: float = 1.0, beta: float = 1.
         tensor([8.3893])
     """
     return alpha * nfl(logits, labels, gamma) + beta * rce(logits, labels)
-
-
-def _pl_plus(logits: Tensor, targets: Tensor, n: int) -> Tensor:
-    """`pl_plus` without checks, for targets that come from an argmax: a check would make a GPU wait."""
-    loss = F.cross_entropy(logits, targets, reduction="none")  # -log p_t
-    power = (-loss.detach()).exp()  # p_t^(2^i), constant
-    weight = torch.ones_like(power)
-    for _ in range(n + 1):
-        weight = weight * (1 + power)
-        power = power * power
-    return weight * loss
 
 
 def _focal_terms(logits: Tensor, gamma: float) -> Tensor:

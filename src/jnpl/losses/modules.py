@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from jnpl.losses import complement
 from jnpl.losses import functional as JF
-from jnpl.losses.argument_checks import check_gamma, check_given_labels, check_logits, check_n
-from jnpl.losses.functional import _pl_plus
+from jnpl.losses.argument_checks import check_gamma, check_n
+from jnpl.losses.class_balance import class_weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +28,6 @@ __all__ = [
     "NLPlusLoss",
     "PLPlusLoss",
     "SCELoss",
-    "class_weights",
 ]
 
 Complements = Literal["sampled", "exhaustive"]
@@ -56,29 +55,6 @@ class JNPLTerms(NamedTuple):
 
 def _mean_of_selected(total: Tensor, selected: Tensor) -> Tensor:
     return total / selected.where(selected > 0, 1)
-
-
-def class_weights(labels: Tensor, num_classes: int, weights: Tensor | None = None) -> Tensor:
-    """Return NLNL's class weights, largest count / own count of the given labels: (N,) -> (C,).
-
-    Args:
-        labels: given labels of the training set, (N,).
-        num_classes: C.
-        weights: sample weights (N,), added up in place of counts.
-
-    Returns:
-        One weight per class, (C,); 0 for a class that does not occur.
-
-    Example:
-        >>> class_weights(torch.tensor([0, 0, 0, 0, 1, 1]), num_classes=3)
-        tensor([1., 2., 0.])
-        >>> class_weights(torch.tensor([0, 0, 1]), num_classes=2, weights=torch.tensor([0.5, 0.5, 4.0]))
-        tensor([4., 1.])
-    """
-    given = check_given_labels(labels, num_classes)
-    counts = torch.bincount(given, weights, minlength=num_classes).float()
-    least = 1.0 if weights is None else torch.finfo(counts.dtype).tiny  # only against 0 / 0
-    return torch.where(counts > 0, counts.max() / counts.clamp_min(least), 0.0)
 
 
 class _Negative(nn.Module):
@@ -135,11 +111,13 @@ class _Negative(nn.Module):
             losses = JF.nl_plus_exhaustive(logits, labels, self.gamma, reduction=reduction)
         else:
             losses = JF.nl_plus(logits, complements, self.gamma, reduction=reduction)
+        return losses if plain else self.weighted_mean(losses, labels, weights)
+
+    def weighted_mean(self, losses: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
+        """Multiply losses by the weights of their classes and samples, and average: (B,), (B,), (B,) -> ()."""
         if self.class_weight is not None:
             losses = self.class_weight[labels.long()] * losses
-        if weights is not None:
-            losses = weights * losses
-        return losses if plain else losses.mean()
+        return (losses if weights is None else weights * losses).mean()
 
 
 class NLPlusLoss(nn.Module):
@@ -233,7 +211,7 @@ class PLPlusLoss(nn.Module):
         if labels is not None:
             selected = selected & (y_hat == labels)
         # A masked sum: an empty selection gives exactly 0, with zero gradients.
-        losses = torch.where(selected, _pl_plus(check_logits(logits), y_hat, self.n), 0.0)
+        losses = torch.where(selected, JF.pl_plus(logits, y_hat, self.n), 0.0)
         if weights is None:
             return losses.sum(), selected.sum()
         return (weights * losses).sum(), (weights * selected).sum()

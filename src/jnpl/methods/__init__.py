@@ -13,7 +13,10 @@
 - `co_teaching`, `co_teaching_plus`: Co-teaching, Co-teaching+
 - `jocor`: JoCoR
 - `nlnl`: NLNL
-- `jnpl`: JNPL
+- `jnpl`: JNPL, the paper alone
+- `extended_jnpl`: JNPL with departures from the paper, which settings turn on: what the name `jnpl` stands for
+- `refined_nl`: NL+ over all complements and a second stage, the default on embeddings
+- `refinement`: that second stage
 - `forward`: forward correction
 - `m_correction`, `beta_mixture`: M-correction, and its mixture of two Beta distributions
 - `limit`: LIMIT

@@ -76,6 +76,11 @@ class Task:
     weights: Tensor | None = None  # (N,) sample weights, 1 on average; None: all equal
     decided: Tensor | None = None  # (N,) labels that a person has decided on, -1 where there is none
 
+    @property
+    def trusted_labels(self) -> Tensor:
+        """The labels to learn from (N,): decided ones in place of given ones."""
+        return self.labels if self.decided is None else self.labels.where(self.decided < 0, self.decided)
+
 
 class TrainingSetView(Protocol):
     """The training set as a method sees it between epochs and stages. Samples that cannot be read have rows of nan."""
@@ -122,9 +127,14 @@ class Method(nn.Module, ABC):
     group_size: int | None = None  # batches consist of groups of this many samples with the same given label
     views: ClassVar[tuple[View, ...]] = ()  # further augmented views of every batch, in `batch.views`
 
+    weights: Tensor | None  # (N,) of the samples
+    decided: Tensor | None  # (N,) labels, -1 where there is none
+
     def __init__(self, task: Task) -> None:
         super().__init__()
         self.model = task.build(0)
+        self.register_buffer("weights", task.weights if self.supports_sample_weights else None, persistent=False)
+        self.register_buffer("decided", task.decided if self.supports_decided_labels else None, persistent=False)
         self.stage, self.epoch, self.epochs = 0, 0, 1
         self.sum_over_processes: Callable[[Tensor], Tensor] = lambda tensor: tensor
         self.gather_over_processes: Callable[[Batch, Tensor], tuple[Tensor, Tensor]]
@@ -172,6 +182,38 @@ class Method(nn.Module, ABC):
         Test accuracy is that of "ensemble" if there is one by this name, else the mean over networks.
         """
         return {"model": self.predict(inputs)}
+
+    def network_state(self) -> dict[str, Tensor]:
+        """Return weights and buffers of the networks by name, without the other state: counters, per-sample state."""
+        networks = {name for name, child in self.named_children() if next(child.parameters(), None) is not None}
+        return {name: value for name, value in self.state_dict().items() if name.partition(".")[0] in networks}
+
+    def trusted_labels(self, batch: Batch) -> Tensor:
+        """Return the labels to learn from (B,), those that a person has decided on in place of the given ones."""
+        if self.decided is None:
+            return batch.labels
+        decided = self.decided[batch.index.to(self.decided.device)]
+        return batch.labels.where(decided < 0, decided)
+
+    def sample_weights(self, batch: Batch) -> Tensor | None:
+        """Return the weights of a batch's samples (B,), or None if all are equal."""
+        return None if self.weights is None else self.weights[batch.index.to(self.weights.device)]
+
+    def mean_of_selected(self, total: Tensor, selected: Tensor, batch_size: int) -> Tensor:
+        """Return a sum over selected samples, divided by their number in the whole batch, over all processes.
+
+        Args:
+            total: the sum over those of this process, ().
+            selected: their number, or the sum of their weights, ().
+            batch_size: samples of this process; the loop takes the mean over processes in proportion to it.
+
+        Returns:
+            The mean, (); exactly 0 if no sample is selected.
+        """
+        counts = torch.stack([selected, torch.full_like(selected, batch_size)]).float()
+        counts = self.sum_over_processes(counts)
+        divisor = counts[0].where(counts[0] > 0, 1.0)  # a sum of weights can be below 1
+        return total / divisor * (counts[1] / batch_size)
 
     def global_batch_size(self, batch: Batch) -> int:
         """Return the number of samples in the batch over all processes, without those that cannot be read."""

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from jnpl.internal.errors import InputError
 from jnpl.losses import complement
 from jnpl.losses import functional as JF
-from jnpl.losses.modules import class_weights
+from jnpl.losses.class_balance import class_weights
 from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task, TrainingSetView
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from jnpl.methods.cores2 import CORES2
 from jnpl.methods.dividemix import DivideMix
 from jnpl.methods.elr import ELR
 from jnpl.methods.elr_plus import ELRPlus
+from jnpl.methods.extended_jnpl import ExtendedJNPL
 from jnpl.methods.forward import Forward
 from jnpl.methods.gce import GCE
-from jnpl.methods.jnpl import JNPL
 from jnpl.methods.jocor import JoCoR
 from jnpl.methods.joint_optim import JointOptim
 from jnpl.methods.limit import LIMIT
@@ -26,6 +26,7 @@ from jnpl.methods.nce_rce import NCERCE
 from jnpl.methods.nfl_rce import NFLRCE
 from jnpl.methods.nlnl import NLNL
 from jnpl.methods.pencil import PENCIL
+from jnpl.methods.refined_nl import RefinedNL
 from jnpl.methods.sce import SCE
 from jnpl.methods.sop import SOP
 from jnpl.methods.sop_plus import SOPPlus
@@ -43,7 +44,8 @@ METHODS: dict[str, type[Method]] = {
     "co-teaching": CoTeaching,
     "jocor": JoCoR,
     "nlnl": NLNL,
-    "jnpl": JNPL,
+    "jnpl": ExtendedJNPL,
+    "refined-nl": RefinedNL,
     "forward": Forward,
     "m-correction": MCorrection,
     "limit": LIMIT,

@@ -13,8 +13,8 @@ import torch
 
 from jnpl.embedding.choice import common_side
 from jnpl.internal.devices import available_device
-from jnpl.methods.jnpl import even_weights
-from jnpl.recipes.load import DEFAULT, EMBEDDINGS, load_default_recipe
+from jnpl.losses.class_balance import even_weights
+from jnpl.recipes.load import DEFAULT, EMBEDDINGS, load_default_recipe, load_recipe
 from jnpl.recipes.schema import DEFAULT_METHOD
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def adapt_recipe(source: Source, name: str | None, method: str | None, changes: 
     if name in (None, DEFAULT) and is_embedded(source):
         width = source.inputs.read(_first_readable(source)).shape[0]
         plan = head_plan(width, len(source), len(source.class_names))
-        if method not in (None, DEFAULT_METHOD):
+        if method not in (None, load_recipe(EMBEDDINGS).method.name):
             plan = {name: value for name, value in plan.items() if name.startswith("train.")}
         recipe = load_default_recipe(EMBEDDINGS, method, {**plan, **changes})
         return AdaptedRecipe(recipe, _embedding_lines(source, recipe))
@@ -125,7 +125,7 @@ def head_plan(width: int, samples: int, classes: int) -> dict[str, Any]:
         plan["method.ce_fade"] = "confusion"
         if width < _REFERENCE_WIDTH:
             narrow = (width / _REFERENCE_WIDTH) ** (1 - _MANY_CLASSES / classes)
-            recipe = load_default_recipe(EMBEDDINGS, None, {})
+            recipe = load_recipe(EMBEDDINGS)
             plan["train.lr"] = _rounded(recipe.train.lr / narrow)
             plan["stages.refine.lr"] = _rounded(recipe.stages["refine"]["lr"] / narrow)
             first, decay = first * math.sqrt(narrow), decay * math.sqrt(narrow)

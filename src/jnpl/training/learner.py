@@ -69,17 +69,17 @@ class AveragedWeights:
     """An exponential moving average of the networks' weights, batch norm's statistics included.
 
     w' <- w' + (1 - d) (w - w') after every step (Polyak & Juditsky 1992 in its exponential form), with d rising to its
-    value as (1 + t) / (10 + t), so that the first, random weights are soon forgotten. Per-sample state and counters
-    (names without a dot) are not part of it.
+    value as (1 + t) / (10 + t), so that the first, random weights are soon forgotten. Per-sample state and counters are
+    not part of it.
 
     The arithmetic is `torch.optim.swa_utils`'. Its `AveragedModel` would copy the whole method, per-sample state and
     functions bound to the processes included, and would average or copy that state too.
     """
 
-    def __init__(self, method: nn.Module, decay: float) -> None:
+    def __init__(self, method: Method, decay: float) -> None:
         self.decay, self.steps = decay, 0
         self._current = {
-            name: value for name, value in method.state_dict().items() if "." in name and value.is_floating_point()
+            name: value for name, value in method.network_state().items() if value.is_floating_point()
         }  # references: they see every step
         self.values = {name: value.clone() for name, value in self._current.items()}
 
@@ -125,8 +125,7 @@ class BestWeights:
     def offer(self, method: Method, accuracy: float) -> None:
         """Keep a copy of the method's present weights if they are better than any before."""
         if accuracy > self.accuracy:
-            # No dot in a name: per-sample state or a counter, not of a network.
-            self.weights = {name: value.clone() for name, value in method.state_dict().items() if "." in name}
+            self.weights = {name: value.clone() for name, value in method.network_state().items()}
             self.accuracy = accuracy
 
 

@@ -1,0 +1,156 @@
+"""JNPL with departures from the paper for short trainings: every one of them is a setting that is off by default.
+
+The paper trains for a thousand epochs. In thirty, from random weights, NL+ is slow (`jnpl.losses.warm_up`), PL+ can
+reinforce arbitrary early predictions (`pl_start`), and both can lose classes (`jnpl.losses.collapse_guard`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import torch
+from pydantic import Field, model_validator
+
+from jnpl.losses import functional as JF
+from jnpl.losses.collapse_guard import CollapseGuard
+from jnpl.losses.epoch_counts import EpochCounts
+from jnpl.losses.warm_up import WarmUp
+from jnpl.methods.base import StepOutput, Task, TrainingSetView
+from jnpl.methods.jnpl import JNPL
+from jnpl.methods.refinement import REFINE, Refinement
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jnpl.data.loading.batches import Batch
+
+_FADES = (
+    "how that cross-entropy fades: agreement: with the recall of the given labels in the last epoch; a number: in a "
+    "line, within this share of the epochs; confusion: like agreement if each class is mistaken mostly for one other, "
+    "else within half of the epochs"
+)
+CrossEntropyFade = Annotated[
+    Annotated[float, Field(gt=0, le=1)] | Literal["agreement", "confusion"], Field(description=_FADES)
+]
+
+
+class ExtendedJNPL(JNPL):
+    """JNPL with a warm-up, a later PL+, a guard against lost classes and a second stage, where settings say so."""
+
+    optional_stages = (REFINE,)
+
+    class Settings(JNPL.Settings):
+        """Settings of the paper, and of the departures from it."""
+
+        gamma_rise: tuple[float, float] | Literal["agreement"] | None = Field(
+            None,
+            description="gamma rises from 0 between these two shares of the epochs; agreement: with the recall of "
+            "the given labels in the last epoch; None: constant, as in the paper",
+        )
+        pl_start: float = Field(0.0, ge=0, lt=1, description="share of the epochs before PL+ begins; 0 is the paper's")
+        ce_start: bool = Field(
+            False,
+            description="with more than ten classes, add cross-entropy until the network predicts half of the given "
+            "labels or PL+ begins",
+        )
+        ce_fade: CrossEntropyFade = "agreement"
+        guard: float = Field(
+            0.0,
+            ge=0,
+            lt=1,
+            description="use NL after an epoch whose predictions are further than this from the given labels (total "
+            "variation of the class shares) or lose a class; 0: off",
+        )
+        refine: bool = Field(
+            False,
+            description="a second stage `refine`: a new network learns the mean of the first one's predictions and "
+            "their posterior, as soft targets, and judges the labels",
+        )
+
+        @model_validator(mode="after")
+        def _check_gamma_rise(self) -> ExtendedJNPL.Settings:
+            if isinstance(self.gamma_rise, tuple) and not 0 <= self.gamma_rise[0] < self.gamma_rise[1] <= 1:
+                raise ValueError(f"gamma_rise takes two shares, 0 <= start < end <= 1, got {list(self.gamma_rise)}")
+            return self
+
+    settings: Settings
+
+    def __init__(self, task: Task, settings: Settings) -> None:
+        super().__init__(task, settings)
+        self.warm_up = WarmUp(
+            task.num_classes,
+            gamma=settings.gamma,
+            gamma_rise=settings.gamma_rise,
+            cross_entropy=settings.ce_start,
+            fade=settings.ce_fade,
+            end=settings.pl_start,
+        )
+        self.counts = EpochCounts(task.num_classes, confusion=self.warm_up.needs_confusion)
+        self.per_process_buffers = tuple(f"counts.{name}" for name, _ in self.counts.named_buffers())
+        self.guard = CollapseGuard(settings.guard)
+        if settings.refine:
+            self.stages = (*self.stages, REFINE)
+            self.refinement = Refinement(len(task.labels), task.num_classes)
+
+    def begin_stage(self, training_set: TrainingSetView) -> None:
+        """Make the targets of the second stage."""
+        self.refinement.prepare(training_set, self.decided)
+
+    def begin_epoch(self, training_set: TrainingSetView) -> None:  # noqa: ARG002 (counts are kept by step)
+        """Set gamma and the weights of the losses by what the last epoch predicted."""
+        totals = self.counts.take(self.sum_over_processes)
+        self.warm_up.observe(totals)
+        at_risk = self.stage == 0 and (self._gamma() > 0 or self._pl_weight() > 0)
+        self.guard.check(totals, at_risk=at_risk, pl_had_begun=self._pl_has_begun(self.epoch - 1))
+
+    def step(self, batch: Batch) -> StepOutput:
+        """Compute the loss of one batch."""
+        logits = self.model(batch.inputs)
+        weights = self.sample_weights(batch)
+        if self.stage == 1:
+            return StepOutput(self.refinement.loss(logits, batch.index, weights), logits, {})
+        labels = self.trusted_labels(batch)
+        self.counts.add(logits, labels, weights)
+        self.loss.negative.gamma = 0.0 if self.guard.active else self._gamma()
+        terms = self.terms(logits, batch)
+        loss = terms.nl_plus + (0.0 if self.guard.active else self._pl_weight()) * terms.pl_plus
+        if share := self.warm_up.cross_entropy_weight(self.epoch, self.epochs):
+            loss = loss + share * self.loss.negative.weighted_mean(JF.pl(logits, labels), labels, weights)
+        return self.output(loss, logits, terms)
+
+    def notes(self) -> list[str]:
+        """Return that the guard acted, if it may matter."""
+        return self.guard.notes()
+
+    def _gamma(self) -> float:
+        """The exponent of NL+ in this epoch, without the guard."""
+        return self.warm_up.gamma(self.epoch, self.epochs)
+
+    def _pl_weight(self) -> float:
+        """The weight of PL+ in this epoch, without the guard."""
+        return self.settings.pl_weight * self.guard.pl_scale if self._pl_has_begun(self.epoch) else 0.0
+
+    def _pl_has_begun(self, epoch: int) -> bool:
+        return epoch >= self.settings.pl_start * self.epochs
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **options: Any) -> Any:
+        """Load a state, also one of an earlier version."""
+        return super().load_state_dict(_renamed(state_dict), *args, **options)
+
+
+def _renamed(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a state; names and counters of earlier versions, which had them all on the method, in their new places."""
+    if "agreement" not in state:
+        return dict(state)
+    old = dict(state)
+    for name in ("predicted", "given", "confusion"):
+        if name in old:
+            old[f"counts.{name}"] = old.pop(name)
+    old["counts.right"] = old.pop("agreed")
+    if "targets" in old:
+        old["refinement.targets"] = old.pop("targets")
+    seen = [old.pop("agreement"), old.pop("concentration", 1.0)]
+    acted = [old.pop(name) for name in ("held", "guarded", "pl_scale")]
+    old["warm_up._extra_state"] = torch.tensor([float(value) for value in seen], dtype=torch.float64)
+    old["guard._extra_state"] = torch.tensor([float(value) for value in acted], dtype=torch.float64)
+    return old

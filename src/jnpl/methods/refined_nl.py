@@ -1,0 +1,97 @@
+"""Refined NL: NL+ over all complements, without PL+, then a second network on the posterior of the labels.
+
+The method of `jnpl find` on embeddings. It is not the paper's: beside all complements of a head that is right from the
+first epoch PL+ adds nothing, and a second stage that learns soft targets judges labels better than the first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from jnpl.losses import functional as JF
+from jnpl.losses.class_balance import class_weights, even_weights
+from jnpl.losses.epoch_counts import EpochCounts
+from jnpl.losses.modules import NLPlusLoss
+from jnpl.losses.warm_up import WarmUp
+from jnpl.methods.base import Method, MethodSettings, StepOutput, Task, TrainingSetView
+from jnpl.methods.extended_jnpl import CrossEntropyFade  # noqa: TC001 (pydantic reads it)
+from jnpl.methods.refinement import REFINE, Refinement
+
+if TYPE_CHECKING:
+    from jnpl.data.loading.batches import Batch
+
+
+class RefinedNL(Method):
+    """One network with exhaustive NL+, after cross-entropy if there are many classes; then a second one (`refine`)."""
+
+    paper = "this package, after Kim et al., CVPR 2021"
+    networks = "1, then 1 new"
+    supports_sample_weights = True
+    supports_decided_labels = True
+    optional_stages = (REFINE,)
+
+    class Settings(MethodSettings):
+        """Settings of both stages."""
+
+        name: str = "refined-nl"
+        gamma: float = Field(1.0, ge=0, description="exponent of NL+'s weight; 0: NL")
+        ce_start: bool = Field(
+            True,
+            description="with more than ten classes, add cross-entropy until the network predicts half of the given "
+            "labels, but not beyond ce_end",
+        )
+        ce_fade: CrossEntropyFade = "agreement"
+        ce_end: float = Field(0.5, ge=0, le=1, description="share of the epochs after which cross-entropy has ended")
+        class_weight: Literal["none", "nlnl", "mean"] = Field(
+            "mean",
+            description="nlnl: largest count / count of given labels; mean: the same, 1 on average, and damped where "
+            "classes are very uneven",
+        )
+        refine: bool = Field(
+            True,
+            description="the stage `refine`: a new network learns the mean of the first one's predictions and their "
+            "posterior, as soft targets, and judges the labels",
+        )
+
+    def __init__(self, task: Task, settings: Settings) -> None:
+        super().__init__(task)
+        weigh = even_weights if settings.class_weight == "mean" else class_weights
+        balance = weigh(task.trusted_labels, task.num_classes, task.weights)
+        self.nl_plus = NLPlusLoss(
+            task.num_classes,
+            "exhaustive",
+            gamma=settings.gamma,
+            class_weight="none" if settings.class_weight == "none" else balance,
+        )
+        self.warm_up = WarmUp(
+            task.num_classes, cross_entropy=settings.ce_start, fade=settings.ce_fade, end=settings.ce_end
+        )
+        self.counts = EpochCounts(task.num_classes, confusion=self.warm_up.needs_confusion)
+        self.per_process_buffers = tuple(f"counts.{name}" for name, _ in self.counts.named_buffers())
+        if settings.refine:
+            self.stages = (*self.stages, REFINE)
+            self.refinement = Refinement(len(task.labels), task.num_classes)
+
+    def begin_stage(self, training_set: TrainingSetView) -> None:
+        """Make the targets of the second stage."""
+        self.refinement.prepare(training_set, self.decided)
+
+    def begin_epoch(self, training_set: TrainingSetView) -> None:  # noqa: ARG002 (counts are kept by step)
+        """Set the weight of cross-entropy by what the last epoch predicted."""
+        self.warm_up.observe(self.counts.take(self.sum_over_processes))
+
+    def step(self, batch: Batch) -> StepOutput:
+        """Compute the loss of one batch."""
+        logits = self.model(batch.inputs)
+        weights = self.sample_weights(batch)
+        if self.stage == 1:
+            return StepOutput(self.refinement.loss(logits, batch.index, weights), logits, {})
+        labels = self.trusted_labels(batch)
+        self.counts.add(logits, labels, weights)
+        nl_plus = self.nl_plus.negative(logits, labels, None, weights)  # Eq. 5, all C - 1 complements
+        loss = nl_plus
+        if share := self.warm_up.cross_entropy_weight(self.epoch, self.epochs):
+            loss = loss + share * self.nl_plus.negative.weighted_mean(JF.pl(logits, labels), labels, weights)
+        return StepOutput(loss, logits, {"nl_plus": nl_plus})
