@@ -38,7 +38,7 @@ from jnpl.internal import provenance
 from jnpl.internal.errors import InputError
 from jnpl.judging import Findings
 from jnpl.losses import JNPLLoss
-from jnpl.methods.jnpl import JNPL
+from jnpl.methods.extended_jnpl import ExtendedJNPL
 from jnpl.models.resnet import ResNet
 from jnpl.run_folder import RunFolder
 from jnpl.training import checkpoint, feeds, loop, records, scoring
@@ -133,7 +133,7 @@ def shares(data: Path, epochs: int, out: Path) -> dict[str, float]:
     clock.around(CropFlip, "evaluate", "augmentation")
     clock.along(Feed, "epoch", "batches")
     clock.around(engine, "make_fabric", "starting Fabric")
-    clock.around(JNPL, "step", "the method beside its loss")
+    clock.around(ExtendedJNPL, "step", "the method beside its loss")
     clock.around(loop.Position, "add", "sums for the log")
     clock.around(Session, "after_step", "after a step")
     clock.around(scoring, "final_probs", "posterior")

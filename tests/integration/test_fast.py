@@ -25,7 +25,7 @@ from jnpl.data.opening import open_source
 from jnpl.data.source import InMemory
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.judging import Findings
-from jnpl.methods.jnpl import has_collapsed
+from jnpl.losses.collapse_guard import has_collapsed
 from jnpl.outputs.saved_model import SavedModel
 from jnpl.recipes.schema import parse_recipe
 from jnpl.training.reporting import Reporter

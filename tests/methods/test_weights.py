@@ -14,7 +14,7 @@ from jnpl.data.sources.arrays import from_arrays
 from jnpl.internal.errors import InputError
 from jnpl.losses import Draws, JNPLLoss, class_weights
 from jnpl.methods.base import Task
-from jnpl.methods.jnpl import JNPL
+from jnpl.methods.extended_jnpl import ExtendedJNPL
 from jnpl.methods.pseudo_label import PseudoLabel, Targets
 
 COUNTS = torch.tensor([3, 1, 2, 1, 4])
@@ -49,20 +49,20 @@ def mean_one(counts):
 
 @pytest.mark.parametrize("class_weight", ["none", "nlnl"])
 def test_a_weight_is_worth_as_many_copies(class_weight):
-    settings = JNPL.Settings(complements="exhaustive", pl_weight=0, class_weight=class_weight)
-    weighted = JNPL(task(LABELS, mean_one(COUNTS)), settings)
-    copied = JNPL(task(LABELS.repeat_interleave(COUNTS)), settings)
+    settings = ExtendedJNPL.Settings(complements="exhaustive", pl_weight=0, class_weight=class_weight)
+    weighted = ExtendedJNPL(task(LABELS, mean_one(COUNTS)), settings)
+    copied = ExtendedJNPL(task(LABELS.repeat_interleave(COUNTS)), settings)
     ours, our_gradients = gradients(weighted, inputs(), LABELS)
     theirs, their_gradients = gradients(
         copied, inputs().repeat_interleave(COUNTS, dim=0), LABELS.repeat_interleave(COUNTS)
     )
     torch.testing.assert_close(ours.loss, theirs.loss)
     torch.testing.assert_close(our_gradients, their_gradients)
-    torch.testing.assert_close(weighted.given * (COUNTS.sum() / 5), copied.given)
+    torch.testing.assert_close(weighted.counts.given * (COUNTS.sum() / 5), copied.counts.given)
     # What gamma and the guard go by: shares of what was predicted, and of what was predicted rightly.
     total = COUNTS.sum() / 5
-    torch.testing.assert_close(weighted.predicted * total, copied.predicted)
-    torch.testing.assert_close(weighted.agreed * total, copied.agreed)
+    torch.testing.assert_close(weighted.counts.predicted * total, copied.counts.predicted)
+    torch.testing.assert_close(weighted.counts.right * total, copied.counts.right)
     assert weighted.state_dict().keys() == copied.state_dict().keys()  # weights belong to the data
 
 

@@ -7,17 +7,22 @@ import torch
 from tests.helpers import nets
 from torch import nn
 
+from jnpl.losses.epoch_counts import EpochCounts
+from jnpl.methods.base import Method
 from jnpl.training.learner import AveragedWeights
 
 
 class Holder(nn.Module):
-    """As a method: networks have a dot in the names of their state, the state of samples and counters have none."""
+    """As a method: networks have parameters, the state of samples and counters have none."""
+
+    network_state = Method.network_state
 
     def __init__(self, network):
         super().__init__()
         self.model = network
         self.register_buffer("keep", torch.arange(5.0))
         self.register_buffer("counter", torch.tensor(0))
+        self.counts = EpochCounts(3)
 
 
 def walk(holder, step):
@@ -30,6 +35,7 @@ def walk(holder, step):
         holder.model(torch.randn(8, 3, generator=torch.Generator().manual_seed(step)) * (1 + step))
     holder.keep += 1
     holder.counter += 1
+    holder.counts.predicted += 1
 
 
 def state_of(holder):

@@ -21,7 +21,7 @@ from jnpl.internal.errors import InputError
 from jnpl.methods import registry
 from jnpl.methods.base import Method, StepOutput, Task
 from jnpl.methods.ce import CE
-from jnpl.methods.jnpl import JNPL
+from jnpl.methods.extended_jnpl import ExtendedJNPL
 from jnpl.models.build import build
 from jnpl.recipes.schema import Training
 from jnpl.training.evaluation import accuracy
@@ -100,7 +100,7 @@ def test_the_loop_is_a_plain_loop(make, name):
     The ledger holds what the network said in training mode about the augmented view, before the update.
     """
     source = make()
-    settings = CE.Settings() if name == "ce" else JNPL.Settings(pl_weight=0.3)
+    settings = CE.Settings() if name == "ce" else ExtendedJNPL.Settings(pl_weight=0.3)
     plan = Training(epochs=2, lr=0.05, schedule="step", milestones=(1,), batch_size=16)
     feed = a_feed(source)
     method = registry.make(task_of(a_network(source), source), settings)
@@ -342,7 +342,7 @@ def test_a_gradient_that_is_not_finite_is_told_too():
 def test_bf16_mixed_runs():
     for source in (vectors(), images(20)):
         lines, progress = [], Position()
-        method = registry.make(task_of(a_network(source), source), JNPL.Settings())
+        method = registry.make(task_of(a_network(source), source), ExtendedJNPL.Settings())
         told = run(
             method,
             a_feed(source),

@@ -1,15 +1,13 @@
-"""JNPL's step against plain loops."""
+"""JNPL's step is Eq. 4 and Algorithm 1, against plain loops."""
 
 from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 import torch
 from tests.helpers.steps import CLASSES, again, linear, noise_batch, shares
 
-from jnpl.methods import registry
 from jnpl.methods.base import Task
 from jnpl.methods.jnpl import JNPL
 
@@ -18,12 +16,12 @@ def a_batch(size=6, seed=0):
     return noise_batch(torch.arange(size) % CLASSES, seed)
 
 
-LABELS = np.array([0, 0, 0, 1, 1, 2, 3, 3])
+LABELS = torch.tensor([0, 0, 0, 1, 1, 2, 3, 3])
 Settings = JNPL.Settings
 
 
 def task_of(net):
-    return Task(lambda _: net, torch.from_numpy(LABELS), CLASSES)
+    return Task(lambda _: net, LABELS, CLASSES)
 
 
 def by_hand(method, batch):
@@ -44,7 +42,7 @@ def by_hand(method, batch):
 
 def test_jnpl_is_equation_4_in_plain_arithmetic():
     batch = a_batch(40, seed=3)
-    method = registry.make(task_of(linear()), Settings(pl_weight=0.5, num_complements=2))
+    method = JNPL(task_of(linear()), Settings(pl_weight=0.5, num_complements=2))
     nl_plus, pl_plus, selected = by_hand(method, batch)
     assert 0 < selected < 40
     output = method(batch)
@@ -57,7 +55,7 @@ def test_jnpl_is_equation_4_in_plain_arithmetic():
 def test_jnpl_split_over_processes_is_jnpl():
     """Losses of two shares, weighed as the loop does, add up to that of the whole: draws and PL+'s mean included."""
     whole = a_batch(11, seed=3)
-    method = registry.make(task_of(linear()), Settings(pl_weight=0.5))
+    method = JNPL(task_of(linear()), Settings(pl_weight=0.5))
     wanted = method(whole)
     everyone = wanted.scalars["selected"] * 11
     method.sum_over_processes = lambda _: torch.stack([everyone, torch.tensor(11.0)])
@@ -69,14 +67,13 @@ def test_jnpl_split_over_processes_is_jnpl():
 
 def test_settings_reach_the_loss():
     settings = Settings(pl_weight=0.3, n=2, gamma=0.5, class_weight="nlnl", num_complements=7)
-    method = registry.make(task_of(linear()), settings)
-    assert isinstance(method, JNPL)
+    method = JNPL(task_of(linear()), settings)
     assert (method.loss.pl_weight, method.loss.positive.n) == (0.3, 2)
     assert (method.loss.negative.num_complements, method.loss.negative.gamma) == (7, 0.5)
     assert method.loss.negative.class_weight.tolist() == [1, 1.5, 3, 1.5]
-    exhaustive = registry.make(task_of(linear()), Settings(complements="exhaustive"))
+    exhaustive = JNPL(task_of(linear()), Settings(complements="exhaustive"))
     assert exhaustive.loss.draw(torch.tensor([0])).complements is None
-    assert registry.make(task_of(linear()), Settings()).loss.negative.num_complements == 1
+    assert JNPL(task_of(linear()), Settings()).loss.negative.num_complements == 1
 
 
 def test_the_ablations_are_settings():
@@ -84,11 +81,11 @@ def test_the_ablations_are_settings():
     batch = a_batch(40, seed=3)
 
     def terms(**settings):
-        method = registry.make(task_of(linear()), Settings(**settings))
+        method = JNPL(task_of(linear()), Settings(**settings))
         return {name: value.item() for name, value in method(again(batch)).scalars.items()}
 
     plain = terms()
-    both = registry.make(task_of(linear()), Settings(pl_weight=0.0))(again(batch))
+    both = JNPL(task_of(linear()), Settings(pl_weight=0.0))(again(batch))
     assert both.loss.item() == pytest.approx(plain["nl_plus"])  # NL+ alone
     assert terms(gamma=0.0)["nl_plus"] > plain["nl_plus"]  # NL has weight 1, NL+ (1 - p)
     by_n = [terms(n=n)["pl_plus"] for n in (-1, 0, 1, 2, 3)]
@@ -100,7 +97,7 @@ def test_the_ablations_are_settings():
 
 
 def test_pl_plus_towards_the_given_label_takes_those_that_agree():
-    batch, method = a_batch(40, seed=3), registry.make(task_of(linear()), Settings(pl_target="given"))
+    batch, method = a_batch(40, seed=3), JNPL(task_of(linear()), Settings(pl_target="given"))
     fresh = again(batch).generator
     uniforms = method.loss.draw(batch.labels, fresh, batch.rows).uniforms.tolist()
     probs = method.model(batch.inputs).double().softmax(1).tolist()
@@ -109,3 +106,26 @@ def test_pl_plus_towards_the_given_label_takes_those_that_agree():
         for p, y, uniform in zip(probs, batch.labels.tolist(), uniforms, strict=True)
     )
     assert method(batch).scalars["selected"].item() * 40 == pytest.approx(wanted)
+
+
+def test_another_selection_may_take_the_place_of_algorithm_1():
+    class Nobody(JNPL):
+        def select(self, logits, uniforms):
+            _, y_hat = super().select(logits, uniforms)
+            return torch.zeros_like(y_hat, dtype=torch.bool), y_hat
+
+    method = Nobody(task_of(linear()), Settings(pl_weight=0.5))
+    output = method(a_batch(40, seed=3))
+    assert output.scalars["selected"] == 0
+    assert output.loss.equal(output.scalars["nl_plus"])  # PL+ is exactly 0
+
+
+def test_decided_labels_are_learnt_and_count_for_the_weights_of_classes():
+    decided = torch.tensor([-1, 3, -1, -1, -1, 3, -1, -1])
+    task = Task(lambda _: linear(), LABELS, CLASSES, decided=decided)
+    method = JNPL(task, Settings(complements="exhaustive", pl_weight=0, class_weight="nlnl"))
+    corrected = torch.tensor([0, 3, 0, 1, 1, 3, 3, 3])
+    other = JNPL(Task(lambda _: linear(), corrected, CLASSES), method.settings)
+    batches = (noise_batch(labels) for labels in (LABELS, corrected))
+    ours, theirs = (each(batch).loss for each, batch in zip((method, other), batches, strict=True))
+    assert ours.equal(theirs)

@@ -1,0 +1,50 @@
+"""The guard against lost classes: when predictions have collapsed, and what it does then."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from jnpl.losses.collapse_guard import CollapseGuard, has_collapsed
+from jnpl.losses.epoch_counts import EpochTotals
+
+EVEN = torch.tensor([100.0, 100.0, 100.0])
+ONE = torch.tensor([300.0, 0.0, 0.0])
+
+
+def totals(predicted):
+    return EpochTotals(predicted, EVEN, predicted.minimum(EVEN), None)
+
+
+@pytest.mark.parametrize(("first", "collapsed"), [(129, False), (131, True)])
+def test_predictions_far_from_the_labels_have_collapsed(first, collapsed):
+    predicted = torch.tensor([first, 100.0, 200.0 - first])
+    apart = 0.5 * sum(abs(each - 100) for each in predicted.tolist()) / 300
+    assert (apart > 0.1) == collapsed
+    assert has_collapsed(predicted, EVEN, 0.1) == collapsed
+
+
+def test_before_anything_was_predicted_nothing_has_collapsed():
+    assert not has_collapsed(torch.zeros(3), torch.zeros(3), 0.1)
+
+
+@pytest.mark.parametrize(
+    ("most", "at_risk", "began", "state"),
+    [
+        (0.3, True, True, (True, 1, 0.5)),
+        (0.3, True, False, (True, 1, 1.0)),
+        (0.3, False, True, (False, 0, 1.0)),
+        (0.0, True, True, (False, 0, 1.0)),
+    ],
+)
+def test_it_acts_after_a_collapse_if_something_is_at_risk(most, at_risk, began, state):
+    guard = CollapseGuard(most)
+    guard.check(totals(ONE), at_risk=at_risk, pl_had_begun=began)
+    assert (guard.active, guard.times, guard.pl_scale) == state
+    assert bool(guard.notes()) == (guard.pl_scale < 1)
+    again = CollapseGuard(most)
+    again.load_state_dict(guard.state_dict())
+    assert (again.active, again.times, again.pl_scale) == state
+    guard.check(totals(EVEN), at_risk=True, pl_had_begun=True)
+    assert not guard.active
+    assert guard.times == state[1]
