@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.helpers import nets
+from tests.helpers.steps import linear, normed
 from torch import nn
 
 from jnpl.losses.epoch_counts import EpochCounts
@@ -45,7 +45,7 @@ def state_of(holder):
 @pytest.mark.parametrize("decay", [0.5, 0.99])
 def test_the_mean_in_plain_arithmetic(decay):
     """The decay rises as 1/10, 2/11, 3/12, ... to its value: 0.5 is reached in the ninth step, 0.99 is not."""
-    holder = Holder(nets.linear())
+    holder = Holder(linear())
     average = AveragedWeights(holder, decay)
     mean = holder.model.bias.tolist()
     decays = []
@@ -62,7 +62,7 @@ def test_the_mean_in_plain_arithmetic(decay):
 
 
 def test_the_first_weights_are_soon_forgotten():
-    holder = Holder(nets.linear())
+    holder = Holder(linear())
     average = AveragedWeights(holder, 0.99)
     with torch.no_grad():
         holder.model.weight.fill_(1000.0)
@@ -73,7 +73,7 @@ def test_the_first_weights_are_soon_forgotten():
 
 
 def test_batch_norm_is_averaged_and_counters_and_state_of_samples_are_not():
-    holder = Holder(nets.normed())
+    holder = Holder(normed())
     average = AveragedWeights(holder, 0.9)
     wanted = {name: value.clone() for name, value in average.values.items()}
     for step in range(3):
@@ -96,7 +96,7 @@ def test_batch_norm_is_averaged_and_counters_and_state_of_samples_are_not():
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_in_place_puts_everything_back(fails):
-    holder = Holder(nets.normed())
+    holder = Holder(normed())
     average = AveragedWeights(holder, 0.9)
     for step in range(3):
         walk(holder, step)
@@ -126,22 +126,22 @@ def test_in_place_puts_everything_back(fails):
 
 
 def test_it_sees_weights_that_are_loaded():
-    holder, other = Holder(nets.linear()), Holder(nets.linear(1))
+    holder, other = Holder(linear()), Holder(linear(1))
     average = AveragedWeights(holder, 0.5)
     holder.load_state_dict(other.state_dict())
     average.update()
     torch.testing.assert_close(
-        average.values["model.weight"], 0.1 * nets.linear().weight.detach() + 0.9 * other.model.weight.detach()
+        average.values["model.weight"], 0.1 * linear().weight.detach() + 0.9 * other.model.weight.detach()
     )
 
 
 def test_it_goes_on_from_a_checkpoint_as_if_nothing_had_happened():
-    holder = Holder(nets.normed())
+    holder = Holder(normed())
     average = AveragedWeights(holder, 0.9)
     for step in range(3):
         walk(holder, step)
         average.update()
-    again = Holder(nets.normed(5))
+    again = Holder(normed(5))
     resumed = AveragedWeights(again, 0.9)
     again.load_state_dict(holder.state_dict())
     resumed.load({name: value.clone() for name, value in average.values.items()}, average.steps)
@@ -155,7 +155,7 @@ def test_it_goes_on_from_a_checkpoint_as_if_nothing_had_happened():
 
 
 def test_no_gradient_is_recorded():
-    holder = Holder(nets.linear())
+    holder = Holder(linear())
     average = AveragedWeights(holder, 0.9)
     average.update()
     with average.in_place():
