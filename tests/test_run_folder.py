@@ -1,16 +1,25 @@
-"""Whose folder it is: strangers are refused and told what differs, what a kill left is swept."""
+"""Whose folder it is, and what is in it: strangers are refused, files are read once, damage is named."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
+from jnpl import Findings
+from jnpl.data.source import UnreadableError
 from jnpl.internal.errors import InputError
-from jnpl.run_folder import RunFolder
+from jnpl.internal.tables import load_parquet
+from jnpl.run_folder import LabelledSample, RunFolder
+from tests.helpers.runs import findings
 
 IDENTITY = {
     "seed": 0,
@@ -228,3 +237,166 @@ def test_pipes_do_not_hang(folder, name):
 
     with pytest.raises(InputError, match=r"is a pipe|something else than a run"):
         use()
+
+
+def save(folder, **files):
+    """Findings of six samples, beside files with these contents: text, bytes, or an object as JSON."""
+    findings().save(folder)
+    for name, content in files.items():
+        path = folder / name.replace("_", ".")
+        text = content if isinstance(content, str | bytes) else json.dumps(content)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return RunFolder(folder)
+
+
+def test_only_findings_must_be_there(tmp_path):
+    run = save(tmp_path)
+    assert run.findings == findings()
+    assert (run.read_log(), run.thumbnails(), run.neighbours()) == ([], {}, None)
+    assert run.run_facts.results is None
+    assert run.data_facts.unreadable is None  # not looked for
+    assert run.require_data_facts().held_out == ()
+
+
+def test_everything_is_read(tmp_path):
+    data = {
+        "kind": "vector",
+        "command": ["jnpl", "find"],
+        "choices": ["a"],
+        "unreadable": [{"id": 3, "reason": "empty"}],
+        "duplicates": [
+            {"ids": [1, 2], "labels": ["a", "b"]},
+            {"ids": [3, 4], "labels": ["a", "a"]},
+            {"ids": [5, 6], "labels": ["a", "a"], "count": 900, "conflicting": True},
+        ],
+        "tiny_classes": [{"class": "a", "count": 2}],
+        "held_out": [{"id": 4, "label": "dog"}],
+        "columns": {"names": ["x"], "rows": {"7": [0.5]}},
+        "later": 1,
+    }
+    results = {"noise_rate": 0.1, "notes": ["so"], "epochs": 3}
+    run = save(tmp_path, data_json=data, run_json={"status": "finished", "seed": 0, "results": results})
+    facts = run.data_facts
+    assert facts.columns.rows == {7: [0.5]}
+    assert [group.differ for group in facts.duplicates] == [True, False, True]
+    assert [group.size for group in facts.duplicates] == [2, 2, 900]
+    assert (facts.tiny_classes[0].name, facts.unreadable[0].id) == ("a", 3)
+    assert run.require_data_facts().held_out == (LabelledSample(id=4, label="dog"),)
+    assert run.run_facts.results.noise_rate == 0.1
+
+
+def test_findings_and_facts_are_read_once_and_renewed_when_they_are_written(tmp_path, monkeypatch):
+    run, loads = save(tmp_path, run_json={"status": "running"}), []
+    real = Findings.load
+    monkeypatch.setattr(Findings, "load", lambda folder: loads.append(folder) or real(folder))
+    assert run.findings is run.findings
+    run.save_findings(run.findings.with_threshold(0.2))
+    assert run.findings.is_label_issue.sum() == 1
+    assert loads == [tmp_path]
+    assert RunFolder(tmp_path).findings == run.findings
+    assert run.run_facts.status == "running"
+    run.write(IDENTITY, "finished", {"issues": 3})
+    assert run.run_facts.status == "finished"
+    (tmp_path / "run.json").write_text('{"status": "odd"}')  # by another process
+    assert run.run_facts.status == "finished"
+    with run.lock():
+        assert run.run_facts.status == "odd"
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("run.json", "{", r"run\.json' cannot be read"),
+        ("run.json", "[]", r"run\.json' cannot be used: the whole"),
+        ("run.json", '{"results": {"notes": "one"}}', r"cannot be used: results\.notes: "),
+        ("run.json", '{"seed": "x"}', r"run\.json' cannot be used: seed: "),
+        ("data.json", '{"columns": {"names": ["a"], "rows": {"x": []}}}', r"data\.json' cannot be used: columns\.rows"),
+        ("data.json", '{"duplicates": [{"ids": [1]}]}', r"duplicates\.0\.labels: Field required"),
+        ("data.json", "", r"data\.json' cannot be read"),
+        ("data.json", '{"held_out": [{"id": 3, "la', r"data\.json' cannot be read"),
+        ("data.json", "[" * 100_000, r"data\.json' cannot be read: it is nested too deeply"),
+        ("data.json", b"\xff\xff", r"data\.json' cannot be read"),
+        ("data.json", "[]", r"data\.json' cannot be used: the whole: it must be an object"),
+        ("data.json", '{"held_out": 3}', r"data\.json' cannot be used: held_out"),
+        ("data.json", '{"held_out": [9]}', r"data\.json' cannot be used: held_out\.0: it must be an object"),
+        ("data.json", '{"held_out": [{"id": 9}]}', r"data\.json' cannot be used: held_out\.0\.label"),
+        ("data.json", '{"held_out": [{"id": [3], "label": "cat"}]}', r"data\.json' cannot be used: held_out\.0\.id"),
+        ("data.json", '{"root": 3}', r"data\.json' cannot be used: root"),
+        ("findings.json", "{}", "holds no findings that can be read"),
+        ("thumbnails.parquet", "no table", r"thumbnails\.parquet' holds no pictures that can be read"),
+        ("neighbours.parquet", "no table", r"neighbours\.parquet' cannot be read"),
+    ],
+)
+def test_a_broken_file_is_named(tmp_path, file, content, message):
+    run = save(tmp_path, **{"run_json": "{}", file.replace(".", "_"): content})
+    read = {
+        "run.json": lambda: run.run_facts,
+        "data.json": run.require_data_facts,
+        "findings.json": lambda: run.findings,
+        "thumbnails.parquet": run.thumbnails,
+        "neighbours.parquet": run.neighbours,
+    }
+    with pytest.raises(InputError, match=message):
+        read[file]()
+
+
+def test_samples_are_not_lost_silently_if_a_run_does_not_say_which_were_held_out(tmp_path):
+    run = save(tmp_path, run_json="{}")
+    with pytest.raises(InputError, match=r"is not complete: it has no data\.json.*repeat the command"):
+        run.require_data_facts()
+    assert run.data_facts.held_out == ()
+
+
+def test_a_torn_log_is_read_up_to_the_tear(tmp_path):
+    for torn in (b'{"epoch": 1}\n{"epo', b"[1]\n\xff\xfe"):
+        (tmp_path / "metrics.jsonl").write_bytes(b'{"epoch": 0}\n' + torn)
+        assert RunFolder(tmp_path).read_log() == [{"epoch": 0}, {"epoch": 1}][: 1 + torn.startswith(b"{")]
+
+
+def test_another_threshold_changes_findings_and_counts(tmp_path):
+    results = {"issues": 3, "noise_rate": 0.5, "relabel_accuracy": 0.9, "seconds": None}
+    run = save(tmp_path, run_json={"format": "jnpl run 1", "later": 1, "results": results})
+    assert run.change_threshold("budget=1") == 1
+    assert run.findings.is_label_issue.tolist() == [False, True, False, False, False, False]
+    stored = json.loads((tmp_path / "run.json").read_text("utf-8"))
+    rate = pytest.approx(1 / 6)
+    assert stored == {"format": "jnpl run 1", "later": 1, "results": {"issues": 1, "noise_rate": rate, "seconds": None}}
+    assert run.change_threshold("0.35") == 2
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="holds no findings"):
+        RunFolder(tmp_path / "empty").change_threshold("0.5")
+    assert list((tmp_path / "empty").iterdir()) == []
+
+
+def test_thumbnails_come_back_in_their_order_without_those_that_cannot_be_read(tmp_path):
+    def read(position):
+        if position in (5, 6):
+            raise UnreadableError("empty file") if position == 5 else FileNotFoundError("gone")
+        return np.full((10, 10, 1), position, np.uint8)
+
+    run = RunFolder(tmp_path)
+    assert run.write_thumbnails(np.array([9, 5, 2, 6, 7]), read) == 3
+    thumbnails = run.thumbnails()
+    assert list(thumbnails) == [9, 2, 7]
+    assert [np.asarray(Image.open(io.BytesIO(content)))[0, 0] for content in thumbnails.values()] == [9, 2, 7]
+    table = load_parquet(tmp_path / "thumbnails.parquet")
+    assert (table.schema.field("position").type, table.schema.field("image").type) == (pa.int64(), pa.binary())
+    pq.write_table(pa.table({"position": [1]}), tmp_path / "thumbnails.parquet")
+    with pytest.raises(InputError, match="image"):
+        run.thumbnails()
+
+
+def test_there_are_at_most_750_thumbnails_and_no_more_are_read(tmp_path):
+    asked = []
+
+    def read(position):
+        asked.append(position)
+        return np.zeros((2, 2, 1), np.uint8)
+
+    assert RunFolder(tmp_path).write_thumbnails(range(1000), read) == 750 == len(asked)
+
+
+def test_a_mistake_of_the_caller_leaves_no_thumbnails(tmp_path):
+    with pytest.raises(InputError, match="a picture must be uint8"):
+        RunFolder(tmp_path).write_thumbnails([0], lambda _: np.zeros((4, 4)))
+    assert list(tmp_path.iterdir()) == []

@@ -312,14 +312,14 @@ class RunFolder:
             reviewed: decisions of earlier reviews, as `given_decisions` of `outputs.review.decisions` returns them.
             thumbnails: write small pictures.
         """
-        found = report.problems
+        problems = report.problems
         facts: dict[str, Any] = {
             "kind": report.kind,
             "command": list(command),
             "choices": [*choices, *report.notes],
             "root": report.root,
             **({} if options is None else {"options": options}),
-            **found.to_dict(),
+            **problems.to_dict(),
             **({} if report.images is None else {"images": report.images}),
         }
         if report.held_out:
@@ -327,23 +327,23 @@ class RunFolder:
         facts |= {name: samples for name, samples in (reviewed or {}).items() if samples}
         if report.columns is not None:
             facts["columns"] = report.columns
-        if found.neighbours is not None:
-            self._write_neighbours(found.neighbours)
+        if problems.neighbours is not None:
+            self._write_neighbours(problems.neighbours)
         self.__dict__.pop("data_facts", None)
         write_text(self.path / "data.json", json.dumps(facts, indent=1, default=str) + "\n")
         if thumbnails and report.pictures is not None:
             self.write_thumbnails(report.shown, report.pictures.read)
 
-    def _write_neighbours(self, found: Neighbours) -> None:
+    def _write_neighbours(self, neighbours: Neighbours) -> None:
         """Write neighbours.parquet, a row per sample in the order of the data."""
         import pyarrow as pa  # noqa: PLC0415 - slow to import
 
-        groups = found.group_numbers()
+        groups = neighbours.group_numbers()
         columns = {
             "position": pa.array(np.arange(len(groups))),
             "near_duplicate_group": pa.array(groups, mask=groups < 0),
-            "outlier_score": pa.array(found.outlier_score, mask=np.isnan(found.outlier_score)),
-            "is_outlier": pa.array(found.is_outlier),
+            "outlier_score": pa.array(neighbours.outlier_score, mask=np.isnan(neighbours.outlier_score)),
+            "is_outlier": pa.array(neighbours.is_outlier),
         }
         with replacing(self.path / "neighbours.parquet") as draft:
             save_parquet(draft, pa.table(columns))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import sys
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -18,8 +17,6 @@ from jnpl.cli import find as command
 from jnpl.cli.review import leading_to
 from jnpl.internal.errors import UntrustedCodeError
 from jnpl.outputs.review.decisions import NewDecision, decided_before, open_store, with_review
-from jnpl.outputs.review.retraining import head_recipe, retrain
-from jnpl.outputs.review.server import listen
 from jnpl.run_folder import RunFolder
 
 QUICK = ("--set", "train.epochs=1", "--set", "stages.refine.epochs=1")
@@ -84,15 +81,6 @@ def test_a_port_that_is_taken(run, finished):
     assert (code, "cannot listen on 127.0.0.1" in err) == (2, True)
 
 
-def test_names_of_this_machine():
-    address = listen("127.0.0.1", 0)
-    try:
-        assert address.hosts == {f"{name}:{address.port}" for name in ("127.0.0.1", "localhost", "[::1]")}
-        assert address.link("a b") == f"http://127.0.0.1:{address.port}/?token=a%20b"
-    finally:
-        address.listening.close()
-
-
 def test_a_run_remembers_how_to_open_its_data(finished, tmp_path, monkeypatch):
     stored = json.loads((finished / "data.json").read_text("utf-8"))["options"]
     assert stored["data"] == str(tmp_path / "data.npz")
@@ -113,30 +101,6 @@ def test_code_that_a_run_names_is_not_run_without_leave(finished, tmp_path, monk
         command.open_again({**stored, **named})
     assert not (tmp_path / "was_run").exists()
     assert str(tmp_path) not in sys.path
-
-
-def test_learning_runs_no_code_without_leave(finished):
-    stored = json.loads((finished / "data.json").read_text("utf-8"))["options"]
-    recipe = json.loads((finished / "run.json").read_text("utf-8"))["recipe"] | {"model": "own_code:make"}
-    source = command.open_again(stored)
-    with pytest.raises(UntrustedCodeError, match="'own_code:make'"):
-        head_recipe(source, recipe)
-    assert head_recipe(source, recipe, trust_code=True).model == "own_code:make"
-
-
-def test_learning_keeps_the_decisions_that_the_run_was_given(finished):
-    findings = Findings.load(finished)
-    given, earlier = findings.given_labels, np.full(60, -1)
-    earlier[[4, 7]] = (given[[4, 7]] + 1) % 3
-    source = command.open_again(json.loads((finished / "data.json").read_text("utf-8"))["options"])
-    store = open_store(RunFolder(finished))
-    store.decide([NewDecision(7, "keep"), NewDecision(8, "relabel", int(given[8] + 2) % 3)], reviewer="Ann", tab="t")
-    current = store.current()
-    store.close()
-    ranking = retrain(replace(source, decided=earlier), given, current, None, 0, lambda _: None)
-    expected = [(given[4] + 1) % 3, given[7], (given[8] + 2) % 3]
-    assert ranking.suggested[[4, 7, 8]].tolist() == expected
-    assert ranking.quality[[4, 7, 8]].tolist() == [0, 1, 0]
 
 
 def test_decisions_are_trusted_in_a_new_run(run, finished, tmp_path):

@@ -14,7 +14,7 @@ from jnpl.internal.errors import InputError
 from jnpl.judging import Findings
 from jnpl.judging.noise_model import NoiseEstimate
 from jnpl.outputs.corrections import correct, with_held_out
-from jnpl.run_folder import LabelledSample, RunFolder
+from jnpl.run_folder import LabelledSample
 
 PATHS = [f"{name}.png" for name in "abcdef"]
 
@@ -150,38 +150,6 @@ def test_wrong_decisions(tmp_path):
         (tmp_path / "own.json").write_text("{")
         with pytest.raises(InputError, match=message):
             read_label_rows(tmp_path / name)
-
-
-def test_what_was_held_out_is_read_from_the_run(tmp_path):
-    assert RunFolder(tmp_path).require_data_facts().held_out == ()  # findings that were saved alone
-    (tmp_path / "data.json").write_text("{}")
-    assert RunFolder(tmp_path).require_data_facts().held_out == ()
-    held = [{"id": 4, "label": "dog"}]
-    (tmp_path / "data.json").write_text(json.dumps({"held_out": held}))
-    assert RunFolder(tmp_path).require_data_facts().held_out == (LabelledSample(**held[0]),)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (None, r"is not complete: it has no data\.json.*repeat the command"),
-        ("", r"data\.json' cannot be read"),
-        ('{"held_out": [{"id": 3, "la', r"data\.json' cannot be read"),
-        ("[" * 100_000, r"data\.json' cannot be read: it is nested too deeply"),
-        ("[]", r"data\.json' cannot be used"),
-        ('{"held_out": 3}', r"data\.json' cannot be used: held_out"),
-        ('{"held_out": [{"id": [3], "label": "cat"}]}', r"data\.json' cannot be used: held_out\.0\.id"),
-        ('{"held_out": [{"id": 9}]}', r"data\.json' cannot be used: held_out\.0\.label"),
-        ('{"held_out": [9]}', r"data\.json' cannot be used: held_out\.0: it must be an object"),
-        ('{"root": 3}', r"data\.json' cannot be used: root"),
-    ],
-)
-def test_samples_are_not_lost_silently_if_a_run_does_not_say_which_were_held_out(tmp_path, text, message):
-    (tmp_path / "run.json").write_text("{}")
-    if text is not None:
-        (tmp_path / "data.json").write_text(text)
-    with pytest.raises(InputError, match=message):
-        RunFolder(tmp_path).require_data_facts()
 
 
 def test_rows_that_were_held_out_stand_in_their_place():

@@ -1,4 +1,4 @@
-"""The model of a run as a folder, and on a hub: a local server that speaks the part of its interface that is used."""
+"""The model of a run as a folder, and on a hub: a local server with the part of its interface that is used."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import base64
 import hashlib
 import importlib
 import json
+import re
 import shutil
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
+from werkzeug import Response
 
 import jnpl
 from jnpl.internal.errors import InputError
@@ -68,87 +68,63 @@ def test_wrong_folders_are_refused_and_nothing_is_written(run, tmp_path):
         save_pretrained(run, tmp_path / "full")
 
 
-class Hub(BaseHTTPRequestHandler):
-    """Creates repositories, takes commits of small files, gives files back."""
-
-    def log_message(self, *_):
-        pass
-
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        files, asked = self.server.files, self.server.asked
-        asked.append((self.path, self.headers.get("authorization")))
-        if self.path == "/api/repos/create":
-            self.reply({"url": f"{self.server.address}/user/reviews", **json.loads(body)})
-        elif self.path == "/api/validate-yaml":
-            assert json.loads(body)["content"].startswith("---")
-            self.reply({"errors": [], "warnings": []})
-        elif self.path.endswith("/preupload/main"):
-            names = [each["path"] for each in json.loads(body)["files"]]
-            self.reply({"files": [{"path": name, "uploadMode": "regular", "shouldIgnore": False} for name in names]})
-        elif self.path.endswith("/commit/main"):
-            for line in map(json.loads, body.decode().splitlines()):
-                if line["key"] == "file":
-                    files[line["value"]["path"]] = base64.b64decode(line["value"]["content"])
-            url = f"{self.server.address}/user/reviews/commit/{'0' * 40}"
-            self.reply({"commitUrl": url, "commitOid": "0" * 40, "pullRequestUrl": None, "success": True})
-        else:
-            self.send_error(404)
-
-    def do_GET(self):
-        files = self.server.files
-        if self.path.startswith("/api/models/user/reviews/tree/"):
-            self.reply(
-                [{"type": "file", "path": name, "size": len(data), "oid": "1" * 40} for name, data in files.items()]
-            )
-        elif self.path.startswith("/api/models/user/reviews"):
-            names = [{"rfilename": name} for name in files]
-            facts = {"id": "user/reviews", "modelId": "user/reviews", "sha": "0" * 40, "siblings": names, "tags": []}
-            self.reply({**facts, "private": False, "downloads": 0, "likes": 0})
-        elif (name := self.path.split("/")[-1]) in files and "/resolve/" in self.path:
-            self.reply(files[name], {"ETag": f'"{hashlib.sha256(files[name]).hexdigest()}"', "X-Repo-Commit": "0" * 40})
-        else:
-            self.send_error(404)
-
-    do_HEAD = do_GET  # noqa: N815 - the name that http.server calls
-
-    def reply(self, content, headers=()):
-        data = content if isinstance(content, bytes) else json.dumps(content).encode()
-        self.send_response(200)
-        kind = "application/octet-stream" if isinstance(content, bytes) else "application/json"
-        for name, value in {"Content-Type": kind, "Content-Length": str(len(data)), **dict(headers)}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(data)
-
-
 @pytest.fixture
-def hub(monkeypatch, tmp_path):
+def hub(monkeypatch, tmp_path, httpserver):
+    """A hub with one repository: name -> content of its files."""
     library = pytest.importorskip("huggingface_hub", reason="needs the extra hf")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
-    server.files, server.asked, server.address = {}, [], f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
+    files, address, commit = {}, httpserver.url_for("").rstrip("/"), "0" * 40
+
+    def preupload(request):
+        names = [file["path"] for file in request.get_json()["files"]]
+        regular = [{"path": name, "uploadMode": "regular", "shouldIgnore": False} for name in names]
+        return Response(json.dumps({"files": regular}))
+
+    def take(request):
+        for line in map(json.loads, request.get_data(as_text=True).splitlines()):
+            if line["key"] == "file":
+                files[line["value"]["path"]] = base64.b64decode(line["value"]["content"])
+        url = f"{address}/user/reviews/commit/{commit}"
+        return Response(json.dumps({"commitUrl": url, "commitOid": commit, "pullRequestUrl": None, "success": True}))
+
+    def tree(_):
+        return Response(
+            json.dumps([{"type": "file", "path": name, "size": len(files[name]), "oid": "1" * 40} for name in files])
+        )
+
+    def model(_):
+        facts = {"id": "user/reviews", "modelId": "user/reviews", "sha": commit, "tags": [], "private": False}
+        return Response(json.dumps(facts | {"siblings": [{"rfilename": name} for name in files]}))
+
+    def give(request):
+        content = files[request.path.rpartition("/")[2]]
+        return Response(content, headers={"ETag": f'"{hashlib.sha256(content).hexdigest()}"', "X-Repo-Commit": commit})
+
+    repository = "/api/models/user/reviews"
+    httpserver.expect_request("/api/repos/create").respond_with_json({"url": f"{address}/user/reviews"})
+    httpserver.expect_request("/api/validate-yaml").respond_with_json({"errors": [], "warnings": []})
+    httpserver.expect_request(f"{repository}/preupload/main").respond_with_handler(preupload)
+    httpserver.expect_request(f"{repository}/commit/main").respond_with_handler(take)
+    httpserver.expect_request(re.compile(f"{repository}/tree/.*")).respond_with_handler(tree)
+    httpserver.expect_request(re.compile(f"{repository}(/revision/.*)?")).respond_with_handler(model)
+    httpserver.expect_request(re.compile("/user/reviews/resolve/.*")).respond_with_handler(give)
     constants = importlib.import_module(f"{library.__name__}.constants")
-    monkeypatch.setattr(constants, "ENDPOINT", server.address)
-    template = constants.HUGGINGFACE_CO_URL_TEMPLATE.replace(constants._HF_DEFAULT_ENDPOINT, server.address)
-    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-    yield server
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    template = constants.HUGGINGFACE_CO_URL_TEMPLATE.replace(constants._HF_DEFAULT_ENDPOINT, address)
+    changes = {"ENDPOINT": address, "HUGGINGFACE_CO_URL_TEMPLATE": template, "HF_HUB_OFFLINE": False}
+    for name, value in (changes | {"HF_HUB_CACHE": str(tmp_path / "cache")}).items():
+        monkeypatch.setattr(constants, name, value)
+    return files
 
 
 @pytest.mark.filterwarnings("ignore")  # of the client
-def test_a_model_goes_to_the_hub_and_comes_back(run, hub):
+def test_a_model_goes_to_the_hub_and_comes_back(run, hub, httpserver):
     url = jnpl.push_to_hub(run, "user/reviews", private=True, token="hf_test")
     assert url.endswith("/user/reviews/commit/" + "0" * 40)
-    assert set(hub.files) >= FILES
-    assert all(sent == "Bearer hf_test" for _, sent in hub.asked)
-    assert 'jnpl.load("hf:user/reviews")' in hub.files["README.md"].decode()
+    assert set(hub) >= FILES
+    posts = [request for request, _ in httpserver.log if request.method == "POST"]
+    assert {request.path for request in posts} >= {"/api/repos/create", "/api/models/user/reviews/commit/main"}
+    assert all(request.headers["authorization"] == "Bearer hf_test" for request in posts)
+    assert 'jnpl.load("hf:user/reviews")' in hub["README.md"].decode()
+    assert hub["README.md"].startswith(b"---")
     model = jnpl.load("hf:user/reviews")
     np.testing.assert_array_equal(model.predict_proba(TEXTS), jnpl.load(run).predict_proba(TEXTS))
 
@@ -157,7 +133,7 @@ def test_a_model_goes_to_the_hub_and_comes_back(run, hub):
 @pytest.mark.parametrize("named", ["antigravity:geohash", "finetune:antigravity:geohash"])
 def test_a_model_on_the_hub_cannot_name_code(run, hub, named):
     facts = json.loads((run / "model.json").read_text("utf-8")) | {"model": named}
-    hub.files |= {"model.json": json.dumps(facts).encode(), "model.safetensors": b""}
+    hub |= {"model.json": json.dumps(facts).encode(), "model.safetensors": b""}
     with pytest.raises(InputError, match=f"names code to import, '{named}'"):
         jnpl.load("hf:user/reviews")
 
@@ -165,7 +141,7 @@ def test_a_model_on_the_hub_cannot_name_code(run, hub, named):
 @pytest.mark.filterwarnings("ignore")
 def test_a_finetuned_model_on_the_hub_is_no_code(run, hub):
     facts = json.loads((run / "model.json").read_text("utf-8")) | {"model": "finetune:efficientnet-lite0"}
-    hub.files |= {"model.json": json.dumps(facts).encode(), "model.safetensors": b""}
+    hub |= {"model.json": json.dumps(facts).encode(), "model.safetensors": b""}
     assert (download("user/reviews") / "model.json").is_file()
 
 

@@ -78,8 +78,8 @@ def describe_data(
     if not findings.is_label_issue.any():
         suspects = suspects[:_WITHOUT_SUSPECTS]
     pictures = source.inputs if source.kind == "image" else source.pictures
-    found = problems(source, _unreadable(findings, source), progress)
-    shown = list(dict.fromkeys([*suspects.tolist(), *_shown_neighbours(source, found)]))
+    found_problems = problems(source, _unreadable(findings, source), progress)
+    shown = list(dict.fromkeys([*suspects.tolist(), *_shown_neighbours(source, found_problems)]))
     images = None
     if source.root is not None and source.ids.dtype == object:
         images = _common_folder([*source.ids.tolist(), *(str(sample["id"]) for sample in held_out)], source.root)
@@ -90,7 +90,7 @@ def describe_data(
         notes=[f"columns: {note}" for note in (source.encoding or {}).get("notes", ())],
         held_out=list(held_out),
         has_true_labels=source.true_labels is not None,
-        problems=found,
+        problems=found_problems,
         columns=_columns(source, np.array(shown, np.int64)) if pictures is None else None,
         shown=shown,
         pictures=pictures,
@@ -124,10 +124,10 @@ def positions_of(ids: npt.NDArray[Any], names: Collection[int | str]) -> dict[in
     return {name: at for at, name in enumerate(ids.tolist()) if name in wanted}
 
 
-def _shown_neighbours(source: Source, found: Problems) -> list[int]:
+def _shown_neighbours(source: Source, listed: Problems) -> list[int]:
     """Return the positions of the near duplicates and outliers that the report shows."""
-    groups = found.near_duplicates[:MAX_NEAR_GROUPS]
-    outliers = [name for name, _ in found.outliers[:MAX_OUTLIERS]]
+    groups = listed.near_duplicates[:MAX_NEAR_GROUPS]
+    outliers = [name for name, _ in listed.outliers[:MAX_OUTLIERS]]
     names = [*(group.ids[at] for group in groups for at in shown_members(group.labels)), *outliers]
     position = positions_of(source.ids, names)
     return [position[name] for name in names]

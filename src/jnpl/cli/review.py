@@ -73,8 +73,8 @@ def review(
     open_data, reason = data_opener(folder, data, trust_code=trust_code)
     address = listen(host, port)
     link = address.link(secret)
-    with ExitStack() as held:
-        held.callback(address.listening.close)
+    with ExitStack() as opened:
+        opened.callback(address.listening.close)
         session = ReviewSession(folder, Samples(folder, open_data, reason, trust_code=trust_code))
         title = folder.run_facts.data or run.resolve().name
         app = make_app(session, Access(secret, address.hosts), title=title, reviewer=(reviewer or _user())[:80])
@@ -85,7 +85,7 @@ def review(
             if show:
                 import webbrowser
 
-                if not webbrowser.open(held.enter_context(leading_to(link, run))):
+                if not webbrowser.open(opened.enter_context(leading_to(link, run))):
                     typer.echo("jnpl: note: no browser could be opened; open the address above", err=True)
 
         serve(app, address, ready)

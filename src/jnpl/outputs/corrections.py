@@ -88,8 +88,8 @@ class CorrectedLabels:
         texts = isinstance(names[0], str)
 
         def named(labels: Labels) -> Any:
-            found = [names[label] for label in labels.tolist()]
-            return pd.array(found, dtype="string") if texts else np.array(found, np.int64)
+            by_name = [names[label] for label in labels.tolist()]
+            return pd.array(by_name, dtype="string") if texts else np.array(by_name, np.int64)
 
         return pd.DataFrame(
             {
@@ -185,9 +185,9 @@ def _helps(findings: Findings) -> npt.NDArray[np.bool_]:
         odds = noise.rate / (1 - noise.rate)
         factor = min(max(noise.low / (1 - min(noise.low, noise.rate)) / odds, _MIN_FACTOR), 1.0)
     total = quality + factor * (1 - quality)
-    other, own = factor * confidence / total, quality / total
+    suggested, given = factor * confidence / total, quality / total
     helps: npt.NDArray[np.bool_] = (
-        (findings.suggested_labels != findings.given_labels) & (other > 0.5) & (other >= own + MARGIN)
+        (findings.suggested_labels != findings.given_labels) & (suggested > 0.5) & (suggested >= given + MARGIN)
     )
     return helps
 

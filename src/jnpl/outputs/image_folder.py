@@ -133,7 +133,7 @@ def _places(corrected: CorrectedLabels, names: list[str]) -> list[tuple[int, str
     Images that stay in their class come first and keep their names; where one is taken, -2, -3, ... is added.
     """
     paths = [] if corrected.findings.paths is None else corrected.findings.paths.tolist()
-    taken, next_number, found = set[str](), dict[str, int](), []
+    taken, next_number, places = set[str](), dict[str, int](), []
     for at in np.argsort(corrected.changed, kind="stable").tolist():
         row, folder = int(corrected.rows[at]), names[int(corrected.labels[at])]
         path = PurePath(original(paths[row]))
@@ -144,8 +144,8 @@ def _places(corrected: CorrectedLabels, names: list[str]) -> list[tuple[int, str
             number += 1
         next_number[key] = number
         taken.add(_key(place))
-        found.append((row, paths[row], place))
-    return found
+        places.append((row, paths[row], place))
+    return places
 
 
 def _key(place: str) -> str:
@@ -157,13 +157,12 @@ def image_place(root: Path, path: str) -> Path:
 
     A name with bytes that are not Unicode is escaped in the findings.
     """
-    base, place = (os.path.abspath(each) for each in (root, root / path))  # noqa: PTH100 - keeps links of the user
+    base, place = (os.path.abspath(folder) for folder in (root, root / path))  # noqa: PTH100 - keeps links of the user
     if os.path.commonpath([base, place]) != base:
         hint = "if they are your data, repeat the command of the run, which notes the folder of all images"
         hint = hint if ".." in PurePath(path).parts else "name it with --root"
         raise InputError(f"the image {path!r} lies outside the images' folder {str(root)!r}; {hint}")
-    found = Path(place)
-    return found if found.exists() else Path(os.path.abspath(root / original(path)))  # noqa: PTH100
+    return Path(place) if Path(place).exists() else Path(os.path.abspath(root / original(path)))  # noqa: PTH100
 
 
 def _place(source: Path, place: Path, how: How) -> None:
@@ -183,10 +182,10 @@ def _is_folder_name(name: str) -> bool:
 
 
 def _refuse_target(target: Path, root: Path) -> None:
-    inside, base = target.resolve(), root.resolve()
-    if inside == base or base in inside.parents:
+    place, base = target.resolve(), root.resolve()
+    if place == base or base in place.parents:
         raise InputError(f"{str(target)!r} lies inside the data folder {str(root)!r}; name one outside it")
     if target.exists() and not target.is_dir():
         raise InputError(f"{str(target)!r} is a file; name a new or an empty folder")
-    if target.is_dir() and (found := next(target.iterdir(), None)) is not None:
-        raise InputError(f"{str(target)!r} is not empty (it holds {found.name!r}); name a new or an empty folder")
+    if target.is_dir() and (inside := next(target.iterdir(), None)) is not None:
+        raise InputError(f"{str(target)!r} is not empty (it holds {inside.name!r}); name a new or an empty folder")

@@ -46,7 +46,7 @@ def predict(
     """
     source, labels = data.source, data.labels
     counts = np.zeros(len(model.classes), np.int64)
-    right = known = unreadable = 0
+    right = labelled = unreadable = 0
     with ExitStack() as stack:
         nested = out is not None and suffix_of(out) == ".json"
         write = None if out is None else stack.enter_context(table_writer(out))
@@ -55,12 +55,12 @@ def predict(
                 problem(str(source.ids[position]), reason)
             unreadable += len(part.problems)
             read = _read(part)
-            found = part.probs[read].argmax(1)
-            counts += np.bincount(found, minlength=len(counts))
+            predicted = part.probs[read].argmax(1)
+            counts += np.bincount(predicted, minlength=len(counts))
             if labels is not None:
-                given = labels[part.start : part.start + len(read)][read]
-                right += int((found == given).sum())
-                known += int((given >= 0).sum())
+                given_labels = labels[part.start : part.start + len(read)][read]
+                right += int((predicted == given_labels).sum())
+                labelled += int((given_labels >= 0).sum())
             rows = _frame(model, data, part, nested=True)
             show(rows)
             if write is not None:
@@ -72,9 +72,9 @@ def predict(
         "predicted_labels": {str(name): int(count) for name, count in zip(model.classes, counts, strict=True)},
     }
     if labels is not None:
-        results |= {"labelled": known, "unknown_labels": int((labels == NO_CLASS).sum())}
-        if known:
-            results["accuracy"] = right / known
+        results |= {"labelled": labelled, "unknown_labels": int((labels == NO_CLASS).sum())}
+        if labelled:
+            results["accuracy"] = right / labelled
     return results
 
 
@@ -91,7 +91,7 @@ def _frame(model: SavedModel, data: NewData, part: Part, *, nested: bool) -> pd.
     names = model.named(np.where(read[:, None], probs, 0)).astype(object)
     names[~read] = None
     columns: dict[str, Any] = {
-        "id": ids if ids.dtype.kind in "iu" else pd.array([str(each) for each in ids], dtype="string"),
+        "id": ids if ids.dtype.kind in "iu" else pd.array([str(name) for name in ids], dtype="string"),
         "predicted_label": pd.array(names.tolist(), dtype="Int64" if whole else "string"),
         "confidence": probs.max(1),
     }

@@ -216,8 +216,8 @@ class SavedModel:
         """Return the (N,) names of the most probable classes of (N, C) probabilities."""
         whole = all(type(name) is int for name in self.classes)
         names: Array = np.array(self.classes, np.int64 if whole else object)
-        found: Array = names[probs.argmax(1)]
-        return found
+        most_probable: Array = names[probs.argmax(1)]
+        return most_probable
 
     def parts(self, source: Source, workers: int = 0) -> Iterator[Part]:
         """Yield the predictions of all samples in order, a batch at a time, so that memory stays bounded.
@@ -254,12 +254,12 @@ class SavedModel:
 
     def first(self, source: Source, count: int) -> Tensor:
         """Return the first `count` raw samples that can be read, or all if there are fewer, as `forward` takes them."""
-        found: list[Tensor] = []
+        first: list[Tensor] = []
         for _, samples in self._prepare(source, 0).fetch(torch.split(torch.arange(len(source)), 1)):
-            found += [self._matched(samples)] if len(samples) else []
-            if len(found) == count:
+            first += [self._matched(samples)] if len(samples) else []
+            if len(first) == count:
                 break
-        return torch.cat(found)
+        return torch.cat(first)
 
     def forward(self, samples: Tensor) -> Floats:
         """Return the (B, C) probabilities of raw samples, uint8 (B, H, W, C) or float32 (B, F) of `sample_shape`."""
@@ -283,8 +283,8 @@ class SavedModel:
             raise InputError(f"the model takes images of {wanted} pixels (height x width), as arrays")
         prepared = prepare(source, size, memory_limit=0, workers=workers)
         if self.kind == "vector" and prepared.shape != self.sample_shape:
-            found = prepared.shape[0]
-            raise InputError(f"{source.name} has {found} features, but the model was trained on {height}")
+            width = prepared.shape[0]
+            raise InputError(f"{source.name} has {width} features, but the model was trained on {height}")
         return prepared
 
 
@@ -329,18 +329,18 @@ def _with_channels(images: Tensor, channels: int) -> Tensor:
 
 def _transform(facts: dict[str, Any]) -> Transform:
     """Return the transform that `Feeds.describe_transform` described."""
-    own = {name: value for name, value in facts.items() if name != "kind"}
+    settings = {name: value for name, value in facts.items() if name != "kind"}
     try:
-        found: Transform = TypeAdapter(_TRANSFORMS[facts["kind"]]).validate_python(own)
+        transform: Transform = TypeAdapter(_TRANSFORMS[facts["kind"]]).validate_python(settings)
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(f"the transform's {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    mean, std, size = found.mean, found.std, getattr(found, "size", 1)  # type: ignore[attr-defined]
+    mean, std, size = transform.mean, transform.std, getattr(transform, "size", 1)  # type: ignore[attr-defined]
     if len(mean) != len(std) or not all(map(math.isfinite, (*mean, *std))) or min(std, default=0.0) <= 0:
         raise InputError("the transform's mean and std must be equally many finite numbers, and std above 0")
     if not 1 <= size <= MOST_PIXELS:
         raise InputError(f"the transform's size must lie in 1..{MOST_PIXELS} pixels, got {size}")
-    return found
+    return transform
 
 
 def _finite(weights: dict[str, Tensor]) -> dict[str, Tensor]:

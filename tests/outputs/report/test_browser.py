@@ -173,7 +173,7 @@ def test_nothing_is_wider_than_the_screen(visit, full):
 def test_texts_can_be_read_on_a_phone(visit, make_run):
     rows = {str(position): ["a long message " * 10, *range(11)] for position in range(200)}
     columns = {"names": ["message", *(f"number {n}" for n in range(11))], "rows": rows}
-    file = page.write(RunFolder(make_run)(data={"columns": columns}))
+    file = page.write(RunFolder(make_run(data={"columns": columns})))
     for width in (1280, 390):
         tab = visit(file, width=width)
         box = tab.locator("tr:not([hidden]) .value.long").first.bounding_box()

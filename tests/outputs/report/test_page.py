@@ -331,6 +331,14 @@ def test_nothing_is_written_if_anything_is_wrong(full, tmp_path):
     assert not [each for each in (*full.iterdir(), *tmp_path.iterdir()) if each.name.endswith(".tmp")]
 
 
+def test_no_run_at_all(tmp_path):
+    with pytest.raises(InputError, match=r"nowhere' is no folder; name a run folder"):
+        write(tmp_path / "nowhere")
+    (tmp_path / "run.json").write_text('{"status": "running"}')
+    with pytest.raises(InputError, match=r"holds no findings: .*repeat its command if it was stopped"):
+        write(tmp_path)
+
+
 def test_a_hundred_thousand_samples_are_a_small_page(make_run, log):
     paths = [f"{'a long folder name/' * 5}IMG_{number:06d}.jpg" for number in range(100_000)]
     folder = make_run(samples=100_000, classes=10, paths=paths, lines=log(1000), pictures=True)

@@ -71,6 +71,16 @@ def _write_images(root, samples, names):
     return sorted(paths)
 
 
+def body(*made, tab="t", reviewer="Ann"):
+    """What the page sends to decide: (position, action[, label[, seen]]) of each sample."""
+    keys = ("position", "action", "label", "seen")
+    return {
+        "tab": tab,
+        "reviewer": reviewer,
+        "decisions": [dict(zip(keys, (*each, *(None, 0)[len(each) - 2 :]), strict=True)) for each in made],
+    }
+
+
 @dataclass
 class Client:
     """Requests to a server, with its cookie."""
@@ -133,6 +143,12 @@ def serve():
         server.should_exit = True
         thread.join(60)
         address.listening.close()
+
+
+@pytest.fixture
+def served(make_run, serve):
+    """A server of a run of images."""
+    return serve(make_run(files=True))
 
 
 @pytest.fixture

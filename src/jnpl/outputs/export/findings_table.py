@@ -41,7 +41,6 @@ def cleanlab_table(findings: Findings) -> pd.DataFrame:
     `label_quality` (CleanLearning) and `label_score` (Datalab) are the same: 0..1, lower is worse. Labels are names,
     as Datalab has them; where they are numbers from 0, CleanLearning.fit takes the frame as it is.
     """
-    found = findings_rows(findings)
-    named = found.rename(columns={"suggested_label": "predicted_label"})
+    named = findings_rows(findings).rename(columns={"suggested_label": "predicted_label"})
     named["label_score"] = named["label_quality"]
     return named[["id", "is_label_issue", "label_quality", "label_score", "given_label", "predicted_label"]]

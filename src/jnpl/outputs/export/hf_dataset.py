@@ -72,11 +72,11 @@ def write(findings: Findings, out: Path, root: Path | None, *, overwrite: bool =
             missing = _missing(findings, made, root)
             made.save_to_disk(f"{work}/data")
         except Exception as error:  # `datasets` wraps what `_rows` raises, and what the operating system says
-            if (known := _known(error)) is None:
+            if (cause := _cause(error)) is None:
                 raise
-            if isinstance(known, InputError):
-                raise known from None
-            raise UnwritableError(f"cannot write {str(out)!r}: {reason_of(known)}") from error
+            if isinstance(cause, InputError):
+                raise cause from None
+            raise UnwritableError(f"cannot write {str(out)!r}: {reason_of(cause)}") from error
         finally:
             if not bars:
                 datasets.enable_progress_bars()
@@ -87,7 +87,7 @@ def write(findings: Findings, out: Path, root: Path | None, *, overwrite: bool =
     return {"rows": len(findings.ids), **missing}
 
 
-def _known(error: BaseException | None) -> OSError | InputError | None:
+def _cause(error: BaseException | None) -> OSError | InputError | None:
     """Return the InputError or OSError in a chain of exceptions; None if there is none."""
     while error is not None and not isinstance(error, OSError | InputError):
         error = error.__cause__ or error.__context__
@@ -96,7 +96,7 @@ def _known(error: BaseException | None) -> OSError | InputError | None:
 
 def _is_data_set(folder: Path) -> bool:
     """Whether a folder holds what `save_to_disk` writes, and nothing else."""
-    return folder.is_dir() and {each.name for each in folder.iterdir() if each.suffix != ".arrow"} == _INFO
+    return folder.is_dir() and {file.name for file in folder.iterdir() if file.suffix != ".arrow"} == _INFO
 
 
 def _missing(findings: Findings, made: Any, root: Path | None) -> dict[str, int]:

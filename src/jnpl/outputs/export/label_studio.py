@@ -114,7 +114,7 @@ def interface(findings: Findings) -> str:
     if findings.paths is None:
         sample = '<Text name="text" value="$text"/>'
     name = "text" if findings.paths is None else "image"
-    choices = "".join(f"    <Choice value={quoteattr(visible(each))}/>\n" for each in class_names(findings))
+    choices = "".join(f"    <Choice value={quoteattr(visible(label))}/>\n" for label in class_names(findings))
     return (
         f'<View>\n  <Header value="given label: $given_label"/>\n  {sample}\n'
         f'  <Choices name="label" toName="{name}" choice="single" showInLine="true">\n{choices}  </Choices>\n</View>\n'

@@ -142,9 +142,9 @@ def samples_of(model: SavedModel, source: Source | None) -> tuple[Tensor, str]:
     deviation of the training data.
     """
     if source is not None:
-        found = model.first(source, CHECKED)
+        samples = model.first(source, CHECKED)
         # One alone would let exporters take its batch for the only size.
-        return found if len(found) > 1 else torch.cat([found, found]), source.name
+        return samples if len(samples) > 1 else torch.cat([samples, samples]), source.name
     generator, shape = np.random.default_rng(0), (CHECKED, *model.sample_shape)
     facts: Any = model.transform
     drawn = generator.normal(facts.mean, facts.std, shape)
@@ -166,10 +166,10 @@ def check(model: SavedModel, samples: Tensor, run: Callable[[Tensor], Floats], w
     """Compare an exported model with the network, on all samples and on one alone; returns the largest difference."""
     worst = 0.0
     for batch in (samples, samples[:1]):
-        wanted, found = model.forward(batch), run(batch)
-        if found.shape != wanted.shape:
-            raise InputError(f"the exported {what} gives {found.shape} for {tuple(batch.shape)}, not {wanted.shape}")
-        off = float(np.abs(wanted - found).max())
+        wanted, probs = model.forward(batch), run(batch)
+        if probs.shape != wanted.shape:
+            raise InputError(f"the exported {what} gives {probs.shape} for {tuple(batch.shape)}, not {wanted.shape}")
+        off = float(np.abs(wanted - probs).max())
         if not off <= TOLERANCE:  # nan is no agreement
             raise InputError(f"the exported {what} differs from the network by {off:.2g}: it cannot be exported")
         worst = max(worst, off)

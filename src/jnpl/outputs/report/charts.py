@@ -153,8 +153,8 @@ def threshold_span(findings: Findings) -> str | None:
     by_class = findings.threshold_info.get("by_class")
     if by_class is None:
         return None
-    given = np.array(by_class)[np.unique(findings.given_labels)]
-    low, high = f"{given.min():.3g}", f"{given.max():.3g}"
+    thresholds = np.array(by_class)[np.unique(findings.given_labels)]
+    low, high = f"{thresholds.min():.3g}", f"{thresholds.max():.3g}"
     return f"{low} for all of them" if low == high else f"from {low} to {high}"
 
 
@@ -205,8 +205,8 @@ def curves(title: str, lines: Lines, keys: Iterable[str], *, share: bool) -> Cha
 
 def accuracy_keys(lines: Lines) -> list[str]:
     """Return the names of the metrics that are accuracies, in the order they first appear."""
-    found = dict.fromkeys(key for line in lines for key, value in line.items() if is_number(value))
-    return [key for key in found if "accuracy" in key]
+    metrics = dict.fromkeys(key for line in lines for key, value in line.items() if is_number(value))
+    return [key for key in metrics if "accuracy" in key]
 
 
 def first_seed(lines: Lines) -> list[dict[str, Any]]:

@@ -44,7 +44,7 @@ class Interval(NamedTuple):
 def precision(wrong: int, decided: int) -> Interval | None:
     """Return the share of wrong labels among decided suspects, with Wilson's interval; None before the first.
 
-    >>> [round(each, 2) for each in precision(9, 10)]
+    >>> [round(value, 2) for value in precision(9, 10)]
     [0.9, 0.65, 0.98]
     """
     if not decided:
@@ -120,8 +120,8 @@ def wrong_left(
     random = np.random.default_rng(0)
     draws = random.multivariate_normal(mean, covariance, _DRAWS)
     draws[:, 1] = np.maximum(draws[:, 1], 0.0)  # a better quality never makes a label more doubtful
-    each = _sigmoid(draws[:, :1] + draws[:, 1:] * middle)  # (draws, bins)
-    totals = each @ counts + random.normal(size=_DRAWS) * np.sqrt((each * (1 - each)) @ counts)
+    p = _sigmoid(draws[:, :1] + draws[:, 1:] * middle)  # (draws, bins)
+    totals = p @ counts + random.normal(size=_DRAWS) * np.sqrt((p * (1 - p)) @ counts)
     low, high = np.quantile(totals, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
     value = float(_sigmoid(mean[0] + mean[1] * _logits(scored)).sum())
     return Interval(value, float(min(max(low, 0.0), value)), float(max(min(high, len(scored)), value)))

@@ -108,7 +108,7 @@ class Filter:
         return replace(self, decided="any")
 
 
-def mask_of(wanted: Filter, ranking: Ranking, given: Positions, special: Mask | None, found: Mask | None) -> Mask:
+def mask_of(wanted: Filter, ranking: Ranking, given: Positions, special: Mask | None, matching: Mask | None) -> Mask:
     """Return the samples (N,) that a filter selects, whether decided or not.
 
     Args:
@@ -116,7 +116,7 @@ def mask_of(wanted: Filter, ranking: Ranking, given: Positions, special: Mask | 
         ranking: of the N samples.
         given: (N,) given labels.
         special: (N,) members of the list, for "duplicates" and "outliers"; None if the run did not search for them.
-        found: (N,) samples that match the search; None without one.
+        matching: (N,) samples that match the search; None without one.
     """
     if wanted.list == "suspects":
         mask = ranking.is_suspect.copy()
@@ -136,8 +136,8 @@ def mask_of(wanted: Filter, ranking: Ranking, given: Positions, special: Mask | 
         mask &= ~ranking.is_suspect
     elif wanted.verdict != "any":
         mask &= ranking.is_suspect & ((ranking.suggested != given) == (wanted.verdict == "other"))
-    if found is not None:
-        mask &= found
+    if matching is not None:
+        mask &= matching
     return mask
 
 

@@ -155,8 +155,8 @@ def retrain(
         total = sum(phase.plan.epochs for phase in view.phases)
         progress((view.epoch + 1) / (total + 1))
 
-    own_recipe = head_recipe(source, recipe, trust_code=trust_code)
-    result = find(remaining, own_recipe, seed=seed, report=report, observe=observe)
+    of_head = head_recipe(source, recipe, trust_code=trust_code)
+    result = find(remaining, of_head, seed=seed, report=report, observe=observe)
     if result is None or result.model is None:
         raise InputError("the training gave no model")
     findings = result.findings
@@ -164,9 +164,9 @@ def retrain(
     probs = np.zeros(labels.shape, np.float32)
     for start in range(0, len(kept), _BATCH):
         rows = np.arange(start, min(start + _BATCH, len(kept)))
-        own = source_probabilities(result.model.network, result.model.transform, part(remaining, rows))
-        best = np.argsort(-own, axis=1, kind="stable")[:, : labels.shape[1]]
-        labels[kept[rows]], probs[kept[rows]] = best, np.take_along_axis(own, best, axis=1)
+        predicted = source_probabilities(result.model.network, result.model.transform, part(remaining, rows))
+        best = np.argsort(-predicted, axis=1, kind="stable")[:, : labels.shape[1]]
+        labels[kept[rows]], probs[kept[rows]] = best, np.take_along_axis(predicted, best, axis=1)
         progress(0.97)
 
     def spread(values: npt.NDArray[Any], empty: npt.NDArray[Any]) -> npt.NDArray[Any]:

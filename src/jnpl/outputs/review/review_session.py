@@ -101,15 +101,15 @@ class ReviewSession:
         return self._lists.get_or_make(key, lambda: self._select(wanted, ranking))
 
     def _select(self, wanted: Filter, ranking: Ranking) -> Positions:
-        found = None
+        matching = None
         if wanted.search:
             key = (wanted.search, self.samples.state)
-            found = self._searches.get_or_make(key, lambda: self.samples.matching(wanted.search))
+            matching = self._searches.get_or_make(key, lambda: self.samples.matching(wanted.search))
         groups = self.samples.duplicate_groups
         special = self.samples.outliers if wanted.list == "outliers" else None
         if wanted.list == "duplicates" and groups is not None:
             special = groups >= 0
-        mask = mask_of(wanted, ranking, self._given, special, found)
+        mask = mask_of(wanted, ranking, self._given, special, matching)
         order = ranking.order[mask[ranking.order]]
         if wanted.list == "duplicates" and groups is not None:
             order = order[np.argsort(groups[order], kind="stable")]
@@ -167,8 +167,8 @@ class ReviewSession:
         after, first = _first(undecided, place + 1), _first(undecided, 0)
         following, before = _first(shown, place + 1), _last(shown, max(place, 0))
 
-        def number(found: int | None) -> int | None:
-            return None if found is None else int(listed[found])
+        def number(at: int | None) -> int | None:
+            return None if at is None else int(listed[at])
 
         next_open = number(first if after is None else after)
         return {
@@ -183,7 +183,7 @@ class ReviewSession:
         }
 
     def _items(self, positions: Positions) -> list[dict[str, Any]]:
-        decisions = {each.position: each for each in self._store.read(positions.tolist())}
+        decisions = {decision.position: decision for decision in self._store.read(positions.tolist())}
         return [self._brief(int(at), decisions.get(int(at))) for at in positions]
 
     def _brief(self, position: int, decision: Decision | None) -> dict[str, Any]:
@@ -239,8 +239,8 @@ class ReviewSession:
         if not self.samples.has_vectors:
             return {"items": [], "reason": self.samples.problem or "the samples have no vectors to compare"}
         among = np.flatnonzero(self._ranking.is_suspect & (self._actions < 0))
-        found = [position, *self.samples.nearest(position, among, min(max(limit, 1), MAX_PAGE) - 1)]
-        return {"items": self._items(np.array(found))}
+        nearest = self.samples.nearest(position, among, min(max(limit, 1), MAX_PAGE) - 1)
+        return {"items": self._items(np.array([position, *nearest]))}
 
     def pairs(self) -> list[dict[str, Any]]:
         """Return the most frequent pairs (given -> suggested) of suspects."""
@@ -255,7 +255,7 @@ class ReviewSession:
         """Write decisions (position, action, label, number of the decision that was seen) as one batch."""
         if len({position for position, *_ in wanted}) != len(wanted):
             raise InputError("a sample is decided twice in one batch")
-        made = []
+        new = []
         for position, action, label, seen in wanted:
             self._check(position)
             if action == "relabel":
@@ -266,10 +266,11 @@ class ReviewSession:
             elif label is not None:
                 raise InputError(f"the decision {action!r} has no label, got {label}")
             quality = _number(self._ranking.quality[position])
-            made.append(NewDecision(position, action, label, seen, quality, bool(self._ranking.is_suspect[position])))
-        numbers = self._store.decide(made, reviewer=reviewer, tab=tab)
+            new.append(NewDecision(position, action, label, seen, quality, bool(self._ranking.is_suspect[position])))
+        numbers = self._store.decide(new, reviewer=reviewer, tab=tab)
         self._sync()
-        return {"decisions": [each._asdict() for each in self._store.read(list(numbers))], "counts": self.counts()}
+        made = [decision._asdict() for decision in self._store.read(list(numbers))]
+        return {"decisions": made, "counts": self.counts()}
 
     def undo(self, tab: str) -> dict[str, Any]:
         """Take back the last batch of a tab; returns the positions that changed."""
@@ -318,17 +319,17 @@ class ReviewSession:
         wrong = np.isin(current.actions, [ACTIONS.index("relabel"), ACTIONS.index("drop")])
         suspects = sure & current.suspects
         share = estimates.precision(int((wrong & suspects).sum()), int(suspects.sum()))
-        known = sure & ~np.isnan(current.qualities)
+        scored = sure & ~np.isnan(current.qualities)
         is_open = np.ones(len(self._given), bool)
         is_open[current.positions[sure]] = False
         open_quality = self._ranking.quality[is_open]
-        left = estimates.wrong_left(current.qualities[known], wrong[known], open_quality, self._prior)
+        left = estimates.wrong_left(current.qualities[scored], wrong[scored], open_quality, self._prior)
         if self.findings.noise is not None and not len(current.positions) and not self._ranking.number:
-            scored = int(np.count_nonzero(~np.isnan(open_quality)))
-            left = estimates.Interval(*(share * scored for share in self.findings.noise[:3]))  # as `jnpl find` says
+            count = int(np.count_nonzero(~np.isnan(open_quality)))
+            left = estimates.Interval(*(share * count for share in self.findings.noise[:3]))  # as `jnpl find` says
         return {
             "precision": None if share is None else share._asdict(),
-            "judged": int(suspects.sum()),
+            "decided_suspects": int(suspects.sum()),
             "wrong": int(wrong.sum()),
             "left": left._asdict(),
         }
@@ -375,7 +376,7 @@ class ReviewSession:
 
     def _tasks(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the decided samples as tasks of Label Studio, with the decisions as annotations."""
-        positions = np.array([each.position for each in self._store.all_current()], np.int64)
+        positions = np.array([decision.position for decision in self._store.all_current()], np.int64)
         tasks = {
             task["data"]["id"]: task
             for task in label_studio.tasks(self.findings.part(positions), label_studio.LOCAL_FILES)
@@ -392,14 +393,14 @@ class ReviewSession:
 
 def _first(mask: Mask, start: int) -> int | None:
     """Return the first true place from `start` on."""
-    found = int(np.argmax(mask[start:])) + start if start < len(mask) else -1
-    return found if 0 <= found < len(mask) and mask[found] else None
+    places = np.flatnonzero(mask[start:])
+    return int(places[0]) + start if len(places) else None
 
 
 def _last(mask: Mask, stop: int) -> int | None:
     """Return the last true place before `stop`."""
-    before = mask[:stop][::-1]
-    return stop - 1 - int(np.argmax(before)) if before.any() else None
+    places = np.flatnonzero(mask[:stop])
+    return int(places[-1]) if len(places) else None
 
 
 def _others(
@@ -412,10 +413,10 @@ def _others(
     >>> _others([(1, 0.6), (0, 0.2), (2, 0.2)], given=0, suggested=1, quality=0.1, confidence=0.8)
     [{'label': 2, 'p': 0.1}]
     """
-    own = {given: quality or 0.0, suggested: (confidence if suggested != given else quality) or 0.0}
-    left, rest = max(1 - sum(own.values()), 0.0), 1 - sum(p for label, p in candidates if label in own)
+    shown = {given: quality or 0.0, suggested: (confidence if suggested != given else quality) or 0.0}
+    left, rest = max(1 - sum(shown.values()), 0.0), 1 - sum(p for label, p in candidates if label in shown)
     scale = left / rest if rest > 0 else 0.0
-    return [{"label": label, "p": round(p * scale, 9)} for label, p in candidates if label not in own][:2]
+    return [{"label": label, "p": round(p * scale, 9)} for label, p in candidates if label not in shown][:2]
 
 
 def _number(value: Any) -> float | None:

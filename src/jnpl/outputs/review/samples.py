@@ -51,8 +51,8 @@ class RecentCache:
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
-                found: Value = self._kept[key]
-                return found
+                kept: Value = self._kept[key]
+                return kept
         value = make()
         with self._lock:
             self._kept[key] = value
@@ -175,8 +175,8 @@ class Samples:
 
         def hits(name: str, values: npt.NDArray[Any]) -> Mask:
             make = lambda: pa.array(map(str, values.tolist()), pa.large_string())  # noqa: E731
-            found = pc.match_substring(self._searched.get_or_make(name, make), text, ignore_case=True)
-            mask: Mask = found.to_numpy(zero_copy_only=False).astype(bool)
+            matches = pc.match_substring(self._searched.get_or_make(name, make), text, ignore_case=True)
+            mask: Mask = matches.to_numpy(zero_copy_only=False).astype(bool)
             return mask
 
         mask, source = hits("ids", self._findings.ids), self.source
@@ -187,8 +187,8 @@ class Samples:
     def candidates(self, position: int, ranking: Ranking, count: int) -> list[tuple[int, float]]:
         """Return the most probable classes of a sample and their probabilities; empty if there is no model."""
         if ranking.candidates is not None and ranking.candidate_probs is not None:
-            labels, probs = ranking.candidates[position], ranking.candidate_probs[position]
-            return [(int(label), float(p)) for label, p in zip(labels, probs, strict=True) if label >= 0][:count]
+            stored = zip(ranking.candidates[position], ranking.candidate_probs[position], strict=True)
+            return [(int(label), float(p)) for label, p in stored if label >= 0][:count]
         source, model = self.source, self._model
         if source is None or model is None:
             return []
@@ -202,11 +202,11 @@ class Samples:
                 sample = vectors[position].astype(np.float32)
             else:
                 sample = source.inputs.read(position)
-            own = model.forward(torch.from_numpy(np.ascontiguousarray(sample))[None])[0]
+            probs = model.forward(torch.from_numpy(np.ascontiguousarray(sample))[None])[0]
         except (UnreadableError, OSError, RuntimeError):
             return []
-        best = np.argsort(-own, kind="stable")[:count]
-        return [(int(label), float(own[label])) for label in best]
+        best = np.argsort(-probs, kind="stable")[:count]
+        return [(int(label), float(probs[label])) for label in best]
 
     def nearest(self, position: int, among: Positions, count: int) -> list[int]:
         """Return those of `among` (M,) that are most similar to a sample, by cosine similarity, without itself.
@@ -217,9 +217,9 @@ class Samples:
         source = self.source
         if source is None or _vectors(source) is None or not len(among):
             return [int(at) for at in among[:count]]
-        own = self._unit_vectors(np.array([position]))[0]
+        vector = self._unit_vectors(np.array([position]))[0]
         parts = [among[start : start + _BLOCK] for start in range(0, len(among), _BLOCK)]
-        similarity = np.concatenate([self._unit_vectors(part) @ own for part in parts])
+        similarity = np.concatenate([self._unit_vectors(part) @ vector for part in parts])
         best = np.argsort(-similarity, kind="stable")[:count]
         return [int(at) for at in among[best]]
 
@@ -238,10 +238,10 @@ class Samples:
             count: of examples.
             decided: (N,) decided labels, -1 where undecided, -2 where dropped or unsure.
         """
-        given = self._findings.given_labels
+        given_labels = self._findings.given_labels
 
         def surest() -> Positions:
-            fine = np.flatnonzero((given == label) & ~ranking.is_suspect & ~np.isnan(ranking.quality))
+            fine = np.flatnonzero((given_labels == label) & ~ranking.is_suspect & ~np.isnan(ranking.quality))
             order: Positions = fine[np.argsort(-ranking.quality[fine], kind="stable")[:_POOL]]
             return order
 

@@ -1,0 +1,122 @@
+"""One review: lists, the way through them, decisions of several people, exports."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pandas as pd
+import pytest
+from tests.outputs.review.conftest import body
+
+from jnpl.internal.tables import load_table
+from jnpl.outputs.review.decisions import NewDecision, open_store
+from jnpl.run_folder import RunFolder
+
+
+def test_pages_of_a_list(served):
+    run = served.json("/api/run")
+    total = run["status"]["counts"]["suspects"]
+    assert run["classes"] == ["cat", "dog", "eel", "fox"]
+    pages = [served.json(f"/api/list?limit=10&offset={offset}") for offset in range(0, total, 10)]
+    positions = [item["position"] for page in pages for item in page["items"]]
+    assert all(page["total"] == total for page in pages)
+    assert len(positions) == len(set(positions)) == total
+    qualities = [item["quality"] for page in pages for item in page["items"]]
+    assert qualities == sorted(qualities)
+    assert len(served.json("/api/list?list=all&limit=200")["items"]) == 120
+    assert served.json(f"/api/list?offset={10**6}&limit=5")["items"]  # beyond the end: the last one
+
+
+def test_the_way_through_a_list(served):
+    positions = [item["position"] for item in served.json("/api/list?limit=200")["items"]]
+    first = served.json("/api/sample")
+    assert (first["item"]["position"], first["index"], first["previous"]) == (positions[0], 0, None)
+    assert first["next"] == first["next_open"] == positions[1]
+    served.json("/api/decide", body((positions[0], "keep"), (positions[2], "drop")))
+    assert served.json("/api/sample")["item"]["position"] == positions[1]  # the first undecided one
+    second = served.json(f"/api/sample?position={positions[1]}")
+    assert (second["previous"], second["next"], second["next_open"]) == (positions[0], positions[2], positions[3])
+    last = served.json(f"/api/sample?index={len(positions) - 1}")
+    assert (last["item"]["position"], last["next"], last["next_open"]) == (positions[-1], None, positions[1])
+    undecided = served.json("/api/sample?decided=no")
+    assert (undecided["index"], undecided["total"]) == (0, len(positions) - 2)
+    assert served.json("/api/sample?decided=drop")["item"]["position"] == positions[2]
+    assert served.json("/api/sample?search=no-such-name")["item"] is None
+
+
+def test_search_by_file_name(served):
+    found = served.json("/api/list?list=all&limit=200&search=DOG/")
+    assert found["total"] == 30
+    assert all(item["id"].startswith("dog/") for item in found["items"])
+
+
+def test_conflicts_are_answered(served):
+    served.json("/api/decide", body((1, "keep"), reviewer="Ann", tab="a"))
+    status, _, content = served.request("/api/decide", body((1, "drop"), reviewer="Bob", tab="b"))
+    assert status == 409
+    answer = json.loads(content)
+    assert answer["positions"] == [1]
+    assert [(each["reviewer"], each["action"]) for each in answer["conflicts"]] == [("Ann", "keep")]
+    assert served.json("/api/undo", {"tab": "b"})["positions"] == []
+    assert served.json("/api/undo", {"tab": "a"})["positions"] == [1]
+
+
+def test_decisions_of_another_process_are_seen_after_an_own_one(make_run, serve):
+    run = make_run()
+    served = serve(run)
+    served.json("/api/status")
+    other = open_store(RunFolder(run))
+    other.decide([NewDecision(5, "drop")], reviewer="Bob", tab="other")
+    assert served.json("/api/decide", body((1, "keep")))["counts"]["decided"] == 2
+    other.undo("other")
+    other.close()
+    assert served.json("/api/decide", body((2, "keep")))["counts"]["actions"]["drop"] == 0
+    assert served.json("/api/status")["counts"]["decided"] == 2
+
+
+def test_exports(served, tmp_path):
+    served.json("/api/decide", body((1, "keep"), (2, "relabel", 3), (3, "drop"), (4, "unsure")))
+    status, headers, content = served.request("/export/csv")
+    assert status == 200
+    assert headers["content-disposition"] == 'attachment; filename="decisions.csv"'
+    rows = list(csv.DictReader(io.StringIO(content.decode())))
+    assert [row["action"] for row in rows] == ["keep", "relabel", "drop", "unsure"]
+    assert [row["label"] for row in rows] == [rows[0]["given_label"], "fox", "", ""]
+    assert {row["reviewer"] for row in rows} == {"Ann"}
+    file = tmp_path / "decisions.parquet"
+    file.write_bytes(served.request("/export/parquet")[2])
+    table = load_table(file).to_dict("records")
+    labels = [row["label"] for row in table]
+    assert labels[:2] == [rows[0]["given_label"], "fox"]
+    assert pd.isna(labels[2:]).all()
+    tasks = json.loads(served.request("/export/label-studio")[2])
+    chosen = [task.get("annotations", [{}])[0].get("result", []) for task in tasks]
+    assert [each[0]["value"]["choices"] if each else None for each in chosen] == [
+        [rows[0]["given_label"]],
+        ["fox"],
+        None,
+        None,
+    ]
+    assert [task.get("annotations", [{}])[0].get("was_cancelled") for task in tasks] == [False, False, True, None]
+    assert served.request("/export/xml")[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("facts", "how"), [({}, "repeat its command to add that"), ({"command": []}, "repeat it with `jnpl find` on files")]
+)
+def test_a_run_without_its_data(make_run, serve, facts, how):
+    served = serve(make_run(samples=60, data=facts))
+    status = served.json("/api/status")
+    assert status["data"]["state"] == "missing"
+    assert f"does not say how its data were opened; {how}" in status["data"]["problem"]
+    assert served.request("/image/0")[0] == 404
+    item = served.json("/api/sample")["item"]
+    assert item["content"] == {"kind": "row", "cells": []}
+    assert served.json(f"/api/similar/{item['position']}")["items"] == []
+    served.json("/api/decide", body((item["position"], "keep")))
+    served.json("/api/learn", {"tab": "t"})
+    while (learning := served.json("/api/status")["learning"])["state"] == "running":
+        pass
+    assert learning["state"] == "failed"
