@@ -38,6 +38,7 @@ FUNCTIONAL = [
     "soft_pl",
 ]
 LOSSES = [
+    "CollapseWarning",
     "Draws",
     "FocalLoss",
     "GCELoss",
@@ -49,6 +50,7 @@ LOSSES = [
     "NLLoss",
     "NLPlusLoss",
     "PLPlusLoss",
+    "RobustLoss",
     "SCELoss",
     "class_weights",
 ]
@@ -59,6 +61,7 @@ PACKAGE = [
     "JNPLLoss",
     "Ledger",
     "Monitor",
+    "RobustLoss",
     "__version__",
     "complement",
     "embed",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from jnpl.judging.ledger import Ledger
     from jnpl.losses import complement, functional
     from jnpl.losses.modules import JNPLLoss
+    from jnpl.losses.robust import RobustLoss
     from jnpl.outputs.hub import push_to_hub
     from jnpl.outputs.saved_model import load
 
@@ -31,6 +32,7 @@ __all__ = [
     "JNPLLoss",
     "Ledger",
     "Monitor",
+    "RobustLoss",
     "__version__",
     "complement",
     "embed",
@@ -51,6 +53,7 @@ _DEFINED_IN = {  # public class or function -> module
     "JNPLLoss": "jnpl.losses.modules",
     "Ledger": "jnpl.judging.ledger",
     "Monitor": "jnpl.api.monitor",
+    "RobustLoss": "jnpl.losses.robust",
     "embed": "jnpl.api.embeddings",
     "find_label_issues": "jnpl.api.label_issues",
     "load": "jnpl.outputs.saved_model",

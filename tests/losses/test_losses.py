@@ -8,6 +8,7 @@ import math
 import pickle
 import shutil
 import sys
+import warnings
 
 import pytest
 import torch
@@ -335,3 +336,34 @@ def test_logits_are_checked():
     for bad in (torch.zeros(3), torch.zeros(0, 4), torch.zeros(3, 4, dtype=torch.long)):
         with pytest.raises(ValueError, match=r"logits must .*got "):
             L.PLPlusLoss()(bad, uniforms=torch.zeros(3))
+
+
+def collapse_warnings(predicted, labels, *, batches=120, mode=True):
+    """The warnings of JNPLLoss in batches of 100 samples whose predictions are `predicted`."""
+    criterion = L.JNPLLoss(4, complements="exhaustive").train(mode)
+    logits = 5.0 * torch.nn.functional.one_hot(predicted, 4)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(batches):
+            criterion(logits, labels, generator=seeded())
+    return caught
+
+
+def test_a_collapse_is_reported_once_after_5000_samples():
+    labels, predicted = torch.arange(100) % 4, torch.full((100,), 2)
+    predicted[0] = 1  # 99 % are class 2
+    assert collapse_warnings(predicted, labels, batches=49) == []
+    (found,) = collapse_warnings(predicted, labels)
+    assert found.category is L.CollapseWarning
+    assert "one class, 2, for 99% of the last 5,000 samples" in str(found.message)
+    assert "docs/own-loop.md" in str(found.message)
+    assert found.filename == __file__
+
+
+def test_what_is_no_collapse():
+    labels, one_class = torch.arange(100) % 4, torch.full((100,), 2)
+    predicted = one_class.clone()
+    predicted[:3] = 1  # 97 %
+    assert collapse_warnings(predicted, labels) == []
+    assert collapse_warnings(one_class, one_class) == []  # the labels are so
+    assert collapse_warnings(one_class, labels, mode=False) == []

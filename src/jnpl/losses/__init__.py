@@ -2,6 +2,7 @@
 
 - `functional`: every loss term as a stateless function, (B, C) logits -> (B,) losses.
 - `modules`: the same as `nn.Module`s with the mean over the batch (`JNPLLoss`, ...), exported here.
+- `robust`: `RobustLoss`, a drop-in for cross-entropy that turns into NL+ and PL+, and its formulas.
 - `complement`: drawing complementary labels.
 - `class_balance`: weights of classes.
 - `epoch_counts`, `warm_up`, `collapse_guard`: our departures from the paper for short trainings: what the network
@@ -12,6 +13,7 @@
 
 from jnpl.losses.class_balance import class_weights
 from jnpl.losses.modules import (
+    CollapseWarning,
     Draws,
     FocalLoss,
     GCELoss,
@@ -25,8 +27,10 @@ from jnpl.losses.modules import (
     PLPlusLoss,
     SCELoss,
 )
+from jnpl.losses.robust import RobustLoss
 
 __all__ = [
+    "CollapseWarning",
     "Draws",
     "FocalLoss",
     "GCELoss",
@@ -38,6 +42,7 @@ __all__ = [
     "NLLoss",
     "NLPlusLoss",
     "PLPlusLoss",
+    "RobustLoss",
     "SCELoss",
     "class_weights",
 ]

@@ -27,12 +27,12 @@ def check_logits(logits: Tensor) -> Tensor:
     return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
 
 
-def check_labels(labels: Tensor, logits: Tensor, name: str = "labels") -> Tensor:
-    """Return (B,) labels as int64 after checking them against (B, C) logits."""
+def check_labels(labels: Tensor, logits: Tensor, name: str = "labels", *, values: bool = True) -> Tensor:
+    """Return (B,) labels as int64 after checking them against (B, C) logits; without `values` a GPU need not wait."""
     _check_integers(labels, name)
     if labels.shape != logits.shape[:1]:
         raise ValueError(f"{name} must have shape ({logits.shape[0]},), got {tuple(labels.shape)}")
-    return _check_range(labels, logits, name)
+    return _check_range(labels, logits, name) if values else labels.long()
 
 
 def check_complements(complements: Tensor, logits: Tensor) -> Tensor:

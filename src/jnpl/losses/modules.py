@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import torch
@@ -9,13 +10,14 @@ from torch import Tensor, nn
 
 from jnpl.losses import complement
 from jnpl.losses import functional as JF
-from jnpl.losses.argument_checks import check_gamma, check_n
+from jnpl.losses.argument_checks import check_gamma, check_n, is_transformed
 from jnpl.losses.class_balance import class_weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = [
+    "CollapseWarning",
     "Draws",
     "FocalLoss",
     "GCELoss",
@@ -217,12 +219,51 @@ class PLPlusLoss(nn.Module):
         return (weights * losses).sum(), (weights * selected).sum()
 
 
+class CollapseWarning(UserWarning):
+    """The network predicts one class for nearly all samples."""
+
+
+class _CollapseWatch:
+    """Warns once if one class, which is not that of most labels, is predicted for 98 % of the last 5,000 samples.
+
+    Values are read only every 5,000 samples: a GPU need not wait in between.
+    """
+
+    samples, share, of_labels = 5_000, 0.98, 0.9
+
+    def __init__(self) -> None:
+        self.warned = False
+        self._batches: list[tuple[Tensor, Tensor]] = []  # predicted and given labels
+        self._seen = 0
+
+    def add(self, logits: Tensor, labels: Tensor) -> None:
+        if self.warned:
+            return
+        self._batches.append((logits.detach().argmax(1), labels))
+        self._seen += len(labels)
+        if self._seen < self.samples:
+            return
+        predicted, given = (torch.cat(part) for part in zip(*self._batches, strict=True))
+        self._batches, self._seen = [], 0
+        most = predicted.mode().values
+        share, expected = torch.stack([(part == most).float().mean() for part in (predicted, given)]).tolist()
+        if share >= self.share and expected < self.of_labels:
+            self.warned = True
+            warnings.warn(
+                f"the network predicts one class, {int(most)}, for {share:.0%} of the last {len(given):,} samples: the "
+                f"small value of JNPLLoss is no success. See docs/own-loop.md, or use jnpl.RobustLoss",
+                CollapseWarning,
+                stacklevel=5,
+            )
+
+
 class JNPLLoss(nn.Module):
     """JNPL = NL+ + pl_weight * PL+ (Eq. 4): `criterion(logits, labels, generator=g)`, (B, C), (B,) -> ().
 
     NL+ is a mean over the batch, PL+ a mean over the samples that Algorithm 1 selects. The defaults are the paper's.
     Under `torch.compile(fullgraph=True)` draw outside the graph:
-    `criterion(logits, labels, draws=criterion.draw(labels, generator))`.
+    `criterion(logits, labels, draws=criterion.draw(labels, generator))`. From random weights the predictions often
+    collapse into one class: then it gives one `CollapseWarning` (not in a compiled graph). `RobustLoss` does not.
 
     Args:
         num_classes: C.
@@ -263,6 +304,7 @@ class JNPLLoss(nn.Module):
         self.negative = _Negative(num_classes, complements, num_complements, gamma, class_weight, labels)
         self.positive = PLPlusLoss(n)
         self.pl_weight = pl_weight
+        self._watch = _CollapseWatch()
 
     def draw(
         self, labels: Tensor, generator: torch.Generator | None = None, rows: tuple[int, int, int] | None = None
@@ -299,6 +341,8 @@ class JNPLLoss(nn.Module):
     ) -> Tensor:
         """(B, C), (B,) -> ()."""
         draws = self.draw(labels, generator) if draws is None else draws
+        if self.training and not is_transformed():
+            self._watch.add(logits, labels)
         nl_plus, pl_plus_sum, selected = self.terms(logits, labels, draws)  # torch.compile of 2.4 takes no property
         return nl_plus + self.pl_weight * _mean_of_selected(pl_plus_sum, selected)
 
