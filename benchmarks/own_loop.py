@@ -40,11 +40,11 @@ import jnpl
 from jnpl import metrics, noise
 from jnpl.data.opening import open_source
 from jnpl.data.sources.arrays import from_arrays
+from jnpl.embedding.backbones import ImageBackbone, load_backbone
 from jnpl.experiments import results
 from jnpl.experiments.result_tables import markdown_table, spread
 from jnpl.losses import CollapseWarning, GCELoss, JNPLLoss, MAELoss, NCERCELoss, RobustLoss, SCELoss
 from jnpl.methods.elr import clamped_probs, early_learning, moved_targets
-from jnpl.embedding.backbones import ImageBackbone, load_backbone
 from jnpl.models.mlp import mlp
 from jnpl.models.small import resnet8
 
