@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from jnpl.experiments import plots
 from jnpl.experiments import result_tables as tables
 from jnpl.experiments import results as jsonl
-from jnpl.experiments.rows import LONG, NEWER, ROWS, SHARE
+from jnpl.experiments.variants import BENCH, LONG, NEWER, SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from jnpl.experiments.cell import Cell
     from jnpl.experiments.result_tables import Result
+    from jnpl.experiments.spec import RunSpec
 
 ROOT = Path(__file__).parents[1]
 RESULTS, DOCS = ROOT / "benchmarks/results", ROOT / "docs"
@@ -112,17 +112,17 @@ def load() -> dict[str, list[Result]]:
 
 
 def comparable(results: Sequence[Result]) -> list[Result]:
-    """The results without the times of cells that ran on several machines."""
+    """The results without the times of runs that ran on several machines."""
     return [
         replace(each, facts={name: fact for name, fact in each.facts.items() if name not in TIMES})
-        if _ran_on_several_machines(each.cell)
+        if _ran_on_several_machines(each.spec)
         else each
         for each in results
     ]
 
 
-def _ran_on_several_machines(cell: Cell) -> bool:
-    return cell.seed == 1 or (cell.seed, cell.noise) == (3, "human") or cell.row.endswith("-augmented")
+def _ran_on_several_machines(spec: RunSpec) -> bool:
+    return spec.seed == 1 or (spec.seed, spec.noise) == (3, "human") or spec.variant.endswith("-augmented")
 
 
 def means_table(results: Sequence[Result], figure: str) -> str:
@@ -146,8 +146,8 @@ def _marked(value: float, best: float) -> str:
 
 def parts_table(ablation: Sequence[Result]) -> str:
     """AP and accuracy of variants of `fast` on CIFAR-10."""
-    cifar = [each for each in ablation if each.cell.data == "cifar10"]
-    found: dict[tuple[str, str], Result] = {(each.cell.row, each.cell.noise): each for each in cifar}
+    cifar = [each for each in ablation if each.spec.data == "cifar10"]
+    found: dict[tuple[str, str], Result] = {(each.spec.variant, each.spec.noise): each for each in cifar}
 
     def shown(row: str, noise: str, figure: str) -> str:
         value = found[row, noise].get(figure) if (row, noise) in found else None
@@ -163,23 +163,23 @@ SCRATCH = {"before": "`fast`", "ce": "`--method ce`", "default": "default"}  # r
 
 def _scratch() -> dict[tuple[str, str, str], dict[str, float]]:
     """Set, noise and seed -> row -> AP, from benchmarks/scratch.py, where all rows are run."""
-    cells: dict[tuple[str, str, str], dict[str, float]] = defaultdict(dict)
+    specs: dict[tuple[str, str, str], dict[str, float]] = defaultdict(dict)
     for name, line in jsonl.read(RESULTS / "scratch.jsonl").items():
         data, noise, row, seed = name.split("/")
-        cells[data, noise, seed][row] = line["results"]["ap"]
-    return {cell: found for cell, found in cells.items() if set(found) == set(SCRATCH)}
+        specs[data, noise, seed][row] = line["results"]["ap"]
+    return {spec: found for spec, found in specs.items() if set(found) == set(SCRATCH)}
 
 
 def scratch_table() -> str:
     """AP on small image sets from random weights, a line per set, noise and seed."""
-    lines = [[*cell, *(f"{found[row]:.3f}" for row in SCRATCH)] for cell, found in _scratch().items()]
+    lines = [[*spec, *(f"{found[row]:.3f}" for row in SCRATCH)] for spec, found in _scratch().items()]
     return tables.markdown_table([["images", "noise", "seed", *SCRATCH.values()], *lines])
 
 
 def scratch_verdict() -> str:
-    """How the default on small image sets compares with cross-entropy and with `fast`, over all cells."""
-    cells = _scratch().values()
-    over_ce, over_fast = ([found["default"] - found[row] for found in cells] for row in ("ce", "before"))
+    """How the default on small image sets compares with cross-entropy and with `fast`, over all runs."""
+    specs = _scratch().values()
+    over_ce, over_fast = ([found["default"] - found[row] for found in specs] for row in ("ce", "before"))
     return (
         f"The default is above `--method ce` in {sum(lead > 0 for lead in over_ce)} of {len(over_ce)} cells "
         f"({min(over_ce):+.3f} to {max(over_ce):+.3f}), and above `fast` in {sum(lead > 0 for lead in over_fast)} "
@@ -189,8 +189,8 @@ def scratch_verdict() -> str:
 
 
 def _row_list(results: Sequence[Result]) -> str:
-    names = dict.fromkeys(each.cell.row for each in results)
-    return "\n".join(f"- `{name}`: {ROWS[name].description}" for name in ROWS if name in names)
+    names = dict.fromkeys(each.spec.variant for each in results)
+    return "\n".join(f"- `{name}`: {BENCH[name].description}" for name in BENCH if name in names)
 
 
 def leads_table(decisive: Sequence[Result]) -> str:
@@ -290,7 +290,7 @@ def _missing_seeds(seeds: int) -> str:
 def equal_crops(decisive: Sequence[Result]) -> str:
     """The lead of `fast` where all rows have its crops, and where none has crops."""
     own = _at_gap_setting(decisive)
-    here = {each.cell.row for each in own}
+    here = {each.spec.variant for each in own}
     augmented = [*(f"{row}-augmented" for row in RIVALS), *NEWER]
     lines = []
     for text, ours, others in (
@@ -308,7 +308,7 @@ def equal_crops(decisive: Sequence[Result]) -> str:
 
 def newer_table(decisive: Sequence[Result]) -> str:
     """AP and accuracy of all rows with the crops of `fast`, one setting and one seed, and which were not run."""
-    own = [each for each in _at_gap_setting(decisive) if each.cell.seed == 1]
+    own = [each for each in _at_gap_setting(decisive) if each.spec.seed == 1]
     rows = (FAST, *(f"{row}-augmented" for row in RIVALS), *NEWER)
     figures = [(row, _mean(own, row, "ap", {1}), _mean(own, row, "test_accuracy", {1})) for row in rows]
     known = [(row, ap, right) for row, ap, right in figures if ap is not None and right is not None]
@@ -324,7 +324,7 @@ def newer_table(decisive: Sequence[Result]) -> str:
 def long_rivals(decisive: Sequence[Result]) -> str:
     """AP and accuracy of the methods that have the crops and all epochs of `fast`."""
     own = _at_gap_setting(decisive)
-    rows = [row for row in LONG if any(each.cell.row == row for each in own)]
+    rows = [row for row in LONG if any(each.spec.variant == row for each in own)]
     if not rows:
         return "not run."
     seeds = _seeds(own, FAST, *rows)
@@ -353,7 +353,7 @@ def times(decisive: Sequence[Result]) -> str:
     """What `fast` and cleanlab cost, relative to `ce`."""
     shown = {}
     for row in (FAST, CLEANLAB):
-        own = {each.cell.name for each in decisive if each.cell.row == row}
+        own = {each.spec.name for each in decisive if each.spec.variant == row}
         both = [tables.costs(decisive, figure) for figure in ("cpu_seconds", "total_cpu_seconds")]
         known = [[ratio for name, ratio in each.items() if name in own] for each in both]
         if not all(known):
@@ -367,18 +367,18 @@ def times(decisive: Sequence[Result]) -> str:
 
 
 def _at_gap_setting(results: Sequence[Result]) -> list[Result]:
-    return [each for each in results if (each.cell.noise, each.cell.rate) == GAP_SETTING]
+    return [each for each in results if (each.spec.noise, each.spec.rate) == GAP_SETTING]
 
 
 def _mean(results: Sequence[Result], row: str, figure: str, seeds: set[int]) -> float | None:
-    values = [each.get(figure) for each in results if each.cell.row == row and each.cell.seed in seeds]
+    values = [each.get(figure) for each in results if each.spec.variant == row and each.spec.seed in seeds]
     known = [value for value in values if value is not None]
     return statistics.mean(known) if known and len(known) == len(seeds) else None
 
 
 def _seeds(results: Sequence[Result], *rows: str) -> set[int]:
     """The seeds that all rows have."""
-    return set.intersection(*({each.cell.seed for each in results if each.cell.row == row} for row in rows))
+    return set.intersection(*({each.spec.seed for each in results if each.spec.variant == row} for row in rows))
 
 
 class Lead(NamedTuple):
@@ -444,7 +444,7 @@ def _compare(
     lost = [
         (each.get("ap_peak") or 0.0) - (each.get("ap") or 0.0)
         for each in own
-        if each.cell.row == ours and each.cell.seed in seeds
+        if each.spec.variant == ours and each.spec.seed in seeds
     ]
     return Comparison(
         own[0].setting,
@@ -517,7 +517,7 @@ def per_epoch(full: Sequence[Result]) -> str:
 
 
 def _listed(results: Sequence[Result], figure: str, name: str, digits: int = 3) -> str:
-    known = {each.cell.row: value for each in results if (value := each.get(figure)) is not None}
+    known = {each.spec.variant: value for each in results if (value := each.get(figure)) is not None}
     if not known:
         return "not run."
     return f"{name} " + ", ".join(f"{value:.{digits}f} for `{row}`" for row, value in known.items()) + "."
@@ -530,7 +530,7 @@ def main() -> None:
         print(path)
     README.write_text(BLOCK.sub(lambda match: match[1] + readme_block() + match[2], README.read_text("utf-8")), "utf-8")
     decisive = tables.load(RESULTS / "quality-decisive.jsonl")
-    plots.ap_against_time(PICTURE, [each for each in decisive if not _ran_on_several_machines(each.cell)])
+    plots.ap_against_time(PICTURE, [each for each in decisive if not _ran_on_several_machines(each.spec)])
 
 
 if __name__ == "__main__":

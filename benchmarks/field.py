@@ -5,7 +5,7 @@
     python benchmarks/field.py --table                 # docs/field.md from the results alone
 
 The features of `jnpl reproduce --scale features`: the first 10,000 training images, 256 principal components of
-EfficientNet-Lite0's embeddings, of the image or its mirror image at random; all test images. A cell is a method, a
+EfficientNet-Lite0's embeddings, of the image or its mirror image at random; all test images. A run is a method, a
 suite, a set of labels and a seed, trained in this process with one thread; its line holds every setting. Suites:
 
 - `epochs`: an MLP with one hidden layer of 512, 30 epochs in all for every method.
@@ -33,7 +33,7 @@ from jnpl import __version__, noise
 from jnpl.data.sources.cifarn import read_human
 from jnpl.experiments import features, results
 from jnpl.experiments.result_tables import markdown_table, spread
-from jnpl.experiments.rows import newer_settings
+from jnpl.experiments.variants import newer_settings
 from jnpl.internal import provenance
 from jnpl.internal.settings import Settings
 from jnpl.judging import metrics
@@ -72,7 +72,7 @@ NEWER = ("co-teaching-plus", "dividemix", "elr", "elr-plus", "cores2", "sop", "s
 SCORES = {"ce-aum": "aum", "ce-margin": "margin"}  # cross-entropy, ranked by its margins
 COMPARED = (OURS, "ce", *NEWER, *EARLIER[1:])
 HEAD = ("ce", "gce", "elr", "elr-plus", "sop", "sop-plus", "cores2", "co-teaching-plus", "dividemix")  # suite `linear`
-VARIANTS: dict[str, dict[str, Any]] = {  # of fast, which differ from it with more than ten classes
+PAPER: dict[str, dict[str, Any]] = {  # of fast, which differ from it with more than ten classes
     "fast-agreement": {"method.ce_fade": "agreement"},
     "fast-fade-quarter": {"method.ce_fade": 0.25},
     "fast-fade-half": {"method.ce_fade": 0.5},
@@ -136,7 +136,7 @@ def own_settings(method: str, classes: int, steps: int) -> dict[str, Any]:
     return settings.get(method, {})
 
 
-class FieldCell(Settings):
+class FieldRun(Settings):
     """A method on one set of human labels."""
 
     method: str
@@ -155,8 +155,8 @@ class FieldCell(Settings):
         classes = 100 if self.column.startswith("cifar100") else 10
         head = head_plan(WIDTH, SAMPLES, classes)
         fade = {name: value for name, value in head.items() if name == "method.ce_fade"}
-        if self.method == OURS or self.method in VARIANTS:
-            recipe = load_recipe("fast-embeddings", {**head, **UNCALIBRATED, **VARIANTS.get(self.method, {})})
+        if self.method == OURS or self.method in PAPER:
+            recipe = load_recipe("fast-embeddings", {**head, **UNCALIBRATED, **PAPER.get(self.method, {})})
         elif self.method == "fast-mlp":  # the losses of fast on the network of the others
             recipe = load_recipe(
                 "fast-embeddings",
@@ -164,7 +164,7 @@ class FieldCell(Settings):
             )
         else:
             recipe = self._rival(classes, head)
-        model = recipe.model if self.method in (OURS, *VARIANTS) or self.suite == "linear" else "mlp512"
+        model = recipe.model if self.method in (OURS, *PAPER) or self.suite == "linear" else "mlp512"
         data = recipe.data.model_copy(update={"vectors": "unit"})
         engine = recipe.engine.model_copy(update={"accelerator": "cpu", "workers": 0})
         return recipe.model_copy(update={"model": model, "data": data, "engine": engine})
@@ -236,16 +236,16 @@ class Data:
         return replace(clean, name=column, labels=human)
 
 
-def run_cell(cell: FieldCell, data: Data, clock: TestClock) -> dict[str, Any]:
-    """Train one cell; returns its line of the file of results."""
-    source, recipe = data.source(cell.column), cell.recipe()
+def train_run(spec: FieldRun, data: Data, clock: TestClock) -> dict[str, Any]:
+    """Train one run; returns its line of the file of results."""
+    source, recipe = data.source(spec.column), spec.recipe()
     before, tests = time.process_time(), clock.seconds
     with tempfile.TemporaryDirectory() as folder:
         run = find(
             source,
             recipe,
             Path(folder) / "run",
-            seed=cell.seed,
+            seed=spec.seed,
             every=CheckpointInterval(epochs=None, seconds=None),
             strict=False,
             report=Reporter(),
@@ -258,8 +258,8 @@ def run_cell(cell: FieldCell, data: Data, clock: TestClock) -> dict[str, Any]:
     at_rate = metrics.precision_at_k(run.findings.label_quality, wrong)
     kept = ("test_accuracy", "best_test_accuracy", "ap", "noise_rate", "epochs")
     return {
-        **cell.model_dump(),
-        "name": cell.name,
+        **spec.model_dump(),
+        "name": spec.name,
         "images": len(source),
         "test_images": len(source.test),
         "wrong": float(wrong.mean()),
@@ -281,12 +281,12 @@ def costs(lines: dict[str, Any]) -> dict[str, float]:
     return {method: float(np.median(ratios)) for method, ratios in found.items()}
 
 
-def cells(suite: Suite, seed: int, methods: list[str] | None) -> list[FieldCell]:
-    """The cells of a suite and a seed, column by column within a method."""
+def specs(suite: Suite, seed: int, methods: list[str] | None) -> list[FieldRun]:
+    """The runs of a suite and a seed, column by column within a method."""
     if suite == "tried":
         columns = ("cifar100-human", *NOISE)
-        tried = [name for name in (OURS, *VARIANTS) if not methods or name in methods]
-        return [FieldCell(method=name, column=column, suite=suite, seed=seed) for name in tried for column in columns]
+        tried = [name for name in (OURS, *PAPER) if not methods or name in methods]
+        return [FieldRun(method=name, column=column, suite=suite, seed=seed) for name in tried for column in columns]
     if suite == "linear":
         names: tuple[str, ...] = HEAD
     else:
@@ -301,7 +301,7 @@ def cells(suite: Suite, seed: int, methods: list[str] | None) -> list[FieldCell]
         epochs = EPOCHS if suite != "compute" else max(round(EPOCHS / ratio[name]), 2)
         if suite == "compute" and ratio[name] <= SAME_COST:
             continue  # the line of suite `epochs` stands for it
-        made += [FieldCell(method=name, column=column, suite=suite, seed=seed, epochs=epochs) for column in COLUMNS]
+        made += [FieldRun(method=name, column=column, suite=suite, seed=seed, epochs=epochs) for column in COLUMNS]
     return made
 
 
@@ -324,12 +324,12 @@ def main() -> int:
     suites: list[Suite] = [args.suite] if args.suite else ["epochs", "linear", "compute", "tried"]
     for seed in range(args.seeds):
         for suite in suites:
-            for cell in cells(suite, seed, args.methods):
-                if cell.name not in results.read(FILE):
-                    line = run_cell(cell, data, clock)
+            for spec in specs(suite, seed, args.methods):
+                if spec.name not in results.read(FILE):
+                    line = train_run(spec, data, clock)
                     results.add(FILE, line)
                     shown = {key: round(value, 3) for key, value in line["results"].items()}
-                    print(cell.name, shown, flush=True)
+                    print(spec.name, shown, flush=True)
     return 0
 
 
@@ -369,7 +369,7 @@ def table(suite: Suite, relative: dict[str, float] | None = None) -> str:
     }
     head = ["method", *(f"{NAMES[column]}: {what}" for column in columns for what in MEASURES.values())]
     shown = [[*head, "seeds", "epochs" if relative is None else "cost"]]
-    order = [OURS, *VARIANTS, "fast-mlp", "ce", *SCORES, *NEWER, *EARLIER[1:]]
+    order = [OURS, *PAPER, "fast-mlp", "ce", *SCORES, *NEWER, *EARLIER[1:]]
     for name in sorted(rows, key=order.index):
         row, texts = rows[name], []
         for column in columns:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from jnpl.experiments import cell_data, results
-from jnpl.experiments.cell import Cell
+from jnpl.experiments import results, run_data
+from jnpl.experiments.spec import RunSpec
 from jnpl.internal import provenance
 from jnpl.training.reporting import Reporter
 from jnpl.training.run import find
@@ -59,12 +59,12 @@ def facts(probs: npt.NDArray[np.floating[Any]], true: Labels) -> dict[str, float
 
 def run(variant: str, data: str, root: Path | None) -> dict[str, Any]:
     """Train one filter and return its curves."""
-    cell = Cell(row=variant, data=data, noise="symm", rate=0.6, seed=1, scale="features", classify=False)
-    source = cell_data.load(cell, root)
+    spec = RunSpec(variant=variant, data=data, noise="symm", rate=0.6, seed=1, scale="features", classify=False)
+    source = run_data.load(spec, root)
     if source.test is None:
         raise SystemExit("the data have no test set")
-    true, curves = cell_data.true_labels(source), defaultdict(list)
-    wrong = cell_data.is_wrong(source)
+    true, curves = run_data.true_labels(source), defaultdict(list)
+    wrong = run_data.is_wrong(source)
 
     def note(view: EpochView) -> None:
         newest = view.ledger.newest()
@@ -75,17 +75,17 @@ def run(variant: str, data: str, root: Path | None) -> dict[str, Any]:
 
     with tempfile.TemporaryDirectory() as folder:
         find(
-            replace(source, test=cell_data.first(source.test, TESTED)),
-            cell.recipe(),
+            replace(source, test=run_data.first(source.test, TESTED)),
+            spec.recipe(),
             Path(folder) / "run",
-            seed=cell.seed,
+            seed=spec.seed,
             strict=False,
             report=Reporter(),
             classify=False,
             observe=note,
         )
-    same = {"cell": cell.model_dump(mode="json"), "versions": provenance.versions(), "commit": provenance.commit()}
-    return {"name": cell.name, **same, "results": dict(curves)}
+    same = {"cell": spec.model_dump(mode="json"), "versions": provenance.versions(), "commit": provenance.commit()}
+    return {"name": spec.name, **same, "results": dict(curves)}
 
 
 def main() -> None:

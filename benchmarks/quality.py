@@ -4,7 +4,7 @@
     python benchmarks/quality.py --suite decisive --table       # print tables from that file alone
     python benchmarks/quality.py --suite decisive --data DIR --epochs 1 --images 300 --out DIR    # does it run?
 
-A cell is a row (a method with its settings), data, a noise and a seed; its line holds every setting. One thread a cell.
+A run is a row (a method with its settings), data, a noise and a seed; its line holds every setting. One thread a run.
 Seed 0 was used to choose settings: the tables are of seeds 1, 2, 3.
 """
 
@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from jnpl.experiments import result_tables as tables
-from jnpl.experiments.cell import Cell
-from jnpl.experiments.grid import run_cells
-from jnpl.experiments.rows import ABLATIONS, CIFAR, CROPS, LONG, NEWER, ROWS, SECOND_PARTS, TABLE
+from jnpl.experiments.execute import run_all
+from jnpl.experiments.spec import RunSpec
+from jnpl.experiments.variants import ABLATIONS, BENCH, CIFAR, CROPS, LONG, NEWER, SECOND_PARTS, TABLE
 from jnpl.internal.errors import InputError
 from jnpl.training.interrupt import Interrupted
 
@@ -56,12 +56,12 @@ BOTH = (
 )
 
 
-def decisive(seeds: tuple[int, ...]) -> list[Cell]:
+def decisive(seeds: tuple[int, ...]) -> list[RunSpec]:
     """5,000 images at 16 pixels, all rows: a whole table of the first seed before the next begins."""
     same = {**RESNET8, "images": 5_000, "test_images": 10_000}
     settings = [("cifar10", *noise) for noise in DECISIVE] + [("cifar10n", "human", 0.0)]
     return [
-        Cell(row=row, data=data, noise=noise, rate=rate, seed=seed, **same)
+        RunSpec(variant=row, data=data, noise=noise, rate=rate, seed=seed, **same)
         for seed in seeds
         for data, noise, rate in settings
         for row in (*TABLE, *CROPS, *NEWER, *LONG)
@@ -70,16 +70,16 @@ def decisive(seeds: tuple[int, ...]) -> list[Cell]:
     ]
 
 
-def full(seeds: tuple[int, ...]) -> list[Cell]:
+def full(seeds: tuple[int, ...]) -> list[RunSpec]:
     """All 50,000 images, three rows, one seed."""
     same = {**RESNET8, "data": "cifar10", "noise": "symm", "rate": 0.4, "epochs": 10}
-    return [Cell(row=row, seed=seed, **same) for seed in seeds[:1] for row in ("ce", "nlnl", "fast")]
+    return [RunSpec(variant=row, seed=seed, **same) for seed in seeds[:1] for row in ("ce", "nlnl", "fast")]
 
 
-def breadth(seeds: tuple[int, ...]) -> list[Cell]:
+def breadth(seeds: tuple[int, ...]) -> list[RunSpec]:
     """Small tables of numbers, and a wider network on a few images."""
     tables = [
-        Cell(row=row, data=data, noise=noise, rate=rate, net="mlp", epochs=60, batch_size=32, seed=seed)
+        RunSpec(variant=row, data=data, noise=noise, rate=rate, net="mlp", epochs=60, batch_size=32, seed=seed)
         for seed in seeds
         for data in ("digits", "wine", "breast-cancer")
         for noise, rate in (*BREADTH, *([("symm", 0.8)] if data == "digits" else []))  # of 3 classes that is no noise
@@ -95,40 +95,40 @@ def breadth(seeds: tuple[int, ...]) -> list[Cell]:
         "epochs": 4,
         "test_images": 500,
     }
-    return tables + [Cell(row=row, seed=seed, **same) for seed in seeds[:1] for row in ("ce", "fast")]
+    return tables + [RunSpec(variant=row, seed=seed, **same) for seed in seeds[:1] for row in ("ce", "fast")]
 
 
-def noises(seeds: tuple[int, ...]) -> list[Cell]:
+def noises(seeds: tuple[int, ...]) -> list[RunSpec]:
     """The noises that are not in the decisive table, on 10,000 images: the rankings alone, one seed."""
     same = {**RESNET8, "data": "cifar10", "images": 10_000, "test_images": 1_000}
     return [
-        Cell(row=row, noise=noise, rate=rate, seed=seed, **same)
+        RunSpec(variant=row, noise=noise, rate=rate, seed=seed, **same)
         for seed in seeds[:1]
         for noise, rate in NOISES
         for row in ("ce", "gce", "fast-filter")
     ]
 
 
-def ablation(_seeds: tuple[int, ...]) -> list[Cell]:
+def ablation(_seeds: tuple[int, ...]) -> list[RunSpec]:
     """What each part of fast is worth: seed 0 and other images than those of the table, no test image; and digits."""
     same = {**RESNET8, "data": "cifar10", "start": 35_000, "images": 5_000, "test_images": 5_000}
-    cells = [
-        Cell(row=row, noise=noise, rate=0.4, seed=0, **same)
+    specs = [
+        RunSpec(variant=row, noise=noise, rate=0.4, seed=0, **same)
         for noise, rows in (("symm", ("ce", *ABLATIONS, "fast", *SECOND_PARTS)), ("asymm", BOTH))
         for row in rows
     ]
     digits = [
-        Cell(row=row, data="digits", noise="symm", rate=0.4, net="mlp", epochs=60, batch_size=64, seed=0)
+        RunSpec(variant=row, data="digits", noise="symm", rate=0.4, net="mlp", epochs=60, batch_size=64, seed=0)
         for row in ("ce", *ABLATIONS)
         if row != "fast-no-crop"
     ]
-    return digits + cells
+    return digits + specs
 
 
-def cost(_seeds: tuple[int, ...]) -> list[Cell]:
+def cost(_seeds: tuple[int, ...]) -> list[RunSpec]:
     """What a filter costs beside cross-entropy and its cross-validation, one right after the other (--jobs 1)."""
     same = {**RESNET8, "data": "cifar10", "noise": "symm", "rate": 0.4, "images": 5_000, "test_images": 1_000}
-    return [Cell(row=row, seed=seed, **same) for seed in (4, 5, 6) for row in ("ce", "fast-filter", "cleanlab")]
+    return [RunSpec(variant=row, seed=seed, **same) for seed in (4, 5, 6) for row in ("ce", "fast-filter", "cleanlab")]
 
 
 SUITES = {
@@ -151,8 +151,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--suite", choices=list(SUITES), required=True)
     parser.add_argument("--data", type=Path, help="folder with CIFAR-10's binary version and CIFAR-10N's labels")
-    parser.add_argument("--jobs", type=int, default=2, help="cells at a time")
-    parser.add_argument("--rows", nargs="+", choices=list(ROWS), metavar="ROW", help="only these, such as ce fast")
+    parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
+    parser.add_argument("--rows", nargs="+", choices=list(BENCH), metavar="ROW", help="only these, such as ce fast")
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
     parser.add_argument("--work", type=Path, default=Path("runs/quality"), help="logs, and run folders while they run")
     parser.add_argument(
@@ -186,19 +186,19 @@ def main() -> int:
 
 
 def _fill(args: argparse.Namespace, results: Path, changes: dict[str, int]) -> dict[str, str]:
-    """Run the cells that have no result yet; returns those that failed with the reason."""
-    cells = [
-        _shrunk(cell, changes)
-        for cell in SUITES[args.suite](tuple(args.seeds))
-        if args.rows is None or cell.row in args.rows
+    """Run the runs that have no result yet; returns those that failed with the reason."""
+    specs = [
+        _shrunk(spec, changes)
+        for spec in SUITES[args.suite](tuple(args.seeds))
+        if args.rows is None or spec.variant in args.rows
     ]
-    return run_cells(cells, results, args.work / args.suite, args.jobs, args.data, partial(print, flush=True))
+    return run_all(specs, results, args.work / args.suite, args.jobs, args.data, partial(print, flush=True))
 
 
-def _shrunk(cell: Cell, changes: dict[str, int]) -> Cell:
+def _shrunk(spec: RunSpec, changes: dict[str, int]) -> RunSpec:
     """Fewer epochs, fewer images; tables of numbers are small as they are."""
-    few = {name: value for name, value in changes.items() if name != "images" or cell.data in CIFAR}
-    return Cell.model_validate({**cell.model_dump(), **few})
+    few = {name: value for name, value in changes.items() if name != "images" or spec.data in CIFAR}
+    return RunSpec.model_validate({**spec.model_dump(), **few})
 
 
 if __name__ == "__main__":

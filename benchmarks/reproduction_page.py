@@ -25,27 +25,27 @@ from typing import TYPE_CHECKING, Any
 
 from jnpl.experiments import style
 from jnpl.experiments.features import PART
+from jnpl.experiments.paper import DATA_NAMES, percent, printed
 from jnpl.experiments.reproduce import beyond, output, table1
+from jnpl.experiments.reproduce.accuracies import accuracies
 from jnpl.experiments.reproduce.captions import agreement, caption, used
+from jnpl.experiments.reproduce.catalogue import EXPERIMENTS, FIGURES, GROUPS, names_of, specs_of, verdicts
 from jnpl.experiments.reproduce.cost import TERA, gpu_hours
-from jnpl.experiments.reproduce.entries import entry
+from jnpl.experiments.reproduce.experiment import ASYMM40, SYMM60
 from jnpl.experiments.reproduce.fig1 import sides
 from jnpl.experiments.reproduce.fig2 import SETTINGS as FIGURE2
-from jnpl.experiments.reproduce.item import ASYMM40, SYMM60
-from jnpl.experiments.reproduce.items import FIGURES, GROUPS, ITEMS, names_of, plan, verdicts
-from jnpl.experiments.reproduce.paper import DATA_NAMES, percent, printed
-from jnpl.experiments.reproduce.runs import load, mean_curve
-from jnpl.experiments.reproduce.scales import SCALES, how_to_get
+from jnpl.experiments.reproduce.paper_runs import load, mean_curve
 from jnpl.experiments.result_tables import markdown_table
 from jnpl.experiments.results import read
-from jnpl.experiments.rows import FACTORS, LATER, SMALL
+from jnpl.experiments.scales import SCALES, how_to_get
+from jnpl.experiments.variants import FACTORS, LATER, SMALL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jnpl.experiments.cell import Cell
-    from jnpl.experiments.reproduce.items import ClaimVerdict
-    from jnpl.experiments.reproduce.runs import PaperRun, PaperRuns
+    from jnpl.experiments.reproduce.catalogue import ClaimVerdict
+    from jnpl.experiments.reproduce.paper_runs import PaperRun, PaperRuns
+    from jnpl.experiments.spec import RunSpec
 
 ROOT = Path(__file__).parents[1]
 RESULTS, BREADTH = ROOT / "benchmarks/results/reproduce-small.jsonl", ROOT / "benchmarks/results/quality-breadth.jsonl"
@@ -75,14 +75,14 @@ PANELS = {
     "right": ("candidates that are predicted rightly", "% of the candidates"),
     "largest": ("candidates of the largest class", "% of the candidates"),
 }
-PAPER_ITEMS = [item for item in ITEMS if ITEMS[item] not in beyond.ITEMS]
+PAPER_ITEMS = [item for item in EXPERIMENTS if EXPERIMENTS[item] not in beyond.EXPERIMENTS]
 WHY = {"nl": "NL", "nl-plus": "NL+", "nl-plus-late": "NL, then NL+ (not in the paper)"}
 
 
 def results_of(path: Path = RESULTS, scale: str = SCALE) -> PaperRuns:
     """Stored results of a scale; data sets without any are listed as missing."""
     found = load(path, scale)
-    here = {each.cell.data for each in found.every}
+    here = {each.spec.data for each in found.every}
     parts = ["cifar100", "clothing1m", *(part for part in ("cifar10n", "cifar100n") if SCALES[scale].features)]
     return load(path, scale, {name: how_to_get(name, SCALES[scale]) for name in parts if name not in here})
 
@@ -130,7 +130,7 @@ def page(small: PaperRuns, features: PaperRuns, full: PaperRuns) -> str:
         verdicts=markdown_table([["claim of the paper", f"JNPL {LETTER}", f"JNPL, {BEYOND}", "figures"], *both]),
         summary=summary(features),
         figures="\n\n".join(figure_section(features, item) for item in FIGURES),
-        table1=f"{paragraph(features, 'table1')} {TABLES}\n\n{table1.order(features)}",
+        table1=f"{paragraph(features, 'table1')} {TABLES}\n\n{table1_order(features)}",
         heads=table_section(features, "heads"),
         starts=table_section(features, "starts"),
         weights=table_section(features, "weights"),
@@ -144,6 +144,12 @@ def page(small: PaperRuns, features: PaperRuns, full: PaperRuns) -> str:
     )
 
 
+def table1_order(features: PaperRuns) -> str:
+    """Our order of the methods of Table 1 beside the paper's."""
+    rows = table1.order(features)
+    return markdown_table(rows) if rows else "Not run."
+
+
 def tables_page(features: PaperRuns) -> str:
     """The text of docs/results/reproduction-features.md: Table 1, human labels, time and rules."""
     letter, later = (verdicts(runs) for runs in both_readings(features))
@@ -151,7 +157,7 @@ def tables_page(features: PaperRuns) -> str:
     return _fill(
         "results/reproduction-features.md",
         scale=features.scale.what,
-        table1=ITEMS["table1"].files["md"](features).strip(),
+        table1=output.markdown(features, "table1"),
         human=table_section(features, "human"),
         budget=budget(features),
         rules=markdown_table([["claim", "rule", f"figures with {BEYOND} of the epochs on"], *rules]),
@@ -160,21 +166,21 @@ def tables_page(features: PaperRuns) -> str:
 
 def state(features: PaperRuns) -> str:
     """How many runs there are, of how many, and with which seeds."""
-    left, done = missing_cells(features), len(features.every)
+    left, done = missing_runs(features), len(features.every)
     if not left:
         return f"All {done} runs of `jnpl reproduce all --scale features` are stored."
     sentence = f"{done} of the {done + len(left)} runs of `jnpl reproduce all --scale features` are stored."
-    kinds = dict.fromkeys((DATA_NAMES[cell.data], cell.seed) for cell in left)
-    counts = {kind: sum((DATA_NAMES[cell.data], cell.seed) == kind for cell in left) for kind in kinds}
+    kinds = dict.fromkeys((DATA_NAMES[spec.data], spec.seed) for spec in left)
+    counts = {kind: sum((DATA_NAMES[spec.data], spec.seed) == kind for spec in left) for kind in kinds}
     names = ", ".join(f"{count} of {data} with seed {seed}" for (data, seed), count in counts.items())
     return f"**{sentence}** Missing: {names}; the same command trains them."
 
 
-def missing_cells(features: PaperRuns) -> list[Cell]:
-    """The cells of `jnpl reproduce all --scale features` without a stored run."""
-    done = {each.cell.name for each in features.every}
-    wanted = plan(names_of("all"), features.scale, None, list(features.scale.stands_for))
-    return [cell for cell in wanted if cell.name not in done]
+def missing_runs(features: PaperRuns) -> list[RunSpec]:
+    """The runs of `jnpl reproduce all --scale features` without a stored run."""
+    done = {each.spec.name for each in features.every}
+    wanted = specs_of(names_of("all"), features.scale, None, list(features.scale.stands_for))
+    return [spec for spec in wanted if spec.name not in done]
 
 
 def summary(features: PaperRuns) -> str:
@@ -268,35 +274,35 @@ def full_schedule(features: PaperRuns, full: PaperRuns) -> str:
 def full_filters(features: PaperRuns, full: PaperRuns) -> str:
     """Accuracy and AP of the filters at both scales, and how far the two orders agree."""
     lines = [["filter", *(f"{name}: {figure}" for name in SIZES for figure in ("accuracy", "AP"))]]
-    accuracies, aps = [], []
+    tests, aps = [], []
     for variant, name in beyond.HEADS.items():
         both = [runs.first(variant, SYMM60) for runs in (features, full)]
         facts = [run.stage() for run in both if run is not None]
         if len(facts) < len(both):
             continue
         lines.append([name, *(shown for own in facts for shown in (f"{own['test_accuracy']:.1%}", f"{own['ap']:.3f}"))])
-        accuracies.append((facts[0]["test_accuracy"], facts[1]["test_accuracy"]))
+        tests.append((facts[0]["test_accuracy"], facts[1]["test_accuracy"]))
         aps.append((facts[0]["ap"], facts[1]["ap"]))
     return (
         f"{markdown_table(lines)}\n\nSeed 1, filters without classifiers. Kendall's tau of the two orders: "
-        f"{table1.tau(accuracies)} by accuracy, {table1.tau(aps)} by AP."
+        f"{table1.tau(tests)} by accuracy, {table1.tau(aps)} by AP."
     )
 
 
 def full_column(features: PaperRuns, full: PaperRuns) -> str:
     """The classifiers of Table 1 at both scales, the paper's numbers, and how far the orders agree."""
-    lines, accuracies, ends = [["Table 1, symm 60", *SIZES, "paper"]], [], []
+    lines, pairs, ends = [["Table 1, symm 60", *SIZES, "paper"]], [], []
     for variant, name in table1.methods(full.scale).items():
         paper = printed("cifar10", variant, SYMM60)
-        part, whole = (entry(runs.of(variant, SYMM60, classify=True), paper) for runs in (features, full))
-        lines.append([name, part.text(), whole.text(), "-" if paper is None else f"{paper:.2f}"])
+        part, whole = (accuracies(runs.of(variant, SYMM60, classify=True), paper) for runs in (features, full))
+        lines.append([name, part.text, whole.text, "-" if paper is None else f"{paper:.2f}"])
         if part.mean is not None and whole.mean is not None:
-            accuracies.append((part.mean, whole.mean))
+            pairs.append((part.mean, whole.mean))
             ends.append((whole.mean, name))
     first, second = sorted(ends, reverse=True)[:2]
     return (
-        f"{markdown_table(lines)}\n\nKendall's tau of the orders of the {len(accuracies)} rows at both scales: "
-        f"{table1.tau(accuracies)}. With all images and epochs {first[1]} is first with {first[0]:.1f} %, before "
+        f"{markdown_table(lines)}\n\nKendall's tau of the orders of the {len(pairs)} rows at both scales: "
+        f"{table1.tau(pairs)}. With all images and epochs {first[1]} is first with {first[0]:.1f} %, before "
         f"{second[1]} with {second[0]:.1f} %. There is one seed; the {len(full.every)} runs took "
         f"{hours(full.every):.1f} hours of one core."
     )
@@ -304,8 +310,8 @@ def full_column(features: PaperRuns, full: PaperRuns) -> str:
 
 def figure_section(features: PaperRuns, item: str) -> str:
     """A figure with its paragraph."""
-    shown = f"![{ITEMS[item].title}](images/{image(item, 'features')})"
-    return f"### {ITEMS[item].title}\n\n{shown}\n\n{paragraph(features, item)}"
+    shown = f"![{EXPERIMENTS[item].title}](images/{image(item, 'features')})"
+    return f"### {EXPERIMENTS[item].title}\n\n{shown}\n\n{paragraph(features, item)}"
 
 
 def _figures(verdict: ClaimVerdict) -> str:
@@ -336,7 +342,7 @@ def table_section(features: PaperRuns, item: str) -> str:
     """A table beyond the paper, and what it was made from."""
     if not used(features, item):
         return f"Not run yet: `jnpl reproduce {item} --scale features --data-root DIR`."
-    return f"{ITEMS[item].files['md'](features).strip()}\n\n{caption(features, item).scale}"
+    return f"{output.markdown(features, item)}\n\n{caption(features, item).scale}"
 
 
 def memorised(features: PaperRuns) -> str:
@@ -355,9 +361,9 @@ def memorised(features: PaperRuns) -> str:
 def budget(features: PaperRuns) -> str:
     """CPU time of each item, and of all: many share runs."""
     lines = [["item", "runs", "minutes of one core"]]
-    for item in ITEMS:
+    for item in EXPERIMENTS:
         if own := used(features, item):
-            spent = sum(minutes_of(each, classify=ITEMS[item].classify) for each in own)
+            spent = sum(minutes_of(each, classify=EXPERIMENTS[item].classify) for each in own)
             lines.append([item, str(len(own)), f"{spent:.1f}"])
     lines.append(["all, each run once", str(len(features.every)), f"{60 * hours(features.every):.1f}"])
     return markdown_table(lines)
@@ -386,7 +392,7 @@ def results_page(results: PaperRuns) -> str:
     for item in PAPER_ITEMS:
         text = caption(results, item)
         drawn = item in FIGURES
-        shown = f"![{text.title}](../images/{image(item)})" if drawn else ITEMS[item].files["md"](results).strip()
+        shown = f"![{text.title}](../images/{image(item)})" if drawn else output.markdown(results, item)
         run = "" if used(results, item) else "**Not run.** "
         told = f"{run}**The paper:** {text.claim} **Here:** {text.seen} **{text.agrees}**"
         items.append(f"## {text.title}\n\n{told}\n\n{shown}\n\n{text.scale} `{text.command}`")
@@ -448,8 +454,8 @@ def elsewhere(path: Path = BREADTH) -> str:
     """AP of the paper's JNPL with a scaled schedule, and of NLNL, on small data sets: means over seeds."""
     known: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for result in read(path).values():
-        cell = result["cell"]
-        known[cell["row"], cell["data"], f"{cell['noise']} {percent(cell['rate'])}"].append(result["results"]["ap"])
+        spec = result["cell"]
+        known[spec["row"], spec["data"], f"{spec['noise']} {percent(spec['rate'])}"].append(result["results"]["ap"])
     settings = ("symm 20", "symm 40", "asymm 20", "asymm 40")
     lines = [["AP of JNPL / NLNL", *settings]]
     for data, name in ELSEWHERE.items():
@@ -497,8 +503,8 @@ def _cats(found: PaperRun | None, stage: str | None) -> str:
 @cache
 def paper_hours() -> dict[str, str]:
     """Estimated GPU-hours of scale paper."""
-    plans = {item: plan(names_of(item), SCALES["paper"], None, ["cifar10", "cifar100"]) for item in GROUPS}
-    estimates = {f"hours_{item}": f"{gpu_hours(cells):,.0f}" for item, cells in plans.items()}
+    plans = {item: specs_of(names_of(item), SCALES["paper"], None, ["cifar10", "cifar100"]) for item in GROUPS}
+    estimates = {f"hours_{item}": f"{gpu_hours(specs):,.0f}" for item, specs in plans.items()}
     return {**estimates, "tera": f"{TERA / 1e12:.0f}"}
 
 
@@ -526,14 +532,14 @@ def hours(of: Sequence[PaperRun]) -> float:
 
 def figures_hours(results: PaperRuns) -> float:
     """Hours on two cores for the figures, without the classifiers that some of their runs continue to."""
-    wanted = {cell.name for cell in plan(names_of("figures"), results.scale, None, ["cifar10"])}
-    own = [each for each in results.every if each.cell.model_copy(update={"classify": False}).name in wanted]
+    wanted = {spec.name for spec in specs_of(names_of("figures"), results.scale, None, ["cifar10"])}
+    own = [each for each in results.every if each.spec.model_copy(update={"classify": False}).name in wanted]
     return sum(minutes_of(each, classify=False) for each in own) / 60 / 2
 
 
 def table_hours(results: PaperRuns) -> float:
     """Hours on two cores for Table 1."""
-    return hours([each for each in results.every if each.cell.classify]) / 2
+    return hours([each for each in results.every if each.spec.classify]) / 2
 
 
 def main() -> None:

@@ -7,7 +7,7 @@
 
 CIFAR-10: the first 10,000 training images at 16 pixels (2 x 2 means), resnet8, the first 5,000 test images. Digits:
 1,400 images of 8 x 8 as vectors, an MLP: cross-entropy memorises them within 60 epochs. Batches of 128, one thread a
-cell. A cell is a method, a noise and a seed; its line holds every setting. tests/integration/test_methods.py holds
+run. A run is a method, a noise and a seed; its line holds every setting. tests/integration/test_methods.py holds
 every method to the settings for digits.
 """
 
@@ -30,11 +30,11 @@ import torch
 from jnpl import __version__, noise
 from jnpl.data import split
 from jnpl.data.opening import open_source
-from jnpl.experiments import cell_data, results
-from jnpl.experiments.cell import Cell
-from jnpl.experiments.grid import run_cells
-from jnpl.experiments.job import RESULT
+from jnpl.experiments import results, run_data
+from jnpl.experiments.execute import run_all
+from jnpl.experiments.process import RESULT
 from jnpl.experiments.result_tables import markdown_table, spread
+from jnpl.experiments.spec import RunSpec
 from jnpl.internal import provenance
 from jnpl.internal.files import write_text
 from jnpl.internal.settings import Settings
@@ -168,7 +168,7 @@ SETTINGS = {"cifar10": CIFAR, "digits": DIGITS}
 FILES = {"cifar10": HERE / "results/rivals.jsonl", "digits": HERE / "results/digits.jsonl"}
 
 
-class RivalCell(Settings):
+class RivalRun(Settings):
     """A method on one data set with 40 % wrong labels. Its name has no hash: all settings are in its line."""
 
     method: str
@@ -202,28 +202,28 @@ class RivalCell(Settings):
             return replace(whole, labels=noise.symmetric(whole.labels, RATE, 10, seed=self.seed))
         size: dict[str, Any] = {"images": IMAGES, "test_images": TEST, "pixels": 16}
         same: dict[str, Any] = {"data": self.data, "noise": self.noise, "rate": RATE, "seed": self.seed}
-        return cell_data.load(Cell(row="ce", **same, **size), root)
+        return run_data.load(RunSpec(variant="ce", **same, **size), root)
 
 
-def run_cell(cell: RivalCell, root: Path | None, folder: Path) -> dict[str, Any]:
-    """Train one cell, or resume it if it was killed; returns its line of the file of results.
+def train_run(spec: RivalRun, root: Path | None, folder: Path) -> dict[str, Any]:
+    """Train one run, or resume it if it was killed; returns its line of the file of results.
 
     `jnpl` and `nlnl` go on with their pseudo-labels.
     """
     torch.set_num_threads(1)
-    recipe, source, every = cell.recipe(), cell.source(root), CheckpointInterval(seconds=60)
-    run = find(source, recipe, folder, seed=cell.seed, every=every, strict=False, report=Reporter(), classify=True)
+    recipe, source, every = spec.recipe(), spec.source(root), CheckpointInterval(seconds=60)
+    run = find(source, recipe, folder, seed=spec.seed, every=every, strict=False, report=Reporter(), classify=True)
     if run is None or source.test is None:
         raise RuntimeError("only the first of several processes has results, and only with test data")
     figures = {key: value for key, value in run.results.items() if key != "run"}
     last_10 = statistics.mean(line["test_accuracy"] for line in run.history[-10:])
     return {
-        **cell.model_dump(),
-        "name": cell.name,
+        **spec.model_dump(),
+        "name": spec.name,
         "rate": RATE,
         "images": len(source),
         "test_images": len(source.test),
-        "pixels": 16 if cell.data == "cifar10" else None,
+        "pixels": 16 if spec.data == "cifar10" else None,
         "versions": {"jnpl": __version__, "torch": torch.__version__},
         "commit": provenance.commit(),
         "settings": recipe.model_dump(mode="json", exclude={"engine", "description"}),
@@ -231,17 +231,17 @@ def run_cell(cell: RivalCell, root: Path | None, folder: Path) -> dict[str, Any]
     }
 
 
-def run_all(data: Literal["cifar10", "digits"], args: argparse.Namespace) -> dict[str, str]:
-    """Run all cells of a data set that have no line yet; returns those that failed with the reason."""
+def fill(data: Literal["cifar10", "digits"], args: argparse.Namespace) -> dict[str, str]:
+    """Run all runs of a data set that have no line yet; returns those that failed with the reason."""
     names = sorted(args.methods or SETTINGS[data], key=lambda name: name not in METHODS)  # variants come last
-    cells = [
-        RivalCell(method=name, data=data, noise=kind, seed=seed)
+    specs = [
+        RivalRun(method=name, data=data, noise=kind, seed=seed)
         for seed in range(args.seeds or (1 if data == "cifar10" else 3))
         for name in names
         for kind in (NOISES if data == "cifar10" else NOISES[:1])
     ]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
-    return run_cells(cells, FILES[data], args.work / data, args.jobs, args.data_root, module="rivals")
+    return run_all(specs, FILES[data], args.work / data, args.jobs, args.data_root, module="rivals")
 
 
 class BeginEpoch(LoopCallback):
@@ -262,7 +262,7 @@ def cost(root: Path, rounds: int, names: list[str]) -> None:
     """
     names = ["ce", *(name for name in names if name != "ce")]  # ce beside itself shows how precise the ratios are
     torch.set_num_threads(1)
-    few = replace(split.part(RivalCell(method="ce").source(root), np.arange(2560)), true_labels=None, test=None)
+    few = replace(split.part(RivalRun(method="ce").source(root), np.arange(2560)), true_labels=None, test=None)
     epochs = {name: _epoch(few, name) for name in names}
     pairs: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
     for number in range(rounds + 1):  # the first warms up
@@ -283,7 +283,7 @@ def cost(root: Path, rounds: int, names: list[str]) -> None:
 
 def _epoch(source: Source, name: str) -> Any:
     """Return a function that trains an epoch and returns its seconds."""
-    recipe = RivalCell(method=name).recipe()
+    recipe = RivalRun(method=name).recipe()
     fabric = make_fabric(recipe.engine)
     feeds = make_feeds(source, recipe, fabric, 0, print, strict=False)
 
@@ -331,15 +331,15 @@ def _epoch(source: Source, name: str) -> Any:
 
 def page() -> str:
     """docs/rivals.md from the results."""
-    cells = list(results.read(FILES["cifar10"]).values())
+    specs = list(results.read(FILES["cifar10"]).values())
     ratios = {name: line["results"]["ratio"] for name, line in results.read(COST).items()}
     rows = []
     for name in CIFAR:
         texts = []
         for kind in NOISES:
-            own = [cell["results"] for cell in cells if (cell["method"], cell["noise"]) == (name, kind)]
+            own = [spec["results"] for spec in specs if (spec["method"], spec["noise"]) == (name, kind)]
             texts += [spread([result[key] for result in own]) for key in ("test_accuracy", "best_test_accuracy", "ap")]
-        epochs = [cell["results"]["epochs"] for cell in cells if cell["method"] == name]
+        epochs = [spec["results"]["epochs"] for spec in specs if spec["method"] == name]
         if epochs:
             rows.append([name, *texts, str(epochs[0]), f"{ratios[name]:.2f}" if name in ratios else "-"])
     head = [
@@ -366,19 +366,19 @@ def page() -> str:
     text = text.replace(
         "{digits}", markdown_table([["method", "accuracy", "(best epoch)", "AP", "AP, worst seed"], *small])
     )
-    seeds = sorted({cell["seed"] for cell in cells})
+    seeds = sorted({spec["seed"] for spec in specs})
     return text.replace("{seeds}", ", ".join(map(str, seeds)))
 
 
 def main() -> int:
-    """Command line; with a cell's JSON, as the grid calls it, it runs that cell."""
+    """Command line; with a run's JSON, as the experiment calls it, it runs that run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("cell", type=Path, nargs="?", help="JSON of one cell to run; the grid uses this")
+    parser.add_argument("settings", type=Path, nargs="?", help="JSON of one run to train; jnpl.experiments uses this")
     parser.add_argument(
         "--data", "--data-root", dest="data_root", type=Path, help="folder with CIFAR-10's binary version"
     )
     parser.add_argument("--work", type=Path, default=Path("runs/rivals"), help="run folders and logs")
-    parser.add_argument("--jobs", type=int, default=2, help="cells at a time")
+    parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
     parser.add_argument("--seeds", type=int, help="default: 1, on digits 3")
     parser.add_argument("--methods", nargs="*", choices=[*CIFAR, *(name for name in DIGITS if name not in CIFAR)])
     parser.add_argument("--rounds", type=int, default=5)
@@ -389,18 +389,18 @@ def main() -> int:
     if args.table:
         PAGE.write_text(page(), "utf-8")
         return 0
-    if args.data_root is None and not (args.digits or args.cell):
+    if args.data_root is None and not (args.digits or args.settings):
         parser.error("--data DIR is needed: the folder with CIFAR-10's binary version")
     failed: dict[str, str] = {}
     try:
-        if args.cell:
-            cell = RivalCell.model_validate_json(args.cell.read_text("utf-8"))
-            line = run_cell(cell, args.data_root, args.cell.parent / "run")
-            write_text(args.cell.parent / RESULT, json.dumps(line) + "\n")
+        if args.settings:
+            spec = RivalRun.model_validate_json(args.settings.read_text("utf-8"))
+            line = train_run(spec, args.data_root, args.settings.parent / "run")
+            write_text(args.settings.parent / RESULT, json.dumps(line) + "\n")
         elif args.cost:
             cost(args.data_root, args.rounds, args.methods or list(CIFAR))
         else:
-            failed = run_all("digits" if args.digits else "cifar10", args)
+            failed = fill("digits" if args.digits else "cifar10", args)
             PAGE.write_text(page(), "utf-8")
     except Interrupted as stop:
         print(stop, file=sys.stderr)

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from jnpl.experiments import results
-from jnpl.experiments.cell import Cell
-from jnpl.experiments.reproduce.item import ASYMM40, SYMM60
-from jnpl.experiments.reproduce.items import ITEMS
-from jnpl.experiments.reproduce.scales import SCALES
+from jnpl.experiments.reproduce.catalogue import EXPERIMENTS
+from jnpl.experiments.reproduce.experiment import ASYMM40, SYMM60
+from jnpl.experiments.scales import SCALES
+from jnpl.experiments.spec import RunSpec
 
 DIGITS, EPOCHS = 5, 12
 _BENCH = ("ap_curve", "curve_seconds", "curve_epochs")
@@ -28,23 +28,23 @@ _REPRODUCE = ("ap_curve", "right_curve", "wrong_curve", "selected_curve")
 
 def slim(line: dict[str, Any]) -> dict[str, Any]:
     """A line of results with all that pages read."""
-    cell, found = Cell.model_validate(line["cell"]), dict(line["results"])
-    if cell.scale is None:
+    spec, found = RunSpec.model_validate(line["cell"]), dict(line["results"])
+    if spec.scale is None:
         length = len(found["ap_curve"])
         kept = np.unique(np.linspace(0, length - 1, min(length, EPOCHS)).round().astype(int)).tolist()
         found |= {name: [found[name][at] for at in kept] for name in _BENCH if name in found}
         return {**line, "results": _rounded(found)}
-    setting = (cell.noise, cell.rate)
-    on_features = SCALES[str(cell.scale)].features is not None
-    if on_features or (cell.seed, cell.data, setting) != (1, _main_data(cell), SYMM60):
+    setting = (spec.noise, spec.rate)
+    on_features = SCALES[str(spec.scale)].features is not None
+    if on_features or (spec.seed, spec.data, setting) != (1, _main_data(spec), SYMM60):
         found |= dict.fromkeys(_REPRODUCE)
     stages = {name: dict(facts) for name, facts in line["stages"].items()}
     for facts in stages.values():
         if setting != ASYMM40:
             facts.pop("cat", None)
-        if not _has_points(cell):
+        if not _has_points(spec):
             for place, is_drawn in (
-                (facts, setting == SYMM60 and cell.data == _main_data(cell)),
+                (facts, setting == SYMM60 and spec.data == _main_data(spec)),
                 (facts.get("cat", {}), True),
             ):
                 kept = ("histogram", "mean") if is_drawn else ("mean",)
@@ -54,15 +54,16 @@ def slim(line: dict[str, Any]) -> dict[str, Any]:
     return {**line, "results": _rounded(found), "stages": stages}
 
 
-def _main_data(cell: Cell) -> str:
-    return SCALES[str(cell.scale)].stands_for["cifar10"]
+def _main_data(spec: RunSpec) -> str:
+    return SCALES[str(spec.scale)].stands_for["cifar10"]
 
 
-def _has_points(cell: Cell) -> bool:
+def _has_points(spec: RunSpec) -> bool:
     """Whether Figure 2 or 6 draws points of it."""
-    drawn = [each for item in ("fig2", "fig6") for each in ITEMS[item].cells(SCALES[str(cell.scale)], 1, ["cifar10"])]
-    place = (cell.row, cell.data, cell.noise, cell.rate, cell.seed)
-    return place in {(each.row, each.data, each.noise, each.rate, each.seed) for each in drawn}
+    scale = SCALES[str(spec.scale)]
+    specs = [drawn for name in ("fig2", "fig6") for drawn in EXPERIMENTS[name].specs(scale, 1, ["cifar10"])]
+    place = (spec.variant, spec.data, spec.noise, spec.rate, spec.seed)
+    return place in {(drawn.variant, drawn.data, drawn.noise, drawn.rate, drawn.seed) for drawn in specs}
 
 
 def _rounded(found: dict[str, Any]) -> dict[str, Any]:

@@ -21,8 +21,8 @@ import numpy as np
 import torch
 
 from jnpl import metrics
-from jnpl.experiments import cell_data
-from jnpl.experiments.cell import Cell
+from jnpl.experiments import run_data
+from jnpl.experiments.spec import RunSpec
 from jnpl.recipes.schema import parse_recipe
 from jnpl.training.reporting import Reporter
 from jnpl.training.run import CheckpointInterval, find
@@ -51,10 +51,10 @@ def trial(name: str, recipe: dict[str, Any], kind: str, rate: float, root: Path,
         "epochs": 1,
         "seed": 0,
     }
-    tested = cell_data.load(Cell.model_validate(same), root)
-    source = cell_data.load(Cell.model_validate({**same, "start": 35_000}), root)
+    tested = run_data.load(RunSpec.model_validate(same), root)
+    source = run_data.load(RunSpec.model_validate({**same, "start": 35_000}), root)
     source = replace(source, test=tested.test)
-    wrong = cell_data.is_wrong(source)
+    wrong = run_data.is_wrong(source)
 
     def show(view: EpochView) -> None:
         epoch, line, ledger = view.epoch + 1, view.line, view.ledger

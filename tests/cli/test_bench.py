@@ -22,7 +22,7 @@ def test_a_grid_ends_with_a_table_and_is_not_run_twice(capsys, tmp_path):
     told = json.loads(out)
     assert (code, told["cells"], told["failed"]) == (0, 1, {})
     assert [row["row"] for row in told["rows"]] == ["gce"]
-    assert err.strip() == "jnpl: 1 cells, 1 done before"
+    assert err.strip() == "jnpl: 1 runs, 1 done before"
     code, out, err = jnpl(capsys, "bench", "status", str(tmp_path / "b"))
     assert (code, out, err) == (0, "1 of 1 done, 0 running, 0 waiting, 0 failed\n", "")
     code, out, _ = jnpl(capsys, "bench", "status", str(tmp_path / "b"), "--json")
@@ -34,7 +34,7 @@ def test_a_grid_ends_with_a_table_and_is_not_run_twice(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        (["status", "nowhere"], "there is no grid in 'nowhere' (no work/grid.json)"),
+        (["status", "nowhere"], "there is no experiment in 'nowhere' (no work/experiment.json)"),
         (
             ["--rows", "ce", "status", "nowhere"],
             "--rows before status is an option of jnpl bench, not of jnpl bench status",
@@ -55,7 +55,7 @@ def test_a_wrong_command_is_one_line(capsys, monkeypatch, tmp_path, args, told):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--rows", "ce,cee"], "there is no row 'cee'; there are ce, fast"),
+        (["--rows", "ce,cee"], "there is no variant 'cee'; there are ce, fast"),
         (["--data", "mnist"], "data: Input should be 'cifar10'"),
         (["--noise", "symm:much"], "--noise takes a kind and a rate, such as symm:0.4, got 'symm:much'"),
         (["--noise", "symm"], "a rate above 0 goes with symm"),
@@ -68,7 +68,7 @@ def test_a_wrong_command_is_one_line(capsys, monkeypatch, tmp_path, args, told):
         (["--engine", "slurm"], "--engine must be local or ray, got 'slurm'"),
         (["--gpus", "0.5"], "--gpus goes with --engine ray"),
         (["--address", "here:6379"], "--address goes with --engine ray"),
-        (["--images", "1000"], "a cell needs samples 0 to 1,000, iris has 112"),
+        (["--images", "1000"], "a run needs samples 0 to 1,000, iris has 112"),
         (["--data", "cifar10", "--pixels", "20"], "pixels: Input should be 16 or 32, got 20"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What tests of the grid share."""
+"""What tests of the experiment share."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import time
 import pytest
 import torch
 
-from jnpl.experiments.runner import run_cell
+from jnpl.experiments.runner import train_run
 
 TIMES = {"seconds", "cpu_seconds", "total_seconds", "total_cpu_seconds", "seconds_per_epoch", "curve_seconds"}
 
 
 @pytest.fixture
 def tally():
-    """The module of a cell that only counts."""
+    """The module of a run that only counts."""
     return "tests.helpers.tally"
 
 
@@ -35,22 +35,44 @@ def wait():
 
 @pytest.fixture(scope="session")
 def figures():
-    """Results that a cell's JSON tells, but for times."""
+    """The results of a line, but for times."""
 
-    def of(told):
-        return {name: value for name, value in told["results"].items() if name not in TIMES}
+    def of(line):
+        return {name: value for name, value in line["results"].items() if name not in TIMES}
 
     return of
 
 
 @pytest.fixture(scope="session")
-def alone(tmp_path_factory, figures):
-    """Results of a cell that nobody disturbs, in this process, but for times."""
+def timeless():
+    """The line of a run of the paper, but for times: what another training of the same run may not change."""
 
-    def run(cell):
+    def without(facts):
+        return {name: value for name, value in facts.items() if name not in TIMES}
+
+    def of(line):
+        stages = {name: without(facts) for name, facts in line["stages"].items()}
+        return {**line, "results": without(line["results"]), "stages": stages}
+
+    return of
+
+
+@pytest.fixture(autouse=True)
+def _threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def alone(tmp_path_factory, figures):
+    """Results of a run that nobody disturbs, in this process, but for times."""
+
+    def run(spec):
         threads = torch.get_num_threads()
         try:
-            return figures(json.loads(json.dumps(run_cell(cell, tmp_path_factory.mktemp("alone") / "run", None))))
+            return figures(json.loads(json.dumps(train_run(spec, tmp_path_factory.mktemp("alone") / "run", None))))
         finally:
             torch.set_num_threads(threads)
 

@@ -126,8 +126,8 @@ def test_the_readme_tells_what_its_command_shows(tmp_path: Path) -> None:
     assert methods["ce"]["test_accuracy"] <= 0.75
     readme = (ROOT / "README.md").read_text("utf-8").partition("<!-- figures: make demo")[2]
     for name, title in demo.TITLES.items():
-        cells = next(line for line in readme.splitlines() if line.startswith(f"| {title} |")).split("|")[2:5]
-        told = [float(cell) for cell in cells]
+        specs = next(line for line in readme.splitlines() if line.startswith(f"| {title} |")).split("|")[2:5]
+        told = [float(spec) for spec in specs]
         assert told == pytest.approx(
             [methods[name][key] for key in ("test_accuracy", "best_test_accuracy", "ap")], abs=0.02
         )

@@ -13,10 +13,10 @@ from PIL import Image
 
 from jnpl import noise
 from jnpl.data.source import EmbeddedInputs
-from jnpl.experiments import cell_data, features
-from jnpl.experiments.cell import Cell
+from jnpl.experiments import features, run_data
 from jnpl.experiments.features import Features, principal_axes
-from jnpl.experiments.reproduce.scales import SCALES, missing
+from jnpl.experiments.scales import SCALES, missing
+from jnpl.experiments.spec import RunSpec
 from jnpl.internal.errors import InputError
 
 FEW = Features(components=3)
@@ -112,9 +112,9 @@ def test_human_labels_stand_beside_the_true_ones(root, calls):
 
 def test_a_cell_has_the_noise_of_its_seed(root, calls, monkeypatch):
     monkeypatch.setitem(SCALES, "features", replace(SCALES["features"], features=FEW, images=50))
-    cell = Cell(row="ce", data="cifar10", noise="symm", rate=0.4, seed=1, scale="features")
-    source = cell_data.load(cell, root)
-    assert cell.content()["data"]["features"] == {"backbone": "efficientnet-lite0", "views": 2, "components": 3}
+    spec = RunSpec(variant="ce", data="cifar10", noise="symm", rate=0.4, seed=1, scale="features")
+    source = run_data.load(spec, root)
+    assert spec.content()["data"]["features"] == {"backbone": "efficientnet-lite0", "views": 2, "components": 3}
     assert source.labels.tolist() == noise.symmetric(source.true_labels, 0.4, 10, 1).tolist()
 
 

@@ -1,4 +1,4 @@
-"""Cells on a real Ray cluster of two machines, as it were, both of them here; killed in the middle, they go on."""
+"""Runs on a real Ray cluster of two machines, as it were, both of them here; killed in the middle, they go on."""
 
 from __future__ import annotations
 
@@ -15,12 +15,9 @@ from tests.helpers.clusters import two_nodes
 from tests.helpers.tally import Tally
 
 from jnpl.experiments import status
-from jnpl.experiments.cell import Cell
-from jnpl.experiments.engines import make_engine
-from jnpl.experiments.grid import run_cells
-from jnpl.experiments.job import STARTS, Job
-from jnpl.experiments.ray_engine import RayEngine, run_job
+from jnpl.experiments.execute import RunEngine, run_all
 from jnpl.experiments.results import read
+from jnpl.experiments.spec import RunSpec
 from jnpl.internal import locks
 from jnpl.internal.errors import InputError
 
@@ -28,21 +25,21 @@ ray = pytest.importorskip("ray", reason="Ray is not installed: it comes with the
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
 DIGITS = {"data": "digits", "images": 400, "noise": "symm", "rate": 0.4, "epochs": 40, "batch_size": 32}
-CELLS = [Cell(row="ce", seed=1, **DIGITS), Cell(row="gce", seed=1, **DIGITS)]
-BROKEN = Cell(row="gce", seed=1, **{**DIGITS, "data": "iris", "images": None}, net="cnn9")  # a network for images
+RUNS = [RunSpec(variant="ce", seed=1, **DIGITS), RunSpec(variant="gce", seed=1, **DIGITS)]
+# A network for images:
+BROKEN = RunSpec(variant="gce", seed=1, **{**DIGITS, "data": "iris", "images": None}, net="cnn9")
 GPU_SHARE = "tests.helpers.gpu_share"
 SCRIPT = """
 import sys
 from pathlib import Path
 from tests.helpers.tally import Tally
-from jnpl.experiments.engines import make_engine
-from jnpl.experiments.grid import run_cells
+from jnpl.experiments.execute import RunEngine, run_all
 from jnpl.training.interrupt import Interrupted
 folder = Path(sys.argv[1])
-cell = Tally(name="slow", steps=10_000, pause=0.05)
+spec = Tally(name="slow", steps=10_000, pause=0.05)
 try:
-    engine = make_engine("ray", sys.argv[2])
-    run_cells([cell], folder / "results.jsonl", folder / "work", 1, None, module="tests.helpers.tally", engine=engine)
+    engine = RunEngine("ray", sys.argv[2])
+    run_all([spec], folder / "results.jsonl", folder / "work", 1, None, module="tests.helpers.tally", engine=engine)
 except Interrupted as stop:
     sys.exit(stop.code)
 """
@@ -65,7 +62,7 @@ def address():
 
 
 class Killer(threading.Thread):
-    """Sends SIGKILL to the worker of a cell (`parent`), or to the cell's process (`pid`), in the middle of it."""
+    """Sends SIGKILL to the worker of a run (`parent`), or to the run's process (`pid`), in the middle of it."""
 
     def __init__(self, folder, whom, wait):
         super().__init__()
@@ -82,21 +79,21 @@ class Killer(threading.Thread):
 
 def test_a_worker_and_a_process_killed_in_the_middle_lose_nothing(tmp_path, address, alone, figures, wait):
     results, work, said = tmp_path / "results.jsonl", tmp_path / "work", []
-    killers = [Killer(work / CELLS[0].name, ["parent"], wait), Killer(work / CELLS[1].name, ["pid"], wait)]
+    killers = [Killer(work / RUNS[0].name, ["parent"], wait), Killer(work / RUNS[1].name, ["pid"], wait)]
     for killer in killers:
         killer.start()
-    failed = run_cells([*CELLS, BROKEN], results, work, None, None, said.append, engine=make_engine("ray", address))
+    failed = run_all([*RUNS, BROKEN], results, work, None, None, said.append, engine=RunEngine("ray", address))
     for killer in killers:
         killer.join()
     assert list(failed) == [BROKEN.name]
     assert "cnn9 needs images" in failed[BROKEN.name]
     assert json.loads((work / BROKEN.name / "process.json").read_text())["start"] == 1  # its own fault: once is enough
     assert not ray.is_initialized()
-    for cell, killer in zip(CELLS, killers, strict=True):
-        told = read(results)[cell.name]
-        assert figures(told) == alone(cell)
-        assert sum(line.startswith(f"{cell.name}: done in ") for line in said) == 1
-        facts = json.loads((work / cell.name / "process.json").read_text())
+    for spec, killer in zip(RUNS, killers, strict=True):
+        told = read(results)[spec.name]
+        assert figures(told) == alone(spec)
+        assert sum(line.startswith(f"{spec.name}: done in ") for line in said) == 1
+        facts = json.loads((work / spec.name / "process.json").read_text())
         assert facts["start"] == 2
         curve = told["results"]["curve_seconds"]
         known = killer.seen["epochs"] - 1  # the kill may have come between the last notes and their checkpoint
@@ -107,14 +104,14 @@ def test_a_worker_and_a_process_killed_in_the_middle_lose_nothing(tmp_path, addr
 
 
 def test_shares_of_a_gpu_are_kept(tmp_path, address):
-    """Four halves of two GPUs, which Ray believes in: a cell sees the one that it has a share of."""
+    """Four halves of two GPUs, which Ray believes in: a run sees the one that it has a share of."""
     for gpus, told in ((0.5, ["0", "auto"]), (None, ["", None])):
         results = tmp_path / f"results-{gpus}.jsonl"
-        engine = RayEngine(address, cpus=0.5, gpus=gpus or 0.0)
+        engine = RunEngine("ray", address, gpus)
         ray.init(address=address, log_to_driver=False)
         try:
-            cells = [Tally(name="one"), Tally(name="two")]
-            assert run_cells(cells, results, tmp_path / "work", None, None, lambda _: None, GPU_SHARE, engine) == {}
+            specs = [Tally(name="one"), Tally(name="two")]
+            assert run_all(specs, results, tmp_path / "work", None, None, lambda _: None, GPU_SHARE, engine) == {}
             assert ray.is_initialized()  # who connected parts
         finally:
             ray.shutdown()
@@ -122,7 +119,7 @@ def test_shares_of_a_gpu_are_kept(tmp_path, address):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_stopped_or_killed_grid_stops_its_cells(tmp_path, address, wait, number):
+def test_a_stopped_or_killed_experiment_stops_its_runs(tmp_path, address, wait, number):
     folder, lock = tmp_path / "work" / "slow", tmp_path / ".slow.lock"
     command = [sys.executable, "-c", SCRIPT, str(tmp_path), address]
     process = subprocess.Popen(command)
@@ -134,20 +131,10 @@ def test_a_stopped_or_killed_grid_stops_its_cells(tmp_path, address, wait, numbe
         assert process.wait(600) == (128 + number if number == signal.SIGTERM else -number)
     finally:
         process.kill()
-    if number == signal.SIGKILL:  # Ray ends the worker, and that the cell
+    if number == signal.SIGKILL:  # Ray ends the worker, and that the run
         wait(lambda: not locks.is_held(lock))
     told = status.read(tmp_path)
     assert (told.begun, told.running, told.at_work) == (["slow"], {}, False)
-
-
-def test_a_cell_that_always_takes_its_worker_along_is_given_up(tmp_path):
-    job = Job("a", "{}", tmp_path / "results.jsonl", tmp_path / "a", "tally", None, "g")
-    job.folder.mkdir()
-    (job.folder / "process.json").write_text(json.dumps({"grid": "g", "start": STARTS, "began": 0.0}))
-    end = run_job(job, 0.0)
-    assert (end.state, end.reason) == ("killed", f"its process or its worker was killed {STARTS} times")
-    job.result.write_text("{}")
-    assert run_job(job, 0.0).state == "done"
 
 
 @pytest.mark.parametrize(
@@ -161,20 +148,17 @@ def test_a_cell_that_always_takes_its_worker_along_is_given_up(tmp_path):
 )
 def test_a_cluster_that_is_not_there_is_one_line(tmp_path, there, told):
     with pytest.raises(InputError, match=told):
-        run_cells([Tally(name="a")], tmp_path / "r.jsonl", tmp_path / "work", 1, None, engine=make_engine("ray", there))
+        run_all([Tally(name="a")], tmp_path / "r.jsonl", tmp_path / "work", 1, None, engine=RunEngine("ray", there))
 
 
-def test_a_cluster_of_our_own_lives_as_long_as_the_grid(tmp_path, tally):
+def test_a_cluster_of_our_own_lives_as_long_as_the_experiment(tmp_path, tally):
     before = signal.getsignal(signal.SIGTERM)
-    engine = RayEngine(cpus=1.0, gpus=99.0)
-    with pytest.raises(InputError, match=r"a cell needs 99 GPU, the Ray cluster has \d+: name a cluster that has them"):
-        run_cells([Tally(name="a")], tmp_path / "r.jsonl", tmp_path / "work", 1, None, engine=engine)
+    engine = RunEngine("ray", gpus=99.0)
+    with pytest.raises(InputError, match=r"a run needs 99 GPU, the Ray cluster has \d+: name a cluster that has them"):
+        run_all([Tally(name="a")], tmp_path / "r.jsonl", tmp_path / "work", 1, None, engine=engine)
     assert not ray.is_initialized()
-    cell, said = Tally(name="a", steps=5, dies=1), []
-    assert (
-        run_cells([cell], tmp_path / "r.jsonl", tmp_path / "work", 1, None, said.append, tally, make_engine("ray"))
-        == {}
-    )
+    spec, said = Tally(name="a", steps=5, dies=1), []
+    assert run_all([spec], tmp_path / "r.jsonl", tmp_path / "work", 1, None, said.append, tally, RunEngine("ray")) == {}
     assert read(tmp_path / "r.jsonl")["a"]["results"]["steps"] == 5
     assert any("signal 9; it is started again" in line for line in said)
     assert not ray.is_initialized()

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from jnpl.experiments import result_tables as tables
-from jnpl.experiments.cell import Cell
 from jnpl.experiments.results import add
+from jnpl.experiments.spec import RunSpec
 from jnpl.internal.errors import InputError
 
 WINE = {"data": "wine", "noise": "symm", "rate": 0.4, "epochs": 3}
 
 
 def put(folder, row, seed, *, aps=None, cpu=1.0, accuracy=0.5, setting=WINE, **more):
-    cell = Cell(row=row, seed=seed, **setting)
+    spec = RunSpec(variant=row, seed=seed, **setting)
     aps = aps or [0.2, 0.4, 0.3]
     results = {
         "ap": aps[-1],
@@ -27,13 +27,13 @@ def put(folder, row, seed, *, aps=None, cpu=1.0, accuracy=0.5, setting=WINE, **m
         "total_cpu_seconds": 2 * cpu,
         **more,
     }
-    add(folder / "r.jsonl", {"name": cell.name, "cell": cell.model_dump(mode="json"), "results": results})
+    add(folder / "r.jsonl", {"name": spec.name, "cell": spec.model_dump(mode="json"), "results": results})
 
 
 def section(text, title):
     lines = next(part for part in text.split("### ") if part.startswith(title)).splitlines()
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
-    return {cells[0][0]: cells[0][1:], **{row[0]: row[1:] for row in cells[2:]}}
+    specs = [[spec.strip() for spec in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
+    return {specs[0][0]: specs[0][1:], **{row[0]: row[1:] for row in specs[2:]}}
 
 
 def test_means_and_spreads_over_seeds(tmp_path):
@@ -86,11 +86,11 @@ def test_files_are_written(tmp_path):
 
 def test_other_files_are_told(tmp_path):
     file = tmp_path / "r.jsonl"
-    with pytest.raises(InputError, match="there is no result of a cell in"):
+    with pytest.raises(InputError, match="there is no result of a run in"):
         tables.write(file, tmp_path)
     file.write_text("[]\n")
-    with pytest.raises(InputError, match=r"line 1 of .*r.jsonl' is not the result of a cell"):
+    with pytest.raises(InputError, match=r"line 1 of .*r.jsonl' is not the result of a run"):
         tables.load(file)
     file.write_text('{"name": "x", "cell": {}, "results": {}}\n')
-    with pytest.raises(InputError, match=r"'x' in .*r.jsonl' is not the result of a cell of jnpl bench"):
+    with pytest.raises(InputError, match=r"'x' in .*r.jsonl' is not the result of a run of jnpl bench"):
         tables.load(file)

@@ -1,4 +1,4 @@
-"""Files of results: whole lines, one per cell, safe with several writers."""
+"""Files of results: whole lines, one per run, safe with several writers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_an_incomplete_last_line_is_left_out_with_a_note(tmp_path, capsys):
 def test_other_lines_are_refused(tmp_path, text):
     file = tmp_path / "r.jsonl"
     file.write_text('{"name": "b", "results": {}}\n' + text + "\n")
-    with pytest.raises(InputError, match=r"line 2 of .*r.jsonl' is not the result of a cell"):
+    with pytest.raises(InputError, match=r"line 2 of .*r.jsonl' is not the result of a run"):
         results.read(file)
     file.write_bytes(b"\xff\n")
     with pytest.raises(InputError, match="cannot be read as a file of results"):

@@ -1,29 +1,35 @@
-"""One cell: what it notes against plain arithmetic and scikit-learn."""
+"""One run: what it says of itself, and that a kill loses nothing."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
-import sys
+import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from sklearn.metrics import average_precision_score
+from tests.helpers import forked
 
-from jnpl.experiments import cell_data as data
-from jnpl.experiments import cross_validation
-from jnpl.experiments.cell import Cell
-from jnpl.experiments.observer import Observer, Seconds
-from jnpl.experiments.ranking_figures import RankingFigures, margin
-from jnpl.experiments.runner import run_cell
-from jnpl.internal.errors import InputError, LearningError, MissingExtraError
-from jnpl.judging.ledger import Ledger
+from jnpl.experiments import run_data as data
+from jnpl.experiments import runner as run
+from jnpl.experiments import variants
+from jnpl.experiments.observer import Observer
+from jnpl.experiments.paper import METHODS as METHODS_OF_TABLE_1
+from jnpl.experiments.reproduce.fig3 import PL_PLUS
+from jnpl.experiments.runner import train_run
+from jnpl.experiments.scales import SCALES, missing
+from jnpl.experiments.spec import RunSpec
+from jnpl.internal import provenance
+from jnpl.internal.errors import InputError, LearningError
+from jnpl.methods.pseudo_label import PseudoLabel
 from jnpl.methods.registry import METHODS
+from jnpl.noise.class_maps import CIFAR100_SUPERCLASS
 from jnpl.outputs.saved_model import SavedModel
-from jnpl.training.interrupt import Interrupted
+from jnpl.recipes.schema import parse_recipe
 from jnpl.training.reporting import Reporter
 from jnpl.training.run import CheckpointInterval, find
 from jnpl.training.session import Session
@@ -35,52 +41,58 @@ class Killed(BaseException):
     """Stands for a SIGKILL, which nobody can catch."""
 
 
-@pytest.fixture(autouse=True)
-def _threads():
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
+TINY = {"data": "digits", "noise": "symm", "rate": 0.6, "seed": 1, "scale": "tiny"}
+LONG = 30  # epochs, so that a process cannot end before it is stopped
+ALWAYS = CheckpointInterval(epochs=None, seconds=0.0)  # a checkpoint every step
 
 
-def test_the_curve_is_the_ap_of_the_mean_of_ten_epochs(tmp_path):
-    cell = Cell(**IRIS)
-    source = data.load(cell, None)
-    figures, seen = RankingFigures(source, source.test, "history", margins=True), []
-    observer = Observer(figures, tmp_path / "notes")
+def noted(work):
+    """The newest notes in a work folder."""
+    return json.loads(max((work / "notes").glob("0*.json")).read_text())
 
-    def observe(view):
-        observer(view)
-        seen.append(view.ledger.newest())
 
-    find(
-        replace(source, test=None),
-        cell.recipe(),
-        tmp_path / "run",
-        seed=1,
-        every=CheckpointInterval(seconds=None),
-        strict=True,
-        report=Reporter(),
-        observe=observe,
-    )
-    each = np.arange(len(source))
-    own = np.stack([probs[each, source.labels] for probs in seen])
-    wrong = source.labels != source.true_labels
-    by_hand = [
-        average_precision_score(wrong, -own[max(0, epoch - 9) : epoch + 1].mean(0)) for epoch in range(cell.epochs)
-    ]
-    assert figures.ap_curve == pytest.approx(by_hand, abs=1e-3)  # float32 means may swap near ties
-    assert observer.filtered
-    rivals = np.stack([np.delete(probs[i], y).max() for probs in seen for i, y in enumerate(source.labels)])
-    margins = (np.log(own) - np.log(rivals.reshape(own.shape))).sum(0)
-    assert figures.margins == pytest.approx(margins, rel=1e-4, abs=1e-4)
-    assert (np.diff(figures.curve_seconds) > 0).all()
+def other_versions(patch):
+    patch.setattr("jnpl.internal.provenance.versions", lambda: {"torch": "9.9.9"})
+
+
+def other_data(patch):
+    load = data.load
+
+    def rolled(spec, root):
+        source = load(spec, root)
+        return replace(source, labels=np.roll(source.labels, 1))
+
+    patch.setattr(data, "load", rolled)
+
+
+def other_name(patch):
+    patch.setattr(variants, "TINY", variants.TINY._replace(filter_lr=0.05))
+
+
+def run_long(args):
+    """Run a run of many epochs, none of them quick, in a process of its own."""
+    variants.TINY = variants.TINY._replace(filter_epochs=LONG)
+    look = Observer.__call__
+    Observer.__call__ = lambda self, view: (time.sleep(0.1), look(self, view))
+    return run.main(args)
+
+
+def broken_from(epoch, method, monkeypatch):
+    """The loss of a method is no number from an epoch on."""
+    step = method.step
+
+    def broken(self, batch):
+        output = step(self, batch)
+        return output._replace(loss=output.loss * np.nan) if self.epoch >= epoch else output
+
+    monkeypatch.setattr(method, "step", broken)
 
 
 def test_a_saved_model_says_what_the_run_said(tmp_path):
-    cell = Cell(**{**IRIS, "epochs": 3})
-    source = data.load(cell, None)
+    spec = RunSpec(**{**IRIS, "epochs": 3})
+    source = data.load(spec, None)
     every = CheckpointInterval(seconds=None)
-    told = find(source, cell.recipe(), tmp_path, seed=1, every=every, strict=True, report=Reporter()).results
+    told = find(source, spec.recipe(), tmp_path, seed=1, every=every, strict=True, report=Reporter()).results
     model = SavedModel.load(tmp_path)
     probs = model.probabilities(source.test)
     assert probs.shape == (len(source.test), 3)
@@ -93,13 +105,13 @@ def test_a_saved_model_says_what_the_run_said(tmp_path):
 
 
 def test_a_cell_notes_settings_and_results(tmp_path):
-    cell = Cell(**{**IRIS, "epochs": 4})
-    told = run_cell(cell, tmp_path / "run", None)
+    spec = RunSpec(**{**IRIS, "epochs": 4})
+    told = train_run(spec, tmp_path / "run", None)
     assert told == json.loads(json.dumps(told, allow_nan=False))
-    assert Cell(**told["cell"]) == cell
+    assert RunSpec(**told["cell"]) == spec
     assert told["recipe"]["train"]["lr"] == 0.1
     assert (told["data"]["samples"], told["data"]["test_samples"]) == (112, 38)
-    source = data.load(cell, None)
+    source = data.load(spec, None)
     assert told["data"]["realised_rate"] == (source.labels != source.true_labels).mean()
     assert {"jnpl", "torch", "python"} <= set(told["versions"])
     results = told["results"]
@@ -110,7 +122,7 @@ def test_a_cell_notes_settings_and_results(tmp_path):
     assert 0 < results["cpu_seconds"] <= results["total_cpu_seconds"]
     assert len(results["curve_seconds"]) == 4
     assert 0 < results["aum_ap"] <= 1
-    again = run_cell(cell, tmp_path / "run", None)  # where a killed one lay
+    again = train_run(spec, tmp_path / "run", None)  # where a killed one lay
     assert again["results"]["ap_curve"] == results["ap_curve"]
     assert again["noise_sha256"] == told["noise_sha256"]
 
@@ -124,10 +136,10 @@ def test_a_cell_notes_settings_and_results(tmp_path):
     ],
 )
 def test_a_killed_cell_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch, row, epochs, kills, figures):
-    cell = Cell(**{**IRIS, "row": row, "epochs": epochs, "rate": 0.2})
+    spec = RunSpec(**{**IRIS, "row": row, "epochs": epochs, "rate": 0.2})
     save, notes, seen, total = Session._save, tmp_path / "run" / "notes", [], []
     monkeypatch.setattr(Session, "_save", lambda _session, position: total.append(position.total))
-    whole = run_cell(cell, tmp_path / "whole", None)
+    whole = train_run(spec, tmp_path / "whole", None)
     for epoch, when in kills:
 
         def until(session, position, *, epoch=epoch, when=when):
@@ -138,11 +150,11 @@ def test_a_killed_cell_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch,
 
         monkeypatch.setattr(Session, "_save", until)
         with pytest.raises(Killed):
-            run_cell(cell, tmp_path / "run", None)
+            train_run(spec, tmp_path / "run", None)
         seen.append(json.loads((notes / f"{epoch:06d}.json").read_text()))
     trained = []
     monkeypatch.setattr(Session, "_save", lambda session, position: trained.append(position.total))
-    told = run_cell(cell, tmp_path / "run", None)
+    told = train_run(spec, tmp_path / "run", None)
     assert figures(told) == figures(whole)
     last, when = kills[-1]
     assert trained == total[last - (when == "before") :]  # nothing else was trained again
@@ -153,97 +165,25 @@ def test_a_killed_cell_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch,
     assert len(list(notes.iterdir())) <= 3
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="os.kill ends the process there")
-def test_a_cell_that_is_asked_to_stop_keeps_its_steps_and_their_time(tmp_path, monkeypatch, figures):
-    cell, call = Cell(**{**IRIS, "epochs": 4}), Observer.__call__
-    whole = run_cell(cell, tmp_path / "whole", None)
-
-    def stop(observer, session):
-        call(observer, session)
-        if observer.epochs == 2:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    monkeypatch.setattr(Observer, "__call__", stop)
-    with pytest.raises(Interrupted, match="epoch 2, step 1"):
-        run_cell(cell, tmp_path / "run", None)
-    monkeypatch.setattr(Observer, "__call__", call)
-    known = json.loads((tmp_path / "run" / "notes" / "000002.json").read_text())
-    assert known["seconds"][1] > known["curve_seconds"][1]
-    told = run_cell(cell, tmp_path / "run", None)
-    assert figures(told) == figures(whole)
-    assert told["results"]["curve_seconds"][:2] == known["curve_seconds"]
-    assert told["results"]["curve_seconds"][2] > known["seconds"][1]
-
-
-def test_a_checkpoint_is_not_in_the_time(tmp_path, monkeypatch):
-    """On a clock of one second a step and a hundred a checkpoint: the four epochs of four steps take 16 seconds."""
-    save, step, spent = Session._save, METHODS["gce"].step, [0.0]
-
-    def slow(session, position):
-        save(session, position)
-        spent[0] += 100
-
-    def counted(method, batch):
-        spent[0] += 1
-        return step(method, batch)
-
-    monkeypatch.setattr(Session, "_save", slow)
-    monkeypatch.setattr(METHODS["gce"], "step", counted)
-    monkeypatch.setattr(Seconds, "now", lambda: Seconds(spent[0], spent[0]))
-    told = run_cell(Cell(**{**IRIS, "row": "gce", "epochs": 4}), tmp_path / "run", None)["results"]
-    assert spent[0] == 4 * 100 + 16
-    assert told["total_cpu_seconds"] == 16
-
-
 @pytest.mark.parametrize("change", ["version", "notes"])
 def test_what_another_version_left_is_begun_anew(tmp_path, monkeypatch, change, figures):
-    cell, save, trained = Cell(**{**IRIS, "row": "gce", "epochs": 3}), Session._save, []
-    whole = run_cell(cell, tmp_path / "run", None)
+    spec, save, trained = RunSpec(**{**IRIS, "row": "gce", "epochs": 3}), Session._save, []
+    whole = train_run(spec, tmp_path / "run", None)
 
     def note(session, position):
         trained.append(position.total)
         save(session, position)
 
     monkeypatch.setattr(Session, "_save", note)
-    assert figures(run_cell(cell, tmp_path / "run", None)) == figures(whole)
+    assert figures(train_run(spec, tmp_path / "run", None)) == figures(whole)
     assert trained == []  # it was finished
     if change == "version":
         monkeypatch.setattr("jnpl.internal.provenance.__version__", "9.9.9")
     else:
         for file in (tmp_path / "run" / "notes").iterdir():
             file.unlink()
-    assert figures(run_cell(cell, tmp_path / "run", None)) == figures(whole)
+    assert figures(train_run(spec, tmp_path / "run", None)) == figures(whole)
     assert trained == [1, 2, 3]
-
-
-def test_a_cell_with_a_share_of_a_gpu_trains_where_one_is(tmp_path, monkeypatch):
-    monkeypatch.setenv("JNPL_BENCH_ACCELERATOR", "auto")
-    told = run_cell(Cell(**{**IRIS, "row": "gce", "epochs": 1}), tmp_path / "run", None)
-    assert told["device"] == ("cuda" if torch.cuda.is_available() else "cpu")
-    same = json.loads((tmp_path / "run" / "same.json").read_text())["same"]
-    assert same["settings"]["engine"]["accelerator"] == "auto"
-
-
-def test_pseudo_labels_leave_the_filter_s_figures(tmp_path, figures):
-    told = run_cell(Cell(**{**IRIS, "row": "nlnl", "epochs": 16, "rate": 0.2}), tmp_path / "run", None)["results"]
-    assert len(told["ap_curve"]) == told["filter_epochs"] == 16
-    assert told["filter_test_accuracy"] is not None
-    assert told["total_cpu_seconds"] > 1.2 * told["cpu_seconds"]
-    assert "best_test_accuracy" not in told
-
-
-def test_the_last_point_of_fast_s_curve_is_its_verdict(tmp_path):
-    told = run_cell(Cell(**{**IRIS, "row": "fast", "epochs": 5}), tmp_path / "run", None)["results"]
-    assert told["ap_curve"][-1] == pytest.approx(told["ap"], abs=1e-6)
-    assert told["curve_epochs"] == [3, 4]
-    assert told["test_accuracy"] is not None
-
-
-def test_true_labels_have_no_ap(tmp_path):
-    told = run_cell(Cell(**{**IRIS, "row": "ce-clean", "epochs": 2}), tmp_path / "run", None)
-    assert told["data"]["realised_rate"] == 0
-    assert (told["results"]["ap"], told["results"]["ap_epoch"]) == (None, None)
-    assert told["results"]["test_accuracy"] > 0.4
 
 
 def test_a_second_part_that_cannot_begin_leaves_the_filter_s_findings(tmp_path, monkeypatch):
@@ -251,7 +191,7 @@ def test_a_second_part_that_cannot_begin_leaves_the_filter_s_findings(tmp_path, 
         raise LearningError("no label was kept")
 
     monkeypatch.setattr("jnpl.training.pseudo_labels.targets", nothing_kept)
-    told = run_cell(Cell(**{**IRIS, "row": "jnpl-paper", "epochs": 2}), tmp_path / "run", None)["results"]
+    told = train_run(RunSpec(**{**IRIS, "row": "jnpl-paper", "epochs": 2}), tmp_path / "run", None)["results"]
     assert told["second_part"] == "no label was kept"
     assert told["test_accuracy"] is None
     assert told["filter_test_accuracy"] > 0
@@ -260,75 +200,243 @@ def test_a_second_part_that_cannot_begin_leaves_the_filter_s_findings(tmp_path, 
 
 def test_what_a_method_did_on_its_own_is_noted(tmp_path, monkeypatch):
     monkeypatch.setattr("jnpl.methods.extended_jnpl.ExtendedJNPL.notes", lambda self: ["a guard acted"])
-    told = run_cell(Cell(**{**IRIS, "row": "fast", "epochs": 2}), tmp_path / "run", None)["results"]
+    told = train_run(RunSpec(**{**IRIS, "row": "fast", "epochs": 2}), tmp_path / "run", None)["results"]
     assert told["notes"] == ["a guard acted"]
 
 
-def test_the_margin_of_probabilities_is_that_of_logits():
-    logits = torch.randn(50, 7, generator=torch.Generator().manual_seed(0)) * 5
-    labels = np.arange(50) % 7
-    plain = [row[y] - max(np.delete(row, y)) for row, y in zip(logits.double().numpy(), labels, strict=True)]
-    assert margin(logits.softmax(1).numpy(), labels) == pytest.approx(plain, abs=1e-4)
-    assert np.isfinite(margin(np.array([[0.0, 1.0]], np.float32), np.array([0]))).all()
+def test_a_cell_says_what_it_was_made_from(tmp_path):
+    spec = RunSpec(variant="nlnl", **TINY)
+    told = run.train_run(spec, tmp_path / "work", None)
+    source = data.load(spec, None)
+    assert len(source) == 600
+    assert told["noise_sha256"] == hashlib.sha256(source.labels.astype("<i8").tobytes()).hexdigest()
+    assert told["data"]["realised_rate"] == pytest.approx(0.6, abs=0.01)
+    assert (told["cell"], told["name"]) == (spec.model_dump(), spec.name)
+    assert parse_recipe({**told["recipe"], "engine": {}}).method == spec.recipe().method
+    plans = [spec.recipe().plan(name).epochs for name in ("nl", "selnl", "selpl")]
+    results = told["results"]
+    assert results["curve_stages"] == [["nl", plans[0]], ["selnl", plans[1]], ["selpl", plans[2]]]
+    assert len(results["curve"]) == sum(plans)
+    ends = np.cumsum(plans)
+    for (name, stage), end in zip(told["stages"].items(), ends, strict=True):
+        assert (name, stage["epoch"]) == (results["curve_stages"][list(ends).index(end)][0], end)
+        assert stage["test_accuracy"] == pytest.approx(results["curve"][end - 1], abs=1e-4)
+        assert sum(stage["clean"]["histogram"]) + sum(stage["noisy"]["histogram"]) == 600
+        assert sum(stage["cat"]["clean"]["histogram"]) == ((source.labels == 3) & (source.true_labels == 3)).sum()
+    assert results["ap"] == pytest.approx(told["stages"]["selpl"]["ap"], abs=1e-4)
+    assert results["ap_clean"] == pytest.approx(told["stages"]["selpl"]["ap_clean"], abs=1e-4)
+    assert results["test_accuracy"] == told["stages"]["selpl"]["test_accuracy"]
+    assert {"torch", "numpy", "jnpl"} <= set(told["versions"])
+    assert results["seconds"] > 0
+    assert len(json.dumps(told, separators=(",", ":"))) < 60_000
 
 
-def test_newest_is_the_last_recorded_prediction():
-    ledger = Ledger(num_samples=3, num_classes=2, history=2)
-    for epoch in range(3):
-        ledger.record([0], [[0.1 * epoch, 1 - 0.1 * epoch]], epoch)
-    ledger.record([1], [[1.0, 0.0]], 3)
-    ledger.record([1], [[0.75, 0.25]], 3)  # again: replaces
-    newest = ledger.newest()
-    assert newest[:2] == pytest.approx(np.array([[0.2, 0.8], [0.75, 0.25]]))
-    assert np.isnan(newest[2]).all()
-    newest[:] = 0
-    assert ledger.newest()[1, 0] == 0.75  # a copy
-    with pytest.raises(InputError, match="holds no whole predictions"):
-        Ledger(2, 2, keep="compact", labels=[0, 1]).newest()
+@pytest.mark.parametrize(
+    "variant", sorted({*METHODS_OF_TABLE_1, "nl", "nl-plus", "nl-plus-late", "jnpl-late", *PL_PLUS})
+)
+def test_every_variant_trains(tmp_path, monkeypatch, variant):
+    few = variants.TINY._replace(filter_epochs=6, classify_epochs=2, fast_epochs=2)
+    monkeypatch.setattr(variants, "TINY", few)
+    classify = variant in METHODS_OF_TABLE_1
+    told = run.train_run(RunSpec(variant=variant, **TINY, classify=classify), tmp_path / "work", None)
+    results = told["results"]
+    assert 0.05 < results["test_accuracy"] <= 1
+    assert 0.5 < results["ap"] <= 1
+    assert len(results["curve"]) == sum(epochs for _, epochs in results["curve_stages"])
 
 
-def test_cleanlab_ranks_by_what_other_folds_say(tmp_path):
-    pytest.importorskip("cleanlab", reason="the row cleanlab needs jnpl[bench]")
-    cell = Cell(**{**IRIS, "row": "cleanlab", "data": "digits", "images": 600, "epochs": 2, "rate": 0.2})
-    told = run_cell(cell, tmp_path / "run", None)["results"]
-    assert told["ap"] > 0.6
-    assert told["ap_curve"] == [told["ap"]]
-    assert told["filter_epochs"] == 5 * 2
-    assert 0 < told["issues"] < 300
-    assert told["test_accuracy"] > 0.5
-    assert told["ap_normalized_margin"] > 0.6
+def test_a_run_that_is_killed_after_a_stage_goes_on_with_its_facts(tmp_path, monkeypatch, timeless):
+    spec = RunSpec(variant="nlnl", **TINY)
+    whole = run.train_run(spec, tmp_path / "whole", None)
+    look = Observer.__call__
+
+    def killed(self, view):
+        look(self, view)
+        if view.phase.name == "selnl" and view.phase_epoch == 1:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Observer, "__call__", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run.train_run(spec, tmp_path / "cut", None, ALWAYS)
+    assert list(noted(tmp_path / "cut")["stages"]) == ["nl"]
+    assert any((tmp_path / "cut/train/checkpoint").iterdir())
+    assert timeless(run.train_run(spec, tmp_path / "cut", None, ALWAYS)) == timeless(whole)
 
 
-def test_finished_folds_are_not_trained_again(tmp_path, monkeypatch, figures):
-    pytest.importorskip("cleanlab", reason="the row cleanlab needs jnpl[bench]")
-    cell = Cell(**{**IRIS, "row": "cleanlab", "epochs": 2, "rate": 0.2})
-    whole, train, trained = run_cell(cell, tmp_path / "whole", None), cross_validation.train, []
+@pytest.mark.parametrize("change", [None, other_versions, other_data, other_name])
+def test_a_killed_cell_begins_anew_where_it_is_not_the_same(tmp_path, monkeypatch, change):
+    spec, work, looks = RunSpec(variant="nlnl", **TINY), tmp_path / "work", []
+    look = Observer.__call__
 
-    def until(last):
-        def training(source, recipe, folder, seed):
-            trained.append(folder.name)
-            train(source, recipe, folder, seed)
-            if folder.name == last:
-                raise Killed  # in the middle, as it were: nothing says that the fold is done
+    def watched(self, view):
+        looks.append(view.epoch)
+        if len(looks) == 6:  # in the second stage, before it is noted
+            raise KeyboardInterrupt
+        look(self, view)
 
-        return training
+    monkeypatch.setattr(Observer, "__call__", watched)
+    monkeypatch.setattr("jnpl.internal.provenance.commit", lambda: "first")
+    with pytest.raises(KeyboardInterrupt):
+        run.train_run(spec, work, None, ALWAYS)
+    assert looks == list(range(6))
+    before = noted(work)
+    before["stages"]["nl"]["process"] = "first"
+    (work / "notes/000005.json").write_text(json.dumps(before))
+    monkeypatch.setattr("jnpl.internal.provenance.commit", lambda: "second")
+    if change is not None:
+        change(monkeypatch)
+    told = run.train_run(spec, work, None, ALWAYS)
+    if change is None:  # the epoch in which it was killed is the one that it goes on with
+        assert looks[6:] == list(range(5, 12))
+        assert told["commit"] == "first, second"
+        assert told["stages"]["nl"]["process"] == "first"
+    else:
+        assert looks[6:] == list(range(12))
+        assert told["commit"] == "second"
+        assert "process" not in told["stages"]["nl"]
+    assert list(told["stages"]) == ["nl", "selnl", "selpl"]
+    same = json.loads((work / "same.json").read_text())
+    assert (same["same"]["name"], same["same"]["versions"]) == (spec.name, provenance.versions())
+    assert same["same"]["data"] == data.load(spec, None).fingerprint()
+    assert told["name"] == spec.name
 
-    for last in ("fold-2", "final"):
-        monkeypatch.setattr(cross_validation, "train", until(last))
-        with pytest.raises(Killed):
-            run_cell(cell, tmp_path / "run", None)
-    monkeypatch.setattr(cross_validation, "train", until(None))
-    told = run_cell(cell, tmp_path / "run", None)
-    assert trained == ["fold-0", "fold-1", "fold-2", "fold-2", "fold-3", "fold-4", "final", "final"]
-    assert figures(told) == figures(whole)
-    with np.load(tmp_path / "run" / "fold-4.npz") as fold:
-        assert told["results"]["cpu_seconds"] == pytest.approx(fold["seconds"][1], abs=0.5)
+
+@pytest.mark.parametrize(("place", "device"), [(None, "cpu"), ("auto", "cuda")])
+def test_a_cell_trains_where_the_grid_has_a_place_for_it(tmp_path, monkeypatch, place, device):
+    monkeypatch.delenv("JNPL_BENCH_ACCELERATOR", raising=False)
+    if place is not None:
+        monkeypatch.setenv("JNPL_BENCH_ACCELERATOR", place)
+    find, seen = run.find, []
+
+    def placed(source, recipe, *args, **options):
+        seen.append(recipe.engine.accelerator)
+        engine = recipe.engine.model_copy(update={"accelerator": "cpu"})
+        told = find(source, recipe.model_copy(update={"engine": engine}), *args, **options)
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)  # from here on there is a GPU
+        return told
+
+    monkeypatch.setattr(run, "find", placed)
+    spec = RunSpec(variant="ce", **TINY)
+    told = run.train_run(spec, tmp_path / "work", None)
+    assert seen == [place or "cpu"]
+    assert (told["device"], told["name"]) == (device, spec.name)  # and is the same run
 
 
-def test_without_cleanlab_the_extra_is_named(tmp_path, monkeypatch):
-    def missing(module, extra):
-        raise MissingExtraError(f"{module} {extra}")
+def test_a_process_that_is_stopped_goes_on(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(variants, "TINY", variants.TINY._replace(filter_epochs=LONG))
+    spec = RunSpec(variant="nl-plus", **TINY)
+    (tmp_path / "settings.json").write_text(spec.model_dump_json())
+    args = [str(tmp_path / "settings.json")]
+    process = forked.start(tmp_path.with_suffix(".said"), run_long, args)
+    log = tmp_path / "run/train/metrics.jsonl"
+    try:
+        limit = time.monotonic() + 1800
+        while not forked.has_written(log) and process.is_alive() and time.monotonic() < limit:
+            time.sleep(0.005)
+        os.kill(process.pid, signal.SIGTERM)
+        process.join(600)
+        assert process.exitcode == 128 + signal.SIGTERM
+    finally:
+        process.kill()
+    assert not (tmp_path / "result.json").exists()
+    done = len(log.read_text().splitlines())
+    assert 0 < done < LONG
+    capsys.readouterr()
+    assert run.main(args) == 0
+    assert "resuming at epoch" in capsys.readouterr().err
+    told = json.loads((tmp_path / "result.json").read_text())
+    assert len(told["results"]["curve"]) == LONG
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["result.json", "settings.json"]
 
-    monkeypatch.setattr("jnpl.experiments.cross_validation.require", missing)
-    with pytest.raises(MissingExtraError, match=r"cleanlab.rank bench"):
-        run_cell(Cell(**{**IRIS, "row": "cleanlab"}), tmp_path / "run", None)
+
+def test_a_classifier_follows_and_is_tested_after_its_last_epoch(tmp_path):
+    spec = RunSpec(variant="jnpl", **{**TINY, "rate": 0.2}, classify=True)
+    told = run.train_run(spec, tmp_path / "work", None)
+    names = [name for name, _ in told["results"]["curve_stages"]]
+    assert names == ["train", "pseudo"]
+    assert list(told["stages"]) == names
+    assert "ap" not in told["stages"]["pseudo"]
+    assert told["results"]["test_accuracy"] == told["stages"]["pseudo"]["test_accuracy"]
+    assert told["results"]["filter_test_accuracy"] == told["stages"]["train"]["test_accuracy"]
+    assert told["results"]["second_part"] is None
+
+
+def test_a_filter_that_keeps_nothing_is_told_and_not_lost(tmp_path, monkeypatch):
+    make = variants._MAKERS["nlnl"]
+    monkeypatch.setitem(variants._MAKERS, "nlnl", lambda plan: {**make(plan), "verdict": {"threshold": 0.999_999}})
+    told = run.train_run(RunSpec(variant="nlnl", **TINY, classify=True), tmp_path / "work", None)
+    assert told["results"]["second_part"].startswith("no label was kept")
+    assert told["results"]["test_accuracy"] is None
+    assert told["results"]["ap"] is not None
+    assert told["results"]["filter_test_accuracy"] == told["stages"]["selpl"]["test_accuracy"]
+    assert list(told["stages"]) == ["nl", "selnl", "selpl"]
+    assert told["results"]["seconds"] == told["stages"]["selpl"]["seconds"] > 0
+
+
+@pytest.mark.parametrize("epoch", [0, 1])
+def test_a_classifier_that_breaks_is_told_and_its_filter_not_lost(tmp_path, monkeypatch, epoch):
+    broken_from(epoch, PseudoLabel, monkeypatch)
+    told = run.train_run(RunSpec(variant="jnpl", **TINY, classify=True), tmp_path / "work", None)
+    assert told["results"]["second_part"].startswith(f"the loss is nan in epoch {12 + epoch}")
+    assert told["results"]["test_accuracy"] is None
+    assert told["results"]["filter_test_accuracy"] == told["stages"]["train"]["test_accuracy"]
+    assert told["results"]["seconds"] > 0
+
+
+def test_a_filter_that_breaks_has_no_results(tmp_path, monkeypatch):
+    broken_from(1, METHODS["jnpl"], monkeypatch)
+    with pytest.raises(LearningError, match="the loss is nan in epoch 1"):
+        run.train_run(RunSpec(variant="jnpl", **TINY, classify=True), tmp_path / "work", None)
+
+
+def test_what_else_is_wrong_in_the_second_part_is_no_result(tmp_path, monkeypatch):
+    def refused(*_args, **_options):
+        raise InputError("the weights are of another network")
+
+    monkeypatch.setattr("jnpl.training.pseudo_labels.targets", refused)
+    with pytest.raises(InputError, match="the weights are of another network") as caught:
+        run.train_run(RunSpec(variant="jnpl", **TINY, classify=True), tmp_path / "work", None)
+    assert not isinstance(caught.value, LearningError)
+
+
+def test_the_last_epoch_is_tested_on_all_images(tmp_path, monkeypatch):
+    scale = SCALES["tiny"]
+    few = type(scale)(**{**vars(scale), "curve_images": 50})
+    monkeypatch.setitem(SCALES, "tiny", few)
+    told = run.train_run(RunSpec(variant="ce", **TINY), tmp_path / "work", None)
+    assert (told["data"]["curve_test_samples"], told["data"]["test_samples"]) == (50, 397)
+    accuracy = told["results"]["test_accuracy"]
+    assert accuracy * 397 == pytest.approx(round(accuracy * 397), abs=1e-6)
+    assert told["results"]["curve"][-1] * 50 == pytest.approx(round(told["results"]["curve"][-1] * 50), abs=1e-6)
+
+
+def test_wrong_input_of_a_process_is_one_line(tmp_path, capsys):
+    spec = RunSpec(variant="jnpl", **{**TINY, "data": "cifar10", "scale": "small"})
+    (tmp_path / "settings.json").write_text(spec.model_dump_json())
+    (root := tmp_path / "data/cifar-10-batches-bin").mkdir(parents=True)
+    (root / "test_batch.bin").write_bytes(b"")
+    assert run.main([str(tmp_path / "settings.json"), "--data-root", str(root.parent)]) == 2
+    assert capsys.readouterr().err.startswith("InputError: CIFAR-10 is incomplete")
+
+
+def test_cifar100_runs_the_same_code(tmp_path, monkeypatch):
+    generator = np.random.default_rng(0)
+    (folder := tmp_path / "data/cifar-100-binary").mkdir(parents=True)
+    for name, each in (("train.bin", 5), ("test.bin", 1)):
+        fine = np.tile(np.arange(100, dtype=np.uint8), each)
+        records = generator.integers(256, size=(len(fine), 2 + 3 * 32 * 32), dtype=np.uint8)
+        records[:, 0], records[:, 1] = 0, fine
+        (folder / name).write_bytes(records.tobytes())
+    assert "cifar100" not in missing(SCALES["small"], folder.parent)
+    monkeypatch.setattr(variants, "SMALL", variants.SMALL._replace(filter_epochs=3, classify_epochs=1))
+    spec = RunSpec(variant="nlnl", data="cifar100", noise="asymm", rate=0.4, seed=1, scale="small", classify=True)
+    told = run.train_run(spec, tmp_path / "work", folder.parent)
+    assert (told["data"]["classes"], told["data"]["samples"]) == (100, 500)
+    assert told["data"]["realised_rate"] == pytest.approx(0.4)
+    assert "cat" not in told["stages"]["nl"]
+    source = data.load(spec, folder.parent)
+    assert source.inputs.values.shape[1:] == (16, 16, 3)
+    moved = source.labels != source.true_labels
+    groups = np.array(CIFAR100_SUPERCLASS)
+    assert (groups[source.labels[moved]] == groups[source.true_labels[moved]]).all()

@@ -9,7 +9,7 @@ import pytest
 from tests.helpers.tally import Tally
 
 from jnpl.experiments import results, status
-from jnpl.experiments.grid import run_cells
+from jnpl.experiments.execute import run_all
 from jnpl.internal import locks
 from jnpl.internal.errors import InputError
 
@@ -17,13 +17,13 @@ posix = pytest.mark.skipif(not locks.AVAILABLE, reason="there are no such locks 
 
 
 @pytest.fixture
-def grid(tmp_path):
-    """A folder with a grid of seven cells whose processes are imagined."""
+def experiment(tmp_path):
+    """A folder with a experiment of seven runs whose processes are imagined."""
     work = tmp_path / "work"
     names = ["done-1", "done-2", "running", "failed", "begun", "new-1", "new-2"]
     for name in names[:5]:
         (work / name).mkdir(parents=True)
-        facts = {"grid": "g", "start": 1, "began": time.time() - 100, "host": "h", "pid": 1, "parent": 1}
+        facts = {"command": "id", "start": 1, "began": time.time() - 100, "host": "h", "pid": 1, "parent": 1}
         (work / name / "process.json").write_text(json.dumps(facts))
     for name, took in (("done-1", 20), ("done-2", 40)):
         results.add(tmp_path / results.FILE, {"name": name, "results": {}})
@@ -32,67 +32,71 @@ def grid(tmp_path):
     (work / "running" / "log").write_text("going on\nepoch 6/45  loss 1\nepoch 7/45  loss 1\nthe epoch 9/45 to come\n")
     (work / "failed" / "failed").write_text("ValueError: no such thing\n")
     facts = {
-        "format": "jnpl grid 2",
+        "format": "jnpl experiment 1",
         "began": 0.0,
         "engine": "local",
         "jobs": 2,
         "results": "../results.jsonl",
-        "cells": names,
+        "runs": names,
     }
-    (work / "grid.json").write_text(json.dumps(facts))
+    (work / "experiment.json").write_text(json.dumps(facts))
     with locks.take(tmp_path / ".running.lock"):
         yield tmp_path
 
 
 @posix
-def test_cells_are_told_by_what_has_become_of_them(grid):
-    told = status.read(grid)
-    assert told.done == ["done-1", "done-2"]
-    assert told.running == {"running": pytest.approx(100, abs=5)}
-    assert told.failed == {"failed": {"error": "ValueError: no such thing", "log": str(grid / "work/failed/log")}}
-    assert (told.waiting, told.begun) == (["begun", "new-1", "new-2"], ["begun"])
-    assert told.seconds_left == pytest.approx((3 * 30 + 0) / 2, abs=5)  # the running one is overdue
-    assert not told.at_work
-    assert told.text().split("\n") == [
+def test_runs_are_listed_by_state(experiment):
+    progress = status.read(experiment)
+    assert progress.done == ["done-1", "done-2"]
+    assert progress.running == {"running": pytest.approx(100, abs=5)}
+    assert progress.failed == {
+        "failed": {"error": "ValueError: no such thing", "log": str(experiment / "work/failed/log")}
+    }
+    assert (progress.waiting, progress.begun) == (["begun", "new-1", "new-2"], ["begun"])
+    assert progress.seconds_left == pytest.approx((3 * 30 + 0) / 2, abs=5)  # the running one is overdue
+    assert not progress.at_work
+    assert progress.text().split("\n") == [
         "2 of 7 done, 1 running, 3 waiting, 1 failed",
-        f"running  running, for {told.running['running'] / 60:.0f} min, epoch 7 of 45",
+        f"running  running, for {progress.running['running'] / 60:.0f} min, epoch 7 of 45",
         "waiting  begun, begun",
         "waiting  new-1",
         "waiting  new-2",
-        f"failed   failed: ValueError: no such thing (see {grid / 'work/failed/log'})",
+        f"failed   failed: ValueError: no such thing (see {experiment / 'work/failed/log'})",
         "time left: about 45 s",
-        "no grid is running here: run the same command again to continue",
+        "no experiment is running here: run the same command again to continue",
     ]
-    assert json.loads(json.dumps(told.facts()))["cells"] == 7
-    assert status.read(grid / "work").done == told.done  # the work folder itself will do
+    assert json.loads(json.dumps(progress.facts()))["cells"] == 7
+    assert status.read(experiment / "work").done == progress.done  # the work folder itself will do
 
 
 @posix
-def test_a_living_grid_is_seen_and_a_second_one_adds_its_cells(grid, tally):
-    lock, first = locks.join(grid / "work" / ".grid.lock")
+def test_a_second_command_adds_its_runs(experiment, tally):
+    lock, first = locks.join(experiment / "work" / ".experiment.lock")
     with lock:
         assert first
-        assert status.read(grid).at_work
-        assert "no grid" not in status.read(grid).text()
-        cells = [Tally(name="new-2"), Tally(name="other")]
-        assert run_cells(cells, grid / results.FILE, grid / "work", 1, None, lambda _: None, module=tally) == {}
-        told = status.read(grid)
-        assert told.facts()["cells"] == 8
-        assert told.done == ["done-1", "done-2", "new-2", "other"]
-    run_cells(cells, grid / results.FILE, grid / "work", 1, None, lambda _: None, module=tally)
-    assert status.read(grid).done == ["new-2", "other"]  # alone, the newest call is the grid
+        assert status.read(experiment).at_work
+        assert "no experiment" not in status.read(experiment).text()
+        specs = [Tally(name="new-2"), Tally(name="other")]
+        assert (
+            run_all(specs, experiment / results.FILE, experiment / "work", 1, None, lambda _: None, module=tally) == {}
+        )
+        progress = status.read(experiment)
+        assert progress.facts()["cells"] == 8
+        assert progress.done == ["done-1", "done-2", "new-2", "other"]
+    run_all(specs, experiment / results.FILE, experiment / "work", 1, None, lambda _: None, module=tally)
+    assert status.read(experiment).done == ["new-2", "other"]  # alone, the newest call is the experiment
 
 
 @posix
-def test_a_grid_is_seen_while_it_runs(tmp_path, tally):
-    cells = [Tally(name="quick"), Tally(name="broken", fails="it cannot be"), Tally(name="last", steps=3, pause=0.1)]
+def test_an_experiment_is_seen_while_it_runs(tmp_path, tally):
+    specs = [Tally(name="quick"), Tally(name="broken", fails="it cannot be"), Tally(name="last", steps=3, pause=0.1)]
     seen, file, work = [], tmp_path / results.FILE, tmp_path / "work"
 
     def say(line):
         if ": " in line:
             seen.append((line, status.read(tmp_path)))
 
-    assert run_cells(cells, file, work, 1, None, say, module=tally) == {"broken": "it cannot be"}
+    assert run_all(specs, file, work, 1, None, say, module=tally) == {"broken": "it cannot be"}
     assert [line.split(":")[0] for line, _ in seen] == ["quick", "broken", "last"]
     (_, first), (_, second), (_, third) = seen
     assert first.at_work
@@ -101,41 +105,50 @@ def test_a_grid_is_seen_while_it_runs(tmp_path, tally):
     assert second.seconds_left is not None
     assert (third.done, third.seconds_left) == (["quick", "last"], 0.0)
     assert not status.read(tmp_path).at_work
-    run_cells([Tally(name="broken"), Tally(name="more")], file, work, None, None, say, module=tally)
-    assert json.loads((work / "grid.json").read_text())["jobs"] == 2  # what None stands for here
-    run_cells([Tally(name="broken")], file, work, 1, None, say, module=tally)
+    run_all([Tally(name="broken"), Tally(name="more")], file, work, None, None, say, module=tally)
+    assert json.loads((work / "experiment.json").read_text())["jobs"] == 2  # what None stands for here
+    run_all([Tally(name="broken")], file, work, 1, None, say, module=tally)
     assert status.read(tmp_path).failed == {}
 
 
-def test_where_there_is_no_grid_one_line_says_so(tmp_path):
-    with pytest.raises(InputError, match=r"there is no grid in .* \(no work/grid.json\)"):
+def test_where_there_is_no_experiment_one_line_says_so(tmp_path):
+    with pytest.raises(InputError, match=r"there is no experiment in .* \(no work/experiment.json\)"):
         status.read(tmp_path)
-    strange = '{"format": "jnpl grid 2", "cells": 5, "results": "r", "engine": "local", "jobs": 1}'
-    for text in ("{", "[]", '{"format": "jnpl grid 9"}', strange):
-        (tmp_path / "grid.json").write_text(text)
-        with pytest.raises(InputError, match=r"grid\.json' (cannot be read|cannot be used|is not of a grid)"):
+    strange = '{"format": "jnpl experiment 1", "runs": 5, "results": "r", "engine": "local", "jobs": 1}'
+    for text in ("{", "[]", '{"format": "jnpl experiment 9"}', strange):
+        (tmp_path / "experiment.json").write_text(text)
+        with pytest.raises(
+            InputError, match=r"experiment\.json' (cannot be read|cannot be used|is not of an experiment)"
+        ):
             status.read(tmp_path)
 
 
 @posix
-def test_before_any_cell_is_done_those_in_hand_are_judged_by(grid):
-    (grid / results.FILE).unlink()
-    told = status.read(grid)
-    assert told.epochs == {"running": (7, 45)}
+def test_before_any_run_is_done_the_running_are_the_measure(experiment):
+    (experiment / results.FILE).unlink()
+    progress = status.read(experiment)
+    assert progress.epochs == {"running": (7, 45)}
     each = 100 * 45 / 7
-    assert told.seconds_left == pytest.approx((5 * each + each - 100) / 2, rel=0.05)  # five wait
+    assert progress.seconds_left == pytest.approx((5 * each + each - 100) / 2, rel=0.05)  # five wait
 
 
-def test_nothing_to_judge_by_is_no_estimate(tmp_path):
-    facts = {"format": "jnpl grid 2", "began": 0.0, "engine": "ray", "jobs": None, "results": "r", "cells": ["a", "b"]}
-    (tmp_path / "grid.json").write_text(json.dumps(facts))
-    told = status.read(tmp_path)
-    assert (told.seconds_left, told.waiting) == (None, ["a", "b"])
-    assert "time left: not known yet" in told.text()
+def test_without_a_measure_there_is_no_estimate(tmp_path):
+    facts = {
+        "format": "jnpl experiment 1",
+        "began": 0.0,
+        "engine": "ray",
+        "jobs": None,
+        "results": "r",
+        "runs": ["a", "b"],
+    }
+    (tmp_path / "experiment.json").write_text(json.dumps(facts))
+    progress = status.read(tmp_path)
+    assert (progress.seconds_left, progress.waiting) == (None, ["a", "b"])
+    assert "time left: not known yet" in progress.text()
 
 
-def test_many_waiting_cells_are_counted(tmp_path):
-    names = [f"cell-{number}" for number in range(12)]
-    facts = {"format": "jnpl grid 2", "began": 0.0, "engine": "local", "jobs": 2, "results": "r", "cells": names}
-    (tmp_path / "grid.json").write_text(json.dumps(facts))
+def test_many_waiting_runs_are_counted(tmp_path):
+    names = [f"run-{number}" for number in range(12)]
+    facts = {"format": "jnpl experiment 1", "began": 0.0, "engine": "local", "jobs": 2, "results": "r", "runs": names}
+    (tmp_path / "experiment.json").write_text(json.dumps(facts))
     assert "waiting  and 7 more" in status.read(tmp_path).text()

@@ -301,8 +301,8 @@ def _noisy(folder: Path) -> None:
 
 
 def _results(folder: Path) -> None:
-    cell = {"row": "ce", "data": "iris", "noise": "symm", "rate": 0.4, "seed": 1, "net": "mlp", "epochs": 2}
-    (folder / "results.jsonl").write_text(json.dumps({"name": "a", "cell": cell, "results": {"ap": 0.5}}) + "\n")
+    spec = {"row": "ce", "data": "iris", "noise": "symm", "rate": 0.4, "seed": 1, "net": "mlp", "epochs": 2}
+    (folder / "results.jsonl").write_text(json.dumps({"name": "a", "cell": spec, "results": {"ap": 0.5}}) + "\n")
 
 
 def _read_results(folder: Path) -> object:
@@ -310,16 +310,16 @@ def _read_results(folder: Path) -> object:
     return result_tables.markdown(result_tables.load(folder / "results.jsonl"))
 
 
-def _grid(folder: Path) -> None:
+def _experiment(folder: Path) -> None:
     facts = {
-        "format": "jnpl grid 2",
+        "format": "jnpl experiment 1",
         "began": 1.0,
         "engine": "local",
         "jobs": 2,
         "results": "../results.jsonl",
-        "cells": ["a"],
+        "runs": ["a"],
     }
-    (folder / "grid.json").write_text(json.dumps(facts))
+    (folder / "experiment.json").write_text(json.dumps(facts))
 
 
 _VECTORS = np.random.default_rng(0).normal(size=(12, 4)).astype(np.float32)
@@ -439,5 +439,5 @@ READERS: dict[str, Reader] = {
         ),
     ),
     "bench results": Reader("results.jsonl", _results, _read_results),
-    "grid.json, forged": Reader("grid.json", _grid, lambda at: status.read(at).text(), forged=True),
+    "experiment.json, forged": Reader("experiment.json", _experiment, lambda at: status.read(at).text(), forged=True),
 }

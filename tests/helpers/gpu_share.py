@@ -1,4 +1,4 @@
-"""A cell that only says which GPU it sees: `python -m tests.helpers.gpu_share CELL.json`."""
+"""A run that only says which GPU it sees: `python -m tests.helpers.gpu_share SETTINGS.json`."""
 
 from __future__ import annotations
 

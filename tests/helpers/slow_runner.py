@@ -1,6 +1,6 @@
-"""A real cell whose epochs take their time, so that it can be stopped in the middle: `jnpl.experiments.runner`.
+"""A real run whose epochs take their time, so that it can be stopped in the middle: `jnpl.experiments.runner`.
 
-`python -m tests.helpers.slow_runner FOLDER/work/NAME/cell.json` waits before each epoch until FOLDER/quick exists.
+`python -m tests.helpers.slow_runner FOLDER/work/NAME/run.json` waits before each epoch until FOLDER/quick exists.
 """
 
 from __future__ import annotations

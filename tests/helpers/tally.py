@@ -1,4 +1,4 @@
-"""A cell that only counts, for tests of the grid: `python -m tests.helpers.tally CELL.json` resumes."""
+"""A run that only counts, for tests of the experiment: `python -m tests.helpers.tally SETTINGS.json` resumes."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ class Tally(Settings):
 def main() -> int:
     """Run one."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("cell", type=Path)
+    parser.add_argument("settings", type=Path)
     parser.add_argument("--data-root", type=Path)
     args = parser.parse_args()
-    cell = Tally.model_validate_json(args.cell.read_text("utf-8"))
-    count = args.cell.parent / "count"
-    lives = args.cell.parent / "lives"
+    spec = Tally.model_validate_json(args.settings.read_text("utf-8"))
+    count = args.settings.parent / "count"
+    lives = args.settings.parent / "lives"
     with lives.open("a") as file:
         file.write("x")
-    while (done := count.stat().st_size if count.exists() else 0) < cell.steps:
-        time.sleep(cell.pause)
+    while (done := count.stat().st_size if count.exists() else 0) < spec.steps:
+        time.sleep(spec.pause)
         with count.open("a") as file:
             file.write("x")
-        if cell.dies >= lives.stat().st_size:
+        if spec.dies >= lives.stat().st_size:
             os.kill(os.getpid(), 9)
-    if cell.fails:
-        print("a long story", cell.fails, sep="\n", file=sys.stderr)
+    if spec.fails:
+        print("a long story", spec.fails, sep="\n", file=sys.stderr)
         return 2
-    (args.cell.parent / "result.json").write_text(json.dumps({"results": {"steps": done}}))
+    (args.settings.parent / "result.json").write_text(json.dumps({"results": {"steps": done}}))
     return 0
 
 

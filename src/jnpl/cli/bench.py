@@ -12,7 +12,7 @@ from jnpl.internal.errors import InputError
 from jnpl.internal.importing import require
 
 if TYPE_CHECKING:
-    from jnpl.experiments.cell import Cell
+    from jnpl.experiments.spec import RunSpec
 
 _IMAGES = 5_000  # of CIFAR: two cores train on them in minutes
 
@@ -25,7 +25,7 @@ def bench(
     *,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Folder for the results (required). An unfinished grid in it is resumed."),
+        typer.Option("--out", "-o", help="Folder for the results (required). The unfinished runs in it are resumed."),
     ] = None,
     rows: Annotated[
         str | None, typer.Option(help="Methods to compare, such as ce,fast,cleanlab. Default: all.")
@@ -61,7 +61,7 @@ def bench(
     """Compare methods on data with known true labels: wrong labels found, test accuracy, time.
 
     Writes results.jsonl with a line for each method, noise and seed, table.md and ap-time.png. Stopped at any moment,
-    a grid is resumed by the same command. The row cleanlab needs jnpl[bench], --engine ray needs jnpl[ray].
+    an experiment is resumed by the same command. The variant cleanlab needs jnpl[bench], --engine ray needs jnpl[ray].
     """
     if context.invoked_subcommand is not None:
         _refuse_options(context)
@@ -69,14 +69,15 @@ def bench(
     if out is None:
         raise InputError("Missing option '--out' / '-o'. (see jnpl bench --help)")
     from jnpl.experiments import result_tables as tables
-    from jnpl.experiments.cell_data import check
-    from jnpl.experiments.engines import make_engine
-    from jnpl.experiments.rows import CIFAR, ROWS, TABLE
+    from jnpl.experiments.execute import RunEngine, run_all
+    from jnpl.experiments.results import FILE
+    from jnpl.experiments.run_data import check
+    from jnpl.experiments.variants import BENCH, CIFAR, TABLE
     from jnpl.models.build import MODELS
 
     names = list(TABLE) if rows is None else list(dict.fromkeys(name.strip() for name in rows.split(",")))
-    if unknown := [name for name in names if name not in ROWS]:
-        raise InputError(f"there is no row {unknown[0]!r}; there are {', '.join(ROWS)}")
+    if unknown := [name for name in names if name not in BENCH]:
+        raise InputError(f"there is no variant {unknown[0]!r}; there are {', '.join(BENCH)}")
     kinds = [_noise(text) for text in noise or ["human" if data == "cifar10n" else "symm:0.4"]]
     is_cifar = data in CIFAR
     same = {
@@ -88,30 +89,24 @@ def bench(
         "batch_size": batch_size,
         "padding": padding,
     }
-    cells = [
-        _cell({**same, "row": row, "noise": kind, "rate": rate, "seed": seed})
+    specs = [
+        _spec({**same, "variant": name, "noise": kind, "rate": rate, "seed": seed})
         for seed in range(1, seeds + 1)
         for kind, rate in kinds
-        for row in names
+        for name in names
     ]
-    if any(ROWS[name].folds for name in names):
+    if any(BENCH[name].folds for name in names):
         require("cleanlab", "bench")
     tables.check_folder(out)
-    where = make_engine(engine, address, gpus)
+    where = RunEngine(engine, address, gpus)
     if net != "auto" and net not in MODELS:
         raise InputError(f"unknown network {net!r}: auto, or one of {', '.join(MODELS)}")
-    check(cells, data_root)
-
-    from jnpl.experiments.grid import run_cells
-    from jnpl.experiments.results import FILE
-
-    failed = run_cells(cells, out / FILE, out / "work", jobs, data_root, show_line, engine=where)
-    text = ""
-    if len(failed) < len(cells):
-        text = tables.write(out / FILE, out)
+    check(specs, data_root)
+    failed = run_all(specs, out / FILE, out / "work", jobs, data_root, show_line, engine=where)
+    text = tables.write(out / FILE, out) if len(failed) < len(specs) else ""
     if as_json:
-        rows_out = tables.summary(tables.load(out / FILE))
-        typer.echo(json.dumps({"out": str(out), "cells": len(cells), "failed": failed, "rows": rows_out}))
+        summary = tables.summary(tables.load(out / FILE))
+        typer.echo(json.dumps({"out": str(out), "cells": len(specs), "failed": failed, "rows": summary}))
     else:
         typer.echo(text)
     if failed:
@@ -124,7 +119,7 @@ def status(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Show the state of a grid: cells done, running, waiting and failed (with the error), and the time left."""
+    """Show the state of an experiment: runs done, running, waiting and failed (with the error), and the time left."""
     from jnpl.experiments.status import read
 
     progress = read(folder)
@@ -137,8 +132,8 @@ def _refuse_options(context: typer.Context) -> None:
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
             option = "--json" if name == "as_json" else f"--{name.replace('_', '-')}"
-            own = f"jnpl bench {context.invoked_subcommand}"
-            raise InputError(f"{option} before {context.invoked_subcommand} is an option of jnpl bench, not of {own}")
+            command = context.invoked_subcommand
+            raise InputError(f"{option} before {command} is an option of jnpl bench, not of jnpl bench {command}")
 
 
 def _noise(text: str) -> tuple[str, float]:
@@ -150,13 +145,13 @@ def _noise(text: str) -> tuple[str, float]:
         raise InputError(f"--noise takes a kind and a rate, such as symm:0.4, got {text!r}") from None
 
 
-def _cell(settings: dict[str, Any]) -> "Cell":
+def _spec(settings: dict[str, Any]) -> "RunSpec":
     from pydantic import ValidationError
 
-    from jnpl.experiments.cell import Cell
+    from jnpl.experiments.spec import RunSpec
 
     try:
-        return Cell.model_validate(settings)
+        return RunSpec.model_validate(settings)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))

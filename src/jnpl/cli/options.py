@@ -84,16 +84,18 @@ Workers = Annotated[
 ]
 Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="CPU threads per process.")]
 
-# Where the cells of a grid run
-EngineName = Annotated[str, typer.Option("--engine", help="Where cells run: local (processes on this machine) or ray.")]
+# Where the runs of an experiment are trained
+EngineName = Annotated[str, typer.Option("--engine", help="Where to train: local (processes on this machine) or ray.")]
 Address = Annotated[
     str | None, typer.Option(help="Ray: address of the cluster, such as HOST:6379. Default: start one on this machine.")
 ]
-Gpus = Annotated[float | None, typer.Option(help="Ray: GPUs per cell; 0.25 runs four cells on each GPU.")]
+Gpus = Annotated[float | None, typer.Option(help="Ray: GPUs per run; 0.25 puts four runs on each GPU.")]
 Jobs = Annotated[
     int | None,
     typer.Option(
-        min=1, max=10_000, help="Cells that run at a time, with one thread each. Default: 2; with Ray, all that fit."
+        min=1,
+        max=10_000,
+        help="Runs at a time, with one thread each. Default: 2; with Ray, all that fit.",
     ),
 ]
 

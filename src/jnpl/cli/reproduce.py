@@ -13,12 +13,12 @@ from jnpl.internal.errors import InputError
 from jnpl.internal.terminal import visible
 
 if TYPE_CHECKING:
-    from jnpl.experiments.cell import Cell
-    from jnpl.experiments.reproduce.runs import PaperRuns
+    from jnpl.experiments.reproduce.paper_runs import PaperRuns
+    from jnpl.experiments.spec import RunSpec
 
 
 def reproduce(
-    item: Annotated[
+    experiment: Annotated[
         str,
         typer.Argument(
             help="fig1 to fig6, table1, table2, figures, all; beyond the paper human, heads, starts, weights, steps.",
@@ -61,38 +61,37 @@ def reproduce(
     Writes PNG and SVG, tables as Markdown, CSV and LaTeX, index.html and reproduce.json to the folder, and a
     line for each run to results.jsonl in it. The same command resumes it after a stop at any moment.
     """
-    from jnpl.experiments.reproduce.items import ITEMS, names_of, plan
-    from jnpl.experiments.reproduce.runs import load
-    from jnpl.experiments.reproduce.scales import SCALES, missing
+    from jnpl.experiments.reproduce.catalogue import EXPERIMENTS, names_of, specs_of
+    from jnpl.experiments.reproduce.paper_runs import load
+    from jnpl.experiments.scales import SCALES, missing
 
-    names = names_of(item)
+    names = names_of(experiment)
     if scale not in SCALES:
         raise InputError(f"there is no scale {scale!r}; there are {', '.join(SCALES)}")
 
-    from jnpl.experiments import cell_data
-    from jnpl.experiments.engines import make_engine
-    from jnpl.experiments.grid import run_cells
+    from jnpl.experiments import run_data
+    from jnpl.experiments.execute import RunEngine, run_all
     from jnpl.experiments.reproduce.output import draw
 
-    where = make_engine(engine, address, gpus)
+    where = RunEngine(engine, address, gpus)
     if weights is not None:
         weights = _weights(weights, names)
     _check_paths(out, scale, data_root)
     absent = missing(SCALES[scale], data_root)
-    without = {part: absent[part] for name in names for part in ITEMS[name].optional if part in absent}
+    without = {part: absent[part] for name in names for part in EXPERIMENTS[name].optional if part in absent}
     failed: dict[str, str] = {}
     if not only_draw:
         parts = [part for part in SCALES[scale].stands_for if part not in absent]
-        wanted = plan(names, SCALES[scale], seeds, parts, weights)
+        wanted = specs_of(names, SCALES[scale], seeds, parts, weights)
         if not wanted:
-            raise InputError(f"{item} cannot be made at scale {scale}: {'; '.join(without.values())}")
-        cells = _not_covered(wanted, out / FILE)
-        to_do = [cell for cell in cells if not contains(out / FILE, cell.name)]
+            raise InputError(f"{experiment} cannot be made at scale {scale}: {'; '.join(without.values())}")
+        specs = _not_covered(wanted, out / FILE)
+        to_do = [spec for spec in specs if not contains(out / FILE, spec.name)]
         if scale == "paper" and not yes and not (engine == "ray" and gpus):
             _require_gpu(to_do, engine, without)
-        cell_data.check(to_do, data_root)
+        run_data.check(to_do, data_root)
         _show_missing(without, "jnpl: ", err=True)
-        failed = run_cells(cells, out / FILE, out / "work", jobs, data_root, show_line, engine=where)
+        failed = run_all(specs, out / FILE, out / "work", jobs, data_root, show_line, engine=where)
     results = load(out / FILE, scale, absent, seeds)
     if only_draw and not results.every:
         raise InputError(
@@ -110,7 +109,7 @@ def reproduce(
 def _check_paths(out: Path, scale: str, data_root: Path | None) -> None:
     """Report wrong paths before anything is trained."""
     from jnpl.experiments.reproduce.output import check_folder
-    from jnpl.experiments.reproduce.runs import load
+    from jnpl.experiments.reproduce.paper_runs import load
 
     check_folder(out, scale)
     load(out / FILE, scale)
@@ -124,36 +123,36 @@ def _show_missing(without: dict[str, str], before: str = "", *, err: bool = Fals
 
 
 def _weights(weights: str, names: tuple[str, ...]) -> str:
-    """Return the absolute path of the weights; they must exist, and table2 must be among the items."""
+    """Return the absolute path of the weights; they must exist, and table2 must be among the experiments."""
     if "table2" not in names:
-        raise InputError("--weights are for table2 (Clothing1M): no other item starts from pretrained weights")
+        raise InputError("--weights are for table2 (Clothing1M): no other experiment starts from pretrained weights")
     if not Path(weights).is_file():
         raise InputError(f"there is no file {weights!r}: --weights is a file of ImageNet weights of a ResNet-50")
     return str(Path(weights).resolve())
 
 
-def _not_covered(cells: "list[Cell]", results: Path) -> "list[Cell]":
-    """Return the cells without filters that a finished cell with a classifier covers."""
-    whole = (cell.model_copy(update={"classify": True}) for cell in cells)
+def _not_covered(specs: "list[RunSpec]", results: Path) -> "list[RunSpec]":
+    """Return the runs without filters that a finished run with a classifier covers."""
+    whole = (spec.model_copy(update={"classify": True}) for spec in specs)
     done = [contains(results, twin.name) for twin in whole]
-    return [cell for cell, there in zip(cells, done, strict=True) if cell.classify or not there]
+    return [spec for spec, there in zip(specs, done, strict=True) if spec.classify or not there]
 
 
-def _require_gpu(cells: "list[Cell]", engine: str, without: dict[str, str]) -> None:
+def _require_gpu(specs: "list[RunSpec]", engine: str, without: dict[str, str]) -> None:
     """Refuse to train at scale paper without a GPU."""
     import torch
 
-    if not cells or (engine == "local" and torch.cuda.is_available()):
+    if not specs or (engine == "local" and torch.cuda.is_available()):
         return
+    from jnpl.experiments.paper import DATA_NAMES
     from jnpl.experiments.reproduce.cost import TERA, gpu_hours
-    from jnpl.experiments.reproduce.paper import DATA_NAMES
 
-    many = f"{len(cells)} run{'' if len(cells) == 1 else 's'}"
+    many = f"{len(specs)} run{'' if len(specs) == 1 else 's'}"
     where = "there is no GPU here" if engine == "local" else "on Ray a run gets a GPU by --gpus 1, or a share of one"
     names = " and ".join(DATA_NAMES[part] for part in without)
     less = f", without {names}, which {'is' if len(without) == 1 else 'are'} not there" if without else ""
     raise InputError(
-        f"scale paper trains {many} of full length{less}, about {gpu_hours(cells):,.0f} GPU-hours (their "
+        f"scale paper trains {many} of full length{less}, about {gpu_hours(specs):,.0f} GPU-hours (their "
         f"operations, at {TERA / 1e12:.0f} TFLOP/s sustained), and {where}: --scale small is for two cores, --yes "
         "trains anyway"
     )
@@ -162,16 +161,15 @@ def _require_gpu(cells: "list[Cell]", engine: str, without: dict[str, str]) -> N
 def _show(
     results: "PaperRuns", names: tuple[str, ...], out: Path, written: list[str], failed: dict[str, str], as_json: bool
 ) -> None:
-    from jnpl.experiments.reproduce.items import verdicts
+    from jnpl.experiments.reproduce.catalogue import verdicts
 
-    own = [verdict for verdict in verdicts(results) if verdict.item in names]
+    shown = [verdict for verdict in verdicts(results) if verdict.item in names]
     if as_json:
-        facts = [
-            {"claim": each.claim, "item": each.item, "status": each.status, "figures": each.figures} for each in own
-        ]
+        keys = ("claim", "item", "status", "figures")
+        facts = [{key: getattr(verdict, key) for key in keys} for verdict in shown]
         typer.echo(json.dumps({"out": str(out), "files": written, "failed": failed, "verdicts": facts}))
         return
-    if own and results.scale.name == "tiny":
+    if shown and results.scale.name == "tiny":
         typer.echo("scale tiny only tests the program: these results say nothing about the paper")
-    for each in own:
-        typer.echo(f"{each.status}: {each.claim} {each.figures}")
+    for verdict in shown:
+        typer.echo(f"{verdict.status}: {verdict.claim} {verdict.figures}")

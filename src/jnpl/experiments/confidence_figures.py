@@ -63,11 +63,11 @@ class ConfidenceFigures:
         if view.test is None or len(view.test.labels) == len(self.test):
             return float(view.line.get("test_accuracy", np.nan))
         self._all_tests = self._all_tests or view.feed(self.test)
-        each = view.evaluate(self._all_tests)
-        return sum(each.values()) / len(each)
+        accuracies = view.evaluate(self._all_tests)
+        return sum(accuracies.values()) / len(accuracies)
 
-    def results(self, quality: Floats, total: Seconds, found: dict[str, Any] | None) -> dict[str, Any]:
-        """Return the results of the cell, given the label quality (N,), the time and the results of its run."""
+    def results(self, quality: Floats, total: Seconds, of_run: dict[str, Any] | None) -> dict[str, Any]:
+        """Return the results of the run, given the label quality (N,), the time and the results of its run."""
         names = [str(epoch["stage"]) for epoch in self.epochs]
         filters = [name for name in self.stages if not name.startswith(_PSEUDO)]
         last = next(reversed(self.stages.values()))
@@ -78,27 +78,27 @@ class ConfidenceFigures:
             "filter_test_accuracy": self.stages[filters[-1]]["test_accuracy"],
             "ap": None,
             "ap_clean": None,
-            "seconds": round(last["seconds"] if found is None else found["seconds"], 1),
+            "seconds": round(last["seconds"] if of_run is None else of_run["seconds"], 1),
             "cpu_seconds": round(total.cpu, 1),
             **self._curves(),
         }
-        if found is not None:
-            chosen = "last_test_accuracy" in found  # by validation data: not the last epoch's
-            results["test_accuracy"] = found["test_accuracy"] if chosen else self.stages[names[-1]]["test_accuracy"]
+        if of_run is not None:
+            chosen = "last_test_accuracy" in of_run  # by validation data: not the last epoch's
+            results["test_accuracy"] = of_run["test_accuracy"] if chosen else self.stages[names[-1]]["test_accuracy"]
         true = self.source.true_labels
         if true is not None and (true != self.source.labels).any():
-            known = ~np.isnan(quality)
-            wrong = (true != self.source.labels)[known]
-            results["ap"] = metrics.average_precision(quality[known], wrong)
-            results["ap_clean"] = metrics.average_precision_clean(quality[known], wrong)
+            recorded = ~np.isnan(quality)
+            wrong = (true != self.source.labels)[recorded]
+            results["ap"] = metrics.average_precision(quality[recorded], wrong)
+            results["ap_clean"] = metrics.average_precision_clean(quality[recorded], wrong)
         return results
 
     def _curves(self) -> dict[str, list[float | None] | None]:
         """The figures of the epochs before pseudo-labels as lists; None where no epoch has any."""
-        own = [epoch for epoch in self.epochs if not epoch["stage"].startswith(_PSEUDO)]
+        epochs = [epoch for epoch in self.epochs if not epoch["stage"].startswith(_PSEUDO)]
         curves: dict[str, list[float | None] | None] = {}
         for name in ("ap", "right", "wrong", "selected"):
-            values = [epoch.get(name) for epoch in own]
+            values = [epoch.get(name) for epoch in epochs]
             curves[f"{name}_curve"] = values if any(value is not None for value in values) else None
         return curves
 
@@ -108,11 +108,11 @@ def mean_confidence(quality: Floats, source: Source) -> dict[str, float | None]:
     if source.true_labels is None or (source.labels == source.true_labels).all():
         return {}
     seen = ~np.isnan(quality)
-    own, wrong = quality[seen], (source.labels != source.true_labels)[seen]
-    ap = metrics.average_precision(own, wrong)
+    p_y, wrong = quality[seen], (source.labels != source.true_labels)[seen]
+    ap = metrics.average_precision(p_y, wrong)
     noted: dict[str, float | None] = {"ap": None if np.isnan(ap) else round(ap, 5)}
     for name, mask in (("right", ~wrong), ("wrong", wrong)):
-        noted[name] = round(float(own[mask].mean()), 5) if mask.any() else None
+        noted[name] = round(float(p_y[mask].mean()), 5) if mask.any() else None
     return noted
 
 
@@ -121,12 +121,12 @@ def stage_facts(probs: Floats, source: Source, seed: int, cat: int | None) -> di
     if source.true_labels is None:
         return {}
     seen = ~np.isnan(probs).any(axis=1)
-    given, wrong = source.labels[seen], (source.labels != source.true_labels)[seen]
-    own, other = coordinates(probs[seen], given)
-    noted = _confidence(own, other, wrong, np.random.default_rng([seed, 0]))
-    if cat is not None and (given == cat).any():
-        here = given == cat
-        noted["cat"] = _confidence(own[here], other[here], wrong[here], np.random.default_rng([seed, 1]))
+    labels, wrong = source.labels[seen], (source.labels != source.true_labels)[seen]
+    p_y, p_other = coordinates(probs[seen], labels)
+    noted = _confidence(p_y, p_other, wrong, np.random.default_rng([seed, 0]))
+    if cat is not None and (labels == cat).any():
+        here = labels == cat
+        noted["cat"] = _confidence(p_y[here], p_other[here], wrong[here], np.random.default_rng([seed, 1]))
     return noted
 
 
@@ -138,28 +138,28 @@ def coordinates(probs: Floats, labels: Labels) -> tuple[Floats, Floats]:
     """
     rows = np.arange(len(labels))
     others = np.array(probs, np.float64)
-    own = others[rows, labels]
+    p_y = others[rows, labels]
     others[rows, labels] = -np.inf
-    return own, others.max(axis=1)
+    return p_y, others.max(axis=1)
 
 
-def _confidence(own: Floats, other: Floats, wrong: Mask, generator: np.random.Generator) -> dict[str, Any]:
-    noted: dict[str, Any] = {"samples": len(own)}
+def _confidence(p_y: Floats, p_other: Floats, wrong: Mask, generator: np.random.Generator) -> dict[str, Any]:
+    noted: dict[str, Any] = {"samples": len(p_y)}
     for name, score in (
         ("ap", metrics.average_precision),
         ("ap_clean", metrics.average_precision_clean),
         ("auc", metrics.roc_auc),
     ):
-        value = score(own, wrong)
+        value = score(p_y, wrong)
         noted[name] = None if np.isnan(value) else round(value, 5)
     for name, mask in (("clean", ~wrong), ("noisy", wrong)):
         places = np.flatnonzero(mask)
         few = np.sort(generator.choice(places, MOST, replace=False)) if len(places) > MOST else places
         noted[name] = {
-            "histogram": np.histogram(own[mask], BINS, (0, 1))[0].tolist(),
-            "mean": round(float(own[mask].mean()), 5) if len(places) else None,
-            "p_y": _thousandths(own[few]),
-            "p_other": _thousandths(other[few]),
+            "histogram": np.histogram(p_y[mask], BINS, (0, 1))[0].tolist(),
+            "mean": round(float(p_y[mask].mean()), 5) if len(places) else None,
+            "p_y": _thousandths(p_y[few]),
+            "p_other": _thousandths(p_other[few]),
         }
     return noted
 

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from jnpl.data.split import part
-from jnpl.experiments.cell_data import is_wrong
 from jnpl.experiments.observer import Seconds, Stopwatch
+from jnpl.experiments.run_data import is_wrong
 from jnpl.internal.files import make_folder, replacing
 from jnpl.internal.importing import require
 from jnpl.judging import metrics

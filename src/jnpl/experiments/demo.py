@@ -17,7 +17,7 @@ from rich.table import Table
 from jnpl import __version__
 from jnpl.data.sources import bundled
 from jnpl.experiments import demo_figures
-from jnpl.experiments.cell_data import true_labels, values_of
+from jnpl.experiments.run_data import true_labels, values_of
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder, write_text
 from jnpl.internal.json_files import read_json
@@ -96,17 +96,17 @@ def run_method(
     def observe(view: EpochView) -> None:
         log({"seed": seed, "method": name, **view.line})
 
-    found = find(source, settings.recipe(name), seed=seed, report=report, observe=observe)
-    if found is None:
+    result = find(source, settings.recipe(name), seed=seed, report=report, observe=observe)
+    if result is None:
         raise RuntimeError("a run in memory has one process")
-    curve = [float(line["test_accuracy"]) for line in found.history]
+    curve = [float(line["test_accuracy"]) for line in result.history]
     scores = {
         "test_accuracy": curve[-1],
         "best_test_accuracy": max(curve),
-        **metrics.evaluate(found.findings, true_labels(source)),
+        **metrics.evaluate(result.findings, true_labels(source)),
         "seconds": time.perf_counter() - start,
     }
-    return DemoResult(found.findings, curve, scores)
+    return DemoResult(result.findings, curve, scores)
 
 
 def run(out: Path, seeds: list[int], settings: DemoSettings, on_epoch: Callable[[str, int], None]) -> dict[str, Any]:
@@ -146,15 +146,15 @@ def run(out: Path, seeds: list[int], settings: DemoSettings, on_epoch: Callable[
 def show(result: dict[str, Any], console: Console) -> None:
     """Print the table, the ten worst label issues and the files that were written."""
     settings, out = DemoSettings(), Path(result["run"])
-    given = f"{settings.noise_rate:.0%} of the training labels are wrong; {settings.epochs} epochs"
+    facts = f"{settings.noise_rate:.0%} of the training labels are wrong; {settings.epochs} epochs"
     runs = f"mean of seeds {result['seeds']}" if len(result["seeds"]) > 1 else f"seed {result['seeds'][0]}"
-    table = Table(title=f"1,400 handwritten digits, {given}, {runs}", title_justify="left", box=None)
+    table = Table(title=f"1,400 handwritten digits, {facts}, {runs}", title_justify="left", box=None)
     table.add_column("")
     for column in ("test accuracy", "(best epoch)", "AP", "precision", "recall", "seconds"):
         table.add_column(column, justify="right")
     for name, scores in result["methods"].items():
-        cells = [scores[key] for key in ("test_accuracy", "best_test_accuracy", "ap", "precision", "recall")]
-        table.add_row(TITLES[name], *(f"{cell:.3f}" for cell in cells), f"{scores['seconds']:.1f}")
+        figures = [scores[key] for key in ("test_accuracy", "best_test_accuracy", "ap", "precision", "recall")]
+        table.add_row(TITLES[name], *(f"{figure:.3f}" for figure in figures), f"{scores['seconds']:.1f}")
     console.print(table)
     console.print(
         "[dim]AP: how well label quality ranks wrong before right labels. Best epoch: chosen on the test data.[/dim]\n"
@@ -193,14 +193,14 @@ def prepare_folder(out: Path) -> None:
 
 def _write_seed(folder: Path, source: Source, noisy: NoisyLabels, results: dict[str, DemoResult]) -> None:
     make_folder(folder)
-    found = results["jnpl"].findings
-    found.save(folder)
+    findings = results["jnpl"].findings
+    findings.save(folder)
     noisy.save(folder / "labels.npz")
     qualities = {TITLES[name]: result.findings.label_quality for name, result in results.items()}
     curves = {TITLES[name]: result.curve for name, result in results.items()}
-    demo_figures.confidence_histograms(folder / "histograms.png", qualities, noisy.is_noisy, found.threshold)
+    demo_figures.confidence_histograms(folder / "histograms.png", qualities, noisy.is_noisy, findings.threshold)
     demo_figures.accuracy_curves(folder / "accuracy.png", curves)
-    demo_figures.suspect_sheet(folder / "suspects.png", found.worst(24), values_of(source).reshape(-1, 8, 8))
+    demo_figures.suspect_sheet(folder / "suspects.png", findings.worst(24), values_of(source).reshape(-1, 8, 8))
 
 
 def _mean(scores: list[dict[str, float]]) -> dict[str, float]:

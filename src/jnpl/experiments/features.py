@@ -73,12 +73,12 @@ def load(
         _write(file, _reduced(pictures, root, images, features, note))
     try:
         with np.load(file) as stored:
-            found = {array: stored[array] for array in _ARRAYS}
+            arrays = {array: stored[array] for array in _ARRAYS}
             names = tuple(stored["class_names"].tolist())
     except (OSError, ValueError, LookupError) as error:
         raise InputError(f"{str(file)!r} is broken, delete it: {error}") from error
-    test = _source(f"{pictures} test", found["x_test"], found["y_test"], names, f"{key} test")
-    source = replace(_source(pictures, found["x"], found["y"], names, key), test=test)
+    test = _source(f"{pictures} test", arrays["x_test"], arrays["y_test"], names, f"{key} test")
+    source = replace(_source(pictures, arrays["x"], arrays["y"], names, key), test=test)
     if name == pictures:
         return source
     return replace(source, name=name, labels=human_labels(name, root, source.labels))
@@ -92,16 +92,16 @@ def is_there(name: str, root: Path | None) -> bool:
 def _files(name: str, root: Path) -> list[tuple[str, int, int]]:
     """Path, size and time of the files that may hold the images: other files give other features."""
     folder = root.parent if root.is_file() else root
-    found = [root, folder / PART] if name == "cifar100" else [root]
+    files = [root, folder / PART] if name == "cifar100" else [root]
     digits = name.removeprefix("cifar")
-    found += sorted([*folder.glob(f"cifar-{digits}-b*"), *folder.glob(f"cifar-{digits}-b*/*.bin")])
-    facts = [(file, file.stat()) for file in found if file.is_file()]
+    files += sorted([*folder.glob(f"cifar-{digits}-b*"), *folder.glob(f"cifar-{digits}-b*/*.bin")])
+    facts = [(file, file.stat()) for file in files if file.is_file()]
     return [(str(file.resolve()), stat.st_size, stat.st_mtime_ns) for file, stat in facts]
 
 
 def _source(name: str, x: Array, y: Array, class_names: Any, key: str) -> Source:
-    given = y.astype(np.int64)
-    return Source(name, EmbeddedInputs(x, key), given, class_names, np.arange(len(y)), true_labels=given.copy())
+    labels = y.astype(np.int64)
+    return Source(name, EmbeddedInputs(x, key), labels, class_names, np.arange(len(y)), true_labels=labels.copy())
 
 
 def _write(file: Path, arrays: dict[str, Any]) -> None:
@@ -120,7 +120,7 @@ def _reduced(
     if whole.test is None:
         raise InputError(f"{name} has no test set")
     kept = whole if images is None else part(whole, np.arange(min(images, len(whole))))
-    x, x_test = (_unit_length(each.inputs) for each in (kept, whole.test))
+    x, x_test = (_unit_length(images.inputs) for images in (kept, whole.test))
     mean, axes = principal_axes(x.reshape(-1, x.shape[-1]), features.components)
     return {
         "x": ((x - mean) @ axes).astype(np.float16),
@@ -167,7 +167,7 @@ def _part_of_cifar100(path: Path) -> Source:
 
     table = load_parquet(path, columns=["image", "fine_label", "split"]).to_pandas()
     train = (table["split"] == "train").to_numpy()
-    x = np.stack([np.asarray(Image.open(io.BytesIO(each["bytes"])).convert("RGB")) for each in table["image"]])
+    x = np.stack([np.asarray(Image.open(io.BytesIO(image["bytes"])).convert("RGB")) for image in table["image"]])
     y = table["fine_label"].to_numpy()
     parts = {"x_test": x[~train], "y_test": y[~train]}
     return from_arrays(x[train], y[train], **parts, class_names=list(range(100)), name="cifar100")

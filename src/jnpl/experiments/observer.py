@@ -1,4 +1,4 @@
-"""What a cell notes after every epoch of its training, kept beside the checkpoints so that a kill loses nothing."""
+"""What a run notes after every epoch of its training, kept beside the checkpoints so that a kill loses nothing."""
 
 from __future__ import annotations
 

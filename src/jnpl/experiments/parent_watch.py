@@ -1,7 +1,7 @@
 """`python -m jnpl.experiments.parent_watch MODULE ARGUMENTS`: run a module, and stop it when its parent ends.
 
 Its standard input is a pipe that nobody writes to: it ends with the process that holds the other end. The module gets
-SIGTERM, which makes a cell save itself and stop.
+SIGTERM, which makes a run save itself and stop.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 
-from jnpl.experiments.job import PATIENCE
+from jnpl.experiments.process import PATIENCE
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from jnpl.experiments import style
-from jnpl.experiments.rows import ROWS
+from jnpl.experiments.variants import BENCH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,9 +22,9 @@ _ACROSS = 4  # panels
 
 
 def ap_against_time(path: Path, results: Sequence[Result]) -> None:
-    """Draw a panel for each setting and a line for each row, the mean over seeds; dashed, the best epoch of ce."""
-    ranked = [each for each in results if each.facts.get("ap") is not None]
-    settings = list(dict.fromkeys(each.setting for each in ranked))
+    """Draw a panel for each setting and a line for each variant, the mean over seeds; dashed, the best epoch of ce."""
+    ranked = [result for result in results if result.facts.get("ap") is not None]
+    settings = list(dict.fromkeys(result.setting for result in ranked))
     if not settings:
         return
     across = min(_ACROSS, len(settings))
@@ -33,7 +33,7 @@ def ap_against_time(path: Path, results: Sequence[Result]) -> None:
     panels = style.panels(figure, down, across)
     shown: dict[str, Any] = {}
     for panel, setting in zip(panels, settings, strict=False):
-        _panel(panel, setting, [each for each in ranked if each.setting == setting], shown)
+        _panel(panel, setting, [result for result in ranked if result.setting == setting], shown)
     for panel in panels[len(settings) :]:
         panel.set_visible(False)
     figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=6, fontsize=8, frameon=False)
@@ -41,21 +41,21 @@ def ap_against_time(path: Path, results: Sequence[Result]) -> None:
 
 
 def _panel(panel: Any, setting: str, results: Sequence[Result], shown: dict[str, Any]) -> None:
-    for number, row in enumerate(ROWS):
-        own = [each.facts for each in results if each.cell.row == row]
-        if not own:
+    for number, variant in enumerate(BENCH):
+        runs = [result.facts for result in results if result.spec.variant == variant]
+        if not runs:
             continue
         color, dash = _COLORS[number % len(_COLORS)], _STYLES[number // len(_COLORS) % len(_STYLES)]
-        length = min(len(each["ap_curve"]) for each in own)
+        length = min(len(facts["ap_curve"]) for facts in runs)
         seconds, aps = (
-            np.mean([each[name][:length] for each in own], axis=0) for name in ("curve_seconds", "ap_curve")
+            np.mean([facts[name][:length] for facts in runs], axis=0) for name in ("curve_seconds", "ap_curve")
         )
         (line,) = panel.plot(
             seconds, aps, color=color, linestyle=dash, linewidth=1.5, marker="o" if length == 1 else None
         )
-        shown.setdefault(row, line)
-        if row == "ce":
-            peak = float(np.mean([each["ap_peak"] for each in own]))
+        shown.setdefault(variant, line)
+        if variant == "ce":
+            peak = float(np.mean([facts["ap_peak"] for facts in runs]))
             shown.setdefault("ce, best epoch", panel.axhline(peak, color=color, linewidth=1, linestyle="--"))
     panel.set_xscale("log")  # a cross-validation takes five times as long
     panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))

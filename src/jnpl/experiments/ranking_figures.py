@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from jnpl.experiments.cell_data import is_wrong
 from jnpl.experiments.observer import Seconds
+from jnpl.experiments.run_data import is_wrong
 from jnpl.judging import metrics
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class RankingFigures:
             observer.watch.leave_out(self._one_test)
 
     def results(self, quality: npt.NDArray[np.floating[Any]], total: Seconds) -> dict[str, Any]:
-        """Return the results of the cell, given the label quality (N,) and the whole time of its run."""
+        """Return the results of the run, given the label quality (N,) and the whole time of its run."""
         aps, seconds, epochs = self.ap_curve, self.filter_seconds, self.curve_epochs
         results: dict[str, Any] = {
             "ap": metrics.average_precision(quality, self.wrong),
@@ -113,7 +113,7 @@ def margin(probs: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]) -> npt
     """
     logs = np.log(np.maximum(probs, _LEAST).astype(np.float64))
     rows = np.arange(len(labels))
-    own = logs[rows, labels]
+    of_given = logs[rows, labels]
     logs[rows, labels] = -np.inf
-    result: npt.NDArray[np.float64] = own - logs.max(axis=1)
+    result: npt.NDArray[np.float64] = of_given - logs.max(axis=1)
     return result

@@ -1,4 +1,4 @@
-"""Files of results: JSON Lines, one line per cell, one file per suite or output folder."""
+"""Files of results: JSON Lines, one line per run, one file per suite or output folder."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def read(path: Path) -> dict[str, dict[str, Any]]:
         path: the file; one that does not exist holds nothing.
 
     Returns:
-        Cell name -> its line, in the order of the file. If two lines have one name, the later counts.
+        Run name -> its line, in the order of the file. If two lines have one name, the later counts.
 
     Raises:
         InputError: a line is not a JSON object with a `name` and an object `results`.
     """
-    found: dict[str, dict[str, Any]] = {}
+    stored: dict[str, dict[str, Any]] = {}
     try:
         lines = require_file(path).read_text("utf-8").split("\n") if path.exists() else [""]
     except (OSError, ValueError) as error:
@@ -45,13 +45,13 @@ def read(path: Path) -> dict[str, dict[str, Any]]:
         if not (
             isinstance(result, dict) and isinstance(result.get("results"), dict) and isinstance(result.get("name"), str)
         ):
-            raise InputError(f"line {number} of {str(path)!r} is not the result of a cell")
-        found[result["name"]] = result
-    return found
+            raise InputError(f"line {number} of {str(path)!r} is not the result of a run")
+        stored[result["name"]] = result
+    return stored
 
 
 def contains(path: Path, name: str) -> bool:
-    """Whether the file has a line for the cell of this name. Files that have not changed are not read again."""
+    """Whether the file has a line for the run of this name. Files that have not changed are not read again."""
     try:
         now = path.stat()
     except OSError:
@@ -65,9 +65,9 @@ def _names(path: Path, *_version: int) -> frozenset[str]:
 
 
 def add(path: Path, *results: dict[str, Any]) -> None:
-    """Add the lines of cells, replacing older ones of the same names.
+    """Add the lines of runs, replacing older ones of the same names.
 
-    The file is replaced as a whole, under a lock: several grids can write to it, and a kill leaves the old file.
+    The file is replaced as a whole, under a lock: several experiments can write to it, and a kill leaves the old file.
     """
     make_folder(path.parent)
     with locks.alone(path.with_name(f".{path.name}.lock")):

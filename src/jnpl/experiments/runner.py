@@ -1,4 +1,4 @@
-"""One cell as a process: `python -m jnpl.experiments.runner CELL.json [--data-root DIR]` writes result.json."""
+"""Train one run as a process: `python -m jnpl.experiments.runner SETTINGS.json` writes result.json."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from jnpl.experiments import cell_data, cross_validation
-from jnpl.experiments.cell import Cell
+from jnpl.experiments import cross_validation, run_data
 from jnpl.experiments.confidence_figures import ConfidenceFigures
-from jnpl.experiments.job import RESULT
 from jnpl.experiments.observer import Observer
+from jnpl.experiments.paper import CAT
+from jnpl.experiments.process import RESULT
 from jnpl.experiments.ranking_figures import RankingFigures
-from jnpl.experiments.reproduce.paper import CAT
-from jnpl.experiments.reproduce.scales import SCALES
-from jnpl.experiments.rows import BASE
+from jnpl.experiments.scales import SCALES
+from jnpl.experiments.spec import RunSpec
+from jnpl.experiments.variants import BASE
 from jnpl.internal import provenance
 from jnpl.internal.devices import available_device
 from jnpl.internal.errors import InputError, LearningError
@@ -44,47 +44,39 @@ if TYPE_CHECKING:
     from jnpl.data.source import Source
     from jnpl.recipes.schema import Recipe
 
-_CHECKPOINTS = {
-    None: None,
-    "paper": 300.0,
-    "features": None,
-    "features-full": None,
-    "small": 20.0,
-    "tiny": 20.0,
-}  # seconds between two within an epoch, by scale; None: only at the end of an epoch
 _PAUSE = 20.0  # seconds without a checkpoint, where an epoch takes less than it takes to write one
 
 
-def run_cell(cell: Cell, work: Path, root: Path | None, every: CheckpointInterval | None = None) -> dict[str, Any]:
-    """Train a cell and return its line of a file of results.
+def train_run(spec: RunSpec, work: Path, root: Path | None, every: CheckpointInterval | None = None) -> dict[str, Any]:
+    """Train a run and return its line of a file of results.
 
     Args:
-        cell: what to train.
-        work: a folder for checkpoints and notes; what a killed process of the same cell left there is used.
+        spec: what to train.
+        work: a folder for checkpoints and notes; what a killed process of the same run left there is used.
         root: the folder of named data sets.
-        every: how often to save within an epoch; by default as the cell says.
+        every: how often to save within an epoch; by default as the scale says.
     """
     torch.set_num_threads(1)
     import_module("lightning_fabric")  # slow, and not part of what is timed
-    recipe, source = _placed(cell.recipe()), cell_data.load(cell, root)
-    if cell.entry.true_labels:
-        source = replace(source, labels=cell_data.true_labels(source))
+    recipe, source = _placed(spec.recipe()), run_data.load(spec, root)
+    if spec.method.true_labels:
+        source = replace(source, labels=run_data.true_labels(source))
     if source.test is None:
         raise InputError(f"{source.name} has no test set")
-    count = cell.test_each_epoch
-    few = None if count == 0 else cell_data.first(source.test, min(count or len(source.test), len(source.test)))
+    count = spec.test_each_epoch
+    few = None if count == 0 else run_data.first(source.test, min(count or len(source.test), len(source.test)))
     settings = recipe.model_dump(mode="json")
-    same = {"name": cell.name, "settings": settings, "data": source.fingerprint(), "versions": provenance.versions()}
+    same = {"name": spec.name, "settings": settings, "data": source.fingerprint(), "versions": provenance.versions()}
     commits = _open_work(work, same)
-    if cell.entry.folds:
-        results = cross_validation.run(replace(source, test=None), source.test, recipe, work, cell.seed)
+    if spec.method.folds:
+        results = cross_validation.run(replace(source, test=None), source.test, recipe, work, spec.seed)
         facts: dict[str, Any] = {"results": results}
     else:
-        facts = _train(cell, recipe, source, few, work, every or CheckpointInterval(seconds=_CHECKPOINTS[cell.scale]))
+        facts = _train(spec, recipe, source, few, work, every)
     line: dict[str, Any] = provenance.plain(
         {
-            "name": cell.name,
-            "cell": cell.model_dump(mode="json"),
+            "name": spec.name,
+            "cell": spec.model_dump(mode="json"),
             "recipe": {key: value for key, value in settings.items() if key != "engine"},
             "engine": recipe.engine.model_dump(mode="json", include={"accelerator", "precision"}),
             "device": available_device(recipe.engine.accelerator).type,  # times of different devices do not compare
@@ -99,43 +91,43 @@ def run_cell(cell: Cell, work: Path, root: Path | None, every: CheckpointInterva
 
 
 def _data_facts(source: Source, few: Source | None) -> dict[str, Any]:
-    known = source.true_labels is not None
     return {
         "samples": len(source),
         "classes": len(source.class_names),
         "test_samples": len(source.test or ()),
         "curve_test_samples": len(few or ()),  # tested after every epoch
-        "realised_rate": float(cell_data.is_wrong(source).mean()) if known else None,
+        "realised_rate": float(run_data.is_wrong(source).mean()) if source.true_labels is not None else None,
     }
 
 
 def _train(
-    cell: Cell, recipe: Recipe, source: Source, few: Source | None, work: Path, every: CheckpointInterval
+    spec: RunSpec, recipe: Recipe, source: Source, few: Source | None, work: Path, every: CheckpointInterval | None
 ) -> dict[str, dict[str, Any]]:
-    """Train in one run, tested on `few` after every epoch; returns `results`, and for cells of the paper `stages`."""
+    """Train in one run, tested on `few` after every epoch; returns `results`, and for runs of the paper `stages`."""
     folder, test = work / "train", source.test or source
+    scale = None if spec.scale is None else SCALES[spec.scale]
     figures: RankingFigures | ConfidenceFigures
-    if cell.scale is None:
-        figures = RankingFigures(source, test, recipe.verdict.score, margins=cell.row == BASE)
+    if scale is None:
+        figures = RankingFigures(source, test, recipe.verdict.score, margins=spec.variant == BASE)
     else:
-        cat = CAT if cell.data in ("cifar10", "digits") else None
-        figures = ConfidenceFigures(source, test, cell.seed, cat=cat)
-    on_features = cell.scale is not None and SCALES[cell.scale].features is not None
+        cat = CAT if spec.data in ("cifar10", "digits") else None
+        figures = ConfidenceFigures(source, test, spec.seed, cat=cat)
+    on_features = scale is not None and scale.features is not None
     observer = Observer(figures, work / "notes", pause=_PAUSE if on_features else 0.0)
     if not observer.resume(_epochs_done(folder)):
         for left in (folder, work / "notes"):
             shutil.rmtree(left, ignore_errors=True)
-    failure, found = None, None
+    failure, result = None, None
     try:
-        found = find(
+        result = find(
             replace(source, test=few),
             recipe,
             folder,
-            seed=cell.seed,
-            every=every,
-            strict=cell.scale is None,
+            seed=spec.seed,
+            every=every or CheckpointInterval(seconds=None if scale is None else scale.checkpoint_seconds),
+            strict=scale is None,
             report=Reporter(),
-            classify=cell.with_classifier,
+            classify=spec.with_classifier,
             observe=observer,
         )
     except Interrupted:
@@ -147,11 +139,11 @@ def _train(
         failure = str(error)
     total, quality = observer.watch.read(), Findings.load(folder).label_quality
     if isinstance(figures, ConfidenceFigures):
-        results = figures.results(quality, total, None if found is None else found.results)
+        results = figures.results(quality, total, None if result is None else result.results)
         return {"results": {**results, "second_part": failure}, "stages": figures.stages}
     results = {**figures.results(quality, total), "test_accuracy": None}
-    if found is not None and "notes" in found.results:  # what the method did on its own, such as a guard
-        results["notes"] = found.results["notes"]
+    if result is not None and "notes" in result.results:  # what the method did on its own, such as a guard
+        results["notes"] = result.results["notes"]
     return {"results": {**results, **_classified(folder, test, failure, results["filter_test_accuracy"])}}
 
 
@@ -188,32 +180,32 @@ def _open_work(work: Path, same: dict[str, Any]) -> list[str]:
 
 
 def _placed(recipe: Recipe) -> Recipe:
-    """The recipe on the accelerator that it names, unless the grid has reserved a share of a GPU for the cell."""
+    """The recipe on the accelerator that it names, unless the experiment has reserved a share of a GPU for the run."""
     place = os.environ.get("JNPL_BENCH_ACCELERATOR")
     engine = recipe.engine.model_copy(update={"accelerator": place})
     return recipe if place is None else recipe.model_copy(update={"engine": engine})
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run one cell, write result.json, then remove the folder that it trained in.
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Train one run, write result.json, then remove the folder that it trained in.
 
     Returns:
         The exit code: 0 done, 2 wrong input, 128 + signal interrupted.
     """
     parser = argparse.ArgumentParser(prog="python -m jnpl.experiments.runner", description=__doc__)
-    parser.add_argument("cell", type=Path, help="JSON of a cell")
+    parser.add_argument("settings", type=Path, help="JSON of a run")
     parser.add_argument("--data-root", type=Path)
-    given = parser.parse_args(args)
-    work = given.cell.parent / "run"
+    args = parser.parse_args(arguments)
+    work = args.settings.parent / "run"
     try:
-        cell = Cell.model_validate_json(given.cell.read_text("utf-8"))
-        line = run_cell(cell, work, given.data_root)
+        spec = RunSpec.model_validate_json(args.settings.read_text("utf-8"))
+        line = train_run(spec, work, args.data_root)
     except InputError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2
     except Interrupted as stop:
         return stop.code
-    write_text(given.cell.parent / RESULT, json.dumps(line, separators=(",", ":")) + "\n")
+    write_text(args.settings.parent / RESULT, json.dumps(line, separators=(",", ":")) + "\n")
     shutil.rmtree(work, ignore_errors=True)
     return 0
 

@@ -1,16 +1,16 @@
-"""The progress of a grid, from its files and locks alone: while it runs, after a kill, and when it is done."""
+"""The progress of an experiment, from its files and locks alone: while it runs, after a kill, and when it is done."""
 
 from __future__ import annotations
 
 import re
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from jnpl.experiments.grid import FORMAT
-from jnpl.experiments.job import Job
+from jnpl.experiments.execute import FACTS, FORMAT
+from jnpl.experiments.process import RunProcess
 from jnpl.internal import locks
 from jnpl.internal.errors import InputError
 from jnpl.internal.json_files import StoredFacts, check_facts, read_json
@@ -19,131 +19,118 @@ from jnpl.training.reporting import in_words
 if TYPE_CHECKING:
     from pathlib import Path
 
-_SHOWN = 5  # names of waiting cells
+_SHOWN = 5  # names of waiting runs
 _EPOCH = re.compile(r"^epoch (\d+)/(\d+) ", re.MULTILINE)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Status:
-    """The cells of a grid by their state."""
+    """The runs of an experiment by their state."""
 
     engine: str
-    at_work: bool  # a grid is running
-    done: list[str]
-    running: dict[str, float]  # seconds since it began
-    epochs: dict[str, tuple[int, int]]  # of those that are running, by their logs: epochs done, of how many
-    waiting: list[str]
-    begun: list[str]  # of those that wait: stopped in the middle, they go on from there
-    failed: dict[str, dict[str, str]]  # error, log
-    seconds_left: float | None  # None: not known yet
+    at_work: bool  # a command is running
+    done: list[str] = field(default_factory=list)
+    running: dict[str, float] = field(default_factory=dict)  # seconds since it began
+    epochs: dict[str, tuple[int, int]] = field(default_factory=dict)  # of the running, by their logs: done, of how many
+    waiting: list[str] = field(default_factory=list)
+    begun: list[str] = field(default_factory=list)  # of the waiting: stopped in the middle, they go on from there
+    failed: dict[str, dict[str, str]] = field(default_factory=dict)  # error, log
+    seconds_left: float | None = None  # None: not known yet
 
     def facts(self) -> dict[str, Any]:
-        """The status as JSON."""
-        cells = len(self.done) + len(self.running) + len(self.waiting) + len(self.failed)
-        return {"cells": cells, **asdict(self)}
+        """The status as JSON; `cells` is the number of runs."""
+        runs = len(self.done) + len(self.running) + len(self.waiting) + len(self.failed)
+        return {"cells": runs, **asdict(self)}
 
     def text(self) -> str:
         """The status as text."""
-        total = self.facts()["cells"]
-        counts = [f"{len(self.done)} of {total} done", f"{len(self.running)} running", f"{len(self.waiting)} waiting"]
-        lines = [f"{', '.join(counts)}, {len(self.failed)} failed"]
+        counts = f"{len(self.done)} of {self.facts()['cells']} done, {len(self.running)} running"
+        lines = [f"{counts}, {len(self.waiting)} waiting, {len(self.failed)} failed"]
         for name, seconds in self.running.items():
             done, whole = self.epochs.get(name, (0, 0))
             lines.append(f"running  {name}, for {in_words(seconds)}" + (f", epoch {done} of {whole}" if done else ""))
         lines += [f"waiting  {name}{', begun' if name in self.begun else ''}" for name in self.waiting[:_SHOWN]]
         if len(self.waiting) > _SHOWN:
             lines.append(f"waiting  and {len(self.waiting) - _SHOWN} more")
-        for name, failure in self.failed.items():
-            lines.append(f"failed   {name}: {failure['error']} (see {failure['log']})")
+        lines += [f"failed   {name}: {why['error']} (see {why['log']})" for name, why in self.failed.items()]
         if self.running or self.waiting:
             left = "not known yet" if self.seconds_left is None else f"about {in_words(self.seconds_left)}"
             lines.append(f"time left: {left}")
-        if not self.at_work and (self.running or self.waiting):
-            lines.append("no grid is running here: run the same command again to continue")
+            if not self.at_work:
+                lines.append("no experiment is running here: run the same command again to continue")
         return "\n".join(lines)
 
 
 def read(folder: Path) -> Status:
-    """The status of the grid in `folder` (its output, with work/ in it, or its work folder itself)."""
-    work, facts = _grid(folder)
-    results = (work / facts["results"]).resolve()
-    done, failed, running, epochs, waiting = [], {}, {}, {}, []
-    began: dict[str, float] = {}
-    ended: dict[str, float] = {}
-    for name in facts["cells"]:
-        job = Job(name, "", results, work / name, "", None, "")
-        process = job.process()
-        began.update({name: float(process["began"])} if isinstance(process.get("began"), int | float) else {})
-        ended.update({name: float(process["ended"])} if isinstance(process.get("ended"), int | float) else {})
-        # The order matters: a cell that ends meanwhile must count as done.
-        if locks.is_held(job.lock) and not job.is_done():
-            running[name] = max(time.time() - began.get(name, time.time()), 0.0)
-            epochs.update({name: seen} if (seen := _epochs(job.log)) is not None else {})
-        elif job.is_done():
-            done.append(name)
-        elif (job.folder / "failed").is_file():
-            failed[name] = {"error": (job.folder / "failed").read_text("utf-8").strip(), "log": str(job.log)}
+    """The status of the experiment in `folder` (its output, with work/ in it, or its work folder itself)."""
+    work, facts = _find(folder)
+    status = Status(facts["engine"], locks.is_held(work / ".experiment.lock", together=True))
+    took: list[float] = []
+    for name in facts["runs"]:
+        run = RunProcess(name, "", (work / facts["results"]).resolve(), work / name, "", None, "")
+        times = {key: value for key, value in run.facts().items() if isinstance(value, int | float)}
+        # The order matters: a run that ends meanwhile must count as done.
+        if locks.is_held(run.lock) and not run.is_done():
+            status.running[name] = max(time.time() - times.get("began", time.time()), 0.0)
+            if (epochs := _epochs(run.log)) is not None:
+                status.epochs[name] = epochs
+        elif run.is_done():
+            status.done.append(name)
+            took += [max(times["ended"] - times["began"], 0.0)] if {"began", "ended"} <= times.keys() else []
+        elif (run.folder / "failed").is_file():
+            error = (run.folder / "failed").read_text("utf-8").strip()
+            status.failed[name] = {"error": error, "log": str(run.log)}
         else:
-            waiting.append(name)
-    took = [max(ended[name] - began[name], 0.0) for name in done if name in began and name in ended]
+            status.waiting.append(name)
+            status.begun += [name] if "began" in times else []
     if not took:  # by the progress of those that are running
-        took = [running[name] * whole / seen for name, (seen, whole) in epochs.items()]
-    at_a_time = facts["jobs"] or max(len(running), 1)
-    left = _left(took, list(running.values()), len(waiting), at_a_time)
-    return Status(
-        facts["engine"],
-        locks.is_held(work / ".grid.lock", together=True),
-        done,
-        running,
-        epochs,
-        waiting,
-        [name for name in waiting if name in began],
-        failed,
-        left,
-    )
+        took = [status.running[name] * whole / done for name, (done, whole) in status.epochs.items()]
+    at_a_time = facts["jobs"] or max(len(status.running), 1)
+    status.seconds_left = _left(took, list(status.running.values()), len(status.waiting), at_a_time)
+    return status
 
 
-class GridFacts(StoredFacts):
-    """grid.json."""
+class ExperimentFacts(StoredFacts):
+    """experiment.json."""
 
     results: str
     engine: str
     jobs: Annotated[int, Field(ge=1)] | None
-    cells: list[Annotated[str, Field(pattern=r"^[^/\\]{1,200}$")]]  # each has a folder of its name
+    runs: list[Annotated[str, Field(pattern=r"^[^/\\]{1,200}$")]]  # each has a folder of its name
 
 
-def _grid(folder: Path) -> tuple[Path, dict[str, Any]]:
-    """The work folder of a grid, and what its grid.json says."""
+def _find(folder: Path) -> tuple[Path, dict[str, Any]]:
+    """The work folder of an experiment, and what its experiment.json says."""
     for work in (folder / "work", folder):
-        file = work / "grid.json"
+        file = work / FACTS
         if not file.is_file():
             continue
         try:
             facts = read_json(file)
             if facts["format"] == FORMAT:
-                return work, check_facts(facts, GridFacts, repr(str(file))).model_dump()
+                return work, check_facts(facts, ExperimentFacts, repr(str(file))).model_dump()
         except InputError:
             raise
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise InputError(f"{str(file)!r} cannot be read: {type(error).__name__}") from error
-        raise InputError(f"{str(file)!r} is not of a grid that this version knows")
+        raise InputError(f"{str(file)!r} is not of an experiment that this version knows")
     raise InputError(
-        f"there is no grid in {str(folder)!r} (no work/grid.json): "
+        f"there is no experiment in {str(folder)!r} (no work/{FACTS}): "
         "name the folder that was given to jnpl bench or jnpl reproduce as --out"
     )
 
 
 def _epochs(log: Path) -> tuple[int, int] | None:
-    """The last "epoch 7/45" in the log of a cell."""
+    """The last "epoch 7/45" in the log of a run."""
     try:
-        found = _EPOCH.findall(log.read_text("utf-8", errors="replace"))
+        lines = _EPOCH.findall(log.read_text("utf-8", errors="replace"))
     except OSError:
         return None
-    return (int(found[-1][0]), int(found[-1][1])) if found else None
+    return (int(lines[-1][0]), int(lines[-1][1])) if lines else None
 
 
 def _left(took: list[float], elapsed: list[float], waiting: int, at_a_time: int) -> float | None:
-    """Seconds until all is done, if cells take what they took so far on average.
+    """Seconds until all is done, if runs take what they took so far on average.
 
     >>> _left([10.0, 20.0], [5.0], waiting=3, at_a_time=2)
     27.5
@@ -153,5 +140,5 @@ def _left(took: list[float], elapsed: list[float], waiting: int, at_a_time: int)
     if not took:
         return None
     mean = sum(took) / len(took)
-    work = waiting * mean + sum(max(mean - each, 0.0) for each in elapsed)
+    work = waiting * mean + sum(max(mean - seconds, 0.0) for seconds in elapsed)
     return work / min(at_a_time, waiting + len(elapsed))

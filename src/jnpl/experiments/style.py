@@ -52,7 +52,7 @@ def panels(figure: Any, rows: int, columns: int, **options: Any) -> list[Any]:
 
 
 def tidy(axis: Any, x: str, y: str, title: str = "", tag: str = "") -> None:
-    """Set labels, a light grid and no box; `tag` is the paper's (a), (b), ..."""
+    """Set labels, a light experiment and no box; `tag` is the paper's (a), (b), ..."""
     axis.set_xlabel(x, fontsize=9)
     axis.set_ylabel(y, fontsize=9)
     axis.set_title(f"{tag} {title}".strip(), fontsize=9.5, pad=5)

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from jnpl.experiments.paper import METHODS
 from jnpl.experiments.reproduce import captions, output
-from jnpl.experiments.reproduce.paper import METHODS
+from jnpl.experiments.reproduce.catalogue import verdicts
 
 STALE = "were made with other settings"
 MISSING = {"cifar100": "CIFAR-100 is not there", "clothing1m": "Clothing1M is not there"}
@@ -23,15 +24,15 @@ def told(made, item):
 def three_seeds_of_table_1(made):
     for seed in (1, 2, 3):
         for variant in METHODS:
-            made.cell(variant, "symm", 0.4, seed, classify=True)
+            made.run(variant, "symm", 0.4, seed, classify=True)
 
 
 def test_seeds_of_another_item_are_not_told(made):
     three_seeds_of_table_1(made)
     assert told(made, "fig1")[0] == "(0 of 2 runs, 0 seeds)"
-    made.cell("nlnl")
+    made.run("nlnl")
     assert told(made, "fig1")[0] == "(1 of 2 runs, 1 seed)"
-    made.cell("jnpl", classify=True)
+    made.run("jnpl", classify=True)
     foot, described = told(made, "fig1")
     assert foot == "(2 runs, 1 seed)"
     assert "2 runs, seed 1." in described
@@ -45,7 +46,7 @@ def test_seeds_of_another_item_are_not_told(made):
 def test_histograms_are_of_one_run_and_curves_are_means(made, item, seeds):
     for seed in (1, 2, 3):
         for number, variant in enumerate(("nlnl", "nl-plus", "jnpl", "nl-plus-late")):
-            made.cell(variant, seed=seed, curve=[0.1 * number + 0.01 * seed] * 3)
+            made.run(variant, seed=seed, curve=[0.1 * number + 0.01 * seed] * 3)
     foot, described = told(made, item)
     runs, names = ("2 runs", "seed 1.") if item == "fig1" else ("12 runs", "seeds 1, 2, 3.")
     assert foot == f"({runs}, {seeds})"
@@ -56,7 +57,7 @@ def test_histograms_are_of_one_run_and_curves_are_means(made, item, seeds):
 
 def test_as_many_seeds_as_were_asked_for_are_no_fewer_than_wanted(made):
     for variant in ("nlnl", "nl-plus", "jnpl", "nl-plus-late"):
-        made.cell(variant, curve=[0.1] * 30)
+        made.run(variant, curve=[0.1] * 30)
     asked = replace(made.results(missing=MISSING), seeds=1)
     assert "fig4 --scale small --seeds 1 --data-root DIR" in captions.foot(asked, "fig4")
     assert captions.foot(asked, "fig4").endswith("(4 runs, 1 seed)")
@@ -65,11 +66,11 @@ def test_as_many_seeds_as_were_asked_for_are_no_fewer_than_wanted(made):
 
 
 def test_runs_of_other_settings_beside_todays_are_neither_counted_nor_told(made):
-    made.cell("nlnl")
-    made.cell("jnpl")
-    made.cell("nl-plus")
-    made.cell("jnpl", seed=2, name="jnpl-of-another-version")
-    made.cell("jnpl", name="jnpl-of-a-third-version")
+    made.run("nlnl")
+    made.run("jnpl")
+    made.run("nl-plus")
+    made.run("jnpl", seed=2, name="jnpl-of-another-version")
+    made.run("jnpl", name="jnpl-of-a-third-version")
     for item, runs in (("fig1", "2 runs"), ("fig4", "3 of 12 runs")):  # four curves of three seeds
         foot, described = told(made, item)
         assert foot == f"({runs}, 1 seed)"
@@ -79,9 +80,9 @@ def test_runs_of_other_settings_beside_todays_are_neither_counted_nor_told(made)
 
 
 def test_a_run_of_other_settings_alone_is_used_and_told(made):
-    made.cell("nlnl")
-    made.cell("jnpl", seed=2, name="jnpl-of-another-version")
-    made.cell("nl-plus")
+    made.run("nlnl")
+    made.run("jnpl", seed=2, name="jnpl-of-another-version")
+    made.run("nl-plus")
     described = told(made, "fig4")[1]
     assert "seeds 1, 2." in described
     assert f"1 of the runs {STALE}" in described
@@ -97,9 +98,9 @@ def test_captions_say_what_the_paper_does_not(made):
     assert "Up to 400 points of each kind are drawn, whatever the rate, on the gradient made pale." in before
     assert "NL alone" not in before
     for rate in (0.2, 0.4, 0.6):
-        made.cell("nl", rate=rate, stages={"train": {"epoch": 45}})
-        made.cell("nl-plus", rate=rate, stages={"train": {"epoch": 46}})
-        made.cell("nl-plus-late", rate=rate)  # in no picture of Figure 2
+        made.run("nl", rate=rate, stages={"train": {"epoch": 45}})
+        made.run("nl-plus", rate=rate, stages={"train": {"epoch": 46}})
+        made.run("nl-plus-late", rate=rate)  # in no picture of Figure 2
     foot, described = told(made, "fig2")
     assert foot == "(6 runs, 1 seed)"
     assert "NL is NL alone, 45 epochs; NL+ has 46." in described
@@ -107,9 +108,9 @@ def test_captions_say_what_the_paper_does_not(made):
 
 def test_runs_that_do_not_differ_are_told_with_their_figures(made, tmp_path):
     for variant in ("nl-plus", "jnpl"):
-        made.cell(variant, curve=[0.3] * 30)
+        made.run(variant, curve=[0.3] * 30)
     results = made.results(missing=MISSING)
-    own = [each for each in captions.verdicts(results) if each.name == "speeds-up"]
+    own = [each for each in verdicts(results) if each.name == "speeds-up"]
     assert [each.status for each in own] == ["no difference"]
     assert "30.0% with NL+" in captions.seen(own)
     assert captions.agreement(own) == "No difference is seen: PL+ beside NL+ makes training faster."
@@ -120,8 +121,8 @@ def test_runs_that_do_not_differ_are_told_with_their_figures(made, tmp_path):
 
 def test_the_page_counts_the_runs_of_its_items(made, tmp_path):
     three_seeds_of_table_1(made)
-    made.cell("nlnl")
-    made.cell("jnpl", name="jnpl-of-another-version")
+    made.run("nlnl")
+    made.run("jnpl", name="jnpl-of-another-version")
     text = re.sub(r"\s+", " ", output.render(made.results(missing=MISSING), ["fig1", "fig4"], tmp_path))
     assert "2 runs, 2 min of training; program abc1234. 1 of the runs were made with other settings" in text
     text = re.sub(r"\s+", " ", output.render(made.results(missing=MISSING), ["table1"], tmp_path))

@@ -7,8 +7,8 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from jnpl.data.loading.batches import Batch, Rows, generator_for
-from jnpl.experiments.cell import Cell
 from jnpl.experiments.reproduce import cost
+from jnpl.experiments.spec import RunSpec
 from jnpl.methods.base import Task
 from jnpl.methods.mlnt import MLNT
 from jnpl.models.build import build
@@ -46,7 +46,7 @@ def test_the_passes_of_a_step_of_mlnt_are_those_that_pytorch_counts(second_order
 
 def test_table_2_counts_the_inner_steps_of_mlnt():
     same = {"data": "clothing1m", "noise": "none", "seed": 1, "scale": "paper", "classify": True, "weights": "any"}
-    ce, mlnt = (cost.gpu_hours([Cell(row=variant, **same)]) for variant in ("ce", "mlnt"))
+    ce, mlnt = (cost.gpu_hours([RunSpec(variant=variant, **same)]) for variant in ("ce", "mlnt"))
     epochs = load_recipe("ce-clothing1m").train.epochs
     # Three epochs of cross-entropy, then three with 95, 96 and 96 passes where others have three.
     assert mlnt / ce == pytest.approx((3 * 3 + 95 + 96 + 96) / (3 * epochs))

@@ -13,10 +13,10 @@ import pytest
 from PIL import Image
 
 from jnpl.experiments import style
+from jnpl.experiments.paper import SETTINGS
 from jnpl.experiments.reproduce import captions, drawing, output
+from jnpl.experiments.reproduce.catalogue import EXPERIMENTS, FIGURES
 from jnpl.experiments.reproduce.fig3 import PL_PLUS
-from jnpl.experiments.reproduce.items import FIGURES, ITEMS
-from jnpl.experiments.reproduce.paper import SETTINGS
 from jnpl.experiments.results import add, read
 from jnpl.experiments.style import CLEAN, LINES, NOISY
 
@@ -29,7 +29,7 @@ SHOWN = {
     "fig5": {CLEAN: "jnpl", NOISY: "nlnl"},
     "fig6": {CLEAN: None, NOISY: None},
 }
-ROWS = {"fig2": 2, "fig6": 2}  # of panels that all show data
+BENCH = {"fig2": 2, "fig6": 2}  # of panels that all show data
 MISSING = {"cifar100": "The images of CIFAR-100 are not there: get them", "clothing1m": "Clothing1M is not there"}
 
 
@@ -41,14 +41,14 @@ def everything(made, apart=0.0):
         return (rising + apart * (*PL_PLUS, "nl-plus", "nlnl", "nl-plus-late").index(variant)).tolist()
 
     for noise, rate in SETTINGS:
-        made.cell("nlnl", noise, rate, classify=True, curve=curve("nlnl"))
-        made.cell("jnpl", noise, rate, classify=True, curve=curve("jnpl"), ap=0.9)
+        made.run("nlnl", noise, rate, classify=True, curve=curve("nlnl"))
+        made.run("jnpl", noise, rate, classify=True, curve=curve("jnpl"), ap=0.9)
     for noise, rate in (("symm", 0.2), ("symm", 0.4), ("symm", 0.6), ("asymm", 0.4)):
-        made.cell("nl-plus", noise, rate, curve=curve("nl-plus"))
-        made.cell("nl", noise, rate)
-    made.cell("nl-plus-late", curve=curve("nl-plus-late"))
+        made.run("nl-plus", noise, rate, curve=curve("nl-plus"))
+        made.run("nl", noise, rate)
+    made.run("nl-plus-late", curve=curve("nl-plus-late"))
     for variant in list(PL_PLUS)[:-1]:
-        made.cell(variant, curve=curve(variant))
+        made.run(variant, curve=curve(variant))
     return made.results(missing=MISSING)
 
 
@@ -72,15 +72,15 @@ def texts(path):
 @pytest.mark.parametrize("item", FIGURES)
 def test_the_colours_of_a_figure_are_those_of_its_runs(made, item):
     results = everything(made, apart=0.03)
-    whole = painted(ITEMS[item].draw(results))
+    whole = painted(EXPERIMENTS[item].draw(results))
 
     @cache
     def without(variant):
-        left = [each for each in results.every if variant is not None and each.cell.row != variant]
-        return painted(ITEMS[item].draw(replace(results, every=left)))
+        left = [each for each in results.every if variant is not None and each.spec.variant != variant]
+        return painted(EXPERIMENTS[item].draw(replace(results, every=left)))
 
     for color, variant in SHOWN[item].items():
-        rows = ROWS.get(item, 1)
+        rows = BENCH.get(item, 1)
         more = pixels(whole, color, rows) - pixels(without(variant), color, rows)
         assert (more > 250 / rows).all(), (color, variant, more)
 
@@ -105,7 +105,7 @@ def test_a_figure_says_what_it_is(made, tmp_path, item, monkeypatch):
 
 @pytest.mark.parametrize("item", FIGURES)
 def test_a_figure_without_results_says_so(made, item):
-    figure = ITEMS[item].draw(made.results(missing=MISSING))
+    figure = EXPERIMENTS[item].draw(made.results(missing=MISSING))
     told = [text.get_text() for axis in figure.axes for text in axis.texts]
     assert any("Not run" in each for each in told)
 
@@ -154,12 +154,12 @@ def test_the_page_holds_all_and_asks_nobody(made, tmp_path):
 
 def test_the_page_shows_what_was_drawn_before_too(made, tmp_path):
     out = tmp_path / "out"
-    made.cell("nlnl")
+    made.run("nlnl")
     output.draw(made.results(missing=MISSING), ["fig1"], out)
     before = (out / "fig1.png").read_bytes()
     output.draw(made.results(missing=MISSING), ["table2"], out)
-    made.cell("jnpl")
-    made.cell("nlnl", "asymm", 0.4)
+    made.run("jnpl")
+    made.run("nlnl", "asymm", 0.4)
     written = output.draw(made.results(missing=MISSING), ["fig6"], out)
     assert [path.name for path in written] == [
         "fig1.png",
@@ -186,8 +186,8 @@ def test_a_caption_follows_the_results(made):
     assert before.seen == "not run, or not enough of it."
     assert "0 of 16 runs" in before.scale
     for noise, rate in SETTINGS:
-        made.cell("nlnl", noise, rate, ap=0.6, ap_clean=0.6)
-        made.cell("jnpl", noise, rate, ap=0.7, ap_clean=0.7)
+        made.run("nlnl", noise, rate, ap=0.6, ap_clean=0.6)
+        made.run("jnpl", noise, rate, ap=0.7, ap_clean=0.7)
     better = captions.caption(made.results(missing=MISSING), "fig5")
     assert "Agrees with the paper: JNPL filters wrong labels better than NLNL." in better.agrees
     assert "No difference is seen: JNPL's lead over NLNL in AP grows with the noise." in better.agrees
@@ -195,20 +195,20 @@ def test_a_caption_follows_the_results(made):
     assert "16 runs, seed 1." in better.scale
     assert "CIFAR-100 are not there" in better.scale
     assert better.command == "jnpl reproduce fig5 --scale small --data-root DIR --out OUT"
-    gone, lines = made.cell("jnpl", "symm", 0.2).name, read(made.file)
+    gone, lines = made.run("jnpl", "symm", 0.2).name, read(made.file)
     made.file.unlink()
     add(made.file, *(line for name, line in lines.items() if name != gone))
-    made.cell("jnpl", "symm", 0.2, name="of-another-version")
+    made.run("jnpl", "symm", 0.2, name="of-another-version")
     assert "1 of the runs were made with other settings" in captions.caption(made.results(), "fig5").scale
 
 
 @pytest.mark.parametrize(("item", "beside"), [("fig3", "jnpl-n2"), ("fig4", "nlnl"), ("fig5", "nlnl")])
 def test_only_seeds_are_drawn_that_all_have(made, item, beside):
-    made.cell(beside, curve=[0.2] * 30)
-    made.cell("jnpl", curve=[0.3] * 30)
-    before = ITEMS[item].draw(made.results(missing=MISSING))
-    made.cell("jnpl", seed=2, curve=[0.9] * 30, ap=0.1, ap_clean=0.1)
-    after = ITEMS[item].draw(made.results(missing=MISSING))
+    made.run(beside, curve=[0.2] * 30)
+    made.run("jnpl", curve=[0.3] * 30)
+    before = EXPERIMENTS[item].draw(made.results(missing=MISSING))
+    made.run("jnpl", seed=2, curve=[0.9] * 30, ap=0.1, ap_clean=0.1)
+    after = EXPERIMENTS[item].draw(made.results(missing=MISSING))
     for one, other in zip(before.axes, after.axes, strict=True):
         assert len(one.lines) == len(other.lines)
         for line, again in zip(one.lines, other.lines, strict=True):
@@ -220,11 +220,11 @@ def test_only_seeds_are_drawn_that_all_have(made, item, beside):
 def test_no_bar_of_a_histogram_is_cut_off(made, item):
     few, many = made.facts(points=20), made.facts(points=300)
     stages = {"nl": {**few, "cat": few}, "selnl": {**many, "cat": many}}
-    made.cell("nlnl", stages=stages)
-    made.cell("nlnl", "asymm", 0.4, stages=stages)
-    made.cell("jnpl")
-    made.cell("nl-plus", "asymm", 0.4)
+    made.run("nlnl", stages=stages)
+    made.run("nlnl", "asymm", 0.4, stages=stages)
+    made.run("jnpl")
+    made.run("nl-plus", "asymm", 0.4)
     most = max(max(many[name]["histogram"]) for name in ("clean", "noisy"))
-    axes = [axis for axis in ITEMS[item].draw(made.results()).axes if axis.get_xlabel().startswith("mean")]
+    axes = [axis for axis in EXPERIMENTS[item].draw(made.results()).axes if axis.get_xlabel().startswith("mean")]
     assert len(axes) == (4 if item == "fig1" else 3)
     assert all(axis.get_ylim()[1] > most for axis in axes)

@@ -1,4 +1,4 @@
-"""GPU hours of cells, estimated from their operations before anything is trained."""
+"""GPU hours of runs, estimated from their operations before anything is trained."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jnpl.training.pseudo_labels import pseudo_label_settings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jnpl.experiments.cell import Cell
+    from jnpl.experiments.spec import RunSpec
     from jnpl.recipes.schema import Recipe
 
 TERA = 15e12  # operations a second that a GPU is taken to sustain
@@ -49,28 +49,28 @@ def passes(recipe: Recipe, stage: int) -> int:
     """
     if stage == 0 or not isinstance(recipe.method, MLNT.Settings):
         return _BACKWARD
-    each = _LABEL_SET + (_SECOND_ORDER if recipe.method.second_order else 0)
+    label_set = _LABEL_SET + (_SECOND_ORDER if recipe.method.second_order else 0)
     frozen = 2 if stage == 1 else 3  # the teacher, the feature network, and the mentor if there is one
-    return _BACKWARD + frozen + recipe.method.label_sets * each
+    return _BACKWARD + frozen + recipe.method.label_sets * label_set
 
 
-def gpu_hours(cells: Sequence[Cell]) -> float:
+def gpu_hours(specs: Sequence[RunSpec]) -> float:
     """Return GPU hours: epochs x images x networks x passes of a step x operations of a pass, at `TERA` a second."""
-    kinds = {(cell.row, cell.data, cell.classify): cell for cell in cells}  # noise and seed change nothing
-    counts = Counter((cell.row, cell.data, cell.classify) for cell in cells)
+    kinds = {(spec.variant, spec.data, spec.classify): spec for spec in specs}  # noise and seed change nothing
+    counts = Counter((spec.variant, spec.data, spec.classify) for spec in specs)
     return sum(count * _operations_of(kinds[kind]) for kind, count in counts.items()) / TERA / 3600
 
 
-def _operations_of(cell: Cell) -> float:
+def _operations_of(spec: RunSpec) -> float:
     """Operations of a whole run."""
-    recipe = cell.recipe()
+    recipe = spec.recipe()
     networks = 2 if METHODS[recipe.method.name].networks.startswith("2") else 1
     pixels = recipe.data.crop or recipe.data.size or 32
     model = "resnet8" if recipe.model == "auto" else recipe.model
-    image = networks * operations(model, _CLASSES[cell.data], pixels)
+    image = networks * operations(model, _CLASSES[spec.data], pixels)
     forward_passes = sum(recipe.plan(name).epochs * passes(recipe, stage) for stage, name in enumerate(stages(recipe)))
-    forward_passes += _BACKWARD * _second(recipe, classify=cell.classify)
-    return forward_passes * _SAMPLES[cell.data] * image
+    forward_passes += _BACKWARD * _second(recipe, classify=spec.classify)
+    return forward_passes * _SAMPLES[spec.data] * image
 
 
 @cache

@@ -23,36 +23,36 @@ OWN, OTHER, OTHER_MOST = r"$p_y$", r"$p_{\overline{y}}$", r"$p_{\overline{y}_{ma
 POINTS_NOTE = f"Up to {MOST} points of each kind are drawn, whatever the rate, on the gradient made pale."
 
 
-def nl(own: Floats, other: Floats) -> Floats:
+def nl(p_y: Floats, p_other: Floats) -> Floats:
     """Size of NL's gradient on the given label's logit (Eq. 3): p_y, p_ybar -> p_ybar p_y / (1 - p_ybar).
 
     >>> float(nl(np.array(0.5), np.array(0.5)))
     0.5
     """
-    size: Floats = own * other / np.maximum(1 - other, 1e-9)
+    size: Floats = p_y * p_other / np.maximum(1 - p_other, 1e-9)
     return size
 
 
-def nl_plus(own: Floats, other: Floats) -> Floats:
+def nl_plus(p_y: Floats, p_other: Floats) -> Floats:
     """Size of NL+'s gradient on the given label's logit (Eq. 6): p_y, p_ybar -> p_ybar p_y.
 
     >>> float(nl_plus(np.array(0.5), np.array(0.5)))
     0.25
     """
-    return own * other
+    return p_y * p_other
 
 
 def selnl(classes: int) -> Callable[[Floats, Floats], Floats]:
     """Size of SelNL's gradient: NL's, and 0 where p_y is below 1 / `classes`."""
-    return lambda own, other: np.where(own < 1 / classes, 0.0, nl(own, other))
+    return lambda p_y, p_other: np.where(p_y < 1 / classes, 0.0, nl(p_y, p_other))
 
 
 def gradient_map(axis: Any, size: Callable[[Floats, Floats], Floats], *, faint: bool = False) -> Any:
     """Draw the size of a gradient as colours on the triangle, with contours; `faint`: as a background for points."""
     side = np.linspace(0, 1, _POINTS)
-    own, other = np.meshgrid(side, side)
-    inside = own + other <= 1 + 1e-9
-    values = np.where(inside, size(own, other), np.nan)
+    p_y, p_other = np.meshgrid(side, side)
+    inside = p_y + p_other <= 1 + 1e-9
+    values = np.where(inside, size(p_y, p_other), np.nan)
     image = axis.imshow(
         values,
         origin="lower",
@@ -66,7 +66,7 @@ def gradient_map(axis: Any, size: Callable[[Floats, Floats], Floats], *, faint: 
     )
     axis.plot([0, 1, 0, 0], [0, 0, 1, 0], color=style.MUTED, linewidth=0.8, zorder=3)
     if not faint:
-        drawn = axis.contour(own, other, values, levels=_LEVELS, colors=style.INK, linewidths=0.6, zorder=2)
+        drawn = axis.contour(p_y, p_other, values, levels=_LEVELS, colors=style.INK, linewidths=0.6, zorder=2)
         spots = [spot for level in _LEVELS if (spot := _on_diagonal(size, level)) is not None]
         axis.clabel(drawn, fmt="%g", fontsize=7, inline_spacing=2, manual=spots)
     axis.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])

@@ -7,14 +7,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jnpl.experiments import style
+from jnpl.experiments.paper import STAGES
 from jnpl.experiments.reproduce import drawing
-from jnpl.experiments.reproduce.item import NOT_ALL, REACHES, SYMM60, Claim, Item, Outcome, agrees_if
-from jnpl.experiments.reproduce.paper import STAGES
+from jnpl.experiments.reproduce.experiment import (
+    NOT_ALL,
+    REACHES,
+    SYMM60,
+    Claim,
+    Experiment,
+    Verdict,
+    agrees_if,
+    seeds_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from jnpl.experiments.reproduce.runs import PaperRuns
+    from jnpl.experiments.reproduce.paper_runs import PaperRuns
 
 
 _SIDED = 0.6  # of labels on their side of p_y = 0.5: a filter that says the same of all has 0.5
@@ -33,7 +42,7 @@ def draw(runs: PaperRuns) -> Figure:
     right.supxlabel("(b) JNPL: one stage", fontsize=10)
     axes += style.panels(right, 1, 1 + len(later))
     drawn = [None if nlnl is None else nlnl.stage(stage) for stage in STAGES]
-    drawn += [None if each is None else each.stage() for each in jnpl]
+    drawn += [None if run is None else run.stage() for run in jnpl]
     titles = ["NL", r"$\rightarrow$ SelNL", r"$\rightarrow$ SelPL", "NL+ and PL+"]
     titles += ["NL+, PL+ from 30 % on"] * len(later)
     for number, (axis, facts, title) in enumerate(zip(axes, drawn, titles, strict=True)):
@@ -42,19 +51,19 @@ def draw(runs: PaperRuns) -> Figure:
     return figure
 
 
-def one_stage(runs: PaperRuns) -> Outcome:
+def one_stage(runs: PaperRuns) -> Verdict:
     """Check the share of labels on the right side of p_y = 0.5 after NLNL's three stages and after JNPL."""
     nlnl, jnpl = runs.together(("nlnl", "jnpl"), SYMM60)
     if not nlnl:
         return NOT_ALL
     seen, sided = [], {}
-    for own, stages in ((nlnl, STAGES), (jnpl, {"train": "JNPL"})):
+    for group, stages in ((nlnl, STAGES), (jnpl, {"train": "JNPL"})):
         for stage, name in stages.items():
-            right, wrong = np.mean([sides(each.stage(stage)) for each in own], axis=0)
+            right, wrong = np.mean([sides(run.stage(stage)) for run in group], axis=0)
             seen.append(f"{name} {right:.0%} and {wrong:.0%}")
             sided[name] = float(right + wrong) / 2
     figures = (
-        f"symm 60, {len(nlnl)} seed{'' if len(nlnl) == 1 else 's'}, right labels above p_y = 0.5 and wrong ones below: "
+        f"symm 60, {seeds_of(nlnl)}, right labels above p_y = 0.5 and wrong ones below: "
         f"after {', '.join(seen)}; the mean of both is {sided['SelPL']:.1%} after SelPL, {sided['JNPL']:.1%} with JNPL."
     )
     return agrees_if(sided["JNPL"] >= max(sided["SelPL"] - REACHES, _SIDED), figures)
@@ -67,7 +76,7 @@ def sides(facts: dict[str, Any]) -> tuple[float, float]:
     return float(right[half:].sum() / max(right.sum(), 1)), float(wrong[:half].sum() / max(wrong.sum(), 1))
 
 
-ITEM = Item(
+EXPERIMENT = Experiment(
     name="fig1",
     title="Figure 1: p_y after NL, SelNL, SelPL, and after JNPL, 60 % symmetric noise",
     claim="NLNL needs three stages to draw wrong labels to p_y = 0 and right ones to 1; JNPL does it in one.",
@@ -75,7 +84,7 @@ ITEM = Item(
     settings=lambda _scale: (SYMM60,),
     draw=draw,
     one_seed=True,
-    notes=lambda _runs, _own: ["The paper does not say the rate: 60 % is our choice."],
+    notes=lambda _all, _used: ["The paper does not say the rate: 60 % is our choice."],
     claims=(
         Claim(
             "one-stage",

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jnpl.experiments import style
+from jnpl.experiments.paper import Setting, percent
 from jnpl.experiments.reproduce import drawing
-from jnpl.experiments.reproduce.item import AP, NOT_ALL, Claim, Item, Outcome, unless_even
-from jnpl.experiments.reproduce.paper import Setting, percent
+from jnpl.experiments.reproduce.experiment import AP, NOT_ALL, Claim, Experiment, Verdict, unless_even
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.figure import Figure
 
-    from jnpl.experiments.reproduce.runs import PaperRun, PaperRuns
-    from jnpl.experiments.reproduce.scales import Scale
+    from jnpl.experiments.reproduce.paper_runs import PaperRun, PaperRuns
+    from jnpl.experiments.scales import Scale
 
 
 SETTINGS: tuple[Setting, ...] = (("symm", 0.2), ("symm", 0.4), ("symm", 0.6))
@@ -33,13 +33,13 @@ def draw(runs: PaperRuns) -> Figure:
     drawing.key(figure, points_too=True)
     axes = style.panels(figure, 2, 4, sharex=True, sharey=True)
     rows = (("NL", drawing.nl, *nl_of(runs.scale), "abcd"), ("NL+", drawing.nl_plus, "nl-plus", "train", "efgh"))
-    found = {setting: runs.beside([row[2] for row in rows], setting) for setting in SETTINGS}
+    drawn = {setting: runs.beside([row[2] for row in rows], setting) for setting in SETTINGS}
     for row, (name, size, _, stage, tags) in enumerate(rows):
         first = axes[4 * row]
         image = drawing.gradient_map(first, size)
         drawing.label_map(first, drawing.OWN, drawing.OTHER, rf"$|\nabla L_{{{name}}}|$", f"({tags[0]})")
         for column, setting in enumerate(SETTINGS, 1):
-            axis, run = axes[4 * row + column], found[setting][row]
+            axis, run = axes[4 * row + column], drawn[setting][row]
             title, tag = rf"{name}, $\eta$ = {percent(setting[1])} %", f"({tags[column]})"
             if run is None:
                 style.absent(axis, "Not run", tag, title)
@@ -51,7 +51,7 @@ def draw(runs: PaperRuns) -> Figure:
     return figure
 
 
-def converges(runs: PaperRuns) -> Outcome:
+def converges(runs: PaperRuns) -> Verdict:
     """Check how far apart right and wrong labels lie after NL and after NL+, and how well they are ranked."""
     variant, stage = nl_of(runs.scale)
     gaps, aps, texts = [], [], []
@@ -62,40 +62,40 @@ def converges(runs: PaperRuns) -> Outcome:
         one, other = nl[0].stage(stage), plus[0].stage()
         gaps.append(drawing.distance(other) - drawing.distance(one))
         aps.append(other["ap"] - one["ap"])
-        apart = [drawing.distance(each) for each in (one, other)]
+        apart = [drawing.distance(facts) for facts in (one, other)]
         texts.append(
             f"symm {percent(setting[1])}: p_y of right less that of wrong labels {apart[0]:.2f} with NL "
             f"({one['epoch']} epochs), {apart[1]:.2f} with NL+ ({other['epoch']}); AP {one['ap']:.3f} and "
             f"{other['ap']:.3f}"
         )
     ahead = min(gaps) >= _APART and min(aps) >= AP
-    # Both margins in one: what is below its own is below 1.
-    differences = [each / _APART for each in gaps] + [each / AP for each in aps]
+    # Both margins in one: what is below its margin is below 1.
+    differences = [gap / _APART for gap in gaps] + [ap / AP for ap in aps]
     further, higher = sum(gap >= _APART for gap in gaps), sum(ap >= AP for ap in aps)
     shown = f"Further apart in {further} of {len(gaps)}, a higher AP in {higher}."
     return unless_even(differences, 1.0, ahead, f"{'; '.join(texts)}. {shown}")
 
 
-def notes(runs: PaperRuns, own: Sequence[PaperRun]) -> list[str]:
+def notes(runs: PaperRuns, used: Sequence[PaperRun]) -> list[str]:
     """How points are drawn, and the epochs of NL and NL+."""
     late = "Runs of NL that becomes NL+ go with it and are in no picture of it."
-    return [drawing.POINTS_NOTE, *([] if runs.scale.paper_schedule else [late]), *_budget(runs, own)]
+    return [drawing.POINTS_NOTE, *([] if runs.scale.paper_schedule else [late]), *_budget(runs, used)]
 
 
-def _budget(runs: PaperRuns, own: Sequence[PaperRun]) -> list[str]:
+def _budget(runs: PaperRuns, used: Sequence[PaperRun]) -> list[str]:
     """The epochs of NL and NL+ in Figure 2, where they are known."""
     variant, stage = nl_of(runs.scale)
     epochs = [
-        {each.stage(name)["epoch"] for each in own if each.cell.row == which}
+        {run.stage(name)["epoch"] for run in used if run.spec.variant == which}
         for which, name in ((variant, stage), ("nl-plus", None))
     ]
-    if any(len(each) != 1 for each in epochs):
+    if any(len(counts) != 1 for counts in epochs):
         return []
     kind = "NLNL's first stage" if variant == "nlnl" else "NL alone"
     return [f"NL is {kind}, {epochs[0].pop()} epochs; NL+ has {epochs[1].pop()}."]
 
 
-ITEM = Item(
+EXPERIMENT = Experiment(
     name="fig2",
     title="Figure 2: gradients of NL and NL+, and where the training data lie",
     claim="NL pushes where the true class of a wrong label is sure (upper left) and so underfits, more so "

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jnpl.experiments import style
-from jnpl.experiments.reproduce.item import ACCURACY, NOT_ALL, SYMM60, Claim, Item, Outcome, unless_even
-from jnpl.experiments.reproduce.runs import mean_curve, smooth, start_of_pl, where
-from jnpl.experiments.rows import LATER
+from jnpl.experiments.reproduce.experiment import ACCURACY, NOT_ALL, SYMM60, Claim, Experiment, Verdict, unless_even
+from jnpl.experiments.reproduce.paper_runs import mean_curve, smooth, start_of_pl, where
+from jnpl.experiments.variants import LATER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.figure import Figure
 
-    from jnpl.experiments.reproduce.runs import PaperRun, PaperRuns
-    from jnpl.experiments.reproduce.scales import Scale
+    from jnpl.experiments.reproduce.paper_runs import PaperRun, PaperRuns
+    from jnpl.experiments.scales import Scale
 
 # Variants by their N.
 PL_PLUS = {
@@ -57,7 +57,7 @@ def draw(runs: PaperRuns) -> Figure:
     return figure
 
 
-def _candidate(axis: Any, tag: str, title: str, given: int, probs: tuple[float, ...]) -> None:
+def _candidate(axis: Any, tag: str, title: str, label: int, probs: tuple[float, ...]) -> None:
     surest = int(np.argmax(probs))
     colors = [style.CLEAN if k == surest else "#b8c4d6" for k in range(len(probs))]
     axis.bar(range(len(probs)), probs, color=colors, width=0.75)
@@ -65,7 +65,7 @@ def _candidate(axis: Any, tag: str, title: str, given: int, probs: tuple[float, 
     axis.text(len(probs) - 0.5, 1 / len(probs) + 0.015, "1/c", color=style.NOISY, fontsize=8, ha="right", va="bottom")
     style.tidy(axis, "class", "p", title, tag)
     axis.grid(False)
-    labels = [{given: "y"}.get(k, "") if k != surest else ("y = ŷ" if given == surest else "ŷ") for k in range(10)]
+    labels = [{label: "y"}.get(k, "") if k != surest else ("y = ŷ" if label == surest else "ŷ") for k in range(10)]
     axis.set_xticks(range(len(probs)), labels)
     axis.set_ylim(0, 0.75)
 
@@ -111,16 +111,16 @@ def _by_n(axis: Any, runs: PaperRuns) -> None:
     axis.legend(fontsize=8, framealpha=0.85, edgecolor="none", loc="best")
 
 
-def larger_is_faster(runs: PaperRuns) -> Outcome:
+def larger_is_faster(runs: PaperRuns) -> Verdict:
     """Check that the mean accuracy since PL+ began, which rises with speed, rises with N."""
-    found = runs.together(tuple(PL_PLUS), SYMM60)
-    start = start_of_pl(found)
+    groups = runs.together(tuple(PL_PLUS), SYMM60)
+    start = start_of_pl(groups)
     if start is None:
         return NOT_ALL
-    means = [statistics.fmean(mean_curve(own)[start:]) for own in found]
+    means = [statistics.fmean(mean_curve(group)[start:]) for group in groups]
     tau = kendall(means)
     texts = ", ".join(f"{name} {mean:.1%}" for name, mean in zip(PL_PLUS.values(), means, strict=True))
-    figures = f"{where(found[0])}, mean accuracy from epoch {start + 1} on: {texts}; Kendall's tau {tau:.2f}."
+    figures = f"{where(groups[0])}, mean accuracy from epoch {start + 1} on: {texts}; Kendall's tau {tau:.2f}."
     return unless_even([max(means) - min(means)], ACCURACY, tau >= _IN_ORDER and means[-1] > means[0], figures)
 
 
@@ -133,7 +133,7 @@ def kendall(values: Sequence[float]) -> float:
     return float(np.mean([np.sign(later - value) for value, later in combinations(values, 2)]))
 
 
-def notes(runs: PaperRuns, _own: Sequence[PaperRun]) -> list[str]:
+def notes(runs: PaperRuns, _used: Sequence[PaperRun]) -> list[str]:
     """What the paper does not say, and how curves are drawn."""
     later = ["In (d) PL+ begins after 30 % of the epochs."] if runs.scale.later else []
     return ["The paper does not say the rate of (d): 60 % is our choice.", *later, *curve_notes(runs)]
@@ -149,7 +149,7 @@ def curve_notes(runs: PaperRuns) -> list[str]:
     return [*noted, "PL+ begins after a third of the epochs and weighs a ninth of the paper's proportion."]
 
 
-ITEM = Item(
+EXPERIMENT = Experiment(
     name="fig3",
     title="Figure 3: PL+",
     claim="PL+ takes samples whose other classes are all below 1/c; with a larger N it pushes sure samples more and "

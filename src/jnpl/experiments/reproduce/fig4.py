@@ -8,28 +8,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jnpl.experiments import style
-from jnpl.experiments.reproduce.fig3 import curve_notes
-from jnpl.experiments.reproduce.item import (
+from jnpl.experiments.paper import STAGES
+from jnpl.experiments.reproduce.experiment import (
     ACCURACY,
     NOT_ALL,
     REACHES,
     SYMM60,
     Claim,
-    Item,
-    Outcome,
+    Experiment,
+    Verdict,
     agrees_if,
     unless_even,
 )
-from jnpl.experiments.reproduce.paper import STAGES
-from jnpl.experiments.reproduce.runs import mean_curve, smooth, start_of_pl, where
+from jnpl.experiments.reproduce.fig3 import curve_notes
+from jnpl.experiments.reproduce.paper_runs import mean_curve, smooth, start_of_pl, where
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.figure import Figure
 
-    from jnpl.experiments.reproduce.runs import PaperRun, PaperRuns
-    from jnpl.experiments.reproduce.scales import Scale
+    from jnpl.experiments.reproduce.paper_runs import PaperRun, PaperRuns
+    from jnpl.experiments.scales import Scale
 
 
 _KNOWS = 2  # times the accuracy of chance: what has learnt nothing reaches nothing
@@ -38,8 +38,7 @@ _EARLY = 0.9  # of the accuracy that NL+ ends with: where the speed of both is c
 
 
 def _variants(scale: Scale) -> tuple[str, ...]:
-    own = ("nlnl", "nl-plus", "jnpl")
-    return (*own, *scale.later) if scale.paper_schedule else (*own, "nl-plus-late", "jnpl-late")
+    return ("nlnl", "nl-plus", "jnpl", *(scale.later if scale.paper_schedule else ("nl-plus-late", "jnpl-late")))
 
 
 def draw(runs: PaperRuns) -> Figure:
@@ -47,11 +46,11 @@ def draw(runs: PaperRuns) -> Figure:
     figure = style.new(6.4, 4.0)
     (axis,) = style.panels(figure, 1, 1)
     rows = (("nlnl", "NLNL", 0), ("nl-plus", "NL+", 1), ("jnpl", "JNPL (NL+ and PL+)", 2))
-    own = dict.fromkeys(runs.scale.later, "JNPL, PL+ from 30 % of the epochs (not the paper's)")
-    own |= {} if runs.scale.paper_schedule else {"nl-plus-late": "NL, then NL+ (not the paper's)"}
-    curves = runs.curves((*(row[0] for row in rows), *own), SYMM60)
+    ours = dict.fromkeys(runs.scale.later, "JNPL, PL+ from 30 % of the epochs (not the paper's)")
+    ours |= {} if runs.scale.paper_schedule else {"nl-plus-late": "NL, then NL+ (not the paper's)"}
+    curves = runs.curves((*(row[0] for row in rows), *ours), SYMM60)
     drawn = [(name, number, curves[variant]) for variant, name, number in rows if variant in curves]
-    beyond = [(own[variant], curves[variant]) for variant in own if variant in curves]
+    beyond = [(ours[variant], curves[variant]) for variant in ours if variant in curves]
     if not drawn and not beyond:
         style.absent(axis, "Not run")
         return figure
@@ -92,34 +91,34 @@ def _borders(axis: Any, runs: PaperRuns) -> None:
         start += epochs
 
 
-def reaches(runs: PaperRuns) -> Outcome:
+def reaches(runs: PaperRuns) -> Verdict:
     """Check the accuracy of NL+ alone against NL and SelNL after as many epochs."""
-    found = runs.together(("nlnl", "nl-plus"), SYMM60)
-    if not all(found):
+    groups = runs.together(("nlnl", "nl-plus"), SYMM60)
+    if not all(groups):
         return NOT_ALL
-    nlnl, plus = (smooth(mean_curve(own)) for own in found)
-    selnl = sum(epochs for name, epochs in found[0][0].borders() if name in ("nl", "selnl"))
+    nlnl, plus = (smooth(mean_curve(group)) for group in groups)
+    selnl = sum(epochs for name, epochs in groups[0][0].borders() if name in ("nl", "selnl"))
     same = min(selnl, len(plus))
-    theirs, ours, chance = nlnl[selnl - 1], plus[same - 1], 1 / found[1][0].classes
+    theirs, ours, chance = nlnl[selnl - 1], plus[same - 1], 1 / groups[1][0].classes
     figures = (
-        f"{where(found[1])}: accuracy {theirs:.1%} after NL and SelNL ({selnl} epochs), {ours:.1%} after {same} of "
+        f"{where(groups[1])}: accuracy {theirs:.1%} after NL and SelNL ({selnl} epochs), {ours:.1%} after {same} of "
         f"NL+ and {plus[-1]:.1%} at its end ({len(plus)}), means of five epochs; chance {chance:.1%}."
     )
     return agrees_if(bool(ours >= max(theirs - REACHES, _KNOWS * chance)), figures)
 
 
-def speeds_up(runs: PaperRuns) -> Outcome:
+def speeds_up(runs: PaperRuns) -> Verdict:
     """Check the mean accuracy since PL+ began, which rises with speed, of JNPL against NL+."""
-    found = runs.together(("nl-plus", "jnpl"), SYMM60)
-    start = start_of_pl(found)
+    groups = runs.together(("nl-plus", "jnpl"), SYMM60)
+    start = start_of_pl(groups)
     if start is None:
         return NOT_ALL
-    plus, both = (mean_curve(own) for own in found)
+    plus, both = (mean_curve(group) for group in groups)
     target = _EARLY * float(smooth(plus)[-1])
     shown = [f"{at} epochs" if (at := epochs_to(curve, target)) is not None else "never" for curve in (plus, both)]
     means = [statistics.fmean(curve[start:]) for curve in (plus, both)]
     figures = (
-        f"{where(found[0])}: mean accuracy from epoch {start + 1} on {means[0]:.1%} with NL+ and {means[1]:.1%} with "
+        f"{where(groups[0])}: mean accuracy from epoch {start + 1} on {means[0]:.1%} with NL+ and {means[1]:.1%} with "
         f"PL+ beside it, at the end {smooth(plus)[-1]:.1%} and {smooth(both)[-1]:.1%} (means of five epochs); nine "
         f"tenths of NL+'s end, {target:.1%}, are reached after {shown[0]} and {shown[1]}."
     )
@@ -136,12 +135,12 @@ def epochs_to(curve: Sequence[float], target: float) -> int | None:
     return int(reached[0]) + 1 if len(reached) else None
 
 
-def overtakes(runs: PaperRuns) -> Outcome:
+def overtakes(runs: PaperRuns) -> Verdict:
     """Check the final accuracy of NL+ and JNPL against NLNL's and against their own best."""
-    found = runs.together(("nlnl", "nl-plus", "jnpl"), SYMM60)
-    if not all(found):
+    groups = runs.together(("nlnl", "nl-plus", "jnpl"), SYMM60)
+    if not all(groups):
         return NOT_ALL
-    nlnl, plus, both = (smooth(mean_curve(own)) for own in found)
+    nlnl, plus, both = (smooth(mean_curve(group)) for group in groups)
     texts, leads, overfits = [f"NLNL ends with {nlnl[-1]:.1%}"], [], False
     for name, curve in (("NL+", plus), ("JNPL", both)):
         texts.append(f"{name} with {curve[-1]:.1%} (its best {curve.max():.1%})")
@@ -149,16 +148,16 @@ def overtakes(runs: PaperRuns) -> Outcome:
         overfits |= bool(curve[-1] < curve.max() - _OVERFIT)
     ahead = min(leads) >= ACCURACY and not overfits
     one = " NL+ does, JNPL does not." if leads[0] >= ACCURACY > leads[1] else ""
-    return unless_even(leads, ACCURACY, ahead, f"{where(found[0])}, means of five epochs: {', '.join(texts)}.{one}")
+    return unless_even(leads, ACCURACY, ahead, f"{where(groups[0])}, means of five epochs: {', '.join(texts)}.{one}")
 
 
-def notes(runs: PaperRuns, _own: Sequence[PaperRun]) -> list[str]:
+def notes(runs: PaperRuns, _used: Sequence[PaperRun]) -> list[str]:
     """How curves are drawn, and what else was run."""
     late = "Runs of NL that becomes NL+, with PL+, go with it and are in no picture of it."
     return [*curve_notes(runs), *([] if runs.scale.paper_schedule else [late])]
 
 
-ITEM = Item(
+EXPERIMENT = Experiment(
     name="fig4",
     title="Figure 4: test accuracy over epochs, 60 % symmetric noise",
     claim="NL+ alone reaches NL followed by SelNL; with PL+ it is faster; both overtake NLNL and do not overfit.",

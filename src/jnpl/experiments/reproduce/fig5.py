@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jnpl.experiments import style
-from jnpl.experiments.reproduce.item import AP, NOT_ALL, Claim, Item, Outcome, parts_of, unless_even
-from jnpl.experiments.reproduce.paper import DATA_NAMES, Setting, percent
-from jnpl.experiments.rows import PL_LATER
+from jnpl.experiments.paper import DATA_NAMES, Setting, percent
+from jnpl.experiments.reproduce.experiment import AP, NOT_ALL, Claim, Experiment, Verdict, parts_of, unless_even
+from jnpl.experiments.variants import PL_LATER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.figure import Figure
 
-    from jnpl.experiments.reproduce.runs import PaperRun, PaperRuns
+    from jnpl.experiments.reproduce.paper_runs import PaperRun, PaperRuns
 
 
 _SLOPE = 0.05  # AP for 100 %: less is none
@@ -46,23 +46,21 @@ def _data_name(runs: PaperRuns, part: str) -> str:
 
 
 def _precision(axis: Any, runs: PaperRuns, part: str, noise: str, shown: dict[str, Any]) -> bool:
-    settings: list[Setting] = [each for each in runs.scale.settings if each[0] == noise]
-    shared = {each: runs.shared(("nlnl", "jnpl", *runs.scale.later), each, part) for each in settings}
+    settings: list[Setting] = [setting for setting in runs.scale.settings if setting[0] == noise]
+    shared = {setting: runs.shared(("nlnl", "jnpl", *runs.scale.later), setting, part) for setting in settings}
     lines = [("nlnl", "NLNL", style.NOISY, "s"), ("jnpl", "JNPL", style.CLEAN, "o")]
     lines += [(variant, PL_LATER, style.LINES[3], "D") for variant in runs.scale.later]
     for variant, name, color, mark in lines:
         for (figure, kind), dash in zip(_DEFINITIONS.items(), ("-", "--"), strict=True):
-            found = [(percent(each[1]), shared[each].get(variant, [])) for each in settings]
-            known = [
-                (float(rate), [value for one in own if (value := one.get(figure)) is not None]) for rate, own in found
-            ]
-            known = [(rate, values) for rate, values in known if values]
-            if not known:
+            points: dict[float, list[float]] = {}  # rate in percent -> AP of its runs
+            for setting in settings:
+                aps = [ap for run in shared[setting].get(variant, []) if (ap := run.get(figure)) is not None]
+                points |= {float(percent(setting[1])): aps} if aps else {}
+            if not points:
                 continue
-            x, y = [rate for rate, _ in known], [statistics.fmean(values) for _, values in known]
             (line,) = axis.plot(
-                x,
-                y,
+                list(points),
+                [statistics.fmean(aps) for aps in points.values()],
                 color=color,
                 linestyle=dash,
                 marker=mark,
@@ -71,24 +69,24 @@ def _precision(axis: Any, runs: PaperRuns, part: str, noise: str, shown: dict[st
                 markerfacecolor=color if dash == "-" else "white",
             )
             shown.setdefault(f"{name}, {kind}", line)
-            for rate, values in known:
-                if len(values) > 1:
-                    axis.vlines(rate, min(values), max(values), color=color, linewidth=1)
+            for rate, aps in points.items():
+                if len(aps) > 1:
+                    axis.vlines(rate, min(aps), max(aps), color=color, linewidth=1)
     axis.set_xticks(sorted({float(rate) for line in axis.lines for rate in line.get_xdata()}))
     return bool(axis.lines)
 
 
 def _gaps(runs: PaperRuns, figure: str, part: str) -> dict[Setting, float] | None:
     """JNPL's AP less NLNL's in all settings; None where one is not known."""
-    found = {}
+    gaps = {}
     for setting in runs.scale.settings:
         pairs = zip(*runs.together(("jnpl", "nlnl"), setting, part), strict=True)
-        known = [(jnpl.get(figure), nlnl.get(figure)) for jnpl, nlnl in pairs]
-        leads = [ours - theirs for ours, theirs in known if ours is not None and theirs is not None]
+        aps = [(jnpl.get(figure), nlnl.get(figure)) for jnpl, nlnl in pairs]
+        leads = [ours - theirs for ours, theirs in aps if ours is not None and theirs is not None]
         if not leads:
             return None
-        found[setting] = statistics.fmean(leads)
-    return found
+        gaps[setting] = statistics.fmean(leads)
+    return gaps
 
 
 def _range(gaps: dict[Setting, float]) -> str:
@@ -101,7 +99,7 @@ def _range(gaps: dict[Setting, float]) -> str:
     return " to ".join(f"{gaps[noise, rate]:+.3f} at {noise} {percent(rate)}" for noise, rate in ends)
 
 
-def filters_better(runs: PaperRuns) -> Outcome:
+def filters_better(runs: PaperRuns) -> Verdict:
     """Check JNPL's lead in AP over all settings, by both definitions."""
     texts, means, most = [], [], True
     for part, where in parts_of(runs).items():
@@ -119,7 +117,7 @@ def filters_better(runs: PaperRuns) -> Outcome:
     return unless_even(means, AP, most and min(means) >= AP, figures)
 
 
-def lead_grows(runs: PaperRuns) -> Outcome:
+def lead_grows(runs: PaperRuns) -> Verdict:
     """Check the slope of the lead over the rate, for both noises and both definitions."""
     texts, slopes, ends = [], [], []
     for part, where in parts_of(runs).items():
@@ -140,14 +138,14 @@ def lead_grows(runs: PaperRuns) -> Outcome:
     return unless_even(slopes, _SLOPE, agrees, "Lead of JNPL over NLNL in AP. " + "; ".join(texts) + ".")
 
 
-def notes(_runs: PaperRuns, own: Sequence[PaperRun]) -> list[str]:
+def notes(_runs: PaperRuns, used: Sequence[PaperRun]) -> list[str]:
     """How several seeds are drawn."""
-    if len({each.cell.seed for each in own}) > 1:
+    if len({run.spec.seed for run in used}) > 1:
         return ["Where a setting has several seeds, a point is their mean and a line goes from least to most."]
     return []
 
 
-ITEM = Item(
+EXPERIMENT = Experiment(
     name="fig5",
     title="Figure 5: average precision of the filters",
     claim="JNPL filters better than NLNL, and its lead grows with the noise.",

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from jnpl.experiments import style
 from jnpl.experiments.reproduce import drawing
-from jnpl.experiments.reproduce.item import ASYMM40, NOT_ALL, Claim, Item, Outcome, agrees_if
+from jnpl.experiments.reproduce.experiment import ASYMM40, NOT_ALL, Claim, Experiment, Verdict, agrees_if, seeds_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.figure import Figure
 
-    from jnpl.experiments.reproduce.runs import PaperRun, PaperRuns
+    from jnpl.experiments.reproduce.paper_runs import PaperRun, PaperRuns
 
 
 _PARTS_BY = 0.05  # AUC: so much more is a difference that one sees in the histograms
@@ -33,8 +33,8 @@ def draw(runs: PaperRuns) -> Figure:
         ("NL+", drawing.nl_plus, plus, "train", "cf"),
     )
     image, drawn = None, []
-    for column, (name, size, found, stage, tags) in enumerate(columns):
-        facts = None if found is None else found.stage(stage).get("cat")
+    for column, (name, size, run, stage, tags) in enumerate(columns):
+        facts = None if run is None else run.stage(stage).get("cat")
         drawn.append(facts)
         above, beneath = axes[column], axes[3 + column]
         drawing.histogram_panel(
@@ -56,19 +56,19 @@ def _cat(runs: PaperRuns) -> str:
     return "3" if runs.scale.stands_for["cifar10"] == "digits" else "cat"
 
 
-def cats_part(runs: PaperRuns) -> Outcome:
+def cats_part(runs: PaperRuns) -> Verdict:
     """Check how well right and wrong labels separate among samples labelled cat."""
     nlnl, plus = runs.together(("nlnl", "nl-plus"), ASYMM40)
     kinds = ([run.stage("nl") for run in nlnl], [run.stage("selnl") for run in nlnl], [run.stage() for run in plus])
-    cats = [[facts["cat"] for facts in own if facts.get("cat")] for own in kinds]
-    if not cats[0] or any(len(own) < len(nlnl) or None in [each["auc"] for each in own] for own in cats):
+    cats = [[facts["cat"] for facts in stages if facts.get("cat")] for stages in kinds]
+    if not cats[0] or any(len(group) < len(nlnl) or None in [cat["auc"] for cat in group] for group in cats):
         return NOT_ALL
-    nl, selnl, ours = (statistics.fmean(each["auc"] for each in own) for own in cats)
-    apart = [statistics.fmean(map(drawing.distance, own)) for own in cats]
-    right = [statistics.fmean(each["clean"]["mean"] for each in own) for own in cats]
-    lost = sum(each["clean"]["mean"] < 1 / plus[0].classes for each in cats[2])
+    nl, selnl, ours = (statistics.fmean(cat["auc"] for cat in group) for group in cats)
+    apart = [statistics.fmean(map(drawing.distance, group)) for group in cats]
+    right = [statistics.fmean(cat["clean"]["mean"] for cat in group) for group in cats]
+    lost = sum(cat["clean"]["mean"] < 1 / plus[0].classes for cat in cats[2])
     figures = (
-        f"asymm 40, labelled cat, {len(nlnl)} seed{'' if len(nlnl) == 1 else 's'}: a wrong label lies below a right "
+        f"asymm 40, labelled cat, {seeds_of(nlnl)}: a wrong label lies below a right "
         f"one with probability {nl:.2f} (NL), {selnl:.2f} (SelNL), {ours:.2f} (NL+); mean p_y of right ones "
         f"{right[0]:.2f}, {right[1]:.2f}, {right[2]:.2f}, less that of wrong ones {apart[0]:+.2f}, {apart[1]:+.2f}, "
         f"{apart[2]:+.2f}."
@@ -79,14 +79,14 @@ def cats_part(runs: PaperRuns) -> Outcome:
     return agrees_if(parts and selnl < nl + _PARTS_BY, figures)
 
 
-def notes(runs: PaperRuns, _own: Sequence[PaperRun]) -> list[str]:
+def notes(runs: PaperRuns, _used: Sequence[PaperRun]) -> list[str]:
     """How points are drawn, and where SelNL has no gradient."""
     selnl = "SelNL has no gradient below p_y = 1/10: it does not learn from those samples."
     late = "A run of NL that becomes NL+ goes with it and is in no picture of it."
     return [drawing.POINTS_NOTE, selnl, *([] if runs.scale.paper_schedule else [late])]
 
 
-ITEM = Item(
+EXPERIMENT = Experiment(
     name="fig6",
     title="Figure 6: asymmetric noise of 40 %, samples labelled cat",
     claim="SelNL does not part cats from dogs that are labelled cat; NL+ does.",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import asdict
 from importlib import resources
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -14,7 +13,8 @@ from markupsafe import Markup
 from jnpl._version import __version__
 from jnpl.experiments import style
 from jnpl.experiments.reproduce import captions
-from jnpl.experiments.reproduce.items import FIGURES, ITEMS, verdicts
+from jnpl.experiments.reproduce.catalogue import EXPERIMENTS, FIGURES, verdicts
+from jnpl.experiments.result_tables import csv_table, latex_table, markdown_table
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder, write_text
 from jnpl.internal.json_files import read_json
@@ -26,13 +26,15 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from jnpl.experiments.reproduce.runs import PaperRuns
+    from jnpl.experiments.reproduce.experiment import Rows
+    from jnpl.experiments.reproduce.paper_runs import PaperRuns
 
 SUMMARY, PAGE = "reproduce.json", "index.html"
+TABLE_FORMATS = ("md", "csv", "tex")
 
 
-def _formats(item: str) -> tuple[str, ...]:
-    return tuple(ITEMS[item].files) or style.FORMATS
+def _formats(name: str) -> tuple[str, ...]:
+    return style.FORMATS if name in FIGURES else TABLE_FORMATS
 
 
 def check_folder(out: Path, scale: str) -> None:
@@ -41,7 +43,7 @@ def check_folder(out: Path, scale: str) -> None:
     if out.exists() and not out.is_dir():
         raise InputError(f"{str(out)!r} is a file: --out is the folder for all that is made")
     if not file.is_file():
-        names = [PAGE, *(f"{name}.{kind}" for name in ITEMS for kind in _formats(name))]
+        names = [PAGE, *(f"{name}.{kind}" for name in EXPERIMENTS for kind in _formats(name))]
         lost = [name for name in names if (out / name).exists()]
         if lost:  # ours come after the summary
             raise InputError(f"{str(out / lost[0])!r} is not of jnpl reproduce: give another folder by --out")
@@ -56,77 +58,90 @@ def check_folder(out: Path, scale: str) -> None:
         )
 
 
-def draw(runs: PaperRuns, items: Sequence[str], out: Path) -> list[Path]:
-    """Write the items, index.html and reproduce.json to a folder; returns the files.
+def draw(runs: PaperRuns, names: Sequence[str], out: Path) -> list[Path]:
+    """Write experiments, index.html and reproduce.json to a folder; returns the files.
 
-    Items that lie there from before are drawn again: the page shows them all.
+    Experiments that lie there from before are drawn again, if they have runs or need none at this scale: the page shows
+    them all.
     """
     make_folder(out)
-    written: list[Path] = []
-    before = {item for item in ITEMS if (out / f"{item}.{_formats(item)[0]}").is_file()}
-    items = [item for item in ITEMS if item in items or (item in before and _is_known(runs, item))]
-    write_text(out / SUMMARY, json.dumps(summary(runs, items), indent=1) + "\n")  # first: it marks the folder as ours
-    for item in items:
-        written += _write(runs, item, out)
-    write_text(out / PAGE, render(runs, items, out))
+    before = {name for name in EXPERIMENTS if (out / f"{name}.{_formats(name)[0]}").is_file()}
+    names = [
+        name
+        for name in EXPERIMENTS
+        if name in names or (name in before and (captions.used(runs, name) or not captions.lacking(runs, name)))
+    ]
+    write_text(out / SUMMARY, json.dumps(summary(runs, names), indent=1) + "\n")  # first: it marks the folder as ours
+    written = [path for name in names for path in _write(runs, name, out)]
+    write_text(out / PAGE, render(runs, names, out))
     return [*written, out / PAGE, out / SUMMARY]
 
 
-def _is_known(runs: PaperRuns, item: str) -> bool:
-    """Whether the item has runs, or needs none at this scale."""
-    return bool(captions.used(runs, item)) or not captions.lacking(runs, item)
-
-
-def figure(runs: PaperRuns, item: str) -> Figure:
+def figure(runs: PaperRuns, name: str) -> Figure:
     """Draw one figure, with the command that makes it at the bottom."""
-    draw_item = ITEMS[item].draw
-    if draw_item is None:
-        raise InputError(f"{item} is a table, not a figure")
-    drawn: Figure = draw_item(runs)
-    style.foot(drawn, captions.foot(runs, item))
+    draw_figure = EXPERIMENTS[name].draw
+    if draw_figure is None:
+        raise InputError(f"{name} is a table, not a figure")
+    drawn: Figure = draw_figure(runs)
+    style.foot(drawn, captions.foot(runs, name))
     return drawn
 
 
-def _write(runs: PaperRuns, item: str, out: Path) -> list[Path]:
+def blocks(runs: PaperRuns, name: str) -> Sequence[str | Rows]:
+    """The lines of text and the tables of an experiment; none of a figure."""
+    make_blocks = EXPERIMENTS[name].blocks
+    return () if make_blocks is None else make_blocks(runs)
+
+
+def markdown(runs: PaperRuns, name: str) -> str:
+    """The table of an experiment as Markdown."""
+    return "\n\n".join(block if isinstance(block, str) else markdown_table(block) for block in blocks(runs, name))
+
+
+def table_texts(runs: PaperRuns, name: str) -> dict[str, str]:
+    """The table of an experiment as Markdown, CSV and LaTeX: suffix -> text."""
+    shown, as_csv = blocks(runs, name), EXPERIMENTS[name].csv
+    head, *lines = next((block for block in shown if not isinstance(block, str)), [[]])
+    rows = (dict(zip(head, line, strict=True)) for line in lines)
+    return {
+        "md": markdown(runs, name) + "\n",
+        "csv": csv_table(rows) if as_csv is None else as_csv(runs),
+        "tex": "\n".join(f"% {block}\n" if isinstance(block, str) else latex_table(block) for block in shown),
+    }
+
+
+def _write(runs: PaperRuns, name: str, out: Path) -> list[Path]:
     """Write a figure as PNG and SVG, or a table as Markdown, CSV and LaTeX."""
-    paths = [out / f"{item}.{kind}" for kind in _formats(item)]
-    if item in FIGURES:
-        drawn = figure(runs, item)
+    paths = [out / f"{name}.{kind}" for kind in _formats(name)]
+    if name in FIGURES:
+        drawn = figure(runs, name)
         return [style.save(drawn, path) for path in paths]
-    for path, text in zip(paths, ITEMS[item].files.values(), strict=True):
-        write_text(path, text(runs))
+    for path, text in zip(paths, table_texts(runs, name).values(), strict=True):
+        write_text(path, text)
     return paths
 
 
-def summary(runs: PaperRuns, items: Sequence[str]) -> dict[str, Any]:
-    """Return reproduce.json: every cell with settings, seed, noise hash, version, time and figures; every verdict."""
+def summary(runs: PaperRuns, names: Sequence[str]) -> dict[str, Any]:
+    """Return reproduce.json: every run with settings, seed, noise hash, version, time and figures; every verdict."""
     kept = ("name", "cell", "recipe", "data", "noise_sha256", "versions", "commit", "device", "engine")
-    cells = []
-    for each in runs.every:
-        facts = {key: each.line.get(key) for key in kept} | {"seed": each.cell.seed, "classify": each.cell.classify}
-        figures = {key: value for key, value in each.line["results"].items() if "curve" not in key}
-        cells.append({**facts, "results": figures, "current": each.is_current})
+    lines = []
+    for run in runs.every:
+        facts = {key: run.line.get(key) for key in kept} | {"seed": run.spec.seed, "classify": run.spec.classify}
+        figures = {key: value for key, value in run.line["results"].items() if "curve" not in key}
+        lines.append({**facts, "results": figures, "current": run.is_current})
     return {
         "version": __version__,
         "scale": runs.scale.name,
         "what": runs.scale.what,
         "missing": runs.missing,
-        "items": [{key: getattr(ITEMS[item], key) for key in ("name", "title", "claim")} for item in items],
-        "verdicts": [asdict(verdict) for verdict in verdicts(runs)],
-        "cells": cells,
+        "items": [{key: getattr(EXPERIMENTS[name], key) for key in ("name", "title", "claim")} for name in names],
+        "verdicts": [verdict._asdict() for verdict in verdicts(runs)],
+        "cells": lines,
     }
 
 
-class Block(NamedTuple):
-    """A table, or a line of text between tables."""
-
-    text: str
-    head: list[str]
-    rows: list[list[str]]
-
-
-def render(runs: PaperRuns, items: Sequence[str], folder: Path) -> str:
-    """Return index.html: all items on one self-contained page, with the pictures in `folder` inside."""
+def render(runs: PaperRuns, names: Sequence[str], folder: Path) -> str:
+    """Return index.html: all experiments on one self-contained page, with the pictures in `folder` inside."""
     environment = Environment(
         loader=PackageLoader("jnpl.experiments.reproduce", ""),
         autoescape=True,
@@ -135,41 +150,28 @@ def render(runs: PaperRuns, items: Sequence[str], folder: Path) -> str:
         lstrip_blocks=True,
     )
     sheet = (resources.files("jnpl.experiments.reproduce") / "page.css").read_text("utf-8")
-    shown = [_item(runs, item, folder) for item in items]
-    shown_runs = {each.cell.name: each for item in items for each in captions.used(runs, item)}.values()
+    shown_runs = {run.spec.name: run for name in names for run in captions.used(runs, name)}.values()
     page = environment.get_template("page.html.j2").render(
-        items=shown,
-        verdicts=[each for each in verdicts(runs) if each.item in items],
+        experiments=[
+            {
+                "name": name,
+                "caption": captions.caption(runs, name),
+                "picture": _encoded(folder / f"{name}.png") if name in FIGURES else None,
+                "blocks": blocks(runs, name),
+            }
+            for name in names
+        ],
+        verdicts=[verdict for verdict in verdicts(runs) if verdict.item in names],
         scale=runs.scale,
         style=Markup(sheet),  # noqa: S704 - our own file
         version=__version__,
         runs=len(shown_runs),
-        stale=sum(not each.is_current for each in shown_runs),
-        commits=sorted({str(each.line.get("commit", "unknown")) for each in shown_runs}),
-        time=in_words(sum(each.get("seconds") or 0.0 for each in shown_runs)),
+        stale=sum(not run.is_current for run in shown_runs),
+        commits=sorted({str(run.line.get("commit", "unknown")) for run in shown_runs}),
+        time=in_words(sum(run.get("seconds") or 0.0 for run in shown_runs)),
     )
     return page.strip() + "\n"
 
 
-def _item(runs: PaperRuns, item: str, folder: Path) -> dict[str, Any]:
-    picture, table = folder / f"{item}.png", ITEMS[item].files.get("md")
-    encoded = base64.b64encode(picture.read_bytes()).decode() if picture.is_file() and table is None else None
-    own_blocks = [] if table is None else blocks(table(runs))
-    return {"name": item, "caption": captions.caption(runs, item), "picture": encoded, "blocks": own_blocks}
-
-
-def blocks(markdown: str) -> list[Block]:
-    """The tables and lines of a Markdown text of ours.
-
-    >>> blocks("A line.\\n\\n| a | b |\\n| --- | --- |\\n| 1 | 2 |\\n")
-    [Block(text='A line.', head=[], rows=[]), Block(text='', head=['a', 'b'], rows=[['1', '2']])]
-    """
-    found = []
-    for part in markdown.strip().split("\n\n"):
-        lines = part.splitlines()
-        if not lines[0].startswith("|"):
-            found.append(Block(part.replace("**", ""), [], []))
-            continue
-        head, _, *rows = ([cell.strip() for cell in line.strip("|").split(" | ")] for line in lines)
-        found.append(Block("", head, rows))
-    return found
+def _encoded(picture: Path) -> str | None:
+    return base64.b64encode(picture.read_bytes()).decode() if picture.is_file() else None

@@ -5,63 +5,40 @@ from __future__ import annotations
 import statistics
 from typing import TYPE_CHECKING
 
-from jnpl.experiments.reproduce.entries import Entry, entry, not_run, origin
-from jnpl.experiments.reproduce.item import NOT_ALL, REACHES, Claim, Item, Outcome, agrees_if
-from jnpl.experiments.reproduce.paper import TABLE2
-from jnpl.experiments.result_tables import csv_table, latex_text, markdown_table
+from jnpl.experiments.paper import TABLE2
+from jnpl.experiments.reproduce.accuracies import AccuracyTable, accuracies, as_csv, not_run
+from jnpl.experiments.reproduce.experiment import NOT_ALL, REACHES, Claim, Experiment, Rows, Verdict, agrees_if
 
 if TYPE_CHECKING:
-    from jnpl.experiments.reproduce.runs import PaperRuns
+    from jnpl.experiments.reproduce.paper_runs import PaperRun, PaperRuns
 
 
-def entries(runs: PaperRuns) -> dict[str, Entry]:
-    """Variant -> its entry."""
-    return {
-        variant: entry(runs.of(variant, None, "clothing1m", classify=True), quoted)
-        for variant, (_, quoted) in TABLE2.items()
-    }
+def _runs(runs: PaperRuns, variant: str) -> list[PaperRun]:
+    return runs.of(variant, None, "clothing1m", classify=True)
 
 
-def markdown(runs: PaperRuns) -> str:
+def table(runs: PaperRuns) -> AccuracyTable:
+    """Variant -> its accuracies."""
+    return {"clothing1m": {name: [accuracies(_runs(runs, name), paper)] for name, (_, paper) in TABLE2.items()}}
+
+
+def blocks(runs: PaperRuns) -> list[str | Rows]:
     """The paper's numbers beside ours."""
-    rows = entries(runs)
-    lines = [["method", "paper", "ours"]]
-    lines += [[TABLE2[variant][0], f"{each.paper:.2f}", each.text()] for variant, each in rows.items()]
-    text = markdown_table(lines)
-    return f"{text}\n" if any(each.values for each in rows.values()) else f"{text}\n\n{not_run(runs, 'clothing1m')}\n"
+    rows = [(name, accuracies(_runs(runs, variant), paper)) for variant, (name, paper) in TABLE2.items()]
+    lines = [["method", "paper", "ours"], *([name, f"{entry.paper:.2f}", entry.text] for name, entry in rows)]
+    return [lines, *([] if any(entry.values for _, entry in rows) else [not_run(runs, "clothing1m")])]
 
 
-def as_csv(runs: PaperRuns) -> str:
-    """A line for each method."""
-    return csv_table(
-        {"data": "clothing1m", "method": variant, **each.columns, **origin(runs, "clothing1m")}
-        for variant, each in entries(runs).items()
-    )
-
-
-def latex(runs: PaperRuns) -> str:
-    """The same for LaTeX with booktabs."""
-    lines = [r"\begin{tabular}{l|cc}", r"\toprule", r"Method & Paper & Ours \\ \midrule"]
-    for variant, each in entries(runs).items():
-        ours = each.text(r" $\pm$ ", "--")
-        lines.append(f"{latex_text(TABLE2[variant][0])} & {each.paper:.2f} & {ours}" + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
-
-
-def clothing(runs: PaperRuns) -> Outcome:
+def clothing(runs: PaperRuns) -> Verdict:
     """Check our JNPL on Clothing1M."""
-    known = [
-        value
-        for each in runs.of("jnpl", None, "clothing1m", classify=True)
-        if (value := each.get("test_accuracy")) is not None
-    ]
-    if not known:
+    values = [value for run in _runs(runs, "jnpl") if (value := run.get("test_accuracy")) is not None]
+    if not values:
         return ("not enough data", runs.missing.get("clothing1m", NOT_ALL[1]))
-    ours, paper = 100 * statistics.fmean(known), TABLE2["jnpl"][1]
+    ours, paper = 100 * statistics.fmean(values), TABLE2["jnpl"][1]
     return agrees_if(ours >= paper - 100 * REACHES, f"accuracy {ours:.2f} %, in the paper {paper:.2f} %.")
 
 
-ITEM = Item(
+EXPERIMENT = Experiment(
     name="table2",
     title="Table 2: test accuracy on Clothing1M",
     claim="JNPL reaches 74.15 %, more than eight other methods.",
@@ -69,13 +46,7 @@ ITEM = Item(
     settings=lambda _scale: (None,),
     parts=("clothing1m",),
     classify=True,
-    files={"md": markdown, "csv": as_csv, "tex": latex},
-    claims=(
-        Claim(
-            "clothing",
-            "JNPL reaches 74.15 % on Clothing1M.",
-            "Ours is at most one point below.",
-            clothing,
-        ),
-    ),
+    blocks=blocks,
+    csv=lambda runs: as_csv(runs, table(runs)),
+    claims=(Claim("clothing", "JNPL reaches 74.15 % on Clothing1M.", "Ours is at most one point below.", clothing),),
 )

@@ -1,4 +1,4 @@
-"""Cells: one row on one data set with one noise and one seed, named by a hash of all that its results depend on."""
+"""A run of an experiment: a variant on data with noise and a seed, named by a hash of what its results depend on."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import AliasChoices, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from jnpl.experiments.reproduce.scales import SCALES, ScaleName
-from jnpl.experiments.rows import BASE, CIFAR, ROWS, TABLES, VARIANTS, Row
+from jnpl.experiments.scales import SCALES, ScaleName
+from jnpl.experiments.variants import BASE, BENCH, CIFAR, PAPER, TABLES, Variant
 from jnpl.internal.errors import InputError
 from jnpl.internal.settings import Settings
 
@@ -38,22 +38,22 @@ _AT_SCALE = ("scale", "classify", "weights")  # fields of `jnpl reproduce`
 _AT_SIZE = ("images", "start", "test_images", "pixels", "net", "epochs", "batch_size", "padding")  # of `jnpl bench`
 
 
-class Cell(Settings):
+class RunSpec(Settings):
     """One training: of `jnpl bench` at sizes of its own, or of `jnpl reproduce` at a scale, which gives the sizes.
 
-    As JSON it has the fields of its kind alone; at a scale its row is called `variant`, as results on disk have it.
+    As JSON it has the fields of its kind alone. In `jnpl bench` the variant is called `row` there, as stored.
 
-    >>> Cell(row="ce", data="digits", noise="symm", rate=0.4, epochs=2, seed=1).name
+    >>> RunSpec(variant="ce", data="digits", noise="symm", rate=0.4, epochs=2, seed=1).name
     'ce-digits-symm40-1-e71bb58a747c'
-    >>> Cell(row="jnpl", data="digits", noise="symm", rate=0.6, seed=1, scale="tiny").name[:27]
+    >>> RunSpec(variant="jnpl", data="digits", noise="symm", rate=0.6, seed=1, scale="tiny").name[:27]
     'jnpl-filter-digits-symm60-1'
     """
 
-    row: str = Field(
+    variant: str = Field(
         min_length=1,
         pattern=r"^[a-z0-9-]+$",
-        validation_alias=AliasChoices("row", "variant"),
-        description="a name of `ROWS`, or at a scale of `VARIANTS`",
+        validation_alias=AliasChoices("variant", "row"),
+        description="a name of `BENCH`, or at a scale of `PAPER`",
     )
     data: Literal[
         "cifar10", "cifar10n", "cifar100", "cifar100n", "clothing1m", "digits", "wine", "breast-cancer", "iris"
@@ -76,17 +76,17 @@ class Cell(Settings):
     padding: int = Field(0, ge=0, description="CIFAR: before the random crop of the rivals; 0: flip only")
 
     @model_validator(mode="after")
-    def _check_combinations(self) -> Cell:
+    def _check_combinations(self) -> RunSpec:
         if (self.noise in WITH_RATE) != (self.rate > 0):
             raise ValueError(f"a rate above 0 goes with {', '.join(WITH_RATE)}, got {self.noise!r} with {self.rate:g}")
         if (self.noise == "human") != (self.data in HUMAN):
             raise ValueError(f"noise 'human' is that of {' and '.join(HUMAN)}, got {self.noise!r} with {self.data!r}")
         if self.scale is not None:
-            known = tuple(SCALES[self.scale].stands_for.values())
-            if self.row not in VARIANTS:
-                raise ValueError(f"there is no variant {self.row!r}; there are {', '.join(VARIANTS)}")
-            if self.data not in known:
-                raise ValueError(f"scale {self.scale} has {', '.join(known)}, got {self.data!r}")
+            data_sets = tuple(SCALES[self.scale].stands_for.values())
+            if self.variant not in PAPER:
+                raise ValueError(f"there is no variant {self.variant!r}; there are {', '.join(PAPER)}")
+            if self.data not in data_sets:
+                raise ValueError(f"scale {self.scale} has {', '.join(data_sets)}, got {self.data!r}")
             return self
         if self.data not in (*CIFAR, *TABLES):
             raise ValueError(f"without a scale, data is one of {', '.join((*CIFAR, *TABLES))}, got {self.data!r}")
@@ -98,38 +98,39 @@ class Cell(Settings):
         return self
 
     @model_serializer(mode="wrap")
-    def _own_fields(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        others, row = (_AT_SCALE, "row") if self.scale is None else (_AT_SIZE, "variant")
-        return {row if name == "row" else name: value for name, value in dump(self).items() if name not in others}
+    def _fields_of_its_kind(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        others, variant = (_AT_SCALE, "row") if self.scale is None else (_AT_SIZE, "variant")
+        fields = {name: value for name, value in dump(self).items() if name not in others}
+        return {variant if name == "variant" else name: value for name, value in fields.items()}
 
     @property
-    def entry(self) -> Row:
-        """Its line in the table of recipes."""
-        rows = ROWS if self.scale is None else VARIANTS
-        if self.row not in rows:
-            raise InputError(f"there is no row {self.row!r}; there are {', '.join(rows)}")
-        return rows[self.row]
+    def method(self) -> Variant:
+        """Its variant."""
+        variants = BENCH if self.scale is None else PAPER
+        if self.variant not in variants:
+            raise InputError(f"there is no variant {self.variant!r}; there are {', '.join(variants)}")
+        return variants[self.variant]
 
     def recipe(self) -> Recipe:
         """All settings of its training."""
-        return self.entry.recipe(self)
+        return self.method.recipe(self)
 
     @property
     def with_classifier(self) -> bool:
         """Whether a classifier is trained on pseudo-labels after the filter, if the method does that."""
-        return self.entry.classify if self.scale is None else self.classify
+        return self.method.classify if self.scale is None else self.classify
 
     @property
     def test_each_epoch(self) -> int | None:
         """Number of test samples to evaluate after every epoch; None: all."""
         if self.scale is not None:
             return SCALES[self.scale].curve_images
-        return _CURVE_TEST if self.row == BASE else 0
+        return _CURVE_TEST if self.variant == BASE else 0
 
     def content(self) -> dict[str, Any]:
         """What its name is a hash of, as JSON: never change it lightly, results on disk are found by it.
 
-        At sizes of its own these are its settings, without the recipe of its row. At a scale it is all that its
+        At sizes of its own these are its settings, without the recipe of its variant. At a scale it is all that its
         results depend on: recipe (but for where it runs), data, noise and seed.
         """
         if self.scale is None:
@@ -169,4 +170,4 @@ class Cell(Settings):
     def name(self) -> str:
         """The name of its line in a file of results, and of its folder while it runs; at a scale with its filter."""
         kind = "-filter" if self.scale is not None and not self.classify else ""
-        return f"{self.row}{kind}-{self.setting}-{self.seed}-{self.key}"
+        return f"{self.variant}{kind}-{self.setting}-{self.seed}-{self.key}"

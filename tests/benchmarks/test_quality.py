@@ -1,12 +1,12 @@
-"""The suites of benchmarks/quality.py: which cells, and in which order."""
+"""The suites of benchmarks/quality.py: which runs, and in which order."""
 
 from __future__ import annotations
 
 import pytest
 from tests.helpers.scripts import load_script
 
-from jnpl.experiments.cell import Cell
 from jnpl.experiments.results import read
+from jnpl.experiments.spec import RunSpec
 from jnpl.recipes.schema import parse_recipe
 
 # Descriptions in committed results -> those of today, where only the words have changed.
@@ -46,11 +46,11 @@ def test_the_figures_of_a_whole_run_are_those_of_its_json():
 
 
 def test_the_decisive_suite_ends_a_seed_before_the_next(quality):
-    cells = quality.decisive((1, 2, 3))
+    specs = quality.decisive((1, 2, 3))
     # Three more in one setting, and there, with one seed, fourteen: newer methods, other crops, more epochs.
-    assert len(cells) == 3 * (7 * 7 + 3) + 14
-    assert [cell.seed for cell in cells] == sorted(cell.seed for cell in cells)
-    assert [cell.row for cell in cells[7:31]] == [
+    assert len(specs) == 3 * (7 * 7 + 3) + 14
+    assert [spec.seed for spec in specs] == sorted(spec.seed for spec in specs)
+    assert [spec.variant for spec in specs[7:31]] == [
         "ce",
         "fast",
         "nlnl",
@@ -76,45 +76,45 @@ def test_the_decisive_suite_ends_a_seed_before_the_next(quality):
         "gce-long",
         "co-teaching-long",
     ]
-    assert {cell.setting for cell in cells[7:31]} == {"cifar10-symm40"}
-    assert cells[65].setting == "cifar10n-human"
-    assert {(cell.images, cell.pixels, cell.epochs, cell.padding, cell.test_images) for cell in cells} == {
+    assert {spec.setting for spec in specs[7:31]} == {"cifar10-symm40"}
+    assert specs[65].setting == "cifar10n-human"
+    assert {(spec.images, spec.pixels, spec.epochs, spec.padding, spec.test_images) for spec in specs} == {
         (5_000, 16, 30, 0, 10_000)
     }
 
 
 def test_all_cells_have_a_name_of_their_own_and_a_recipe(quality):
     for suite in quality.SUITES.values():
-        cells = suite((1, 2))
-        assert len({cell.name for cell in cells}) == len(cells)
-        for cell in cells:
-            if cell.seed == 1:
-                cell.recipe()
+        specs = suite((1, 2))
+        assert len({spec.name for spec in specs}) == len(specs)
+        for spec in specs:
+            if spec.seed == 1:
+                spec.recipe()
 
 
 @pytest.mark.parametrize("suite", ["decisive", "full", "cost", "noises", "breadth", "ablation"])
 def test_committed_figures_are_of_the_recipes_of_today(quality, suite):
-    """A cell's name stands for its own settings; that the recipe of its row is still the same shows here."""
+    """A run's name stands for its own settings; that the recipe of its row is still the same shows here."""
     lines = read(quality.results_of(suite))
-    assert set(lines) == {cell.name for cell in quality.SUITES[suite](quality.SEEDS)}
+    assert set(lines) == {spec.name for spec in quality.SUITES[suite](quality.SEEDS)}
     for name, told in lines.items():
-        cell = Cell.model_validate(told["cell"])
-        then, now = (recipe.model_dump(exclude={"engine"}) for recipe in (parse_recipe(told["recipe"]), cell.recipe()))
+        spec = RunSpec.model_validate(told["cell"])
+        then, now = (recipe.model_dump(exclude={"engine"}) for recipe in (parse_recipe(told["recipe"]), spec.recipe()))
         then["description"] = REWORDED.get(then["description"], then["description"])
-        assert name == cell.name
+        assert name == spec.name
         assert then == now, name
 
 
 def test_the_other_suites(quality):
     full, breadth = quality.full((1, 2)), quality.breadth((1, 2))
-    assert [(cell.row, cell.images, cell.epochs) for cell in full] == [
+    assert [(spec.variant, spec.images, spec.epochs) for spec in full] == [
         ("ce", None, 10),
         ("nlnl", None, 10),
         ("fast", None, 10),
     ]
     assert len(breadth) == 2 * (3 * 7 + 1) * 7 + 2
-    chosen = [cell for cell in quality.ablation((1,)) if cell.data == "cifar10"]
-    assert {(cell.start, cell.seed) for cell in chosen} == {(35_000, 0)}  # no image of the table, no test image
+    chosen = [spec for spec in quality.ablation((1,)) if spec.data == "cifar10"]
+    assert {(spec.start, spec.seed) for spec in chosen} == {(35_000, 0)}  # no image of the table, no test image
     small = quality._shrunk(breadth[0], {"epochs": 1, "images": 300})
     assert (small.epochs, small.images) == (1, None)
     assert quality._shrunk(full[0], {"images": 300}).images == 300

@@ -13,9 +13,9 @@ from tests.helpers.scripts import load_script
 
 from jnpl.experiments import style
 from jnpl.experiments.reproduce import output
-from jnpl.experiments.reproduce.items import FIGURES, ITEMS, names_of, plan
-from jnpl.experiments.reproduce.scales import SCALES
+from jnpl.experiments.reproduce.catalogue import EXPERIMENTS, FIGURES, names_of, specs_of
 from jnpl.experiments.results import add, read
+from jnpl.experiments.scales import SCALES
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_the_committed_picture_is_what_the_results_say(script, tmp_path, item):
 
 def strange(script, file):
     """What should not be committed: JSON of other scales, of other settings than today's, or too large."""
-    known = {each.cell.name: each for each in script.results_of(file).every if each.is_current}
+    known = {each.spec.name: each for each in script.results_of(file).every if each.is_current}
     lines = read(file).items()
     return sorted(name for name, line in lines if name not in known or len(json.dumps(line)) >= 60_000)
 
@@ -65,29 +65,29 @@ def test_committed_results_are_small_and_current(script):
 
 def test_the_committed_results_are_whole(script):
     """All figures and the half of Table 1 that is CIFAR-10, with the seeds that the scale has for each."""
-    wanted = plan(names_of("all"), SCALES[script.SCALE], None, ["cifar10"])
-    assert set(read(script.RESULTS)) == {cell.name for cell in wanted}
+    wanted = specs_of(names_of("all"), SCALES[script.SCALE], None, ["cifar10"])
+    assert set(read(script.RESULTS)) == {spec.name for spec in wanted}
 
 
 def test_the_committed_results_on_features_are_current_and_of_the_plan(script):
     """They may be a part of it: the page says what is missing."""
-    wanted = plan(names_of("all"), SCALES["features"], None, list(SCALES["features"].stands_for))
+    wanted = specs_of(names_of("all"), SCALES["features"], None, list(SCALES["features"].stands_for))
     runs = script.features_of()
     assert all(each.is_current for each in runs.every)
-    assert {each.cell.name for each in runs.every} <= {cell.name for cell in wanted}
+    assert {each.spec.name for each in runs.every} <= {spec.name for spec in wanted}
     assert len(runs.every) == len(read(script.FEATURES)) > 0
 
 
 def test_the_committed_results_of_the_full_schedule_are_whole_and_drawn(script, tmp_path):
     full = script.full_of()
-    wanted = plan(["table1"], SCALES["features-full"], None, ["cifar10"])
-    assert {each.cell.name for each in full.every if each.is_current} == {cell.name for cell in wanted}
+    wanted = specs_of(["table1"], SCALES["features-full"], None, ["cifar10"])
+    assert {each.spec.name for each in full.every if each.is_current} == {spec.name for spec in wanted}
     fresh = style.save(output.figure(full, "fig4"), tmp_path / "fresh.png")
     assert np.array_equal(pixels(script.IMAGES / script.image("fig4", "features-full")), pixels(fresh))
 
 
 def test_what_is_missing_on_features_is_told(script, made):
-    made.cell("ce", scale="features", classify=True)
+    made.run("ce", scale="features", classify=True)
     text = script.state(script.features_of(made.file))
     assert text.startswith("**1 of the 322 runs of `jnpl reproduce all --scale features` are stored.** Missing: ")
 
@@ -102,12 +102,12 @@ def test_slim_results_keep_what_is_drawn(script, made):
     """Points where Figures 2 and 6 draw them, curves of the first seed at symm 60, and all single figures."""
     slim = load_script("benchmarks/slim.py").slim
     kept = {
-        "drawn": made.cell("nl-plus", rate=0.6),
-        "not": made.cell("ce", rate=0.8),
-        "cat": made.cell("nlnl", "asymm", 0.4),
+        "drawn": made.run("nl-plus", rate=0.6),
+        "not": made.run("ce", rate=0.8),
+        "cat": made.run("nlnl", "asymm", 0.4),
     }
     lines = read(made.file)
-    before = {name: lines[cell.name] for name, cell in kept.items()}
+    before = {name: lines[spec.name] for name, spec in kept.items()}
     for line in before.values():
         line["results"] |= {"ap_curve": [1 / 3], "right_curve": [0.5], "wrong_curve": [0.5], "selected_curve": None}
     after = {name: slim(line) for name, line in before.items()}
@@ -146,9 +146,9 @@ def test_lost_classes_are_counted(script, tmp_path):
 
 def test_the_full_schedule_stands_beside_a_part(script, made):
     for variant, part, whole in (("nlnl", 0.7, 0.75), ("nl-plus", 0.8, 0.85), ("jnpl", 0.1, 0.1)):
-        made.cell(variant, scale="features", accuracy=part, classify=True)
-        made.cell(variant, scale="features-full", accuracy=whole, cpu_seconds=3600.0, classify=True)
-    made.cell("ce", scale="features", accuracy=0.4)  # not with all images
+        made.run(variant, scale="features", accuracy=part, classify=True)
+        made.run(variant, scale="features-full", accuracy=whole, cpu_seconds=3600.0, classify=True)
+    made.run("ce", scale="features", accuracy=0.4)  # not with all images
     text = script.full_schedule(made.results("features"), made.results("features-full"))
     assert "| CE | 40.0%" not in text
     assert "| NL+ | 80.0% | 0.800 | 85.0% | 0.800 |" in text
@@ -163,8 +163,8 @@ def test_the_full_schedule_stands_beside_a_part(script, made):
 
 
 def test_the_budget_is_the_time_of_the_runs_that_an_item_uses(script, made):
-    made.cell("nlnl", scale="features", cpu_seconds=120.0)
-    made.cell("jnpl", scale="features", cpu_seconds=60.0)
+    made.run("nlnl", scale="features", cpu_seconds=120.0)
+    made.run("jnpl", scale="features", cpu_seconds=60.0)
     lines = script.budget(made.results("features")).splitlines()
     assert "| fig1 | 2 | 3.0 |" in lines
     assert not any("fig6" in line for line in lines)
@@ -172,12 +172,12 @@ def test_the_budget_is_the_time_of_the_runs_that_an_item_uses(script, made):
 
 
 def test_no_other_results_could_be_committed(script, made):
-    made.cell("nlnl")
-    made.cell("jnpl", classify=True)
+    made.run("nlnl")
+    made.run("jnpl", classify=True)
     assert strange(script, made.file) == []
-    tiny = made.cell("ce", scale="tiny")
-    made.cell("jnpl", seed=2, name="jnpl-of-another-version")
-    large = made.cell("nl-plus", curve=[0.1] * 16_000)
+    tiny = made.run("ce", scale="tiny")
+    made.run("jnpl", seed=2, name="jnpl-of-another-version")
+    large = made.run("nl-plus", curve=[0.1] * 16_000)
     wrong = [tiny.name, "jnpl-of-another-version", large.name]
     assert strange(script, made.file) == sorted(wrong)
 
@@ -185,7 +185,7 @@ def test_no_other_results_could_be_committed(script, made):
 def test_without_results_the_page_says_so(script, tmp_path):
     results = script.results_of(tmp_path / "none.jsonl")
     text = script.results_page(results)
-    assert text.count("**Not run.**") == len(script.PAPER_ITEMS) == len(ITEMS) - 5
+    assert text.count("**Not run.**") == len(script.PAPER_ITEMS) == len(EXPERIMENTS) - 5
     assert "cifar-100-binary.tar.gz" in text
     none = tmp_path / "none.jsonl"
     for shown in (text, script.page(results, script.features_of(none), script.full_of(none))):
@@ -195,17 +195,17 @@ def test_without_results_the_page_says_so(script, tmp_path):
 
 
 def test_the_page_follows_the_results(script, made):
-    made.cell("nlnl", curve=[0.4] * 30)
-    made.cell("nl-plus", curve=[0.2] * 30)
+    made.run("nlnl", curve=[0.4] * 30)
+    made.run("nl-plus", curve=[0.2] * 30)
     text = script.results_page(script.results_of(made.file))
     assert "40.0% after NL and SelNL (20 epochs), 20.0% after 20 of NL+" in text
     assert "**Disagrees with the paper: NL+ alone reaches the accuracy of NL followed by SelNL." in text
 
 
 def test_time_of_the_figures_and_of_the_table(script, made):
-    made.cell("nlnl", cpu_seconds=3600.0, classify=True)  # no epochs with pseudo-labels here
-    made.cell("nl-plus", cpu_seconds=7200.0)
-    made.cell("ce", cpu_seconds=14400.0, classify=True)
+    made.run("nlnl", cpu_seconds=3600.0, classify=True)  # no epochs with pseudo-labels here
+    made.run("nl-plus", cpu_seconds=7200.0)
+    made.run("ce", cpu_seconds=14400.0, classify=True)
     text = script.time_spent(script.results_of(made.file))
     assert "The 3 runs took 7.0 CPU hours, each on one thread: 3.5 hours on two cores" in text
     assert "The figures alone would take 1.5 hours" in text
@@ -233,18 +233,18 @@ def test_elsewhere_is_the_mean_of_the_committed_runs(script, tmp_path):
 
 def test_what_pl_plus_adds_later_is_measured_on_common_seeds(script, made):
     assert script.pl_plus_after_nl(script.results_of(made.file)) == "(not run)"
-    made.cell("nl-plus-late", curve=[0.9] * 23 + [0.3] * 22)
-    made.cell("nl-plus-late", seed=2, curve=[0.9] * 45)
-    made.cell("jnpl-late", curve=[0.9] * 23 + [0.4] * 22)
+    made.run("nl-plus-late", curve=[0.9] * 23 + [0.3] * 22)
+    made.run("nl-plus-late", seed=2, curve=[0.9] * 45)
+    made.run("jnpl-late", curve=[0.9] * 23 + [0.4] * 22)
     text = script.pl_plus_after_nl(script.results_of(made.file))
     assert text == "from epoch 24 on is 40.0% with it and 30.0% without (symm 60, 1 seeds)"
 
 
 def test_why_nl_plus_does_badly_is_a_table_of_what_was_run(script, made, tmp_path):
     assert script.why(script.results_of(tmp_path / "none.jsonl")).count("not run") == 3 * 4
-    made.cell("nl", rate=0.2, accuracy=0.41, stages={"train": made.facts(ap=0.5, right=0.6, wrong=0.1)})
-    made.cell("nl-plus-late", rate=0.6, accuracy=0.3, stages={"train": made.facts(ap=0.75, right=0.7, wrong=0.2)})
-    made.cell("nl-plus", "asymm", 0.4)
+    made.run("nl", rate=0.2, accuracy=0.41, stages={"train": made.facts(ap=0.5, right=0.6, wrong=0.1)})
+    made.run("nl-plus-late", rate=0.6, accuracy=0.3, stages={"train": made.facts(ap=0.75, right=0.7, wrong=0.2)})
+    made.run("nl-plus", "asymm", 0.4)
     lines = script.why(script.results_of(made.file)).splitlines()
     assert lines[0] == "|  | symm 20 | symm 40 | symm 60 | asymm 40, labelled cat |"
     assert lines[2] == "| NL | AP 0.500, accuracy 0.410, p_y 0.60 / 0.10 | not run | not run | not run |"

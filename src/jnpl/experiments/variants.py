@@ -14,7 +14,7 @@ from jnpl.recipes.schema import Recipe, parse_recipe
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jnpl.experiments.cell import Cell
+    from jnpl.experiments.spec import RunSpec
 
 CIFAR = ("cifar10", "cifar10n")
 BASE = "ce"  # the row that costs are compared with
@@ -26,18 +26,18 @@ _PL_WEIGHT = 0.01  # the paper's; beside all nine complements it weighs a ninth 
 _OTHER_NAMES = {"jnpl": "paper"}  # of the recipes of the package, where they are not the method's
 
 
-class Row(NamedTuple):
+class Variant(NamedTuple):
     """A method with its settings, one line of a table."""
 
     description: str
-    recipe: Callable[[Cell], Recipe]
+    recipe: Callable[[RunSpec], Recipe]
     classify: bool = True  # goes on to a classifier with pseudo-labels, if its method does
     folds: bool = False  # cleanlab: ranked by cross-validated predictions
     true_labels: bool = False  # trained on the true labels, as an upper bound
 
 
-class Plan(NamedTuple):
-    """Network, epochs and rates of a cell of `jnpl bench`, or of a scale that is not the paper's.
+class Sizes(NamedTuple):
+    """Network, epochs and rates of a run of `jnpl bench`, or of a scale that is not the paper's.
 
     docs/reproduction.md says what was tried for the scale small.
     """
@@ -64,15 +64,15 @@ class Plan(NamedTuple):
         return round(0.8 * self.filter_epochs)
 
 
-SMALL = Plan("resnet8", 64, "data", classify_epochs=20, padding=2, filter_epochs=45, filter_lr=0.02, fast_epochs=16)
+SMALL = Sizes("resnet8", 64, "data", classify_epochs=20, padding=2, filter_epochs=45, filter_lr=0.02, fast_epochs=16)
 # Scale on features of a pretrained network -> what divides all epochs
 FACTORS = {"features": 8, "features-full": 1}
 ON_FEATURES, FEATURES = "mlp512", 256  # network, and numbers per image
 FEATURE_SAMPLES = {"features": 10_000, "features-full": 50_000}
-TINY = Plan("mlp", 64, "one", classify_epochs=4, filter_epochs=12, filter_lr=0.1, fast_epochs=4)
+TINY = Sizes("mlp", 64, "one", classify_epochs=4, filter_epochs=12, filter_lr=0.1, fast_epochs=4)
 
 
-def _settings(plan: Plan, method: dict[str, Any], train: dict[str, Any] | None = None, **own: Any) -> dict[str, Any]:
+def _settings(plan: Sizes, method: dict[str, Any], train: dict[str, Any] | None = None, **own: Any) -> dict[str, Any]:
     """A method at the sizes of a plan; `train` changes the training of a classifier."""
     return {
         "model": plan.model,
@@ -84,25 +84,25 @@ def _settings(plan: Plan, method: dict[str, Any], train: dict[str, Any] | None =
     }
 
 
-def _classifier(plan: Plan) -> dict[str, Any]:
+def _classifier(plan: Sizes) -> dict[str, Any]:
     return {"epochs": plan.classify_epochs, "batch_size": plan.batch_size, "lr": 0.1, "schedule": "cosine"}
 
 
 # Rows of `jnpl bench`
 
 
-def _at_size(cell: Cell, method: dict[str, Any], train: dict[str, Any] | None = None, **own: Any) -> Recipe:
-    """A method at the cell's size, trained as all rows are but for what `train` changes."""
-    plan = Plan(cell.net, cell.batch_size, "data", cell.epochs, cell.padding)
+def _at_size(spec: RunSpec, method: dict[str, Any], train: dict[str, Any] | None = None, **own: Any) -> Recipe:
+    """A method at the run's size, trained as all rows are but for what `train` changes."""
+    plan = Sizes(spec.net, spec.batch_size, "data", spec.epochs, spec.padding)
     return parse_recipe(_settings(plan, method, train, **own))
 
 
-def _changed(cell: Cell, name: str, changes: dict[str, Any]) -> Recipe:
-    """A recipe of the package at the cell's size."""
+def _changed(spec: RunSpec, name: str, changes: dict[str, Any]) -> Recipe:
+    """A recipe of the package at the run's size."""
     every = {
-        "model": cell.net,
-        "train.epochs": cell.epochs,
-        "train.batch_size": cell.batch_size,
+        "model": spec.net,
+        "train.epochs": spec.epochs,
+        "train.batch_size": spec.batch_size,
         "data.val_size": 0,
         "engine.accelerator": "cpu",
         "engine.workers": 0,
@@ -111,17 +111,17 @@ def _changed(cell: Cell, name: str, changes: dict[str, Any]) -> Recipe:
     return load_recipe(name, every)
 
 
-def _ce(cell: Cell) -> Recipe:
-    return _at_size(cell, {"name": "ce"})
+def _ce(spec: RunSpec) -> Recipe:
+    return _at_size(spec, {"name": "ce"})
 
 
-def _gce(cell: Cell) -> Recipe:
-    return _at_size(cell, {"name": "gce", "q": 0.7})
+def _gce(spec: RunSpec) -> Recipe:
+    return _at_size(spec, {"name": "gce", "q": 0.7})
 
 
-def _co_teaching(cell: Cell) -> Recipe:
-    ramp = max(1, cell.epochs // 6)
-    return _at_size(cell, {"name": "co-teaching", "noise_rate": "oracle", "ramp_epochs": ramp}, _ADAM)
+def _co_teaching(spec: RunSpec) -> Recipe:
+    ramp = max(1, spec.epochs // 6)
+    return _at_size(spec, {"name": "co-teaching", "noise_rate": "oracle", "ramp_epochs": ramp}, _ADAM)
 
 
 def newer_settings(method: str, classes: int, steps: int) -> dict[str, dict[str, Any]]:
@@ -151,112 +151,112 @@ def newer_settings(method: str, classes: int, steps: int) -> dict[str, dict[str,
     return {"method": method_settings[method], "train": train.get(method, {})}
 
 
-def _newer(method: str, cell: Cell) -> Recipe:
+def _newer(method: str, spec: RunSpec) -> Recipe:
     """A method since 2020 at the rate and weight decay of most of their papers."""
-    images = cell.images or (50_000 if cell.data in CIFAR else TABLES[cell.data][0])
-    own = newer_settings(method, 10, math.ceil(images / cell.batch_size) * cell.epochs)
+    images = spec.images or (50_000 if spec.data in CIFAR else TABLES[spec.data][0])
+    own = newer_settings(method, 10, math.ceil(images / spec.batch_size) * spec.epochs)
     train = {"lr": 0.02, "weight_decay": 1e-3, **own["train"]}
     if "milestones" in train:
-        train["milestones"] = [max(cell.epochs // 2, 1)]
-    return _at_size(cell, {"name": method, **own["method"]}, train)
+        train["milestones"] = [max(spec.epochs // 2, 1)]
+    return _at_size(spec, {"name": method, **own["method"]}, train)
 
 
-def _nlnl(cell: Cell) -> Recipe:
-    quarter = max(1, cell.epochs // 4)
-    half = max(1, cell.epochs - 2 * quarter)  # all in all the cell's epochs, from 3 on
+def _nlnl(spec: RunSpec) -> Recipe:
+    quarter = max(1, spec.epochs // 4)
+    half = max(1, spec.epochs - 2 * quarter)  # all in all the run's epochs, from 3 on
     stages = {
         "nl": {"epochs": half, "lr": 0.1},
         "selnl": {"epochs": quarter, "lr": 0.05},
         "selpl": {"epochs": quarter, "lr": 0.02},
     }
-    second = Plan("", cell.batch_size, "", max(1, cell.epochs // 2))  # twice
+    second = Sizes("", spec.batch_size, "", max(1, spec.epochs // 2))  # twice
     pseudo = {"mode": "nlnl", "train": _classifier(second)}
-    return _at_size(cell, {"name": "nlnl", "complements": "exhaustive"}, stages=stages, pseudo=pseudo)
+    return _at_size(spec, {"name": "nlnl", "complements": "exhaustive"}, stages=stages, pseudo=pseudo)
 
 
-def _jnpl_paper(cell: Cell) -> Recipe:
-    epochs = cell.epochs
+def _jnpl_paper(spec: RunSpec) -> Recipe:
+    epochs = spec.epochs
     steps = [round(0.4 * epochs), round(0.6 * epochs)]
     return _changed(
-        cell,
+        spec,
         "paper-cifar10",
         {
             "train.milestones": [round(0.8 * epochs)],
             "pseudo.train.epochs": epochs,
             "pseudo.train.milestones": steps,
-            "pseudo.train.batch_size": cell.batch_size,
-            "data.padding": cell.padding,
+            "pseudo.train.batch_size": spec.batch_size,
+            "data.padding": spec.padding,
         },
     )
 
 
-def _fast(cell: Cell, changes: dict[str, Any] | None = None) -> Recipe:
+def _fast(spec: RunSpec, changes: dict[str, Any] | None = None) -> Recipe:
     """`fast` in nine tenths of the epochs of the others: with its evaluation at the end it costs no more than CE."""
-    plan = {"train.epochs": _fast_epochs(cell), "train.lr": _fast_rate(cell)}
-    return _changed(cell, "fast", {**plan, **_UNCALIBRATED, **(changes or {})})
+    plan = {"train.epochs": _fast_epochs(spec), "train.lr": _fast_rate(spec)}
+    return _changed(spec, "fast", {**plan, **_UNCALIBRATED, **(changes or {})})
 
 
-def _fast_epochs(cell: Cell) -> int:
-    return max(2, round(SHARE * cell.epochs))
+def _fast_epochs(spec: RunSpec) -> int:
+    return max(2, round(SHARE * spec.epochs))
 
 
-def _fast_rate(cell: Cell) -> float:
+def _fast_rate(spec: RunSpec) -> float:
     """The learning rate that `jnpl find` would choose."""
-    if cell.data in CIFAR or cell.net not in ("mlp", "auto"):
+    if spec.data in CIFAR or spec.net not in ("mlp", "auto"):
         return load_recipe("fast").train.lr
-    return mlp_rate(*TABLES[cell.data], cell.batch_size, _fast_epochs(cell))
+    return mlp_rate(*TABLES[spec.data], spec.batch_size, _fast_epochs(spec))
 
 
-def _fast_flip(cell: Cell) -> Recipe:
-    return _fast(cell, {"data.padding": cell.padding})
+def _fast_flip(spec: RunSpec) -> Recipe:
+    return _fast(spec, {"data.padding": spec.padding})
 
 
-def _fast_lr(times: float, cell: Cell) -> Recipe:
-    return _fast(cell, {"train.lr": times * _fast_rate(cell)})
+def _fast_lr(times: float, spec: RunSpec) -> Recipe:
+    return _fast(spec, {"train.lr": times * _fast_rate(spec)})
 
 
-def _augmented(rival: Callable[[Cell], Recipe], cell: Cell) -> Recipe:
+def _augmented(rival: Callable[[RunSpec], Recipe], spec: RunSpec) -> Recipe:
     """A rival with the crops of `fast`."""
-    return rival(cell).model_copy(update={"data": _fast(cell).data})
+    return rival(spec).model_copy(update={"data": _fast(spec).data})
 
 
-def _long(rival: Callable[[Cell], Recipe], cell: Cell) -> Recipe:
+def _long(rival: Callable[[RunSpec], Recipe], spec: RunSpec) -> Recipe:
     """A rival with the crops of `fast` and as many epochs as both of its parts have."""
-    fast = _fast(cell)
+    fast = _fast(spec)
     stretch = 1.0 if fast.pseudo is None else 1 + fast.pseudo.stretch
-    return _augmented(rival, cell.model_copy(update={"epochs": round(stretch * fast.train.epochs)}))
+    return _augmented(rival, spec.model_copy(update={"epochs": round(stretch * fast.train.epochs)}))
 
 
-def _fast_with_ce(cell: Cell) -> Recipe:
+def _fast_with_ce(spec: RunSpec) -> Recipe:
     """`fast` with cross-entropy in place of NL+ and PL+: what its other settings contribute."""
-    return parse_recipe({**_fast(cell).model_dump(exclude={"pseudo"}), "method": {"name": "ce"}})
+    return parse_recipe({**_fast(spec).model_dump(exclude={"pseudo"}), "method": {"name": "ce"}})
 
 
-ROWS = {
-    "ce": Row("cross-entropy", _ce),
-    "fast": Row("JNPL by the recipe fast", _fast),
-    "nlnl": Row("NLNL, all complements, three stages; two steps with pseudo-labels", _nlnl),
-    "cleanlab": Row(
+BENCH = {
+    "ce": Variant("cross-entropy", _ce),
+    "fast": Variant("JNPL by the recipe fast", _fast),
+    "nlnl": Variant("NLNL, all complements, three stages; two steps with pseudo-labels", _nlnl),
+    "cleanlab": Variant(
         "confident learning: 5-fold cross-validated cross-entropy, then on the labels it keeps", _ce, folds=True
     ),
-    "jnpl-paper": Row("JNPL with the paper's settings, its schedule scaled", _jnpl_paper),
-    "gce": Row("generalised cross-entropy, q = 0.7", _gce),
-    "co-teaching": Row("Co-teaching, which is given the noise rate", _co_teaching),
-    "ce-clean": Row("cross-entropy on the true labels", _ce, true_labels=True),
-    "ce-augmented": Row("cross-entropy with the crops of fast", partial(_augmented, _ce)),
-    "fast-flip": Row("fast with the crops of the others", _fast_flip),
+    "jnpl-paper": Variant("JNPL with the paper's settings, its schedule scaled", _jnpl_paper),
+    "gce": Variant("generalised cross-entropy, q = 0.7", _gce),
+    "co-teaching": Variant("Co-teaching, which is given the noise rate", _co_teaching),
+    "ce-clean": Variant("cross-entropy on the true labels", _ce, true_labels=True),
+    "ce-augmented": Variant("cross-entropy with the crops of fast", partial(_augmented, _ce)),
+    "fast-flip": Variant("fast with the crops of the others", _fast_flip),
 }
 CROPS = {
-    "nlnl-augmented": Row("NLNL with the crops of fast", partial(_augmented, _nlnl)),
-    "cleanlab-augmented": Row("cleanlab with the crops of fast", partial(_augmented, _ce), folds=True),
-    "gce-augmented": Row("generalised cross-entropy with the crops of fast", partial(_augmented, _gce)),
-    "co-teaching-augmented": Row("Co-teaching with the crops of fast", partial(_augmented, _co_teaching)),
-    "ce-clean-augmented": Row(
+    "nlnl-augmented": Variant("NLNL with the crops of fast", partial(_augmented, _nlnl)),
+    "cleanlab-augmented": Variant("cleanlab with the crops of fast", partial(_augmented, _ce), folds=True),
+    "gce-augmented": Variant("generalised cross-entropy with the crops of fast", partial(_augmented, _gce)),
+    "co-teaching-augmented": Variant("Co-teaching with the crops of fast", partial(_augmented, _co_teaching)),
+    "ce-clean-augmented": Variant(
         "cross-entropy on the true labels with the crops of fast", partial(_augmented, _ce), true_labels=True
     ),
 }
 NEWER = {
-    f"{name}-augmented": Row(f"{title} with the crops of fast", partial(_augmented, partial(_newer, name)))
+    f"{name}-augmented": Variant(f"{title} with the crops of fast", partial(_augmented, partial(_newer, name)))
     for name, title in (
         ("elr", "ELR"),
         ("sop", "SOP"),
@@ -268,14 +268,14 @@ NEWER = {
     )
 }
 LONG = {
-    "gce-long": Row("generalised cross-entropy with the crops and all epochs of fast", partial(_long, _gce)),
-    "co-teaching-long": Row("Co-teaching with the crops and all epochs of fast", partial(_long, _co_teaching)),
+    "gce-long": Variant("generalised cross-entropy with the crops and all epochs of fast", partial(_long, _gce)),
+    "co-teaching-long": Variant("Co-teaching with the crops and all epochs of fast", partial(_long, _co_teaching)),
 }
 ABLATIONS = {
-    "fast-filter": Row("fast as it is, the filter alone", _fast, classify=False),
-    "fast-ce": Row("cross-entropy in place of NL+ and PL+, all else as fast", _fast_with_ce, classify=False),
+    "fast-filter": Variant("fast as it is, the filter alone", _fast, classify=False),
+    "fast-ce": Variant("cross-entropy in place of NL+ and PL+, all else as fast", _fast_with_ce, classify=False),
     **{
-        f"fast-{name}": Row(description, partial(_fast, changes=changes), classify=False)
+        f"fast-{name}": Variant(description, partial(_fast, changes=changes), classify=False)
         for name, description, changes in (
             ("nl", "NL throughout (gamma 0)", {"method.gamma": 0.0, "method.gamma_rise": None}),
             ("nl-plus", "NL+ from the start (gamma 1)", {"method.gamma_rise": None}),
@@ -303,7 +303,7 @@ ABLATIONS = {
         )
     },
     **{
-        f"fast-lr-{name}": Row(description, partial(_fast_lr, times), classify=False)
+        f"fast-lr-{name}": Variant(description, partial(_fast_lr, times), classify=False)
         for name, description, times in (
             ("low", "half the learning rate", 0.5),
             ("high", "twice the learning rate", 2.0),
@@ -311,7 +311,7 @@ ABLATIONS = {
     },
 }
 SECOND_PARTS = {
-    f"fast-{name}": Row(description, partial(_fast, changes=changes))
+    f"fast-{name}": Variant(description, partial(_fast, changes=changes))
     for name, description, changes in (
         ("hard", "pseudo-labels hard in place of soft", {"pseudo.soft": False}),
         (
@@ -325,68 +325,68 @@ SECOND_PARTS = {
         ("light", "the second part with the filter's weight decay", {"pseudo.train.weight_decay": 1e-4}),
     )
 }
-TABLE = tuple(ROWS)  # the rows of a comparison
-ROWS |= CROPS | NEWER | LONG | ABLATIONS | SECOND_PARTS
+TABLE = tuple(BENCH)  # the rows of a comparison
+BENCH |= CROPS | NEWER | LONG | ABLATIONS | SECOND_PARTS
 
 
 # Variants: the methods of the paper, at a scale
 
 
-def _variant(description: str, method: str, **changes: Any) -> Row:
-    """A method at the cell's scale, with the settings that differ from its own."""
-    return Row(description, partial(_at_scale, method, changes))
+def _variant(description: str, method: str, **changes: Any) -> Variant:
+    """A method at the run's scale, with the settings that differ from its own."""
+    return Variant(description, partial(_at_scale, method, changes))
 
 
-def _at_scale(method: str, changes: dict[str, Any], cell: Cell) -> Recipe:
-    if cell.scale == "paper":
-        return _of_the_package(method, changes, cell)
-    if cell.scale in FACTORS:
-        return _on_features(method, changes, cell, FACTORS[cell.scale])
+def _at_scale(method: str, changes: dict[str, Any], spec: RunSpec) -> Recipe:
+    if spec.scale == "paper":
+        return _of_the_package(method, changes, spec)
+    if spec.scale in FACTORS:
+        return _on_features(method, changes, spec, FACTORS[spec.scale])
     if method not in _MAKERS:
-        raise InputError(f"scale {cell.scale} has no {cell.row}, which is for Clothing1M")
-    settings = _MAKERS[method](SMALL if cell.scale == "small" else TINY)
+        raise InputError(f"scale {spec.scale} has no {spec.variant}, which is for Clothing1M")
+    settings = _MAKERS[method](SMALL if spec.scale == "small" else TINY)
     if method == "jocor":
-        settings["method"]["agreement"] = _agreement(cell)
+        settings["method"]["agreement"] = _agreement(spec)
     if method in ("nfl-rce", "nce-rce"):  # by their authors, as is the rate of 0.01 for CIFAR-10: 0.1 does worse
-        authors = load_recipe(f"{method}-{'cifar100' if cell.data == 'cifar100' else 'cifar10'}")
+        authors = load_recipe(f"{method}-{'cifar100' if spec.data == 'cifar100' else 'cifar10'}")
         settings["train"] |= authors.train.model_dump(include={"lr", "weight_decay", "clip_norm"})
         settings["method"] = authors.method.model_dump()
     return parse_recipe({**settings, "method": {**settings["method"], **changes}})
 
 
-def _agreement(cell: Cell) -> float:
+def _agreement(spec: RunSpec) -> float:
     """JoCoR's lambda, which its author chose by the data and the noise."""
-    if cell.data.startswith("cifar100"):
+    if spec.data.startswith("cifar100"):
         return 0.85
-    return 0.65 if (cell.noise, cell.rate) == ("symm", 0.8) else 0.9
+    return 0.65 if (spec.noise, spec.rate) == ("symm", 0.8) else 0.9
 
 
-def _of_the_package(method: str, changes: dict[str, Any], cell: Cell) -> Recipe:
+def _of_the_package(method: str, changes: dict[str, Any], spec: RunSpec) -> Recipe:
     """A recipe of the package with the settings of the variant."""
     if method == "fast":  # it is for any data: the same 45,000 images as the others
-        split = {"data.val_size": 5000} if cell.data.startswith("cifar") else {}
+        split = {"data.val_size": 5000} if spec.data.startswith("cifar") else {}
         return load_recipe("fast", {**split, **_UNCALIBRATED})
     own = {f"method.{key}": value for key, value in changes.items()}
     if method == "jocor":
-        own["method.agreement"] = _agreement(cell)
-    recipe = load_recipe(f"{_OTHER_NAMES.get(method, method)}-{cell.data.removesuffix('n')}", own)
+        own["method.agreement"] = _agreement(spec)
+    recipe = load_recipe(f"{_OTHER_NAMES.get(method, method)}-{spec.data.removesuffix('n')}", own)
     if recipe.weights == "required":
-        if cell.weights is None:
-            what = f"{cell.row} on {cell.data} begins with ImageNet's weights"
+        if spec.weights is None:
+            what = f"{spec.variant} on {spec.data} begins with ImageNet's weights"
             raise InputError(f"{what}: --weights FILE (torchvision's keys)")
-        recipe = recipe.model_copy(update={"weights": cell.weights})
+        recipe = recipe.model_copy(update={"weights": spec.weights})
     return recipe
 
 
-def _on_features(method: str, changes: dict[str, Any], cell: Cell, factor: int) -> Recipe:
+def _on_features(method: str, changes: dict[str, Any], spec: RunSpec, factor: int) -> Recipe:
     """A recipe of the package for features: a perceptron, and all its epochs over one factor."""
     model = changes.get("model", ON_FEATURES)
     if method == "fast":  # the default of `jnpl find` on embeddings, with its own head and epochs
-        plan = head_plan(FEATURES, FEATURE_SAMPLES[str(cell.scale)], 100 if cell.data.startswith("cifar100") else 10)
+        plan = head_plan(FEATURES, FEATURE_SAMPLES[str(spec.scale)], 100 if spec.data.startswith("cifar100") else 10)
         recipe = load_recipe("fast-embeddings", {**plan, **_UNCALIBRATED})
     else:
         own = {key: value for key, value in changes.items() if key not in ("model", "factor")}
-        recipe = divided(_of_the_package(method, own, cell), changes.get("factor", factor))
+        recipe = divided(_of_the_package(method, own, spec), changes.get("factor", factor))
     data = recipe.data.model_copy(update={"vectors": "unit", "val_size": 0})
     engine = recipe.engine.model_copy(update={"accelerator": "cpu", "workers": 0})
     return recipe.model_copy(update={"data": data, "engine": engine} | ({} if method == "fast" else {"model": model}))
@@ -404,15 +404,15 @@ def divided(recipe: Recipe, factor: int) -> Recipe:
         return max(round(epochs / factor), 1)
 
     def shorter(plan: dict[str, Any]) -> dict[str, Any]:
-        known: dict[str, Any] = {}
+        shortened: dict[str, Any] = {}
         if plan.get("epochs"):
-            known["epochs"] = fewer(plan["epochs"])
+            shortened["epochs"] = fewer(plan["epochs"])
         if plan.get("milestones"):
-            known["milestones"] = [*map(fewer, plan["milestones"])]
+            shortened["milestones"] = [*map(fewer, plan["milestones"])]
         if plan.get("momentum_from"):
             start, momentum = plan["momentum_from"]
-            known["momentum_from"] = [fewer(start), momentum]
-        return {**plan, **known}
+            shortened["momentum_from"] = [fewer(start), momentum]
+        return {**plan, **shortened}
 
     settings = recipe.model_dump()
     settings["train"] = shorter(settings["train"])
@@ -424,7 +424,7 @@ def divided(recipe: Recipe, factor: int) -> Recipe:
     return parse_recipe(settings)
 
 
-def _two_networks(name: str, plan: Plan) -> dict[str, Any]:
+def _two_networks(name: str, plan: Sizes) -> dict[str, Any]:
     """Co-teaching or JoCoR with the authors' schedule, their 200 epochs scaled; the ramp is three at least."""
     epochs = plan.classify_epochs
     held, ramp = max(round(0.4 * epochs), 1), min(max(round(0.05 * epochs), 3), epochs)
@@ -432,32 +432,32 @@ def _two_networks(name: str, plan: Plan) -> dict[str, Any]:
     return _settings(plan, method, {**_ADAM, "schedule": "hold-linear", "milestones": [held]})
 
 
-def _filter(plan: Plan, method: dict[str, Any], mode: str, train: dict[str, Any], **own: Any) -> dict[str, Any]:
+def _filter(plan: Sizes, method: dict[str, Any], mode: str, train: dict[str, Any], **own: Any) -> dict[str, Any]:
     """NLNL or JNPL with all complements, at the rate of the filter, then a classifier with pseudo-labels."""
     method = {"complements": "exhaustive", "class_weight": "nlnl", **method}
     pseudo = {"mode": mode, "train": _classifier(plan)}
     return _settings(plan, method, {"lr": plan.filter_lr, **train}, pseudo=pseudo, **own)
 
 
-def _nlnl_stages(plan: Plan) -> dict[str, Any]:
+def _nlnl_stages(plan: Sizes) -> dict[str, Any]:
     third = plan.filter_epochs // 3
     last = plan.filter_epochs - 2 * third
     stages = {"selpl": {"epochs": last, "schedule": "step", "milestones": [plan.fall - 2 * third]}}
     return _filter(plan, {"name": "nlnl"}, "nlnl", {"epochs": third, "schedule": "constant"}, stages=stages)
 
 
-def _jnpl(plan: Plan) -> dict[str, Any]:
+def _jnpl(plan: Sizes) -> dict[str, Any]:
     method = {"name": "jnpl", "pl_weight": _PL_WEIGHT, "n": 3, "pl_start": plan.pl_start}
     train = {"epochs": plan.filter_epochs, "schedule": "step", "milestones": [plan.fall]}
     return _filter(plan, method, "paper", train)
 
 
-def _fast_at_scale(plan: Plan) -> dict[str, Any]:
+def _fast_at_scale(plan: Sizes) -> dict[str, Any]:
     changes = {"model": plan.model, "data.padding": plan.padding, "train.epochs": plan.fast_epochs, **_UNCALIBRATED}
     return load_recipe("fast", {**changes, "engine.accelerator": "cpu", "engine.workers": 0}).model_dump()
 
 
-_MAKERS: dict[str, Callable[[Plan], dict[str, Any]]] = {
+_MAKERS: dict[str, Callable[[Sizes], dict[str, Any]]] = {
     **{name: partial(_settings, method={"name": name}) for name in ("ce", "nfl-rce", "nce-rce")},
     **{name: partial(_two_networks, name) for name in ("co-teaching", "jocor")},
     "nlnl": _nlnl_stages,
@@ -467,7 +467,7 @@ _MAKERS: dict[str, Callable[[Plan], dict[str, Any]]] = {
 _LATE = [1 / 3, 1 / 2]
 LATER = "-pl30"  # after the name of a variant whose PL+ begins after 30 % of the epochs
 PL_LATER = "JNPL, PL+ from 30 %"  # how tables call it
-VARIANTS = {
+PAPER = {
     **{
         name: _variant(name, name)
         for name in ("ce", "co-teaching", "jocor", "nfl-rce", "nce-rce", "nlnl", "jnpl")  # of Table 1

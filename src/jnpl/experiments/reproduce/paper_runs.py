@@ -1,4 +1,4 @@
-"""Runs of the paper's cells, by what the paper calls them."""
+"""Stored runs of a scale, by what the paper calls them."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from jnpl.experiments.cell import Cell
-from jnpl.experiments.reproduce.scales import SCALES, Scale
+from jnpl.experiments.reproduce.experiment import seeds_of
 from jnpl.experiments.results import read
+from jnpl.experiments.scales import SCALES, Scale
+from jnpl.experiments.spec import RunSpec
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from jnpl.experiments.reproduce.paper import Setting
+    from jnpl.experiments.paper import Setting
 
 _SMOOTHED = 5  # epochs
 
 
 @dataclass(frozen=True)
 class PaperRun:
-    """The line of a cell; current if today's settings of the cell are those that it was made with."""
+    """The stored line of a run; current if today's settings of the run are those that it was made with."""
 
-    cell: Cell
+    spec: RunSpec
     line: dict[str, Any]
     is_current: bool
 
@@ -39,7 +40,7 @@ class PaperRun:
 
     def stage(self, name: str | None = None) -> dict[str, Any]:
         """The facts of a stage of the filter; None: of the last."""
-        stages = {key: each for key, each in self.line["stages"].items() if not key.startswith("pseudo")}
+        stages = {key: facts for key, facts in self.line["stages"].items() if not key.startswith("pseudo")}
         facts: dict[str, Any] = stages[list(stages)[-1] if name is None else name]
         return facts
 
@@ -62,10 +63,15 @@ class PaperRun:
         """Stages of the filter and their epochs."""
         return [(name, count) for name, count in self.line["results"]["curve_stages"] if not name.startswith("pseudo")]
 
+    @property
+    def rank(self) -> tuple[bool, bool]:
+        """Today's settings before others; the whole run before its filter alone."""
+        return self.is_current, self.spec.classify
+
 
 @dataclass
 class PaperRuns:
-    """All cells of a scale; `part` below is a data set of the paper, whatever stands for it."""
+    """All runs of a scale; `part` below is a data set of the paper, whatever stands for it."""
 
     scale: Scale
     every: Sequence[PaperRun]
@@ -80,64 +86,59 @@ class PaperRuns:
         Of runs with today's settings, if there are any: those of other settings do not mix with them.
         """
         noise, rate = setting or ("none", 0.0)
-        data = self.scale.stands_for.get(part)
-        found: dict[int, PaperRun] = {}
-        for each in self.every:
-            cell = each.cell
-            if (cell.row, cell.data, cell.noise, cell.rate) != (variant, data, noise, rate):
+        place = variant, self.scale.stands_for.get(part), noise, rate
+        best: dict[int, PaperRun] = {}
+        for run in self.every:
+            spec = run.spec
+            if (spec.variant, spec.data, spec.noise, spec.rate) != place or (classify and not spec.classify):
                 continue
-            if classify and not cell.classify:
-                continue
-            best = found.get(cell.seed)
-            if best is None or _rank(each) > _rank(best):
-                found[cell.seed] = each
-        current = {seed: each for seed, each in found.items() if each.is_current}
-        return [each for _, each in sorted((current or found).items())]
+            if spec.seed not in best or run.rank > best[spec.seed].rank:
+                best[spec.seed] = run
+        current = {seed: run for seed, run in best.items() if run.is_current}
+        return [run for _, run in sorted((current or best).items(), key=lambda pair: pair[0])]
 
     def reading(self, later: str) -> PaperRuns:
         """The same runs with JNPL read as the variants whose names end in `later`, which are beyond the paper."""
-        read = {each.cell.row for each in self.every if each.cell.row.endswith(later)}
-        left = {name.removesuffix(later) for name in read}
+        read_as = {run.spec.variant.removesuffix(later) for run in self.every if run.spec.variant.endswith(later)}
 
         def renamed(run: PaperRun) -> PaperRun:
-            row = run.cell.row.removesuffix(later)
-            return replace(run, cell=run.cell.model_copy(update={"row": row}))
+            return replace(run, spec=run.spec.model_copy(update={"variant": run.spec.variant.removesuffix(later)}))
 
-        return replace(self, every=[renamed(each) for each in self.every if each.cell.row not in left])
+        return replace(self, every=[renamed(run) for run in self.every if run.spec.variant not in read_as])
 
     def first(self, variant: str, setting: Setting, part: str = "cifar10") -> PaperRun | None:
         """The run with the first seed there is; None without one."""
-        found = self.of(variant, setting, part)
-        return found[0] if found else None
+        return next(iter(self.of(variant, setting, part)), None)
 
     def together(
         self, variants: Sequence[str], setting: Setting, part: str = "cifar10", *, classify: bool = False
     ) -> list[list[PaperRun]]:
         """The runs of each variant, of the seeds that all of them have."""
-        found = [self.of(variant, setting, part, classify=classify) for variant in variants]
-        seeds = set.intersection(*({each.cell.seed for each in own} for own in found))
-        return [[each for each in own if each.cell.seed in seeds] for own in found]
+        stored = [self.of(variant, setting, part, classify=classify) for variant in variants]
+        seeds = set.intersection(*({run.spec.seed for run in runs} for runs in stored))
+        return [[run for run in runs if run.spec.seed in seeds] for runs in stored]
 
     def beside(self, variants: Sequence[str], setting: Setting) -> list[PaperRun | None]:
         """A run of each variant, of the first seed that all have; without one, the first of each, if any."""
-        found = self.together(variants, setting)
-        return [own[0] if own else self.first(variant, setting) for variant, own in zip(variants, found, strict=True)]
+        stored = self.together(variants, setting)
+        return [
+            runs[0] if runs else self.first(variant, setting) for variant, runs in zip(variants, stored, strict=True)
+        ]
 
     def shared(self, variants: Sequence[str], setting: Setting, part: str = "cifar10") -> dict[str, list[PaperRun]]:
         """Those variants that have runs -> their runs of the seeds that all of these have; if none, all of each."""
         there = [variant for variant in variants if self.of(variant, setting, part)]
-        found = self.together(there, setting, part) if there else []
-        return {variant: own or self.of(variant, setting, part) for variant, own in zip(there, found, strict=True)}
+        stored = self.together(there, setting, part) if there else []
+        return {name: runs or self.of(name, setting, part) for name, runs in zip(there, stored, strict=True)}
 
     def curves(self, variants: Sequence[str], setting: Setting) -> dict[str, list[float]]:
         """Test accuracy of the filter after every epoch, the mean over the seeds that all variants here have."""
-        return {variant: mean_curve(own) for variant, own in self.shared(variants, setting).items()}
+        return {variant: mean_curve(runs) for variant, runs in self.shared(variants, setting).items()}
 
 
-def mean_curve(found: Sequence[PaperRun]) -> list[float]:
+def mean_curve(runs: Sequence[PaperRun]) -> list[float]:
     """The mean of the curves of several runs, epoch by epoch; empty if there is none."""
-    curves = [each.curve() for each in found]
-    return [statistics.fmean(values) for values in zip(*curves, strict=False)] if curves else []
+    return [statistics.fmean(values) for values in zip(*(run.curve() for run in runs), strict=False)]
 
 
 def smooth(curve: Sequence[float]) -> npt.NDArray[np.float64]:
@@ -149,36 +150,31 @@ def smooth(curve: Sequence[float]) -> npt.NDArray[np.float64]:
     return np.array([statistics.fmean(curve[max(0, at - _SMOOTHED + 1) : at + 1]) for at in range(len(curve))])
 
 
-def start_of_pl(found: Sequence[Sequence[PaperRun]]) -> int | None:
+def start_of_pl(variants: Sequence[Sequence[PaperRun]]) -> int | None:
     """The epoch at which PL+ begins in the last of these variants; None where a curve does not reach it."""
-    if not found[-1]:
+    if not variants[-1]:
         return None
-    start = max(each.pl_begins() for each in found[-1])
-    return start if all(len(mean_curve(own)) > start for own in found) else None
+    start = max(run.pl_begins() for run in variants[-1])
+    return start if all(len(mean_curve(runs)) > start for runs in variants) else None
 
 
-def where(own: Sequence[PaperRun]) -> str:
+def where(runs: Sequence[PaperRun]) -> str:
     """The setting of Figures 3 and 4, and over how many seeds the means are."""
-    return "symm 60" if len(own) == 1 else f"symm 60, {len(own)} seeds"
-
-
-def _rank(run: PaperRun) -> tuple[bool, bool]:
-    """Today's settings before others; the whole run before its filter alone."""
-    return run.is_current, run.cell.classify
+    return "symm 60" if len(runs) == 1 else f"symm 60, {seeds_of(runs)}"
 
 
 def load(path: Path, scale: str, missing: dict[str, str] | None = None, seeds: int | None = None) -> PaperRuns:
-    """All cells of a scale in a file of results, which need not exist."""
-    found = []
+    """All runs of a scale in a file of results, which need not exist."""
+    runs = []
     for name, line in sorted(read(path).items()):
         try:
-            cell = Cell.model_validate(line["cell"])
-            run = PaperRun(cell, line, name == cell.name)
+            spec = RunSpec.model_validate(line["cell"])
+            run = PaperRun(spec, line, name == spec.name)
             _ = run.curve(), run.stage(), run.classes  # whatever is missing shows here
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise InputError(
                 f"{name!r} in {str(path)!r} is not the result of a run: move the file away, or begin in another folder"
             ) from error
-        if cell.scale == scale:
-            found.append(run)
-    return PaperRuns(SCALES[scale], found, missing or {}, seeds)
+        if spec.scale == scale:
+            runs.append(run)
+    return PaperRuns(SCALES[scale], runs, missing or {}, seeds)

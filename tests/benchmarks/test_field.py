@@ -1,4 +1,4 @@
-"""docs/field.md is what its results say, and every cell of it has settings that hold."""
+"""docs/field.md is what its results say, and every run of it has settings that hold."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ def test_the_page_is_that_of_the_results(field):
 
 
 def test_every_method_has_a_cell_of_as_many_epochs(field):
-    cells = field.cells("epochs", 0, None)
-    assert {cell.method for cell in cells} >= set(METHODS)
-    for cell in cells:
-        recipe = cell.recipe()
-        linear = cell.method in ("fast", *field.VARIANTS)
+    specs = field.specs("epochs", 0, None)
+    assert {spec.method for spec in specs} >= set(METHODS)
+    for spec in specs:
+        recipe = spec.recipe()
+        linear = spec.method in ("fast", *field.PAPER)
         assert recipe.model == ("linear" if linear else "mlp512")
         assert recipe.data.vectors == "unit"
 
 
 def test_stored_lines_have_the_settings_of_their_cells(field):
     for line in results.read(field.FILE).values():
-        cell = field.FieldCell(**{name: line[name] for name in field.FieldCell.model_fields})
-        assert cell.name == line["name"]
-        recipe = cell.recipe().model_dump(mode="json", exclude={"engine", "description"})
-        assert _has(recipe, line["settings"]), cell.name
+        spec = field.FieldRun(**{name: line[name] for name in field.FieldRun.model_fields})
+        assert spec.name == line["name"]
+        recipe = spec.recipe().model_dump(mode="json", exclude={"engine", "description"})
+        assert _has(recipe, line["settings"]), spec.name
 
 
 def _has(settings, stored):

@@ -10,8 +10,8 @@ from jnpl.data.sources import cifar, cifarn, clothing1m
 from jnpl.data.sources.download import data_root
 from jnpl.experiments.features import Features
 from jnpl.experiments.features import is_there as images_are_there
-from jnpl.experiments.reproduce.paper import DATA_NAMES, SETTINGS, Setting
-from jnpl.experiments.rows import FACTORS, LATER, SMALL
+from jnpl.experiments.paper import DATA_NAMES, SETTINGS, Setting
+from jnpl.experiments.variants import FACTORS, LATER, SMALL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,7 @@ ScaleName = Literal["paper", "features", "features-full", "small", "tiny"]
 
 @dataclass(frozen=True)
 class Scale:
-    """Data and size; what it does to a recipe is in `rows`."""
+    """Data and size; what it does to a recipe is in `variants`."""
 
     name: ScaleName
     stands_for: Mapping[str, str]  # data set of the paper -> ours; what is missing is not run at this scale
@@ -30,10 +30,11 @@ class Scale:
     pixels: int | None  # 16: means of 2 x 2; None: as they are
     curve_images: int | None  # the first of the test set, after every epoch; the last epoch is tested on all
     more_seeds: Mapping[Setting | None, int] = field(default_factory=dict)  # of Table 1, where it is not one
-    figure_seeds: Mapping[str, int] = field(default_factory=dict)  # item -> seeds, where it is not one
+    figure_seeds: Mapping[str, int] = field(default_factory=dict)  # experiment -> seeds, where it is not one
     settings: tuple[Setting, ...] = SETTINGS  # of Table 1 and Figure 5
     what: str = ""  # for captions
     features: Features | None = None  # of a pretrained network in place of images
+    checkpoint_seconds: float | None = None  # between two within an epoch; None: only at the end of an epoch
 
     @property
     def paper_schedule(self) -> bool:
@@ -66,6 +67,7 @@ SCALES: dict[str, Scale] = {
         pixels=None,
         curve_images=None,
         more_seeds=dict.fromkeys(SETTINGS, 3),
+        checkpoint_seconds=300.0,
         what="Scale paper: the paper's data, networks and schedules, as the recipes of the package have them (CIFAR: "
         "45,000 images, ResNet-34; NLNL three stages of 720 epochs, NL+ and JNPL 1,000). The recipe fast chooses its "
         "own network and epochs.",
@@ -104,6 +106,7 @@ SCALES: dict[str, Scale] = {
         curve_images=2_000,
         more_seeds={("symm", 0.4): 3, ("asymm", 0.4): 3},
         figure_seeds={"fig3": 3, "fig4": 3},
+        checkpoint_seconds=20.0,
         what="Scale small: the first 5,000 training images at 16 pixels, resnet8 (78,042 weights for ten classes), "
         "batches of 64, flips, and crops after two pixels of padding (the paper: four of 32). All nine complements at "
         "once, and NL, SelNL, SelPL, NL+ and JNPL at one "
@@ -120,6 +123,7 @@ SCALES: dict[str, Scale] = {
         pixels=None,
         curve_images=None,
         settings=(("symm", 0.2), ("symm", 0.6), ("asymm", 0.4)),
+        checkpoint_seconds=20.0,
         what="Scale tiny: not CIFAR-10 but 600 of scikit-learn's 8 x 8 digits, a perceptron and a few epochs, to try "
         "the program (3 stands for the class cat, 5 for dog). All complements at once. It says nothing of the paper.",
     ),
