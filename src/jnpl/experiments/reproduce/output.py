@@ -102,7 +102,7 @@ def table_texts(runs: PaperRuns, name: str) -> dict[str, str]:
     """The table of an experiment as Markdown, CSV and LaTeX: suffix -> text."""
     shown, as_csv = blocks(runs, name), EXPERIMENTS[name].csv
     head, *lines = next((block for block in shown if not isinstance(block, str)), [[]])
-    rows = (dict(zip(head, line, strict=True)) for line in lines)
+    rows: list[dict[str, object]] = [dict(zip(head, line, strict=True)) for line in lines]
     return {
         "md": markdown(runs, name) + "\n",
         "csv": csv_table(rows) if as_csv is None else as_csv(runs),
