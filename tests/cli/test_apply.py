@@ -117,24 +117,6 @@ def test_images_that_moved(run, refused, tmp_path):
     assert run("apply", "run", "--copy", "clean", "--root", "elsewhere")[0] == 0
 
 
-def test_refusals_write_nothing(refused, tmp_path):
-    (tmp_path / "mine.csv").write_text("mine")
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "mine.txt").write_text("mine")
-    assert "is there already; name another file, or give --overwrite" in refused("apply", "run", "-o", "mine.csv")
-    assert (tmp_path / "mine.csv").read_text() == "mine"
-    assert "is not empty" in refused("apply", "run", "--copy", "full")
-    assert "lies inside the data folder" in refused("apply", "run", "--copy", "photos/clean")
-    assert "exclude each other" in refused("apply", "run", "--copy", "a", "--link", "b")
-    assert "--hard goes with --link" in refused("apply", "run", "--copy", "a", "--hard")
-    assert "must end in" in refused("apply", "run", "-o", "out.txt")
-    assert "no such file: 'none.csv'" in refused("apply", "run", "--decisions", "none.csv")
-    assert "holds no findings" in refused("apply", "nowhere")
-    assert "--min-confidence" in refused("apply", "run", "--min-confidence", "2")
-    assert not (tmp_path / "run" / "corrected.csv").exists()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["full", "mine.csv", "photos", "run"]
-
-
 def test_overwrite(run, tmp_path):
     (tmp_path / "mine.csv").write_text("mine")
     assert run("apply", "run", "-o", "mine.csv", "--overwrite")[0] == 0

@@ -121,40 +121,12 @@ def test_words_for_people(run):
     assert (code, out, err) == (0, "rows: 6\nwritten: out.csv\n", "")
 
 
-@pytest.mark.parametrize(
-    ("args", "line"),
-    [
-        (("--to", "xlsx", "-o", "out.xlsx"), f"--to is one of {', '.join(TARGETS)}, got 'xlsx'"),
-        (("--to", "csv", "-o", "out.json"), "must end in .csv, got 'out.json'"),
-        (("--to", "cleanlab", "-o", "out.json"), "must end in .csv, got 'out.json'"),
-        (("--to", "cleanlab", "-o", "out.csv", "--issues"), "--issues is for csv, parquet, json, label-studio, fift"),
-        (("--to", "csv", "-o", "out.csv", "--image-prefix", "x"), "--image-prefix is for label-studio, not for csv"),
-        (("--to", "csv", "-o", "out.csv", "--root", "photos"), "--root is for hf, onnx, not for csv"),
-        (("--to", "label-studio", "-o", "out.csv"), "Label Studio imports .json files"),
-        (("--to", "csv", "-o", "no/where.csv"), "cannot write 'no/where.csv'"),
-        (("--to", "csv"), "--out"),
-    ],
-)
-def test_mistakes(run, tmp_path, args, line):
-    before = sorted(path.name for path in tmp_path.iterdir())
-    code, out, err = run("export", "images", *args)
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert line in err
-    assert sorted(path.name for path in tmp_path.iterdir()) == before
-
-
 def test_help_names_the_targets_and_the_options_of_each(run):
     code, out, _ = run("export", "--help")
     words = " ".join(out.replace("-\n", "-").split()).replace("- ", "-")
     assert code == 0
     assert all(name in words and target.description in words for name, target in TARGETS.items())
     assert all(f"({targets_with(option)})" in words for option in OPTIONS)
-
-
-def test_no_run(run):
-    for form, line in (("csv", "holds no findings"), ("onnx", "holds no model")):
-        code, _, err = run("export", "nowhere", "--to", form, "-o", "out.csv")
-        assert (code, line in err) == (2, True)
 
 
 def test_an_extra_that_is_missing_is_named(run, monkeypatch):

@@ -141,21 +141,6 @@ def test_texts(run, tmp_path):
     assert [row["problem"] for row in rows] == [None, "the table has no text", None]
 
 
-def test_mistakes(refused, arrays, tmp_path):
-    assert "holds no model that can be read" in refused("predict", "nowhere", "new.npz")
-    assert "no such file or folder: 'nowhere'" in refused("predict", "run", "nowhere")
-    assert "must end in .csv, .parquet, .json" in refused("predict", "run", "new.npz", "-o", "out.xlsx")
-    assert "device must be auto, cpu, cuda" in refused("predict", "run", "new.npz", "--device", "abacus")
-    assert "part is one of" in refused("predict", "run", "new.npz", "--part", "all")
-    assert "cannot write" in refused("predict", "run", "new.npz", "-o", "no/where.csv", *QUICK)
-    np.savez(tmp_path / "five.npz", x=np.ones((2, 5)))
-    assert "five has 5 features, but the model was trained on 4" in refused("predict", "run", "five.npz", *QUICK)
-    pd.DataFrame(np.ones((2, 4))).to_csv(tmp_path / "new.csv", index=False)
-    told = refused("predict", "run", "new.csv", "-o", tmp_path / "new.csv")
-    assert "is the data itself; name another file" in told
-    assert len(pd.read_csv(tmp_path / "new.csv")) == 2
-
-
 def test_nothing_readable(run, tmp_path):
     (tmp_path / "new").mkdir()
     (tmp_path / "new" / "a.txt").write_text("hello")

@@ -69,3 +69,16 @@ def findings(paths: list[str] | None = None, **more: Any) -> Findings:
     ]
     told = {"class_names": CLASSES, "paths": paths, **more}
     return Findings.from_probs(probs, [0, 0, 0, 1, 1, 2], **told)
+
+
+def many_findings(samples: int, classes: int, noise: float = 0.2, seed: int = 0, **more: Any) -> Findings:
+    """Confident predictions, and given labels of which a share contradicts them."""
+    random = np.random.default_rng(seed)
+    true = random.integers(0, classes, samples)
+    sure = random.beta(6, 1, samples)
+    probs = np.full((samples, classes), (1 - sure[:, None]) / (classes - 1))
+    probs[np.arange(samples), true] = sure
+    wrong = random.random(samples) < noise
+    return Findings.from_probs(
+        probs, np.where(wrong, (true + random.integers(1, classes, samples)) % classes, true), **more
+    )

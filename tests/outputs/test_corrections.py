@@ -79,7 +79,8 @@ def test_an_id_that_comes_twice_is_decided_for_both():
 def test_what_is_written_of_an_id_that_comes_twice_is_read_back(tmp_path, suffix):
     twice = findings(paths=["=a", "=a", "=a", "d", "e", "f"])
     corrected = correct(twice)
-    corrected.write(tmp_path / f"out{suffix}")
+    with corrected.writing(tmp_path / f"out{suffix}"):
+        pass
     assert labels(corrected)[:3] == ["cat", "dog", "eel"]
     assert labels(correct(twice, decisions=read_label_rows(tmp_path / f"out{suffix}"))) == labels(corrected)
 
@@ -95,7 +96,8 @@ def test_what_is_written_is_read_back(tmp_path, suffix):
     names = ["=a.png", "'=a.png", "x,y.png", "d.png", "e.png", "ü.png"]
     found = findings(paths=names, class_names=["=cat", "dog", "eel"])
     corrected = correct(found)
-    corrected.write(tmp_path / f"out{suffix}")
+    with corrected.writing(tmp_path / f"out{suffix}"):
+        pass
     again = correct(found, decisions=read_label_rows(tmp_path / f"out{suffix}"))
     assert labels(again) == labels(corrected)
 

@@ -100,14 +100,9 @@ class CorrectedLabels:
             }
         )
 
-    def write(self, path: str | os.PathLike[str]) -> None:
-        """Write `table` as .csv, .parquet or .json."""
-        with self.writing(path):
-            pass
-
     @contextmanager
     def writing(self, path: str | os.PathLike[str]) -> Iterator[None]:
-        """Write `table`; the file appears when the block has succeeded."""
+        """Write `table` as .csv, .parquet or .json; the file appears when the block has succeeded."""
         with table_writer(path) as write:
             write(self.table())
             yield

@@ -6,8 +6,8 @@ import json
 
 import numpy as np
 import pytest
+from tests.helpers.runs import many_findings
 
-from jnpl import Findings
 from jnpl.run_folder import RunFolder
 
 HOSTILE = (
@@ -26,17 +26,6 @@ HOSTILE = (
 )
 
 
-def probabilities(samples, classes, noise=0.2, seed=0):
-    """(N, C) confident predictions, and (N,) given labels of which a share contradicts them."""
-    random = np.random.default_rng(seed)
-    true = random.integers(0, classes, samples)
-    sure = random.beta(6, 1, samples)
-    probs = np.full((samples, classes), (1 - sure[:, None]) / (classes - 1))
-    probs[np.arange(samples), true] = sure
-    wrong = random.random(samples) < noise
-    return probs, np.where(wrong, (true + random.integers(1, classes, samples)) % classes, true)
-
-
 def logged(epochs, **more):
     """Lines of metrics.jsonl."""
     shares = [1 / (number + 1) for number in range(epochs)]
@@ -52,8 +41,7 @@ def make_run(tmp_path):
 
     def make(name="run", samples=200, classes=4, *, pictures=False, lines=None, data=None, run=None, noise=0.2, **more):
         folder = tmp_path / name
-        probs, labels = probabilities(samples, classes, noise)
-        findings = Findings.from_probs(probs, labels, **more)
+        findings = many_findings(samples, classes, noise, **more)
         findings.save(folder)
         if lines is not None:
             text = "".join(json.dumps(line) + "\n" for line in lines)
@@ -153,31 +141,6 @@ def hostile(make_run, request):
 
 
 @pytest.fixture
-def visit(chromium):
-    """A function that opens a file; what goes wrong on any page of the test fails it at the end."""
-    faults, contexts = [], []
-
-    def open_page(file, *, width=1280, height=900, theme="light", **more):
-        context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=theme, **more)
-        context.set_default_timeout(600_000)  # milliseconds: tests share the machine
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: faults.append(f"console: {message.type} {message.text}"))
-        page.on("pageerror", lambda error: faults.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: (faults.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-        home = file.resolve().as_uri()
-        page.on(
-            "request",
-            lambda request: (
-                request.url.split("#")[0] == home
-                or request.url.startswith("data:")
-                or faults.append(f"request: {request.url}")
-            ),
-        )
-        page.goto(home)
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert faults == []
+def visit(watched):
+    """A function that opens a file, which may ask for nothing."""
+    return lambda file, **more: watched(file.resolve().as_uri(), file.resolve().as_uri(), **more)

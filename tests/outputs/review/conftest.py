@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 import uvicorn
 from PIL import Image
+from tests.helpers.runs import many_findings
 
-from jnpl import Findings
 from jnpl.cli.review import data_opener
 from jnpl.outputs.review.decisions import open_store
 from jnpl.outputs.review.request_checks import Access
@@ -29,27 +29,15 @@ TOKEN = "a-token-for-the-tests"
 NAMES = ("cat", "dog", "eel", "fox")
 
 
-def make_findings(samples=120, classes=4, seed=0, noise=0.25, **more):
-    """Findings of confident predictions, of which a share contradicts the given labels."""
-    random = np.random.default_rng(seed)
-    true = random.integers(0, classes, samples)
-    sure = random.beta(6, 1, samples)
-    probs = np.full((samples, classes), (1 - sure[:, None]) / (classes - 1))
-    probs[np.arange(samples), true] = sure
-    wrong = random.random(samples) < noise
-    given = np.where(wrong, (true + random.integers(1, classes, samples)) % classes, true)
-    return Findings.from_probs(probs, given, **more)
-
-
 @pytest.fixture
 def make_run(tmp_path):
     """A function that writes a run folder; with `files`, of images in a folder, which can be opened again."""
 
-    def make(name="run", *, files=False, data=None, names=NAMES, **more):
+    def make(name="run", *, samples=120, files=False, data=None, names=NAMES, **more):
         folder = tmp_path / name
         if files:
-            more |= {"paths": _write_images(tmp_path / "photos", more.get("samples", 120), names)}
-        make_findings(classes=len(names), class_names=list(names), **more).save(folder)
+            more |= {"paths": _write_images(tmp_path / "photos", samples, names)}
+        many_findings(samples, len(names), 0.25, class_names=list(names), **more).save(folder)
         facts = {"kind": "image" if files else "vector"}
         if files:
             facts["options"] = {"data": str(tmp_path / "photos"), "out": str(folder), "backbone": "none"}

@@ -17,30 +17,15 @@ IDLE = "html[data-ready]:not([data-busy])"
 
 
 @pytest.fixture
-def visit(chromium, serve, serve_process):  # which end after the pages are closed
-    """A function that opens a review; what goes wrong on any page of the test fails it at the end."""
-    faults, contexts = [], []
+def visit(serve, serve_process, watched):  # the servers end after the pages are closed
+    """A function that opens a review."""
 
-    def open_page(client, *, width=1280, height=900, theme="light", context=None):
-        if context is None:
-            context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
-            context.set_default_timeout(120_000)  # milliseconds: tests share the machine
-            contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: faults.append(f"console: {message.type} {message.text}"))
-        page.on("pageerror", lambda error: faults.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: (faults.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-        home = f"http://127.0.0.1:{client.port}/"
-        page.on("request", lambda sent: sent.url.startswith(home) or faults.append(f"request: {sent.url}"))
-        page.goto(client.link)
+    def open_page(client, **more):
+        page = watched(f"http://127.0.0.1:{client.port}/", client.link, **more)
         page.wait_for_selector(IDLE, state="attached")
-        page.faults = faults
         return page
 
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert faults == []
+    return open_page
 
 
 @pytest.fixture(scope="session")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.outputs.review.conftest import make_findings
+from tests.helpers.runs import many_findings
 
 from jnpl.outputs.review.ranking import Filter, Ranking, mask_of, pairs
 
 
 @pytest.fixture
 def findings():
-    return make_findings(400)
+    return many_findings(400, 4, 0.25)
 
 
 def test_suspects_come_first_and_the_worst_of_them(findings):

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -78,9 +79,8 @@ class Ranking:
             return replace(cls(**{name: arrays[name] for name in arrays.files}), number=number)
 
 
-@dataclass(frozen=True)
-class Filter:
-    """Which samples are listed.
+class Filter(BaseModel):
+    """Which samples are listed, as the page asks for them.
 
     Attributes:
         list: suspects; samples in groups of near duplicates with different labels; outliers; all samples.
@@ -93,19 +93,16 @@ class Filter:
         search: part of the id (file name) or of the text, in upper or lower case.
     """
 
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
     list: ListName = "suspects"
     given: int | None = None
     suggested: int | None = None
-    low: float = 0.0
-    high: float = 1.0
+    low: float = Field(0.0, ge=0, le=1)
+    high: float = Field(1.0, ge=0, le=1)
     verdict: VerdictName = "any"
     decided: DecidedName = "any"
-    search: str = ""
-
-    @property
-    def without_decided(self) -> Filter:
-        """The same filter for decided and undecided samples."""
-        return replace(self, decided="any")
+    search: str = Field("", max_length=200)
 
 
 def mask_of(wanted: Filter, ranking: Ranking, given: Positions, special: Mask | None, matching: Mask | None) -> Mask:

@@ -25,12 +25,11 @@ from jnpl.outputs.review.samples import RecentCache
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jnpl.outputs.review.decisions import Action, Decision
+    from jnpl.outputs.review.decisions import Decision
     from jnpl.outputs.review.ranking import Mask, Positions
     from jnpl.outputs.review.samples import Samples
     from jnpl.run_folder import RunFolder
 
-MAX_PAGE = 200  # samples of one answer
 MAX_PAIRS = 200
 _EXAMPLES = 4  # samples of each class to compare with
 _NAME_LIMIT = 300  # characters of an id
@@ -97,7 +96,8 @@ class ReviewSession:
     def _listed(self, wanted: Filter) -> Positions:
         """Return the positions that a filter selects, whether decided or not, in their order."""
         ranking = self._ranking
-        key = (wanted.without_decided, ranking.number, self.samples.state)
+        selected = {name: getattr(wanted, name) for name in Filter.model_fields if name != "decided"}
+        key = (*selected.values(), ranking.number, self.samples.state)
         return self._lists.get_or_make(key, lambda: self._select(wanted, ranking))
 
     def _select(self, wanted: Filter, ranking: Ranking) -> Positions:
@@ -131,8 +131,7 @@ class ReviewSession:
         self._sync()
         listed = self._listed(wanted)
         listed = listed[self._matches(listed, wanted.decided)]
-        limit = min(max(limit, 1), MAX_PAGE)
-        offset = min(max(offset, 0), max(len(listed) - 1, 0))
+        offset = min(offset, max(len(listed) - 1, 0))
         return {
             "total": len(listed),
             "offset": offset,
@@ -239,7 +238,7 @@ class ReviewSession:
         if not self.samples.has_vectors:
             return {"items": [], "reason": self.samples.problem or "the samples have no vectors to compare"}
         among = np.flatnonzero(self._ranking.is_suspect & (self._actions < 0))
-        nearest = self.samples.nearest(position, among, min(max(limit, 1), MAX_PAGE) - 1)
+        nearest = self.samples.nearest(position, among, limit - 1)
         return {"items": self._items(np.array([position, *nearest]))}
 
     def pairs(self) -> list[dict[str, Any]]:
@@ -249,14 +248,12 @@ class ReviewSession:
 
     # Decisions
 
-    def decide(
-        self, wanted: Sequence[tuple[int, Action, int | None, int]], *, reviewer: str, tab: str
-    ) -> dict[str, Any]:
-        """Write decisions (position, action, label, number of the decision that was seen) as one batch."""
-        if len({position for position, *_ in wanted}) != len(wanted):
+    def decide(self, wanted: Sequence[NewDecision], *, reviewer: str, tab: str) -> dict[str, Any]:
+        """Write decisions as one batch; quality and suspicion of the labels are noted with them."""
+        if len({decision.position for decision in wanted}) != len(wanted):
             raise InputError("a sample is decided twice in one batch")
         new = []
-        for position, action, label, seen in wanted:
+        for position, action, label, seen, *_ in wanted:
             self._check(position)
             if action == "relabel":
                 if label is None or not 0 <= label < len(self.names):
@@ -329,8 +326,6 @@ class ReviewSession:
             left = estimates.Interval(*(share * count for share in self.findings.noise[:3]))  # as `jnpl find` says
         return {
             "precision": None if share is None else share._asdict(),
-            "decided_suspects": int(suspects.sum()),
-            "wrong": int(wrong.sum()),
             "left": left._asdict(),
         }
 

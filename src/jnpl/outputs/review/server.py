@@ -16,8 +16,8 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from jnpl.internal.errors import InputError
-from jnpl.outputs.review.decisions import Action, ConflictError
-from jnpl.outputs.review.ranking import DecidedName, Filter, ListName, VerdictName
+from jnpl.outputs.review.decisions import Action, ConflictError, NewDecision
+from jnpl.outputs.review.ranking import Filter
 from jnpl.outputs.review.request_checks import Access, RequestChecks
 from jnpl.outputs.review.review_session import FORMATS, ReviewSession
 from jnpl.outputs.review.samples import LARGE, SMALL
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 DEFAULT_PORT = 8765
 MAX_BATCH = 1000  # decisions of one request
+MAX_PAGE = 200  # samples of one answer
 _FILES = {
     "review.css": ("jnpl.outputs.review", "page/review.css", "text/css"),
     "review.js": ("jnpl.outputs.review", "page/review.js", "text/javascript"),
@@ -67,35 +68,14 @@ class UndoBody(_Body):
     """A request to undo the last batch of a tab."""
 
 
-class FilterQuery(BaseModel):
-    """A filter as the page sends it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    list: ListName = "suspects"
-    given: int | None = None
-    suggested: int | None = None
-    low: float = Field(0.0, ge=0, le=1)
-    high: float = Field(1.0, ge=0, le=1)
-    verdict: VerdictName = "any"
-    decided: DecidedName = "any"
-    search: str = Field("", max_length=200)
-
-    def to_filter(self) -> Filter:
-        """Return the filter."""
-        return Filter(
-            self.list, self.given, self.suggested, self.low, self.high, self.verdict, self.decided, self.search
-        )
-
-
-class PageQuery(FilterQuery):
+class PageQuery(Filter):
     """A page of a list."""
 
     offset: int = Field(0, ge=0)
-    limit: int = Field(24, ge=1, le=200)
+    limit: int = Field(24, ge=1, le=MAX_PAGE)
 
 
-class SampleQuery(FilterQuery):
+class SampleQuery(Filter):
     """A sample, by position or by its place in a list."""
 
     position: int | None = Field(None, ge=0)
@@ -185,18 +165,18 @@ def _add_facts(app: FastAPI, session: ReviewSession, title: str, reviewer: str) 
 def _add_samples(app: FastAPI, session: ReviewSession) -> None:
     @app.get("/api/list")
     def listed(query: Annotated[PageQuery, Query()]) -> dict[str, Any]:
-        return session.page(query.to_filter(), query.offset, query.limit)
+        return session.page(query, query.offset, query.limit)
 
     @app.get("/api/sample")
     def sample(query: Annotated[SampleQuery, Query()]) -> dict[str, Any]:
-        return session.sample(query.to_filter(), query.position, query.index)
+        return session.sample(query, query.position, query.index)
 
     @app.get("/api/examples/{position}")
     def examples(position: int) -> dict[str, Any]:
         return session.examples(position)
 
     @app.get("/api/similar/{position}")
-    def similar(position: int, limit: Annotated[int, Query(ge=1, le=200)] = 24) -> dict[str, Any]:
+    def similar(position: int, limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = 24) -> dict[str, Any]:
         return session.similar(position, limit)
 
     @app.get("/api/pairs")
@@ -226,7 +206,7 @@ def _add_files(app: FastAPI, session: ReviewSession) -> None:
 def _add_writing(app: FastAPI, session: ReviewSession) -> None:
     @app.post("/api/decide")
     def decide(body: DecideBody) -> dict[str, Any]:
-        wanted = [(new.position, new.action, new.label, new.seen) for new in body.decisions]
+        wanted = [NewDecision(new.position, new.action, new.label, new.seen) for new in body.decisions]
         return session.decide(wanted, reviewer=body.reviewer, tab=body.tab)
 
     @app.post("/api/undo")
