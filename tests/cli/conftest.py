@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from jnpl import Findings
 from jnpl.cli import app as cli
 
 
@@ -21,3 +22,11 @@ def jnpl(capfd):
         return int(stop.value.code or 0), out, err
 
     return call
+
+
+@pytest.fixture
+def loads(monkeypatch):
+    """The folders whose findings were read, one after another."""
+    folders, real = [], Findings.load
+    monkeypatch.setattr(Findings, "load", lambda folder: folders.append(folder) or real(folder))
+    return folders

@@ -10,6 +10,9 @@ import pytest
 from tests.helpers.runs import findings, photos
 
 from jnpl.internal.tables import load_parquet
+from jnpl.outputs.review.decisions import NewDecision, open_store
+from jnpl.outputs.review.review_session import ReviewSession
+from jnpl.outputs.review.samples import Samples
 from jnpl.run_folder import RunFolder
 
 PATHS = ["cat/0.png", "cat/1.png", "cat/2.png", "dog/0.png", "dog/1.png", "eel/0.png"]
@@ -162,8 +165,6 @@ def test_held_out_samples_keep_their_labels(run, tmp_path):
 
 
 def test_the_decisions_of_a_review_are_used(run, tmp_path):
-    from jnpl.outputs.review.decisions import NewDecision, open_store
-
     store = open_store(RunFolder(tmp_path / "run"))
     made = [NewDecision(0, "relabel", 2), NewDecision(1, "keep"), NewDecision(3, "drop"), NewDecision(5, "unsure")]
     store.decide(made, reviewer="Ann", tab="t")
@@ -187,9 +188,14 @@ def test_the_decisions_of_a_review_are_used(run, tmp_path):
     assert run("apply", "run", "-o", "run/review.sqlite", "--overwrite")[0] == 2
 
 
-def test_unsure_samples_keep_their_label(run, tmp_path):
-    from jnpl.outputs.review.decisions import NewDecision, open_store
+def test_findings_are_read_once(run, tmp_path, loads):
+    open_store(RunFolder(tmp_path / "run")).close()
+    loads.clear()
+    assert run("apply", "run", "--copy", "clean")[0] == 0
+    assert len(loads) == 1
 
+
+def test_unsure_samples_keep_their_label(run, tmp_path):
     store = open_store(RunFolder(tmp_path / "run"))
     store.decide([NewDecision(1, "unsure")], reviewer="Ann", tab="t")
     store.close()
@@ -204,10 +210,6 @@ def test_unsure_samples_keep_their_label(run, tmp_path):
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_an_export_of_a_review_gives_what_the_review_gives(run, tmp_path, suffix):
-    from jnpl.outputs.review.decisions import NewDecision
-    from jnpl.outputs.review.review_session import ReviewSession
-    from jnpl.outputs.review.samples import Samples
-
     folder = RunFolder(tmp_path / "run")
     session = ReviewSession(folder, Samples(folder, None, "no data"))
     made = [NewDecision(0, "relabel", 2), NewDecision(1, "unsure"), NewDecision(3, "drop"), NewDecision(4, "keep")]
@@ -228,8 +230,6 @@ def test_an_export_of_a_review_gives_what_the_review_gives(run, tmp_path, suffix
 
 
 def test_of_two_samples_with_one_id_one_is_dropped(jnpl, tmp_path, monkeypatch):
-    from jnpl.outputs.review.decisions import NewDecision, open_store
-
     monkeypatch.chdir(tmp_path)
     found = findings(paths=["a.png", "a.png", *PATHS[2:]])
     found.save(tmp_path / "run")

@@ -105,3 +105,8 @@ def test_the_page_of_the_run_itself_is_always_written_anew(report, folder):
         (folder / "report.html").write_text("old")
         report(*options)
         assert is_page(folder / "report.html")
+
+
+def test_findings_are_read_once(report, folder, loads):
+    report("--budget", 1)
+    assert loads == [folder]
