@@ -211,6 +211,10 @@ def test_a_refusal_names_the_command_that_would_do(folder):
         folder.open({**IDENTITY, "fingerprint": "cd", "second": {"mode": "paper"}})
     with pytest.raises(InputError, match=r"or repeat its command: jnpl find 'my photos' -o run --holdout 0.1"):
         folder.open({**IDENTITY, "fingerprint": "cd", "second": None})
+    for facts, how in (({"command": []}, "repeat the call it was made with"), ({}, "repeat the command it was made")):
+        (folder.path / "data.json").write_text(json.dumps(facts))
+        with pytest.raises(InputError, match=how):
+            RunFolder(folder.path).open({**IDENTITY, "fingerprint": "cd", "second": None})
 
 
 def test_a_run_inside_a_folder_of_images_is_refused(tmp_path, monkeypatch):

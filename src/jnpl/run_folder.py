@@ -490,9 +490,9 @@ class RunFolder:
             command = self.data_facts.command
         except InputError:
             command = None
-        if command is None or len(command) < 2:
+        if not command:
             return "repeat the command it was made with" if command is None else "repeat the call it was made with"
-        if command[1] == "find" and pseudo_labels:
+        if command[1:2] == ["find"] and pseudo_labels:
             return f"go on from it: {shlex.join(['jnpl', 'train', *command[2:]])}"
         return f"repeat its command: {shlex.join(command)}"
 
