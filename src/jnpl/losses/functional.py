@@ -221,12 +221,17 @@ def pl_plus_candidates(logits: Tensor) -> Tensor:
     return second < 1 / logits.shape[1]
 
 
-def pl_plus_select(logits: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
+def pl_plus_select(logits: Tensor, uniforms: Tensor, mean: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Select candidates with probability p_yhat (Algorithm 1): (B, C), (B,) -> (B,) bool, (B,) y-hat.
+
+    With `mean`, a departure from the paper, p is divided by it and renormalised first: y-hat is the class that the
+    network believes more than usual, not the class that it believes most. A class that leads for all samples is then
+    never selected for all of them (docs/pl-plus.md).
 
     Args:
         logits: network output, (B, C).
         uniforms: draws from U(0, 1), (B,), for instance `torch.rand(B, generator=g)`.
+        mean: mean prediction of each class, (C,).
 
     Returns:
         Which samples PL+ learns from, (B,), and y-hat of every sample, (B,).
@@ -234,11 +239,19 @@ def pl_plus_select(logits: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
     Example:
         >>> pl_plus_select(torch.tensor([[5.0, 0.0, 0.0], [0.0, 0.0, 0.0]]), torch.tensor([0.5, 0.5]))
         (tensor([ True, False]), tensor([0, 0]))
+        >>> logits = torch.tensor([[2.0, 0.0, 0.0], [2.0, 1.9, -1.0]])  # the first class leads in both
+        >>> pl_plus_select(logits, torch.tensor([0.1, 0.1]), logits.softmax(1).mean(0))[1]
+        tensor([2, 1])
     """
     logits = check_logits(logits)
     if uniforms.shape != logits.shape[:1] or not uniforms.is_floating_point():
         expected = f"a floating point tensor of shape ({logits.shape[0]},)"
         raise ValueError(f"uniforms must be {expected}, got {uniforms.dtype} {tuple(uniforms.shape)}")
+    if mean is not None:
+        if mean.shape != logits.shape[1:] or not mean.is_floating_point():
+            expected = f"a floating point tensor of shape ({logits.shape[1]},)"
+            raise ValueError(f"mean must be {expected}, got {mean.dtype} {tuple(mean.shape)}")
+        logits = logits - mean.clamp_min(torch.finfo(mean.dtype).tiny).log()  # softmax: p / mean, renormalised
     p_hat, y_hat = logits.detach().softmax(1).max(1)
     return pl_plus_candidates(logits) & (uniforms < p_hat), y_hat
 
