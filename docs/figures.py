@@ -1,7 +1,11 @@
-"""Draw the figures of docs/how-it-works.md: `python docs/figures.py`. All curves are gradients by autograd.
+"""Draw the figures of docs/how-it-works.md and docs/pl-plus.md: `python docs/figures.py`.
+
+Gradients are by autograd.
 
 - gradients.png: how strongly a sample pulls the network towards its label, with cross-entropy, NL, NL+ and PL+.
 - gradient-maps.png: the size of the gradient of NL and NL+ over (p of the given label, p of the complementary label).
+- pl-plus-forces.png: the pull towards a lost class, and what PL+ makes of a prediction that is the same for all samples.
+- pl-plus-forms.png: average precision of JNPL with several forms of PL+, from benchmarks/results/pl-plus-search.jsonl.
 """
 
 from __future__ import annotations
@@ -73,6 +77,56 @@ def maps() -> None:
     style.save(figure, IMAGES / "gradient-maps.png")
 
 
+def forces() -> None:
+    """Draw the pull towards a lost class, and the leader's share of a constant prediction under NL+ and PL+."""
+    figure = style.new(9, 3.4)
+    left, right = style.panels(figure, 1, 2)
+    rest = torch.logspace(-6, 0, 200, dtype=torch.float64)[:-1]  # what the leader leaves; y has a ninth of it
+    curves = {"cross-entropy": JF.pl, "NL": JF.nl_exhaustive, "NL+": JF.nl_plus_exhaustive}
+    for (name, loss), color in zip(curves.items(), style.LINES, strict=False):
+        shares = (rest / (CLASSES - 1))[:, None].expand(-1, CLASSES - 1)
+        logits = torch.cat([shares, 1 - rest[:, None]], 1).log().requires_grad_()
+        loss(logits, torch.zeros(len(rest), dtype=torch.long)).sum().backward()
+        left.plot(rest, -logits.grad[:, 0], label=name, color=color, linewidth=2)
+    left.set_xscale("log")
+    left.invert_xaxis()
+    style.tidy(left, "1 - p of the leading class", "pull towards the given label", "A sample whose class is lost")
+    left.legend(frameon=False, fontsize=8)
+    forms = {"as written": ("selected", False), "mean over the batch": ("batch", False), "p / mean p": ("batch", True)}
+    for (name, (mean, balanced)), color in zip(forms.items(), style.LINES[1:], strict=False):
+        right.plot(leader(mean=mean, balanced=balanced), label=name, color=color, linewidth=2)
+    right.set_ylim(0, 1)
+    style.tidy(right, "steps", "p of the leading class", "NL+ and PL+ from a lead of 0.0001")
+    right.legend(frameon=False, fontsize=8)
+    style.save(figure, IMAGES / "pl-plus-forces.png")
+
+
+def leader(*, mean: str, balanced: bool, steps: int = 3000, size: int = 100) -> list[float]:
+    """Return p of the leading class at each step of gradient descent on logits that all samples share.
+
+    Labels are balanced, so that NL+ has no part in it. The learning rate is 1, PL+ has the paper's weight.
+    """
+    row = torch.zeros(CLASSES, dtype=torch.float64)
+    row[0] = 1e-3
+    row.requires_grad_()
+    labels, generator = torch.arange(size) % CLASSES, torch.Generator().manual_seed(0)
+    shares = []
+    for _ in range(steps):
+        logits = row.expand(size, CLASSES)
+        p = logits.detach().softmax(1)
+        shares.append(float(p[0, 0]))
+        uniforms = torch.rand(size, generator=generator)
+        selected, y_hat = JF.pl_plus_select(logits, uniforms, p.mean(0) if balanced else None)
+        total = torch.where(selected, JF.pl_plus(logits, y_hat), 0.0).sum()
+        pl_plus = total / (size if mean == "batch" else max(int(selected.sum()), 1))
+        loss = JF.nl_plus_exhaustive(logits, labels).mean() / (CLASSES - 1) + 0.01 * pl_plus
+        (slope,) = torch.autograd.grad(loss, row)
+        with torch.no_grad():
+            row -= slope
+    return shares
+
+
 if __name__ == "__main__":
     gradients()
     maps()
+    forces()
