@@ -134,6 +134,7 @@ DIGITS: dict[str, dict[str, Any]] = {
     "jocor": {"train": DIGITS_ADAM, "method": {"noise_rate": "oracle"}},
     "nlnl": {"method": {"complements": "exhaustive"}},
     "jnpl": {"method": {"complements": "exhaustive"}},
+    "jnpl-stable": {"method": {"complements": "exhaustive", "pl_weight": 0.09}},  # the paper's 0.01 beside one of nine
     "refined-nl": {"train": {**DIGITS_PLAN, "epochs": 40}, "stages": {"refine": {"epochs": 20}}},
     "forward": {"stages": {"ce": {"epochs": 10}}},
     "limit": {"train": DIGITS_ADAM, "method": {"beta": 10.0}},

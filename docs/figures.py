@@ -4,8 +4,7 @@ Gradients are by autograd.
 
 - gradients.png: how strongly a sample pulls the network towards its label, with cross-entropy, NL, NL+ and PL+.
 - gradient-maps.png: the size of the gradient of NL and NL+ over (p of the given label, p of the complementary label).
-- pl-plus-forces.png: the pull towards a lost class, and what PL+ makes of a prediction that is the same for all samples.
-- pl-plus-forms.png: average precision of JNPL with several forms of PL+, from benchmarks/results/pl-plus-search.jsonl.
+- pl-plus-forces.png: the pull towards a lost class, and what PL+ makes of one prediction for all samples.
 """
 
 from __future__ import annotations

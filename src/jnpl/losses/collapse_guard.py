@@ -20,6 +20,16 @@ _LOST_COUNT, _LOST_SHARE = 50, 0.1
 _LOST_CLASSES = 0.05  # share of the classes that may be lost before it counts as a collapse
 
 
+def loses_classes(predicted: Tensor, given: Tensor) -> bool:
+    """Whether more than one class in twenty is hardly predicted: counts (C,), (C,) -> bool.
+
+    >>> loses_classes(torch.tensor([9.0, 191.0]), torch.tensor([100.0, 100.0]))
+    True
+    """
+    lost = (predicted < _LOST_SHARE * given) & (given >= _LOST_COUNT)
+    return bool(lost.sum() > _LOST_CLASSES * len(given))
+
+
 def has_collapsed(predicted: Tensor, given: Tensor, most: float) -> bool:
     """Whether the distribution of predictions has collapsed: counts (C,), (C,) -> bool.
 
@@ -34,8 +44,7 @@ def has_collapsed(predicted: Tensor, given: Tensor, most: float) -> bool:
     if not predicted.any():
         return False
     apart = 0.5 * (predicted - given).abs().sum() / predicted.sum()
-    lost = ((predicted < _LOST_SHARE * given) & (given >= _LOST_COUNT)).sum() > _LOST_CLASSES * len(given)
-    return bool(lost | (apart > most))
+    return loses_classes(predicted, given) or bool(apart > most)
 
 
 class CollapseGuard(nn.Module):

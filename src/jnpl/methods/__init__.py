@@ -15,6 +15,7 @@
 - `nlnl`: NLNL
 - `jnpl`: JNPL, the paper alone
 - `extended_jnpl`: JNPL with departures from the paper, which settings turn on: what the name `jnpl` stands for
+- `jnpl_stable`: JNPL with a PL+ that keeps all classes
 - `refined_nl`: NL+ over all complements and a second stage, the default on embeddings
 - `refinement`: that second stage
 - `forward`: forward correction

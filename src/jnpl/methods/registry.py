@@ -15,6 +15,7 @@ from jnpl.methods.elr_plus import ELRPlus
 from jnpl.methods.extended_jnpl import ExtendedJNPL
 from jnpl.methods.forward import Forward
 from jnpl.methods.gce import GCE
+from jnpl.methods.jnpl_stable import JNPLStable
 from jnpl.methods.jocor import JoCoR
 from jnpl.methods.joint_optim import JointOptim
 from jnpl.methods.limit import LIMIT
@@ -45,6 +46,7 @@ METHODS: dict[str, type[Method]] = {
     "jocor": JoCoR,
     "nlnl": NLNL,
     "jnpl": ExtendedJNPL,
+    "jnpl-stable": JNPLStable,
     "refined-nl": RefinedNL,
     "forward": Forward,
     "m-correction": MCorrection,

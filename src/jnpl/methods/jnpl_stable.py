@@ -1,0 +1,97 @@
+"""JNPL with a PL+ that keeps all classes: NL until they have emerged, then NL+ and a balanced PL+ (docs/pl-plus.md)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from pydantic import Field
+
+from jnpl.losses import functional as JF
+from jnpl.losses.collapse_guard import loses_classes
+from jnpl.losses.epoch_counts import EpochCounts
+from jnpl.methods.jnpl import JNPL, Terms
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from jnpl.data.loading.batches import Batch
+    from jnpl.methods.base import StepOutput, Task, TrainingSetView
+
+
+class JNPLStable(JNPL):
+    """The paper's two losses. PL+ selects by p divided by its running mean, so that no class leads in all samples.
+
+    NL alone in the first epochs, and in an epoch after one that has lost classes: neither NL+ nor PL+ leads back.
+    """
+
+    paper = "this package, after Kim et al., CVPR 2021"
+    mean: Tensor  # (C,), running mean prediction
+
+    class Settings(JNPL.Settings):
+        """Settings of the paper, and of the changes."""
+
+        name: str = "jnpl-stable"
+        class_weight: Literal["none", "nlnl", "mean"] = Field(
+            "nlnl",
+            description="nlnl: largest count / count of given labels; mean: the same, 1 on average, and damped where "
+            "classes are very uneven",
+        )
+        pl_mean: Literal["selected", "batch"] = Field("batch", description="samples that PL+ is averaged over")
+        nl_share: float = Field(0.2, ge=0, lt=1, description="share of the epochs, the first, with NL alone")
+        nl_if_lost: bool = Field(
+            True, description="NL alone also in an epoch after one in which over a twentieth of the classes was lost"
+        )
+        momentum: float | None = Field(
+            0.99,
+            ge=0,
+            lt=1,
+            description="of the running mean that p is divided by where PL+ selects; None: not divided",
+        )
+
+    settings: Settings
+
+    def __init__(self, task: Task, settings: Settings) -> None:
+        super().__init__(task, settings)
+        self.register_buffer("mean", torch.full((task.num_classes,), 1 / task.num_classes))
+        self.counts = EpochCounts(task.num_classes)
+        self.per_process_buffers = tuple(f"counts.{name}" for name, _ in self.counts.named_buffers())
+        self.nl_alone = False  # a plain number: a step reads it without waiting for a GPU
+
+    def begin_epoch(self, training_set: TrainingSetView) -> None:  # noqa: ARG002 (counts are kept by step)
+        """Choose NL alone, or NL+ and PL+."""
+        totals = self.counts.take(self.sum_over_processes)
+        lost = self.settings.nl_if_lost and loses_classes(totals.predicted, totals.given)
+        self.nl_alone = lost or self.epoch < self.settings.nl_share * self.epochs
+        self.loss.negative.gamma = 0.0 if self.nl_alone else self.settings.gamma
+
+    def step(self, batch: Batch) -> StepOutput:
+        """Compute the loss of one batch."""
+        logits = self.model(batch.inputs)
+        terms = self.terms(logits, batch)
+        loss = terms.nl_plus if self.nl_alone else terms.nl_plus + self.settings.pl_weight * terms.pl_plus
+        return self.output(loss, logits, terms)
+
+    def terms(self, logits: Tensor, batch: Batch) -> Terms:
+        """Return the two losses of one batch, after counting its predictions: (B, C) -> (), ()."""
+        weights = self.sample_weights(batch)
+        self.counts.add(logits, self.trusted_labels(batch), weights)
+        if self.settings.momentum is not None:
+            p = logits.detach().float().softmax(1)
+            ones = p.new_ones(len(p)) if weights is None else weights
+            total = self.sum_over_processes(torch.cat([ones @ p, ones.sum()[None]]))  # (C + 1,), the last their number
+            self.mean.lerp_(total[:-1] / total[-1].clamp_min(1e-12), 1 - self.settings.momentum)
+        return super().terms(logits, batch)
+
+    def select(self, logits: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
+        """Select as Algorithm 1 does, by p / mean p: (B, C), (B,) -> (B,) bool, (B,) y-hat."""
+        return JF.pl_plus_select(logits, uniforms, None if self.settings.momentum is None else self.mean)
+
+    def get_extra_state(self) -> Tensor:
+        """Return what checkpoints hold besides the buffers."""
+        return torch.tensor([self.nl_alone, self.loss.negative.gamma], dtype=torch.float64)
+
+    def set_extra_state(self, state: Any) -> None:
+        """Continue from a checkpoint."""
+        nl_alone, self.loss.negative.gamma = state.tolist()
+        self.nl_alone = bool(nl_alone)
