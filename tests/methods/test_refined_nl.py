@@ -113,5 +113,7 @@ def test_counters_and_targets_are_not_averaged_with_the_weights():
 def test_it_is_the_default_on_embeddings():
     recipe = load_recipe("fast-embeddings")
     assert recipe.method == RefinedNL.Settings()
-    with pytest.raises(InputError, match=r"no setting 'method.pl_weight'; .*method.refine \(the method jnpl has it\)"):
+    with pytest.raises(
+        InputError, match=r"no setting 'method.pl_weight'; .*method.refine \(a setting of jnpl, jnpl-stable\)"
+    ):
         load_recipe("fast-embeddings", {"method.pl_weight": 0.01})

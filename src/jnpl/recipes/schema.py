@@ -299,7 +299,7 @@ def _validated(kind: type[_Group], settings: dict[str, Any], before: tuple[str, 
             known = ", ".join(".".join([*path, name]) for name in siblings)
             unknown = str(first["loc"][-1])
             having = [name for name in METHODS if path == ["method"] and unknown in settings_class(name).model_fields]
-            elsewhere = f" (the method {', '.join(having)} has it)" if having else ""
+            elsewhere = f" (a setting of {', '.join(having)})" if having else ""
             raise InputError(f"no setting {'.'.join([*path, unknown])!r}; there are {known}{elsewhere}") from None
         field = ".".join(path) or "recipe"
         got = "" if first["type"] in ("missing", "value_error") else f", got {first['input']!r}"
