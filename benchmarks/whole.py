@@ -29,10 +29,10 @@ import torch
 
 from jnpl.cli import app as cli
 from jnpl.data import opening
-from jnpl.data.downsample import downsample
 from jnpl.data.loading.augment import CropFlip
 from jnpl.data.loading.feed import Feed
 from jnpl.data.sources import cifar
+from jnpl.data.sources.arrays import downsample
 from jnpl.experiments import results
 from jnpl.internal import provenance
 from jnpl.internal.errors import InputError

@@ -118,3 +118,12 @@ def test_class_names_are_numbered_in_sorted_order():
     labels, names = number(["10", 9, True])
     assert labels.tolist() == [0, 1, 2]
     assert names == ("10", "9", "True")
+
+
+def test_a_source_has_a_text_for_every_sample():
+    texts = np.array(["one", "three"], object)
+    values = InMemory(np.zeros((2, 3), np.float32))
+    source = Source("toy", values, np.array([0, 1]), ("a", "b"), np.arange(2), texts=texts)
+    assert source.fingerprint() == Source("toy", values, source.labels, ("a", "b"), source.ids).fingerprint()
+    with pytest.raises(InputError, match="toy has 2 samples but 1 texts"):
+        Source("toy", values, np.array([0, 1]), ("a", "b"), np.arange(2), texts=texts[:1])

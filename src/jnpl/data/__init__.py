@@ -9,5 +9,4 @@
 - `loading/`: prepared samples, augmentation, batches
 - `label_files`: labels in files, and sources with labels from a file
 - `new_data`: data to predict (`open_new`)
-- `downsample`: images of half the size
 """

@@ -14,8 +14,8 @@ from jnpl.data.opening import HUB, is_saved_dataset, open_source
 from jnpl.data.options import OpenOptions
 from jnpl.data.source import InMemory, Source, Texts
 from jnpl.data.sources.arrays import WHOLE_NUMBER, as_inputs, as_labels, as_texts, read_npz
-from jnpl.data.sources.text_column import texts_of
 from jnpl.data.sources.user_embedding import embed_inputs
+from jnpl.data.split import find_split
 from jnpl.data.split import part as part_of
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import printable
@@ -174,8 +174,7 @@ class _NewDataReader:
         return self.inputs(InMemory(values), path.stem, labels=labels)
 
     def table(self, path_or_frame: Any) -> NewData:
-        from jnpl.data.sources.split_column import find_split  # noqa: PLC0415 - arrays and images do without pandas
-        from jnpl.data.sources.table import read_table  # noqa: PLC0415
+        from jnpl.data.sources.table import read_table  # noqa: PLC0415 - arrays and images do without pandas
 
         table = read_table(path_or_frame, self.options, new=True)
         frame, column = table.frame, table.label_column
@@ -211,6 +210,8 @@ class _NewDataReader:
         return self._vectors(table)
 
     def _texts(self, table: Table) -> dict[str, Any]:
+        from jnpl.data.sources.sample_columns import texts_of  # noqa: PLC0415
+
         column = self.options.text_column
         if column is None:
             shown = ", ".join(table.frame.columns)
@@ -254,7 +255,7 @@ class _NewDataReader:
 
 def _pictures(table: Table, column: str | None) -> dict[str, Any]:
     """Return the images of a table, inside it or in files, as arguments of `inputs`."""
-    from jnpl.data.sources.image_column import holds_images  # noqa: PLC0415
+    from jnpl.data.sources.sample_columns import holds_images  # noqa: PLC0415
     from jnpl.data.sources.table import IMAGE_NAMES, images  # noqa: PLC0415
 
     frame = table.frame

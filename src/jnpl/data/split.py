@@ -1,16 +1,27 @@
-"""Parts of a source: some of its samples, held-out test samples, and test data from elsewhere."""
+"""Parts of a source: some of its samples, held-out test samples, rows that a column names, test data from elsewhere."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    import pandas as pd
+
     from jnpl.data.source import Array, Labels, Source
+
+_NAME = "split"
+_PARTS = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("test", "testing"), "test"),
+    **dict.fromkeys(("validation", "valid", "val", "dev"), "validation"),
+}
 
 
 def part(source: Source, positions: Labels) -> Source:
@@ -102,3 +113,47 @@ def _same_shape(source: Source, test: Source) -> None:
         raise InputError(f"{source.name} comes as {one}, {test.name} as {other}: test data must have the same form")
     if ours.shape[1:] != theirs.shape[1:]:
         raise InputError(f"{test.name} has samples of shape {theirs.shape[1:]}, but {source.name} of {ours.shape[1:]}")
+
+
+class SplitColumn(NamedTuple):
+    """The name of the column, and the rows (M,) of each part: train, and test, validation or both."""
+
+    name: str
+    rows: dict[str, Labels]
+
+
+def find_split(frame: pd.DataFrame, used: Collection[str | None] = ()) -> SplitColumn | None:
+    """Return the split of a table; None if it has no such column, or other values or only one part in it.
+
+    Args:
+        frame: the table.
+        used: columns that the user names for something else.
+
+    >>> import pandas as pd
+    >>> find_split(pd.DataFrame({"split": ["train", "test", "train"]})).rows["train"]
+    array([0, 2])
+    """
+    column = next((str(name) for name in frame.columns if str(name).casefold() == _NAME and name not in used), None)
+    if column is None:
+        return None
+    parts = np.array([_part(cell) for cell in frame[column].tolist()], object)
+    names = set(parts.tolist())
+    if None in names or "train" not in names or len(names) == 1:
+        return None
+    return SplitColumn(column, {name: np.flatnonzero(parts == name) for name in ("train", "test", "validation")})
+
+
+def _part(cell: Any) -> str | None:
+    return _PARTS.get(cell.strip().casefold()) if isinstance(cell, str) else None
+
+
+def divide(whole: Source, rows: dict[str, Labels]) -> Source:
+    """Return the training rows of a source, with the others as test and validation data; validation alone is a test."""
+    others = {
+        name: replace(part(whole, rows[name]), name=f"{whole.name}/{name}", true_labels=None)
+        for name in ("test", "validation")
+        if len(rows[name])
+    }
+    test = others.get("test", others.get("validation"))
+    validation = others.get("validation") if "test" in others else None
+    return replace(part(whole, rows["train"]), test=test, validation=validation)

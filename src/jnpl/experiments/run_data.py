@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jnpl.data.downsample import downsample
 from jnpl.data.opening import open_source
 from jnpl.data.sources import bundled
+from jnpl.data.sources.arrays import downsample
 from jnpl.data.split import part
 from jnpl.experiments import features
 from jnpl.experiments.scales import SCALES

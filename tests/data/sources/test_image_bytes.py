@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.data.sources.test_image_column import png
+from tests.data.sources.test_sample_columns import png
 
 from jnpl.analysis.problems import problems
 from jnpl.data.source import Source, UnreadableError

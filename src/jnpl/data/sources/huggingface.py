@@ -150,7 +150,7 @@ def _of_texts(
     classes: tuple[str, ...] | tuple[int, ...],
 ) -> Source:
     """Return texts of a training split and, where it has labels, a test split."""
-    from jnpl.data.sources.text_column import texts_of  # noqa: PLC0415 - needs pandas, which images do without
+    from jnpl.data.sources.sample_columns import texts_of  # noqa: PLC0415 - needs pandas, which images do without
 
     def source(split: Any, name: str, labels: Labels, **more: Any) -> Source:
         texts, unreadable = texts_of(_frame(split)[column], column, name)

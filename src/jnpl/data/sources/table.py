@@ -18,11 +18,10 @@ from jnpl.data.sources.arrays import WHOLE_NUMBER, as_labels, number_together
 from jnpl.data.sources.columns import is_measured, kind_of, levels, with_text_names
 from jnpl.data.sources.columns import values as values_of
 from jnpl.data.sources.encoding import AS_THEY_ARE, ROW_NAMES, Encoding
-from jnpl.data.sources.image_column import holds_images, images_of
 from jnpl.data.sources.images import ImageFiles
-from jnpl.data.sources.split_column import divide, find_split
-from jnpl.data.sources.text_column import texts_of
+from jnpl.data.sources.sample_columns import holds_images, images_of, texts_of
 from jnpl.data.sources.user_embedding import embed_with
+from jnpl.data.split import divide, find_split
 from jnpl.internal.errors import InputError
 from jnpl.internal.json_files import parse_json
 from jnpl.internal.tables import DATA_SUFFIXES, data_suffix, load_table, require_columns
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from jnpl.data.source import Array, Inputs, Labels
-    from jnpl.data.sources.split_column import SplitColumn
+    from jnpl.data.split import SplitColumn
 
 IMAGE_NAMES = ("image", "image_path", "path", "file", "filename", "file_name")
 EMBEDDING_NAMES = ("embedding", "embeddings")

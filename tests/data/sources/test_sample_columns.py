@@ -1,4 +1,4 @@
-"""Images inside a table."""
+"""Images and texts inside a table."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from PIL import Image
 from jnpl.data.sources import table
 from jnpl.data.sources.image_bytes import ImageBytes
 from jnpl.data.sources.images import ImageFiles
+from jnpl.data.sources.sample_columns import texts_of
 from jnpl.internal.errors import InputError
 from jnpl.internal.tables import save_parquet
 
@@ -98,3 +99,14 @@ def test_classes_of_a_hugging_face_file_have_names(tmp_path):
     assert source.class_names == ("cat", "dog")
     np.testing.assert_array_equal(source.labels, [1, 0, 1])
     np.testing.assert_array_equal(source.true_labels, [1, 0, 0])
+
+
+def test_cells_that_hold_no_text():
+    texts, unreadable = texts_of(pd.Series(["a", None, "  "]), "words", "the table")
+    assert texts.tolist() == ["a", "", "  "]
+    assert list(unreadable) == [1, 2]
+    assert texts_of(pd.Series(["a"]), "words", "the table")[1] is None
+    with pytest.raises(InputError, match="column 'words' of the table holds no text at all"):
+        texts_of(pd.Series([None, ""]), "words", "the table")
+    with pytest.raises(InputError, match=r"must hold texts, not float in row 1 \(counted from 0\)"):
+        texts_of(pd.Series(["a", 1.5], dtype=object), "words", "the table")

@@ -1,4 +1,4 @@
-"""Images inside a table: a column of bytes, or of structs of bytes and path (Hugging Face)."""
+"""Samples inside a table: a column of texts, of the bytes of images, or of structs of bytes and path (Hugging Face)."""
 
 from __future__ import annotations
 
@@ -81,3 +81,17 @@ def _from_objects(column: pd.Series[Any], name: str, where: str) -> tuple[Array,
             raise InputError(f"column {name!r} of {where} must hold the bytes of images, not {found}")
         contents[row], paths[row] = content, path
     return contents, paths
+
+
+def texts_of(column: pd.Series[Any], name: str, where: str) -> tuple[Array, dict[int, str] | None]:
+    """Return the texts of a column (N,), empty where missing, and {row: reason} of the missing ones, or None."""
+    missing = column.isna().tolist()
+    cells = ["" if gone else cell for cell, gone in zip(column.tolist(), missing, strict=True)]
+    for row, cell in enumerate(cells):
+        if not isinstance(cell, str):
+            found = f"{type(cell).__name__} in row {row} (counted from 0)"
+            raise InputError(f"column {name!r} of {where} must hold texts, not {found}")
+    unreadable = {row: "the table has no text" for row, cell in enumerate(cells) if not cell.strip()}
+    if len(unreadable) == len(cells):
+        raise InputError(f"column {name!r} of {where} holds no text at all")
+    return np.array(cells, object), unreadable or None
