@@ -4,7 +4,7 @@
 - `efficientnet`: EfficientNet-Lite0 with its ImageNet weights, the default backbone of images
 - `hf_backbone`: networks of transformers, for images and for texts (extra `hf`)
 - `timm_backbone`: networks of timm, for images (extra `timm`)
-- `own_backbone`: the user's own network or function: `package.module:factory`
+- `user_backbone`: the user's own network or function: `package.module:factory`
 - `tfidf`: TF-IDF and truncated SVD, the default backbone of texts
 - `choice`: the backbone that suits a data set
 - `compute`: a source of images or texts -> a source of embeddings

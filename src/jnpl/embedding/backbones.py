@@ -215,9 +215,9 @@ def load_backbone(
         require_kind(name, "text", takes)
         raise InputError("tfidf has no weights to load: jnpl.embedding.tfidf.fit_tfidf fits it to texts")
     if ":" in name:
-        from jnpl.embedding.own_backbone import load_own_images, load_own_texts  # noqa: PLC0415
+        from jnpl.embedding.user_backbone import load_user_images, load_user_texts  # noqa: PLC0415
 
-        return load_own_images(name, size=size) if takes == "image" else load_own_texts(name)
+        return load_user_images(name, size=size) if takes == "image" else load_user_texts(name)
     raise InputError(f"unknown backbone {name!r}: choose from {', '.join(BACKBONES)} (jnpl backbones), or none")
 
 

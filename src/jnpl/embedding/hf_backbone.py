@@ -2,6 +2,10 @@
 
 Texts are pooled and normalised as the model's sentence-transformers files say. Images are resized and normalised as the
 model's image processor does. Code that comes with a model is never run.
+
+The library sentence-transformers is not used: its import takes 3.0 s of CPU time, that of transformers 0.6 s (6.2 and
+5.23), and what is most of the code here would stay: to look in the local cache first, to refuse what the files do not
+say, and a digest of weights, vocabulary and settings, by which cached embeddings are found.
 """
 
 from __future__ import annotations

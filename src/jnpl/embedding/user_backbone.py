@@ -26,7 +26,7 @@ _FORM = "package.module:factory"
 _TRIAL_TEXTS = ("This is a text.", "Another, longer text to try the encoder with.", "")
 
 
-def load_own_images(name: str, *, size: int | None = None) -> ImageBackbone:
+def load_user_images(name: str, *, size: int | None = None) -> ImageBackbone:
     """Return the user's network for images, after a trial on two images.
 
     Args:
@@ -38,7 +38,7 @@ def load_own_images(name: str, *, size: int | None = None) -> ImageBackbone:
         The backbone.
 
     Example:
-        >>> load_own_images("torch.nn:Flatten", size=4).width
+        >>> load_user_images("torch.nn:Flatten", size=4).width
         48
     """
     factory = _found(name)
@@ -52,7 +52,7 @@ def load_own_images(name: str, *, size: int | None = None) -> ImageBackbone:
     return replace(checked_image_backbone(name, network, size, mean, std), code=_code(factory, type(network)))
 
 
-def load_own_texts(name: str) -> TextBackbone:
+def load_user_texts(name: str) -> TextBackbone:
     """Return the user's encoder of texts, after a trial on three texts.
 
     Args:
@@ -63,7 +63,7 @@ def load_own_texts(name: str) -> TextBackbone:
         The encoder. Its digest is of its name and of the embeddings of the three texts.
 
     Example:
-        >>> load_own_texts("math:pi")
+        >>> load_user_texts("math:pi")
         Traceback (most recent call last):
             ...
         jnpl.internal.errors.InputError: the backbone math:pi must be a factory (a function or a class), got float

@@ -73,67 +73,67 @@ def fails(texts):
 def _module(tmp_path, monkeypatch):
     import sys
 
-    (tmp_path / "own_backbones.py").write_text(CODE, "utf-8")
+    (tmp_path / "user_backbones.py").write_text(CODE, "utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     yield
-    sys.modules.pop("own_backbones", None)
+    sys.modules.pop("user_backbones", None)
 
 
 def test_images_with_the_defaults():
-    backbone = load_backbone("own_backbones:plain", "image", size=32)
+    backbone = load_backbone("user_backbones:plain", "image", size=32)
     assert (backbone.size, backbone.width) == (32, 6)
     assert backbone.mean == (0.485, 0.456, 0.406)
     assert backbone.std == (0.229, 0.224, 0.225)
-    assert load_backbone("own_backbones:plain", "image").size == 224
+    assert load_backbone("user_backbones:plain", "image").size == 224
     assert backbone.network(torch.rand(2, 3, 32, 32)).shape == (2, 6)
 
 
 @pytest.mark.parametrize("name", ["Net", "network", "plain"])
 def test_a_class_a_network_or_a_function(name):
-    assert load_backbone(f"own_backbones:{name}", "image", size=32).width == 6
+    assert load_backbone(f"user_backbones:{name}", "image", size=32).width == 6
 
 
 def test_the_code_of_a_network_is_known():
-    assert load_backbone("own_backbones:plain", "image", size=32).code == CODE
+    assert load_backbone("user_backbones:plain", "image", size=32).code == CODE
     assert "class Flatten" in load_backbone("torch.nn:Flatten", "image", size=4).code
 
 
 def test_images_with_settings_of_their_own():
-    backbone = load_backbone("own_backbones:settled", "image")
+    backbone = load_backbone("user_backbones:settled", "image")
     assert (backbone.size, backbone.width, backbone.mean, backbone.std) == (20, 4, (0.1, 0.2, 0.3), (1, 2, 3))
-    assert load_backbone("own_backbones:settled", "image", size=28).size == 28
+    assert load_backbone("user_backbones:settled", "image", size=28).size == 28
 
 
 @pytest.mark.parametrize("name", ["lengths", "tensors", "Encoder", "make"])
 def test_texts(name):
-    backbone = load_backbone(f"own_backbones:{name}", "text")
+    backbone = load_backbone(f"user_backbones:{name}", "text")
     found = backbone.encode(["banana", "xx"])
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, [[6, 3], [2, 0]])
     assert (backbone.width, backbone.takes, len(backbone.digest)) == (2, "text", 64)
     assert backbone.encode([]).shape == (0, 2)
-    assert backbone.digest == load_backbone(f"own_backbones:{name}", "text").digest
+    assert backbone.digest == load_backbone(f"user_backbones:{name}", "text").digest
 
 
 @pytest.mark.parametrize(
     ("name", "takes", "message"),
     [
-        ("own_backbones:nothing", "image", "has no 'nothing', of the backbone"),
+        ("user_backbones:nothing", "image", "has no 'nothing', of the backbone"),
         ("no_such_module:make", "image", "cannot import 'no_such_module' of the backbone"),
-        ("own_backbones:", "image", "named as package.module:factory"),
-        ("own_backbones:number", "image", "must be a factory .* got int"),
-        ("own_backbones:make", "image", "must return an nn.Module for images, got function"),
-        ("own_backbones:needs", "image", "failed when called without arguments: TypeError"),
-        ("own_backbones:odd_size", "image", "the size of the backbone .* must be a whole number, got 'large'"),
-        ("own_backbones:no_size", "image", "must be at least 1, got 0"),
-        ("own_backbones:odd_mean", "image", "the mean of the backbone .* must be three numbers, got 0.5"),
-        ("own_backbones:odd_std", "image", "std above 0"),
-        ("own_backbones:flat", "image", r"must give floats \(2, F\) for two images, got \(2, 3, 224, 224\)"),
-        ("own_backbones:infinite", "image", "not finite"),
-        ("own_backbones:normalising", "image", "another embedding each time, or beside other images"),
-        ("own_backbones:short", "text", r"must return \(3, F\) for 3 texts"),
-        ("own_backbones:fails", "text", "RuntimeError: line one line two"),
-        ("own_backbones:number", "text", "must be a factory .* got int"),
+        ("user_backbones:", "image", "named as package.module:factory"),
+        ("user_backbones:number", "image", "must be a factory .* got int"),
+        ("user_backbones:make", "image", "must return an nn.Module for images, got function"),
+        ("user_backbones:needs", "image", "failed when called without arguments: TypeError"),
+        ("user_backbones:odd_size", "image", "the size of the backbone .* must be a whole number, got 'large'"),
+        ("user_backbones:no_size", "image", "must be at least 1, got 0"),
+        ("user_backbones:odd_mean", "image", "the mean of the backbone .* must be three numbers, got 0.5"),
+        ("user_backbones:odd_std", "image", "std above 0"),
+        ("user_backbones:flat", "image", r"must give floats \(2, F\) for two images, got \(2, 3, 224, 224\)"),
+        ("user_backbones:infinite", "image", "not finite"),
+        ("user_backbones:normalising", "image", "another embedding each time, or beside other images"),
+        ("user_backbones:short", "text", r"must return \(3, F\) for 3 texts"),
+        ("user_backbones:fails", "text", "RuntimeError: line one line two"),
+        ("user_backbones:number", "text", "must be a factory .* got int"),
         ("unknown", "image", "unknown backbone 'unknown': choose from efficientnet-lite0"),
         ("tfidf", "image", "takes texts, but the data are images"),
         ("efficientnet-lite0", "text", "takes images, but the data are texts"),
