@@ -62,8 +62,8 @@ class Neighbours:
     @property
     def outliers(self) -> list[int]:
         """Positions of the outliers, the farthest first."""
-        found = np.flatnonzero(self.is_outlier)
-        ranked: list[int] = found[np.argsort(-self.outlier_score[found], kind="stable")].tolist()
+        positions = np.flatnonzero(self.is_outlier)
+        ranked: list[int] = positions[np.argsort(-self.outlier_score[positions], kind="stable")].tolist()
         return ranked
 
     def group_numbers(self) -> Labels:
@@ -146,7 +146,10 @@ def nearest(
     """
     import torch  # noqa: PLC0415 - not needed for other sources
 
-    found = torch.full((len(positions), NUM_NEIGHBOURS), -1), torch.full((len(positions), NUM_NEIGHBOURS), -math.inf)
+    nearest_so_far = (
+        torch.full((len(positions), NUM_NEIGHBOURS), -1),
+        torch.full((len(positions), NUM_NEIGHBOURS), -math.inf),
+    )
     with torch.inference_mode():
         if len(positions) <= limit:
             whole, blocks = _unit_vectors(values, positions), torch.split(torch.arange(len(positions)), _BLOCK)
@@ -155,27 +158,27 @@ def nearest(
                 similar = whole[rows] @ whole[columns].T
                 if rows is columns:
                     similar.fill_diagonal_(-math.inf)  # a sample is no neighbour of itself
-                _merge(found, rows, columns, similar)
+                _merge(nearest_so_far, rows, columns, similar)
                 if rows is not columns:
-                    _merge(found, columns, rows, similar.T)
+                    _merge(nearest_so_far, columns, rows, similar.T)
                 progress(number / len(pairs))
         else:
             done = 0
             for rows, columns in _cells(values, positions, seed, lambda share: progress(_DIVIDING * share)):
                 candidates = _unit_vectors(values, positions[columns.numpy()])
                 similar = candidates[: len(rows)] @ candidates.T  # the samples themselves are the first candidates
-                _merge(found, rows, columns, similar.fill_diagonal_(-math.inf))
+                _merge(nearest_so_far, rows, columns, similar.fill_diagonal_(-math.inf))
                 done += len(rows)
                 progress(_DIVIDING + (1 - _DIVIDING) * done / len(positions))
-    index, similarity = (each.numpy() for each in found)
+    index, similarity = (part.numpy() for part in nearest_so_far)
     return index, np.clip(1 - similarity, 0, None)
 
 
-def _merge(found: tuple[Tensor, Tensor], rows: Tensor, columns: Tensor, similar: Tensor) -> None:
+def _merge(nearest_so_far: tuple[Tensor, Tensor], rows: Tensor, columns: Tensor, similar: Tensor) -> None:
     """Update the neighbours of `rows` (R,) by their similarity (R, C) to `columns` (C,), -inf to themselves."""
     import torch  # noqa: PLC0415
 
-    index, similarity = found
+    index, similarity = nearest_so_far
     top = similar.topk(min(NUM_NEIGHBOURS, len(columns)), dim=1)
     both = torch.cat([similarity[rows], top.values], dim=1)
     which = torch.cat([index[rows], columns[top.indices]], dim=1)
@@ -194,11 +197,11 @@ def _cells(
 
     blocks = [positions[start : start + _BLOCK] for start in range(0, len(positions), _BLOCK)]
     centres = _centres(values, positions, seed)
-    found = []
+    cell_of = []
     for number, block in enumerate(blocks, 1):
-        found.append((_unit_vectors(values, block) @ centres.T).argmax(dim=1))
+        cell_of.append((_unit_vectors(values, block) @ centres.T).argmax(dim=1))
         progress(number / len(blocks))
-    nearest_cell = torch.cat(found)
+    nearest_cell = torch.cat(cell_of)
     order = nearest_cell.argsort(stable=True)
     ends = nearest_cell.bincount(minlength=len(centres)).cumsum(dim=0).tolist()
     # A cell of very many samples is cut into parts, which stay neighbours because they share their centre.
@@ -212,11 +215,11 @@ def _cells(
         closeness = owners @ owners[number]
         closeness[number] = math.inf
         ranked = closeness.argsort(descending=True, stable=True).tolist()
-        chosen = [parts[each][1] for each in ranked[:_PROBED]]
-        for each in ranked[_PROBED:]:
+        chosen = [parts[number_of_part][1] for number_of_part in ranked[:_PROBED]]
+        for number_of_part in ranked[_PROBED:]:
             if sum(map(len, chosen)) > NUM_NEIGHBOURS:
                 break
-            chosen.append(parts[each][1])
+            chosen.append(parts[number_of_part][1])
         yield rows, torch.cat(chosen)
 
 
@@ -232,8 +235,8 @@ def _centres(values: Array, positions: Labels, seed: int) -> Tensor:
     sample = _unit_vectors(values, np.sort(drawn))
     centres = sample[generator.choice(len(sample), number, replace=False)]
     for _ in range(5):
-        own = (sample @ centres.T).argmax(dim=1)
-        sums = (centres * 1e-3).index_add(0, own, sample)  # an empty cell keeps its centre
+        cell_of = (sample @ centres.T).argmax(dim=1)
+        sums = (centres * 1e-3).index_add(0, cell_of, sample)  # an empty cell keeps its centre
         centres = sums / sums.norm(dim=1, keepdim=True)
     return centres
 
@@ -324,9 +327,9 @@ def _connected(pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
 
 def _far(score: npt.NDArray[np.float32]) -> Mask:
     """Return which scores (N,) are unusually large, at most 2 % of them; nan is not."""
-    known = score[~np.isnan(score)]
-    middle = np.median(known)
-    spread = 1.4826 * np.median(np.abs(known - middle))  # the standard deviation, if the scores are normal
-    largest = np.sort(known)[-(math.floor(MAX_OUTLIERS * len(known)) + 1)]
+    finite = score[~np.isnan(score)]
+    middle = np.median(finite)
+    spread = 1.4826 * np.median(np.abs(finite - middle))  # the standard deviation, if the scores are normal
+    largest = np.sort(finite)[-(math.floor(MAX_OUTLIERS * len(finite)) + 1)]
     far: Mask = score > max(middle + _FAR * spread, middle + _ROUNDING, largest)
     return far

@@ -64,7 +64,7 @@ class Problems:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        found: dict[str, Any] = {
+        facts: dict[str, Any] = {
             "unreadable": [{"id": name, "reason": reason} for name, reason in self.unreadable],
             "unreadable_samples": self.unreadable_samples,
             "duplicates": [asdict(group) for group in self.duplicates],
@@ -75,7 +75,7 @@ class Problems:
             "imbalance": self.imbalance,
         }
         if self.neighbours is not None:
-            found |= {
+            facts |= {
                 "near_duplicates": [asdict(group) for group in self.near_duplicates],
                 "near_duplicate_samples": self.near_duplicate_samples,
                 "near_conflicting_samples": self.near_conflicting_samples,
@@ -83,7 +83,7 @@ class Problems:
                 "outlier_samples": self.outlier_samples,
                 "neighbours_searched": self.neighbours.searched,
             }
-        return found
+        return facts
 
 
 def problems(
@@ -111,7 +111,9 @@ def problems(
     hashing = 1.0 if embeddings(source) is None else _HASHING
     groups = _groups(source, np.flatnonzero(readable).tolist(), part_of(progress, 0.0, hashing))
     near = neighbours(source, readable, groups or (), part_of(progress, hashing, 1.0))
-    duplicates, near_duplicates = (_Labelled(source, each) for each in (groups or (), near.groups if near else ()))
+    duplicates, near_duplicates = (
+        _Labelled(source, groups_of_kind) for groups_of_kind in (groups or (), near.groups if near else ())
+    )
     outliers = near.outliers if near else []
     return Problems(
         unreadable=[(_plain(source.ids[position]), reason) for position, reason in broken[:MOST]],
@@ -136,7 +138,8 @@ class _Labelled:
 
     def __init__(self, source: Source, groups: Iterable[list[int]]) -> None:
         labelled = [(group, len(set(source.labels[group].tolist())) > 1) for group in groups]
-        self._source, self._groups = source, sorted(labelled, key=lambda each: (not each[1], -len(each[0]), each[0][0]))
+        self._source = source
+        self._groups = sorted(labelled, key=lambda pair: (not pair[1], -len(pair[0]), pair[0][0]))
         self.samples = sum(len(group) for group, _ in labelled)
         self.conflicting_samples = sum(len(group) for group, differ in labelled if differ)
 
@@ -176,7 +179,7 @@ def _same_files(files: Inputs, positions: list[int], progress: Callable[[float],
         progress(done / to_read)
     short = [group for group in same_head if sizes[group[0]] <= _HEAD]
     long = [group for group in same_head if sizes[group[0]] > _HEAD]
-    return short + [found for group in long for found in _alike(_hashed(files, group, head_only=False))]
+    return short + [same_content for group in long for same_content in _alike(_hashed(files, group, head_only=False))]
 
 
 def _hashed(files: Inputs, positions: list[int], *, head_only: bool) -> Iterator[tuple[bytes, int]]:

@@ -114,10 +114,10 @@ def with_labels(source: Source, path: Path) -> Source:
     if path.suffix.lower() in SUFFIXES:
         return _corrected(source, path)
     noisy = NoisyLabels.load(path)
-    known = source.labels if source.true_labels is None else source.true_labels
-    if len(noisy.labels) != len(source) or (noisy.clean_labels != known).any():
+    clean = source.labels if source.true_labels is None else source.true_labels
+    if len(noisy.labels) != len(source) or (noisy.clean_labels != clean).any():
         raise InputError(f"the labels of {str(path)!r} were made from others than those of {source.name}")
-    return replace(source, labels=noisy.labels.copy(), true_labels=known, name=f"{source.name}+{noisy.sha256[:12]}")
+    return replace(source, labels=noisy.labels.copy(), true_labels=clean, name=f"{source.name}+{noisy.sha256[:12]}")
 
 
 def _corrected(source: Source, path: Path) -> Source:
@@ -155,7 +155,7 @@ def read_label_rows(path: str | os.PathLike[str], *, decisions: bool = True) -> 
         hint = "take --review RUN, or the table that jnpl apply writes"
         raise InputError(f"{str(path)!r} holds the decisions of a review, not the labels of all samples: {hint}")
     actions = frame["action"].tolist() if "action" in frame.columns else [None] * len(frame)
-    found: LabelRows = []
+    label_rows: LabelRows = []
     for row, (name, label, action) in enumerate(
         zip(frame["id"].tolist(), frame["label"].tolist(), actions, strict=True)
     ):
@@ -168,25 +168,25 @@ def read_label_rows(path: str | os.PathLike[str], *, decisions: bool = True) -> 
         if without is None and not has_label:
             hint = f"; without one the action is {' or '.join(_WITHOUT_LABEL)}, got {word!r}" if word else ""
             raise InputError(f"{str(path)!r} has no label {where}{hint}")
-        found.append((str(name), label if without is None else without))
-    return found
+        label_rows.append((str(name), label if without is None else without))
+    return label_rows
 
 
 _WITHOUT_LABEL = {each.name.lower(): each for each in WithoutLabel}
 
 
-def match(text: str, known: Iterable[str] | dict[str, Any]) -> str | None:
+def match(text: str, texts: Iterable[str] | dict[str, Any]) -> str | None:
     """Return the known text that `read_label_rows` read as `text`; None if there is none.
 
     If the table was not written by `jnpl`, the removed apostrophe may have belonged to the text.
     """
-    return next((each for each in (text, f"'{text}") if each in known), None)
+    return next((candidate for candidate in (text, f"'{text}") if candidate in texts), None)
 
 
 def _class_named(label: str, names: dict[str, int]) -> str | None:
     """Return the class that a label names: exactly, or but for spaces around it if that leaves one class only."""
-    if (found := match(label, names)) is not None:
-        return found
+    if (exact := match(label, names)) is not None:
+        return exact
     near = [name for name in names if name.strip() == label.strip()]
     return near[0] if len(near) == 1 else match(label.strip(), names) if not near else None
 
@@ -230,8 +230,8 @@ def place_labels(
     for at, labels in numbered.items():
         where = rows[at]
         if len(labels) != len(where) and len(set(labels)) > 1:
-            known = {each.value: each.name.lower() for each in WithoutLabel} | dict(enumerate(names))
-            shown = " and ".join(repr(str(known[label])) for label in sorted(set(labels))[:2])
+            meanings = {decision.value: decision.name.lower() for decision in WithoutLabel} | dict(enumerate(names))
+            shown = " and ".join(repr(str(meanings[label])) for label in sorted(set(labels))[:2])
             what = f"id {at!r} in {len(labels)} rows, as {shown}"
             raise InputError(f"{table_name} {what}, but {data_name} has {len(where)} of that id")
         chosen[where] = labels if len(labels) == len(where) else labels[0]
@@ -315,8 +315,8 @@ def _class_id(label: object, class_names: Sequence[str] | None) -> int:
         return int(label)  # JSON keys are always text
     if isinstance(label, int) and not isinstance(label, bool):
         return label
-    known = f"the classes are {', '.join(names[:20])}" if names else "these labels are numbers"
-    raise InputError(f"mapping names class {label!r}, but {known}")
+    choices = f"the classes are {', '.join(names[:20])}" if names else "these labels are numbers"
+    raise InputError(f"mapping names class {label!r}, but {choices}")
 
 
 def _from_table(path: Path, label_column: str) -> LabelFile:
@@ -328,12 +328,12 @@ def _from_table(path: Path, label_column: str) -> LabelFile:
     if column.isna().any():
         raise InputError(f"{str(path)!r} has no label in row {int(column.isna().to_numpy().argmax())}")
     if path.suffix.lower() == ".csv":
-        found = _from_text([str(cell) for cell in column], path)
+        labels = _from_text([str(cell) for cell in column], path)
     elif is_numeric_dtype(column.dtype):
-        found = LabelFile(np.array(column.tolist()))
+        labels = LabelFile(np.array(column.tolist()))
     else:
-        found = _numbered([str(cell) for cell in column])
-    return replace(found, table=table)
+        labels = _numbered([str(cell) for cell in column])
+    return replace(labels, table=table)
 
 
 def _from_text(cells: Sequence[str], path: Path) -> LabelFile:

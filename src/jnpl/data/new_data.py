@@ -142,8 +142,10 @@ class _NewDataReader:
         """Return the class numbers (N,) of labels given by name (None: no label); None if no sample has a label."""
         number = {str(name): at for at, name in enumerate(self.classes)}
         whole = all(type(name) is int for name in self.classes)
-        found = np.array([-1 if each is None else number.get(_key(each, whole), -2) for each in labels], np.int64)
-        return None if (found == -1).all() else found
+        class_numbers = np.array(
+            [-1 if label is None else number.get(_key(label, whole), -2) for label in labels], np.int64
+        )
+        return None if (class_numbers == -1).all() else class_numbers
 
     def labelled(self, source: Source) -> NewData:
         """Return a source for training, or a part of it, as new data."""
@@ -154,8 +156,8 @@ class _NewDataReader:
 
     def files(self, paths: list[str], inputs: Inputs, name: str) -> NewData:
         ids = np.array([printable(path) for path in paths], object)
-        known = {str(label) for label in self.classes}
-        labels = [next((step for step in each.split("/")[:-1] if step in known), None) for each in ids.tolist()]
+        class_names = {str(label) for label in self.classes}
+        labels = [next((step for step in path.split("/")[:-1] if step in class_names), None) for path in ids.tolist()]
         return self.inputs(inputs, name, ids=ids, labels=labels)
 
     def npz(self, path: Path) -> NewData:

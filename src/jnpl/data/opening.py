@@ -99,8 +99,8 @@ def _unknown_path(data: str | os.PathLike[str]) -> InputError:
         return InputError(f"data is {kinds}, not {str(data)!r}")
     near = difflib.get_close_matches(str(data), DATASETS, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    known = f"{', '.join(DATASETS)}, hf:NAME"
-    return InputError(f"no such file or folder: {str(data)!r}, and no data set has this name ({known}){hint}")
+    names = f"{', '.join(DATASETS)}, hf:NAME"
+    return InputError(f"no such file or folder: {str(data)!r}, and no data set has this name ({names}){hint}")
 
 
 def _is_table(data: Any) -> bool:
@@ -118,8 +118,8 @@ def is_saved_dataset(data: Any) -> bool:
     """Whether data is a folder that `datasets.save_to_disk` or `jnpl export --to hf` has written."""
     if not isinstance(data, str | os.PathLike) or not Path(data).is_dir():
         return False
-    found = [(Path(data) / name).is_file() for name in ("dataset_dict.json", "state.json", "dataset_info.json")]
-    return found[0] or (found[1] and found[2])
+    is_there = [(Path(data) / name).is_file() for name in ("dataset_dict.json", "state.json", "dataset_info.json")]
+    return is_there[0] or (is_there[1] and is_there[2])
 
 
 def _is_folder(data: Any) -> bool:

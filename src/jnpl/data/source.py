@@ -345,8 +345,8 @@ class Source:
         if (weights := self.weights) is not None:
             right = weights.shape == (samples,) and weights.dtype == np.float32
             if not (right and (weights > 0).all() and np.isfinite(weights).all()):
-                found = f"{weights.dtype} {weights.shape}"
-                raise InputError(f"weights of {self.name} must be {samples} finite float32 above 0, not {found}")
+                description = f"{weights.dtype} {weights.shape}"
+                raise InputError(f"weights of {self.name} must be {samples} finite float32 above 0, not {description}")
 
     def _require_length(self, what: str, values: Array | None) -> None:
         if values is not None and len(values) != len(self.inputs):

@@ -85,12 +85,12 @@ def with_test(source: Source, test: Source) -> Source:
     if test.kind != source.kind:
         raise InputError(f"{test.name} holds {test.kind}s, but {source.name} {source.kind}s")
     _same_shape(source, test)
-    known = {str(name): number for number, name in enumerate(source.class_names)}
-    strange = [str(name) for name in test.class_names if str(name) not in known]
+    number_of = {str(name): number for number, name in enumerate(source.class_names)}
+    strange = [str(name) for name in test.class_names if str(name) not in number_of]
     if strange:
         shown = ", ".join(map(str, source.class_names[:10]))
         raise InputError(f"{test.name} has a class {strange[0]!r} that {source.name} has not ({shown})")
-    numbers = np.array([known[str(name)] for name in test.class_names], np.int64)
+    numbers = np.array([number_of[str(name)] for name in test.class_names], np.int64)
     return replace(
         source,
         test=replace(

@@ -251,7 +251,7 @@ def _stamp(name: str) -> tuple[tuple[str, int, int], ...]:
     elif name.startswith("hf:") and (folder := Path(name.removeprefix("hf:")).expanduser().resolve()).is_dir():
         files = sorted(file for file in folder.rglob("*") if file.is_file())
     stats = [(str(file), file.stat()) for file in files]
-    return tuple((file, found.st_size, found.st_mtime_ns) for file, found in stats)
+    return tuple((file, stats_of_file.st_size, stats_of_file.st_mtime_ns) for file, stats_of_file in stats)
 
 
 def require_kind(name: str, has: str, wanted: str) -> None:
@@ -280,8 +280,8 @@ def checked_image_backbone(
     except Exception as error:  # a network of the user may raise anything
         raise InputError(f"the backbone {name} failed on images (2, 3, {size}, {size}): {one_line(error)}") from error
     if not isinstance(both, Tensor) or both.ndim != 2 or len(both) != 2 or not both.is_floating_point():
-        found = tuple(both.shape) if isinstance(both, Tensor) else type(both).__name__
-        raise InputError(f"the backbone {name} must give floats (2, F) for two images, got {found}")
+        shown = tuple(both.shape) if isinstance(both, Tensor) else type(both).__name__
+        raise InputError(f"the backbone {name} must give floats (2, F) for two images, got {shown}")
     if not both.isfinite().all():
         raise InputError(f"the backbone {name} gives embeddings that are not finite")
     if not torch.allclose(both[:1], alone, rtol=1e-2, atol=1e-2 * float(both.abs().max())):

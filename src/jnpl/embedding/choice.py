@@ -59,7 +59,7 @@ def choose_backbone(source: Source, name: str = AUTO, size: int | None = None, *
         return ChosenBackbone(None, line)
     name = DEFAULT_IMAGE_BACKBONE if name == AUTO else name
     if size is None and name == DEFAULT_IMAGE_BACKBONE:
-        size = next((each for each in SIZES if each >= side), SIZES[-1])
+        size = next((allowed_size for allowed_size in SIZES if allowed_size >= side), SIZES[-1])
     backbone = load_backbone(name, "image", size=size)
     pixels = f" at {backbone.size} pixels" if hasattr(backbone, "size") else ""
     return ChosenBackbone(backbone, f"backbone: {name}{pixels}, {backbone.width} numbers per image (--backbone)")

@@ -144,8 +144,8 @@ def embed_source(source: Source, backbone: Backbone, options: EmbeddingOptions |
     """
     options = options or EmbeddingOptions()
     if source.kind != backbone.takes:
-        found = f"{source.name} holds {source.kind}s"
-        raise InputError(f"the backbone {backbone.name} takes {backbone.takes}s, but {found}")
+        shown = f"{source.name} holds {source.kind}s"
+        raise InputError(f"the backbone {backbone.name} takes {backbone.takes}s, but {shown}")
     if options.views < 1:
         raise InputError(f"views must be at least 1, got {options.views}")
     values, broken, key = _embedded(source, backbone, options)
@@ -212,8 +212,10 @@ def _embedded(source: Source, backbone: Backbone, options: EmbeddingOptions) -> 
     clipped = False
     while missing := cache.missing():
         progress()
-        own = _own_blocks(missing, options.rank, options.world) if cache.is_shared else missing
-        for block, (values, unreadable) in options.compute(work, {block: cache.rows(block) for block in own}, progress):
+        local_blocks = _own_blocks(missing, options.rank, options.world) if cache.is_shared else missing
+        for block, (values, unreadable) in options.compute(
+            work, {block: cache.rows(block) for block in local_blocks}, progress
+        ):
             cache.write(block, values, unreadable)
             clipped |= bool(values.max() >= _LARGEST or values.min() <= -_LARGEST)
             progress()
@@ -239,8 +241,8 @@ def _own_blocks(missing: list[int], rank: int, world: int) -> list[int]:
     """
     if world == 1:
         return missing
-    own = [block for block in missing if block % world == rank][:_BLOCKS_AT_A_TIME]
-    return own or [missing[-1 - rank % len(missing)]]
+    local_blocks = [block for block in missing if block % world == rank][:_BLOCKS_AT_A_TIME]
+    return local_blocks or [missing[-1 - rank % len(missing)]]
 
 
 def _text_blocks(work: EmbeddingWork, backbone: Any, blocks: Sequence[range]) -> Iterator[EmbeddedBlock]:
@@ -251,8 +253,8 @@ def _text_blocks(work: EmbeddingWork, backbone: Any, blocks: Sequence[range]) ->
         readable = [at for at in rows if at not in work.unreadable]
         values = np.zeros((len(rows), 1, backbone.width), np.float16)
         if readable:
-            found = backbone.encode([texts[at] for at in readable])
-            values[np.array(readable) - rows.start, 0] = _halves(found, backbone.name)
+            embeddings = backbone.encode([texts[at] for at in readable])
+            values[np.array(readable) - rows.start, 0] = _halves(embeddings, backbone.name)
         yield EmbeddedBlock(values, {})
 
 
@@ -274,13 +276,13 @@ def _image_blocks(
     def embed(index: Tensor, images: Tensor) -> npt.NDArray[np.float16]:
         if len(index) == 0:
             return np.zeros((0, work.views, backbone.width), np.float16)
-        found = embed_images(network, backbone, images.to(work.device), work.views, index.tolist())
-        return _halves(found.cpu().numpy(), backbone.name)
+        embeddings = embed_images(network, backbone, images.to(work.device), work.views, index.tolist())
+        return _halves(embeddings.cpu().numpy(), backbone.name)
 
-    for number, (index, found, failed) in enumerate(_in_threads(embed, read, work.device)):
+    for number, (index, vectors, failed) in enumerate(_in_threads(embed, read, work.device)):
         broken |= failed
         if len(index):
-            done.append((index.numpy(), found))
+            done.append((index.numpy(), vectors))
         if number not in ends:
             progress(sum(len(part) for _, part in done) + len(broken))
         else:

@@ -74,8 +74,8 @@ class _Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, C, H, W) -> (B, C', H', W')."""
-        found: Tensor = self.layers(x)
-        return found + x if self.residual else found
+        features: Tensor = self.layers(x)
+        return features + x if self.residual else features
 
 
 class EfficientNetLite0(nn.Module):
@@ -95,8 +95,8 @@ class EfficientNetLite0(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, 3, H, W) -> (B, 1280)."""
-        found: Tensor = self.top(self.blocks(self.stem(x)))
-        return found.mean((2, 3))
+        features: Tensor = self.top(self.blocks(self.stem(x)))
+        return features.mean((2, 3))
 
 
 def weights_path() -> Path:
@@ -111,11 +111,11 @@ def load_efficientnet_lite0() -> EfficientNetLite0:
     """Return the network with its ImageNet weights, in evaluation mode. A file with another SHA-256 is refused."""
     path = weights_path()
     try:
-        found = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
         raise InputError(f"the weights of efficientnet-lite0 cannot be read: {error}") from None
-    if found != WEIGHTS_SHA256:
-        raise InputError(f"{str(path)!r} is not the known file: its SHA-256 is {found}, not {WEIGHTS_SHA256}")
+    if digest != WEIGHTS_SHA256:
+        raise InputError(f"{str(path)!r} is not the known file: its SHA-256 is {digest}, not {WEIGHTS_SHA256}")
     stored = torch.load(path, map_location="cpu", weights_only=True)
     tensors = [tensor for name, tensor in stored.items() if not name.startswith("_fc.")]
     with torch.device("meta"):  # no random weights: they would only be replaced

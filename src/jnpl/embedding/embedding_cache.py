@@ -111,16 +111,16 @@ class EmbeddingCache:
 
     def unreadable(self) -> dict[int, str]:
         """Return position -> reason."""
-        found: dict[int, str | None] = dict(self._unreadable)
+        reasons: dict[int, str | None] = dict(self._unreadable)
         if self._folder is not None and (file := self._folder / _UNREADABLE).is_file():
             for line in file.read_text("utf-8", "replace").splitlines():
                 try:
                     position, reason = parse_json(line)
                     if 0 <= int(position) < self.shape[0]:
-                        found[int(position)] = reason
+                        reasons[int(position)] = reason
                 except (ValueError, TypeError):
                     continue
-        return {at: str(reason) for at, reason in sorted(found.items()) if reason is not None}
+        return {at: str(reason) for at, reason in sorted(reasons.items()) if reason is not None}
 
     def forget(self, position: int) -> None:
         """Mark the block of a sample as not finished."""
@@ -144,8 +144,8 @@ class EmbeddingCache:
 def _is_intact(folder: Path, described: dict[str, Any], sizes: dict[str, int]) -> bool:
     """Return whether a folder is a cache of this description, with files of these sizes in bytes."""
     try:
-        known = read_json(folder / _DESCRIPTION)
-        return known == described and all((folder / name).stat().st_size == size for name, size in sizes.items())
+        stored = read_json(folder / _DESCRIPTION)
+        return stored == described and all((folder / name).stat().st_size == size for name, size in sizes.items())
     except (OSError, ValueError):
         return False
 

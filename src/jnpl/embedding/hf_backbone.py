@@ -139,8 +139,8 @@ def _load_texts(transformers: ModuleType, place: _Place) -> tuple[TextSettings, 
     tokenizer = transformers.AutoTokenizer.from_pretrained(place.where, **options)
     tokenizer.padding_side = "right"
     limits = [settings.max_tokens, tokenizer.model_max_length, _positions(network, config)]
-    known = [limit for limit in limits if limit is not None and limit < 10**6]
-    settings = TextSettings(**{**asdict(settings), "max_tokens": min(known, default=LONGEST)})
+    finite_limits = [limit for limit in limits if limit is not None and limit < 10**6]
+    settings = TextSettings(**{**asdict(settings), "max_tokens": min(finite_limits, default=LONGEST)})
     backend = getattr(tokenizer, "backend_tokenizer", None)
     vocabulary = backend.to_str() if backend is not None else sorted(tokenizer.get_vocab().items())
     digest = hashlib.sha256(json.dumps([asdict(settings), _architecture(config), vocabulary]).encode())
@@ -188,10 +188,10 @@ def _embed_tokens(
     ids = torch.tensor([row + [padding] * (longest - len(row)) for row in tokens], device=device)  # (B, T)
     mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in tokens], device=device)
     hidden: Tensor = network(input_ids=ids, attention_mask=mask).last_hidden_state  # (B, T, F)
-    found = torch.cat([_pooled(hidden.float(), mask[:, :, None], mode) for mode in settings.pooling], dim=1)
+    embeddings = torch.cat([_pooled(hidden.float(), mask[:, :, None], mode) for mode in settings.pooling], dim=1)
     if settings.normalize:
-        found = nn.functional.normalize(found, dim=1)
-    return np.asarray(found.cpu().numpy(), np.float32)
+        embeddings = nn.functional.normalize(embeddings, dim=1)
+    return np.asarray(embeddings.cpu().numpy(), np.float32)
 
 
 def _pooled(hidden: Tensor, mask: Tensor, mode: str) -> Tensor:
@@ -215,7 +215,7 @@ def _read_text_settings(transformers: ModuleType, place: _Place) -> TextSettings
             f"{place.name} must be Transformer, Pooling and perhaps Normalize (modules.json), got {', '.join(folders)}"
         )
     subfolder = folders["Transformer"]
-    own = _read_json(transformers, place, f"{subfolder}/sentence_bert_config.json".lstrip("/")) or {}
+    limits = _read_json(transformers, place, f"{subfolder}/sentence_bert_config.json".lstrip("/")) or {}
     prompts = _read_json(transformers, place, "config_sentence_transformers.json") or {}
     pooling = _read_json(transformers, place, f"{folders['Pooling']}/config.json")
     if pooling is None:
@@ -226,8 +226,8 @@ def _read_text_settings(transformers: ModuleType, place: _Place) -> TextSettings
     return TextSettings(
         pooling=_pooling_modes(pooling, place.name),
         normalize="Normalize" in folders,
-        max_tokens=own.get("max_seq_length"),
-        lower_case=bool(own.get("do_lower_case", False)),
+        max_tokens=limits.get("max_seq_length"),
+        lower_case=bool(limits.get("do_lower_case", False)),
         prompt=prompt,
         subfolder=subfolder,
     )
@@ -256,13 +256,13 @@ def _pooling_modes(pooling: dict[str, Any], name: str) -> tuple[str, ...]:
 
 def _read_json(transformers: ModuleType, place: _Place, file: str) -> Any:
     """Return what a JSON file of the model says, or None where there is no such file."""
-    found = transformers.utils.cached_file(
+    path = transformers.utils.cached_file(
         *(place.where, file),
         local_files_only=place.local_only,
         _raise_exceptions_for_missing_entries=False,
         _raise_exceptions_for_connection_errors=False,
     )
-    return None if found is None else read_json(found)
+    return None if path is None else read_json(path)
 
 
 # --------------------------------------------------------------------------------------------------------------- images
@@ -356,11 +356,11 @@ def _read_image_inputs(transformers: ModuleType, place: _Place) -> _ImageInputs:
         raise
     colours = ((0, 0, 0), (255, 255, 255), (10, 100, 200))
     images = [Image.new("RGB", (64, 64), colour) for colour in colours]
-    found = np.asarray(processor(images=images, return_tensors="np")["pixel_values"], np.float64)
-    if found.ndim != 4 or found.shape[1] != 3 or found.shape[2] != found.shape[3]:
-        raise InputError(f"{place.name} must take square RGB images, but its processor gives {found.shape[1:]}")
-    size = found.shape[2]
-    black, white, colour = found[:, :, size // 2, size // 2]  # a crop may pad the margins
+    pixels = np.asarray(processor(images=images, return_tensors="np")["pixel_values"], np.float64)
+    if pixels.ndim != 4 or pixels.shape[1] != 3 or pixels.shape[2] != pixels.shape[3]:
+        raise InputError(f"{place.name} must take square RGB images, but its processor gives {pixels.shape[1:]}")
+    size = pixels.shape[2]
+    black, white, colour = pixels[:, :, size // 2, size // 2]  # a crop may pad the margins
     mean, std = black / (black - white), 1 / (white - black)
     if not np.allclose((np.array(colours[2]) / 255 - mean) / std, colour, atol=1e-3):
         raise InputError(f"the processor of {place.name} does more than (value - mean) / std to pixels")
@@ -422,37 +422,38 @@ def _require_hub(name: str, where: str) -> None:
 @contextmanager
 def _quiet(transformers: ModuleType) -> Iterator[None]:
     """Neither progress bars nor reports on weights: what matters is checked and raised."""
-    own, hub = transformers.utils.logging, logging.getLogger("huggingface_hub")
-    before = own.get_verbosity(), own.is_progress_bar_enabled(), hub.level
-    own.set_verbosity_error()
-    own.disable_progress_bar()
+    model_log, hub = transformers.utils.logging, logging.getLogger("huggingface_hub")
+    before = model_log.get_verbosity(), model_log.is_progress_bar_enabled(), hub.level
+    model_log.set_verbosity_error()
+    model_log.disable_progress_bar()
     hub.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        own.set_verbosity(before[0])
+        model_log.set_verbosity(before[0])
         hub.setLevel(before[2])
         if before[1]:
-            own.enable_progress_bar()
+            model_log.enable_progress_bar()
 
 
 def _load_model(transformers: ModuleType, place: _Place, subfolder: str = "") -> tuple[Any, list[str]]:
     """Return the network in float32 and evaluation mode, and the names of weights that its file lacks."""
-    model, found = transformers.AutoModel.from_pretrained(
+    model, loading = transformers.AutoModel.from_pretrained(
         place.where, subfolder=subfolder, output_loading_info=True, **place.options
     )
     prefix = f"{model.base_model_prefix}."  # before each name in transformers 4
-    return model.float().eval(), sorted(key.removeprefix(prefix) for key in found["missing_keys"])
+    return model.float().eval(), sorted(key.removeprefix(prefix) for key in loading["missing_keys"])
 
 
 def _require_input(model: Any, takes: Literal["image", "text"], name: str) -> None:
     kinds = {"input_ids": "text", "pixel_values": "image"}
-    given = getattr(model, "main_input_name", "pixel_values")  # the vision models inside CLIP of transformers 4 lack it
-    has = kinds.get(given)
+    # The vision models inside CLIP of transformers 4 lack the name.
+    main_input = getattr(model, "main_input_name", "pixel_values")
+    has = kinds.get(main_input)
     if has is None:
-        raise InputError(f"the backbone {name} takes {given}, neither images nor texts")
+        raise InputError(f"the backbone {name} takes {main_input}, neither images nor texts")
     require_kind(name, has, takes)
 
 

@@ -46,11 +46,11 @@ class RayBlocks:
     ) -> Iterator[tuple[int, EmbeddedBlock]]:
         """Yield the embeddings of blocks, in the order in which they are finished; there is no progress within them."""
         del progress
-        kind, each = ("GPU", self.gpus) if self.gpus else ("CPU", 1.0)
+        kind, share = ("GPU", self.gpus) if self.gpus else ("CPU", 1.0)
         available = self.ray.cluster_resources().get(kind, 0.0)
-        if available < each:
-            raise InputError(f"a worker needs {each:g} {kind}, the Ray cluster has {available:g}")
-        most = min(len(blocks), int(available / each))
+        if available < share:
+            raise InputError(f"a worker needs {share:g} {kind}, the Ray cluster has {available:g}")
+        most = min(len(blocks), int(available / share))
         work = replace(work, workers=0, device=torch.device("cuda" if self.gpus else "cpu"))
         with _quiet_data() as data:
             try:

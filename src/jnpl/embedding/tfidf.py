@@ -178,12 +178,12 @@ def _checked_state(
         idf, components = (np.asarray(state[key], np.float32) for key in ("idf", "components"))
         version = settings.pop("version")
         fits = idf.shape == (len(vocabulary),) and components.shape == (len(components), len(vocabulary))
-        known = settings in (_WORDS, _CHARACTERS)
+        is_known = settings in (_WORDS, _CHARACTERS)
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise InputError(
             f"the state of a TF-IDF encoder must have {', '.join(_KEYS)}, and cannot be read: {error}"
         ) from None
-    if version != _VERSION or not fits or not known:
+    if version != _VERSION or not fits or not is_known:
         raise InputError(
             f"the state of a TF-IDF encoder does not fit together or is of another version: version {version}, "
             f"{len(vocabulary)} features, idf {idf.shape}, components {components.shape}"

@@ -41,7 +41,7 @@ def load_user_images(name: str, *, size: int | None = None) -> ImageBackbone:
         >>> load_user_images("torch.nn:Flatten", size=4).width
         48
     """
-    factory = _found(name)
+    factory = _imported(name)
     network = _made(name, factory)
     if not isinstance(network, nn.Module):
         raise InputError(f"the backbone {name} must return an nn.Module for images, got {type(network).__name__}")
@@ -68,7 +68,7 @@ def load_user_texts(name: str) -> TextBackbone:
             ...
         jnpl.internal.errors.InputError: the backbone math:pi must be a factory (a function or a class), got float
     """
-    function: Any = _found(name)
+    function: Any = _imported(name)
     if not isinstance(function, nn.Module) and (isinstance(function, type) or _needs_no_argument(function)):
         function = _made(name, function)
     if not callable(function):
@@ -77,8 +77,8 @@ def load_user_texts(name: str) -> TextBackbone:
     def encode(texts: list[str]) -> npt.NDArray[np.float32]:
         if not texts:
             return np.zeros((0, width), np.float32)
-        found: npt.NDArray[np.float32] = embed_texts(np.array(texts, object), function).astype(np.float32)
-        return found
+        embeddings: npt.NDArray[np.float32] = embed_texts(np.array(texts, object), function).astype(np.float32)
+        return embeddings
 
     width = 0
     trial = encode(list(_TRIAL_TEXTS))
@@ -87,21 +87,21 @@ def load_user_texts(name: str) -> TextBackbone:
     return TextBackbone(name, encode, width, digest)
 
 
-def _found(name: str) -> Any:
-    found = import_by_name(name, "the backbone", _FORM)
-    if not callable(found):
-        raise InputError(f"the backbone {name} must be a factory (a function or a class), got {type(found).__name__}")
-    return found
+def _imported(name: str) -> Any:
+    factory = import_by_name(name, "the backbone", _FORM)
+    if not callable(factory):
+        raise InputError(f"the backbone {name} must be a factory (a function or a class), got {type(factory).__name__}")
+    return factory
 
 
 def _code(*objects: Any) -> str:
     """Return the source code of the modules of objects, where there is any."""
-    found = {}
-    for each in objects:
+    sources = {}
+    for owner in objects:
         with suppress(OSError, TypeError):  # built in, or written in an interpreter
-            module = inspect.getmodule(each)
-            found[str(module)] = "" if module is None else inspect.getsource(module)
-    return "".join(found.values())
+            module = inspect.getmodule(owner)
+            sources[str(module)] = "" if module is None else inspect.getsource(module)
+    return "".join(sources.values())
 
 
 def _made(name: str, factory: Any) -> Any:

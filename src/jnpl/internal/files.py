@@ -88,7 +88,7 @@ def reserve(path: Path) -> None:
 
 def abandoned_drafts(target: Path) -> list[Path]:
     """Return the drafts of `target` whose processes, on this machine, are gone."""
-    start, found = draft_of(target).name.removesuffix(f"{os.getpid()}.tmp"), []
+    start, drafts = draft_of(target).name.removesuffix(f"{os.getpid()}.tmp"), []
     for path in target.parent.iterdir():
         number = path.name.removeprefix(start).removesuffix(".tmp")
         if (
@@ -97,8 +97,8 @@ def abandoned_drafts(target: Path) -> list[Path]:
             and number.isdigit()
             and not _is_running(int(number))
         ):
-            found.append(path)
-    return found
+            drafts.append(path)
+    return drafts
 
 
 def _is_running(process: int) -> bool:
@@ -173,7 +173,7 @@ def original(name: str) -> str:
     >>> printable(original(r"cat/\udcff.png"))
     'cat/\\udcff.png'
     """
-    return re.sub(r"\\udc([89a-f][0-9a-f])", lambda found: chr(0xDC00 + int(found[1], 16)), name)
+    return re.sub(r"\\udc([89a-f][0-9a-f])", lambda escape: chr(0xDC00 + int(escape[1], 16)), name)
 
 
 def sync_folder(folder: Path) -> None:

@@ -41,8 +41,8 @@ def is_own_code(name: str, *, network: bool = False) -> bool:
     (True, False)
     """
     plain = name.removeprefix("finetune:")
-    known = ("hf:", "timm:") if plain != name or not network else ()
-    return ":" in plain and not plain.startswith(known)
+    kinds = ("hf:", "timm:") if plain != name or not network else ()
+    return ":" in plain and not plain.startswith(kinds)
 
 
 def refuse_code(network: str | None, backbone: str | None = None, *, embed: str | None = None) -> None:
@@ -54,9 +54,9 @@ def refuse_code(network: str | None, backbone: str | None = None, *, embed: str 
     jnpl.internal.errors.UntrustedCodeError: the model of this run is code of its own, 'nets:factory', which loading \
 would run: if you trust it, allow it with --trust-code (in Python: trust_code=True)
     """
-    own = [("model", network)] if network and is_own_code(network, network=True) else []
-    own += [("model", backbone)] if backbone and is_own_code(backbone) else []
-    for what, name in [*own, *([("embedding function", embed)] if embed else [])]:
+    named = [("model", network)] if network and is_own_code(network, network=True) else []
+    named += [("model", backbone)] if backbone and is_own_code(backbone) else []
+    for what, name in [*named, *([("embedding function", embed)] if embed else [])]:
         raise UntrustedCodeError(
             f"the {what} of this run is code of its own, {name!r}, which loading would run: if you trust it, allow it "
             "with --trust-code (in Python: trust_code=True)"
@@ -77,11 +77,11 @@ def import_by_name(place: str, role: str, form: str = "package.module:name") -> 
     if not module_name or not attribute or module_name.startswith("."):
         raise InputError(f"{role} must be named as {form}, got {place!r}")
     try:
-        found: object = importlib.import_module(module_name)
+        value: object = importlib.import_module(module_name)
     except Exception as error:  # importing runs the user's code, which may raise anything
         raise InputError(f"cannot import {module_name!r} of {role} {place!r}: {one_line(error)}") from error
     for part in attribute.split("."):
-        if not hasattr(found, part):
+        if not hasattr(value, part):
             raise InputError(f"{module_name!r} has no {attribute!r}, of {role} {place!r}")
-        found = getattr(found, part)
-    return found
+        value = getattr(value, part)
+    return value

@@ -14,13 +14,13 @@ from jnpl._version import __version__
 
 def versions() -> dict[str, str]:
     """Return the versions of Python, jnpl and the installed libraries that results depend on."""
-    found = {"jnpl": __version__, "python": platform.python_version()}
+    installed = {"jnpl": __version__, "python": platform.python_version()}
     for name in ("torch", "numpy", "scikit-learn", "cleanlab"):
         try:
-            found[name] = metadata.version(name)
+            installed[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def commit() -> str:

@@ -150,10 +150,10 @@ def _class_names(metadata: dict[bytes, bytes] | None) -> dict[str, list[str]]:
     """Return {column: names} of the columns of classes, from the metadata of a file that `datasets` wrote."""
     try:
         features = parse_json((metadata or {})[b"huggingface"])["info"]["features"]
-        found = {column: kind["names"] for column, kind in features.items() if kind.get("_type") == "ClassLabel"}
+        names_of = {column: kind["names"] for column, kind in features.items() if kind.get("_type") == "ClassLabel"}
     except (LookupError, ValueError, TypeError, AttributeError):  # another writer, or another version
         return {}
-    return {column: list(map(str, names)) for column, names in found.items() if isinstance(names, list)}
+    return {column: list(map(str, names)) for column, names in names_of.items() if isinstance(names, list)}
 
 
 def save_parquet(path: str | os.PathLike[str], table: pd.DataFrame | Any) -> None:
@@ -185,12 +185,12 @@ def require_columns(columns: Iterable[object], wanted: Iterable[str], where: str
         ...
     jnpl.internal.errors.InputError: the table has no column 'label'; its columns are id, text
     """
-    known = [str(column) for column in columns]
-    other = len(known) == 1 and any(separator in known[0] for separator in ";\t|")
+    names = [str(column) for column in columns]
+    other = len(names) == 1 and any(separator in names[0] for separator in ";\t|")
     hint = "; commas separate the columns of a .csv, tabs those of a .tsv" if other else ""
     for column in wanted:
-        if column not in known:
-            raise InputError(f"{where} has no column {column!r}; its columns are {', '.join(known) or 'none'}{hint}")
+        if column not in names:
+            raise InputError(f"{where} has no column {column!r}; its columns are {', '.join(names) or 'none'}{hint}")
 
 
 @contextmanager

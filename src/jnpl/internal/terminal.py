@@ -18,7 +18,7 @@ def visible(text: object) -> str:
     plain = str(text)
     if plain.isascii() and plain.isprintable():
         return plain
-    return "".join(_escape(each) if _is_hidden(each) else each for each in plain)
+    return "".join(_escape(character) if _is_hidden(character) else character for character in plain)
 
 
 def _is_hidden(character: str) -> bool:

@@ -147,8 +147,8 @@ def _checked(num_classes: int, input_shape: tuple[int, ...]) -> tuple[int, tuple
 
 def _named(name: str, num_classes: int, shape: tuple[int, ...], stem: Stem | None) -> nn.Module:
     if name not in MODELS:
-        known = ", ".join(MODELS)
-        raise InputError(f"unknown model {name!r}: choose from {known}, or name your own as package.module:factory")
+        names = ", ".join(MODELS)
+        raise InputError(f"unknown model {name!r}: choose from {names}, or name your own as package.module:factory")
     entry = MODELS[name]
     if entry.takes_vectors:
         dense = entry.factory(math.prod(shape), num_classes)
@@ -178,11 +178,13 @@ def _backbone_and_head(name: str, num_classes: int, shape: tuple[int, ...]) -> n
     return EmbeddingClassifier(backbone.network, linear(backbone.width, num_classes), views, mirror=False)
 
 
-def _user_model(given: str | nn.Module | Factory, num_classes: int, shape: tuple[int, ...]) -> nn.Module:
-    if isinstance(given, nn.Module):
-        return given
-    factory = import_by_name(given, "the model", "package.module:factory") if isinstance(given, str) else given
-    called = _called(given)
+def _user_model(user_model: str | nn.Module | Factory, num_classes: int, shape: tuple[int, ...]) -> nn.Module:
+    if isinstance(user_model, nn.Module):
+        return user_model
+    factory = (
+        import_by_name(user_model, "the model", "package.module:factory") if isinstance(user_model, str) else user_model
+    )
+    called = _called(user_model)
     if not callable(factory):
         raise InputError(f"{called} must be a factory (a function or a class), got {type(factory).__name__}")
     if isinstance(factory, nn.Module):
@@ -232,5 +234,5 @@ def _try(model: nn.Module, num_classes: int, shape: tuple[int, ...]) -> None:
         raise InputError(f"{called} must give {wanted} for inputs {tuple(inputs.shape)}, got {got}")
 
 
-def _called(given: object) -> str:
-    return repr(given) if isinstance(given, str) else f"the model {getattr(given, '__name__', type(given).__name__)}"
+def _called(model: object) -> str:
+    return repr(model) if isinstance(model, str) else f"the model {getattr(model, '__name__', type(model).__name__)}"

@@ -37,8 +37,8 @@ def with_features(network: nn.Module, inputs: Tensor) -> tuple[Tensor, Tensor]:
     head = head_of(network)
     seen: list[tuple[Tensor, Tensor]] = []
 
-    def remember(_module: nn.Module, given: tuple[Any, ...], output: Tensor) -> None:
-        seen[:] = [(given[0], output)]  # the last call counts
+    def remember(_module: nn.Module, features: tuple[Any, ...], output: Tensor) -> None:
+        seen[:] = [(features[0], output)]  # the last call counts
 
     hook = head.register_forward_hook(remember)
     try:

@@ -58,13 +58,13 @@ def load_weights(model: nn.Module, where: str | os.PathLike[str], *, digest: str
         ('fc.weight', 'fc.bias')
     """
     source = os.fspath(where)
-    _, found = _bare(_read(_local(where, digest), source))
+    _, stored = _bare(_read(_local(where, digest), source))
     own_state = model.state_dict()
-    prefix, own = _bare({name: value for name, value in own_state.items() if isinstance(value, Tensor)})
-    skipped = _other_head(found, own)
-    _fit(found, own, skipped, source)
-    loaded = [name for name in own if name in found and name not in skipped]
-    own_state.update({prefix + name: found[name] for name in loaded})
+    prefix, expected = _bare({name: value for name, value in own_state.items() if isinstance(value, Tensor)})
+    skipped = _other_head(stored, expected)
+    _fit(stored, expected, skipped, source)
+    loaded = [name for name in expected if name in stored and name not in skipped]
+    own_state.update({prefix + name: stored[name] for name in loaded})
     model.load_state_dict(own_state)
     return LoadedWeights(tuple(prefix + name for name in loaded), tuple(prefix + name for name in skipped))
 
@@ -102,9 +102,9 @@ def _check_suffix(suffix: str, name: str) -> None:
 def _check_digest(path: Path, digest: str) -> None:
     algorithm, expected = parse_digest(digest)
     with reading(path):
-        found = file_digest(path, algorithm)
-    if found != expected:
-        raise InputError(f"{str(path)!r} has the wrong {algorithm}: expected {expected}, got {found}")
+        digest_of_file = file_digest(path, algorithm)
+    if digest_of_file != expected:
+        raise InputError(f"{str(path)!r} has the wrong {algorithm}: expected {expected}, got {digest_of_file}")
 
 
 def _read(path: Path, source: str) -> dict[str, Tensor]:
@@ -149,31 +149,37 @@ def _bare(state: Mapping[str, Tensor]) -> tuple[str, dict[str, Tensor]]:
     return prefix, {name.removeprefix(prefix): value for name, value in state.items()}
 
 
-def _other_head(found: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> tuple[str, ...]:
+def _other_head(stored: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> tuple[str, ...]:
     """Return the `fc.` names whose tensors differ in the number of classes only."""
-    shapes = {name: (found[name].shape, own[name].shape) for name in own if name.startswith(HEAD) and name in found}
+    shapes = {
+        name: (stored[name].shape, expected[name].shape)
+        for name in expected
+        if name.startswith(HEAD) and name in stored
+    }
     return tuple(name for name, (came, wanted) in shapes.items() if came[:1] != wanted[:1] and came[1:] == wanted[1:])
 
 
-def _fit(found: Mapping[str, Tensor], own: Mapping[str, Tensor], skipped: tuple[str, ...], source: str) -> None:
+def _fit(stored: Mapping[str, Tensor], expected: Mapping[str, Tensor], skipped: tuple[str, ...], source: str) -> None:
     """Raise InputError unless names, shapes and number types agree."""
     complaints = []
-    if missing := [name for name in own if name not in found and not name.endswith(COUNTER)]:
+    if missing := [name for name in expected if name not in stored and not name.endswith(COUNTER)]:
         complaints.append(f"missing {_first(missing)}")
-    if unexpected := [name for name in found if name not in own]:
+    if unexpected := [name for name in stored if name not in expected]:
         complaints.append(f"unexpected {_first(unexpected)}")
-    shared = [name for name in own if name in found and name not in skipped]
+    shared = [name for name in expected if name in stored and name not in skipped]
     shapes = [
-        f"{name} is {tuple(found[name].shape)} instead of {tuple(own[name].shape)}"
+        f"{name} is {tuple(stored[name].shape)} instead of {tuple(expected[name].shape)}"
         for name in shared
-        if found[name].shape != own[name].shape
+        if stored[name].shape != expected[name].shape
     ]
     if shapes:
         complaints.append(_first(shapes))
     kinds = [
-        f"{name} is {found[name].dtype} ({found[name].layout}) instead of {own[name].dtype} ({own[name].layout})"
+        f"{name} is {stored[name].dtype} ({stored[name].layout}) "
+        f"instead of {expected[name].dtype} ({expected[name].layout})"
         for name in shared
-        if found[name].is_floating_point() != own[name].is_floating_point() or found[name].layout != own[name].layout
+        if stored[name].is_floating_point() != expected[name].is_floating_point()
+        or stored[name].layout != expected[name].layout
     ]
     if kinds:
         complaints.append(_first(kinds))

@@ -56,10 +56,10 @@ def class_map(mapping: ClassMap, num_classes: int) -> dict[int, int]:
 
 def _class_id(label: int, num_classes: int) -> int:
     try:
-        known = 0 <= operator.index(label) < num_classes
+        in_range = 0 <= operator.index(label) < num_classes
     except TypeError:
-        known = False
-    if not known:
+        in_range = False
+    if not in_range:
         raise InputError(f"mapping names class {label!r}, but the classes are 0..{num_classes - 1}")
     return operator.index(label)
 

@@ -261,25 +261,25 @@ def corrupt(
     chosen = KINDS[kind]
     table = None if matrix is None else stochastic_matrix(matrix)
     values = {"rate": rate, "mapping": mapping, "matrix": table, "features": features, "count": count}
-    given: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
-    given |= {"inclusive": True} if inclusive else {}
-    for name in given:
+    given_arguments: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
+    given_arguments |= {"inclusive": True} if inclusive else {}
+    for name in given_arguments:
         if name not in chosen.arguments:
             raise InputError(f"{kind} noise takes no {name}; it takes {', '.join(chosen.arguments)}")
     for name in chosen.needs:
-        if name not in given:
+        if name not in given_arguments:
             raise InputError(f"{kind} noise needs {'a table of features' if name == 'features' else f'a {name}'}")
-    known = len(class_names) if num_classes is None and class_names is not None else num_classes
-    if known is None:
-        known = classes_of_map(mapping) if table is None else len(table)
-    clean, size = labels_and_size(labels, known)
+    classes = len(class_names) if num_classes is None and class_names is not None else num_classes
+    if classes is None:
+        classes = classes_of_map(mapping) if table is None else len(table)
+    clean, size = labels_and_size(labels, classes)
     if mapping is not None and not isinstance(mapping, str):
-        given["mapping"] = mapping = class_map(mapping, size)
+        given_arguments["mapping"] = mapping = class_map(mapping, size)
     how = cast("Count", count or chosen.count)
     if "count" in chosen.options:
-        given["count"] = how
+        given_arguments["count"] = how
     function: Callable[..., IntArray] = globals()[chosen.function]
-    noisy = function(labels=clean, num_classes=size, seed=seed, **given)
+    noisy = function(labels=clean, num_classes=size, seed=seed, **given_arguments)
     return NoisyLabels(
         labels=noisy,
         clean_labels=clean,

@@ -180,8 +180,8 @@ class NoisyLabels:
         except _UNREADABLE as error:
             raise InputError(f"{str(path)!r} is not a file of noisy labels saved by jnpl") from error
         if loaded.sha256 != str(stored_hash):
-            found = f"its hash is {loaded.sha256}, not {stored_hash}"
-            raise InputError(f"{str(path)!r} was changed after it was saved: {found}")
+            shown = f"its hash is {loaded.sha256}, not {stored_hash}"
+            raise InputError(f"{str(path)!r} was changed after it was saved: {shown}")
         return loaded
 
 

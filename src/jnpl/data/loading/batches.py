@@ -81,7 +81,7 @@ def _grouped(shuffled: Tensor, groups: Groups, generator: torch.Generator) -> Te
     """Return the same positions (N,) in groups of one class; the last group of a class may be smaller."""
     labels = groups.labels[shuffled.numpy()]
     members = (shuffled[torch.from_numpy(labels == label)] for label in sorted(set(labels.tolist())))
-    parts = [part for each in members for part in torch.split(each, groups.size)]
+    parts = [part for positions in members for part in torch.split(positions, groups.size)]
     return torch.cat([parts[at] for at in torch.randperm(len(parts), generator=generator).tolist()])
 
 

@@ -53,25 +53,27 @@ class Feed:
         shared = self._order(epoch)
         steps = self._readable_steps(shared)[start:]
         rows = [own_rows(len(shared[step]), self.rank, self.world) for step in steps]
-        own = [shared[step][part.start : part.stop] for step, part in zip(steps, rows, strict=True)]
+        local_batches = [shared[step][part.start : part.stop] for step, part in zip(steps, rows, strict=True)]
         labels = torch.from_numpy(self.labels)
-        fetched = self.prepared.fetch(own, self.device)
-        for step, part, found in zip(steps, rows, fetched, strict=True):
+        fetched = self.prepared.fetch(local_batches, self.device)
+        for step, part, fetched_batch in zip(steps, rows, fetched, strict=True):
             # A process without a readable sample takes one of another process: the others would wait for ever.
-            index, samples = found if len(found[0]) else self.prepared.first(shared[step])
+            index, samples = fetched_batch if len(fetched_batch[0]) else self.prepared.first(shared[step])
             if len(index) == 0:
                 continue
             generator = generator_for(self.seed, "step", epoch, step)
-            whole = 0 < len(found[0]) == part.stop - part.start
+            whole = 0 < len(fetched_batch[0]) == part.stop - part.start
             placed = slice(part.start, part.stop) if whole else torch.isin(shared[step], index)
             samples = samples.to(self.device)
             uniforms = torch.rand(part.total, 3, generator=generator)[placed].to(self.device)
             inputs = self.transform.train(samples, uniforms)
             draws = (generator_for(self.seed, "view", epoch, step, number) for number in range(len(self.views)))
-            further = (torch.rand(part.total, DRAWS, generator=each)[placed].to(self.device) for each in draws)
+            further = (torch.rand(part.total, DRAWS, generator=draw)[placed].to(self.device) for draw in draws)
             views = tuple(
-                self.transform.strong(samples, each) if kind == "strong" else self.transform.train(samples, each)
-                for kind, each in zip(self.views, further, strict=True)
+                self.transform.strong(samples, uniforms_of_view)
+                if kind == "strong"
+                else self.transform.train(samples, uniforms_of_view)
+                for kind, uniforms_of_view in zip(self.views, further, strict=True)
             )
             yield Batch(inputs, labels[index].to(self.device), index, generator, part, views)
 

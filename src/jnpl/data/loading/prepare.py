@@ -88,9 +88,9 @@ class Prepared:
     def first(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Return the first readable of some positions (B,) and its sample: (1,), (1, ...), or (0,), (0, ...)."""
         alone = replace(self, workers=0)  # no worker processes: mostly, one sample is read
-        for found in alone.fetch(torch.split(positions, 1)):
-            if len(found[0]):
-                return found
+        for batch in alone.fetch(torch.split(positions, 1)):
+            if len(batch[0]):
+                return batch
         return positions[:0], torch.empty(0)
 
     def _is_readable(self) -> npt.NDArray[np.bool_]:
@@ -179,19 +179,19 @@ def prepare(
     Returns:
         The prepared samples.
     """
-    inputs, known = source.inputs, dict(source.unreadable or {})
+    inputs, unreadable_so_far = source.inputs, dict(source.unreadable or {})
     made = partial(Prepared, inputs, size, workers=workers, strict=strict, ids=source.ids)
     values: Any = inputs.array()
     if values is not None and (size is None or source.kind == "vector" or values.shape[1:3] == (size, size)):
-        return made(values=values, unreadable=known)
+        return made(values=values, unreadable=unreadable_so_far)
     if size is None and source.kind == "image":
         raise InputError(f"{source.name} holds images of any size; name one to train at, such as size=224")
-    work = _ReadJob(source, size, _shape(inputs, size, known), workers, strict, on_progress)
+    work = _ReadJob(source, size, _shape(inputs, size, unreadable_so_far), workers, strict, on_progress)
     if cache is not None and inputs.sizes().any():
         values, broken = _cached(work, cache)
         return made(values=values, unreadable=broken)
     if len(source) * work.nbytes > memory_limit:
-        return made(values=None, unreadable=known)
+        return made(values=None, unreadable=unreadable_so_far)
     target: Array = np.zeros(work.whole, work.dtype)
     broken = work.fill(target)
     return made(values=target, unreadable=broken)
@@ -204,8 +204,8 @@ def _cached(work: _ReadJob, folder: Path) -> tuple[Array, dict[int, str]]:
     still belong together.
     """
     path = folder / f"{work.source.inputs_fingerprint()[:32]}-{work.size}.npy"
-    found = _opened(path, work)
-    if found is None:
+    content = _opened(path, work)
+    if content is None:
         make_folder(folder)
         locks.remove_abandoned_drafts(path)
         with replacing(path) as draft:
@@ -216,10 +216,10 @@ def _cached(work: _ReadJob, folder: Path) -> tuple[Array, dict[int, str]]:
             del target
             with draft.open("ab") as file:
                 file.write(json.dumps({"unreadable": {str(at): why for at, why in broken.items()}}).encode())
-        found = _opened(path, work)
-    if found is None:
+        content = _opened(path, work)
+    if content is None:
         raise InputError(f"the cache file {str(path)!r} cannot be read back")
-    return found
+    return content
 
 
 def _opened(path: Path, work: _ReadJob) -> tuple[Array, dict[int, str]] | None:

@@ -48,7 +48,7 @@ def _warped(pixels: Tensor, choice: Tensor, strength: Tensor) -> Tensor:
         1,
     )  # (B, 2, 2)
     # The coordinates of `affine_grid` run from -1 to 1, twice the share of the side.
-    shift = torch.stack([torch.where(kind == each, 2 * _SHIFT * strength, 0.0) for each in (3, 4)], 1)
+    shift = torch.stack([torch.where(kind == axis_kind, 2 * _SHIFT * strength, 0.0) for axis_kind in (3, 4)], 1)
     planes = pixels.permute(0, 3, 1, 2) - _GREY
     grid = F.affine_grid(torch.cat([matrix, shift.unsqueeze(2)], 2), list(planes.shape), align_corners=False)
     return (F.grid_sample(planes, grid, align_corners=False) + _GREY).permute(0, 2, 3, 1)
@@ -62,12 +62,12 @@ def _recoloured(pixels: Tensor, choice: Tensor, strength: Tensor) -> Tensor:
     share = (1 + strength) / 2  # 0..1
     changed = pixels.clone()
     for number, operation in (
-        (1, lambda own, at: own * factor[at]),
-        (2, lambda own, at: _blend(own, own.mean((1, 2, 3), keepdim=True), factor[at])),
-        (3, lambda own, at: _blend(own, own.mean(3, keepdim=True), factor[at])),
-        (4, lambda own, at: torch.where(own >= 256 * share[at], 255 - own, own)),
-        (5, lambda own, at: _posterised(own, share[at])),
-        (6, lambda own, _at: _full_contrast(own)),
+        (1, lambda picture, at: picture * factor[at]),
+        (2, lambda picture, at: _blend(picture, picture.mean((1, 2, 3), keepdim=True), factor[at])),
+        (3, lambda picture, at: _blend(picture, picture.mean(3, keepdim=True), factor[at])),
+        (4, lambda picture, at: torch.where(picture >= 256 * share[at], 255 - picture, picture)),
+        (5, lambda picture, at: _posterised(picture, share[at])),
+        (6, lambda picture, _at: _full_contrast(picture)),
     ):
         at = (kind == number).nonzero().squeeze(1)
         if len(at):

@@ -63,9 +63,9 @@ def from_arrays(
         (array([1, 0, 1]), ('cat', 'dog'), 'vector')
     """
     inputs = _samples(x, "x")
-    given = {"y": _matching(y, "y", inputs.values, "x")}
+    label_lists = {"y": _matching(y, "y", inputs.values, "x")}
     if y_true is not None:
-        given["y_true"] = _matching(y_true, "y_true", inputs.values, "x")
+        label_lists["y_true"] = _matching(y_true, "y_true", inputs.values, "x")
     others: dict[str, InMemory | Texts] = {}
     for part, x_part, y_part in (("test", x_test, y_test), ("val", x_val, y_val)):
         if (x_part is None) != (y_part is None):
@@ -78,13 +78,13 @@ def from_arrays(
         if held_out.values.shape[1:] != inputs.values.shape[1:]:
             shapes = f"{held_out.values.shape[1:]}, but x of {inputs.values.shape[1:]}"
             raise InputError(f"x_{part} has samples of shape {shapes}")
-        given[f"y_{part}"] = _matching(y_part, f"y_{part}", held_out.values, f"x_{part}")
+        label_lists[f"y_{part}"] = _matching(y_part, f"y_{part}", held_out.values, f"x_{part}")
         others[part] = held_out
-    labels, classes = number_together(given, class_names)
+    labels, classes = number_together(label_lists, class_names)
 
-    def source(title: str, samples: InMemory | Texts, which: str, **known: Any) -> Source:
+    def source(title: str, samples: InMemory | Texts, which: str, **more: Any) -> Source:
         return Source(
-            title, samples, labels[which], classes, np.arange(len(samples)), unreadable=_empty(samples), **known
+            title, samples, labels[which], classes, np.arange(len(samples)), unreadable=_empty(samples), **more
         )
 
     held = {part: source(f"{name}/{part}", samples, f"y_{part}") for part, samples in others.items()}
@@ -115,12 +115,12 @@ def load(path: str | Path) -> Source:
 
     `jnpl embed` also writes `ids`, the positions or paths of the samples, and `backbone`, the name of what made x.
     """
-    found = read_npz(path, NEEDED, OPTIONAL)
-    names, ids, backbone = (found.pop(key, None) for key in ("class_names", "ids", "backbone"))
-    x, y = found.pop("x"), found.pop("y")
+    arrays = read_npz(path, NEEDED, OPTIONAL)
+    names, ids, backbone = (arrays.pop(key, None) for key in ("class_names", "ids", "backbone"))
+    x, y = arrays.pop("x"), arrays.pop("y")
     class_names = None if names is None else as_labels(names, "class_names")
     try:
-        source = from_arrays(x, y, **found, class_names=class_names, name=Path(path).stem)
+        source = from_arrays(x, y, **arrays, class_names=class_names, name=Path(path).stem)
         if ids is not None:
             source = replace(source, ids=_checked_ids(ids, len(source)))
     except InputError as error:
@@ -132,8 +132,8 @@ def load(path: str | Path) -> Source:
 
 def _checked_ids(ids: Array, samples: int) -> Array:
     if ids.shape != (samples,) or ids.dtype.kind not in "iuU":
-        found = f"{ids.dtype} of shape {ids.shape}"
-        raise InputError(f"ids must be {samples} positions or paths, one per sample, not {found}")
+        shown = f"{ids.dtype} of shape {ids.shape}"
+        raise InputError(f"ids must be {samples} positions or paths, one per sample, not {shown}")
     if len(np.unique(ids)) != samples:
         raise InputError("ids must differ from each other")
     return ids.astype(object) if ids.dtype.kind == "U" else ids.astype(np.int64)
@@ -144,16 +144,16 @@ def read_npz(path: str | Path, needed: Sequence[str], optional: Sequence[str] = 
     try:
         with open_arrays(path) as archive:
             files = [] if isinstance(archive, np.ndarray) else archive.files  # an .npy holds one array without a name
-            found = {key: archive[key] for key in (*needed, *optional) if key in files}
+            arrays = {key: archive[key] for key in (*needed, *optional) if key in files}
     except InputError:
         raise
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read {str(path)!r}: {_reason(error)}") from error
     for key in needed:
-        if key not in found:
+        if key not in arrays:
             shown = ", ".join(files) or "without names"
             raise InputError(f"{str(path)!r} has no array {key!r}; its arrays are {shown}")
-    return found
+    return arrays
 
 
 @contextmanager
@@ -193,8 +193,8 @@ def as_texts(x: Any) -> Array | None:
     """
     if isinstance(x, str | bytes) or not hasattr(x, "__len__") or getattr(x, "ndim", 1) != 1:
         return None
-    found = [str(each) if isinstance(each, np.str_) else each for each in x]
-    return np.array(found, object) if found and all(isinstance(each, str) for each in found) else None
+    texts = [str(value) if isinstance(value, np.str_) else value for value in x]
+    return np.array(texts, object) if texts and all(isinstance(value, str) for value in texts) else None
 
 
 def as_inputs(x: Any, name: str = "x") -> Array:
@@ -246,29 +246,31 @@ def as_labels(y: Any, name: str = "y") -> list[str] | list[int]:
 
 
 def number_together(
-    given: dict[str, list[str] | list[int]], class_names: Sequence[str] | Sequence[int] | None = None
+    label_lists: dict[str, list[str] | list[int]], class_names: Sequence[str] | Sequence[int] | None = None
 ) -> tuple[dict[str, Labels], tuple[str, ...] | tuple[int, ...]]:
     """Number several lists of labels with the same classes: {name: N labels} -> {name: (N,)}, class names."""
     if class_names is None:
-        together: list[Any] = [label for labels in given.values() for label in labels]
+        together: list[Any] = [label for labels in label_lists.values() for label in labels]
         numbers, classes = number(together)
-        ends = np.cumsum([len(labels) for labels in given.values()])[:-1]
-        return dict(zip(given, np.split(numbers, ends), strict=True)), classes
+        ends = np.cumsum([len(labels) for labels in label_lists.values()])[:-1]
+        return dict(zip(label_lists, np.split(numbers, ends), strict=True)), classes
     whole = all(isinstance(name, int) and not isinstance(name, bool) for name in class_names)
-    known = tuple(int(name) for name in class_names) if whole else tuple(str(name) for name in class_names)
-    if len(set(known)) != len(known):
-        twice = next(name for name in known if known.count(name) > 1)
+    classes_in_order = tuple(int(name) for name in class_names) if whole else tuple(str(name) for name in class_names)
+    if len(set(classes_in_order)) != len(classes_in_order):
+        twice = next(name for name in classes_in_order if classes_in_order.count(name) > 1)
         raise InputError(f"class_names holds {twice!r} twice")
-    positions: dict[Any, int] = {label: position for position, label in enumerate(known)}
-    different = {label for labels in given.values() for label in labels}
+    positions: dict[Any, int] = {label: position for position, label in enumerate(classes_in_order)}
+    different = {label for labels in label_lists.values() for label in labels}
     if not different <= positions.keys() and not any(isinstance(label, str) for label in different):
-        positions = {position: position for position in range(len(known))}  # not names: class numbers
-    for name, labels in given.items():
+        positions = {position: position for position in range(len(classes_in_order))}  # not names: class numbers
+    for name, labels in label_lists.items():
         for position, label in enumerate(labels):
             if label not in positions:
-                shown = ", ".join(str(label) for label in known[:20])
+                shown = ", ".join(str(label) for label in classes_in_order[:20])
                 raise InputError(f"{name} has {label!r} at sample {position}, which is not a class: {shown}")
-    return {name: np.array([positions[label] for label in labels], np.int64) for name, labels in given.items()}, known
+    return {
+        name: np.array([positions[label] for label in labels], np.int64) for name, labels in label_lists.items()
+    }, classes_in_order
 
 
 def to_numpy(values: Any, name: str) -> Array:

@@ -169,9 +169,9 @@ def held_out(labels: Labels, num_classes: int, val_size: int) -> tuple[Labels, L
     if val_size < 0 or val_size % num_classes or (val_size and val_size >= fewest * num_classes):
         most = f"below {fewest * num_classes:,}, since the smallest class has {fewest:,} samples"
         raise InputError(f"val_size must be 0 or a multiple of {num_classes} {most}; got {val_size}")
-    each, validates = val_size // num_classes, np.zeros(len(labels), bool)
-    for label in range(num_classes if each else 0):
-        validates[np.flatnonzero(labels == label)[-each:]] = True
+    per_class, validates = val_size // num_classes, np.zeros(len(labels), bool)
+    for label in range(num_classes if per_class else 0):
+        validates[np.flatnonzero(labels == label)[-per_class:]] = True
     return np.flatnonzero(~validates), np.flatnonzero(validates)
 
 
@@ -186,8 +186,8 @@ def _moved_up(images: Array, kept: Labels) -> Array:
 def _source(
     name: str, images: Array, labels: Array, class_names: tuple[str, ...], ids: Labels, test: Source | None = None
 ) -> Source:
-    given = labels.astype(np.int64)
-    return Source(name, InMemory(images), given, class_names, ids, true_labels=given.copy(), test=test)
+    class_numbers = labels.astype(np.int64)
+    return Source(name, InMemory(images), class_numbers, class_names, ids, true_labels=class_numbers.copy(), test=test)
 
 
 def is_there(name: str, root: str | os.PathLike[str] | None = None) -> bool:
@@ -220,8 +220,8 @@ def _opened(place: Path) -> Iterator[dict[str, _ReleasedFile]]:
     """Yield the files of a folder or archive by name, in stored order."""
     with reading(place):
         if place.is_dir():
-            found = sorted(file for file in place.iterdir() if file.is_file())
-            yield {file.name: _ReleasedFile(str(file), file.stat().st_size, _unpacked(file)) for file in found}
+            paths = sorted(file for file in place.iterdir() if file.is_file())
+            yield {file.name: _ReleasedFile(str(file), file.stat().st_size, _unpacked(file)) for file in paths}
             return
         with tarfile.open(place) as tar:
             yield {
@@ -256,9 +256,9 @@ def _read_all(files: dict[str, _ReleasedFile], layout: _Layout) -> tuple[Array, 
         rows = slice(start, start + counts[file])
         targets[file] = images[rows], heads[rows]
         start += counts[file]
-    for name, found in files.items():  # in stored order: a compressed archive is read from front to back
+    for name, released in files.items():  # in stored order: a compressed archive is read from front to back
         if name in targets:
-            _read(found, layout, *targets[name])
+            _read(released, layout, *targets[name])
     return images, heads, test_images, test_heads
 
 
@@ -292,16 +292,16 @@ def _read(file: _ReleasedFile, layout: _Layout, images: Array, heads: Array) -> 
     for column, (_, names) in enumerate(layout.names.values()):
         wrong = np.flatnonzero(heads[:, column] >= len(names))
         if wrong.size:
-            found = f"label {heads[wrong[0], column]} in record {wrong[0]}"
-            raise InputError(f"{file.where!r} has {found}; labels of {layout.title} lie in 0..{len(names) - 1}")
+            wrong_label = f"label {heads[wrong[0], column]} in record {wrong[0]}"
+            raise InputError(f"{file.where!r} has {wrong_label}; labels of {layout.title} lie in 0..{len(names) - 1}")
 
 
-def _class_names(files: dict[str, _ReleasedFile], name: str, known: tuple[str, ...]) -> tuple[str, ...]:
+def _class_names(files: dict[str, _ReleasedFile], name: str, expected: tuple[str, ...]) -> tuple[str, ...]:
     if name not in files:
-        return known
+        return expected
     with files[name].open() as stream:
         text = stream.read(2**16).decode("utf-8", "replace")
     names = tuple(line.strip() for line in text.splitlines() if line.strip())
-    if len(set(names)) != len(known) or len(names) != len(known):
-        raise InputError(f"{files[name].where!r} must name {len(known)} classes, one per line; it has {len(names)}")
+    if len(set(names)) != len(expected) or len(names) != len(expected):
+        raise InputError(f"{files[name].where!r} must name {len(expected)} classes, one per line; it has {len(names)}")
     return names

@@ -139,8 +139,8 @@ def read_human(path: Path, key: str) -> Labels:
             )
         labels = arrays[key]
     if labels.ndim != 1 or labels.dtype.kind not in "iu":
-        found = f"{labels.dtype} of shape {labels.shape}"
-        raise InputError(f"{key} in {str(path)!r} must be whole numbers of shape (N,), not {found}")
+        shown = f"{labels.dtype} of shape {labels.shape}"
+        raise InputError(f"{key} in {str(path)!r} must be whole numbers of shape (N,), not {shown}")
     return labels.astype(np.int64)
 
 
@@ -168,8 +168,8 @@ def _read_saved(path: Path) -> dict[Any, Array]:
     except InputError as error:
         raise InputError(refused.format(error)) from error
     except Exception as error:  # a broken or hostile file may raise anything
-        if found := re.search(r"GLOBAL (\w[\w.]*)", str(error)):
-            raise InputError(refused.format(f"a call of {found[1]}")) from error
+        if call := re.search(r"GLOBAL (\w[\w.]*)", str(error)):
+            raise InputError(refused.format(f"a call of {call[1]}")) from error
         raise InputError(f"cannot read {str(path)!r}: it is not {expected}") from error
     if not isinstance(saved, dict):
         raise InputError(f"{str(path)!r} is not {expected}")

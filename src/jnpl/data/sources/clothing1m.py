@@ -99,12 +99,12 @@ def balanced_subset(labels: Labels, num_classes: int, *, per_class: int | None =
     """
     counts = np.bincount(labels, minlength=num_classes)
     smallest = int(counts.argmin())
-    each = int(counts[smallest]) if per_class is None else per_class
-    if not 0 < each <= counts[smallest]:
+    drawn_per_class = int(counts[smallest]) if per_class is None else per_class
+    if not 0 < drawn_per_class <= counts[smallest]:
         most = f"class {smallest} has {counts[smallest]} samples"
-        raise InputError(f"cannot take {each} samples of each class: {most}; per_class must lie in 1..that")
+        raise InputError(f"cannot take {drawn_per_class} samples of each class: {most}; per_class must lie in 1..that")
     generator = np.random.default_rng(seed)
-    drawn = [generator.choice(np.flatnonzero(labels == c), each, replace=False) for c in range(num_classes)]
+    drawn = [generator.choice(np.flatnonzero(labels == c), drawn_per_class, replace=False) for c in range(num_classes)]
     return np.sort(np.concatenate(drawn))
 
 
@@ -118,16 +118,16 @@ def _read_split(root: Path, split: Split, clean: dict[str, int]) -> tuple[Array,
     """Return the paths (N,), relative to `root`, and labels (N,) of a split."""
     file = root / f"{split}_key_list.txt"
     source = root / ("noisy_label_kv.txt" if split == "noisy_train" else "clean_label_kv.txt")
-    known = _read_labels(source) if split == "noisy_train" else clean
+    label_of = _read_labels(source) if split == "noisy_train" else clean
     keys = [key for line in _text(file).splitlines() if (key := line.strip())]
     _check_paths(keys, file)
     try:
-        labels = np.fromiter(map(known.__getitem__, keys), np.int64, len(keys))
+        labels = np.fromiter(map(label_of.__getitem__, keys), np.int64, len(keys))
     except KeyError as error:
         raise InputError(f"{str(source)!r} has no label for {error.args[0]!r} of {file.name}") from error
-    found = np.empty(len(keys), object)
-    found[:] = keys
-    return found, labels
+    ids = np.empty(len(keys), object)
+    ids[:] = keys
+    return ids, labels
 
 
 def _read_labels(file: Path) -> dict[str, int]:

@@ -69,29 +69,29 @@ def values(cells: pd.Series[Any], kind: ColumnKind, name: str, where: str) -> Ar
     """
     if kind == "number" and is_measured(cells):
         missing = cells.isna().to_numpy()
-        found: Array = cells.to_numpy(dtype=np.float64, na_value=np.nan)
+        parsed: Array = cells.to_numpy(dtype=np.float64, na_value=np.nan)
     elif kind == "date" and pd.api.types.is_datetime64_any_dtype(cells.dtype):
         missing = cells.isna().to_numpy()
         stamps = pd.to_datetime(cells, utc=True).dt.tz_localize(None).to_numpy().astype("datetime64[us]")
-        found = np.where(missing, np.nan, stamps.astype(np.int64) / _DAY)
+        parsed = np.where(missing, np.nan, stamps.astype(np.int64) / _DAY)
     else:
         codes, present = distinct(cells)
         missing = codes < 0
-        found = np.append(_parsed(present, kind), np.nan)[codes]
+        parsed = np.append(_parsed(present, kind), np.nan)[codes]
     with np.errstate(over="ignore"):
-        strange = ~missing & ~np.isfinite(found.astype(np.float32))
+        strange = ~missing & ~np.isfinite(parsed.astype(np.float32))
     if strange.any():
         row = int(strange.argmax())
-        shown = repr(cells.iloc[row])[:60] if np.isnan(found[row]) else f"{found[row]:g}"
+        shown = repr(cells.iloc[row])[:60] if np.isnan(parsed[row]) else f"{parsed[row]:g}"
         right = {"number": "a finite number", "boolean": "true or false", "date": "a date like 2024-12-31"}[kind]
         raise InputError(f"column {name!r} of {where} holds {shown} in row {row} (counted from 0), not {right}")
-    return found
+    return parsed
 
 
 def levels(cells: pd.Series[Any]) -> tuple[Labels, list[str]]:
     """Return the category number of each cell (N,), -1 where missing, and the category names in sorted order."""
-    codes, found = distinct(cells)
-    names = [_level(cell) for cell in found]
+    codes, distinct_cells = distinct(cells)
+    names = [_level(cell) for cell in distinct_cells]
     ordered = sorted(set(names))
     number = {name: at for at, name in enumerate(ordered)}
     return np.array([*(number[name] for name in names), -1], np.int64)[codes], ordered
@@ -99,8 +99,8 @@ def levels(cells: pd.Series[Any]) -> tuple[Labels, list[str]]:
 
 def distinct(cells: pd.Series[Any]) -> tuple[Labels, list[Any]]:
     """Return the number of each cell's value (N,), -1 where missing, and the different values, texts stripped."""
-    codes, found = pd.factorize(cells)
-    plain = [cell.strip() if isinstance(cell, str) else cell for cell in found.tolist()]
+    codes, distinct_cells = pd.factorize(cells)
+    plain = [cell.strip() if isinstance(cell, str) else cell for cell in distinct_cells.tolist()]
     present: dict[Any, int] = {}
     again = [-1 if isinstance(cell, str) and not cell else present.setdefault(cell, len(present)) for cell in plain]
     return np.array([*again, -1], np.int64)[codes], list(present)
@@ -119,12 +119,12 @@ def _kind_of_objects(present: list[Any]) -> ColumnKind | str:
         if all(map(_DATE.fullmatch, present)) and np.isfinite(_parsed(present, "date")).all():
             return "date"
         return "number" if np.isfinite(_parsed(present, "number")).all() else "category"
-    if all(issubclass(each, numbers.Number) and not issubclass(each, bool | complex) for each in types):
+    if all(issubclass(cell_type, numbers.Number) and not issubclass(cell_type, bool | complex) for cell_type in types):
         return "number"
-    if all(issubclass(each, dt.date) for each in types):
+    if all(issubclass(cell_type, dt.date) for cell_type in types):
         return "date"
     plain = (str, numbers.Number, np.bool_, dt.date)  # mixed types become categories by their text
-    strange = [each.__name__ for each in types if not issubclass(each, plain)]
+    strange = [cell_type.__name__ for cell_type in types if not issubclass(cell_type, plain)]
     return min(strange) if strange else "category"
 
 

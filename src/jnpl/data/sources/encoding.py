@@ -68,18 +68,18 @@ class Column:
     def names(self) -> list[str]:
         """Names of the features, in order."""
         sign = {"category": "=", "text": "~"}.get(self.kind)
-        own = [self.name] if sign is None else [f"{self.name}{sign}{level}" for level in self.levels]
-        return [*own, *([f"{self.name} other"] * self.other), *([f"{self.name} missing"] * self.gaps)]
+        features = [self.name] if sign is None else [f"{self.name}{sign}{level}" for level in self.levels]
+        return [*features, *([f"{self.name} other"] * self.other), *([f"{self.name} missing"] * self.gaps)]
 
     def write(self, cells: pd.Series[Any], out: Array, where: str) -> None:
         """Write the features of cells (N,) into zeros (N, len(names))."""
         if self.kind == "category":
-            given, found = levels(cells)
-            missing = given < 0
-            own = {level: at for at, level in enumerate(self.levels)}
-            codes = np.array([*(own.get(level, -1) for level in found), -1], np.int64)[given]
-            known = np.flatnonzero(codes >= 0)
-            out[known, codes[known]] = 1
+            level_codes, names = levels(cells)
+            missing = level_codes < 0
+            place = {level: at for at, level in enumerate(self.levels)}
+            codes = np.array([*(place.get(level, -1) for level in names), -1], np.int64)[level_codes]
+            rows = np.flatnonzero(codes >= 0)
+            out[rows, codes[rows]] = 1
             if self.other:
                 out[(codes < 0) & ~missing, len(self.levels)] = 1
         elif self.kind == "text":
@@ -127,7 +127,7 @@ class Encoding:
             where: the table in error messages.
         """
         frame = with_text_names(frame)
-        found: list[Column] = []
+        encoded: list[Column] = []
         left_out: dict[str, list[str]] = {reason: [] for reason in ("rows", "codes", "constant")}
         refused = {}
         for name in frame.columns if columns is None else columns:
@@ -139,27 +139,27 @@ class Encoding:
             why = _objection(cells, kind)
             column: Column | None
             if why is not None and why[1] == "text" and (column := _text(name, cells)) is not None:
-                found.append(column)
+                encoded.append(column)
             elif why is not None and why[1] == "text" and columns is None:
                 left_out["codes"].append(name)
             elif why is not None:
                 refused[name] = why
             elif column := _category(name, cells) if kind == "category" else _measure(name, kind, cells, where):
-                found.append(column)
+                encoded.append(column)
             else:
                 left_out["constant"].append(name)
-        if found and all(column.kind == "text" for column in found):
-            refused |= {column.name: ("text", "text") for column in found}
+        if encoded and all(column.kind == "text" for column in encoded):
+            refused |= {column.name: ("text", "text") for column in encoded}
         if refused:
             listed = ", ".join(f"{name!r} ({what})" for name, (what, _) in refused.items())
             hints = sorted({_HINTS[key] for _, key in refused.values() if key in _HINTS})
             choose = "name the columns to learn from with --feature-column"
             raise InputError(f"{where} has columns that cannot be features: {listed}; {', or '.join([choose, *hints])}")
-        notes = _notes(found, left_out, frame)
-        if not found:
+        notes = _notes(encoded, left_out, frame)
+        if not encoded:
             hint = f"; {_HINTS['text']}" if left_out["codes"] else ""
             raise InputError(f"{where} has no column to learn from" + (f": {'; '.join(notes)}" if notes else "") + hint)
-        return cls(tuple(found), notes)
+        return cls(tuple(encoded), notes)
 
     @property
     def names(self) -> list[str]:
@@ -215,18 +215,20 @@ def _measure(name: str, kind: Any, cells: pd.Series[Any], where: str) -> Column 
 
 def _category(name: str, cells: pd.Series[Any]) -> Column | None:
     """Learn a column of categories; None if there is only one."""
-    codes, found = levels(cells)
-    kept = _kept(codes, found)
-    column = Column(name, "category", levels=kept, other=len(kept) < len(found), gaps=bool((codes < 0).mean() > GAPS))
+    codes, level_names = levels(cells)
+    kept = _kept(codes, level_names)
+    column = Column(
+        name, "category", levels=kept, other=len(kept) < len(level_names), gaps=bool((codes < 0).mean() > GAPS)
+    )
     return column if len(column.names) > 1 else None
 
 
-def _kept(codes: Labels, found: list[str]) -> tuple[str, ...]:
+def _kept(codes: Labels, names: list[str]) -> tuple[str, ...]:
     """Return the levels that get a feature, sorted."""
-    counts = np.bincount(codes[codes >= 0], minlength=len(found))
+    counts = np.bincount(codes[codes >= 0], minlength=len(names))
     enough = min(RARE, counts.sum() / 50)
     common = np.argsort(-counts, kind="stable")[:MOST_LEVELS]
-    return tuple(found[at] for at in sorted(common.tolist()) if counts[at] >= enough)
+    return tuple(names[at] for at in sorted(common.tolist()) if counts[at] >= enough)
 
 
 def _text(name: str, cells: pd.Series[Any]) -> Column | None:
@@ -266,13 +268,13 @@ def _objection(cells: pd.Series[Any], kind: str) -> tuple[str, str] | None:
         return kind, "list" if kind in ("list", "ndarray", "tuple") else ""
     if kind != "category":
         return None
-    codes, found = levels(cells)
-    if len(found) > 1 and all(map(_is_image, found)):
+    codes, names = levels(cells)
+    if len(names) > 1 and all(map(_is_image, names)):
         return "paths of images", "image"
-    kept = set(_kept(codes, found))
-    beyond = np.array([level not in kept for level in found], bool)[codes[codes >= 0]]
-    if (len(found) > MOST_LEVELS and beyond.mean() > 0.5) or 1 < len(found) == len(codes):
-        return f"text, {len(found):,} different in {len(codes):,} rows", "text"
+    kept = set(_kept(codes, names))
+    beyond = np.array([level not in kept for level in names], bool)[codes[codes >= 0]]
+    if (len(names) > MOST_LEVELS and beyond.mean() > 0.5) or 1 < len(names) == len(codes):
+        return f"text, {len(names):,} different in {len(codes):,} rows", "text"
     return None
 
 
@@ -316,14 +318,14 @@ def _is_image(text: str) -> bool:
     return PurePath(text).suffix.lower() in extensions()
 
 
-def _notes(found: list[Column], left_out: dict[str, list[str]], frame: pd.DataFrame) -> list[str]:
+def _notes(columns: list[Column], left_out: dict[str, list[str]], frame: pd.DataFrame) -> list[str]:
     """Describe what was done, one line each."""
-    return [*_used_notes(found, frame), *_unused_notes(found, left_out, frame)]
+    return [*_used_notes(columns, frame), *_unused_notes(columns, left_out, frame)]
 
 
-def _used_notes(found: list[Column], frame: pd.DataFrame) -> list[str]:
+def _used_notes(columns: list[Column], frame: pd.DataFrame) -> list[str]:
     notes = []
-    for column in found:
+    for column in columns:
         count = int((distinct(frame[column.name])[0] < 0).sum())  # a text of spaces is missing too
         if count == 0:
             continue
@@ -336,12 +338,12 @@ def _used_notes(found: list[Column], frame: pd.DataFrame) -> list[str]:
         flag = f", and a column says which ({count / len(frame):.1%})" if column.gaps else ""
         notes.append(f"{count:,} missing in column {column.name!r}, {done}{flag}")
     for kind, became in _BECAME.items():
-        if names := [_summary(column) for column in found if column.kind == kind]:
+        if names := [_summary(column) for column in columns if column.kind == kind]:
             notes.append(f"{became}: {listed(names)}")
     return notes
 
 
-def _unused_notes(found: list[Column], left_out: dict[str, list[str]], frame: pd.DataFrame) -> list[str]:
+def _unused_notes(columns: list[Column], left_out: dict[str, list[str]], frame: pd.DataFrame) -> list[str]:
     notes = []
     if left_out["rows"]:
         notes.append(f"left out because they only number or name the rows: {listed(left_out['rows'])} {_BACK}")
@@ -349,7 +351,7 @@ def _unused_notes(found: list[Column], left_out: dict[str, list[str]], frame: pd
         notes.append(f"left out, texts or codes that are nearly all different: {listed(left_out['codes'])}")
     if left_out["constant"]:
         notes.append(f"left out, the same in every row or empty: {listed(left_out['constant'])}")
-    if ordered := [column.name for column in found if _ordered(column, frame[column.name])]:
+    if ordered := [column.name for column in columns if _ordered(column, frame[column.name])]:
         rises = f"{listed(ordered)}: only rises or falls from row to row"
         notes.append(f"{rises}; if it only numbers the rows, leave it out with --exclude")
     return notes

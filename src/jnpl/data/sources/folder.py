@@ -34,7 +34,7 @@ class WalkedFile(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Found:
+class _ClassFolders:
     """Images of one folder, and the class of each."""
 
     files: list[WalkedFile]
@@ -73,41 +73,42 @@ def load(path: str | Path) -> Source:
         _LOG.warning("%s: %s, and %s is left out", path, used, ", ".join(unused))
     train = _find(root, splits[TRAIN])
     held_out = [
-        _source(f"{name}/{splits[split]}", root, _find(root, splits[split], known=train.classes)) for split in tests[:2]
+        _source(f"{name}/{splits[split]}", root, _find(root, splits[split], allowed=train.classes))
+        for split in tests[:2]
     ]
     source = _source(name, root, train, test=held_out[0])
     return replace(source, validation=held_out[1]) if len(held_out) > 1 else source
 
 
-def _source(name: str, root: Path, found: _Found, *, test: Source | None = None) -> Source:
-    numbers = {label: position for position, label in enumerate(found.classes)}
+def _source(name: str, root: Path, images: _ClassFolders, *, test: Source | None = None) -> Source:
+    numbers = {label: position for position, label in enumerate(images.classes)}
     return Source(
         name=name,
-        inputs=files_in(root, found.files),
-        labels=np.array([numbers[label] for label in found.labels], np.int64),
-        class_names=tuple(printable(label) for label in found.classes),
-        ids=np.array([printable(file.path) for file in found.files], object),
+        inputs=files_in(root, images.files),
+        labels=np.array([numbers[label] for label in images.labels], np.int64),
+        class_names=tuple(printable(label) for label in images.classes),
+        ids=np.array([printable(file.path) for file in images.files], object),
         test=test,
         root=os.path.abspath(root),  # noqa: PTH100 - links stay as the user has them
     )
 
 
-def _find(root: Path, split: str, known: tuple[str, ...] | None = None) -> _Found:
-    """Find the images of every class folder in `root / split`; `known` are the classes allowed."""
+def _find(root: Path, split: str, allowed: tuple[str, ...] | None = None) -> _ClassFolders:
+    """Find the images of every class folder in `root / split`; `allowed` are the classes that it may have."""
     base = root / split
     _refuse_loose_images(base)
     classes = tuple(sorted(entry.name for entry in _folders(base)))
     if not classes:
         raise InputError(f"{str(base)!r} holds no folders; one sub-folder of images per class is needed")
-    if len(classes) == 1 and known is None and len(inner := _folders(base / classes[0])) > 1:
+    if len(classes) == 1 and allowed is None and len(inner := _folders(base / classes[0])) > 1:
         names = _listed([entry.name for entry in inner])
         raise InputError(
             f"{str(base)!r} has one class, {classes[0]!r}, which holds the folders {names}: if those are the classes, "
             f"name {str(base / classes[0])!r}"
         )
-    strange = [name for name in classes if known is not None and name not in known]
+    strange = [name for name in classes if allowed is not None and name not in allowed]
     if strange:
-        raise InputError(f"{str(base)!r} has the class {strange[0]!r}, which is not among {_listed(known or ())}")
+        raise InputError(f"{str(base)!r} has the class {strange[0]!r}, which is not among {_listed(allowed or ())}")
     is_image = partial(_is_image, endings=extensions())
     files: list[WalkedFile] = []
     labels: list[str] = []
@@ -118,7 +119,7 @@ def _find(root: Path, split: str, known: tuple[str, ...] | None = None) -> _Foun
             raise InputError(f"class folder {str(base / label)!r} holds no images; add some or remove it")
         files += inside
         labels += [label] * len(inside)
-    return _Found(files, labels, known or classes)
+    return _ClassFolders(files, labels, allowed or classes)
 
 
 def walk(
@@ -155,10 +156,10 @@ def files_in(root: Path, files: Sequence[WalkedFile]) -> ImageFiles:
 
 def _stat(entry: os.DirEntry[str]) -> tuple[int, int]:
     try:
-        found = entry.stat()
+        stats = entry.stat()
     except OSError:  # a broken link
         return 0, 0
-    return found.st_size, found.st_mtime_ns
+    return stats.st_size, stats.st_mtime_ns
 
 
 def _folders(folder: Path) -> list[os.DirEntry[str]]:
@@ -168,8 +169,8 @@ def _folders(folder: Path) -> list[os.DirEntry[str]]:
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
     """Return the entries of a folder that are not hidden, sorted by name."""
     try:
-        with os.scandir(folder) as found:
-            kept = [entry for entry in found if not entry.name.startswith(".") and entry.name not in _NO_CLASSES]
+        with os.scandir(folder) as entries:
+            kept = [entry for entry in entries if not entry.name.startswith(".") and entry.name not in _NO_CLASSES]
     except OSError as error:
         raise InputError(f"cannot read the folder {str(folder)!r}: {error.strerror}") from error
     return sorted(kept, key=lambda entry: entry.name)
@@ -191,10 +192,10 @@ def _is_image(entry: os.DirEntry[str], endings: frozenset[str]) -> bool:
 
 def _identity(folder: Path) -> tuple[int, int]:
     try:
-        found = folder.stat()
+        stats = folder.stat()
     except OSError as error:
         raise InputError(f"cannot read the folder {str(folder)!r}: {error.strerror}") from error
-    return found.st_dev, found.st_ino
+    return stats.st_dev, stats.st_ino
 
 
 def _refuse_loose_images(folder: Path) -> None:

@@ -65,9 +65,9 @@ class HubImages(Inputs):
             for chunk in self.dataset.data.column(self.column).chunks
             if pa.types.is_struct(chunk.type)
         ]
-        found = np.concatenate([np.zeros(0, np.int64), *lengths]).astype(np.int64)
+        byte_counts = np.concatenate([np.zeros(0, np.int64), *lengths]).astype(np.int64)
         chosen = getattr(self.dataset, "_indices", None)  # rows that were selected or shuffled
-        return found if chosen is None else found[chosen.column(0).to_numpy()]
+        return byte_counts if chosen is None else byte_counts[chosen.column(0).to_numpy()]
 
 
 def load(
@@ -199,20 +199,20 @@ def _fetch(datasets: Any, name: str, config: str | None) -> Any:
         raise InputError(f"cannot load {name!r} from the Hugging Face hub: {lines[0][:300]}") from error
 
 
-def _splits(found: Any, name: str) -> tuple[Any, Any]:
+def _splits(whole: Any, name: str) -> tuple[Any, Any]:
     """Return the training split and the test split, or None."""
-    if hasattr(found, "features") and hasattr(found, "__len__"):
-        return found, None
-    if not hasattr(found, "keys"):
-        raise InputError(f"a datasets.Dataset or DatasetDict is needed, not {type(found).__name__} (no streaming)")
-    splits = list(found.keys())
+    if hasattr(whole, "features") and hasattr(whole, "__len__"):
+        return whole, None
+    if not hasattr(whole, "keys"):
+        raise InputError(f"a datasets.Dataset or DatasetDict is needed, not {type(whole).__name__} (no streaming)")
+    splits = list(whole.keys())
     train = next((split for split in TRAIN if split in splits), splits[0] if len(splits) == 1 else None)
     if train is None:
         raise InputError(f"{name} has the splits {', '.join(splits)} and none of them is train; pass one of them")
-    if not hasattr(found[train], "__len__"):
+    if not hasattr(whole[train], "__len__"):
         raise InputError(f"{name} is streamed; load it whole")
     test = next((split for split in TEST if split in splits and split != train), None)
-    return found[train], None if test is None else found[test]
+    return whole[train], None if test is None else whole[test]
 
 
 def _label_column(dataset: Any, datasets: Any, name: str) -> str:
@@ -224,10 +224,10 @@ def _label_column(dataset: Any, datasets: Any, name: str) -> str:
 
 
 def _image_column(dataset: Any, datasets: Any, name: str) -> str | None:
-    found = [column for column, kind in dataset.features.items() if isinstance(kind, datasets.Image)]
-    if len(found) > 1:
-        raise InputError(f"{name} has several columns of images; choose one with image_column: {', '.join(found)}")
-    return found[0] if found else None
+    columns = [column for column, kind in dataset.features.items() if isinstance(kind, datasets.Image)]
+    if len(columns) > 1:
+        raise InputError(f"{name} has several columns of images; choose one with image_column: {', '.join(columns)}")
+    return columns[0] if columns else None
 
 
 def _images(dataset: Any, column: str, datasets: Any, name: str) -> HubImages:
@@ -244,13 +244,17 @@ def _labels(dataset: Any, column: str, name: str, names: list[str] | None = None
     if kind is None:
         raise InputError(f"the test data of {name} have no column {column!r}")
     values = list(dataset.with_format(None)[column])
-    own = getattr(kind, "names", None)
-    if own is None and names is not None and all(isinstance(value, int) and value < len(names) for value in values):
-        own = names
-    if own is not None:
+    class_names = getattr(kind, "names", None)
+    if (
+        class_names is None
+        and names is not None
+        and all(isinstance(value, int) and value < len(names) for value in values)
+    ):
+        class_names = names
+    if class_names is not None:
         if hidden := [row for row, value in enumerate(values) if value is None or value < 0]:
             raise InputError(f"{name} has no label in column {column!r} of row {hidden[0]} (counted from 0)")
-        return [str(own[value]) for value in values]
+        return [str(class_names[value]) for value in values]
     return as_labels(values, f"column {column!r} of {name}")
 
 

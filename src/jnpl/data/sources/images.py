@@ -91,9 +91,9 @@ class ImageFiles(Inputs):
 
     def select(self, positions: Labels) -> ImageFiles:
         """Return the files at some positions (M,)."""
-        known = self.__dict__.get("_stats")
+        stats = self.__dict__.get("_stats")
         names = [self._name(position) for position in positions.tolist()]
-        return ImageFiles(names, Path(self._root), None if known is None else known[positions])
+        return ImageFiles(names, Path(self._root), None if stats is None else stats[positions])
 
     @cached_property
     def _stats(self) -> Labels:
@@ -107,12 +107,12 @@ class ImageFiles(Inputs):
         """Return the path of a sample that is a file with content; anything else is an UnreadableError."""
         where = self._where(position)
         try:
-            found = Path(where).stat()
+            stats = Path(where).stat()
         except (OSError, ValueError) as error:  # ValueError: a null byte in the path
             raise UnreadableError(_system_reason(error)) from error
-        if not stat.S_ISREG(found.st_mode):  # a folder, or a pipe, which would block
+        if not stat.S_ISREG(stats.st_mode):  # a folder, or a pipe, which would block
             raise UnreadableError("not a file")
-        if found.st_size == 0:
+        if stats.st_size == 0:
             raise UnreadableError("empty file")
         return where
 
@@ -191,10 +191,10 @@ def _formats() -> tuple[str, ...]:
 
 def _orientation(picture: Image.Image) -> int:
     try:
-        found = picture.getexif().get(ORIENTATION, 1)
+        orientation = picture.getexif().get(ORIENTATION, 1)
     except Exception:  # noqa: BLE001 - damaged EXIF data, not a damaged image
         return 1
-    return found if isinstance(found, int) else 1
+    return orientation if isinstance(orientation, int) else 1
 
 
 def _is_sixteen(picture: Image.Image) -> bool:
@@ -214,10 +214,10 @@ def _eight_bits(values: Array, *, sixteen: bool) -> Array:
 
 def _stat(path: bytes) -> tuple[int, int]:
     try:
-        found = os.stat(path)  # noqa: PTH116 - a million times
+        stats = os.stat(path)  # noqa: PTH116 - a million times
     except (OSError, ValueError):
         return 0, 0
-    return found.st_size, found.st_mtime_ns
+    return stats.st_size, stats.st_mtime_ns
 
 
 def _system_reason(error: Exception) -> str:

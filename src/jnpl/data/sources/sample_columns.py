@@ -77,8 +77,8 @@ def _from_objects(column: pd.Series[Any], name: str, where: str) -> tuple[Array,
             continue
         content, path = (cell.get("bytes"), cell.get("path")) if isinstance(cell, dict) else (cell, None)
         if not isinstance(content, bytes | bytearray | None) or not isinstance(path, str | None):
-            found = f"{type(cell).__name__} in row {row} (counted from 0)"
-            raise InputError(f"column {name!r} of {where} must hold the bytes of images, not {found}")
+            wrong = f"{type(cell).__name__} in row {row} (counted from 0)"
+            raise InputError(f"column {name!r} of {where} must hold the bytes of images, not {wrong}")
         contents[row], paths[row] = content, path
     return contents, paths
 
@@ -89,8 +89,8 @@ def texts_of(column: pd.Series[Any], name: str, where: str) -> tuple[Array, dict
     cells = ["" if gone else cell for cell, gone in zip(column.tolist(), missing, strict=True)]
     for row, cell in enumerate(cells):
         if not isinstance(cell, str):
-            found = f"{type(cell).__name__} in row {row} (counted from 0)"
-            raise InputError(f"column {name!r} of {where} must hold texts, not {found}")
+            wrong = f"{type(cell).__name__} in row {row} (counted from 0)"
+            raise InputError(f"column {name!r} of {where} must hold texts, not {wrong}")
     unreadable = {row: "the table has no text" for row, cell in enumerate(cells) if not cell.strip()}
     if len(unreadable) == len(cells):
         raise InputError(f"column {name!r} of {where} holds no text at all")

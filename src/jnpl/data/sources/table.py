@@ -196,32 +196,36 @@ def _split_labels(table: Table, split: SplitColumn | None, options: OpenOptions)
     train = np.arange(len(frame)) if split is None else split.rows["train"]
     if options.skip_unlabelled:
         train = _labelled(frame[label_column], train, label_column, where)
-    found = {"train": _labels(frame[label_column], label_column, where, train)}
+    label_lists = {"train": _labels(frame[label_column], label_column, where, train)}
     if true_label_column is not None:
-        found["true"] = _labels(frame[true_label_column], true_label_column, where, train)
+        label_lists["true"] = _labels(frame[true_label_column], true_label_column, where, train)
     rows = {"train": train, "test": train[:0], "validation": train[:0]}
     lines = []
     for part in ("test", "validation") if split is not None else ():
         if split is None or not len(at := split.rows[part]):
             continue
-        complete = (each for each in (true_label_column, label_column) if each and not _missing(frame[each])[at].any())
+        complete = (
+            label_name
+            for label_name in (true_label_column, label_column)
+            if label_name and not _missing(frame[label_name])[at].any()
+        )
         if (column := next(complete, None)) is None:
             lines.append(f"{len(at):,} {part} rows are left out: some have no label")
         else:
-            rows[part], found[part] = at, _labels(frame[column], column, where, at)
+            rows[part], label_lists[part] = at, _labels(frame[column], column, where, at)
             lines.append(f"{len(at):,} are {part} data with the labels in {column!r}")
     if split is not None:
         lines = [f"{len(train):,} rows are the data", *lines]
         _LOG.warning("%s: by its column %r, %s", where, split.name, ", ".join(lines))
-    numbered, classes = number_together(found)
-    given = np.zeros(len(frame), np.int64)
+    numbered, classes = number_together(label_lists)
+    class_numbers = np.zeros(len(frame), np.int64)
     for part in ("train", "test", "validation"):
-        given[rows[part]] = numbered.get(part, 0)
+        class_numbers[rows[part]] = numbered.get(part, 0)
     true = None
     if true_label_column is not None:
-        true = given.copy()
+        true = class_numbers.copy()
         true[train] = numbered["true"]
-    return _SplitLabels(given, true, classes, rows)
+    return _SplitLabels(class_numbers, true, classes, rows)
 
 
 def _labelled(column: pd.Series[Any], rows: Labels, name: str, where: str) -> Labels:
@@ -241,11 +245,11 @@ def _refuse_measured_labels(labels: _SplitLabels, name: str, where: str, *, feat
     is also more than `MOST_NUMBERS` different whole numbers with few rows each, unless they count from 0 or 1 without a
     gap; photos and texts may have thousands of numbered classes, such as articles.
     """
-    rows, values = len(labels.rows["train"]), [each for each in labels.classes if isinstance(each, int)]
+    rows, values = len(labels.rows["train"]), [label for label in labels.classes if isinstance(label, int)]
     many = features and len(values) > MOST_NUMBERS and rows < ROWS_PER_NUMBER * len(values)
     if many and values[0] in (0, 1) and values[-1] - values[0] + 1 == len(values):
         return
-    texts = [each for each in labels.classes if isinstance(each, str)]
+    texts = [label for label in labels.classes if isinstance(label, str)]
     fractions = len(texts) > MOST_FRACTIONS and all(map(_is_number, texts))  # whole numbers are no texts here
     if many or fractions:
         raise InputError(
@@ -399,8 +403,8 @@ def beside_embeddings(
         named = (columns[name] for name in IMAGE_NAMES if _has_images(frame, columns.get(name), table.root))
         image_column = next(named, None)
     if image_column is not None:
-        found = images(table, image_column)
-        return {"pictures": found["inputs"], "ids": found["ids"], "root": found["root"]}
+        fields = images(table, image_column)
+        return {"pictures": fields["inputs"], "ids": fields["ids"], "root": fields["root"]}
     text = columns.get("text") if text_column is None else text_column
     if text is None or (text_column is None and not pd.api.types.is_string_dtype(frame[text].dtype)):
         return {}

@@ -49,10 +49,10 @@ class DatasetInputs(Inputs):
 
     def read(self, position: int, size: int | None = None) -> Array:
         """Return the input at `position`; with `size`, an image resized to (size, size). Raises UnreadableError."""
-        found = _input(self.dataset, position, size)
-        if (found.ndim == 1) != (self.kind == "vector"):
-            raise UnreadableError(f"has shape {found.shape}, where the others are {self.kind}s")
-        return found
+        sample = _input(self.dataset, position, size)
+        if (sample.ndim == 1) != (self.kind == "vector"):
+            raise UnreadableError(f"has shape {sample.shape}, where the others are {self.kind}s")
+        return sample
 
     def sizes(self) -> Labels:
         """Return zeros (N,): sizes are not known without reading everything."""
@@ -87,13 +87,13 @@ def from_dataset(
         raise InputError(f"a data set needs a length and items by position, which {type(dataset).__name__} has not")
     if len(dataset) == 0:
         raise InputError(f"{name} holds no samples")
-    found = labels if labels is not None else _stored_labels(dataset)
-    given = as_labels(_read_labels(dataset) if found is None else found, "labels")
-    if len(given) != len(dataset):
-        raise InputError(f"{name} holds {len(dataset)} samples, but there are {len(given)} labels")
+    stored = labels if labels is not None else _stored_labels(dataset)
+    names = as_labels(_read_labels(dataset) if stored is None else stored, "labels")
+    if len(names) != len(dataset):
+        raise InputError(f"{name} holds {len(dataset)} samples, but there are {len(names)} labels")
     if class_names is None:
-        class_names = _stored_classes(dataset, given)
-    numbered, classes = number_together({"labels": given}, class_names)
+        class_names = _stored_classes(dataset, names)
+    numbered, classes = number_together({"labels": names}, class_names)
     return Source(name, DatasetInputs(dataset, _kind(dataset)), numbered["labels"], classes, np.arange(len(dataset)))
 
 
@@ -144,15 +144,15 @@ def _pair(item: Any, position: int) -> tuple[Any, Any]:
 
 
 def _read_labels(dataset: Indexable) -> list[Any]:
-    found = []
+    read = []
     for position in range(len(dataset)):
         try:
             item = dataset[position]
         except Exception as error:
             message = f"item {position} cannot be read for its label ({type(error).__name__}); give the labels"
             raise InputError(message) from error
-        found.append(_pair(item, position)[1])
-    return found
+        read.append(_pair(item, position)[1])
+    return read
 
 
 def _stored_labels(dataset: Any) -> Any:
@@ -167,9 +167,9 @@ def _stored_labels(dataset: Any) -> Any:
         of_parent = as_labels(labels, "labels")
         return [of_parent[position] for position in dataset.indices]
     for name in ("targets", "labels"):
-        found = getattr(dataset, name, None)
-        if found is not None and hasattr(found, "__len__") and len(found) == len(dataset):
-            return found
+        stored = getattr(dataset, name, None)
+        if stored is not None and hasattr(stored, "__len__") and len(stored) == len(dataset):
+            return stored
     return None
 
 
@@ -177,11 +177,11 @@ def _stored_classes(dataset: Any, labels: list[str] | list[int]) -> list[str] | 
     parent = _parent(dataset)
     if parent is not None:
         return _stored_classes(parent, labels)
-    found = getattr(dataset, "classes", None)
-    if not isinstance(found, list | tuple) or not all(isinstance(name, str) for name in found):
+    stored = getattr(dataset, "classes", None)
+    if not isinstance(stored, list | tuple) or not all(isinstance(name, str) for name in stored):
         return None
-    known = set(found) | set(range(len(found)))
-    return list(found) if all(label in known for label in labels) else None
+    allowed = set(stored) | set(range(len(stored)))
+    return list(stored) if all(label in allowed for label in labels) else None
 
 
 def _parent(dataset: Any) -> Any:

@@ -124,14 +124,14 @@ def _read_batch(read: _Read, rows: Labels, broken: dict[int, str]) -> tuple[list
 
 def _called(function: Embed, batch: list[Any], called: str, which: str, what: str) -> Array:
     try:
-        found = function(batch)
+        result = function(batch)
     except Exception as error:  # the user's function may raise anything
         raise InputError(f"{called} failed on {which}: {one_line(error)}") from error
     try:
-        values = as_inputs(found, "its result")
+        values = as_inputs(result, "its result")
     except InputError as error:
         raise InputError(f"{called} must return finite numbers (n, F), but on {which} {error}") from error
     if values.ndim != 2 or len(values) != len(batch):
         shape = f"({len(batch)}, F)"
-        raise InputError(f"{called} must return {shape} for {len(batch)} {what}s, not {np.shape(found)}")
+        raise InputError(f"{called} must return {shape} for {len(batch)} {what}s, not {np.shape(result)}")
     return values
