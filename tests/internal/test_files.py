@@ -10,7 +10,7 @@ import pytest
 
 from jnpl.internal import locks
 from jnpl.internal.errors import InputError, UnwritableError
-from jnpl.internal.files import abandoned_drafts, original, printable, replacing, require_file, reserve, write_text
+from jnpl.internal.files import original, printable, replacing, require_file, reserve, write_text
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="the words and permissions of POSIX")
 
@@ -181,19 +181,6 @@ def test_only_files_are_read(tmp_path):
     with pytest.raises(InputError, match="is a device, not a file"):
         require_file("/dev/null")
     assert require_file(tmp_path / "none") == tmp_path / "none"  # opening it says that it is not there
-
-
-@posix
-def test_drafts_of_processes_that_are_gone_are_removed(tmp_path):
-    target = tmp_path / "cache.npy"
-    for name in (".cache.npy.4194305.tmp", f".cache.npy.{os.getppid()}.tmp", ".cache.npy.x.tmp", ".other.4194305.tmp"):
-        (tmp_path / name).write_text("left")
-    assert abandoned_drafts(target) == [tmp_path / ".cache.npy.4194305.tmp"]
-    with locks.alone(tmp_path / ".cache.npy.4194305.tmp"):  # of a process in another container, say
-        locks.remove_abandoned_drafts(target)
-        assert len(names(tmp_path)) == 4
-    locks.remove_abandoned_drafts(target)
-    assert names(tmp_path) == sorted([f".cache.npy.{os.getppid()}.tmp", ".cache.npy.x.tmp", ".other.4194305.tmp"])
 
 
 @posix
