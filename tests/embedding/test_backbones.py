@@ -18,8 +18,8 @@ def test_a_shared_backbone_is_loaded_once_and_again_from_another_file(monkeypatc
     weights = shutil.copy(efficientnet.weights_path(), tmp_path / "weights.pth")
     monkeypatch.setattr(efficientnet, "weights_path", lambda: weights)
     loaded = []
-    load = efficientnet.load_efficientnet_lite0
-    monkeypatch.setattr(efficientnet, "load_efficientnet_lite0", lambda: loaded.append(1) or load())
+    load = efficientnet.pretrained_network
+    monkeypatch.setattr(efficientnet, "pretrained_network", lambda: loaded.append(1) or load())
     first = shared_backbone(NAME, "image", size=32)
     assert shared_backbone(NAME, "image", size=32) is first
     assert shared_backbone(NAME, "image", size=48).size == 48

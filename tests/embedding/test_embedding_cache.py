@@ -107,13 +107,13 @@ def test_a_process_that_is_left_alone_computes_the_blocks_of_the_others(tmp_path
     assert content(tmp_path) == undisturbed
 
 
-def test_processes_take_their_own_blocks_first_then_those_that_others_compute_last(monkeypatch):
+def test_processes_take_their_blocks_of_process_first_then_those_that_others_compute_last(monkeypatch):
     monkeypatch.setattr(embedding, "_BLOCKS_AT_A_TIME", 2)
-    assert embedding._own_blocks([3, 4, 5], 0, 1) == [3, 4, 5]
-    assert embedding._own_blocks(list(range(9)), 1, 2) == [1, 3]
-    assert embedding._own_blocks([1, 3, 5, 7], 0, 2) == [7]
-    assert embedding._own_blocks([1, 4, 7], 2, 3) == [1]
-    assert embedding._own_blocks([1], 2, 3) == [1]
+    assert embedding._blocks_of_process([3, 4, 5], 0, 1) == [3, 4, 5]
+    assert embedding._blocks_of_process(list(range(9)), 1, 2) == [1, 3]
+    assert embedding._blocks_of_process([1, 3, 5, 7], 0, 2) == [7]
+    assert embedding._blocks_of_process([1, 4, 7], 2, 3) == [1]
+    assert embedding._blocks_of_process([1], 2, 3) == [1]
 
 
 def test_without_a_folder_every_process_has_all_of_it(undisturbed):

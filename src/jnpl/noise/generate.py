@@ -261,25 +261,25 @@ def corrupt(
     chosen = KINDS[kind]
     table = None if matrix is None else stochastic_matrix(matrix)
     values = {"rate": rate, "mapping": mapping, "matrix": table, "features": features, "count": count}
-    given_arguments: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
-    given_arguments |= {"inclusive": True} if inclusive else {}
-    for name in given_arguments:
+    noise_settings: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
+    noise_settings |= {"inclusive": True} if inclusive else {}
+    for name in noise_settings:
         if name not in chosen.arguments:
             raise InputError(f"{kind} noise takes no {name}; it takes {', '.join(chosen.arguments)}")
     for name in chosen.needs:
-        if name not in given_arguments:
+        if name not in noise_settings:
             raise InputError(f"{kind} noise needs {'a table of features' if name == 'features' else f'a {name}'}")
     classes = len(class_names) if num_classes is None and class_names is not None else num_classes
     if classes is None:
         classes = classes_of_map(mapping) if table is None else len(table)
     clean, size = labels_and_size(labels, classes)
     if mapping is not None and not isinstance(mapping, str):
-        given_arguments["mapping"] = mapping = class_map(mapping, size)
+        noise_settings["mapping"] = mapping = class_map(mapping, size)
     how = cast("Count", count or chosen.count)
     if "count" in chosen.options:
-        given_arguments["count"] = how
+        noise_settings["count"] = how
     function: Callable[..., IntArray] = globals()[chosen.function]
-    noisy = function(labels=clean, num_classes=size, seed=seed, **given_arguments)
+    noisy = function(labels=clean, num_classes=size, seed=seed, **noise_settings)
     return NoisyLabels(
         labels=noisy,
         clean_labels=clean,

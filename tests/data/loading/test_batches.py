@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jnpl.data.loading.batches import Groups, evaluation, generator_for, order, own_rows
+from jnpl.data.loading.batches import Groups, evaluation, generator_for, local_rows, order
 
 SAMPLES = np.array([3, 5, 8, 13, 21, 34, 55, 89, 144, 233])
 
@@ -64,7 +64,7 @@ def test_a_last_batch_too_small_for_all_processes_joins_the_one_before():
 
 @given(st.integers(0, 40), st.integers(1, 7))
 def test_shares_follow_each_other_and_are_even(total, world):
-    shares = [own_rows(total, rank, world) for rank in range(world)]
+    shares = [local_rows(total, rank, world) for rank in range(world)]
     assert [row for share in shares for row in range(share.start, share.stop)] == list(range(total))
     lengths = [share.stop - share.start for share in shares]
     assert max(lengths) - min(lengths) <= 1

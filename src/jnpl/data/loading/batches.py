@@ -85,10 +85,10 @@ def _grouped(shuffled: Tensor, groups: Groups, generator: torch.Generator) -> Te
     return torch.cat([parts[at] for at in torch.randperm(len(parts), generator=generator).tolist()])
 
 
-def own_rows(total: int, rank: int, world: int) -> Rows:
+def local_rows(total: int, rank: int, world: int) -> Rows:
     """Return the rows of a shared batch that belong to one process, as evenly as possible.
 
-    >>> [own_rows(5, rank, 2)[:2] for rank in range(2)]
+    >>> [local_rows(5, rank, 2)[:2] for rank in range(2)]
     [(0, 3), (3, 5)]
     """
     share, left = divmod(total, world)
@@ -98,5 +98,5 @@ def own_rows(total: int, rank: int, world: int) -> Rows:
 
 def evaluation(samples: int, batch_size: int, rank: int = 0, world: int = 1) -> Iterator[Tensor]:
     """Yield this process's part of all positions, in order, in batches (B,)."""
-    rows = own_rows(samples, rank, world)
+    rows = local_rows(samples, rank, world)
     yield from torch.split(torch.arange(rows.start, rows.stop), batch_size)

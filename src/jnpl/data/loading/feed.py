@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from jnpl.data.loading.augment import DRAWS
-from jnpl.data.loading.batches import Batch, Groups, evaluation, generator_for, order, own_rows
+from jnpl.data.loading.batches import Batch, Groups, evaluation, generator_for, local_rows, order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +52,7 @@ class Feed:
         """
         shared = self._order(epoch)
         steps = self._readable_steps(shared)[start:]
-        rows = [own_rows(len(shared[step]), self.rank, self.world) for step in steps]
+        rows = [local_rows(len(shared[step]), self.rank, self.world) for step in steps]
         local_batches = [shared[step][part.start : part.stop] for step, part in zip(steps, rows, strict=True)]
         labels = torch.from_numpy(self.labels)
         fetched = self.prepared.fetch(local_batches, self.device)
