@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from dataclasses import fields
 
 import pytest
 
-from jnpl.data.datasets import DATASETS
-from jnpl.data.opening import FORMS, open_source
+from jnpl.data.datasets import DATASETS, import_loader
+from jnpl.data.opening import FORMS
+from jnpl.data.options import OpenOptions
 
-ENTRIES = {**DATASETS, **{form.title: form for form in FORMS}}
+OPTIONS = {field.name for field in fields(OpenOptions)}
 
 
-@pytest.mark.parametrize("title", list(ENTRIES))
-def test_a_loader_takes_its_options(title):
-    entry = ENTRIES[title]
+@pytest.mark.parametrize("name", DATASETS)
+def test_a_loader_takes_its_options(name):
+    entry = DATASETS[name]
     module, _, function = entry.loader.partition(":")
     parameters = inspect.signature(getattr(importlib.import_module(f"jnpl.data.sources.{module}"), function)).parameters
     assert set(entry.options) <= set(parameters)
-    assert set(entry.options) <= set(inspect.signature(open_source).parameters)
+    assert set(entry.options) <= OPTIONS
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.loader)
+def test_a_form_of_data_has_a_loader_that_takes_options(form):
+    loader = import_loader(form.loader)
+    assert not form.options or inspect.signature(loader).parameters["options"].annotation == "OpenOptions | None"
+    assert set(form.options) <= OPTIONS
 
 
 def test_a_description_has_what_the_command_prints():

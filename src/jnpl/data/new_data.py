@@ -176,9 +176,9 @@ class _NewDataReader:
         return self.inputs(InMemory(values), path.stem, labels=labels)
 
     def table(self, path_or_frame: Any) -> NewData:
-        from jnpl.data.sources.table import read_table  # noqa: PLC0415 - arrays and images do without pandas
+        from jnpl.data.sources.table import open_table  # noqa: PLC0415 - arrays and images do without pandas
 
-        table = read_table(path_or_frame, self.options, new=True)
+        table = open_table(path_or_frame, self.options, new=True)
         frame, column = table.frame, table.label_column
         labels = _labels(frame[column].tolist()) if column in frame.columns else None
         new = self.inputs(**self._samples(table), name=table.name, labels=labels)

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -344,9 +344,10 @@ def test_the_cache_is_of_one_size_and_one_set_of_inputs_but_of_any_labels(whole,
     relabelled = Source("toy", source.inputs, np.zeros(COUNT, np.int64), ("a", "b"), source.ids)
     prepare(relabelled, SIZE, memory_limit=0, cache=cache)
     assert source.inputs.seen == []
-    path = source.inputs.inputs.path(3)
-    Image.new("RGB", (SIZE, SIZE)).save(path)  # of another size
-    changed = prepare(source, SIZE, memory_limit=0, cache=cache)
+    paths = [source.inputs.inputs.path(at) for at in range(COUNT)]
+    Image.new("RGB", (SIZE, SIZE)).save(paths[3])  # of another size
+    again = replace(source, inputs=Counted(ImageFiles(paths)))
+    changed = prepare(again, SIZE, memory_limit=0, cache=cache)
     names(3)
     assert not changed.values[3].any()
 

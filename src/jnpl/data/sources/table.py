@@ -78,7 +78,7 @@ def load(path_or_frame: str | Path | pd.DataFrame, options: OpenOptions | None =
         (array([2., 4.], dtype=float32), ('cat', 'dog'))
     """
     options = replace(options or OpenOptions(), **changes)
-    table, has_inputs = read_table(path_or_frame, options), _names_inputs(options)
+    table, has_inputs = open_table(path_or_frame, options), _names_inputs(options)
     frame, where = table.frame, table.where
     _check_frame(frame, where)
     split = None if options.encoding is not None else find_split(frame, options.columns())
@@ -138,7 +138,7 @@ class Table:
     label_column: str
 
 
-def read_table(path_or_frame: str | Path | pd.DataFrame, options: OpenOptions, *, new: bool = False) -> Table:
+def open_table(path_or_frame: str | Path | pd.DataFrame, options: OpenOptions, *, new: bool = False) -> Table:
     """Read a table that must have the columns of the options; a table of `new` data need not have labels."""
     label_column = options.label_column or "label"
     if isinstance(path_or_frame, pd.DataFrame):
