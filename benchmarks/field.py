@@ -38,12 +38,12 @@ from jnpl.internal import provenance
 from jnpl.internal.settings import Settings
 from jnpl.judging import metrics
 from jnpl.methods.registry import METHODS
+from jnpl.pipeline import CheckpointInterval, find
 from jnpl.recipes.automatic import head_plan
 from jnpl.recipes.load import load_recipe
 from jnpl.recipes.schema import Recipe, parse_recipe
 from jnpl.training import evaluation, session
 from jnpl.training.reporting import Reporter
-from jnpl.training.run import CheckpointInterval, find
 
 if TYPE_CHECKING:
     from collections.abc import Callable

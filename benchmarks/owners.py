@@ -53,9 +53,9 @@ from jnpl.internal.files import write_text
 from jnpl.internal.importing import require
 from jnpl.internal.tables import load_parquet
 from jnpl.judging.out_of_fold import expected_scale
+from jnpl.pipeline import find
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.training.reporting import Reporter
-from jnpl.training.run import find
 from owners_tables import BINS, LISTS, allowed
 
 if TYPE_CHECKING:

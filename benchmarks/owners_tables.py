@@ -24,9 +24,9 @@ from jnpl.experiments import results
 from jnpl.experiments.result_tables import markdown_table, spread
 from jnpl.internal.importing import require
 from jnpl.outputs.corrections import correct
+from jnpl.pipeline import find
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.training.reporting import Reporter
-from jnpl.training.run import find
 
 if TYPE_CHECKING:
     import argparse

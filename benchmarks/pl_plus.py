@@ -21,8 +21,8 @@ import torch
 from jnpl.experiments import results, run_data
 from jnpl.experiments.spec import RunSpec
 from jnpl.internal import provenance
+from jnpl.pipeline import find
 from jnpl.training.reporting import Reporter
-from jnpl.training.run import find
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -34,11 +34,11 @@ import numpy as np
 import pandas as pd
 
 from jnpl import Findings, noise
-from jnpl.cli.find import open_again
 from jnpl.experiments import results
 from jnpl.experiments.result_tables import markdown_table, spread
 from jnpl.internal.files import write_text
 from jnpl.internal.importing import require
+from jnpl.outputs.run_source import open_run_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -204,7 +204,7 @@ def _cleanlab(run: Path, true: Any, given: Any, seed: int) -> dict[str, Any]:
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
     from sklearn.model_selection import StratifiedKFold  # noqa: PLC0415
 
-    source: Source = open_again(json.loads((run / "data.json").read_text("utf-8"))["options"])
+    source: Source = open_run_data(json.loads((run / "data.json").read_text("utf-8"))["options"])
     values: Any = source.inputs
     x = values.values.mean(axis=1, dtype=np.float32)
     deviation = x.std(0)

@@ -43,6 +43,7 @@ from jnpl.methods import registry
 from jnpl.methods.base import Task
 from jnpl.methods.registry import METHODS
 from jnpl.models.build import build
+from jnpl.pipeline import CheckpointInterval, find
 from jnpl.recipes.schema import Recipe, parse_recipe
 from jnpl.training.evaluation import TrainingSet
 from jnpl.training.feeds import make_feeds
@@ -52,7 +53,6 @@ from jnpl.training.loop import LoopCallback, Position, train
 from jnpl.training.processes import make_fabric
 from jnpl.training.records import SampleRecords
 from jnpl.training.reporting import Reporter
-from jnpl.training.run import CheckpointInterval, find
 
 if TYPE_CHECKING:
     from jnpl.data.source import Source

@@ -28,10 +28,10 @@ from jnpl import metrics, noise
 from jnpl.data.opening import open_source
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.experiments import results
+from jnpl.pipeline import find
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.recipes.load import load_recipe
 from jnpl.training.reporting import Reporter
-from jnpl.training.run import find
 
 if TYPE_CHECKING:
     from collections.abc import Callable

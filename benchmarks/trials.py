@@ -23,9 +23,9 @@ import torch
 from jnpl import metrics
 from jnpl.experiments import run_data
 from jnpl.experiments.spec import RunSpec
+from jnpl.pipeline import CheckpointInterval, find
 from jnpl.recipes.schema import parse_recipe
 from jnpl.training.reporting import Reporter
-from jnpl.training.run import CheckpointInterval, find
 
 if TYPE_CHECKING:
     from jnpl.training.epoch_view import EpochView

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from jnpl import pipeline as engine
 from jnpl.cli import app as cli
 from jnpl.data import opening
 from jnpl.data.loading.augment import CropFlip
@@ -42,7 +43,6 @@ from jnpl.methods.extended_jnpl import ExtendedJNPL
 from jnpl.models.resnet import ResNet
 from jnpl.run_folder import RunFolder
 from jnpl.training import checkpoint, feeds, loop, records, scoring
-from jnpl.training import run as engine
 from jnpl.training.evaluation import TrainingSet
 from jnpl.training.learner import AveragedWeights
 from jnpl.training.session import Session

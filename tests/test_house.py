@@ -25,6 +25,7 @@ ROOMS = (
     "analysis",
     "run_folder",
     "training",
+    "pipeline",
     "outputs",
     "api",
     "experiments",
@@ -179,10 +180,10 @@ def test_a_session_keeps_its_attributes_to_itself():
     assert [name for name in named if not name.startswith("_")] == []
     methods = {node.name for node in own.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")}
     users = [name for name, path in MODULES.items() if re.search(r"\bimport .*\bSession\b", path.read_text("utf-8"))]
-    assert users == ["jnpl.training.run"]
+    assert users == ["jnpl.pipeline"]
     calls = {
         node.attr
-        for node in ast.walk(ast.parse(MODULES["jnpl.training.run"].read_text("utf-8")))
+        for node in ast.walk(ast.parse(MODULES["jnpl.pipeline"].read_text("utf-8")))
         if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "session"
     }
     assert calls <= methods

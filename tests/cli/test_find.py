@@ -18,9 +18,9 @@ from jnpl.cli import find as command
 from jnpl.data.opening import open_source
 from jnpl.internal.errors import InputError
 from jnpl.judging import Findings
+from jnpl.pipeline import CheckpointInterval
 from jnpl.recipes.load import load_recipe, parse_changes, recipe_names
 from jnpl.run_folder import RunFolder
-from jnpl.training.run import CheckpointInterval
 
 FAST = ("--set", "train.epochs=1", "--accelerator", "cpu", "--threads", "1", "--workers", "0")
 PINNED = {
@@ -130,7 +130,7 @@ def photos(root, each):
 def test_a_folder_that_cannot_be_used_is_refused_before_embedding(run, refused, toy, tmp_path, monkeypatch):
     assert run("find", toy, "-o", "run", *FAST)[0] == 0
     photos(tmp_path / "data", 3)
-    monkeypatch.setattr("jnpl.training.embed_first.embed_first", lambda *_, **__: pytest.fail("embedded"))
+    monkeypatch.setattr("jnpl.pipeline.embed", lambda *_, **__: pytest.fail("embedded"))
     assert "'run' holds a run with the data 'toy', not 'data'; name another folder" in refused(
         "find", "data", "-o", "run"
     )
@@ -177,8 +177,9 @@ def test_an_image_folder_with_a_broken_file(run, refused, tmp_path):
         (("--set", "method.name=jnlp"), "setting method.name: there are "),
         (("--set", "model=resnet99"), "unknown model 'resnet99'"),
         (("--set", "verdict.threshold=2"), "setting verdict.threshold: "),
-        (("--precision", "16-mixed"), "16-mixed needs a GPU"),
-        (("--precision", "8"), "--precision takes a share above 0 and up to 1, 32, bf16-mixed or 16-mixed, got 8"),
+        (("--float-format", "16-mixed"), "16-mixed needs a GPU"),
+        (("--precision", "16-mixed"), "got 16-mixed; --float-format 16-mixed chooses the numbers to train with"),
+        (("--precision", "8"), "--precision takes a share above 0 and up to 1, got 8"),
         (("--devices", "99999"), "cores"),
         (("--accelerator", "abacus"), "accelerator='abacus'"),
         (("--checkpoint-every", "1h"), "--checkpoint-every takes epochs (5), minutes (10m) or seconds (30s), got '1h'"),
@@ -192,7 +193,7 @@ def test_an_image_folder_with_a_broken_file(run, refused, tmp_path):
     ],
 )
 def test_mistakes(run, toy, args, told):
-    if args[0] == "--precision" and torch.cuda.is_available():
+    if args == ("--float-format", "16-mixed") and torch.cuda.is_available():
         pytest.skip("there is a GPU")
     code, out, err = run("find", toy, "-o", "run", *FAST, *args)
     assert (code, out) == (2, "")
@@ -214,7 +215,7 @@ def test_wrong_data_and_folders(refused, toy, tmp_path):
 
 def test_options_are_texts_where_settings_are(run, toy):
     """A cache folder called 12, or weights called none, are no number and no nothing."""
-    code, _, err = run("find", toy, "-o", "run", *FAST, "--cache", "12", "--precision", "32", "--json")
+    code, _, err = run("find", toy, "-o", "run", *FAST, "--cache", "12", "--float-format", "32", "--json")
     assert code == 0, err
     code, _, err = run("find", toy, "-o", "other", *FAST, "--weights", 'a "b" \\ größe')
     assert code == 2

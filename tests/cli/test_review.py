@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 
 from jnpl import Findings
-from jnpl.cli import find as command
 from jnpl.cli.review import leading_to
 from jnpl.internal.errors import UntrustedCodeError
 from jnpl.outputs.review.decisions import NewDecision, decided_before, open_store, with_review
+from jnpl.outputs.run_source import open_run_data
 from jnpl.run_folder import RunFolder
 
 QUICK = ("--set", "train.epochs=1", "--set", "stages.refine.epochs=1")
@@ -63,9 +63,9 @@ def test_a_run_remembers_how_to_open_its_data(finished, tmp_path, monkeypatch):
     stored = json.loads((finished / "data.json").read_text("utf-8"))["options"]
     assert stored["data"] == str(tmp_path / "data.npz")
     monkeypatch.chdir("/")
-    source = command.open_again(stored)
+    source = open_run_data(stored)
     assert source.ids.tolist() == Findings.load(finished).ids.tolist()
-    assert command.open_again({**stored, "an option of a later version": 1}).kind == "vector"
+    assert open_run_data({**stored, "an option of a later version": 1}).kind == "vector"
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_code_that_a_run_names_is_not_run_without_leave(finished, tmp_path, monk
     monkeypatch.setattr(sys, "path", list(sys.path))
     stored = json.loads((finished / "data.json").read_text("utf-8"))["options"]
     with pytest.raises(UntrustedCodeError, match=r"code of its own, 'own_code:make', .* --trust-code"):
-        command.open_again({**stored, **named})
+        open_run_data({**stored, **named})
     assert not (tmp_path / "was_run").exists()
     assert str(tmp_path) not in sys.path
 
@@ -115,7 +115,7 @@ def test_decisions_of_all_rounds_count(run, finished, tmp_path):
     changed = [number for number in corrected.index if corrected[number] != given[number]]
     assert changed == [4, 10]
     assert corrected[changed].tolist() == ((given[changed] + 1) % 3).tolist()
-    source = with_review(command.open_again({**stored["options"], "review": None}), second)  # a third round
+    source = with_review(open_run_data({**stored["options"], "review": None}), second)  # a third round
     assert sorted({*range(60)} - {*source.ids.tolist()}) == [5, 7]
     assert source.ids[source.decided >= 0].tolist() == [4, 10]
     assert np.flatnonzero(decided_before(RunFolder(second))).tolist() == [4, 5]
@@ -127,7 +127,7 @@ def test_a_round_without_a_review_of_its_own_hands_on_what_it_was_given(run, fin
     code, _, err = run("find", "data.npz", "-o", "second", "--review", "run", "--no-report", *QUICK)
     assert code == 0, err
     stored = json.loads((tmp_path / "second" / "data.json").read_text("utf-8"))
-    source = with_review(command.open_again({**stored["options"], "review": None}), tmp_path / "second")
+    source = with_review(open_run_data({**stored["options"], "review": None}), tmp_path / "second")
     assert source.ids[source.decided >= 0].tolist() == [4]
 
 

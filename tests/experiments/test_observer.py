@@ -18,8 +18,8 @@ from jnpl.experiments.runner import train_run
 from jnpl.experiments.scales import SCALES
 from jnpl.experiments.spec import RunSpec
 from jnpl.methods.registry import METHODS
+from jnpl.pipeline import CheckpointInterval
 from jnpl.training.interrupt import Interrupted
-from jnpl.training.run import CheckpointInterval
 from jnpl.training.session import Session
 
 IRIS = {"row": "ce", "data": "iris", "noise": "symm", "rate": 0.4, "epochs": 12, "batch_size": 32, "seed": 1}

@@ -16,8 +16,8 @@ from jnpl.experiments.runner import train_run
 from jnpl.experiments.spec import RunSpec
 from jnpl.internal.errors import InputError
 from jnpl.judging.ledger import Ledger
+from jnpl.pipeline import CheckpointInterval, find
 from jnpl.training.reporting import Reporter
-from jnpl.training.run import CheckpointInterval, find
 
 IRIS = {"row": "ce", "data": "iris", "noise": "symm", "rate": 0.4, "epochs": 12, "batch_size": 32, "seed": 1}
 

@@ -29,9 +29,9 @@ from jnpl.methods.pseudo_label import PseudoLabel
 from jnpl.methods.registry import METHODS
 from jnpl.noise.class_maps import CIFAR100_SUPERCLASS
 from jnpl.outputs.saved_model import SavedModel
+from jnpl.pipeline import CheckpointInterval, find
 from jnpl.recipes.schema import parse_recipe
 from jnpl.training.reporting import Reporter
-from jnpl.training.run import CheckpointInterval, find
 from jnpl.training.session import Session
 
 IRIS = {"row": "ce", "data": "iris", "noise": "symm", "rate": 0.4, "epochs": 12, "batch_size": 32, "seed": 1}

@@ -11,10 +11,10 @@ from sklearn.datasets import load_digits
 from jnpl import noise
 from jnpl.data.opening import open_source
 from jnpl.data.sources.arrays import from_arrays
+from jnpl.pipeline import CheckpointInterval, find
 from jnpl.recipes.automatic import choose
 from jnpl.recipes.load import load_recipe, parse_changes
 from jnpl.training.reporting import Reporter
-from jnpl.training.run import CheckpointInterval, find
 from tests.helpers import quick
 
 NEVER = CheckpointInterval(epochs=None, seconds=None)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # Imports of a training; each process would need two seconds for them.
-PRELOAD = ["lightning_fabric", "jnpl.cli.app", "jnpl.cli.find", "jnpl.training.run", "jnpl.experiments.runner"]
+PRELOAD = ["lightning_fabric", "jnpl.cli.app", "jnpl.cli.find", "jnpl.pipeline", "jnpl.experiments.runner"]
 
 
 def start(log: Path, function: Callable[..., Any], *args: Any) -> BaseProcess:

@@ -24,10 +24,10 @@ from jnpl.data.opening import open_source
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.judging.ledger import Ledger
 from jnpl.methods.registry import METHODS
+from jnpl.pipeline import CheckpointInterval, find
 from jnpl.recipes.load import load_recipe
 from jnpl.training import session
 from jnpl.training.reporting import Reporter
-from jnpl.training.run import CheckpointInterval, find
 from tests.helpers import fast_runs, quick, toy
 
 KILLED = "killed"  # a run of `fast` that was killed on its way

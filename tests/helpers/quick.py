@@ -11,10 +11,10 @@ import numpy as np
 
 from jnpl import noise
 from jnpl.data.sources.arrays import from_arrays
+from jnpl.pipeline import CheckpointInterval, find
 from jnpl.recipes.schema import Recipe, parse_recipe
 from jnpl.training.interrupt import Interrupted
 from jnpl.training.reporting import Reporter
-from jnpl.training.run import CheckpointInterval, find
 
 if TYPE_CHECKING:
     from collections.abc import Callable

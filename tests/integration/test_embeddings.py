@@ -20,10 +20,10 @@ from jnpl.internal.errors import InputError
 from jnpl.methods.refinement import Refinement
 from jnpl.outputs.export import onnx
 from jnpl.outputs.export.targets import ExportRequest
+from jnpl.pipeline import CheckpointInterval, find
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.run_folder import RunFolder
 from jnpl.training.reporting import Reporter
-from jnpl.training.run import CheckpointInterval, find
 
 CLASSES = ("blue", "green", "red")
 

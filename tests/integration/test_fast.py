@@ -27,9 +27,9 @@ from jnpl.data.sources.arrays import from_arrays
 from jnpl.judging import Findings
 from jnpl.losses.collapse_guard import has_collapsed
 from jnpl.outputs.saved_model import SavedModel
+from jnpl.pipeline import CheckpointInterval, find
 from jnpl.recipes.schema import parse_recipe
 from jnpl.training.reporting import Reporter
-from jnpl.training.run import CheckpointInterval, find
 
 if TYPE_CHECKING:
     from pathlib import Path

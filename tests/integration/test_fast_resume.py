@@ -13,7 +13,7 @@ from tests.helpers.fast_runs import COLLAPSES, RAN_AWAY, SMALL, train, train_sma
 from tests.helpers.pair import KILLED
 
 from jnpl.internal.tables import load_parquet
-from jnpl.training.run import CheckpointInterval
+from jnpl.pipeline import CheckpointInterval
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="processes are launched with POSIX means")
 

@@ -10,9 +10,9 @@ from scipy.stats import spearmanr
 from jnpl import functional as JF
 from jnpl import noise
 from jnpl.data.sources.arrays import from_arrays
+from jnpl.pipeline import find
 from jnpl.recipes.load import load_recipe, parse_changes
 from jnpl.training.reporting import Reporter
-from jnpl.training.run import find
 
 FAST = ("train.epochs=4", "train.batch_size=64", "engine.accelerator=cpu", "engine.workers=0")
 LABELS = torch.tensor([0, 1, 2])

@@ -18,9 +18,9 @@ from jnpl.data.sources.encoding import Encoding
 from jnpl.data.sources.folder import load as load_folder
 from jnpl.internal.errors import InputError
 from jnpl.outputs.saved_model import SavedModel, load
+from jnpl.pipeline import CheckpointInterval, find
 from jnpl.recipes.schema import parse_recipe
 from jnpl.training.reporting import Reporter
-from jnpl.training.run import CheckpointInterval, find
 
 
 def vectors(count=10, features=4):

@@ -10,9 +10,9 @@ import pytest
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.data.split import hold_out
 from jnpl.internal.errors import InputError
+from jnpl.pipeline import find
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.training.reporting import Reporter
-from jnpl.training.run import find
 
 
 @pytest.fixture(scope="module")

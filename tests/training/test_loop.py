@@ -62,7 +62,7 @@ def a_network(source, name=None, seed=0):
 
 
 def run(method, feed, plan, *, progress=None, after_step=lambda: None, after_epoch=lambda: None, optimizer=None, **kw):
-    """Train as `jnpl.training.run` does; -> ledger, progress, optimiser."""
+    """Train as `jnpl.pipeline` does; -> ledger, progress, optimiser."""
     fabric = Fabric(accelerator="cpu", devices=1, **kw)
     optimizer = optimizer or make_optimizer(method, plan)
     setup, wrapped = fabric.setup(method, optimizer)

@@ -20,11 +20,11 @@ from jnpl.data.sources.arrays import from_arrays
 from jnpl.internal.errors import InputError, LearningError
 from jnpl.methods import registry
 from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput
+from jnpl.pipeline import CheckpointInterval, find
 from jnpl.recipes.load import load_recipe, parse_changes
 from jnpl.training import checkpoint, scoring, session
 from jnpl.training.interrupt import Interrupted
 from jnpl.training.reporting import Reporter
-from jnpl.training.run import CheckpointInterval, find
 
 CHANGES = ("train.epochs=2", "train.batch_size=32", "train.lr=0.05", "engine.accelerator=cpu", "engine.workers=0")
 

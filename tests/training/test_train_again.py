@@ -14,9 +14,9 @@ from jnpl.data.sources.arrays import from_arrays
 from jnpl.internal.errors import InputError
 from jnpl.judging import Findings
 from jnpl.outputs.corrections import correct
+from jnpl.pipeline import CheckpointInterval, find
 from jnpl.recipes.load import load_recipe, parse_changes
 from jnpl.training.reporting import Reporter
-from jnpl.training.run import CheckpointInterval, find
 
 SMALL = ("train.epochs=3", "train.batch_size=32", "train.lr=0.05", "engine.accelerator=cpu", "engine.workers=0")
 

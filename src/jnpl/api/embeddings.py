@@ -112,12 +112,12 @@ class Embeddings:
         import pyarrow as pa  # noqa: PLC0415 - .npz does without
 
         parts = {"train": self.source, "test": self.source.test, "validation": self.source.validation}
-        known = {name: part for name, part in parts.items() if part is not None}
-        tables = [Embeddings(part)._columns(self.source.true_labels is not None) for part in known.values()]
-        if len(known) > 1:  # without test data, a table needs no column that says so
+        present = {name: part for name, part in parts.items() if part is not None}
+        tables = [Embeddings(part)._columns(self.source.true_labels is not None) for part in present.values()]
+        if len(present) > 1:  # without test data, a table needs no column that says so
             tables = [
                 table.append_column("split", pa.array([name] * len(table)))
-                for name, table in zip(known, tables, strict=True)
+                for name, table in zip(present, tables, strict=True)
             ]
         return pa.concat_tables(tables)
 

@@ -27,11 +27,9 @@ from jnpl.internal.errors import InputError
 from jnpl.methods.registry import METHODS
 from jnpl.methods.two_networks import TwoNetworks
 from jnpl.outputs.saved_model import SavedModel
-from jnpl.recipes.automatic import adapt_recipe
-from jnpl.recipes.load import parse_changes
-from jnpl.training.embed_first import embed_first
+from jnpl.pipeline import OpenedData, RunOptions, run
+from jnpl.recipes.load import load_default_recipe, parse_changes
 from jnpl.training.reporting import Reporter
-from jnpl.training.run import find
 
 if TYPE_CHECKING:
     import os
@@ -148,20 +146,20 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         classes, labels = np.unique(np.asarray(y)[kept], return_inverse=True)
         if len(classes) < 2:
             raise ValueError(f"y has 1 class, {classes[0]!r}, where at least 2 classes are needed")
-        known: dict[str, Any] = {
+        facts: dict[str, Any] = {
             "labels": labels.astype(np.int64),
             "class_names": _class_names(classes),
             "ids": kept,
             "weights": None if weights is None or len(np.unique(weights[kept])) == 1 else weights[kept],
         }
         if frame is not None:
-            source = replace(_frame_source(frame.iloc[kept], np.asarray(y)[kept]), **known)
+            source = replace(_frame_source(frame.iloc[kept], np.asarray(y)[kept]), **facts)
             self.input_shape_ = source.inputs.read(0).shape
         else:
             inputs = as_inputs(X, "X") if texts is None else texts
             # A copy of the rows, unless all of them are used and PyTorch can: joblib hands out read-only memory.
             used = inputs if len(kept) == len(X) and inputs.flags.writeable else inputs[kept]
-            source = Source("X", InMemory(used) if texts is None else Texts(used), **known)
+            source = Source("X", InMemory(used) if texts is None else Texts(used), **facts)
             self.input_shape_ = inputs.shape[1:]
         result, model = self._train(source)
         self.classes_ = classes
@@ -207,7 +205,7 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         return Source("X", inputs, none, tuple(self.description_["classes"]), np.arange(len(inputs)))
 
     def _changes(self) -> dict[str, Any]:
-        own = {
+        arguments = {
             "model": self.module if isinstance(self.module, str) else None,
             "train.epochs": self.epochs,
             "train.batch_size": self.batch_size,
@@ -215,39 +213,41 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             "verdict.threshold": self.threshold,
             "engine.accelerator": self.device,
         }
-        return parse_changes(self.settings) | {key: value for key, value in own.items() if value is not None}
+        return parse_changes(self.settings) | {key: value for key, value in arguments.items() if value is not None}
 
     def _train(self, source: Source) -> tuple[RunResult, TrainedModel]:
         report = Reporter()
         report.quiet(not self.verbose)
-        backbone = self.backbone if self.module is None or source.kind == "text" else NONE
-        source, changes, _ = embed_first(source, backbone, self.recipe, self._changes(), report, cache=self.cache)
-        recipe = adapt_recipe(source, self.recipe, self.method, changes).recipe
-        if isinstance(self.module, nn.Module) and issubclass(METHODS[recipe.method.name], TwoNetworks):
-            raise InputError(f"{recipe.method.name} needs two networks that differ: give a factory as module")
-        given, draws = self.random_state, check_random_state(self.random_state)
-        seed = int(given if isinstance(given, int | np.integer) else draws.randint(np.iinfo(np.int32).max))
+        changes = self._changes()
+        if isinstance(self.module, nn.Module):
+            method = load_default_recipe(self.recipe, self.method, changes).method.name
+            if issubclass(METHODS[method], TwoNetworks):
+                raise InputError(f"{method} needs two networks that differ: give a factory as module")
+        seed, draws = self.random_state, check_random_state(self.random_state)
+        options = RunOptions(
+            recipe=self.recipe,
+            method=self.method,
+            changes=changes,
+            backbone=self.backbone if self.module is None or source.kind == "text" else NONE,
+            cache=self.cache,
+            classify=self.pseudo_label,
+            seed=int(seed if isinstance(seed, int | np.integer) else draws.randint(np.iinfo(np.int32).max)),
+            strict=True,
+            network=self._network(),
+        )
         with _ONE_AT_A_TIME:
-            result = find(
-                source,
-                recipe,
-                seed=seed,
-                strict=True,
-                report=report,
-                classify=self.pseudo_label,
-                network=self._network(),
-            )
+            result = run(OpenedData(source), options, report=report)
         if result is None or result.model is None:
             raise RuntimeError("a run in memory returned no model")
         return result, result.model
 
     def _network(self) -> Factory | None:
-        given = self.module
-        if not isinstance(given, nn.Module):
-            return None if isinstance(given, str) else given
+        module = self.module
+        if not isinstance(module, nn.Module):
+            return None if isinstance(module, str) else module
 
         def copied(num_classes: int) -> nn.Module:  # noqa: ARG001 (its outputs are what they are, and are checked)
-            return deepcopy(given)
+            return deepcopy(module)
 
         return copied
 

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from jnpl.analysis.data_report import describe_data
 from jnpl.data.opening import open_source
+from jnpl.data.options import OpenOptions
 from jnpl.data.source import Source
 from jnpl.data.sources.arrays import as_labels, from_arrays, number_together
 from jnpl.embedding.choice import AUTO
 from jnpl.internal.errors import InputError
 from jnpl.judging.findings import Findings
 from jnpl.judging.posterior import posterior
-from jnpl.recipes.automatic import adapt_recipe
+from jnpl.outputs.run_source import RunDataOptions
+from jnpl.pipeline import OpenedData, Origin, RunOptions, run
 from jnpl.recipes.load import parse_changes
 from jnpl.run_folder import RunFolder
-from jnpl.training.embed_first import embed_first
 from jnpl.training.reporting import Reporter
-from jnpl.training.run import find
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,27 +78,41 @@ def find_label_issues(
     """
     if isinstance(settings, str):
         raise InputError(f"settings are a list of changes, such as [{settings!r}], not one text")
-    source, changes = make_source(data, labels, class_names, options), parse_changes(settings)
-    if out is not None and isinstance(data, str | os.PathLike):
-        RunFolder(out).check_outside(data)
+    source = make_source(data, labels, class_names, options)
+    folder = None if out is None else RunFolder(Path(out))
+    if folder is not None and isinstance(data, str | os.PathLike):
+        folder.check_outside(data)
     report = Reporter()
     report.quiet(not verbose)
-    source, changes, choices = embed_first(source, backbone, recipe, changes, report, cache=cache)
-    adapted = adapt_recipe(source, recipe, method, changes)
-    folder = None if out is None else RunFolder(out)
-
-    def complete() -> None:
-        if folder is not None:
-            facts = describe_data(source, folder.findings)
-            folder.write_data(facts, choices=[*choices, *adapted.choices], thumbnails=False)
-
-    path = None if folder is None else folder.path
-    result = find(source, adapted.recipe, path, seed=seed, report=report, complete=complete)
+    run_options = RunOptions(
+        recipe=recipe, method=method, changes=parse_changes(settings), backbone=backbone, cache=cache, seed=seed
+    )
+    opening = _opened_by(data, labels, options)
+    data_options = RunDataOptions(
+        data=str(data) if opening is not None else "",
+        recipe=recipe,
+        method=method,
+        change=list(settings),
+        backbone=backbone,
+        cache=None if cache is None else Path(cache),
+        seed=seed,
+    )
+    origin = Origin(options=None if opening is None else data_options.to_json(opening))
+    result = run(OpenedData(source), run_options, folder, origin=origin, report=report)
     if folder is not None:
         return with_index(folder.findings, data)  # also in those of several processes that have no result
     if result is None:
         raise RuntimeError("a run in memory returned no result")
     return with_index(result.findings, data)
+
+
+def _opened_by(data: Any, labels: Any, options: dict[str, Any]) -> OpenOptions | None:
+    """Return the options by which the data can be opened again; None if they are objects in memory."""
+    if not isinstance(data, str | os.PathLike) or callable(options.get("embed")):
+        return None
+    if labels is not None and not isinstance(labels, str):
+        return None
+    return OpenOptions(**(options if labels is None else {**options, "label_column": labels}))
 
 
 def with_index(findings: Findings, data: Any) -> Findings:
@@ -148,8 +162,8 @@ def _labelled_frame(data: Any, labels: Any, class_names: Sequence[str] | None, o
         return source
     named = {"labels": source.labels} | ({} if source.true_labels is None else {"true": source.true_labels})
     by_name = {key: [source.class_names[label] for label in values.tolist()] for key, values in named.items()}
-    numbered, known = number_together(by_name, class_names)
-    return replace(source, labels=numbered["labels"], true_labels=numbered.get("true"), class_names=known)
+    numbered, names = number_together(by_name, class_names)
+    return replace(source, labels=numbered["labels"], true_labels=numbered.get("true"), class_names=names)
 
 
 def _as_column(labels: Any) -> Any:
@@ -159,9 +173,9 @@ def _as_column(labels: Any) -> Any:
 
 def _relabelled(source: Source, labels: Any, class_names: Sequence[str] | None) -> Source:
     """Return a source with other labels. Test data of other classes are left out: their labels are other numbers."""
-    numbered, known = number_together({"labels": as_labels(labels)}, class_names)
-    made = replace(source, labels=numbered["labels"], class_names=known, true_labels=None)
-    return made if known == source.class_names else replace(made, test=None, validation=None)
+    numbered, names = number_together({"labels": as_labels(labels)}, class_names)
+    made = replace(source, labels=numbered["labels"], class_names=names, true_labels=None)
+    return made if names == source.class_names else replace(made, test=None, validation=None)
 
 
 def score_labels(

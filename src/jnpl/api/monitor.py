@@ -104,14 +104,14 @@ class Monitor:
         """
         if score not in ("history", "posterior"):
             raise InputError(f"score must be 'history' or 'posterior', not {score!r}")
-        given = labels.detach().cpu().numpy() if isinstance(labels, Tensor) else labels
+        given_labels = labels.detach().cpu().numpy() if isinstance(labels, Tensor) else labels
         options: dict[str, Any] = {"class_names": class_names, "ids": ids, "threshold": threshold}
-        history = Findings.from_ledger(self.ledger, given, **options)  # the checks of labels and names too
+        history = Findings.from_ledger(self.ledger, given_labels, **options)  # the checks of labels and names too
         if score == "history":
             return history
         unseen = self.ledger.seen == 0
         probs = posterior(self.ledger.mean_probs(), history.given_labels).probs
-        return Findings.from_probs(probs, given, **options, unreadable=unseen if unseen.any() else None)
+        return Findings.from_probs(probs, given_labels, **options, unreadable=unseen if unseen.any() else None)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state for a checkpoint; its tensors share memory with the monitor, as torch's do."""

@@ -71,15 +71,15 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     What the operating system refuses (a file, a folder, space, memory) counts as wrong input. With --debug, anywhere
     on the command line, the traceback of every error is printed too.
     """
-    given = list(sys.argv[1:] if args is None else args)
-    own = given[: given.index("--")] if "--" in given else given
-    debug = "--debug" in own
+    arguments = list(sys.argv[1:] if args is None else args)
+    ours = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    debug = "--debug" in ours
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # of libraries, for their programmers; python -W shows them
     keep_freed_memory()  # before there are threads
     try:
         code = app(
-            args=[each for each in own if each != "--debug"] + given[len(own) :],
+            args=[argument for argument in ours if argument != "--debug"] + arguments[len(ours) :],
             prog_name="jnpl",
             standalone_mode=False,
         )

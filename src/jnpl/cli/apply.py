@@ -22,7 +22,7 @@ SHOWN = 10  # class pairs and failed files to print
 
 
 def apply(
-    run: options.RunFolder,
+    run: options.RunArgument,
     *,
     out: Annotated[
         Path | None,

@@ -138,7 +138,7 @@ def _check_target(path: Path, suffix: str, inputs: list[Path], *, force: bool) -
         raise InputError(f"the output {str(path)!r} must end in {suffix}")
     if not path.parent.is_dir():
         raise InputError(f"no such directory: {str(path.parent)!r}")
-    if any(path.exists() and each.exists() and path.samefile(each) for each in inputs):
+    if any(path.exists() and file.exists() and path.samefile(file) for file in inputs):
         raise InputError(f"{str(path)!r} is a file that this command reads; choose another name")
     if path.is_dir() or (path.exists() and not force):
         raise InputError(f"{str(path)!r} exists; choose another name, or overwrite it with --force")

@@ -105,11 +105,11 @@ def devices() -> list[Check]:
     import torch
 
     threads = torch.get_num_threads()
-    found = {"cpu": f"{threads} {'thread' if threads == 1 else 'threads'} of {os.cpu_count()} cores"}
-    found |= {f"cuda:{each}": torch.cuda.get_device_name(each) for each in range(torch.cuda.device_count())}
+    devices = {"cpu": f"{threads} {'thread' if threads == 1 else 'threads'} of {os.cpu_count()} cores"}
+    devices |= {f"cuda:{number}": torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())}
     if torch.backends.mps.is_available():
-        found["mps"] = "Apple GPU"
-    return [Check(name, what, _problem(_multiply, name), name == "cpu") for name, what in found.items()]
+        devices["mps"] = "Apple GPU"
+    return [Check(name, what, _problem(_multiply, name), name == "cpu") for name, what in devices.items()]
 
 
 def _multiply(device: str) -> None:
@@ -160,7 +160,7 @@ def folders() -> list[Check]:
 def _write_in(place: Callable[[], Path]) -> None:
     """Write a file into a folder, or into the first folder above it that exists, and remove it again."""
     folder = place()
-    with tempfile.TemporaryFile(dir=next(each for each in (folder, *folder.parents) if each.exists())):
+    with tempfile.TemporaryFile(dir=next(place for place in (folder, *folder.parents) if place.exists())):
         pass
 
 

@@ -50,6 +50,7 @@ def embed(
     from jnpl.api.embeddings import embed as run
     from jnpl.embedding.compute import process_rank
     from jnpl.internal.errors import InputError
+    from jnpl.internal.importing import find_user_modules
     from jnpl.training.reporting import Reporter
 
     is_first = process_rank()[0] == 0  # of several processes, one prints and writes
@@ -61,8 +62,8 @@ def embed(
         import torch
 
         torch.set_num_threads(threads)
-    options.find_own_modules(backbone)
-    given: dict[str, Any] = {
+    find_user_modules(backbone)
+    columns: dict[str, Any] = {
         "image_column": image_column,
         "label_column": label_column,
         "text_column": text_column,
@@ -85,7 +86,7 @@ def embed(
             gpus=gpus,
             progress=progress,
             note=reporter.note,
-            **{name: value for name, value in given.items() if value is not None},
+            **{name: value for name, value in columns.items() if value is not None},
         )
     if not is_first:
         return

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from jnpl.cli import options
-from jnpl.cli.options import AsJson, Overwrite, TrustCode, find_own_modules
+from jnpl.cli.options import AsJson, Overwrite, TrustCode
+from jnpl.internal.importing import find_user_modules
 from jnpl.internal.terminal import visible
 from jnpl.outputs.export.targets import TARGETS, ExportRequest, targets_with
 
@@ -21,7 +22,7 @@ def _help() -> str:
 
 
 def export(
-    run: options.RunFolder,
+    run: options.RunArgument,
     *,
     to: Annotated[str, typer.Option(help=_help())],
     out: Annotated[Path, typer.Option("--out", "-o", help="The file to write; for hf, a new folder.")],
@@ -56,7 +57,7 @@ def export(
     folder = RunFolder(run)
     request = ExportRequest(folder, to, out, issues, image_prefix, data, root, overwrite, trust_code)
     if trust_code:
-        find_own_modules(*own_modules(folder))
+        find_user_modules(*own_modules(folder))
     facts = write(request)
     if as_json:
         typer.echo(json.dumps({"run": str(run), "to": to, "out": str(out), **facts}))

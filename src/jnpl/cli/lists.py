@@ -18,12 +18,12 @@ def recipes(
     from jnpl.internal.settings import flat_settings
     from jnpl.recipes.load import load_recipe, recipe_names
 
-    shown = {each: load_recipe(each) for each in ([name] if name else recipe_names())}
+    shown = {recipe_name: load_recipe(recipe_name) for recipe_name in ([name] if name else recipe_names())}
     if as_json:
-        typer.echo(json.dumps({each: recipe.model_dump(mode="json") for each, recipe in shown.items()}))
+        typer.echo(json.dumps({recipe_name: recipe.model_dump(mode="json") for recipe_name, recipe in shown.items()}))
         return
-    for each, recipe in shown.items():
-        typer.echo(f"{each:24} {recipe.description}")
+    for recipe_name, recipe in shown.items():
+        typer.echo(f"{recipe_name:24} {recipe.description}")
         if name:
             for key, value in flat_settings(recipe.model_dump(mode="json", exclude={"description"})).items():
                 typer.echo(f"  {key} = {json.dumps(value)}")

@@ -6,7 +6,6 @@ the rest of the package inside their functions, to keep `jnpl --help` quick.
 
 import inspect
 import logging
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,11 +14,10 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from jnpl.internal.errors import InputError
-from jnpl.internal.importing import is_own_code
 from jnpl.internal.terminal import visible
 
 # Input
-RunFolder = Annotated[Path, typer.Argument(help="The run folder of jnpl find or jnpl train.")]
+RunArgument = Annotated[Path, typer.Argument(help="The run folder of jnpl find or jnpl train.")]
 DataRoot = Annotated[
     Path | None, typer.Option(help="Folder of the named data sets. Default: JNPL_DATA, or a cache folder.")
 ]
@@ -99,6 +97,8 @@ Jobs = Annotated[
     ),
 ]
 
+FLOAT_FORMATS = ("32", "bf16-mixed", "16-mixed")
+
 _Options = TypeVar("_Options")
 
 
@@ -107,39 +107,27 @@ def show_line(line: str) -> None:
     typer.echo(f"jnpl: {visible(line)}", err=True)
 
 
-def share_of_issues(precision: str | None) -> str | None:
-    """Return the value of --precision if it is a share of label issues, None if it names floating-point numbers."""
-    try:
-        share = float(precision or "32")
-    except ValueError:
-        return None
-    if not 0 < share <= 1:
-        if precision not in (None, "32"):
-            raise InputError(
-                f"--precision takes a share above 0 and up to 1, 32, bf16-mixed or 16-mixed, got {precision}"
-            )
-        return None
-    return precision
-
-
 def threshold(value: str | None, precision: str | None, budget: int | None) -> str | None:
     """Return the setting verdict.threshold of --threshold, --precision and --budget, of which one may be given."""
-    given = {"--threshold": value, "--precision": precision, "--budget": budget}
-    named = [name for name, each in given.items() if each is not None]
+    options = {"--threshold": value, "--precision": precision, "--budget": budget}
+    named = [name for name, option in options.items() if option is not None]
     if len(named) > 1:
         raise InputError(f"{' and '.join(named)} exclude each other")
     if precision is not None:
-        return f"precision={float(precision):.12g}"
+        return f"precision={_share_of_issues(precision):.12g}"
     return value if budget is None else f"budget={budget}"
 
 
-def find_own_modules(*names: str | None) -> None:
-    """Allow imports from the working directory if one of the names is MODULE:NAME, code of the user's own.
-
-    The directory is last in sys.path, so that its files hide no installed package.
-    """
-    if any(name is not None and is_own_code(name) for name in names):
-        sys.path.append(str(Path.cwd()))
+def _share_of_issues(text: str) -> float:
+    """Return the value of --precision."""
+    try:
+        share = float(text)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        other = f"; --float-format {text} chooses the numbers to train with" if text in FLOAT_FORMATS else ""
+        raise InputError(f"--precision takes a share above 0 and up to 1, got {text}{other}")
+    return share
 
 
 def takes(options: type[_Options]) -> Callable[[Callable[[_Options], None]], Callable[..., None]]:

@@ -21,8 +21,8 @@ from jnpl.cli.options import (
     Threads,
     TrustCode,
     Workers,
-    find_own_modules,
 )
+from jnpl.internal.importing import find_user_modules
 from jnpl.internal.json_files import read_json
 from jnpl.internal.terminal import visible
 
@@ -35,7 +35,7 @@ SHOWN = 20  # predictions and unreadable samples to print
 
 
 def predict(
-    run: options.RunFolder,
+    run: options.RunArgument,
     data: Annotated[
         str,
         typer.Argument(
@@ -97,7 +97,7 @@ def predict(
 
     if threads is not None:
         torch.set_num_threads(threads)
-    find_own_modules(embed, *(own_modules(folder) if trust_code else ()))
+    find_user_modules(embed, *(own_modules(folder) if trust_code else ()))
     model = load(run, device, trust_code=trust_code)
     options = OpenOptions(
         root=data_root,

@@ -9,12 +9,11 @@ import typer
 
 from jnpl.cli import options
 from jnpl.cli.options import AsJson
-from jnpl.internal.errors import InputError
 from jnpl.internal.terminal import visible
 
 
 def report(
-    run: options.RunFolder,
+    run: options.RunArgument,
     *,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The page to write. Default: report.html in the run folder.")
@@ -41,14 +40,12 @@ def report(
     from jnpl.outputs.report import page
     from jnpl.run_folder import RunFolder
 
-    folder = RunFolder(run)
-    if precision is not None and options.share_of_issues(precision) is None:
-        raise InputError(f"--precision takes a share above 0 and up to 1, got {precision}")
+    folder, rule = RunFolder(run), options.threshold(threshold, precision, budget)
     if out is not None and not _is_same(out, folder.report_page):  # which is always replaced
         from jnpl.outputs.output_paths import refuse_target
 
         refuse_target(out, folder, overwrite=overwrite)  # before the findings are replaced
-    if (rule := options.threshold(threshold, precision, budget)) is not None:
+    if rule is not None:
         issues = folder.change_threshold(rule)
         typer.echo(f"jnpl: the run now has {issues:,} label issues; its findings are replaced", err=True)
     written = page.write(folder, out)

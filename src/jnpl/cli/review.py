@@ -24,7 +24,7 @@ MIN_TOKEN = 16  # characters
 
 
 def review(
-    run: options.RunFolder,
+    run: options.RunArgument,
     *,
     data: Annotated[
         str | None, typer.Option(help="Where the data of the run are now. Default: where they were during the run.")
@@ -96,7 +96,7 @@ def data_opener(
     run: "RunFolder", data: str | None, *, trust_code: bool = False
 ) -> "tuple[Callable[[], Source] | None, str | None]":
     """Return a function that opens the data of a run again, or None and the reason."""
-    from jnpl.cli.find import open_again, stored_options
+    from jnpl.outputs.run_source import RunDataOptions, open_run_data
 
     facts = run.data_facts
     if facts.options is None:
@@ -105,10 +105,10 @@ def data_opener(
             how = "it with `jnpl find` on files: data that Python code has in memory cannot be opened again"
         return None, f"the run folder does not say how its data were opened; repeat {how}"
     stored = {**facts.options, **({} if data is None else {"data": data})}
-    stored_options(stored)  # wrong ones are an error before a page is shown
+    RunDataOptions.from_json(stored)  # wrong ones are an error before a page is shown
 
     def open_data() -> "Source":
-        return open_again(stored, trust_code=trust_code)
+        return open_run_data(stored, trust_code=trust_code)
 
     return open_data, None
 

@@ -16,8 +16,8 @@ from jnpl.internal.files import make_folder, replacing
 from jnpl.internal.importing import require
 from jnpl.judging import metrics
 from jnpl.outputs.saved_model import SavedModel
+from jnpl.pipeline import CheckpointInterval, find
 from jnpl.training.reporting import Reporter
-from jnpl.training.run import CheckpointInterval, find
 
 if TYPE_CHECKING:
     from pathlib import Path

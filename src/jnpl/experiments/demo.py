@@ -25,9 +25,9 @@ from jnpl.internal.terminal import rounded
 from jnpl.judging import metrics
 from jnpl.judging.findings import Findings
 from jnpl.noise import generate as noise
+from jnpl.pipeline import find
 from jnpl.recipes.schema import Recipe, parse_recipe
 from jnpl.training.reporting import Reporter
-from jnpl.training.run import find
 
 if TYPE_CHECKING:
     from collections.abc import Callable

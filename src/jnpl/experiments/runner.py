@@ -32,11 +32,11 @@ from jnpl.internal.json_files import read_json
 from jnpl.judging import metrics
 from jnpl.judging.findings import Findings
 from jnpl.outputs.saved_model import SavedModel
+from jnpl.pipeline import CheckpointInterval, find
 from jnpl.run_folder import RunFolder
 from jnpl.training import checkpoint
 from jnpl.training.interrupt import Interrupted
 from jnpl.training.reporting import Reporter
-from jnpl.training.run import CheckpointInterval, find
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jnpl.internal.errors import InputError, MissingExtraError, UntrustedCodeError, one_line
@@ -43,6 +45,15 @@ def is_own_code(name: str, *, network: bool = False) -> bool:
     plain = name.removeprefix("finetune:")
     kinds = ("hf:", "timm:") if plain != name or not network else ()
     return ":" in plain and not plain.startswith(kinds)
+
+
+def find_user_modules(*names: str | None) -> None:
+    """Allow imports from the working directory if one of the names is MODULE:NAME, code of the user's own.
+
+    The directory is last in sys.path, so that its files hide no installed package.
+    """
+    if any(name is not None and is_own_code(name) for name in names):
+        sys.path.append(str(Path.cwd()))
 
 
 def refuse_code(network: str | None, backbone: str | None = None, *, embed: str | None = None) -> None:

@@ -1,5 +1,6 @@
 """A finished run -> report, review, exports, corrected labels, predictions.
 
+- `run_source`: the data of a run, opened again
 - `report/`: the page report.html
 - `review/`: the web page of `jnpl review`
 - `corrections`: corrected labels from findings and decisions

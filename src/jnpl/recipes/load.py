@@ -93,6 +93,29 @@ def load_default_recipe(name: str | None, method: str | None, changes: Mapping[s
     return load_recipe(name, {**changes, **({} if method is None else {"method.name": method})})
 
 
+OPTION_SETTINGS = {  # options of the command line -> the settings that they change
+    "weights": "weights",
+    "threshold": "verdict.threshold",
+    "devices": "engine.devices",
+    "accelerator": "engine.accelerator",
+    "num_nodes": "engine.num_nodes",
+    "float_format": "engine.precision",
+    "workers": "engine.workers",
+    "cache": "engine.cache",
+    "size": "data.size",
+}
+
+
+def changed_settings(changes: Iterable[str], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the changed settings of a recipe by dotted name; options of the command line win over `--set`.
+
+    >>> changed_settings(["train.epochs=20", "data.size=64"], {"size": 32, "weights": None, "seed": 1})
+    {'train.epochs': 20, 'data.size': 32}
+    """
+    named = {OPTION_SETTINGS[name]: value for name, value in options.items() if name in OPTION_SETTINGS}
+    return parse_changes(changes) | {key: value for key, value in named.items() if value is not None}
+
+
 def parse_changes(texts: Iterable[str]) -> dict[str, Any]:
     """Parse changes of settings, as `--set` takes them: values are TOML, `none`, or plain words.
 

@@ -5,16 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from jnpl.training import scoring
+from jnpl.training.evaluation import accuracy, source_probabilities
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    import numpy as np
     import numpy.typing as npt
 
     from jnpl.data.loading.feed import Feed
     from jnpl.data.source import Source
     from jnpl.judging.ledger import Ledger
+    from jnpl.recipes.schema import Verdict
+    from jnpl.training.evaluation import TrainingSet
+    from jnpl.training.learner import Learner
     from jnpl.training.phases import Phase
+    from jnpl.training.records import SampleRecords
 
 
 @dataclass(frozen=True)
@@ -27,13 +35,13 @@ class EpochView:
         epoch: number of the epoch in the run, counted from 0.
         phase_epoch: number of the epoch in its phase, counted from 0.
         line: what is logged of the epoch.
-        ledger: the recorded predictions of every sample.
         test: the run's test data, if it has any.
         seconds: time of the run so far, that before a resume included.
-        label_quality: () -> (N,), by which labels would be judged if this epoch were the last.
-        probabilities: source of arrays -> (N, C) of the classifier, with the weights that it is tested with.
+        verdict: how labels are judged.
+        learner: the method being trained.
+        records: the recorded predictions of every sample.
+        training_set: the training set, whose samples can be predicted.
         feed: source -> feed, prepared and transformed as the run's test data.
-        evaluate: feed -> accuracy of each network, with the weights that it is tested with.
         save: () -> None, writes a checkpoint at the start of the next epoch.
     """
 
@@ -42,11 +50,36 @@ class EpochView:
     epoch: int
     phase_epoch: int
     line: Mapping[str, Any]
-    ledger: Ledger
     test: Feed | None
     seconds: float
-    label_quality: Callable[[], npt.NDArray[np.floating[Any]]]
-    probabilities: Callable[[Source], npt.NDArray[np.float32]]
+    verdict: Verdict
+    learner: Learner
+    records: SampleRecords
+    training_set: TrainingSet
     feed: Callable[[Source], Feed]
-    evaluate: Callable[[Feed], dict[str, float]]
     save: Callable[[], None]
+
+    @property
+    def ledger(self) -> Ledger:
+        """The recorded predictions of every sample."""
+        return self.records.ledger
+
+    def label_quality(self) -> npt.NDArray[np.floating[Any]]:
+        """Return the qualities (N,) by which labels would be judged if this epoch were the last."""
+        with self.learner.evaluated():
+            probs = scoring.final_probs(self.verdict, self.learner.method, self.training_set).probs
+        labels = np.asarray(self.training_set.feed.labels)
+        if probs is not None:
+            return probs[np.arange(len(labels)), labels]
+        recorded = self.records.quality()
+        return self.ledger.quality(labels) if recorded is None else recorded
+
+    def probabilities(self, source: Source) -> npt.NDArray[np.float32]:
+        """Return (N, C) of the classifier, with the weights that it is tested with, for a source of arrays."""
+        with self.learner.evaluated():
+            return source_probabilities(self.learner.method.classifier, self.training_set.feed.transform, source)
+
+    def evaluate(self, feed: Feed) -> dict[str, float]:
+        """Return the accuracy of each network, with the weights that it is tested with."""
+        with self.learner.evaluated():
+            return accuracy(self.learner.method, feed, self.learner.fabric)

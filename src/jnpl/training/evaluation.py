@@ -75,14 +75,14 @@ def accuracy(method: Method, feed: Feed, fabric: Fabric) -> dict[str, float]:
             right[name] = right.get(name, 0) + int((logits.argmax(1) == labels).sum())
         seen += len(labels)
     counts = gather_objects((right, seen), fabric)  # by name: a process may have had no sample at all
-    samples = sum(each for _, each in counts)
-    names = dict.fromkeys(name for each, _ in counts for name in each)
-    return {name: sum(each.get(name, 0) for each, _ in counts) / samples for name in names}
+    samples = sum(size for _, size in counts)
+    names = dict.fromkeys(name for right, _ in counts for name in right)
+    return {name: sum(right.get(name, 0) for right, _ in counts) / samples for name in names}
 
 
-def headline(each: dict[str, float]) -> float:
+def headline(by_network: dict[str, float]) -> float:
     """Return the one accuracy of several networks: that of their ensemble, if there is one, or the mean."""
-    return each.get("ensemble", sum(each.values()) / len(each))
+    return by_network.get("ensemble", sum(by_network.values()) / len(by_network))
 
 
 class TrainingSet:
@@ -107,32 +107,32 @@ class TrainingSet:
         if self.fabric.world_size > 1:
             return None
         positions: list[Labels] = []
-        found, filled = np.empty((0, 0), np.float32), 0
+        vectors, filled = np.empty((0, 0), np.float32), 0
         for inputs, _, index in self.feed.evaluation():
             if not positions:
                 shape = (self.ledger.num_samples, inputs.shape[-1])
                 if inputs.ndim != 2 or math.prod(shape) > most:
                     return None
-                found = scratch_zeros(shape, np.float32)
-            found[filled : filled + len(index)] = inputs.float().cpu().numpy()
+                vectors = scratch_zeros(shape, np.float32)
+            vectors[filled : filled + len(index)] = inputs.float().cpu().numpy()
             filled += len(index)
             positions.append(index.cpu().numpy())
-        return (np.concatenate(positions), found[:filled]) if positions else None
+        return (np.concatenate(positions), vectors[:filled]) if positions else None
 
     @torch.no_grad()
     def logits(self, network: nn.Module, *, flipped: bool = False) -> Tensor:
         """Return (N, C) of the training set, not augmented; nan where a sample cannot be read."""
         share_buffers(network, self.fabric)
-        found = torch.zeros(self.ledger.num_samples, self.ledger.num_classes, device=self.fabric.device)
+        collected = torch.zeros(self.ledger.num_samples, self.ledger.num_classes, device=self.fabric.device)
         seen = torch.zeros(self.ledger.num_samples, device=self.fabric.device)
         for logits, _, index in evaluate(network, self.feed.evaluation(flipped=flipped)):
-            at = index.to(found.device)
-            found[at], seen[at] = logits.float(), 1.0
+            at = index.to(collected.device)
+            collected[at], seen[at] = logits.float(), 1.0
         if self.fabric.world_size > 1:  # each has its own part, and zeros elsewhere
-            found = torch.as_tensor(self.fabric.all_reduce(found, reduce_op="sum"))
+            collected = torch.as_tensor(self.fabric.all_reduce(collected, reduce_op="sum"))
             seen = torch.as_tensor(self.fabric.all_reduce(seen, reduce_op="sum"))
-        found[seen == 0] = torch.nan
-        return found
+        collected[seen == 0] = torch.nan
+        return collected
 
     def history(self) -> Tensor:
         """Return the mean prediction (N, C) of the last epochs during training; nan where never seen."""

@@ -81,13 +81,13 @@ def _transform(prepared: Prepared, recipe: Recipe) -> tuple[Transform, tuple[int
         mean = values.mean(0, dtype=np.float64)
         return Standardize(tuple(mean.tolist()), tuple(deviation.tolist())), values.shape[1:]
     mean, deviation = _pixel_statistics(values)
-    own = _backbone_statistics(recipe)
+    pretrained = _backbone_statistics(recipe)
     side = recipe.data.crop or min(values.shape[1:3])
     if side > min(values.shape[1:3]):  # padding is for training alone: in evaluation the centre is cut from the image
         raise InputError(f"setting data.crop: {side} pixels cannot be cut from images of {values.shape[1:3]}")
     std = (1.0,) * len(mean) if recipe.data.std == "one" else tuple(np.maximum(deviation, 1e-6).tolist())
-    if own is not None:
-        mean, std = np.array(own[0]), own[1]
+    if pretrained is not None:
+        mean, std = np.array(pretrained[0]), pretrained[1]
     padding = side // 8 if recipe.data.padding == "auto" else recipe.data.padding
     crop = CropFlip(tuple(mean.tolist()), std, side, padding, recipe.data.flip)
     return crop, (len(mean), side, side)

@@ -15,9 +15,7 @@ from jnpl.embedding.compute import EmbeddingClassifier
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder, replacing
 from jnpl.models.build import FINETUNE
-from jnpl.recipes.automatic import adapt_recipe
 from jnpl.recipes.load import FINETUNE_RECIPE, load_default_recipe
-from jnpl.training.run import find
 
 if TYPE_CHECKING:
     import os
@@ -25,49 +23,54 @@ if TYPE_CHECKING:
 
     from jnpl.data.source import Source
     from jnpl.recipes.schema import Recipe
-    from jnpl.training.reporting import Reporter
+    from jnpl.training.run_results import TrainedModel
+
+
+def backbone_to_finetune(embedded: Source) -> ImageBackbone:
+    """Return the backbone that the data were embedded with; an InputError where they are no images, or not embedded."""
+    if embedded.backbone is None or embedded.backbone.facts["takes"] != "image":
+        raise InputError("--finetune needs images and a pretrained backbone (jnpl backbones)")
+    facts = embedded.backbone.facts
+    backbone = load_backbone(facts["name"], "image", size=facts["size"])
+    if not isinstance(backbone, ImageBackbone):
+        raise InputError("--finetune needs images and a pretrained backbone (jnpl backbones)")
+    return backbone
 
 
 def finetuning_recipe(
     embedded: Source,
+    backbone: ImageBackbone,
+    head: TrainedModel | None,
     method: str | None,
     changes: Mapping[str, Any],
-    report: Reporter,
     *,
-    seed: int = 0,
     cache: str | os.PathLike[str] | None = None,
 ) -> Recipe:
-    """Train a head on the embeddings, and return the recipe that fine-tunes backbone and head from there.
+    """Return the recipe that fine-tunes backbone and head from a head that was trained on the embeddings.
 
     The weights to start from are written to the cache folder, named by their content: a run that is repeated finds the
     same.
 
     Args:
         embedded: the embedded data.
+        backbone: that they were embedded with.
+        head: trained on them; None in all but the first of several processes.
         method: the method to use in place of the recipe's own.
         changes: changed settings of the fine-tuning by dotted name.
-        report: prints progress.
-        seed: of the head.
         cache: the folder of cached embeddings.
 
     Returns:
         The recipe, for the images themselves.
     """
-    if embedded.backbone is None or embedded.backbone.facts["takes"] != "image":
-        raise InputError("--finetune needs images and a pretrained backbone (jnpl backbones)")
-    facts = embedded.backbone.facts
-    backbone = load_backbone(facts["name"], "image", size=facts["size"])
-    report.note("fine-tuning: first a head on the embeddings, then the whole network")
-    result = find(embedded, adapt_recipe(embedded, None, method, {}).recipe, seed=seed, report=report)
-    model = None if result is None else result.model
-    if model is None or not isinstance(model.transform, EmbeddingViews) or not isinstance(backbone, ImageBackbone):
+    if head is None or embedded.backbone is None or not isinstance(head.transform, EmbeddingViews):
         raise InputError("--finetune runs in one process until the head is trained; use --devices, not torchrun")
-    whole = EmbeddingClassifier(backbone.network, model.network.cpu(), model.transform, mirror=False)
+    whole = EmbeddingClassifier(backbone.network, head.network.cpu(), head.transform, mirror=False)
     content = save({name: value.contiguous() for name, value in whole.state_dict().items()})
     folder = make_folder(default_cache() if cache is None else Path(cache))
     path = folder / f"start-{hashlib.sha256(content).hexdigest()[:32]}.safetensors"
     if not path.is_file():
         with replacing(path) as draft:
             draft.write_bytes(content)
-    own = {"model": f"{FINETUNE}{facts['name']}", "weights": str(path), "data.size": facts["size"]}
-    return load_default_recipe(FINETUNE_RECIPE, method, {**own, **changes})
+    facts = embedded.backbone.facts
+    start = {"model": f"{FINETUNE}{facts['name']}", "weights": str(path), "data.size": facts["size"]}
+    return load_default_recipe(FINETUNE_RECIPE, method, {**start, **changes})

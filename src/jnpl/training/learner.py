@@ -129,14 +129,17 @@ class BestWeights:
             self.accuracy = accuracy
 
 
-def make_optimizer(method: nn.Module, plan: Training, own: tuple[ParameterGroup, ...] = ()) -> torch.optim.Optimizer:
-    """Return SGD, Adam or AdamW over all parameters; groups with a plan of their `own` come last, for SGD alone."""
-    if own and plan.optimizer != "sgd":
+def make_optimizer(
+    method: nn.Module, plan: Training, own_groups: tuple[ParameterGroup, ...] = ()
+) -> torch.optim.Optimizer:
+    """Return SGD, Adam or AdamW over all parameters; groups with a plan of their own come last, for SGD alone."""
+    if own_groups and plan.optimizer != "sgd":
         raise InputError(f"setting train.optimizer: this method has parameters that need sgd, got {plan.optimizer}")
-    if own and plan.clip_norm is not None:
+    if own_groups and plan.clip_norm is not None:
         raise InputError("setting train.clip_norm: this method has parameters that must not be clipped; leave it out")
-    taken = {id(parameter) for group in own for parameter in group.parameters}
-    groups: list[dict[str, Any]] = [{"params": [each for each in method.parameters() if id(each) not in taken]}]
+    taken = {id(parameter) for group in own_groups for parameter in group.parameters}
+    shared = [parameter for parameter in method.parameters() if id(parameter) not in taken]
+    groups: list[dict[str, Any]] = [{"params": shared}]
     groups += [
         {
             "params": list(group.parameters),
@@ -145,7 +148,7 @@ def make_optimizer(method: nn.Module, plan: Training, own: tuple[ParameterGroup,
             "momentum": group.momentum,
             "weight_decay": group.weight_decay,
         }
-        for group in own
+        for group in own_groups
     ]
     if plan.optimizer == "sgd":
         return torch.optim.SGD(groups, plan.lr, momentum=plan.momentum, weight_decay=plan.weight_decay)

@@ -25,11 +25,13 @@ class Phase(NamedTuple):
 
 def make_phases(recipe: Recipe, method: Method, pseudo: PseudoLabelSettings | None) -> list[Phase]:
     """Return the stages of the method, then one or two steps with pseudo-labels, if `pseudo` says how."""
-    known = [stage.name for stage in method.stages]
+    stage_names = [stage.name for stage in method.stages]
     unused = {stage.name for stage in method.optional_stages}
     for name in recipe.stages:
-        if name not in known and name not in unused:  # a stage of the method, but not with these settings
-            raise InputError(f"setting stages.{name}: with these settings {recipe.method.name} has {', '.join(known)}")
+        if name not in stage_names and name not in unused:  # a stage of the method, but not with these settings
+            raise InputError(
+                f"setting stages.{name}: with these settings {recipe.method.name} has {', '.join(stage_names)}"
+            )
     phases = [
         Phase(stage.name, recipe.plan(stage.name), number, fresh=stage.fresh and number > 0, select=stage.select)
         for number, stage in enumerate(method.stages)

@@ -42,12 +42,12 @@ def pseudo_label_settings(recipe: Recipe, method: type[Method]) -> PseudoLabelSe
     """Return the recipe's settings, with the method's defaults; None if neither trains on pseudo-labels."""
     if recipe.pseudo is None and method.pseudo_mode is None:
         return None
-    given = recipe.pseudo or Pseudo()
-    mode = given.mode or method.pseudo_mode or "paper"
+    settings = recipe.pseudo or Pseudo()
+    mode = settings.mode or method.pseudo_mode or "paper"
     if mode == "none":
         return None
-    weight = given.class_weight or ("nlnl" if mode == "nlnl" else "none")
-    return PseudoLabelSettings(mode, given.soft, weight == "nlnl", given.warm, given.train or recipe.train)
+    weight = settings.class_weight or ("nlnl" if mode == "nlnl" else "none")
+    return PseudoLabelSettings(mode, settings.soft, weight == "nlnl", settings.warm, settings.train or recipe.train)
 
 
 def targets(

@@ -40,10 +40,12 @@ class TrainedModel:
     def write(self, folder: Path, results: dict[str, Any]) -> None:
         """Write model.safetensors and model.json, and backbone.safetensors if the backbone was fitted to the data."""
         if self.backbone_state is not None:
-            arrays = {name: torch.from_numpy(np.ascontiguousarray(each)) for name, each in self.backbone_state.items()}
-            _write_tensors(folder / "backbone.safetensors", arrays)
-        state = self.network.state_dict()  # a clone each: safetensors refuses tensors that share memory
-        weights = {name: value.detach().cpu().clone().contiguous() for name, value in state.items()}
+            state = self.backbone_state.items()
+            tensors = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in state}
+            _write_tensors(folder / "backbone.safetensors", tensors)
+        # A clone each: safetensors refuses tensors that share memory.
+        state = self.network.state_dict().items()
+        weights = {name: value.detach().cpu().clone().contiguous() for name, value in state}
         _write_tensors(folder / "model.safetensors", weights)
         write_text(folder / "model.json", json.dumps({**self.description, "results": results}, indent=1) + "\n")
 
@@ -100,9 +102,9 @@ def summarise(
         results["unreadable"] = unreadable
     if source.true_labels is not None and (source.true_labels != source.labels).any():
         scores = metrics.evaluate(findings, source.true_labels)
-        known = {name: scores[name] for name in ("ap", "ap_clean", "relabel_accuracy")}
+        figures = {name: scores[name] for name in ("ap", "ap_clean", "relabel_accuracy")}
         # With all labels wrong AP is nan, which is no JSON.
-        results |= {name: value for name, value in known.items() if not np.isnan(value)}
+        results |= {name: value for name, value in figures.items() if not np.isnan(value)}
     return results
 
 

@@ -40,6 +40,15 @@ class RunSettings:
     observe: Callable[[EpochView], None] | None = None
     judged: Source | None = None
 
+    @property
+    def model_name(self) -> str:
+        """Name of the network."""
+        if self.network is not None:
+            return str(getattr(self.network, "__name__", type(self.network).__name__))
+        if self.recipe.model != "auto":
+            return self.recipe.model
+        return "resnet8" if self.source.kind == "image" else "mlp"
+
 
 def check_settings(settings: RunSettings) -> None:
     """Refuse settings that do not work together, or not with this kind of samples, before any data are read."""
@@ -48,13 +57,13 @@ def check_settings(settings: RunSettings) -> None:
     if verdict.keep == "compact" and (subject := _needs_history(settings)) is not None:
         raise InputError(f"{subject} whole predictions of past epochs: verdict.keep = full, got compact")
     if source.weights is not None and not method.supports_sample_weights:
-        able = ", ".join(each for each, other in METHODS.items() if other.supports_sample_weights)
-        raise InputError(f"{name} does not support sample weights; {able} does")
+        able = [other_name for other_name, other in METHODS.items() if other.supports_sample_weights]
+        raise InputError(f"{name} does not support sample weights; {', '.join(able)} do")
     if recipe.engine.compile and not method.supports_compile:
         raise InputError(f"{name} does not work with compiled networks: set engine.compile = false")
     if verdict.trees and (source.kind != "vector" or verdict.score in ("history", "aum", "margin")):
-        found = f"{source.kind}s" if source.kind != "vector" else f"verdict.score = {verdict.score}"
-        raise InputError(f"verdict.trees needs rows of numbers, and a verdict.score that it is part of, not {found}")
+        instead = f"{source.kind}s" if source.kind != "vector" else f"verdict.score = {verdict.score}"
+        raise InputError(f"verdict.trees needs rows of numbers, and a verdict.score that it is part of, not {instead}")
     if verdict.calibrate and verdict.score in ("aum", "margin"):
         raise InputError(
             f"verdict.score = {verdict.score} is no probability that could be calibrated: set verdict.calibrate = false"

@@ -48,9 +48,9 @@ def _mlflow(folder: Path, settings: Mapping[str, Any], epoch: int) -> Iterator[L
     """Log to the server or folder of MLFLOW_TRACKING_URI."""
     import mlflow  # noqa: PLC0415 (an extra)
 
-    known = _ids(folder).get("mlflow")
-    with mlflow.start_run(run_id=known, run_name=None if known else folder.resolve().name) as run:
-        if known is None:
+    run_id = _ids(folder).get("mlflow")
+    with mlflow.start_run(run_id=run_id, run_name=None if run_id else folder.resolve().name) as run:
+        if run_id is None:
             _keep_id(folder, "mlflow", run.info.run_id)
             mlflow.log_params({name: str(value)[:_LONGEST] for name, value in settings.items()})
         yield lambda numbers, step: mlflow.log_metrics(dict(numbers), step=step)
@@ -61,11 +61,11 @@ def _wandb(folder: Path, settings: Mapping[str, Any], epoch: int) -> Iterator[Lo
     """Log to the project WANDB_PROJECT, by default `jnpl`; offline with WANDB_MODE=offline."""
     import wandb  # noqa: PLC0415 (an extra)
 
-    known = _ids(folder).get("wandb") or _keep_id(folder, "wandb", uuid.uuid4().hex[:12])
+    run_id = _ids(folder).get("wandb") or _keep_id(folder, "wandb", uuid.uuid4().hex[:12])
     project = os.environ.get("WANDB_PROJECT", "jnpl")
     name = folder.resolve().name
     with wandb.init(
-        project=project, id=known, resume="allow", name=name, config=dict(settings), dir=str(folder)
+        project=project, id=run_id, resume="allow", name=name, config=dict(settings), dir=str(folder)
     ) as run:
         yield lambda numbers, step: run.log(dict(numbers), step=step)
 
@@ -113,12 +113,12 @@ def tracking(
 def _ids(folder: Path) -> dict[str, str]:
     file = folder / _FILE
     try:
-        found = read_json(file) if file.exists() else {}
+        stored = read_json(file) if file.exists() else {}
     except (OSError, ValueError) as error:
         raise InputError(
             f"{str(file)!r} cannot be read: {error}; remove it to log to a new run of the tracker"
         ) from error
-    return {str(name): str(value) for name, value in found.items()} if isinstance(found, dict) else {}
+    return {str(name): str(value) for name, value in stored.items()} if isinstance(stored, dict) else {}
 
 
 def _keep_id(folder: Path, name: str, value: str) -> str:

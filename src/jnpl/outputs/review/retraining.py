@@ -138,9 +138,9 @@ def retrain(
     Returns:
         The ranking of all N samples. Dropped ones have no quality.
     """
+    from jnpl.pipeline import find  # noqa: PLC0415
     from jnpl.training.evaluation import source_probabilities  # noqa: PLC0415 - imports torch, which takes seconds
     from jnpl.training.reporting import Reporter  # noqa: PLC0415
-    from jnpl.training.run import find  # noqa: PLC0415
 
     reviewed = resolve(current, given)
     kept = np.flatnonzero(~reviewed.dropped)

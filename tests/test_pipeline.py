@@ -15,7 +15,7 @@ from PIL import Image
 from safetensors.torch import load_file
 from torch import nn
 
-from jnpl import Findings, noise
+from jnpl import Findings, noise, pipeline
 from jnpl.data.label_files import with_labels
 from jnpl.data.loading.augment import CropFlip, Standardize
 from jnpl.data.opening import open_source
@@ -23,14 +23,13 @@ from jnpl.data.sources.arrays import from_arrays
 from jnpl.internal.errors import InputError
 from jnpl.internal.tables import load_parquet
 from jnpl.models.build import build
+from jnpl.pipeline import CheckpointInterval
 from jnpl.recipes.load import load_recipe, parse_changes
 from jnpl.recipes.schema import Engine
 from jnpl.training import checkpoint, session
-from jnpl.training import run as engine
 from jnpl.training.interrupt import Interrupted
 from jnpl.training.processes import make_fabric
 from jnpl.training.reporting import Reporter
-from jnpl.training.run import CheckpointInterval
 from jnpl.training.run_settings import RunSettings
 
 PINNED = {"run", "samples", "classes", "issues", "noise_rate", "epochs", "seconds"}
@@ -42,7 +41,7 @@ FAST = ("train.epochs=2", "train.batch_size=64", "train.lr=0.01", "engine.accele
 def go(source, out, *changes, seed=0, every=None, strict=False, recipe="small", **kw):
     settings = load_recipe(recipe, parse_changes([*FAST, *changes]))
     every = every or CheckpointInterval(epochs=1, seconds=None)
-    return engine.find(source, settings, out, seed=seed, every=every, strict=strict, report=Reporter(), **kw).results
+    return pipeline.find(source, settings, out, seed=seed, every=every, strict=strict, report=Reporter(), **kw).results
 
 
 def images(samples=40, side=8, *, noisy=True, test=True):
@@ -251,7 +250,7 @@ class Peephole(Reporter):
 def interrupted(source, out, at, *changes, every=None, number=signal.SIGTERM):
     report = Peephole(at, lambda: signal.raise_signal(number))
     with pytest.raises(Interrupted) as stop:
-        engine.find(
+        pipeline.find(
             source,
             load_recipe("small", parse_changes([*FAST, *changes])),
             out,
@@ -447,10 +446,10 @@ def test_compact_ledgers_and_other_thresholds(digits, tmp_path):
 def test_a_run_in_memory_is_the_run_of_a_folder(tmp_path, monkeypatch):
     """The same findings, log, weights and results, and no file."""
     source, recipe = images(), load_recipe("small", parse_changes(FAST))
-    there = engine.find(source, recipe, tmp_path / "run", report=Reporter(), classify=True)
+    there = pipeline.find(source, recipe, tmp_path / "run", report=Reporter(), classify=True)
     monkeypatch.chdir(tmp_path / "run")
     before = sorted(tmp_path.rglob("*"))
-    here = engine.find(source, recipe, report=Reporter(), classify=True)
+    here = pipeline.find(source, recipe, report=Reporter(), classify=True)
     assert sorted(tmp_path.rglob("*")) == before
     assert here.findings.table.equals(there.findings.table)
     assert here.history == there.history == log_of(tmp_path / "run")
@@ -459,7 +458,7 @@ def test_a_run_in_memory_is_the_run_of_a_folder(tmp_path, monkeypatch):
     assert {**here.results, **ignored} == {**there.results, **ignored}
     saved = load_file(tmp_path / "run" / "model.safetensors")
     assert all(saved[name].equal(value) for name, value in here.model.network.state_dict().items())
-    finished = engine.find(source, recipe, tmp_path / "run", report=Reporter(), classify=True)
+    finished = pipeline.find(source, recipe, tmp_path / "run", report=Reporter(), classify=True)
     assert finished.model is None
     assert (finished.results, finished.history) == (there.results, there.history)
     assert finished.findings.table.equals(there.findings.table)
@@ -480,7 +479,7 @@ def test_what_an_observer_sees(tmp_path):
         if not view.phase.pseudo:
             assert view.label_quality().shape == (len(source),)
 
-    result = engine.find(
+    result = pipeline.find(
         source, load_recipe("small", parse_changes(FAST)), report=Reporter(), classify=True, observe=observe
     )
     names = [("train", 0, 0), ("train", 1, 1), ("pseudo", 2, 0), ("pseudo", 3, 1)]
@@ -490,12 +489,22 @@ def test_what_an_observer_sees(tmp_path):
 def test_a_run_in_memory_has_no_place_for_tensorboard(monkeypatch):
     monkeypatch.setattr("jnpl.training.tracking.require", lambda *_: None)
     with pytest.raises(InputError, match="tensorboard needs a run folder"):
-        engine.find(images(), load_recipe("small", parse_changes(FAST)), track=["tensorboard"])
+        pipeline.find(images(), load_recipe("small", parse_changes(FAST)), track=["tensorboard"])
 
 
 def test_a_fine_tuning_resumes_when_its_cache_has_moved():
     found = [
-        engine._identity(RunSettings(images(), load_recipe("finetune", {"weights": f"/{place}/start-{start}"})))
+        pipeline._identity(RunSettings(images(), load_recipe("finetune", {"weights": f"/{place}/start-{start}"})))
         for place, start in (("old", 1), ("new", 1), ("new", 2))
     ]
     assert found[0] == found[1] != found[2]
+
+
+@pytest.mark.parametrize(("rank", "quiet"), [("0", False), ("1", True)])
+def test_of_several_processes_one_tells_of_the_embedding(tmp_path, monkeypatch, rank, quiet):
+    """`--devices 2` starts the second process with LOCAL_RANK=1, and no RANK."""
+    monkeypatch.delenv("RANK", raising=False)
+    monkeypatch.setenv("LOCAL_RANK", rank)
+    opened, report = pipeline.OpenedData(from_arrays(["a red car", "a blue sea"] * 3, [0, 1] * 3)), Reporter()
+    data = pipeline.embed(opened, pipeline.RunOptions(cache=tmp_path), report)
+    assert (data.embedded.kind, len(data.choices), report.console.quiet) == ("vector", 1, quiet)
