@@ -248,3 +248,106 @@ def test_no_unclear_words_as_names():
 
 def test_the_formatter_is_never_switched_off():
     assert [name for name, path in MODULES.items() if "fmt: " + "skip" in path.read_text(encoding="utf-8")] == []
+
+
+class Waits(ast.NodeVisitor):
+    """What makes a GPU wait in a function: reading a tensor's value, or a shape that depends on values."""
+
+    READ = ("item", "tolist", "nonzero", "cpu", "numpy", "bincount", "unique")
+
+    def __init__(self):
+        self.found, self.calls = [], set()
+
+    def visit_Call(self, node):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        self.calls.add(name)
+        plain = node.args and isinstance(node.args[0], ast.Call) and ast.unparse(node.args[0].func) == "len"
+        if (name in self.READ and isinstance(node.func, ast.Attribute)) or (
+            name in ("int", "float", "bool") and isinstance(node.func, ast.Name) and not plain
+        ):
+            self.found.append(ast.unparse(node))
+        self.generic_visit(node)
+
+    def visit_Attribute(self, node):
+        self.calls.add(node.attr)  # a property
+        self.generic_visit(node)
+
+    def visit_Subscript(self, node):
+        if isinstance(node.slice, ast.UnaryOp | ast.Compare) and "-" not in ast.unparse(node.slice)[:1]:
+            self.found.append(ast.unparse(node))  # the rows of a mask
+        self.generic_visit(node)
+
+    def test_of(self, node):
+        """A condition: `any` and `all` of a tensor are read."""
+        for part in ast.walk(node.test):
+            if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in ("any", "all"):
+                self.found.append(ast.unparse(part))
+        self.generic_visit(node)
+
+    visit_If = visit_While = visit_IfExp = visit_Assert = test_of  # noqa: N815
+
+
+def waits(functions, start="step"):
+    """What a step of a method may wait for: {(module, function): expressions}, over all functions that may be called.
+
+    `functions` has (module, name, node); a call is one of all functions of its name.
+    """
+    seen, found, names = set(), {}, [start]
+    while names:
+        name = names.pop()
+        for module, own, node in functions:
+            if own == name and (module, name) not in seen:
+                seen.add((module, name))
+                visitor = Waits()
+                for line in node.body:
+                    visitor.visit(line)
+                names += sorted(visitor.calls)
+                if visitor.found:
+                    found[module, name] = visitor.found
+    return found
+
+
+def functions_of(rooms):
+    for module, path in MODULES.items():
+        if room_of(module) in rooms:
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.FunctionDef):
+                    yield module.removeprefix("jnpl."), node.name, node
+
+
+MAY_READ = {  # where it does not make a GPU wait, or cannot be helped
+    ("methods.mixup", "draw_mixup"): "a draw on the CPU",
+    ("losses.argument_checks", "_in_range"): "labels on the CPU",
+    ("losses.argument_checks", "check_gamma"): "a plain number",
+    ("methods.joint_optim", "_first_update"): "plain numbers",
+    ("methods.metacleaner", "subsets_of"): "the number of subsets is a shape of what follows",
+}
+
+
+def test_what_makes_a_gpu_wait_is_found_in_all_that_a_step_calls():
+    source = """
+class A:
+    def step(self, batch):
+        if batch.labels.any():
+            return self.called(batch)
+        return len(batch) + float(len(batch)) + batch[-1] + batch[:-1]
+    def called(self, batch):
+        return self.rate * batch.labels[~self.keep] + int(batch.sum())
+    @property
+    def rate(self):
+        return self.scale.item()
+    def begin_epoch(self):
+        return self.scale.item()
+"""
+    functions = [("a", node.name, node) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
+    assert waits(functions) == {
+        ("a", "step"): ["batch.labels.any()"],
+        ("a", "called"): ["batch.labels[~self.keep]", "int(batch.sum())"],
+        ("a", "rate"): ["self.scale.item()"],
+    }
+
+
+def test_no_step_makes_a_gpu_wait():
+    found = waits(list(functions_of(("methods", "losses"))))
+    assert {place: what for place, what in found.items() if place not in MAY_READ} == {}
+    assert set(MAY_READ) <= set(found)

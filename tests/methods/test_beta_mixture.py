@@ -7,6 +7,7 @@ import statistics
 
 import numpy as np
 import pytest
+import torch
 
 from jnpl.methods import beta_mixture
 from jnpl.methods.beta_mixture import BetaMixture, densities, fit, look_up, moments, scale
@@ -218,5 +219,7 @@ def test_the_inputs_are_left_alone():
 
 def test_look_up_takes_the_entry_below():
     table = np.linspace(0.1, 0.9, 100)
-    got = look_up([-5.0, 0.0, 2.0, 9.0], 0.0, 4.0, table)
+    got = look_up(torch.tensor([-5.0, 0.0, 2.0, 9.0]), 0.0, 4.0, torch.from_numpy(table))
+    assert got.dtype == torch.float64
+    got = got.tolist()
     assert got == pytest.approx([table[0], table[0], table[49], table[99]])  # 2 / (4 + 1e-6) is just below 0.5

@@ -37,7 +37,7 @@ def a_method(build=linear, stage=1, iteration=0, **settings):
     quick = {"warm_up_steps": 0, "ramp_steps": 10, "label_sets": 3, "inner_lr": 0.5}
     method = MLNT(a_task(build), MLNT.Settings(**quick | settings))
     method.stage, method.epochs = stage, 5
-    method.iteration.fill_(iteration)
+    method.steps.number = iteration
     return method.train()
 
 
@@ -104,7 +104,7 @@ def linear_by_hand(method, batch, *, order, per_class, kept=None):
     slow = settings.ema_decay_early * slow + (1 - settings.ema_decay_early) * theta
     targets, p, eye = softmax(x @ slow.T), softmax(x @ theta.T), np.eye(CLASSES)
     if method.stage > 1:
-        share = settings.teacher_share * method._ramp(int(method.iteration))
+        share = settings.teacher_share * method._ramp(method.steps.number)
         targets = share * targets + (1 - share) * softmax(x @ weights_of(method.mentor).T)
     mean = (kept / kept.sum())[:, None]
     labels = batch.labels.numpy()
@@ -113,7 +113,7 @@ def linear_by_hand(method, batch, *, order, per_class, kept=None):
     uniforms = torch.rand(size, 2 * settings.label_sets, generator=again(batch).generator).tolist()
     sets = label_sets_by_hand(batch.inputs.tolist(), labels.tolist(), uniforms, 10, 0.5, kept.astype(bool))
     scale = 1 / CLASSES if per_class else 1.0
-    ramp = math.exp(-5 * (1 - int(method.iteration) / settings.ramp_steps) ** 2) * settings.meta_weight
+    ramp = math.exp(-5 * (1 - method.steps.number / settings.ramp_steps) ** 2) * settings.meta_weight
     for new in sets:
         after = softmax(x @ (theta - settings.inner_lr * ((p - eye[new]) * mean).T @ x).T)
         meta += (targets * np.log(targets / after) * mean).sum() * scale / len(sets)
@@ -218,7 +218,7 @@ def test_the_teacher_is_a_copy_in_the_warm_up_then_follows_with_two_decays():
         with torch.no_grad():  # what an optimiser would do
             method.model.weight += 1.0
         student.append(weights_of(method.model))
-    assert method.iteration == 5
+    assert method.steps.number == 5
 
 
 def test_the_average_leaves_batch_norm_statistics_to_the_teachers_own_passes():
@@ -250,7 +250,7 @@ def test_the_ramp():
     assert method._ramp(1250) == pytest.approx(math.exp(-1.25))
     assert method._ramp(2000) == method._ramp(10_000) == 1
     assert a_method(warm_up_steps=5, ramp_steps=5)._ramp(5) == 1
-    method.iteration.fill_(1250)
+    method.steps.number = 1250
     assert method(a_batch()).scalars["meta_weight"].item() == pytest.approx(0.4 * math.exp(-1.25))
 
 
@@ -262,7 +262,7 @@ def test_before_the_meta_term_there_is_cross_entropy(stage, warm_up):
     of_given = p[np.arange(14), batch.labels.numpy()]
     assert output.loss.item() == pytest.approx(-np.log(of_given).mean(), rel=1e-5)
     assert output.quality.numpy() == pytest.approx(of_given, rel=1e-5)
-    assert method.iteration == stage  # the first stage does not count
+    assert method.steps.number == stage  # the first stage does not count
     assert method.classifier is (method.teacher if stage else method.model)
     assert method.predict(batch.inputs).equal(output.logits)
     assert output.scalars["meta"] == output.scalars["meta_weight"] == 0
@@ -319,7 +319,7 @@ def test_the_mentor_is_the_last_teacher_and_drops_impossible_labels():
         wanted.append(math.exp(row[label]) / sum(map(math.exp, row)) >= 0.01)  # False for nan
     assert method.keep.tolist() == wanted
     assert 0 < sum(wanted) < SAMPLES - 1
-    assert method.iteration == 0
+    assert method.steps.number == 0
     fresh = a_method()
     fresh.load_state_dict(method.state_dict())
     assert fresh.keep.equal(method.keep)
@@ -331,7 +331,7 @@ def test_an_epoch_chosen_in_the_warm_up_has_a_teacher_too():
     method = a_method(stage=1, warm_up_steps=5)
     method.teacher.load_state_dict(linear(7).state_dict())  # of the iteration before
     method(a_batch())
-    method.iteration.fill_(30)
+    method.steps.number = 30
     method.stage = 2
     method.begin_stage(FakeTrainingSet(torch.zeros(SAMPLES, CLASSES)))
     assert weights_of(method.mentor) == pytest.approx(weights_of(method.model))

@@ -69,3 +69,17 @@ def test_settings_out_of_bounds_are_refused(name, setting, value):
 def test_nlnl_counts_complements_only_where_it_samples_them():
     with pytest.raises(ValidationError):
         METHODS["nlnl"].Settings(num_complements=2, complements="exhaustive")
+
+
+@pytest.mark.parametrize("name", ["elr-plus", "mlnt"])
+def test_the_steps_of_a_state_of_an_earlier_version_are_read(name):
+    task = Task(linear, torch.arange(8) % CLASSES, CLASSES)
+    method, other = (registry.make(task, registry.settings_class(name)()) for _ in range(2))
+    method.steps.number = 17
+    state = method.state_dict()
+    other.load_state_dict(state)
+    assert other.steps.number == 17
+    old = {**state, "iteration": torch.tensor(23)}
+    del old["steps._extra_state"]
+    other.load_state_dict(old)
+    assert other.steps.number == 23

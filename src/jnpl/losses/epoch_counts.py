@@ -50,14 +50,17 @@ class EpochCounts(nn.Module):
     @torch.no_grad()
     def add(self, logits: Tensor, labels: Tensor, weights: Tensor | None = None) -> None:
         """Count a batch: logits (B, C), given labels (B,), sample weights (B,)."""
-        predicted, classes = logits.argmax(1), len(self.predicted)
-        right = (predicted == labels).float() if weights is None else (predicted == labels) * weights
-        self.predicted += torch.bincount(predicted, weights, minlength=classes)
-        self.given += torch.bincount(labels, weights, minlength=classes)
-        self.right += torch.bincount(labels, right, minlength=classes)
+        predicted = logits.argmax(1)
+        weight = torch.ones(len(labels), device=labels.device) if weights is None else weights
+        right = (predicted == labels) * weight
+        for count, classes, amounts in (
+            (self.predicted, predicted, weight),
+            (self.given, labels, weight),
+            (self.right, labels, right),
+        ):  # not bincount, which makes a GPU wait
+            count.add_(torch.zeros_like(count).index_add_(0, classes, amounts.to(count.dtype)))
         if self.confusion is not None:
-            one = torch.ones_like(right) if weights is None else weights
-            self.confusion.index_put_((predicted, labels), one.to(self.confusion.dtype), accumulate=True)
+            self.confusion.index_put_((predicted, labels), weight.to(self.confusion.dtype), accumulate=True)
 
     def take(self, sum_over_processes: Callable[[Tensor], Tensor] = lambda counts: counts) -> EpochTotals:
         """Return the totals since the last call, over all processes, and start anew."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
 import torch
 from torch import nn
@@ -26,6 +26,7 @@ __all__ = [
     "MethodSettings",
     "ParameterGroup",
     "Stage",
+    "StepCount",
     "StepOutput",
     "Task",
     "TrainingSetView",
@@ -183,6 +184,14 @@ class Method(nn.Module, ABC):
         """
         return {"model": self.predict(inputs)}
 
+    def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **options: Any) -> Any:
+        """Load a state, also one that an earlier version has saved."""
+        return super().load_state_dict(self.with_present_names(dict(state_dict)), *args, **options)
+
+    def with_present_names(self, state: dict[str, Any]) -> dict[str, Any]:
+        """Return a state in which names of earlier versions are replaced by those of today."""
+        return state
+
     def network_state(self) -> dict[str, Tensor]:
         """Return weights and buffers of the networks by name, without the other state: counters, per-sample state."""
         networks = {name for name, child in self.named_children() if next(child.parameters(), None) is not None}
@@ -215,17 +224,32 @@ class Method(nn.Module, ABC):
         divisor = counts[0].where(counts[0] > 0, 1.0)  # a sum of weights can be below 1
         return total / divisor * (counts[1] / batch_size)
 
-    def global_batch_size(self, batch: Batch) -> int:
-        """Return the number of samples in the batch over all processes, without those that cannot be read."""
-        if batch.rows.stop - batch.rows.start == batch.rows.total:
-            return len(batch.labels)
-        return int(self.sum_over_processes(torch.tensor(float(len(batch.labels)), device=batch.labels.device)))
+    def global_batch_size(self, batch: Batch) -> Tensor:
+        """Return the number of samples in the batch over all processes, without those that cannot be read: ()."""
+        size = torch.full((), float(len(batch.labels)), device=batch.labels.device)
+        return size if batch.rows.all_here else self.sum_over_processes(size)
 
     def uniforms(self, batch: Batch, columns: int) -> Tensor:
         """Draw from U(0, 1), the same numbers for a sample however many processes share the batch: (B, columns)."""
         drawn = torch.rand(batch.rows.total, columns, generator=batch.generator)
         start = batch.rows.start
         return drawn[start : start + len(batch.labels)].to(batch.labels.device)
+
+
+class StepCount(nn.Module):
+    """The number of steps so far, as a plain number that a step can read, and as a buffer that checkpoints hold."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.number = 0
+
+    def get_extra_state(self) -> Tensor:
+        """Return what checkpoints hold."""
+        return torch.tensor(self.number)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Continue from a checkpoint."""
+        self.number = int(state)
 
 
 def frozen_copy(network: nn.Module) -> nn.Module:

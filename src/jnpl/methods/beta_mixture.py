@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import Tensor
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+Losses = TypeVar("Losses", Floats, Tensor)
 
 POINTS = 100  # of the table
 NEUTRAL = 0.5  # posterior of an unknown loss
@@ -50,7 +53,9 @@ class BetaMixture:
 
     def posterior(self, losses: npt.ArrayLike) -> Floats:
         """Return P(high component) of each loss, in [1e-4, 1 - 1e-4], 0.5 for nan: (N,) -> (N,)."""
-        return look_up(losses, self.low, self.high, self.table)
+        values = torch.from_numpy(np.asarray(losses, np.float64))
+        found: Floats = look_up(values, self.low, self.high, torch.from_numpy(self.table)).numpy()
+        return found
 
 
 def fit(losses: npt.ArrayLike) -> BetaMixture:
@@ -79,21 +84,20 @@ def fit(losses: npt.ArrayLike) -> BetaMixture:
     return BetaMixture(alpha, beta, weight, float(low), float(high), _table(alpha, beta, weight), True)
 
 
-def look_up(losses: npt.ArrayLike, low: float, high: float, table: npt.NDArray[np.floating]) -> Floats:
+def look_up(losses: Tensor, low: float | Tensor, high: float | Tensor, table: Tensor) -> Tensor:
     """Return the table's posterior of each loss, 0.5 for nan: (N,), scale, (100,) -> (N,)."""
-    scaled = scale(np.asarray(losses, np.float64), low, high)
-    unknown = np.isnan(scaled)
-    at = np.minimum((np.where(unknown, 0.0, scaled) * len(table)).astype(np.int64), len(table) - 1)
-    return np.where(unknown, NEUTRAL, np.clip(table[at], _CLIP, 1 - _CLIP)).astype(np.float64)
+    scaled = scale(losses, low, high)
+    unknown = scaled.isnan()
+    at = (torch.where(unknown, 0.0, scaled) * len(table)).long().clamp_max(len(table) - 1)
+    return torch.where(unknown, NEUTRAL, table[at].clamp(_CLIP, 1 - _CLIP))
 
 
-def scale(losses: Floats, low: float, high: float) -> Floats:
+def scale(losses: Losses, low: float | Tensor, high: float | Tensor) -> Losses:
     """Scale losses from `low`..`high` to 0..1, clipped to [1e-3, 1 - 1e-3]: (N,) -> (N,).
 
     Departure: the authors' code moves values <= 0 to 1e-3 and keeps those between 0 and 1e-3, out of order.
     """
-    scaled: Floats = np.clip((losses - low) / (high - low + 1e-6), _EDGE, 1 - _EDGE)
-    return scaled
+    return ((losses - low) / (high - low + 1e-6)).clip(_EDGE, 1 - _EDGE)
 
 
 def moments(x: Floats, members: Floats) -> tuple[float, float]:

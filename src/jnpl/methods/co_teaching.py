@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from jnpl.losses import functional as JF
 from jnpl.methods.base import StepOutput
-from jnpl.methods.small_loss import SmallLoss, SmallLossSettings
+from jnpl.methods.small_loss import SmallLoss, SmallLossSettings, mean_of
 from jnpl.methods.two_networks import log_mean_prediction
 
 if TYPE_CHECKING:
@@ -33,9 +33,8 @@ class CoTeaching(SmallLoss):
         losses_1, losses_2 = JF.pl(first, batch.labels), JF.pl(second, batch.labels)
         chosen_1, chosen_2 = self.choose(batch, losses_1), self.choose(batch, losses_2)
         # The plain mean: the authors' code divides by the number of samples once more, which does not matter to Adam.
-        loss_1 = self.mean_of(batch, losses_1, chosen_2)
-        loss_2 = self.mean_of(batch, losses_2, chosen_1)
-        kept = self.kept(batch).to(loss_1)
+        loss_1, loss_2 = mean_of(losses_1, chosen_2), mean_of(losses_2, chosen_1)
+        kept = chosen_1.share.to(loss_1)
         scalars = {"network_1": loss_1, "network_2": loss_2, "kept": kept}
         quality = (-(losses_1 + losses_2).detach() / 2).exp()
         return StepOutput(loss_1 + loss_2, log_mean_prediction(first, second), scalars, quality)

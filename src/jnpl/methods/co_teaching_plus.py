@@ -44,20 +44,18 @@ class CoTeachingPlus(CoTeaching):
         gathered = torch.stack([losses_1.detach(), losses_2.detach(), differs.to(losses_1)], 1)
         index, rows = self.gather_over_processes(batch, gathered)  # (W,), (W, 3): of the whole batch
         differ = rows[:, 2] > 0
-        if differ.any():
-            share = keep_share(self.noise_rate, self.epoch, self.ramp_epochs)
-            count = keep_count(share, int(differ.sum()))
-            small_1, small_2 = (smallest(torch.where(differ, rows[:, at], torch.inf), count) for at in range(2))
-        else:  # the authors' code then takes the whole batch
-            count = len(rows)
-            small_1 = small_2 = torch.ones_like(differ)
+        share = keep_share(self.noise_rate, self.epoch, self.ramp_epochs)
+        # How many to keep of 0, 1, ..., W samples. If no predictions differ, the authors' code takes the whole batch.
+        counts = torch.tensor([len(rows), *(keep_count(share, n + 1) for n in range(len(rows)))], device=rows.device)
+        count = counts[differ.sum()]
+        small_1, small_2 = (smallest(torch.where(differ, rows[:, at], torch.inf), count) for at in range(2))
         scale = len(rows) / (count * len(batch.labels))
         loss_1 = torch.where(own_part(batch, index, small_2), losses_1, 0.0).sum() * scale
         loss_2 = torch.where(own_part(batch, index, small_1), losses_2, 0.0).sum() * scale
         scalars = {
             "network_1": loss_1,
             "network_2": loss_2,
-            "kept": loss_1.new_tensor(count / len(rows)),
+            "kept": count / len(rows),
             "disagreement": differ.float().mean(),
         }
         quality = (-(losses_1 + losses_2).detach() / 2).exp()

@@ -75,7 +75,7 @@ class CORES2(Method):
         difference = (supervised - of_classes.mean(1)).detach()
         sieving = self.epoch >= self._epoch(self.settings.sieve_from, _SIEVE)
         kept = difference <= 0 if sieving else torch.ones_like(difference, dtype=torch.bool)
-        self.dropped += torch.bincount(batch.labels[~kept], minlength=len(self.dropped))
+        self.dropped.index_add_(0, batch.labels, (~kept).to(self.dropped))
         beta = self.beta()
         losses = supervised - beta * (self.prior * of_classes).sum(1)
         # Departure in form alone: the authors divide the learning rate by 1 + beta, which for plain SGD is the same.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from pydantic import Field
 from torch.nn import functional as F
 
 from jnpl.losses import functional as JF
-from jnpl.methods.base import MethodSettings, StepOutput, Task, frozen_copy
+from jnpl.methods.base import MethodSettings, StepCount, StepOutput, Task, frozen_copy
 from jnpl.methods.elr import clamped_probs, early_learning, moved_targets, target_quality
 from jnpl.methods.mixup import draw_mixup
 from jnpl.methods.two_networks import TwoNetworks, log_mean_prediction
@@ -54,7 +54,6 @@ class ELRPlus(TwoNetworks):
 
     targets_1: Tensor  # (N, C)
     targets_2: Tensor
-    iteration: Tensor  # ()
 
     def __init__(self, task: Task, settings: Settings) -> None:
         super().__init__(task)
@@ -62,11 +61,16 @@ class ELRPlus(TwoNetworks):
         self.average_1, self.average_2 = frozen_copy(self.model), frozen_copy(self.second)
         for name in ("targets_1", "targets_2"):
             self.register_buffer(name, torch.zeros(len(task.labels), task.num_classes))
-        self.register_buffer("iteration", torch.zeros((), dtype=torch.long))
+        self.steps = StepCount()  # of the run
+
+    def with_present_names(self, state: dict[str, Any]) -> dict[str, Any]:
+        """Return a state; in earlier versions the number of steps was a buffer of the method."""
+        names = {"iteration": "steps._extra_state"}
+        return {names.get(name, name): value for name, value in state.items()}
 
     def step(self, batch: Batch) -> StepOutput:
         """Compute the loss of one batch."""
-        done = int(self.iteration)
+        done = self.steps.number
         if done:
             self._update_averages(done)
         weight = self.settings.weight * rise(done + 1, self.settings.weight_steps)
@@ -76,7 +80,7 @@ class ELRPlus(TwoNetworks):
         targets_2 = self._update_targets(batch, self.targets_2, plain_1)
         loss_1, agree_1 = self._loss(batch, self.model, targets_1, weight)
         loss_2, agree_2 = self._loss(batch, self.second, targets_2, weight)
-        self.iteration += 1
+        self.steps.number += 1
         quality = (target_quality(targets_1, batch.labels) + target_quality(targets_2, batch.labels)) / 2
         scalars = {"network_1": loss_1, "network_2": loss_2, "regularisation": (agree_1 + agree_2) / 2}
         return StepOutput(loss_1 + loss_2, log_mean_prediction(plain_1, plain_2), scalars, quality)

@@ -20,8 +20,6 @@ from jnpl.methods.jnpl import JNPL
 from jnpl.methods.refinement import REFINE, Refinement
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from jnpl.data.loading.batches import Batch
 
 _FADES = (
@@ -133,24 +131,15 @@ class ExtendedJNPL(JNPL):
     def _pl_has_begun(self, epoch: int) -> bool:
         return epoch >= self.settings.pl_start * self.epochs
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **options: Any) -> Any:
-        """Load a state, also one of an earlier version."""
-        return super().load_state_dict(_renamed(state_dict), *args, **options)
-
-
-def _renamed(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a state; names and counters of earlier versions, which had them all on the method, in their new places."""
-    if "agreement" not in state:
-        return dict(state)
-    old = dict(state)
-    for name in ("predicted", "given", "confusion"):
-        if name in old:
-            old[f"counts.{name}"] = old.pop(name)
-    old["counts.right"] = old.pop("agreed")
-    if "targets" in old:
-        old["refinement.targets"] = old.pop("targets")
-    seen = [old.pop("agreement"), old.pop("concentration", 1.0)]
-    acted = [old.pop(name) for name in ("held", "guarded", "pl_scale")]
-    old["warm_up._extra_state"] = torch.tensor([float(value) for value in seen], dtype=torch.float64)
-    old["guard._extra_state"] = torch.tensor([float(value) for value in acted], dtype=torch.float64)
-    return old
+    def with_present_names(self, state: dict[str, Any]) -> dict[str, Any]:
+        """Return a state; counters of earlier versions, which were all buffers of the method, in their places."""
+        if "agreement" not in state:
+            return state
+        names = {"agreed": "counts.right", "targets": "refinement.targets"}
+        names |= {name: f"counts.{name}" for name in ("predicted", "given", "confusion")}
+        numbers = {
+            "warm_up._extra_state": [state.pop("agreement"), state.pop("concentration", 1.0)],
+            "guard._extra_state": [state.pop(name) for name in ("held", "guarded", "pl_scale")],
+        }
+        packed = {name: torch.tensor(list(map(float, each)), dtype=torch.float64) for name, each in numbers.items()}
+        return {names.get(name, name): value for name, value in state.items()} | packed

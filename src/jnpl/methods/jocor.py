@@ -9,7 +9,7 @@ from pydantic import Field
 
 from jnpl.losses import functional as JF
 from jnpl.methods.base import StepOutput, Task
-from jnpl.methods.small_loss import SmallLoss, SmallLossSettings
+from jnpl.methods.small_loss import SmallLoss, SmallLossSettings, mean_of
 from jnpl.methods.two_networks import log_mean_prediction
 
 if TYPE_CHECKING:
@@ -57,8 +57,9 @@ class JoCoR(SmallLoss):
         """Compute the loss of one batch."""
         first, second = self.model(batch.inputs), self.second(batch.inputs)
         losses = joint_loss(first, second, batch.labels, self.agreement)
-        loss = self.mean_of(batch, losses, self.choose(batch, losses))
-        kept = self.kept(batch).to(loss)
+        chosen = self.choose(batch, losses)
+        loss = mean_of(losses, chosen)
+        kept = chosen.share.to(loss)
         divergence = symmetric_kl(first.detach(), second.detach()).mean()
         scalars = {"kept": kept, "divergence": divergence}
         return StepOutput(loss, log_mean_prediction(first, second), scalars, (-losses.detach()).exp())

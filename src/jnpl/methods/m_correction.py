@@ -17,9 +17,6 @@ from jnpl.methods.base import Method, MethodSettings, StepOutput, Task
 from jnpl.methods.mixup import draw_mixup
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from jnpl.data.loading.batches import Batch
     from jnpl.methods.base import TrainingSetView
 
@@ -96,7 +93,7 @@ class MCorrection(Method):
         if self.epoch == 0:
             return
         logits = training_set.logits(self.model)
-        losses = _losses(logits, self.labels)
+        losses = _losses(logits, self.labels).cpu().numpy()
         mixture = beta_mixture.fit(losses)
         self.suspicion.copy_(torch.from_numpy(mixture.posterior(losses)).float())
         self.bounds.copy_(torch.tensor([mixture.low, mixture.high]))
@@ -171,25 +168,22 @@ class MCorrection(Method):
         if self.settings.suspicion == "epoch":
             return self.suspicion[batch.index.to(self.suspicion.device)]
         losses = _losses(self._evaluated(batch.inputs), batch.labels)
-        low, high = self.bounds.tolist()
-        found = beta_mixture.look_up(losses, low, high, self.table.cpu().numpy())
-        return torch.from_numpy(found).float().to(self.suspicion.device)
+        return beta_mixture.look_up(losses, self.bounds[0], self.bounds[1], self.table)
 
     def _balance(self, log_probs: Tensor, batch: Batch) -> Tensor:
         """`class_balance` of the whole batch, over all processes: (B, C) -> ()."""
-        own, total = len(log_probs), self.global_batch_size(batch)
-        if own == total:
+        if batch.rows.all_here:
             return class_balance(log_probs)
         # The value is that of the whole batch; the gradient is a mean over the own samples, as the loop expects.
         sums = self.sum_over_processes(log_probs.detach().exp().sum(0)).clamp_min(torch.finfo(log_probs.dtype).tiny)
-        log_mean = sums.log() - math.log(total)
+        log_mean = sums.log() - self.global_batch_size(batch).log()
         share = (log_probs.exp().mean(0) / log_mean.exp()).mean()
         return share.detach() - share - (log_mean + math.log(self.num_classes)).mean()
 
 
-def _losses(logits: Tensor, labels: Tensor) -> npt.NDArray[np.float64]:
-    """Cross-entropy, nan where a row of logits is not finite: (N, C), (N,) -> (N,)."""
+def _losses(logits: Tensor, labels: Tensor) -> Tensor:
+    """Cross-entropy in double precision, nan where a row of logits is not finite: (N, C), (N,) -> (N,)."""
     known = logits.isfinite().all(1)
     losses = JF.pl(torch.where(known.unsqueeze(1), logits, 0.0), labels)
-    found: npt.NDArray[np.float64] = torch.where(known, losses, math.nan).cpu().double().numpy()
-    return found
+    precise = torch.float32 if losses.device.type == "mps" else torch.float64  # which MPS does not have
+    return torch.where(known, losses, math.nan).to(precise)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from pydantic import Field, model_validator
@@ -18,6 +18,7 @@ from jnpl.methods.base import (
     Method,
     MethodSettings,
     Stage,
+    StepCount,
     StepOutput,
     Task,
     TrainingSetView,
@@ -53,7 +54,6 @@ class MLNT(Method):
     )
     keep: Tensor  # (N,) bool
     labels: Tensor  # (N,)
-    iteration: Tensor  # ()
 
     class Settings(MethodSettings):
         """Settings of the meta term, teacher and mentor; steps are batches, counted from 0 in each iteration."""
@@ -104,7 +104,7 @@ class MLNT(Method):
         self.mentor = frozen_copy(self.model).eval() if settings.iterations > 1 else None
         self.register_buffer("keep", torch.ones(len(task.labels), dtype=torch.bool))
         self.register_buffer("labels", task.labels, persistent=False)  # part of the data, not of a checkpoint
-        self.register_buffer("iteration", torch.zeros((), dtype=torch.long))
+        self.steps = StepCount()  # of the iteration
 
     def train(self, mode: bool = True) -> MLNT:
         """Set training or evaluation mode; the frozen networks stay in evaluation mode."""
@@ -128,16 +128,21 @@ class MLNT(Method):
                     "samples: --set method.tau=0 keeps them"
                 )
             self.keep.copy_(keep)
-        self.iteration.zero_()
+        self.steps.number = 0
 
     @property
     def classifier(self) -> nn.Module:
         """The teacher; before the first step of an iteration, and in the first stage, the student."""
-        return self.teacher if int(self.iteration) > 0 else self.model
+        return self.teacher if self.steps.number > 0 else self.model
 
     def network_logits(self, inputs: Tensor) -> dict[str, Tensor]:
         """Return logits (B, C) of student and teacher."""
         return {"student": self.model(inputs), "teacher": self.predict(inputs)}
+
+    def with_present_names(self, state: dict[str, Any]) -> dict[str, Any]:
+        """Return a state; in earlier versions the number of steps was a buffer of the method."""
+        names = {"iteration": "steps._extra_state"}
+        return {names.get(name, name): value for name, value in state.items()}
 
     def step(self, batch: Batch) -> StepOutput:
         """Compute the loss of one batch."""
@@ -150,15 +155,15 @@ class MLNT(Method):
         ce = (JF.pl(logits, batch.labels) * weights).sum()
         teacher_logits, meta, full = logits, ce.new_zeros(()), 0.0  # the student's, while there is no teacher
         if self.stage > 0:
-            ramp = self._ramp(int(self.iteration))
-            self._update_teacher(int(self.iteration))
+            ramp = self._ramp(self.steps.number)
+            self._update_teacher(self.steps.number)
             if ramp is not None:
                 with torch.no_grad():
                     teacher_logits = self.teacher(batch.inputs)
                 target = self._target(batch.inputs, teacher_logits, ramp)
                 divergence = self._after_inner_steps(batch, logits, kept, target)
                 meta, full = (divergence * weights).sum(), self.settings.meta_weight * ramp
-            self.iteration += 1
+            self.steps.number += 1
         # Departure: the paper takes a meta step, then one with cross-entropy; its code, like this, adds both gradients.
         loss = ce + full * meta
         scalars = {"ce": ce, "meta": meta, "meta_weight": ce.new_tensor(full), "kept": kept.float().mean()}

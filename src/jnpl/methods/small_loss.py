@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import torch
 from pydantic import Field
@@ -69,22 +69,34 @@ def keep_count(share: float, total: int) -> int:
     return min(max(math.floor((share + 1e-6) * total), 1), total)
 
 
-def smallest(losses: Tensor, count: int) -> Tensor:
+def smallest(losses: Tensor, count: int | Tensor) -> Tensor:
     """Mark the `count` smallest losses, the first ones on a tie: (B,) -> (B,) bool.
 
     >>> smallest(torch.tensor([3.0, 1.0, 2.0, 1.0]), 2)
     tensor([False,  True, False,  True])
     """
-    chosen = torch.zeros_like(losses, dtype=torch.bool)
-    chosen[losses.argsort(stable=True)[:count]] = True
-    return chosen
+    places = torch.arange(len(losses), device=losses.device)
+    return torch.empty_like(places).scatter(0, losses.argsort(stable=True), places) < count
 
 
 def own_part(batch: Batch, index: Tensor, values: Tensor) -> Tensor:
     """Return this process's rows of what was gathered from all: positions (W,), values (W, ...) -> (B, ...)."""
     # The rows of a process are consecutive; where they start depends on the samples that others could read.
-    start = int((index == batch.index[0].to(index.device)).nonzero()[0])
-    return values[start : start + len(batch.labels)]
+    start = (index == batch.index[0].to(index.device)).byte().argmax()
+    return values[start + torch.arange(len(batch.labels), device=index.device)]
+
+
+class Chosen(NamedTuple):
+    """The small-loss samples of a batch."""
+
+    own: Tensor  # (B,) bool, of this process
+    kept: int  # how many of the whole batch, over all processes
+    total: int  # samples of the whole batch
+
+    @property
+    def share(self) -> Tensor:
+        """Share of the batch that is kept, for the log: ()."""
+        return torch.tensor(self.kept / self.total)
 
 
 class SmallLoss(TwoNetworks):
@@ -97,21 +109,13 @@ class SmallLoss(TwoNetworks):
         super().__init__(task)
         self.noise_rate, self.ramp_epochs = rate, settings.ramp_epochs
 
-    def count(self, total: int) -> int:
-        """Return how many of `total` samples of a batch are kept in this epoch."""
-        return keep_count(keep_share(self.noise_rate, self.epoch, self.ramp_epochs), total)
-
-    def choose(self, batch: Batch, losses: Tensor) -> Tensor:
-        """Select the small-loss samples of the whole batch, over all processes: (B,) -> (B,) bool."""
+    def choose(self, batch: Batch, losses: Tensor) -> Chosen:
+        """Select the small-loss samples of the whole batch, over all processes, by losses (B,)."""
         index, all_losses = self.gather_over_processes(batch, losses.detach().unsqueeze(1))  # (W,), (W, 1)
-        return own_part(batch, index, smallest(all_losses.squeeze(1), self.count(len(all_losses))))
+        count = keep_count(keep_share(self.noise_rate, self.epoch, self.ramp_epochs), len(all_losses))
+        return Chosen(own_part(batch, index, smallest(all_losses.squeeze(1), count)), count, len(all_losses))
 
-    def mean_of(self, batch: Batch, losses: Tensor, chosen: Tensor) -> Tensor:
-        """Mean over the chosen samples of the whole batch, scaled by this process's share: (B,), (B,) -> ()."""
-        total = self.global_batch_size(batch)
-        return torch.where(chosen, losses, 0.0).sum() / self.count(total) * (total / len(losses))
 
-    def kept(self, batch: Batch) -> Tensor:
-        """Return the share of the batch that is kept, for the log: ()."""
-        total = self.global_batch_size(batch)
-        return torch.tensor(self.count(total) / total)
+def mean_of(losses: Tensor, chosen: Chosen) -> Tensor:
+    """Return the mean over the chosen samples of the whole batch, scaled by this process's share: (B,) -> ()."""
+    return torch.where(chosen.own, losses, 0.0).sum() / chosen.kept * (chosen.total / len(losses))

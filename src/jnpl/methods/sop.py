@@ -73,7 +73,7 @@ class SOP(Method):
     def terms(self, logits: Tensor, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """Return the cross-entropy (), the fit of u and v () and the adjusted prediction (B, C)."""
         # One process: a sparse gradient, of the rows of the batch alone. Several would have to exchange it.
-        alone = batch.rows.stop - batch.rows.start == batch.rows.total
+        alone = batch.rows.all_here
         index = batch.index.to(self.u.device)
         u, v = (F.embedding(index, each, sparse=alone) for each in (self.u, self.v))
         added, removed = label_parts(u, v, batch.labels)

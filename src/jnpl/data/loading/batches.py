@@ -22,6 +22,11 @@ class Rows(NamedTuple):
     stop: int
     total: int
 
+    @property
+    def all_here(self) -> bool:
+        """Whether no other process has a part of the batch."""
+        return self.stop - self.start == self.total
+
 
 class Batch(NamedTuple):
     """Inputs (B, ...), given labels (B,), positions in the data set (B,), and the step's random generator."""
