@@ -7,6 +7,7 @@ import pytest
 
 from jnpl.internal.errors import InputError
 from jnpl.judging.out_of_fold import deal_folds, out_of_fold
+from jnpl.recipes.load import load_recipe
 
 
 def blobs(samples=600, classes=3, seed=0):
@@ -72,3 +73,13 @@ def test_large_data_get_fewer_epochs(monkeypatch):
     assert shares == pytest.approx([0, 1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6, 1])
     assert (probs.argmax(1) == labels).mean() > 0.95
     np.testing.assert_allclose(probs.sum(1), 1, rtol=1e-5)
+
+
+def test_the_plan_is_that_of_the_default_recipe(monkeypatch):
+    x, labels = blobs(samples=100)
+    recipe = load_recipe("fast-embeddings")
+    monkeypatch.setattr("jnpl.judging.out_of_fold.load_recipe", lambda name: {"fast-embeddings": recipe}[name])
+    usual = out_of_fold(x, labels, 3)
+    recipe = load_recipe("fast-embeddings", {"train.lr": 1e-9})  # heads stay where they begin
+    assert np.allclose(out_of_fold(x, labels, 3), 1 / 3, atol=1e-4)
+    assert usual.max() > 0.9

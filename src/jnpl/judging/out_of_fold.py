@@ -16,7 +16,10 @@ import torch
 from jnpl.data.loading.batches import generator_for
 from jnpl.internal.errors import InputError
 from jnpl.judging.trees import tree_predictions
+from jnpl.losses import functional as JF
 from jnpl.losses.class_balance import even_weights
+from jnpl.losses.warm_up import WarmUp, cross_entropy_share
+from jnpl.recipes.load import EMBEDDINGS, load_recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +30,6 @@ Kind: TypeAlias = Literal["linear", "trees"]
 Floats: TypeAlias = npt.NDArray[np.float32]
 
 FOLDS = 5
-_EPOCHS, _RATE, _MOMENTUM, _BATCH = 20, 0.05, 0.9, 128  # of the default recipe's head (fast-embeddings.toml)
 _MAX_STEPS, _MIN_EPOCHS = 40_000, 4  # fewer epochs of more than 256,000 samples: a head has learnt enough by then
 _PREDICTED = 8192  # samples that are predicted together
 
@@ -69,11 +71,11 @@ def out_of_fold(
     values, given = np.asarray(vectors, np.float32), np.asarray(labels)
     if values.ndim != 2 or given.shape != values.shape[:1] or len(given) < 2:
         raise InputError(f"vectors must be (N, F) and labels (N,), N >= 2, not {values.shape} and {given.shape}")
-    fold = deal_folds(given, min(folds, len(given)), seed)
+    fold_of = deal_folds(given, min(folds, len(given)), seed)
     if kind == "linear":
-        return _linear(values, given, fold, num_classes, weight_decay, seed, progress or (lambda _: None))
+        return _linear(values, given, fold_of, num_classes, weight_decay, seed, progress or (lambda _: None))
     if kind == "trees":
-        return tree_predictions(values, given, fold, num_classes, seed=seed, progress=progress).probs
+        return tree_predictions(values, given, fold_of, num_classes, seed=seed, progress=progress).probs
     raise InputError(f"no model {kind!r} for out-of-fold predictions; there are linear and trees")
 
 
@@ -86,12 +88,7 @@ def expected_scale(num_classes: int) -> float:
     >>> expected_scale(10), round(expected_scale(100), 2)
     (0.95, 1.13)
     """
-    return 0.95 + 0.2 * _cross_entropy_share(num_classes)
-
-
-def _cross_entropy_share(num_classes: int) -> float:
-    """Return the weight of cross-entropy in the first epoch: there is none with 10 classes or less."""
-    return max(1 - 10 / num_classes, 0.0)
+    return 0.95 + 0.2 * cross_entropy_share(num_classes)
 
 
 def deal_folds(labels: npt.NDArray[np.integer], folds: int, seed: int) -> npt.NDArray[np.int64]:
@@ -111,7 +108,7 @@ def deal_folds(labels: npt.NDArray[np.integer], folds: int, seed: int) -> npt.ND
 def _linear(
     values: Floats,
     labels: npt.NDArray[np.integer],
-    fold: npt.NDArray[np.int64],
+    fold_of: npt.NDArray[np.int64],
     num_classes: int,
     weight_decay: float,
     seed: int,
@@ -119,44 +116,42 @@ def _linear(
 ) -> Floats:
     """Train the heads of all folds side by side (K, F, C); a sample has no gradient in the head of its own fold.
 
-    The gradient of exhaustive NL+ is p_y (p - onehot), that of cross-entropy, which fades over the first half of the
-    epochs where there are many classes, p - onehot.
+    Plan and losses are those of the default recipe's first stage, but for a fade of cross-entropy that no head decides.
     """
-    x, y, own = torch.from_numpy(values), torch.from_numpy(labels.astype(np.int64)), torch.from_numpy(fold)
+    x, y, fold = torch.from_numpy(values), torch.from_numpy(labels.astype(np.int64)), torch.from_numpy(fold_of)
     samples, folds = len(y), int(fold.max()) + 1
     class_weight = even_weights(y, num_classes)
     weight, bias = torch.zeros(folds, x.shape[1], num_classes), torch.zeros(folds, 1, num_classes)
     speeds = torch.zeros_like(weight), torch.zeros_like(bias)
     total = torch.zeros(samples, num_classes)
-    steps = math.ceil(samples / _BATCH)
-    epochs = max(min(_EPOCHS, _MAX_STEPS // steps), _MIN_EPOCHS)
-    recorded = epochs // 2  # last epochs whose predictions are averaged
-    for epoch in range(epochs):
-        rate = _RATE * 0.5 * (1 + math.cos(math.pi * epoch / epochs))
-        cross_entropy = _cross_entropy_share(num_classes) * max(1 - 2 * epoch / epochs, 0.0)
+    plan = load_recipe(EMBEDDINGS).train
+    steps = math.ceil(samples / plan.batch_size)
+    plan = plan.model_copy(update={"epochs": max(min(plan.epochs, _MAX_STEPS // steps), _MIN_EPOCHS)})
+    warm_up = WarmUp(num_classes, cross_entropy=True, fade=0.5)
+    recorded = plan.epochs // 2  # last epochs whose predictions are averaged
+    for epoch in range(plan.epochs):
+        rate, cross_entropy = plan.lr_at(epoch), warm_up.cross_entropy_weight(epoch, plan.epochs)
         order = torch.randperm(samples, generator=generator_for(seed, "out of fold", epoch))
-        for step, index in enumerate(torch.split(order, _BATCH)):
+        for step, index in enumerate(torch.split(order, plan.batch_size)):
             inputs, target = x[index], y[index]
-            probs = (inputs @ weight + bias).softmax(2)  # (K, B, C)
-            picked = target.expand(folds, -1).unsqueeze(2)
-            given = probs.gather(2, picked)
-            gradient = probs.scatter_add(2, picked, torch.full_like(given, -1.0)) * (given + cross_entropy)
-            seen = (own[index] != torch.arange(folds).unsqueeze(1)).float() * class_weight[target]
-            gradient *= seen.unsqueeze(2) / len(index)
-            _descend(weight, inputs.T @ gradient + weight_decay * weight, speeds[0], rate)
-            _descend(bias, gradient.sum(1, keepdim=True), speeds[1], rate)
+            logits = inputs @ weight + bias  # (K, B, C)
+            gradient = JF.nl_plus_exhaustive_gradient(logits.flatten(0, 1), target.repeat(folds), cross_entropy)
+            learns = (fold[index] != torch.arange(folds).unsqueeze(1)).float() * class_weight[target]  # (K, B)
+            gradient = gradient.view_as(logits) * (learns.unsqueeze(2) / len(index))
+            _descend(weight, inputs.T @ gradient + weight_decay * weight, speeds[0], rate, plan.momentum)
+            _descend(bias, gradient.sum(1, keepdim=True), speeds[1], rate, plan.momentum)
             if step % 32 == 0:
-                progress((epoch + step / steps) / epochs)
-        if epoch >= epochs - recorded:
+                progress((epoch + step / steps) / plan.epochs)
+        if epoch >= plan.epochs - recorded:
             for k in range(folds):
-                for held in torch.split((own == k).nonzero().squeeze(1), _PREDICTED):
-                    total[held] += (x[held] @ weight[k] + bias[k]).softmax(1) / recorded
+                for rows in torch.split((fold == k).nonzero().squeeze(1), _PREDICTED):
+                    total[rows] += (x[rows] @ weight[k] + bias[k]).softmax(1) / recorded
     progress(1.0)
-    probs_out: Floats = total.numpy()
-    return probs_out
+    probs: Floats = total.numpy()
+    return probs
 
 
-def _descend(weight: Tensor, gradient: Tensor, speed: Tensor, rate: float) -> None:
+def _descend(weight: Tensor, gradient: Tensor, speed: Tensor, rate: float, momentum: float) -> None:
     """One step of SGD with momentum, in place."""
-    speed.mul_(_MOMENTUM).add_(gradient)
+    speed.mul_(momentum).add_(gradient)
     weight.sub_(rate * speed)

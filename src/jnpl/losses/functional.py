@@ -37,6 +37,7 @@ __all__ = [
     "nl_exhaustive",
     "nl_plus",
     "nl_plus_exhaustive",
+    "nl_plus_exhaustive_gradient",
     "pl",
     "pl_plus",
     "pl_plus_candidates",
@@ -173,6 +174,30 @@ def nl_plus_exhaustive(logits: Tensor, labels: Tensor, gamma: float = 1.0, *, re
     logits = check_logits(logits)
     labels = check_labels(labels, logits)
     return _negative.negative_exhaustive(logits, labels, check_gamma(gamma), mean=_is_mean(reduction))
+
+
+def nl_plus_exhaustive_gradient(logits: Tensor, labels: Tensor, cross_entropy: float = 0.0) -> Tensor:
+    """Gradient of `nl_plus_exhaustive` (gamma 1) on the logits, p_y (p_i - [i = y]): (B, C), (B,) -> (B, C).
+
+    For training without autograd. Cross-entropy pulls in the same direction, by 1 in place of p_y.
+
+    Args:
+        logits: network output, (B, C).
+        labels: given labels, (B,).
+        cross_entropy: weight of `pl`, whose gradient is added.
+
+    Returns:
+        The gradient of each sample's loss, (B, C).
+
+    Example:
+        >>> nl_plus_exhaustive_gradient(torch.zeros(1, 2), torch.tensor([1]))
+        tensor([[ 0.2500, -0.2500]])
+    """
+    logits = check_logits(logits)
+    label = check_labels(labels, logits).unsqueeze(1)
+    probs = logits.softmax(1)
+    p_y = probs.gather(1, label)
+    return probs.scatter_add(1, label, torch.full_like(p_y, -1.0)) * (p_y + cross_entropy)
 
 
 def pl_plus(logits: Tensor, targets: Tensor, n: int = 3) -> Tensor:

@@ -167,3 +167,27 @@ def test_nothing_cancels_on_the_sure_complement_itself(gap):
     assert grad == pytest.approx(2 * p * small, rel=1e-5, abs=0)
     exhaustive = gradient(JF.nl_plus_exhaustive(logits, torch.tensor([1])), logits)[0, 0].item()
     assert exhaustive == pytest.approx(p * small, rel=1e-5, abs=0)
+
+
+@pytest.mark.parametrize("num_classes", CLASSES)
+@pytest.mark.parametrize("cross_entropy", [0.0, 0.4])
+def test_the_closed_form_over_all_complements_is_the_gradient_of_the_loss(num_classes, cross_entropy):
+    """The sum of Eq. 6 over all complements is p_y (p_i - [i = y])."""
+    logits, _ = batch(num_classes, torch.float64)
+    labels = torch.arange(len(logits)) % num_classes
+    found = JF.nl_plus_exhaustive_gradient(logits.detach(), labels, cross_entropy)
+    leaf = logits.detach().clone().requires_grad_()
+    loss = JF.nl_plus_exhaustive(leaf, labels) + cross_entropy * JF.pl(leaf, labels)
+    loss.sum().backward()
+    torch.testing.assert_close(found, leaf.grad)
+    for row, y, gradient in zip(logits.tolist(), labels.tolist(), found.tolist(), strict=True):
+        p = softmax(row)
+        plain = [math.fsum(eq6(row, k)[i] for k in range(num_classes) if k != y) for i in range(min(num_classes, 10))]
+        plain = [each + cross_entropy * (p[i] - (i == y)) for i, each in enumerate(plain)]
+        assert gradient[: len(plain)] == pytest.approx(plain, abs=1e-12)
+
+
+def test_the_closed_form_is_finite_for_extreme_logits():
+    logits = torch.tensor([[1e4, -1e4, 0.0], [0.0, 1e4, -1e4]])
+    assert JF.nl_plus_exhaustive_gradient(logits, torch.tensor([1, 1])).abs().max() == 0  # p_y is 0, or p is right
+    assert JF.nl_plus_exhaustive_gradient(logits, torch.tensor([1, 1]), 1.0)[0].tolist() == [1.0, -1.0, 0.0]
