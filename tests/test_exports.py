@@ -29,6 +29,7 @@ FUNCTIONAL = [
     "nl_exhaustive",
     "nl_plus",
     "nl_plus_exhaustive",
+    "nl_plus_exhaustive_gradient",
     "pl",
     "pl_plus",
     "pl_plus_candidates",

@@ -319,6 +319,7 @@ MAY_READ = {  # where it does not make a GPU wait, or cannot be helped
     ("methods.mixup", "draw_mixup"): "a draw on the CPU",
     ("losses.argument_checks", "_in_range"): "labels on the CPU",
     ("losses.argument_checks", "check_gamma"): "a plain number",
+    ("losses.modules", "add"): "every 5,000 samples, of a loss in the user's own loop",
     ("methods.joint_optim", "_first_update"): "plain numbers",
     ("methods.metacleaner", "subsets_of"): "the number of subsets is a shape of what follows",
 }
