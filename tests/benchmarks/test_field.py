@@ -6,6 +6,7 @@ import pytest
 from tests.helpers.scripts import load_script
 
 from jnpl.experiments import results
+from jnpl.experiments.spec import as_stored
 from jnpl.methods.registry import METHODS
 
 
@@ -20,7 +21,7 @@ def test_the_page_is_that_of_the_results(field):
 
 def test_every_method_has_a_cell_of_as_many_epochs(field):
     specs = field.specs("epochs", 0, None)
-    assert {spec.method for spec in specs} >= set(METHODS)
+    assert {spec.method for spec in specs} >= set(METHODS) - {"refined-nl"}  # which `fast` is on embeddings
     for spec in specs:
         recipe = spec.recipe()
         linear = spec.method in ("fast", *field.PAPER)
@@ -32,7 +33,7 @@ def test_stored_lines_have_the_settings_of_their_cells(field):
     for line in results.read(field.FILE).values():
         spec = field.FieldRun(**{name: line[name] for name in field.FieldRun.model_fields})
         assert spec.name == line["name"]
-        recipe = spec.recipe().model_dump(mode="json", exclude={"engine", "description"})
+        recipe = as_stored(spec.recipe().model_dump(mode="json", exclude={"engine", "description"}))
         assert _has(recipe, line["settings"]), spec.name
 
 

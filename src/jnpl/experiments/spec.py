@@ -34,6 +34,18 @@ _LATER = {
     "pseudo.train.lr_end": 0.0,
     "pseudo.train.cycle": None,
 }
+# The method `refined-nl` was `jnpl` with these settings when results were stored, and its `ce_end` was `pl_start`.
+_REFINED_NL: dict[str, Any] = {
+    "name": "jnpl",
+    "complements": "exhaustive",
+    "num_complements": None,
+    "gamma_rise": None,
+    "guard": 0.0,
+    "n": 3,
+    "pl_mean": "selected",
+    "pl_target": "predicted",
+    "pl_weight": 0.0,
+}
 _AT_SCALE = ("scale", "classify", "weights")  # fields of `jnpl reproduce`
 _AT_SIZE = ("images", "start", "test_images", "pixels", "net", "epochs", "batch_size", "padding")  # of `jnpl bench`
 
@@ -145,7 +157,7 @@ class RunSpec(Settings):
             "curve_images": size.curve_images,
             **({} if size.features is None else {"features": size.features._asdict()}),
         }
-        recipe = self.recipe().model_dump(mode="json", exclude={"engine", "description"})
+        recipe = as_stored(self.recipe().model_dump(mode="json", exclude={"engine", "description"}))
         for place, before in _LATER.items():
             *tables, setting = place.split(".")
             table: Any = recipe
@@ -171,3 +183,12 @@ class RunSpec(Settings):
         """The name of its line in a file of results, and of its folder while it runs; at a scale with its filter."""
         kind = "-filter" if self.scale is not None and not self.classify else ""
         return f"{self.variant}{kind}-{self.setting}-{self.seed}-{self.key}"
+
+
+def as_stored(recipe: dict[str, Any]) -> dict[str, Any]:
+    """A recipe as JSON, with the name and settings that its method had when results were stored."""
+    method = dict(recipe["method"])
+    if method["name"] != "refined-nl":
+        return recipe
+    start = method.pop("ce_end")
+    return {**recipe, "method": {**method, **_REFINED_NL, "pl_start": start}}
