@@ -103,7 +103,7 @@ def test_every_command_and_option_exists(page):
 
 
 def test_the_workflows_and_templates_can_be_read_and_call_targets_that_exist():
-    yaml = pytest.importorskip("yaml", reason="PyYAML comes with the extra `docs`")
+    yaml = pytest.importorskip("yaml", reason="PyYAML is in the group `docs`")
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
     files = [*(ROOT / ".github").rglob("*.yml"), ROOT / ".pre-commit-config.yaml"]
     assert len(files) > 4

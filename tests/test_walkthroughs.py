@@ -86,7 +86,7 @@ def commands(page):
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if list(commands(page))])
-def test_the_commands_of_a_page_run(page, files, tmp_path, monkeypatch, capsys):
+def test_the_commands_of_a_page_run(page, files, tmp_path, monkeypatch, capsys, few_trees):
     shutil.copytree(files, tmp_path / "here")
     monkeypatch.chdir(tmp_path / "here")
     lines = list(commands(page))
@@ -103,7 +103,7 @@ def python_blocks(page):
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page)])
-def test_the_python_code_of_a_page_runs(page, files, tmp_path, monkeypatch):
+def test_the_python_code_of_a_page_runs(page, files, tmp_path, monkeypatch, few_trees):
     shutil.copytree(files, tmp_path / "here")
     monkeypatch.chdir(tmp_path / "here")
     images, labels = load_digits(return_X_y=True)
@@ -144,7 +144,7 @@ def test_the_python_code_of_a_page_runs(page, files, tmp_path, monkeypatch):
 
 
 def test_the_notebook_is_up_to_date_and_its_code_runs(monkeypatch, tmp_path):
-    pytest.importorskip("nbformat", reason="nbformat is not installed: it comes with the extra `dev`")
+    pytest.importorskip("nbformat", reason="nbformat is not installed: it is in the group `dev`")
     monkeypatch.setenv("MPLBACKEND", "agg")
     monkeypatch.chdir(tmp_path)
     script = load_script("docs/notebook.py")

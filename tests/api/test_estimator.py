@@ -60,7 +60,7 @@ def same_network(first, second):
 # What it is for
 
 
-def test_it_finds_wrong_labels_and_is_not_fooled():
+def test_it_finds_wrong_labels_and_is_not_fooled(all_trees):
     x, y = load_digits(return_X_y=True)
     given = noise.symmetric(y[:1200], 0.4, 10, seed=0)
     model = JNPLClassifier(epochs=12, random_state=0).fit(x[:1200], given)

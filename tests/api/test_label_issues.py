@@ -44,7 +44,7 @@ def test_all_forms_of_data_give_the_same_findings(toy, tmp_path):
         assert found.suggested_labels.tolist() == ways[0].suggested_labels.tolist()
 
 
-def test_wrong_labels_are_found(toy):
+def test_wrong_labels_are_found(toy, all_trees):
     x, y, true = toy
     found = jnpl.find_label_issues(x, y)
     assert jnpl.metrics.average_precision(found.label_quality, y != true) > 0.9

@@ -20,8 +20,8 @@ def pair(tmp_path_factory):
     `toy.npz`, `shared.npz` (250 samples: a last batch of 26, and odd shares) and `odd.npz` (97 samples: the last batch
     is a single one, which joins the one before) are its data; the rest is what `tests/helpers/pair.py` writes.
     """
-    own = tmp_path_factory.getbasetemp()
-    out = (own.parent if "popen-gw" in own.name else own) / "two processes"  # workers have folders beside each other
+    base = tmp_path_factory.getbasetemp()
+    out = (base.parent if "popen-gw" in base.name else base) / "two processes"  # workers have folders beside each other
     with locks.alone(out.with_suffix(".lock")):
         if not (out / "ended").exists():
             for name in ("methods", "fast", "toy"):
@@ -30,7 +30,7 @@ def pair(tmp_path_factory):
                 toy.write(out / f"{name}.npz", samples=samples)
             launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
             command = [*launch, "-m", script.__name__, str(out)]
-            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=1800)
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
             (out / "ended").write_text(f"{done.returncode}\n{done.stderr[-4000:]}")
     code, _, said = (out / "ended").read_text().partition("\n")
     assert code == "0", said

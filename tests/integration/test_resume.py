@@ -53,9 +53,7 @@ def start(folder: Path, command: list[str]) -> BaseProcess:
 
 def wait_for(asked: Callable[[], bool], process: BaseProcess) -> None:
     """Wait until something is so, or the process has ended."""
-    until = time.monotonic() + 1800
     while not asked() and process.is_alive():
-        assert time.monotonic() < until
         time.sleep(0.005)
 
 
@@ -95,7 +93,7 @@ def test_asked_to_stop(peace: tuple[Path, Path], tmp_path: Path, number: signal.
     process = start(tmp_path, command)
     wait_for(lambda: forked.has_written(tmp_path / "run" / "metrics.jsonl"), process)  # an epoch is done
     os.kill(process.pid, number)
-    process.join(1800)
+    process.join()
     told = (tmp_path / "said").read_text()
     assert process.exitcode == code, told
     assert "run the same command again to resume" in told

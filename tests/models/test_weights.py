@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import http.server
 import os
 import pickle
-import threading
-from functools import partial
 
 import pytest
 import torch
@@ -240,46 +237,30 @@ def test_digest_of_a_file(saved):
             load_weights(resnet8(10), saved, digest=wrong)
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
-
-
-@pytest.fixture
-def server(tmp_path):
-    served = tmp_path / "served"
-    served.mkdir()
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(served))) as running:
-        thread = threading.Thread(target=running.serve_forever)
-        thread.start()
-        yield served, f"http://127.0.0.1:{running.server_port}"
-        running.shutdown()
-        thread.join()
-
-
-def test_from_the_web(server, trained, saved, tmp_path, monkeypatch):
+def test_from_the_web(httpserver, trained, saved, tmp_path, monkeypatch):
     monkeypatch.setenv("JNPL_DATA", str(tmp_path / "data"))
-    served, root = server
-    (served / "a").mkdir()
-    content = saved.read_bytes()
-    (served / "w.pth").write_bytes(content)
-    torch.save(resnet8(4).state_dict(), served / "a" / "w.pth")
+    other = tmp_path / "other.pth"
+    torch.save(resnet8(4).state_dict(), other)
+    for path, file in (("/w.pth", saved), ("/a/w.pth", other)):
+        httpserver.expect_request(path).respond_with_data(file.read_bytes())
+    address = httpserver.url_for("/w.pth?download=1")
     model = resnet8(10)
-    assert load_weights(model, f"{root}/w.pth?download=1", digest=sha256(saved)).skipped_head == ()
+    assert load_weights(model, address, digest=sha256(saved)).skipped_head == ()
     assert same(model, trained)
-    assert load_weights(resnet8(10), f"{root}/a/w.pth#{sha256(served / 'a' / 'w.pth')}").skipped_head
+    assert load_weights(resnet8(10), f"{httpserver.url_for('/a/w.pth')}#{sha256(other)}").skipped_head
     kept = sorted(path.name for path in (tmp_path / "data" / "weights").rglob("*.pth"))
     assert kept == ["w.pth", "w.pth"]  # two addresses, two files
 
-    (served / "w.pth").unlink()  # the second time nothing is asked
+    httpserver.clear()  # the second time nothing is asked
     again = resnet8(10)
-    load_weights(again, f"{root}/w.pth?download=1#{sha256(saved)}")
+    load_weights(again, f"{address}#{sha256(saved)}")
     assert same(again, trained)
 
 
-def test_addresses_that_are_refused(server, tmp_path, monkeypatch):
+def test_addresses_that_are_refused(httpserver, tmp_path, monkeypatch):
     monkeypatch.setenv("JNPL_DATA", str(tmp_path / "data"))
-    _, root = server
+    httpserver.expect_request("/w.pth").respond_with_data(status=404)
+    root = httpserver.url_for("")
     with pytest.raises(InputError, match=r"need their digest: append #sha256:<64 digits> to 'http.*w\.pth'$"):
         load_weights(resnet8(10), f"{root}/w.pth")
     with pytest.raises(InputError, match=r"ending in \.pth"):
