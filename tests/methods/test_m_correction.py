@@ -25,7 +25,6 @@ from torch import nn
 from jnpl.data.loading.batches import Rows
 from jnpl.methods import beta_mixture
 from jnpl.methods.m_correction import MCorrection, class_balance, mixing_weights
-from jnpl.methods.mixup import draw_mixup
 
 SAMPLES = 12
 
@@ -168,21 +167,6 @@ def test_targets_are_constants():
 def test_mixing_weights():
     got = mixing_weights(torch.tensor([0.2, 0.8, 1 - 1e-4]), torch.tensor([1, 0, 2]))
     assert got.tolist() == pytest.approx([0.8, 0.2, 0.5])
-
-
-def test_one_delta_for_the_batch_from_its_generator():
-    deltas = [draw_mixup(a_batch(seed=seed), 32.0, 6)[0] for seed in range(300)]
-    assert np.mean(deltas) == pytest.approx(0.5, abs=0.02)
-    assert np.std(deltas) == pytest.approx(math.sqrt(0.25 / 65), rel=0.15)  # Beta(32, 32)
-    batch = a_batch()
-    torch.manual_seed(1)
-    first = draw_mixup(batch, 32.0, 6)
-    torch.manual_seed(2)
-    second = draw_mixup(again(batch), 32.0, 6)
-    assert first[0] == second[0]
-    assert first[1].equal(second[1])
-    part = again(a_batch(size=3, rows=Rows(3, 6, 6)))
-    assert draw_mixup(part, 32.0, 3)[0] == first[0]  # the same for all processes
 
 
 # --- What goes to the ledger -----------------------------------------------------------------------------------------

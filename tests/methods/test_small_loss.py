@@ -15,7 +15,6 @@ from jnpl.methods.base import Task
 from jnpl.methods.co_teaching import CoTeaching
 from jnpl.methods.jocor import JoCoR
 from jnpl.methods.small_loss import keep_count, keep_share, smallest
-from jnpl.methods.two_networks import log_mean_prediction
 
 BOTH = pytest.mark.parametrize("method", [CoTeaching, JoCoR])
 LABELS = torch.arange(12) % 4
@@ -68,24 +67,6 @@ def test_smallest_takes_the_first_on_a_tie():
     assert smallest(torch.tensor([5.0, -1.0, 3.0]), 3).all()
 
 
-def test_the_prediction_is_the_log_of_the_mean_probability():
-    first, second = torch.tensor([[1.0, 2.0, -1.0]]), torch.tensor([[0.0, 3.0, 0.5]])
-    wanted = []
-    for k in range(3):
-        p = math.exp(first[0, k]) / sum(math.exp(value) for value in first[0])
-        q = math.exp(second[0, k]) / sum(math.exp(value) for value in second[0])
-        wanted.append(math.log((p + q) / 2))
-    assert log_mean_prediction(first, second)[0].tolist() == pytest.approx(wanted, rel=1e-5)
-
-
-def test_the_prediction_of_extreme_logits_is_finite_and_sums_to_one():
-    far = torch.tensor([[1e4, -1e4, 0.0], [-1e4, 0.0, 1e4]])
-    logs = log_mean_prediction(far, far.flip(1))
-    assert logs.isfinite().all()
-    assert logs.exp().sum(1).tolist() == pytest.approx([1, 1])
-    assert log_mean_prediction(far.bfloat16(), far.bfloat16()).dtype == torch.float32
-
-
 @BOTH
 def test_without_a_noise_rate_the_message_says_what_to_set(method):
     with pytest.raises(InputError, match=rf"^{method.Settings().name} needs the noise rate: --set method.noise_rate=0"):
@@ -118,28 +99,6 @@ def test_settings(method):
 
 
 @BOTH
-def test_two_networks_with_weights_of_their_own_both_tested(method):
-    made = method(a_task(), method.Settings(noise_rate=0.2)).eval()
-    inputs = torch.randn(2, 3)
-    outputs = made.network_logits(inputs)
-    assert list(outputs) == ["network_1", "network_2"]
-    assert outputs["network_1"].equal(made.model(inputs))
-    assert outputs["network_2"].equal(made.second(inputs))
-    assert not outputs["network_1"].equal(outputs["network_2"])
-    assert made.classifier is made.model
-
-
-@BOTH
-def test_renewing_gives_both_networks_different_numbers(method):
-    made, asked = method(a_task(), method.Settings(noise_rate=0.2)), []
-    for made.stage in range(3):
-        made.reset_networks(lambda number: (asked.append(number), normed(number))[1])
-        assert not made.model[0].weight.equal(made.second[0].weight)
-    assert asked == [0, 1, 2, 3, 4, 5]
-    assert made.second[0].weight.equal(normed(5)[0].weight)
-
-
-@BOTH
 @pytest.mark.parametrize("scale", [1.0, 1e4])
 @pytest.mark.parametrize("size", [2, 3, 12])
 def test_small_batches_and_extreme_inputs(method, size, scale):
@@ -151,14 +110,6 @@ def test_small_batches_and_extreme_inputs(method, size, scale):
     assert not output.quality.requires_grad
     assert output.quality.shape == (size,)
     assert output.scalars["kept"].item() == pytest.approx(max(size // 10, 1) / size)
-
-
-@BOTH
-def test_both_networks_learn_in_training_mode_with_two_samples(method):
-    made = method(a_task(), method.Settings(noise_rate=0.5))
-    made(a_batch(2)).loss.backward()
-    assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in made.parameters())
-    assert made.second[3].bias.grad.any()
 
 
 @BOTH
@@ -180,12 +131,3 @@ def test_the_choice_is_that_of_the_whole_batch_where_processes_share_it(method):
     assert total == pytest.approx(wanted.loss.item(), rel=1e-5)
     assert qualities == pytest.approx(wanted.quality.tolist(), rel=1e-5)
     assert all(rows.shape == (11, 1) and not rows.requires_grad for rows in gathered)
-
-
-@BOTH
-def test_a_checkpoint_holds_both_networks(method):
-    made, other = (method(a_task(), method.Settings(noise_rate=0.2)) for _ in range(2))
-    with torch.no_grad():
-        made.second[3].bias.add_(1)
-    other.load_state_dict(made.state_dict())
-    assert other.second[3].bias.equal(made.second[3].bias)
