@@ -30,12 +30,12 @@ def resolve(name):
     parts = name.split(".")
     for count in range(len(parts), 0, -1):
         try:
-            found = importlib.import_module(".".join(parts[:count]))
+            thing = importlib.import_module(".".join(parts[:count]))
         except ModuleNotFoundError:
             continue
         for part in parts[count:]:
-            found = getattr(found, part)
-        return found
+            thing = getattr(thing, part)
+        return thing
     raise ModuleNotFoundError(name)
 
 
@@ -97,9 +97,9 @@ def test_every_command_and_option_exists(page):
         while words and words[0] in getattr(command, "commands", {}):
             command = command.commands[words.pop(0)]
         assert command is not program, words
-        known = {name for option in command.params for name in (*option.opts, *option.secondary_opts)} | {"--help"}
-        given = {word.split("=")[0] for word in words if re.fullmatch(r"--?[a-z][\w-]*(=.*)?", word)}
-        assert given <= known, (command.name, given - known)
+        options = {name for option in command.params for name in (*option.opts, *option.secondary_opts)} | {"--help"}
+        used = {word.split("=")[0] for word in words if re.fullmatch(r"--?[a-z][\w-]*(=.*)?", word)}
+        assert used <= options, (command.name, used - options)
 
 
 def test_the_workflows_and_templates_can_be_read_and_call_targets_that_exist():

@@ -50,7 +50,7 @@ def test_an_example_runs(name, tmp_path):
     said = (tmp_path / "said").read_text()
     assert process.exitcode == 0, said
     assert list(work.iterdir()) == []  # nothing is left behind
-    found = re.search(r"(\d+) of (\d+) labels look wrong; AP of the ranking ([\d.]+)", said)
-    assert found is not None, said
-    assert float(found[3]) >= least
-    assert 0.15 < int(found[1]) / int(found[2]) < 0.45
+    result = re.search(r"(\d+) of (\d+) labels look wrong; AP of the ranking ([\d.]+)", said)
+    assert result is not None, said
+    assert float(result[3]) >= least
+    assert 0.15 < int(result[1]) / int(result[2]) < 0.45

@@ -94,14 +94,14 @@ def test_the_exported_names(module, names):
 
 @pytest.mark.parametrize("module", [functional, modules], ids=["functional", "losses"])
 def test_nothing_public_is_forgotten(module):
-    own = {
+    defined = {
         name
         for name, value in vars(module).items()
         if not name.startswith("_")
         and (inspect.isfunction(value) or inspect.isclass(value))
         and value.__module__ == module.__name__
     }
-    assert own == {name for name in module.__all__ if not name.startswith("_")}
+    assert defined == {name for name in module.__all__ if not name.startswith("_")}
 
 
 def test_every_exported_function_says_its_shapes():

@@ -49,7 +49,7 @@ class Imports(ast.NodeVisitor):
     """Every imported module as (name, nested in a function); those under `if TYPE_CHECKING` only with `types`."""
 
     def __init__(self, package, types):
-        self.package, self.types, self.depth, self.found = package, types, 0, set()
+        self.package, self.types, self.depth, self.imported = package, types, 0, set()
 
     def visit_If(self, node):
         if "TYPE_CHECKING" in ast.unparse(node.test) and not self.types:
@@ -66,7 +66,7 @@ class Imports(ast.NodeVisitor):
     visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
 
     def visit_Import(self, node):
-        self.found |= {(alias.name, self.depth > 0) for alias in node.names}
+        self.imported |= {(alias.name, self.depth > 0) for alias in node.names}
 
     def visit_ImportFrom(self, node):
         base = node.module or ""
@@ -75,13 +75,13 @@ class Imports(ast.NodeVisitor):
             base = ".".join([*parents[: len(parents) - node.level + 1], *([node.module] if node.module else [])])
         for alias in node.names:
             whole = f"{base}.{alias.name}"
-            self.found.add((whole if whole in MODULES else base, self.depth > 0))
+            self.imported.add((whole if whole in MODULES else base, self.depth > 0))
 
 
 def imports(source, package="jnpl", *, types=False):
     visitor = Imports(package, types)
     visitor.visit(ast.parse(source))
-    return visitor.found
+    return visitor.imported
 
 
 @cache
@@ -92,24 +92,24 @@ def imports_of(module, *, types=False):
 
 
 def room_of(module):
-    """The room of a module of the package; the package's own facts (`jnpl._version`) belong to none."""
+    """The room of a module of the package; the package's facts (`jnpl._version`) belong to none."""
     return module.split(".")[1] if module.count(".") else ""
 
 
 def upward(module):
-    """What a module imports from rooms below its own."""
-    own = ROOMS.index(room_of(module))
+    """What a module imports from rooms below its room."""
+    room = ROOMS.index(room_of(module))
     return sorted(
         name
         for name, _ in imports_of(module, types=True)
-        if name.startswith("jnpl.") and room_of(name) in ROOMS and ROOMS.index(room_of(name)) > own
+        if name.startswith("jnpl.") and room_of(name) in ROOMS and ROOMS.index(room_of(name)) > room
     )
 
 
 def importers(imported, libraries):
     """The modules that import one of the libraries: {module: imported names}."""
-    found = {module: {name for name in names if name.split(".")[0] in libraries} for module, names in imported.items()}
-    return {module: names for module, names in found.items() if names}
+    used = {module: {name for name in names if name.split(".")[0] in libraries} for module, names in imported.items()}
+    return {module: names for module, names in used.items() if names}
 
 
 def test_the_house_has_these_rooms_and_nothing_else():
@@ -152,17 +152,17 @@ def f():
 
 
 def test_a_room_imports_only_rooms_above_it():
-    found = {module: upward(module) for module in MODULES if room_of(module) in ROOMS}
-    assert len(found) > 100
-    assert {module: names for module, names in found.items() if names} == {}
+    upwards = {module: upward(module) for module in MODULES if room_of(module) in ROOMS}
+    assert len(upwards) > 100
+    assert {module: names for module, names in upwards.items() if names} == {}
 
 
 def test_mathematics_stands_on_torch_and_numpy_alone():
     """pandas and pyarrow only inside the functions that read and write files."""
     rooms = ("losses", "noise", "methods")
     outer = {module: {name for name, nested in imports_of(module) if not nested} for module in MODULES}
-    found = importers({module: outer[module] for module in MODULES if room_of(module) in rooms}, HEAVY)
-    assert found == {}
+    heavy = importers({module: outer[module] for module in MODULES if room_of(module) in rooms}, HEAVY)
+    assert heavy == {}
 
 
 SESSION = MODULES["jnpl.training.session"].read_text("utf-8")
@@ -170,15 +170,15 @@ SESSION = MODULES["jnpl.training.session"].read_text("utf-8")
 
 def test_a_session_keeps_its_attributes_to_itself():
     """All are private; only `run` makes a session, and calls nothing but its public methods."""
-    own = next(node for node in ast.parse(SESSION).body if isinstance(node, ast.ClassDef) and node.name == "Session")
+    room = next(node for node in ast.parse(SESSION).body if isinstance(node, ast.ClassDef) and node.name == "Session")
     named = {
         node.attr
-        for node in ast.walk(own)
+        for node in ast.walk(room)
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) == "self"
     }
     assert len(named) > 10
     assert [name for name in named if not name.startswith("_")] == []
-    methods = {node.name for node in own.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")}
+    methods = {node.name for node in room.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")}
     users = [name for name, path in MODULES.items() if re.search(r"\bimport .*\bSession\b", path.read_text("utf-8"))]
     assert users == ["jnpl.pipeline"]
     calls = {
@@ -237,13 +237,13 @@ def identifiers(source):
 
 
 def test_no_unclear_words_as_names():
-    found = {
+    unclear = {
         (name, word)
         for name, path in MODULES.items()
         for word in identifiers(path.read_text(encoding="utf-8"))
         if word.strip("_") in ("told", "books", "wish")
     }
-    assert found == set()
+    assert unclear == set()
 
 
 def test_the_formatter_is_never_switched_off():

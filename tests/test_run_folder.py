@@ -76,18 +76,18 @@ def test_another_run_is_refused(folder, change, told):
 
 
 @pytest.mark.parametrize(
-    ("known", "samples", "told"),
+    ("recorded", "samples", "told"),
     [
         ({"seed": 0, "data": "other"}, 9, "with the data 'toy', not 'other'; name another folder, or repeat"),
         ({"seed": 1, "data": "toy"}, 9, "with seed = 0, not 1"),
         ({"seed": 0, "data": "toy"}, 8, "with other data: 9 samples of 2 classes, not 8 of 2"),
     ],
 )
-def test_other_data_are_refused_before_they_are_embedded(folder, known, samples, told):
+def test_other_data_are_refused_before_they_are_embedded(folder, recorded, samples, told):
     folder.write(IDENTITY, "finished", {"samples": 9, "classes": 2})
     folder.check_data({"seed": 0, "data": "toy"}, 9, 2)
     with pytest.raises(InputError, match=told):
-        folder.check_data(known, samples, 2)
+        folder.check_data(recorded, samples, 2)
 
 
 @pytest.mark.parametrize(("results", "told"), [([1], "results: it must be an object"), ({"issues": 3}, "other data")])

@@ -59,8 +59,8 @@ def killed_on_its_way(out: Path) -> None:
 
     save = session.Session._save
 
-    def last(own: session.Session, position: Any) -> None:
-        save(own, position)
+    def last(finished: session.Session, position: Any) -> None:
+        save(finished, position)
         if position.epoch == 2:
             raise KilledError
 

@@ -122,8 +122,8 @@ def test_wide_vectors_are_embeddings_and_columns_are_not():
     wide = embeddings(3, 30, 0.0, width=130)
     values = np.asarray(wide.inputs.values[:, 0], np.float32)
     labels = wide.labels.tolist()
-    found = jnpl.find_label_issues(values, labels)
-    assert found.is_label_issue.sum() <= 2
+    findings = jnpl.find_label_issues(values, labels)
+    assert findings.is_label_issue.sum() <= 2
     from jnpl.api.label_issues import make_source
 
     assert adapt_recipe(make_source(values, labels, None, {}), None, None, {}).recipe.model == "linear"
@@ -307,15 +307,15 @@ def test_the_estimator_on_texts_and_images():
 
 
 def test_embeddings_are_saved_and_read_again(photos, tmp_path):
-    found = jnpl.embed(photos, workers=0)
-    assert (len(found), found.views.shape[1:], found.backbone) == (37, (2, 1280), "efficientnet-lite0")
-    found.save(tmp_path / "e.npz")
+    embeddings = jnpl.embed(photos, workers=0)
+    assert (len(embeddings), embeddings.views.shape[1:], embeddings.backbone) == (37, (2, 1280), "efficientnet-lite0")
+    embeddings.save(tmp_path / "e.npz")
     with np.load(tmp_path / "e.npz") as arrays:
         assert arrays["x"].shape == (36, 1280)  # without the broken one
-    first, second = (jnpl.find_label_issues(each) for each in (found, tmp_path / "e.npz"))
+    first, second = (jnpl.find_label_issues(each) for each in (embeddings, tmp_path / "e.npz"))
     assert set(first.worst(2)["given_label"]) == set(second.worst(2)["given_label"]) == {"green", "red"}
     with pytest.raises(InputError, match=r"written as \.npz or \.parquet"):
-        found.save(tmp_path / "e.csv")
+        embeddings.save(tmp_path / "e.csv")
 
 
 def test_small_images_and_named_networks_are_trained_from_scratch(tmp_path, capsys):

@@ -262,8 +262,8 @@ def test_a_hundred_classes_of_which_a_few_are_late(find_once):
 SAMPLED = ("train.lr=0.1", "method.pl_start=0", "method.gamma_rise=none", "method.complements=sampled")
 
 
-@pytest.mark.parametrize(("settings", "known"), [(COLLAPSES, 10), (SAMPLED, 9)], ids=["strong", "sampled"])
-def test_a_guard_brings_back_what_collapses_without(settings, known, run, capsys, tmp_path):
+@pytest.mark.parametrize(("settings", "classes_left"), [(COLLAPSES, 10), (SAMPLED, 9)], ids=["strong", "sampled"])
+def test_a_guard_brings_back_what_collapses_without(settings, classes_left, run, capsys, tmp_path):
     """The same settings with and without; the one with a guard from the command line, which says so.
 
     One complement a step is slow: thirty epochs of that may leave a class behind.
@@ -307,7 +307,7 @@ def test_a_guard_brings_back_what_collapses_without(settings, known, run, capsys
     told = json.loads((out / "run.json").read_text())["results"]
     assert [note.partition(": ")[0] for note in told["notes"]] == [RAN_AWAY]
     held = look(told, out, source)
-    assert (held.shares > 0.02).sum() >= known
+    assert (held.shares > 0.02).sum() >= classes_left
     assert held.shares.max() < 0.3
     assert held.told["ap"] > 0.9
 

@@ -57,10 +57,10 @@ def test_training_in_bf16_stays_finite_and_finds_the_same():
 
 
 def test_runs_of_one_two_and_four_threads_agree_in_their_ranking():
-    found = []
+    qualities = []
     for threads in (1, 2, 4, 1):
         torch.set_num_threads(threads)
-        found.append(run("train.epochs=1").findings.label_quality)
-    assert np.array_equal(found[0], found[3])  # one seed, one result
-    for other in found[1:3]:
-        assert spearmanr(found[0], other)[0] > 0.999
+        qualities.append(run("train.epochs=1").findings.label_quality)
+    assert np.array_equal(qualities[0], qualities[3])  # one seed, one result
+    for other in qualities[1:3]:
+        assert spearmanr(qualities[0], other)[0] > 0.999

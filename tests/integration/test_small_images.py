@@ -19,9 +19,9 @@ def test_the_default_is_not_below_cross_entropy():
     labels = labels // 5  # the colour
     given = noise.symmetric(labels, 0.2, 4, seed=0)
     source = from_arrays(pixels, given, y_true=labels, class_names=list(range(4)))
-    found = {}
+    ranking = {}
     for method in (None, "ce"):
         recipe = adapt_recipe(source, None, method, CPU).recipe
         assert recipe.method.name == "ce"
-        found[method] = scratch.run(source, recipe, seed=0)["ap"]
-    assert found[None] >= found["ce"] - 0.01, found
+        ranking[method] = scratch.run(source, recipe, seed=0)["ap"]
+    assert ranking[None] >= ranking["ce"] - 0.01, ranking

@@ -34,29 +34,29 @@ def folder(root, sides, samples=4):
 
 @pytest.mark.parametrize(("samples", "batch"), [(20, 16), (150, 16), (500, 32), (5_000, 64), (50_000, 64)])
 def test_small_sets_take_smaller_batches(samples, batch):
-    found = choose(vectors(samples), FAST)
+    choice = choose(vectors(samples), FAST)
     rate = mlp_rate(samples, 2, batch, 30)
-    assert found.changes == {"train.batch_size": batch, "model": "mlp", "train.lr": rate, "verdict.trees": True}
+    assert choice.changes == {"train.batch_size": batch, "model": "mlp", "train.lr": rate, "verdict.trees": True}
     assert rate == pytest.approx({20: 0.067, 150: 0.013}.get(samples, 0.03 * batch / 64))
-    assert len(found.lines) == 4
-    assert f"30 epochs in batches of {batch}" in found.lines[1]
-    assert ("the data set is small" in found.lines[1]) == (batch < 64)
-    assert found.lines[0].endswith(f"{samples:,} rows of 7 numbers")
+    assert len(choice.lines) == 4
+    assert f"30 epochs in batches of {batch}" in choice.lines[1]
+    assert ("the data set is small" in choice.lines[1]) == (batch < 64)
+    assert choice.lines[0].endswith(f"{samples:,} rows of 7 numbers")
 
 
 def test_what_the_user_says_is_left_alone():
     recipe = load_recipe("fast", {"train.epochs": 3, "model": "mlp"})
-    found = choose(vectors(500), recipe, {"train.epochs", "model"})
-    assert found.changes == {"train.batch_size": 32, "train.lr": 0.1, "verdict.trees": True}
-    assert found.lines[1].startswith(
+    choice = choose(vectors(500), recipe, {"train.epochs", "model"})
+    assert choice.changes == {"train.batch_size": 32, "train.lr": 0.1, "verdict.trees": True}
+    assert choice.lines[1].startswith(
         "training: 3 epochs in batches of 32, 48 steps (small batches: the data set is small), learning"
     )
-    own = choose(vectors(500), recipe, {"train.epochs", "model", "train.lr"})
-    assert own.changes == {"train.batch_size": 32, "verdict.trees": True}
-    assert own.lines[1] == "training: 3 epochs in batches of 32, 48 steps (small batches: the data set is small)"
+    with_rate = choose(vectors(500), recipe, {"train.epochs", "model", "train.lr"})
+    assert with_rate.changes == {"train.batch_size": 32, "verdict.trees": True}
+    assert with_rate.lines[1] == "training: 3 epochs in batches of 32, 48 steps (small batches: the data set is small)"
     network = choose(vectors(500), recipe, {"train.epochs", "model", "train.lr", "verdict.trees"})
     assert network.changes == {"train.batch_size": 32}
-    assert own.lines[:-1] == network.lines
+    assert with_rate.lines[:-1] == network.lines
 
 
 def test_the_rate_of_an_mlp_is_for_fast_alone():
@@ -66,10 +66,10 @@ def test_the_rate_of_an_mlp_is_for_fast_alone():
 
 @pytest.mark.parametrize(("sides", "size"), [([33], 32), ([10], 16), ([200], 128), ([20, 64, 64, 64], 48)])
 def test_files_are_decoded_at_the_side_that_most_have(tmp_path, sides, size):
-    found = choose(folder(tmp_path / "photos", sides), FAST)
-    assert found.changes["data.size"] == size
-    assert found.changes["model"] == "resnet8"
-    assert f"at {size} pixels" in found.lines[0]
+    choice = choose(folder(tmp_path / "photos", sides), FAST)
+    assert choice.changes["data.size"] == size
+    assert choice.changes["model"] == "resnet8"
+    assert f"at {size} pixels" in choice.lines[0]
 
 
 def test_many_files_are_decoded_smaller(tmp_path, monkeypatch):
@@ -164,8 +164,8 @@ def test_a_head_for_many_classes_fades_by_confusion_and_learns_narrow_embeddings
     scale = 5**0.8  # 1280 / 256, to the power of 1 - 10 / 50
     assert narrow.train.lr == pytest.approx(0.05 * scale, rel=0.05)
     assert narrow.stages["refine"]["lr"] == pytest.approx(0.02 * scale, rel=0.05)
-    own = adapt_recipe(embeddings(500, 256, 50), None, None, {"train.lr": 0.01, "method.ce_fade": 0.3}).recipe
-    assert (own.train.lr, own.method.ce_fade) == (0.01, 0.3)
+    changed = adapt_recipe(embeddings(500, 256, 50), None, None, {"train.lr": 0.01, "method.ce_fade": 0.3}).recipe
+    assert (changed.train.lr, changed.method.ce_fade) == (0.01, 0.3)
     other = adapt_recipe(embeddings(500, 256, 50), None, "ce", {}).recipe
     assert (other.train.lr, other.train.weight_decay) == (narrow.train.lr, narrow.train.weight_decay)
 

@@ -85,9 +85,9 @@ class CORES2(Method):
 
     def _mean(self, batch: Batch, losses: Tensor, kept: Tensor) -> Tensor:
         """Mean over the kept samples of the whole batch, scaled by this process's share: (B,), (B,) -> ()."""
-        own = len(batch.labels)
-        counts = self.sum_over_processes(torch.stack([kept.sum(), kept.new_full((), own, dtype=torch.long)]).float())
-        return torch.where(kept, losses, 0.0).sum() / counts[0].clamp_min(1) * (counts[1] / own)
+        size = len(batch.labels)
+        counts = self.sum_over_processes(torch.stack([kept.sum(), kept.new_full((), size, dtype=torch.long)]).float())
+        return torch.where(kept, losses, 0.0).sum() / counts[0].clamp_min(1) * (counts[1] / size)
 
-    def _epoch(self, given: int | None, share: float) -> int:
-        return round(share * self.epochs) if given is None else given
+    def _epoch(self, setting: int | None, share: float) -> int:
+        return round(share * self.epochs) if setting is None else setting

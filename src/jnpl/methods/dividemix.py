@@ -34,10 +34,10 @@ def sharpen(probs: Tensor, temperature: float) -> Tensor:
     return raised / raised.sum(1, keepdim=True).clamp_min(1e-12)
 
 
-def scaled(losses: Tensor, known: Tensor) -> Tensor:
-    """Scale the known losses to 0..1 by their smallest and largest, the others are -1: (N,), (N,) bool -> (N,)."""
-    low, high = losses[known].min(), losses[known].max()
-    return torch.where(known, (losses - low) / (high - low).clamp_min(1e-12), -1.0)
+def scaled(losses: Tensor, readable: Tensor) -> Tensor:
+    """Scale the losses of `readable` samples to 0..1 by smallest and largest; others are -1: (N,), (N,) -> (N,)."""
+    low, high = losses[readable].min(), losses[readable].max()
+    return torch.where(readable, (losses - low) / (high - low).clamp_min(1e-12), -1.0)
 
 
 def clean_probability(losses: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -48,18 +48,18 @@ def clean_probability(losses: npt.NDArray[np.float64]) -> npt.NDArray[np.float64
     from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415 (slow to import)
     from sklearn.mixture import GaussianMixture  # noqa: PLC0415
 
-    found = np.full(len(losses), 0.5)
-    known = np.isfinite(losses)
-    values = losses[known].reshape(-1, 1)
+    clean = np.full(len(losses), 0.5)
+    readable = np.isfinite(losses)
+    values = losses[readable].reshape(-1, 1)
     if len(values) < 2 or np.ptp(values) < 1e-6:
-        found[known] = 1.0
-        return found
+        clean[readable] = 1.0
+        return clean
     mixture = GaussianMixture(n_components=2, max_iter=10, tol=1e-2, reg_covar=5e-4, random_state=_SEED)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # after ten iterations
         mixture.fit(values)
-    found[known] = mixture.predict_proba(values)[:, mixture.means_.argmin()]
-    return found
+    clean[readable] = mixture.predict_proba(values)[:, mixture.means_.argmin()]
+    return clean
 
 
 class DivideMix(TwoNetworks):
@@ -110,18 +110,18 @@ class DivideMix(TwoNetworks):
             return
         for number, network in enumerate((self.model, self.second)):
             logits = training_set.logits(network)
-            known = logits.isfinite().all(1)
-            losses = JF.pl(torch.where(known.unsqueeze(1), logits, 0.0), self.labels)
+            readable = logits.isfinite().all(1)
+            losses = JF.pl(torch.where(readable.unsqueeze(1), logits, 0.0), self.labels)
             recent = self.losses[number].roll(-1, 0)
-            recent[-1] = scaled(losses, known)
+            recent[-1] = scaled(losses, readable)
             self.losses[number] = recent
             mean = torch.where(recent < 0, math.nan, recent).nanmean(0).double().cpu().numpy()
             self.clean[number] = torch.from_numpy(clean_probability(mean)).to(self.clean)
 
     def warm_up(self) -> int:
         """Return the number of epochs of cross-entropy."""
-        given = self.settings.warm_up
-        return max(round(_WARM_UP * self.epochs), 1) if given is None else given
+        warm_up = self.settings.warm_up
+        return max(round(_WARM_UP * self.epochs), 1) if warm_up is None else warm_up
 
     def step(self, batch: Batch) -> StepOutput:
         """Compute the loss of one batch."""
@@ -157,18 +157,18 @@ class DivideMix(TwoNetworks):
         return (one + other) / 2
 
     def _semi_supervised(
-        self, batch: Batch, network: nn.Module, inputs: Tensor, own: Tensor, guessed: Tensor, clean: Tensor
+        self, batch: Batch, network: nn.Module, inputs: Tensor, guess: Tensor, both_guess: Tensor, clean: Tensor
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Return the loss of one network, and its terms.
 
-        `inputs` (2B, ...) are both views, `own` (B, C) its own guess, `guessed` (B, C) that of both networks, `clean`
+        `inputs` (2B, ...) are both views, `guess` (B, C) is its own, `both_guess` (B, C) that of both networks, `clean`
         (B,) the posterior by the other network.
         """
         settings, size = self.settings, len(batch.labels)
         given, share = F.one_hot(batch.labels, self.num_classes).float(), clean.unsqueeze(1)
-        refined = sharpen(share * given + (1 - share) * own, settings.temperature)
+        refined = sharpen(share * given + (1 - share) * guess, settings.temperature)
         labelled = clean > settings.threshold
-        targets = torch.where(labelled.unsqueeze(1), refined, guessed).repeat(2, 1)
+        targets = torch.where(labelled.unsqueeze(1), refined, both_guess).repeat(2, 1)
         drawn, partner = draw_mixup(batch, settings.mixup_alpha, 2 * size)
         weight = max(drawn, 1 - drawn)
         log_p = network(weight * inputs + (1 - weight) * inputs[partner]).float().log_softmax(1)

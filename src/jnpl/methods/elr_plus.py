@@ -90,15 +90,15 @@ class ELRPlus(TwoNetworks):
         """Average the weights after `done` steps; batch norm's statistics come from the averages' own passes."""
         decay = self.settings.average_decay * rise(done + 1, self.settings.average_steps)
         for average, network in ((self.average_1, self.model), (self.average_2, self.second)):
-            for own, current in zip(average.parameters(), network.parameters(), strict=True):
-                own.lerp_(current, 1 - decay)
+            for averaged, current in zip(average.parameters(), network.parameters(), strict=True):
+                averaged.lerp_(current, 1 - decay)
 
     def _update_targets(self, batch: Batch, targets: Tensor, logits: Tensor) -> Tensor:
         """Move the targets of the batch towards the predictions: (N, C), (B, C) -> (B, C)."""
-        own = moved_targets(targets[batch.index.to(targets.device)], logits.float().softmax(1), self.settings.beta)
-        index, rows = self.gather_over_processes(batch, own)
+        moved = moved_targets(targets[batch.index.to(targets.device)], logits.float().softmax(1), self.settings.beta)
+        index, rows = self.gather_over_processes(batch, moved)
         targets[index.to(targets.device)] = rows
-        return own
+        return moved
 
     def _loss(self, batch: Batch, network: torch.nn.Module, targets: Tensor, weight: float) -> tuple[Tensor, Tensor]:
         """Return the loss of a network on mixed samples, and its regularisation: (B, C) -> (), ()."""
@@ -106,7 +106,7 @@ class ELRPlus(TwoNetworks):
         share = max(drawn, 1 - drawn)
         logits = network(share * batch.inputs + (1 - share) * batch.inputs[partner])
         given = F.one_hot(batch.labels, self.num_classes).float()
-        labels, mixed = (share * each + (1 - share) * each[partner] for each in (given, targets))
+        labels, mixed = (share * rows + (1 - share) * rows[partner] for rows in (given, targets))
         if self.settings.labels_by_targets:
             labels = labels * mixed
             labels = labels / labels.sum(1, keepdim=True).clamp_min(1e-12)

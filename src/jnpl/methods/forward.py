@@ -104,7 +104,7 @@ class Forward(Method):
         matrix = torch.eye(task.num_classes)
         if settings.matrix != "estimate":
             self.stages = (Stage("forward"),)
-            matrix = _known(settings.matrix, task)
+            matrix = _given_matrix(settings.matrix, task)
         elif settings.select:
             self.stages = (Stage("ce", select=True), Stage("forward", fresh=True, select=True))
         self.register_buffer("transition", matrix)
@@ -128,7 +128,7 @@ class Forward(Method):
         return StepOutput(losses.mean(), logits, {}, quality)
 
 
-def _known(matrix: str | Matrix, task: Task) -> Tensor:
+def _given_matrix(matrix: str | Matrix, task: Task) -> Tensor:
     """The matrix from true labels or from the settings: (C, C), rows sum to 1."""
     if isinstance(matrix, str):
         if task.transition is None:
@@ -136,13 +136,13 @@ def _known(matrix: str | Matrix, task: Task) -> Tensor:
                 "forward with the oracle's matrix needs true labels, and there are none: "
                 "--set method.matrix=estimate, or give the matrix itself"
             )
-        known = task.transition.detach().float().cpu()
+        rows = task.transition.detach().float().cpu()
     else:
-        known = torch.tensor(matrix, dtype=torch.float32)
-    if known.shape != (task.num_classes, task.num_classes):
+        rows = torch.tensor(matrix, dtype=torch.float32)
+    if rows.shape != (task.num_classes, task.num_classes):
         raise InputError(
-            f"setting method.matrix: for {task.num_classes} classes it has {task.num_classes} rows, got {len(known)}"
+            f"setting method.matrix: for {task.num_classes} classes it has {task.num_classes} rows, got {len(rows)}"
         )
-    sums = known.sum(1, keepdim=True)
+    sums = rows.sum(1, keepdim=True)
     # A class without true samples has a row of zeros: its row is that of the identity.
-    return torch.where(sums > 0, known / sums.clamp_min(torch.finfo(known.dtype).tiny), torch.eye(len(known)))
+    return torch.where(sums > 0, rows / sums.clamp_min(torch.finfo(rows.dtype).tiny), torch.eye(len(rows)))

@@ -32,9 +32,9 @@ def log_mean(log_p: Tensor, whole: Tensor) -> Tensor:
     `whole` is `log_p` of all processes that share the batch, without gradient; with one process it is `log_p`. The
     loop multiplies the gradient of a process by B / W, which the last factor undoes.
     """
-    log_total, own = whole.logsumexp(0), log_p.logsumexp(0)
-    share = (own - log_total).exp().detach()
-    return log_total - math.log(len(whole)) + share * (own - own.detach()) * (len(whole) / len(log_p))
+    log_total, log_sum = whole.logsumexp(0), log_p.logsumexp(0)
+    share = (log_sum - log_total).exp().detach()
+    return log_total - math.log(len(whole)) + share * (log_sum - log_sum.detach()) * (len(whole) / len(log_p))
 
 
 class JointOptim(Method):

@@ -183,7 +183,7 @@ class MCorrection(Method):
 
 def _losses(logits: Tensor, labels: Tensor) -> Tensor:
     """Cross-entropy in double precision, nan where a row of logits is not finite: (N, C), (N,) -> (N,)."""
-    known = logits.isfinite().all(1)
-    losses = JF.pl(torch.where(known.unsqueeze(1), logits, 0.0), labels)
+    readable = logits.isfinite().all(1)
+    losses = JF.pl(torch.where(readable.unsqueeze(1), logits, 0.0), labels)
     precise = torch.float32 if losses.device.type == "mps" else torch.float64  # which MPS does not have
-    return torch.where(known, losses, math.nan).to(precise)
+    return torch.where(readable, losses, math.nan).to(precise)

@@ -71,9 +71,9 @@ class MetaCleaner(Method):
         clean = zeros.index_add(0, subsets.of, alpha.unsqueeze(1) * features)
         losses = JF.pl(head_of(self.model)(clean), batch.labels[subsets.first])
         # A mean over the subsets of the whole batch, over all processes.
-        groups, own = len(subsets.size), len(batch.labels)
-        counts = self.sum_over_processes(alpha.new_tensor([groups, own]))
-        cleaned = losses.sum() * (counts[1] / (counts[0] * own))
+        groups, size = len(subsets.size), len(batch.labels)
+        counts = self.sum_over_processes(alpha.new_tensor([groups, size]))
+        cleaned = losses.sum() * (counts[1] / (counts[0] * size))
         scalars = {"cleaned": cleaned, "largest_weight": _largest(alpha, subsets).mean()}
         loss = cleaned
         if self.settings.naive_weight:

@@ -149,9 +149,9 @@ class MLNT(Method):
         logits = self.model(batch.inputs)
         kept = self.keep[batch.index.to(self.keep.device)]
         # Dropped samples stay in the batch, so means are over the kept samples of the whole batch, over all processes.
-        own = len(batch.labels)
-        counts = self.sum_over_processes(torch.stack([kept.sum(), kept.new_full((), own, dtype=torch.long)]).float())
-        weights = kept * (counts[1] / (counts[0].clamp_min(1) * own))  # (B,)
+        size = len(batch.labels)
+        counts = self.sum_over_processes(torch.stack([kept.sum(), kept.new_full((), size, dtype=torch.long)]).float())
+        weights = kept * (counts[1] / (counts[0].clamp_min(1) * size))  # (B,)
         ce = (JF.pl(logits, batch.labels) * weights).sum()
         teacher_logits, meta, full = logits, ce.new_zeros(()), 0.0  # the student's, while there is no teacher
         if self.stage > 0:

@@ -102,9 +102,9 @@ class NLNL(Method):
         total = torch.where(keep, weight * losses, 0.0).sum()
         # The mean is over the whole batch, over all processes. Weights of classes that occur are >= 1.
         divisor = self.sum_over_processes(torch.where(keep, parts, 0.0).sum()).clamp_min(1)
-        own = len(batch.labels)
-        loss = total / divisor * (self.global_batch_size(batch) / own)
-        return StepOutput(loss, logits, {"selected": keep.sum() / own})
+        size = len(batch.labels)
+        loss = total / divisor * (self.global_batch_size(batch) / size)
+        return StepOutput(loss, logits, {"selected": keep.sum() / size})
 
     def _negative(self, logits: Tensor, batch: Batch) -> Tensor:
         """NL, summed over complements: (B, C) -> (B,)."""

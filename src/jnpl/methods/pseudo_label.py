@@ -54,7 +54,7 @@ class PseudoLabel(Method):
         if not self.weighted_mean:
             return StepOutput(losses.mean(), logits, {})
         # A weighted mean over the whole batch, over all processes; 0, not nan, where all weights are 0.
-        own = len(batch.labels)
-        sums = self.sum_over_processes(torch.stack([weights.sum(), weights.new_tensor(own)]))
+        size = len(batch.labels)
+        sums = self.sum_over_processes(torch.stack([weights.sum(), weights.new_tensor(size)]))
         scale = torch.where(sums[0] > 0, sums[1] / sums[0], 0.0)
-        return StepOutput(losses.sum() / own * scale, logits, {})
+        return StepOutput(losses.sum() / size * scale, logits, {})

@@ -39,7 +39,7 @@ def adjusted_prediction(logits: Tensor, added: Tensor, removed: Tensor) -> Tenso
 
 def fit_of_parts(logits: Tensor, added: Tensor, removed: Tensor, labels: Tensor) -> Tensor:
     """|e(argmax p) + U - V - y|^2, in which the prediction is a constant: three of (B, C), (B,) -> (B,)."""
-    predicted, given = (F.one_hot(each, added.shape[1]).to(added) for each in (logits.argmax(1), labels))
+    predicted, given = (F.one_hot(classes, added.shape[1]).to(added) for classes in (logits.argmax(1), labels))
     return (predicted + added - removed - given).square().sum(1)
 
 
@@ -75,7 +75,7 @@ class SOP(Method):
         # One process: a sparse gradient, of the rows of the batch alone. Several would have to exchange it.
         alone = batch.rows.all_here
         index = batch.index.to(self.u.device)
-        u, v = (F.embedding(index, each, sparse=alone) for each in (self.u, self.v))
+        u, v = (F.embedding(index, rows, sparse=alone) for rows in (self.u, self.v))
         added, removed = label_parts(u, v, batch.labels)
         adjusted = adjusted_prediction(logits, added, removed)
         supervised = -gather_labels(adjusted, batch.labels).log().mean()

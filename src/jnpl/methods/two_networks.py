@@ -40,5 +40,5 @@ class TwoNetworks(Method):
     def network_logits(self, inputs: Tensor) -> dict[str, Tensor]:
         """Return logits of both networks, and their mean if that is tested: (B, ...) -> (B, C) each."""
         first, second = self.model(inputs), self.second(inputs)
-        each = {"network_1": first, "network_2": second}
-        return {**each, "ensemble": (first + second) / 2} if self.tests_ensemble else each
+        logits = {"network_1": first, "network_2": second}
+        return {**logits, "ensemble": (first + second) / 2} if self.tests_ensemble else logits

@@ -46,9 +46,7 @@ _CROSS_ENTROPY = {
 _CROSS_ENTROPY_EPOCHS = 30  # in more epochs cross-entropy memorises wrong labels of a small set
 _MANY_CLASSES = 10
 _REFERENCE_WIDTH = 1280  # of the embeddings that the learning rates of a head were chosen on
-EMBEDDING_WIDTH = (
-    128  # vectors of as many numbers that are no table columns are taken for embeddings, unless it is said
-)
+EMBEDDING_WIDTH = 128  # vectors with at least as many numbers count as embeddings unless the user says otherwise
 
 
 class Choice(NamedTuple):
@@ -90,8 +88,8 @@ def adapt_recipe(source: Source, name: str | None, method: str | None, changes: 
             recipe = load_default_recipe(name, method, {**changes, "data.size": NAMED_RECIPE_SIDE})
         return AdaptedRecipe(recipe, [])
     gpu = available_device(recipe.engine.accelerator).type != "cpu"
-    given = {*changes, *(() if method is None else ("method.name",))}
-    choice = choose(source, recipe, given, gpu=gpu)
+    fixed = {*changes, *(() if method is None else ("method.name",))}
+    choice = choose(source, recipe, fixed, gpu=gpu)
     return AdaptedRecipe(load_default_recipe(name, method, {**choice.changes, **changes}), choice.lines)
 
 
@@ -143,35 +141,35 @@ def _embedding_lines(source: Source, recipe: Recipe) -> list[str]:
     return [head, _class_line(source, getattr(recipe.method, "class_weight", "none"))]
 
 
-def choose(source: Source, recipe: Recipe, given: Collection[str] = (), *, gpu: bool = False) -> Choice:
-    """Choose settings for `source`, except those that the user has `given`, which the recipe already contains."""
+def choose(source: Source, recipe: Recipe, fixed: Collection[str] = (), *, gpu: bool = False) -> Choice:
+    """Choose settings for `source`, except the `fixed` ones, which the user has chosen and the recipe contains."""
     samples = len(source)
     batch = 64 if samples >= 1_000 else 32 if samples >= 200 else 16
-    if "train.batch_size" in given:
+    if "train.batch_size" in fixed:
         batch = recipe.train.batch_size
     steps, epochs = math.ceil(samples / batch), recipe.train.epochs
     chosen: dict[str, Any] = {"train.batch_size": batch}
     model = "mlp" if source.kind == "vector" else "resnet18" if gpu else "resnet8"
-    if "model" in given:
+    if "model" in fixed:
         model = recipe.model
     chosen["model"] = model
     if source.kind == "vector":
         features = source.inputs.read(_first_readable(source)).shape[0]
         network = f"network: {model}, for {samples:,} rows of {features} numbers"
     else:
-        side, reason = (recipe.data.size, "as given") if "data.size" in given else _image_side(source, epochs, gpu=gpu)
+        side, reason = (recipe.data.size, "as given") if "data.size" in fixed else _image_side(source, epochs, gpu=gpu)
         if side is not None:
             chosen["data.size"] = side
         network = f"network: {model}, {reason}" if side is None else f"network: {model}, at {side} pixels: {reason}"
     training = f"training: {epochs} epochs in batches of {batch}, {epochs * steps:,} steps"
     if batch < recipe.train.batch_size:
         training += " (small batches: the data set is small)"
-    if model == "mlp" and recipe.method.name == "jnpl" and "train.lr" not in given:
+    if model == "mlp" and recipe.method.name == "jnpl" and "train.lr" not in fixed:
         chosen["train.lr"] = rate = mlp_rate(samples, len(source.class_names), batch, epochs)
         training += f", learning rate {rate:g}: at a higher one an MLP memorises wrong labels"
     weighting, lines = getattr(recipe.method, "class_weight", "none"), [network, training]
     last: list[str] = []
-    if model == "resnet8" and _suits_cross_entropy(source, recipe, given):
+    if model == "resnet8" and _suits_cross_entropy(source, recipe, fixed):
         chosen |= _CROSS_ENTROPY
         weighting = "none"
         lines.append(
@@ -179,14 +177,14 @@ def choose(source: Source, recipe: Recipe, given: Collection[str] = (), *, gpu: 
             "ranked labels better than the method of the paper in tests (--method jnpl)"
         )
     suits_trees = source.kind == "vector" and recipe.verdict.score not in ("history", "aum", "margin")
-    if model == "mlp" and recipe.method.name == DEFAULT_METHOD and suits_trees and "verdict.trees" not in given:
+    if model == "mlp" and recipe.method.name == DEFAULT_METHOD and suits_trees and "verdict.trees" not in fixed:
         chosen["verdict.trees"] = True
         last.append("verdict: decision trees judge the labels too (--set verdict.trees=false: the network alone)")
-    changes = {name: value for name, value in chosen.items() if name not in given}
+    changes = {name: value for name, value in chosen.items() if name not in fixed}
     return Choice(changes, [*lines, _class_line(source, weighting), *last])
 
 
-def _suits_cross_entropy(source: Source, recipe: Recipe, given: Collection[str]) -> bool:
+def _suits_cross_entropy(source: Source, recipe: Recipe, fixed: Collection[str]) -> bool:
     """Return whether cross-entropy replaces the method of `fast`: few images and epochs, method not given."""
     return (
         source.kind == "image"
@@ -194,7 +192,7 @@ def _suits_cross_entropy(source: Source, recipe: Recipe, given: Collection[str])
         and source.weights is None  # cross-entropy has no weights of samples
         and recipe.method.name == DEFAULT_METHOD
         and recipe.train.epochs <= _CROSS_ENTROPY_EPOCHS
-        and not any(name.startswith("method.") for name in given)
+        and not any(name.startswith("method.") for name in fixed)
     )
 
 
@@ -215,9 +213,9 @@ def _image_side(source: Source, epochs: int, *, gpu: bool) -> tuple[int | None, 
     if values is not None:
         return None, f"images of {values.shape[1]} x {values.shape[2]} pixels as they are"
     side = common_side(source)
-    sides = [each for each in SIDES if each <= side] or [SIDES[0]]
+    sides = [pixels for pixels in SIDES if pixels <= side] or [SIDES[0]]
     affordable = (TIME_LIMIT * CPU_SPEED * (GPU_FACTOR if gpu else 1) / (len(source) * epochs)) ** 0.5
-    size = max([each for each in sides if each <= affordable] or [sides[0]])
+    size = max([pixels for pixels in sides if pixels <= affordable] or [sides[0]])
     if size < sides[-1]:
         return size, f"images have {side:.0f}, which would take long on this machine (--size)"
     return size, f"most images have {side:.0f} or more"

@@ -193,16 +193,16 @@ class Engine(Settings):
     cache: Path | None = Field(None, description="folder for decoded images that do not fit in memory")
 
 
-def _method_settings(given: Any) -> Any:
+def _method_settings(settings: Any) -> Any:
     """Validate plain settings of a method by that method's own settings class."""
-    if not isinstance(given, dict):
-        return given
-    name = given.get("name", DEFAULT_METHOD)
+    if not isinstance(settings, dict):
+        return settings
+    name = settings.get("name", DEFAULT_METHOD)
     if not isinstance(name, str):
         raise ValueError(  # noqa: TRY004 - pydantic's
             f"the name of a method is a text (jnpl methods), got {name!r}"
         )
-    return settings_class(name).model_validate(given)
+    return settings_class(name).model_validate(settings)
 
 
 class Recipe(Settings):
@@ -262,16 +262,16 @@ def parse_recipe(settings: dict[str, Any]) -> Recipe:
     """
     pseudo, plan = settings.get("pseudo"), settings.get("train")
     if isinstance(pseudo, dict) and isinstance(plan, dict):
-        own = pseudo.get("train") or {}
-        if isinstance(own, dict) and (own or pseudo.get("stretch", 1.0) != 1.0):
-            own = _changed(_stretched(plan, pseudo.get("stretch", 1.0)), own)
-            settings = {**settings, "pseudo": {**pseudo, "train": own}}
+        changes = pseudo.get("train") or {}
+        if isinstance(changes, dict) and (changes or pseudo.get("stretch", 1.0) != 1.0):
+            whole = _changed(_stretched(plan, pseudo.get("stretch", 1.0)), changes)
+            settings = {**settings, "pseudo": {**pseudo, "train": whole}}
     recipe = _validated(Recipe, settings, ())
     method = METHODS[recipe.method.name]
-    known = [stage.name for stage in (*method.stages, *method.optional_stages)]
+    names = [stage.name for stage in (*method.stages, *method.optional_stages)]
     for name in recipe.stages:
-        if name not in known:
-            raise InputError(f"setting stages.{name}: the stages of {recipe.method.name} are {', '.join(known)}")
+        if name not in names:
+            raise InputError(f"setting stages.{name}: the stages of {recipe.method.name} are {', '.join(names)}")
         recipe.plan(name)
     return recipe
 
@@ -293,14 +293,14 @@ def _validated(kind: type[_Group], settings: dict[str, Any], before: tuple[str, 
         if kind is Recipe and place[:1] == ("method",) and isinstance(named, str):
             group = settings_class(named)
             before, place = ("method",), place[1:]
-        found, siblings = _place(place, group)
-        path = [*before, *found]
+        inner, siblings = _place(place, group)
+        path = [*before, *inner]
         if first["type"] == "extra_forbidden":
-            known = ", ".join(".".join([*path, name]) for name in siblings)
+            choices = ", ".join(".".join([*path, name]) for name in siblings)
             unknown = str(first["loc"][-1])
             having = [name for name in METHODS if path == ["method"] and unknown in settings_class(name).model_fields]
             elsewhere = f" (a setting of {', '.join(having)})" if having else ""
-            raise InputError(f"no setting {'.'.join([*path, unknown])!r}; there are {known}{elsewhere}") from None
+            raise InputError(f"no setting {'.'.join([*path, unknown])!r}; there are {choices}{elsewhere}") from None
         field = ".".join(path) or "recipe"
         got = "" if first["type"] in ("missing", "value_error") else f", got {first['input']!r}"
         raise InputError(f"setting {field}: {first['msg'].removeprefix('Value error, ')}{got}") from None
@@ -315,6 +315,6 @@ def _place(place: tuple[int | str, ...], group: Any) -> tuple[list[str], list[st
         path.append(part)
         annotation = group.model_fields[part].annotation
         options = getattr(annotation, "__args__", (annotation,))
-        classes = [each for each in options if isinstance(each, type) and get_origin(each) is None]  # not dict[...]
-        group = next((each for each in classes if issubclass(each, BaseModel)), None)
+        classes = [kind for kind in options if isinstance(kind, type) and get_origin(kind) is None]  # not dict[...]
+        group = next((kind for kind in classes if issubclass(kind, BaseModel)), None)
     return path, [] if group is None else list(group.model_fields)
