@@ -4,6 +4,12 @@ Distances are cosine distances between mean embeddings of the views of a sample.
 image is the same for the mirror image, so mirrored copies are found too. Thresholds are relative to the distances in
 the data: what is near in one set of photographs is far in another. Near duplicates of texts must also share most of
 their letters: embeddings of few words, above all those of TF-IDF, hardly tell "what is titanium" from "what is jazz".
+
+The search could be that of the library faiss, which has wheels for Python 3.11 to 3.14 on three systems. Measured with
+50,000 x 1,280 float16 embeddings on one thread, in 4 of 224 cells: faiss 1.15 takes 32 s and 0.6 GB and finds 95 % of
+the ten nearest neighbours, the search here 38 s, 1.1 GB and 90 %; both grow with N^1.5, to an hour with a million. It
+is not used because it brings an OpenMP of its own beside that of torch, which can end the process on macOS (OMP: Error
+#15), and because other neighbours are other findings.
 """
 
 from __future__ import annotations

@@ -240,7 +240,7 @@ def shared_backbone(
     return _shared(name, takes, size, device, _stamp(name))
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=2)  # they may be large
 def _shared(
     name: str, takes: Literal["image", "text"], size: int | None, device: str, _stamp: tuple[tuple[str, int, int], ...]
 ) -> Backbone:
