@@ -89,7 +89,7 @@ def race(rivals: dict[str, Callable[[int], int]], rounds: int) -> Times:
 
 
 def in_memory(source: Source, rounds: int) -> Times:
-    values = source.inputs.values if isinstance(source.inputs, InMemory) else None
+    values = source.inputs.array()
     if values is None:
         raise TypeError(f"{source.name} is not in memory")
     mean = tuple((values.mean((0, 1, 2), dtype=np.float64) / 255).tolist())

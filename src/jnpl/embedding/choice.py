@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from jnpl.data.source import UnreadableError
-from jnpl.embedding.backbones import DEFAULT_IMAGE_BACKBONE, load_backbone
+from jnpl.embedding.backbones import DEFAULT_IMAGE_BACKBONE, ImageBackbone, load_backbone
 from jnpl.embedding.compute import EmbeddingOptions, embed_source
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import user_cache
@@ -61,7 +61,7 @@ def choose_backbone(source: Source, name: str = AUTO, size: int | None = None, *
     if size is None and name == DEFAULT_IMAGE_BACKBONE:
         size = next((allowed_size for allowed_size in SIZES if allowed_size >= side), SIZES[-1])
     backbone = load_backbone(name, "image", size=size)
-    pixels = f" at {backbone.size} pixels" if hasattr(backbone, "size") else ""
+    pixels = f" at {backbone.size} pixels" if isinstance(backbone, ImageBackbone) else ""
     return ChosenBackbone(backbone, f"backbone: {name}{pixels}, {backbone.width} numbers per image (--backbone)")
 
 

@@ -125,9 +125,8 @@ def load(path: str | Path) -> Source:
             source = replace(source, ids=_checked_ids(ids, len(source)))
     except InputError as error:
         raise InputError(f"{str(path)!r}: {error}") from error
-    if backbone is not None and isinstance(source.inputs, InMemory):
-        source = replace(source, inputs=replace(source.inputs, embedded=source.kind == "vector"))
-    return source
+    vectors = source.inputs.array() if source.kind == "vector" else None
+    return source if backbone is None or vectors is None else replace(source, inputs=InMemory(vectors, embedded=True))
 
 
 def _checked_ids(ids: Array, samples: int) -> Array:
