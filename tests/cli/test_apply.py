@@ -120,26 +120,12 @@ def test_images_that_moved(run, refused, tmp_path):
     assert run("apply", "run", "--copy", "clean", "--root", "elsewhere")[0] == 0
 
 
-def test_overwrite(run, tmp_path):
-    (tmp_path / "mine.csv").write_text("mine")
-    assert run("apply", "run", "-o", "mine.csv", "--overwrite")[0] == 0
-    assert len(pd.read_csv(tmp_path / "mine.csv")) == 6
-
-
 def test_decisions_are_never_written_over(refused, tmp_path):
     (tmp_path / "run" / "corrected.csv").write_text("id,label\ncat/1.png,eel\n")
     for options in ((), ("--overwrite",), ("-o", tmp_path / "run" / "corrected.csv", "--overwrite")):
         told = refused("apply", "run", "--decisions", "run/corrected.csv", *options)
         assert "corrected.csv' is the table of decisions itself; name another file" in told
     assert (tmp_path / "run" / "corrected.csv").read_text() == "id,label\ncat/1.png,eel\n"
-
-
-def test_the_files_of_a_run_are_never_written_over(refused, tmp_path):
-    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
-    for name in ("findings.csv", "findings.parquet", "findings.json", "data.json", "thumbnails.parquet"):
-        told = refused("apply", "run", "-o", f"run/{name}", "--overwrite")
-        assert f"'run/{name}' is a file of the run itself; name another file" in told.replace("\\\\", "/")
-    assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
 
 
 def test_held_out_samples_keep_their_labels(run, tmp_path):

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from tests.helpers.runs import findings, image_model, photos, vector_model
 
+from jnpl.outputs.export import onnx
 from jnpl.outputs.export.targets import OPTIONS, TARGETS, targets_with
 
 SUFFIXES = {"cleanlab": "csv", "label-studio": "json"}  # of targets not named by theirs
@@ -85,14 +86,22 @@ def test_hf_tells_of_images_that_are_gone(run, told, tmp_path):
     assert not (tmp_path / "none").exists()
 
 
-def test_models(told, tmp_path):
+@pytest.fixture
+def written(monkeypatch):
+    """The sample shapes that models were exported with, without the exporter, which takes seconds."""
+    shapes = []
+    monkeypatch.setattr(onnx, "write", lambda model, out, samples: shapes.append(tuple(samples.shape)) or 0.0)
+    return shapes
+
+
+def test_models(told, written, tmp_path):
     found = told("images", "--to", "onnx", "-o", "model.onnx")
     assert found["input"] == "uint8 (batch, 16, 16, 3)"
     assert found["checked_on"] == "the images of the run"
-    assert found["largest_difference"] < 1e-5
     assert told("vectors", "--to", "onnx", "-o", "vectors.onnx")["checked_on"] == "drawn vectors"
     np.savez(tmp_path / "some.npz", x=np.ones((3, 4)))
     assert told("vectors", "--to", "onnx", "-o", "more.onnx", "--data", "some.npz")["checked_on"] == "some"
+    assert written == [(6, 16, 16, 3), (16, 4), (3, 4)]
 
 
 @pytest.mark.slow
@@ -100,10 +109,10 @@ def test_a_model_checked_on_one_image(told):
     for module in ("onnx", "onnxscript", "onnxruntime"):
         pytest.importorskip(module, reason="needs the extra onnx")
     found = told("images", "--to", "onnx", "-o", "model.onnx", "--data", "photos/cat/0.png")  # nothing on stderr
-    assert (found["checked_on"], found["largest_difference"] < 1e-4) == ("0.png", True)
+    assert (found["checked_on"], found["largest_difference"] < 1e-5) == ("0.png", True)
 
 
-def test_a_model_whose_images_are_gone(run, told, tmp_path):
+def test_a_model_whose_images_are_gone(run, told, written, tmp_path):
     (tmp_path / "photos").rename(tmp_path / "elsewhere")
     assert told("images", "--to", "onnx", "-o", "model.onnx")["checked_on"] == "drawn images"
     found = told("images", "--to", "onnx", "-o", "more.onnx", "--root", "elsewhere")
@@ -167,48 +176,6 @@ def test_data_are_never_written_over(run, tmp_path):
     assert (tmp_path / "some.npz").read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("form", "name"),
-    [
-        ("csv", "findings.csv"),
-        ("parquet", "findings.parquet"),
-        ("json", "findings.json"),
-        ("json", "run.json"),
-        ("json", "data.json"),
-        ("json", "model.json"),
-        ("parquet", "thumbnails.parquet"),
-        ("hf", "run.json"),
-        ("onnx", "metrics.jsonl"),
-        ("onnx", "model.safetensors"),
-        ("onnx", "backbone.safetensors"),
-        ("csv", "Findings.CSV"),
-    ],
-)
-def test_the_files_of_a_run_are_never_written_over(run, tmp_path, form, name):
-    """Neither of the run that is exported, nor of another one."""
-    findings().save(tmp_path / "other")
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    for folder in ("vectors", "other", "vectors/../vectors"):
-        code, out, err = run("export", "vectors", "--to", form, "-o", f"{folder}/{name}", "--overwrite")
-        assert (code, out) == (2, "")
-        assert "is a file of the run itself; name another file" in err
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
-
-
-def test_other_files_in_a_run_and_such_names_elsewhere(told, tmp_path):
-    told("vectors", "--to", "onnx", "-o", "vectors/model.onnx")
-    assert (tmp_path / "vectors" / "model.onnx").stat().st_size > 0
-    (tmp_path / "run.json").write_text("[1]")  # somebody's own
-    told("vectors", "--to", "json", "-o", "findings.json")
-    assert json.loads((tmp_path / "findings.json").read_text("utf-8"))
-    told("vectors", "--to", "csv", "-o", "findings.csv")
-    table = (tmp_path / "findings.csv").read_bytes()
-    (tmp_path / "findings.csv").write_text("old")
-    told("vectors", "--to", "csv", "-o", "findings.csv", "--overwrite")
-    assert (tmp_path / "findings.csv").read_bytes() == table
-    assert (tmp_path / "run.json").read_text() == "[1]"
-
-
 def test_a_data_set_may_take_the_place_of_an_earlier_one(told, run, tmp_path):
     datasets = pytest.importorskip("datasets", reason="needs the extra hf")
     told("vectors", "--to", "hf", "-o", "out")
@@ -223,7 +190,7 @@ def test_a_data_set_may_take_the_place_of_an_earlier_one(told, run, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "out", "photos", "vectors"]
 
 
-def test_a_run_without_code_of_ones_own_imports_nothing_from_here(run, told, tmp_path):
+def test_a_run_without_code_of_ones_own_imports_nothing_from_here(run, told, written, tmp_path):
     told("vectors", "--to", "onnx", "-o", "model.onnx")
     assert str(tmp_path) not in sys.path
     (tmp_path / "my_nets.py").write_text(
@@ -233,5 +200,5 @@ def test_a_run_without_code_of_ones_own_imports_nothing_from_here(run, told, tmp
     (tmp_path / "vectors" / "model.json").write_text(json.dumps({**facts, "model": "my_nets:make"}))
     code, _, err = run("export", "vectors", "--to", "onnx", "-o", "more.onnx")
     assert (code, "--trust-code" in err, str(tmp_path) in sys.path) == (2, True, False)
-    run("export", "vectors", "--to", "onnx", "-o", "more.onnx", "--trust-code")
+    run("export", "vectors", "--to", "onnx", "-o", "more.onnx", "--trust-code")  # other weights: it may not fit
     assert (sys.path[-1], sys.path.count(str(tmp_path))) == (str(tmp_path), 1)
