@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from jnpl.internal.errors import InputError, MissingExtraError, one_line
+from jnpl.internal.errors import InputError, MissingExtraError
 from jnpl.internal.importing import import_by_name, require
 
 
@@ -45,8 +45,3 @@ def test_a_wrong_name_is_an_input_error(place, message):
     with pytest.raises(InputError) as error:
         import_by_name(place, "the reader")
     assert str(error.value).startswith(message)
-
-
-def test_an_error_in_one_line():
-    assert one_line(ValueError("two\n  lines")) == "ValueError: two lines"
-    assert one_line(ValueError("x" * 300)) == f"ValueError: {'x' * 185}..."

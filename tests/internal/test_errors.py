@@ -1,0 +1,39 @@
+"""What exceptions mean, and how they are shown."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from jnpl.internal.errors import InputError, MissingExtraError, UnwritableError, is_out_of_memory, one_line
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (MemoryError(), True),
+        (torch.OutOfMemoryError("CUDA out of memory"), True),
+        (
+            RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
+            True,
+        ),
+        (OSError(12, "Cannot allocate memory"), True),
+        (RuntimeError("shapes do not fit"), False),
+        (ValueError("not enough memory"), False),
+    ],
+)
+def test_missing_memory_has_many_names(error, expected):
+    assert is_out_of_memory(error) is expected
+
+
+def test_an_error_in_one_line():
+    assert one_line(ValueError("two\n  lines")) == "ValueError: two lines"
+    assert one_line(ValueError("x" * 300)) == f"ValueError: {'x' * 185}..."
+
+
+def test_errors_of_input_are_also_what_python_calls_them():
+    assert issubclass(MissingExtraError, InputError)
+    assert issubclass(MissingExtraError, ImportError)
+    assert issubclass(UnwritableError, InputError)
+    assert issubclass(UnwritableError, OSError)
+    assert issubclass(InputError, ValueError)
