@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from jnpl.experiments import style
 from jnpl.experiments.features import PART
 from jnpl.experiments.paper import DATA_NAMES, percent, printed
+from jnpl.experiments.paper_variants import FACTORS, LATER, SMALL
 from jnpl.experiments.reproduce import beyond, output, table1
 from jnpl.experiments.reproduce.accuracies import accuracies
 from jnpl.experiments.reproduce.captions import agreement, caption, used
@@ -38,7 +39,6 @@ from jnpl.experiments.reproduce.paper_runs import load, mean_curve
 from jnpl.experiments.result_tables import markdown_table
 from jnpl.experiments.results import read
 from jnpl.experiments.scales import SCALES, how_to_get
-from jnpl.experiments.variants import FACTORS, LATER, SMALL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,7 +21,8 @@ def test_the_page_is_that_of_the_results(field):
 
 def test_every_method_has_a_cell_of_as_many_epochs(field):
     specs = field.specs("epochs", 0, None)
-    assert {spec.method for spec in specs} >= set(METHODS) - {"refined-nl"}  # which `fast` is on embeddings
+    # `fast` is refined-nl on embeddings; jnpl-stable came after the table was made.
+    assert {spec.method for spec in specs} >= set(METHODS) - {"refined-nl", "jnpl-stable"}
     for spec in specs:
         recipe = spec.recipe()
         linear = spec.method in ("fast", *field.PAPER)

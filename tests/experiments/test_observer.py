@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pytest
 
+from jnpl.experiments import paper_variants
 from jnpl.experiments import runner as run
-from jnpl.experiments import variants
 from jnpl.experiments.features import Features
 from jnpl.experiments.observer import Observer, Seconds
 from jnpl.experiments.runner import train_run
@@ -114,7 +114,7 @@ def test_an_epoch_that_is_run_again_replaces_its_note(tmp_path, monkeypatch, tim
 
 
 def test_an_observer_that_pauses_saves_the_last_epoch_and_resumes(tmp_path, monkeypatch, timeless):
-    monkeypatch.setattr(variants, "TINY", variants.TINY._replace(filter_epochs=6))
+    monkeypatch.setattr(paper_variants, "TINY", paper_variants.TINY._replace(filter_epochs=6))
     monkeypatch.setattr(run, "SCALES", {"tiny": replace(SCALES["tiny"], features=Features())})
     saved = []
     save = Observer.save

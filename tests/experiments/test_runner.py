@@ -14,9 +14,9 @@ import pytest
 import torch
 from tests.helpers import forked
 
+from jnpl.experiments import paper_variants
 from jnpl.experiments import run_data as data
 from jnpl.experiments import runner as run
-from jnpl.experiments import variants
 from jnpl.experiments.observer import Observer
 from jnpl.experiments.paper import METHODS as METHODS_OF_TABLE_1
 from jnpl.experiments.reproduce.fig3 import PL_PLUS
@@ -66,12 +66,12 @@ def other_data(patch):
 
 
 def other_name(patch):
-    patch.setattr(variants, "TINY", variants.TINY._replace(filter_lr=0.05))
+    patch.setattr(paper_variants, "TINY", paper_variants.TINY._replace(filter_lr=0.05))
 
 
 def run_long(args):
     """Run a run of many epochs, none of them quick, in a process of its own."""
-    variants.TINY = variants.TINY._replace(filter_epochs=LONG)
+    paper_variants.TINY = paper_variants.TINY._replace(filter_epochs=LONG)
     look = Observer.__call__
     Observer.__call__ = lambda self, view: (time.sleep(0.1), look(self, view))
     return run.main(args)
@@ -235,8 +235,8 @@ def test_a_cell_says_what_it_was_made_from(tmp_path):
     "variant", sorted({*METHODS_OF_TABLE_1, "nl", "nl-plus", "nl-plus-late", "jnpl-late", *PL_PLUS})
 )
 def test_every_variant_trains(tmp_path, monkeypatch, variant):
-    few = variants.TINY._replace(filter_epochs=6, classify_epochs=2, fast_epochs=2)
-    monkeypatch.setattr(variants, "TINY", few)
+    few = paper_variants.TINY._replace(filter_epochs=6, classify_epochs=2, fast_epochs=2)
+    monkeypatch.setattr(paper_variants, "TINY", few)
     classify = variant in METHODS_OF_TABLE_1
     told = run.train_run(RunSpec(variant=variant, **TINY, classify=classify), tmp_path / "work", None)
     results = told["results"]
@@ -324,7 +324,7 @@ def test_a_cell_trains_where_the_grid_has_a_place_for_it(tmp_path, monkeypatch, 
 
 
 def test_a_process_that_is_stopped_goes_on(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(variants, "TINY", variants.TINY._replace(filter_epochs=LONG))
+    monkeypatch.setattr(paper_variants, "TINY", paper_variants.TINY._replace(filter_epochs=LONG))
     spec = RunSpec(variant="nl-plus", **TINY)
     (tmp_path / "settings.json").write_text(spec.model_dump_json())
     args = [str(tmp_path / "settings.json")]
@@ -363,8 +363,10 @@ def test_a_classifier_follows_and_is_tested_after_its_last_epoch(tmp_path):
 
 
 def test_a_filter_that_keeps_nothing_is_told_and_not_lost(tmp_path, monkeypatch):
-    make = variants._MAKERS["nlnl"]
-    monkeypatch.setitem(variants._MAKERS, "nlnl", lambda plan: {**make(plan), "verdict": {"threshold": 0.999_999}})
+    make = paper_variants._MAKERS["nlnl"]
+    monkeypatch.setitem(
+        paper_variants._MAKERS, "nlnl", lambda plan: {**make(plan), "verdict": {"threshold": 0.999_999}}
+    )
     told = run.train_run(RunSpec(variant="nlnl", **TINY, classify=True), tmp_path / "work", None)
     assert told["results"]["second_part"].startswith("no label was kept")
     assert told["results"]["test_accuracy"] is None
@@ -429,7 +431,7 @@ def test_cifar100_runs_the_same_code(tmp_path, monkeypatch):
         records[:, 0], records[:, 1] = 0, fine
         (folder / name).write_bytes(records.tobytes())
     assert "cifar100" not in missing(SCALES["small"], folder.parent)
-    monkeypatch.setattr(variants, "SMALL", variants.SMALL._replace(filter_epochs=3, classify_epochs=1))
+    monkeypatch.setattr(paper_variants, "SMALL", paper_variants.SMALL._replace(filter_epochs=3, classify_epochs=1))
     spec = RunSpec(variant="nlnl", data="cifar100", noise="asymm", rate=0.4, seed=1, scale="small", classify=True)
     told = run.train_run(spec, tmp_path / "work", folder.parent)
     assert (told["data"]["classes"], told["data"]["samples"]) == (100, 500)

@@ -7,7 +7,7 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from jnpl.experiments import variants
+from jnpl.experiments import paper_variants
 from jnpl.experiments.spec import RunSpec
 from jnpl.internal.errors import InputError
 
@@ -84,7 +84,7 @@ def test_a_name_hangs_on_what_the_cell_resolves_to(monkeypatch):
     names = {spec.model_copy(update=change).name for change in others}
     assert before not in names
     assert len(names) == len(others)
-    monkeypatch.setattr(variants, "SMALL", variants.SMALL._replace(filter_lr=0.123))
+    monkeypatch.setattr(paper_variants, "SMALL", paper_variants.SMALL._replace(filter_lr=0.123))
     assert spec.name != before
     monkeypatch.undo()
     assert RunSpec.model_validate_json(spec.model_dump_json()).name == before

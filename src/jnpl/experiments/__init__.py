@@ -1,7 +1,7 @@
 """Experiments, each of many runs: `jnpl bench`, `jnpl reproduce` and `jnpl demo`.
 
-- `variants`: methods with their settings; `spec`: a run, which is a variant on data with noise and a seed; `scales`:
-  how much of the paper's data and schedule a run has; `paper`: the paper's numbers.
+- `variants`, `paper_variants`: methods with their settings; `spec`: a run, which is a variant on data with noise and a
+  seed; `scales`: how much of the paper's data and schedule a run has; `paper`: the numbers that the paper prints.
 - `run_data`: the samples of a run, `features`: those of scales on embeddings.
 - `runner`: trains one run as a process; `observer` notes its figures after every epoch (`ranking_figures` for
   `jnpl bench`, `confidence_figures` for `jnpl reproduce`); `cross_validation` is the variant cleanlab.

@@ -11,7 +11,7 @@ from jnpl.data.sources.download import data_root
 from jnpl.experiments.features import Features
 from jnpl.experiments.features import is_there as images_are_there
 from jnpl.experiments.paper import DATA_NAMES, SETTINGS, Setting
-from jnpl.experiments.variants import FACTORS, LATER, SMALL
+from jnpl.experiments.paper_variants import FACTORS, LATER, SMALL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import AliasChoices, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
+from jnpl.experiments.paper_variants import PAPER
 from jnpl.experiments.scales import SCALES, ScaleName
-from jnpl.experiments.variants import BASE, BENCH, CIFAR, PAPER, TABLES, Variant
+from jnpl.experiments.variants import BASE, BENCH, CIFAR, TABLES, Variant
 from jnpl.internal.errors import InputError
 from jnpl.internal.settings import Settings
 

@@ -1,4 +1,4 @@
-"""Rows: every method of `jnpl bench` (`ROWS`) and of the paper's figures and tables (`VARIANTS`) as a recipe."""
+"""Methods of `jnpl bench` as recipes: every variant with its settings (`BENCH`), at the size of a run."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jnpl.internal.errors import InputError
-from jnpl.recipes.automatic import head_plan, mlp_rate
+from jnpl.recipes.automatic import mlp_rate
 from jnpl.recipes.load import load_recipe
 from jnpl.recipes.schema import Recipe, parse_recipe
 
@@ -17,17 +16,16 @@ if TYPE_CHECKING:
     from jnpl.experiments.spec import RunSpec
 
 CIFAR = ("cifar10", "cifar10n")
-BASE = "ce"  # the row that costs are compared with
+BASE = "ce"  # the variant that costs are compared with
 TABLES = {"digits": (1400, 10), "wine": (133, 3), "breast-cancer": (426, 2), "iris": (112, 3)}  # samples, classes
 SHARE = 0.9  # of the epochs of the others, for fast
-_UNCALIBRATED = {"verdict.calibrate": False, "verdict.threshold": 0.5}  # ranking and cost alone count here
-_ADAM = {"optimizer": "adam", "lr": 1e-3, "weight_decay": 0.0}  # of the authors of Co-teaching and JoCoR
-_PL_WEIGHT = 0.01  # the paper's; beside all nine complements it weighs a ninth of what it does beside one
-_OTHER_NAMES = {"jnpl": "paper"}  # of the recipes of the package, where they are not the method's
+ON_CPU = {"accelerator": "cpu", "workers": 0}
+UNCALIBRATED = {"verdict.calibrate": False, "verdict.threshold": 0.5}  # ranking and cost alone count here
+ADAM = {"optimizer": "adam", "lr": 1e-3, "weight_decay": 0.0}  # of the authors of Co-teaching and JoCoR
 
 
 class Variant(NamedTuple):
-    """A method with its settings, one line of a table."""
+    """A method with its settings."""
 
     description: str
     recipe: Callable[[RunSpec], Recipe]
@@ -36,79 +34,29 @@ class Variant(NamedTuple):
     true_labels: bool = False  # trained on the true labels, as an upper bound
 
 
-class Sizes(NamedTuple):
-    """Network, epochs and rates of a run of `jnpl bench`, or of a scale that is not the paper's.
-
-    docs/reproduction.md says what was tried for the scale small.
-    """
-
-    model: str
-    batch_size: int
-    std: str
-    classify_epochs: int  # of the rivals, and of each step with pseudo-labels
-    padding: int = 0  # before random crops; the paper has 4 for 32 pixels
-    filter_epochs: int = 0  # of NL+ and JNPL; of NLNL's three stages together
-    filter_lr: float = 0.0  # of NL, SelNL, SelPL, NL+ and JNPL
-    pl_start: float = 1 / 3  # departure: share of the epochs before PL+, which ruins a network that knows nothing yet
-    fast_epochs: int = 0  # of its filter; with its second part about as many as JNPL in all
-
-    @property
-    def fast_second(self) -> int:
-        """Epochs of the second part of `fast`."""
-        pseudo = load_recipe("fast").pseudo
-        return round(self.fast_epochs * (1.0 if pseudo is None else pseudo.stretch))
-
-    @property
-    def fall(self) -> int:
-        """Epochs before the filter's rate is a tenth: the paper's 800 of 1,000."""
-        return round(0.8 * self.filter_epochs)
+def classifier(epochs: int, batch_size: int) -> dict[str, Any]:
+    """The training of a classifier, and of all variants but for what they change."""
+    return {"epochs": epochs, "batch_size": batch_size, "lr": 0.1, "schedule": "cosine"}
 
 
-SMALL = Sizes("resnet8", 64, "data", classify_epochs=20, padding=2, filter_epochs=45, filter_lr=0.02, fast_epochs=16)
-# Scale on features of a pretrained network -> what divides all epochs
-FACTORS = {"features": 8, "features-full": 1}
-ON_FEATURES, FEATURES = "mlp512", 256  # network, and numbers per image
-FEATURE_SAMPLES = {"features": 10_000, "features-full": 50_000}
-TINY = Sizes("mlp", 64, "one", classify_epochs=4, filter_epochs=12, filter_lr=0.1, fast_epochs=4)
-
-
-def _settings(plan: Sizes, method: dict[str, Any], train: dict[str, Any] | None = None, **own: Any) -> dict[str, Any]:
-    """A method at the sizes of a plan; `train` changes the training of a classifier."""
-    return {
-        "model": plan.model,
-        "data": {"padding": plan.padding, "std": plan.std},
-        "train": {**_classifier(plan), **(train or {})},
-        "method": method,
-        "engine": {"accelerator": "cpu", "workers": 0},
-        **own,
-    }
-
-
-def _classifier(plan: Sizes) -> dict[str, Any]:
-    return {"epochs": plan.classify_epochs, "batch_size": plan.batch_size, "lr": 0.1, "schedule": "cosine"}
-
-
-# Rows of `jnpl bench`
-
-
-def _at_size(spec: RunSpec, method: dict[str, Any], train: dict[str, Any] | None = None, **own: Any) -> Recipe:
-    """A method at the run's size, trained as all rows are but for what `train` changes."""
-    plan = Sizes(spec.net, spec.batch_size, "data", spec.epochs, spec.padding)
-    return parse_recipe(_settings(plan, method, train, **own))
+def _at_size(spec: RunSpec, method: dict[str, Any], train: dict[str, Any] | None = None, **more: Any) -> Recipe:
+    """A method at the run's size, trained as all variants are but for what `train` changes."""
+    return parse_recipe(
+        {
+            "model": spec.net,
+            "data": {"padding": spec.padding, "std": "data"},
+            "train": {**classifier(spec.epochs, spec.batch_size), **(train or {})},
+            "method": method,
+            "engine": ON_CPU,
+            **more,
+        }
+    )
 
 
 def _changed(spec: RunSpec, name: str, changes: dict[str, Any]) -> Recipe:
     """A recipe of the package at the run's size."""
-    every = {
-        "model": spec.net,
-        "train.epochs": spec.epochs,
-        "train.batch_size": spec.batch_size,
-        "data.val_size": 0,
-        "engine.accelerator": "cpu",
-        "engine.workers": 0,
-        **changes,
-    }
-    return load_recipe(name, every)
+    size = {"model": spec.net, "train.epochs": spec.epochs, "train.batch_size": spec.batch_size, "data.val_size": 0}
+    return load_recipe(name, {**size, **{f"engine.{name}": value for name, value in ON_CPU.items()}, **changes})
 
 
 def _ce(spec: RunSpec) -> Recipe:
@@ -121,7 +69,7 @@ def _gce(spec: RunSpec) -> Recipe:
 
 def _co_teaching(spec: RunSpec) -> Recipe:
     ramp = max(1, spec.epochs // 6)
-    return _at_size(spec, {"name": "co-teaching", "noise_rate": "oracle", "ramp_epochs": ramp}, _ADAM)
+    return _at_size(spec, {"name": "co-teaching", "noise_rate": "oracle", "ramp_epochs": ramp}, ADAM)
 
 
 def newer_settings(method: str, classes: int, steps: int) -> dict[str, dict[str, Any]]:
@@ -145,7 +93,7 @@ def newer_settings(method: str, classes: int, steps: int) -> dict[str, dict[str,
         "sop-plus": sop,
     }
     train: dict[str, dict[str, Any]] = {
-        "co-teaching-plus": _ADAM,
+        "co-teaching-plus": ADAM,
         "cores2": {"lr": 0.1, "momentum": 0.0, "weight_decay": 0.0, "schedule": "step", "milestones": [15]},
     }
     return {"method": method_settings[method], "train": train.get(method, {})}
@@ -154,11 +102,11 @@ def newer_settings(method: str, classes: int, steps: int) -> dict[str, dict[str,
 def _newer(method: str, spec: RunSpec) -> Recipe:
     """A method since 2020 at the rate and weight decay of most of their papers."""
     images = spec.images or (50_000 if spec.data in CIFAR else TABLES[spec.data][0])
-    own = newer_settings(method, 10, math.ceil(images / spec.batch_size) * spec.epochs)
-    train = {"lr": 0.02, "weight_decay": 1e-3, **own["train"]}
+    settings = newer_settings(method, 10, math.ceil(images / spec.batch_size) * spec.epochs)
+    train = {"lr": 0.02, "weight_decay": 1e-3, **settings["train"]}
     if "milestones" in train:
         train["milestones"] = [max(spec.epochs // 2, 1)]
-    return _at_size(spec, {"name": method, **own["method"]}, train)
+    return _at_size(spec, {"name": method, **settings["method"]}, train)
 
 
 def _nlnl(spec: RunSpec) -> Recipe:
@@ -169,8 +117,7 @@ def _nlnl(spec: RunSpec) -> Recipe:
         "selnl": {"epochs": quarter, "lr": 0.05},
         "selpl": {"epochs": quarter, "lr": 0.02},
     }
-    second = Sizes("", spec.batch_size, "", max(1, spec.epochs // 2))  # twice
-    pseudo = {"mode": "nlnl", "train": _classifier(second)}
+    pseudo = {"mode": "nlnl", "train": classifier(max(1, spec.epochs // 2), spec.batch_size)}  # twice
     return _at_size(spec, {"name": "nlnl", "complements": "exhaustive"}, stages=stages, pseudo=pseudo)
 
 
@@ -193,7 +140,7 @@ def _jnpl_paper(spec: RunSpec) -> Recipe:
 def _fast(spec: RunSpec, changes: dict[str, Any] | None = None) -> Recipe:
     """`fast` in nine tenths of the epochs of the others: with its evaluation at the end it costs no more than CE."""
     plan = {"train.epochs": _fast_epochs(spec), "train.lr": _fast_rate(spec)}
-    return _changed(spec, "fast", {**plan, **_UNCALIBRATED, **(changes or {})})
+    return _changed(spec, "fast", {**plan, **UNCALIBRATED, **(changes or {})})
 
 
 def _fast_epochs(spec: RunSpec) -> int:
@@ -232,12 +179,24 @@ def _fast_with_ce(spec: RunSpec) -> Recipe:
     return parse_recipe({**_fast(spec).model_dump(exclude={"pseudo"}), "method": {"name": "ce"}})
 
 
+def _with_crops(name: str) -> Variant:
+    variant = BENCH[name]
+    return variant._replace(
+        description=f"{variant.description}, with the crops of fast", recipe=partial(_augmented, variant.recipe)
+    )
+
+
+def _of_all_epochs(name: str) -> Variant:
+    variant = BENCH[name]
+    return Variant(f"{variant.description}, with the crops and all epochs of fast", partial(_long, variant.recipe))
+
+
 BENCH = {
     "ce": Variant("cross-entropy", _ce),
     "fast": Variant("JNPL by the recipe fast", _fast),
     "nlnl": Variant("NLNL, all complements, three stages; two steps with pseudo-labels", _nlnl),
     "cleanlab": Variant(
-        "confident learning: 5-fold cross-validated cross-entropy, then on the labels it keeps", _ce, folds=True
+        "5-fold cross-validated cross-entropy, then on the labels that cleanlab keeps", _ce, folds=True
     ),
     "jnpl-paper": Variant("JNPL with the paper's settings, its schedule scaled", _jnpl_paper),
     "gce": Variant("generalised cross-entropy, q = 0.7", _gce),
@@ -246,31 +205,13 @@ BENCH = {
     "ce-augmented": Variant("cross-entropy with the crops of fast", partial(_augmented, _ce)),
     "fast-flip": Variant("fast with the crops of the others", _fast_flip),
 }
-CROPS = {
-    "nlnl-augmented": Variant("NLNL with the crops of fast", partial(_augmented, _nlnl)),
-    "cleanlab-augmented": Variant("cleanlab with the crops of fast", partial(_augmented, _ce), folds=True),
-    "gce-augmented": Variant("generalised cross-entropy with the crops of fast", partial(_augmented, _gce)),
-    "co-teaching-augmented": Variant("Co-teaching with the crops of fast", partial(_augmented, _co_teaching)),
-    "ce-clean-augmented": Variant(
-        "cross-entropy on the true labels with the crops of fast", partial(_augmented, _ce), true_labels=True
-    ),
-}
+TABLE = tuple(BENCH)  # the rows of a comparison
+CROPS = {f"{name}-augmented": _with_crops(name) for name in ("nlnl", "cleanlab", "gce", "co-teaching", "ce-clean")}
 NEWER = {
-    f"{name}-augmented": Variant(f"{title} with the crops of fast", partial(_augmented, partial(_newer, name)))
-    for name, title in (
-        ("elr", "ELR"),
-        ("sop", "SOP"),
-        ("cores2", "CORES2"),
-        ("co-teaching-plus", "Co-teaching+, which is given the noise rate,"),
-        ("sop-plus", "SOP+"),
-        ("elr-plus", "ELR+"),
-        ("dividemix", "DivideMix"),
-    )
+    f"{name}-augmented": Variant(f"{name} with the crops of fast", partial(_augmented, partial(_newer, name)))
+    for name in ("elr", "sop", "cores2", "co-teaching-plus", "sop-plus", "elr-plus", "dividemix")
 }
-LONG = {
-    "gce-long": Variant("generalised cross-entropy with the crops and all epochs of fast", partial(_long, _gce)),
-    "co-teaching-long": Variant("Co-teaching with the crops and all epochs of fast", partial(_long, _co_teaching)),
-}
+LONG = {f"{name}-long": _of_all_epochs(name) for name in ("gce", "co-teaching")}
 ABLATIONS = {
     "fast-filter": Variant("fast as it is, the filter alone", _fast, classify=False),
     "fast-ce": Variant("cross-entropy in place of NL+ and PL+, all else as fast", _fast_with_ce, classify=False),
@@ -325,189 +266,4 @@ SECOND_PARTS = {
         ("light", "the second part with the filter's weight decay", {"pseudo.train.weight_decay": 1e-4}),
     )
 }
-TABLE = tuple(BENCH)  # the rows of a comparison
 BENCH |= CROPS | NEWER | LONG | ABLATIONS | SECOND_PARTS
-
-
-# Variants: the methods of the paper, at a scale
-
-
-def _variant(description: str, method: str, **changes: Any) -> Variant:
-    """A method at the run's scale, with the settings that differ from its own."""
-    return Variant(description, partial(_at_scale, method, changes))
-
-
-def _at_scale(method: str, changes: dict[str, Any], spec: RunSpec) -> Recipe:
-    if spec.scale == "paper":
-        return _of_the_package(method, changes, spec)
-    if spec.scale in FACTORS:
-        return _on_features(method, changes, spec, FACTORS[spec.scale])
-    if method not in _MAKERS:
-        raise InputError(f"scale {spec.scale} has no {spec.variant}, which is for Clothing1M")
-    settings = _MAKERS[method](SMALL if spec.scale == "small" else TINY)
-    if method == "jocor":
-        settings["method"]["agreement"] = _agreement(spec)
-    if method in ("nfl-rce", "nce-rce"):  # by their authors, as is the rate of 0.01 for CIFAR-10: 0.1 does worse
-        authors = load_recipe(f"{method}-{'cifar100' if spec.data == 'cifar100' else 'cifar10'}")
-        settings["train"] |= authors.train.model_dump(include={"lr", "weight_decay", "clip_norm"})
-        settings["method"] = authors.method.model_dump()
-    return parse_recipe({**settings, "method": {**settings["method"], **changes}})
-
-
-def _agreement(spec: RunSpec) -> float:
-    """JoCoR's lambda, which its author chose by the data and the noise."""
-    if spec.data.startswith("cifar100"):
-        return 0.85
-    return 0.65 if (spec.noise, spec.rate) == ("symm", 0.8) else 0.9
-
-
-def _of_the_package(method: str, changes: dict[str, Any], spec: RunSpec) -> Recipe:
-    """A recipe of the package with the settings of the variant."""
-    if method == "fast":  # it is for any data: the same 45,000 images as the others
-        split = {"data.val_size": 5000} if spec.data.startswith("cifar") else {}
-        return load_recipe("fast", {**split, **_UNCALIBRATED})
-    own = {f"method.{key}": value for key, value in changes.items()}
-    if method == "jocor":
-        own["method.agreement"] = _agreement(spec)
-    recipe = load_recipe(f"{_OTHER_NAMES.get(method, method)}-{spec.data.removesuffix('n')}", own)
-    if recipe.weights == "required":
-        if spec.weights is None:
-            what = f"{spec.variant} on {spec.data} begins with ImageNet's weights"
-            raise InputError(f"{what}: --weights FILE (torchvision's keys)")
-        recipe = recipe.model_copy(update={"weights": spec.weights})
-    return recipe
-
-
-def _on_features(method: str, changes: dict[str, Any], spec: RunSpec, factor: int) -> Recipe:
-    """A recipe of the package for features: a perceptron, and all its epochs over one factor."""
-    model = changes.get("model", ON_FEATURES)
-    if method == "fast":  # the default of `jnpl find` on embeddings, with its own head and epochs
-        plan = head_plan(FEATURES, FEATURE_SAMPLES[str(spec.scale)], 100 if spec.data.startswith("cifar100") else 10)
-        recipe = load_recipe("fast-embeddings", {**plan, **_UNCALIBRATED})
-    else:
-        own = {key: value for key, value in changes.items() if key not in ("model", "factor")}
-        recipe = divided(_of_the_package(method, own, spec), changes.get("factor", factor))
-    data = recipe.data.model_copy(update={"vectors": "unit", "val_size": 0})
-    engine = recipe.engine.model_copy(update={"accelerator": "cpu", "workers": 0})
-    return recipe.model_copy(update={"data": data, "engine": engine} | ({} if method == "fast" else {"model": model}))
-
-
-def divided(recipe: Recipe, factor: int) -> Recipe:
-    """A recipe with all epochs, milestones and ramps over one factor, rounded, and at least one.
-
-    >>> short = divided(load_recipe("paper-cifar10"), 8)
-    >>> short.train.epochs, short.train.milestones, short.pseudo.train.epochs, short.pseudo.train.milestones
-    (125, (100,), 60, (24, 36))
-    """
-
-    def fewer(epochs: int) -> int:
-        return max(round(epochs / factor), 1)
-
-    def shorter(plan: dict[str, Any]) -> dict[str, Any]:
-        shortened: dict[str, Any] = {}
-        if plan.get("epochs"):
-            shortened["epochs"] = fewer(plan["epochs"])
-        if plan.get("milestones"):
-            shortened["milestones"] = [*map(fewer, plan["milestones"])]
-        if plan.get("momentum_from"):
-            start, momentum = plan["momentum_from"]
-            shortened["momentum_from"] = [fewer(start), momentum]
-        return {**plan, **shortened}
-
-    settings = recipe.model_dump()
-    settings["train"] = shorter(settings["train"])
-    settings["stages"] = {name: shorter(stage) for name, stage in settings["stages"].items()}
-    if settings["pseudo"] is not None and settings["pseudo"]["train"] is not None:
-        settings["pseudo"]["train"] = shorter(settings["pseudo"]["train"])
-    method = settings["method"]
-    settings["method"] |= {key: fewer(method[key]) for key in method if key.endswith("_epochs") and method[key]}
-    return parse_recipe(settings)
-
-
-def _two_networks(name: str, plan: Sizes) -> dict[str, Any]:
-    """Co-teaching or JoCoR with the authors' schedule, their 200 epochs scaled; the ramp is three at least."""
-    epochs = plan.classify_epochs
-    held, ramp = max(round(0.4 * epochs), 1), min(max(round(0.05 * epochs), 3), epochs)
-    method = {"name": name, "noise_rate": "oracle", "ramp_epochs": ramp}
-    return _settings(plan, method, {**_ADAM, "schedule": "hold-linear", "milestones": [held]})
-
-
-def _filter(plan: Sizes, method: dict[str, Any], mode: str, train: dict[str, Any], **own: Any) -> dict[str, Any]:
-    """NLNL or JNPL with all complements, at the rate of the filter, then a classifier with pseudo-labels."""
-    method = {"complements": "exhaustive", "class_weight": "nlnl", **method}
-    pseudo = {"mode": mode, "train": _classifier(plan)}
-    return _settings(plan, method, {"lr": plan.filter_lr, **train}, pseudo=pseudo, **own)
-
-
-def _nlnl_stages(plan: Sizes) -> dict[str, Any]:
-    third = plan.filter_epochs // 3
-    last = plan.filter_epochs - 2 * third
-    stages = {"selpl": {"epochs": last, "schedule": "step", "milestones": [plan.fall - 2 * third]}}
-    return _filter(plan, {"name": "nlnl"}, "nlnl", {"epochs": third, "schedule": "constant"}, stages=stages)
-
-
-def _jnpl(plan: Sizes) -> dict[str, Any]:
-    method = {"name": "jnpl", "pl_weight": _PL_WEIGHT, "n": 3, "pl_start": plan.pl_start}
-    train = {"epochs": plan.filter_epochs, "schedule": "step", "milestones": [plan.fall]}
-    return _filter(plan, method, "paper", train)
-
-
-def _fast_at_scale(plan: Sizes) -> dict[str, Any]:
-    changes = {"model": plan.model, "data.padding": plan.padding, "train.epochs": plan.fast_epochs, **_UNCALIBRATED}
-    return load_recipe("fast", {**changes, "engine.accelerator": "cpu", "engine.workers": 0}).model_dump()
-
-
-_MAKERS: dict[str, Callable[[Sizes], dict[str, Any]]] = {
-    **{name: partial(_settings, method={"name": name}) for name in ("ce", "nfl-rce", "nce-rce")},
-    **{name: partial(_two_networks, name) for name in ("co-teaching", "jocor")},
-    "nlnl": _nlnl_stages,
-    "jnpl": _jnpl,
-    "fast": _fast_at_scale,
-}
-_LATE = [1 / 3, 1 / 2]
-LATER = "-pl30"  # after the name of a variant whose PL+ begins after 30 % of the epochs
-PL_LATER = "JNPL, PL+ from 30 %"  # how tables call it
-PAPER = {
-    **{
-        name: _variant(name, name)
-        for name in ("ce", "co-teaching", "jocor", "nfl-rce", "nce-rce", "nlnl", "jnpl")  # of Table 1
-    },
-    "nl": _variant("NL alone, with the epochs and schedule of NL+", "jnpl", gamma=0.0, pl_weight=0.0),
-    "nl-plus": _variant("NL+ alone", "jnpl", pl_weight=0.0),
-    # Not the paper's: these show why NL+ does badly in short runs.
-    "nl-plus-late": _variant(
-        "NL for a third of the epochs, NL+ from half of them on", "jnpl", pl_weight=0.0, gamma_rise=_LATE
-    ),
-    "jnpl-late": _variant("the same, and PL+ from then on", "jnpl", gamma_rise=_LATE, pl_start=1 / 2),
-    "jnpl-ce": _variant("cross-entropy in place of PL+", "jnpl", n=-1),
-    **{f"jnpl-n{n}": _variant(f"PL+ with N = {n}", "jnpl", n=n) for n in (0, 1, 2)},
-    # Departure: PL+ begins when the network knows something. From the first step it ruins it.
-    **{
-        f"{name}{LATER}": _variant(f"{name} with PL+ from 30 % of the epochs on", "jnpl", pl_start=0.3, **own)
-        for name, own in (("jnpl", {}), ("jnpl-ce", {"n": -1}), *((f"jnpl-n{n}", {"n": n}) for n in (0, 1, 2)))
-    },
-    # The paper does not say whether NL+ has class weights; those of NLNL's code decide asymmetric noise.
-    "nl-plus-weights": _variant("NL+ with NLNL's class weights", "jnpl", pl_weight=0.0, class_weight="nlnl"),
-    **{
-        f"jnpl-pl{share}": _variant(f"jnpl with PL+ from {share} % of the epochs on", "jnpl", pl_start=share / 100)
-        for share in (60, 80)
-    },
-    # These show why PL+ fails from the first step, and why NL+ is slow with 100 classes.
-    "jnpl-batch": _variant("jnpl with PL+ as a mean over the batch", "jnpl", pl_mean="batch"),
-    "nl-plus-long": _variant("NL+ alone with all epochs of the paper", "jnpl", pl_weight=0.0, factor=1),
-    **{
-        f"{name}-linear": _variant(f"{name} with a linear head", method, model="linear", **own)
-        for name, method, own in (
-            ("ce", "ce", {}),
-            ("nlnl", "nlnl", {}),
-            ("nl-plus", "jnpl", {"pl_weight": 0.0}),
-            ("jnpl", "jnpl", {}),
-            (f"jnpl{LATER}", "jnpl", {"pl_start": 0.3}),
-        )
-    },
-    "fast": _variant("JNPL by the recipe fast, which is not the paper's", "fast"),
-    **{
-        name: _variant(name, name)
-        for name in ("forward", "m-correction", "limit", "joint-optim", "metacleaner", "mlnt", "pencil")  # of Table 2
-    },
-}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jnpl.experiments import variants
+from jnpl.experiments import paper_variants
 from jnpl.experiments.reproduce.catalogue import verdicts
 
 RISING = [0.1 + 0.01 * epoch for epoch in range(30)]
@@ -78,7 +78,7 @@ def test_pl_plus_speeds_up(made, curve, status):
 
 
 def test_where_pl_plus_begins_is_read_from_the_runs_own_recipe(made, monkeypatch):
-    monkeypatch.setattr(variants, "SMALL", variants.SMALL._replace(pl_start=0.5))
+    monkeypatch.setattr(paper_variants, "SMALL", paper_variants.SMALL._replace(pl_start=0.5))
     made.run("nl-plus", curve=RISING)
     made.run("jnpl", curve=[value + 0.1 for value in RISING])
     monkeypatch.undo()

@@ -6,10 +6,10 @@ import statistics
 from typing import TYPE_CHECKING, Any
 
 from jnpl.experiments.paper import DATA_NAMES, TABLE1, percent
+from jnpl.experiments.paper_variants import LATER, PL_LATER
 from jnpl.experiments.reproduce.accuracies import AccuracyTable, accuracies, as_csv, not_run
 from jnpl.experiments.reproduce.experiment import ASYMM40, SYMM60, Experiment, Rows
 from jnpl.experiments.reproduce.table1 import methods
-from jnpl.experiments.variants import LATER, PL_LATER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

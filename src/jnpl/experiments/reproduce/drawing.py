@@ -10,6 +10,7 @@ from matplotlib.colors import PowerNorm
 
 from jnpl.experiments import style
 from jnpl.experiments.confidence_figures import BINS, MOST
+from jnpl.experiments.reproduce.paper_runs import smooth
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -113,6 +114,18 @@ def histogram_panel(axis: Any, facts: dict[str, Any] | None, title: str, y: str,
         return
     histogram(axis, facts)
     style.tidy(axis, r"mean $p_y$, up to ten epochs", y, title, tag)
+
+
+def line(number: int, width: float) -> dict[str, Any]:
+    """Colour, dashes and width of the line of this number."""
+    return {"color": style.LINES[number], "linestyle": style.DASHES[number], "linewidth": width}
+
+
+def accuracy_curve(axis: Any, curve: Sequence[float], number: int, name: str, width: float) -> None:
+    """Draw accuracy (E,) over epochs in percent: thin as it is, thick the mean of an epoch and up to four before it."""
+    epochs = np.arange(1, len(curve) + 1)
+    axis.plot(epochs, np.multiply(curve, 100), color=style.LINES[number], linewidth=0.5, alpha=0.35)
+    axis.plot(epochs, 100 * smooth(curve), **line(number, width), label=name)
 
 
 def colour_bar(figure: Any, image: Any, axes: list[Any]) -> None:

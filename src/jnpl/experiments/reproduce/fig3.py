@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jnpl.experiments import style
+from jnpl.experiments.paper_variants import LATER
+from jnpl.experiments.reproduce import drawing
 from jnpl.experiments.reproduce.experiment import ACCURACY, NOT_ALL, SYMM60, Claim, Experiment, Verdict, unless_even
-from jnpl.experiments.reproduce.paper_runs import mean_curve, smooth, start_of_pl, where
-from jnpl.experiments.variants import LATER
+from jnpl.experiments.reproduce.paper_runs import mean_curve, start_of_pl, where
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,14 +74,7 @@ def _candidate(axis: Any, tag: str, title: str, label: int, probs: tuple[float, 
 def _gradients(axis: Any) -> None:
     p = np.linspace(0, 1, 401)
     for number, name in enumerate(PL_PLUS.values()):  # N is one less
-        axis.plot(
-            p,
-            1 - p ** (2**number),
-            color=style.LINES[number],
-            linestyle=style.DASHES[number],
-            label=name,
-            linewidth=1.6,
-        )
+        axis.plot(p, 1 - p ** (2**number), **drawing.line(number, 1.6), label=name)
     style.tidy(axis, r"$p_{\hat y}$", "size of the gradient", "gradient of PL+ against CE", "(c)")
     axis.set(xlim=(0, 1), ylim=(0, 1.04))
     axis.legend(fontsize=8, frameon=False, loc="lower left")
@@ -88,22 +82,11 @@ def _gradients(axis: Any) -> None:
 
 def _by_n(axis: Any, runs: PaperRuns) -> None:
     variants = _later(runs.scale) or tuple(PL_PLUS)  # from the first step PL+ ruins the network, whatever N is
-    curves, drawn = runs.curves(variants, SYMM60), False
+    curves = runs.curves(variants, SYMM60)
     for number, (variant, name) in enumerate(zip(variants, PL_PLUS.values(), strict=True)):
-        curve = curves.get(variant)
-        if curve:
-            epochs = np.arange(1, len(curve) + 1)
-            axis.plot(epochs, np.multiply(curve, 100), color=style.LINES[number], linewidth=0.5, alpha=0.35)
-            axis.plot(
-                epochs,
-                100 * smooth(curve),
-                color=style.LINES[number],
-                linestyle=style.DASHES[number],
-                linewidth=1.6,
-                label=name,
-            )
-            drawn = True
-    if not drawn:
+        if curve := curves.get(variant):
+            drawing.accuracy_curve(axis, curve, number, name, 1.6)
+    if not axis.lines:
         style.absent(axis, "Not run", "(d)", "accuracy by N")
         return
     when = "PL+ from 30 %" if runs.scale.later else "symm 60 %"

@@ -9,6 +9,7 @@ import numpy as np
 
 from jnpl.experiments import style
 from jnpl.experiments.paper import STAGES
+from jnpl.experiments.reproduce import drawing
 from jnpl.experiments.reproduce.experiment import (
     ACCURACY,
     NOT_ALL,
@@ -55,9 +56,7 @@ def draw(runs: PaperRuns) -> Figure:
         style.absent(axis, "Not run")
         return figure
     for name, number, curve in drawn:
-        epochs, color = np.arange(1, len(curve) + 1), style.LINES[number]
-        axis.plot(epochs, np.multiply(curve, 100), color=color, linewidth=0.5, alpha=0.35)
-        axis.plot(epochs, 100 * smooth(curve), color=color, linestyle=style.DASHES[number], linewidth=1.8, label=name)
+        drawing.accuracy_curve(axis, curve, number, name, 1.8)
     for name, curve in beyond:
         epochs = np.arange(1, len(curve) + 1)
         axis.plot(epochs, 100 * smooth(curve), color=style.LINES[3], linewidth=1.2, zorder=1.5, label=name)
@@ -78,16 +77,8 @@ def _borders(axis: Any, runs: PaperRuns) -> None:
         if start:
             axis.axvline(start + 0.5, color=style.MUTED, linewidth=0.9, linestyle="--", zorder=1)
         shown = STAGES.get(name, name)
-        axis.text(
-            start + epochs / 2,
-            0.985,
-            shown,
-            transform=axis.get_xaxis_transform(),
-            ha="center",
-            va="top",
-            fontsize=8.5,
-            color=style.MUTED,
-        )
+        place = {"transform": axis.get_xaxis_transform(), "ha": "center", "va": "top"}
+        axis.text(start + epochs / 2, 0.985, shown, **place, fontsize=8.5, color=style.MUTED)
         start += epochs
 
 

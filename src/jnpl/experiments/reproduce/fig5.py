@@ -9,8 +9,8 @@ import numpy as np
 
 from jnpl.experiments import style
 from jnpl.experiments.paper import DATA_NAMES, Setting, percent
+from jnpl.experiments.paper_variants import PL_LATER
 from jnpl.experiments.reproduce.experiment import AP, NOT_ALL, Claim, Experiment, Verdict, parts_of, unless_even
-from jnpl.experiments.variants import PL_LATER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,16 +58,9 @@ def _precision(axis: Any, runs: PaperRuns, part: str, noise: str, shown: dict[st
                 points |= {float(percent(setting[1])): aps} if aps else {}
             if not points:
                 continue
-            (line,) = axis.plot(
-                list(points),
-                [statistics.fmean(aps) for aps in points.values()],
-                color=color,
-                linestyle=dash,
-                marker=mark,
-                markersize=5,
-                linewidth=1.6,
-                markerfacecolor=color if dash == "-" else "white",
-            )
+            means = [statistics.fmean(aps) for aps in points.values()]
+            filled = {"marker": mark, "markersize": 5, "markerfacecolor": color if dash == "-" else "white"}
+            (line,) = axis.plot(list(points), means, color=color, linestyle=dash, linewidth=1.6, **filled)
             shown.setdefault(f"{name}, {kind}", line)
             for rate, aps in points.items():
                 if len(aps) > 1:

@@ -6,6 +6,7 @@ import statistics
 from typing import TYPE_CHECKING
 
 from jnpl.experiments.paper import DATA_NAMES, METHODS, SETTINGS, TABLE1, percent, printed
+from jnpl.experiments.paper_variants import PL_LATER
 from jnpl.experiments.reproduce.accuracies import AccuracyTable, accuracies, as_csv, not_run
 from jnpl.experiments.reproduce.experiment import (
     ACCURACY,
@@ -19,7 +20,6 @@ from jnpl.experiments.reproduce.experiment import (
     unless_even,
 )
 from jnpl.experiments.reproduce.fig3 import kendall
-from jnpl.experiments.variants import PL_LATER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
