@@ -37,12 +37,12 @@ from jnpl.data.sources.arrays import downsample
 from jnpl.experiments import results
 from jnpl.internal import provenance
 from jnpl.internal.errors import InputError
-from jnpl.judging import Findings
+from jnpl.judging import Findings, scoring
 from jnpl.losses import JNPLLoss
 from jnpl.methods.extended_jnpl import ExtendedJNPL
 from jnpl.models.resnet import ResNet
 from jnpl.run_folder import RunFolder
-from jnpl.training import checkpoint, feeds, loop, records, scoring
+from jnpl.training import checkpoint, feeds, loop, records
 from jnpl.training.evaluation import TrainingSet
 from jnpl.training.learner import AveragedWeights
 from jnpl.training.session import Session

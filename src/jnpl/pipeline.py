@@ -22,6 +22,7 @@ from jnpl.data.split import hold_out, to_hold_out
 from jnpl.embedding.choice import AUTO, embed_for_training, is_fitted, uses_backbone
 from jnpl.embedding.compute import DEFAULT_VIEWS, EmbeddingOptions, process_device, process_rank
 from jnpl.internal.progress import part_of
+from jnpl.judging import scoring
 from jnpl.judging.out_of_fold import FOLDS, deal_folds
 from jnpl.judging.trees import tree_predictions
 from jnpl.methods.registry import METHODS
@@ -29,7 +30,6 @@ from jnpl.models.build import FINETUNE
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.recipes.load import DEFAULT
 from jnpl.run_folder import RunFolder
-from jnpl.training import scoring
 from jnpl.training.checkpoint import CheckpointInterval
 from jnpl.training.finetune import backbone_to_finetune, finetuning_recipe
 from jnpl.training.interrupt import StopRequest, watch
@@ -438,13 +438,14 @@ def judge(
     session: Session, settings: RunSettings, fabric: Fabric, progress: Callable[[float], None], *, in_all: bool = False
 ) -> JudgedLabels:
     """Judge the given labels by the trained method; all processes predict, the first one judges, or all of them."""
-    verdict, method, training_set = settings.recipe.verdict, session.method, session.training_set()
+    verdict, training_set = settings.recipe.verdict, session.training_set()
+    network = session.method.classifier
     trees = _tree_predictions(settings, part_of(progress, 0.0, 0.6))
     begun = 0.0 if trees is None else 0.6
-    final = scoring.final_probs(verdict, method, training_set, trees, part_of(progress, begun, begun + 0.1))
+    final = scoring.final_probs(verdict, network, training_set, trees, part_of(progress, begun, begun + 0.1))
     unseen = scoring.unseen_probs(
         verdict,
-        method,
+        network,
         training_set,
         trees,
         linear=settings.model_name == "linear",
@@ -455,10 +456,17 @@ def judge(
     findings = None
     if fabric.is_global_zero or in_all:
         source = settings.judged or settings.source
-        findings = scoring.judge(
-            source, session.records, verdict, session.unreadable, final.probs, unseen, part_of(progress, 0.8, 1.0)
+        findings = scoring.score_labels(
+            source,
+            session.records.ledger,
+            session.records.quality(),
+            verdict,
+            session.unreadable,
+            final.probs,
+            unseen,
+            part_of(progress, 0.8, 1.0),
         )
-    return JudgedLabels(findings, final.probs, [*method.notes(), *final.notes])
+    return JudgedLabels(findings, final.probs, [*session.method.notes(), *final.notes])
 
 
 def _tree_predictions(settings: RunSettings, progress: Callable[[float], None]) -> TreePredictions | None:

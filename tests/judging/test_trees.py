@@ -7,10 +7,9 @@ import pytest
 
 from jnpl import find_label_issues, noise
 from jnpl.internal.errors import InputError
-from jnpl.judging import trees
+from jnpl.judging import scoring, trees
 from jnpl.judging.out_of_fold import deal_folds, out_of_fold
-from jnpl.judging.trees import TreePredictions, agreement, tree_predictions
-from jnpl.training import scoring
+from jnpl.judging.trees import TreePredictions, share_agreeing, tree_predictions
 
 
 def blocks(rows=300, rate=0.2, classes=3):
@@ -26,8 +25,10 @@ def test_trees_do_not_follow_labels_that_they_have_not_seen():
     found = tree_predictions(x, given, deal_folds(given, 5, 0), 3)
     assert found.probs.shape == (300, 3)
     np.testing.assert_allclose(found.probs.sum(1), 1, rtol=1e-5)
-    assert agreement(found.probs, true) > 0.95
-    assert found.agreement == agreement(found.probs, given) < 0.85  # a tree that had seen them would agree with all
+    assert share_agreeing(found.probs, true) > 0.95
+    assert (
+        found.agreement == share_agreeing(found.probs, given) < 0.85
+    )  # a tree that had seen them would agree with all
     again = tree_predictions(x, given, deal_folds(given, 5, 0), 3)
     np.testing.assert_array_equal(found.probs, again.probs)
     np.testing.assert_array_equal(found.probs, out_of_fold(x, given, 3, "trees"))
@@ -48,8 +49,8 @@ def test_trees_of_many_classes_are_grown_in_groups(monkeypatch):
     groups = trees._forest(x, given, 3, 20, 200, None, 0)
     assert grown == [80, 80, 40]
     np.testing.assert_allclose(groups.sum(1), 1, rtol=1e-5)
-    assert agreement(groups, true) > 0.9  # one forest has 0.97 to 0.98
-    assert agreement(groups, given) < 0.85
+    assert share_agreeing(groups, true) > 0.9  # one forest has 0.97 to 0.98
+    assert share_agreeing(groups, given) < 0.85
 
 
 def test_labels_without_any_meaning_are_not_learnt():
@@ -92,7 +93,7 @@ def test_samples_of_weight_near_zero_do_not_count():
     weights = np.where(given == true, 1.0, 1e-3).astype(np.float32)
     fold = deal_folds(given, 5, 0)
     weighted = tree_predictions(x, given, fold, 3, weights=weights)
-    assert agreement(weighted.probs, true) > agreement(tree_predictions(x, given, fold, 3).probs, true)
+    assert share_agreeing(weighted.probs, true) > share_agreeing(tree_predictions(x, given, fold, 3).probs, true)
 
 
 def test_work_stops_where_progress_raises():

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from jnpl.recipes.load import load_recipe, parse_changes
-from jnpl.recipes.schema import Training, Verdict, parse_recipe
+from jnpl.recipes.schema import Judging, Training, parse_recipe
 
 
 def test_a_cosine_may_end_above_zero_and_restart():
@@ -44,7 +44,7 @@ def test_settings_are_frozen_and_survive_json():
     with pytest.raises(ValueError, match="frozen"):
         recipe.train.epochs = 3
     assert parse_recipe(recipe.model_dump(mode="json")) == recipe
-    assert Verdict(threshold="auto").threshold == "auto"
+    assert Judging(threshold="auto").threshold == "auto"
 
 
 def test_a_stage_changes_the_plan():

@@ -18,11 +18,12 @@ from tests.helpers import quick
 from jnpl import Findings, noise
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.internal.errors import InputError, LearningError
+from jnpl.judging import scoring
 from jnpl.methods import registry
 from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput
 from jnpl.pipeline import CheckpointInterval, find
 from jnpl.recipes.load import load_recipe, parse_changes
-from jnpl.training import checkpoint, scoring, session
+from jnpl.training import checkpoint, session
 from jnpl.training.interrupt import Interrupted
 from jnpl.training.reporting import Reporter
 

@@ -74,7 +74,7 @@ def describe_data(
         held_out: ids and labels of the samples that were held out.
         progress: called with the share of the search for duplicates and outliers done, 0..1; what it raises stops it.
     """
-    suspects = worst_positions(findings, MAX_SUSPECTS)
+    suspects = findings.worst_positions(MAX_SUSPECTS)
     if not findings.is_label_issue.any():
         suspects = suspects[:_WITHOUT_SUSPECTS]
     pictures = source.inputs if source.kind == "image" else source.pictures
@@ -95,15 +95,6 @@ def describe_data(
         shown=shown,
         pictures=pictures,
     )
-
-
-def worst_positions(findings: Findings, most: int) -> npt.NDArray[np.int64]:
-    """Return the positions of at most `most` samples with a quality, label issues first, then by quality, worst first.
-
-    With a threshold per class, a sample that is no issue may have a lower quality than one that is.
-    """
-    order: npt.NDArray[np.int64] = np.lexsort((findings.label_quality, ~findings.is_label_issue))  # nan last
-    return order[: min(most, np.count_nonzero(~np.isnan(findings.label_quality)))]
 
 
 def shown_members(labels: Sequence[object]) -> list[int]:

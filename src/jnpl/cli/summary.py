@@ -10,10 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from jnpl.analysis.data_report import worst_positions
 from jnpl.internal.provenance import plain
 from jnpl.internal.terminal import rounded, visible
-from jnpl.outputs.report.page_tables import confused_pairs, expected_wrong, look_wrong
+from jnpl.outputs.report.page_tables import confused_pairs
 
 if TYPE_CHECKING:
     from jnpl.judging.findings import Findings
@@ -28,7 +27,7 @@ _UNEVEN = 3  # ratio of the largest to the smallest class above which the summar
 def show(result: dict[str, Any], run: RunFolder, top: int) -> None:
     """Print counts, accuracies, the most frequent class pairs, the worst label issues, and the files written."""
     findings, console = run.findings, console_for_output()
-    what = "labels look wrong" if look_wrong(findings) else "labels to check"
+    what = "labels look wrong" if findings.look_wrong else "labels to check"
     console.print(
         f"{result['issues']:,} of {result['samples']:,} {what}{_estimate(findings)}; "
         f"{result['classes']} classes, {result['epochs']} epochs in {result['seconds']:.0f} s"
@@ -37,7 +36,7 @@ def show(result: dict[str, Any], run: RunFolder, top: int) -> None:
         console.print(visible(line))
     pairs = confused_pairs(findings, _names(findings), _PAIRS)
     if pairs:
-        console.print("most frequent mistakes:" if look_wrong(findings) else "most frequent doubts:")
+        console.print("most frequent mistakes:" if findings.look_wrong else "most frequent doubts:")
         for pair in pairs:
             verb = "looks" if pair.count == 1 else "look"
             console.print(f"  {pair.count:,} labelled {visible(pair.given)} {verb} like {visible(pair.suggested)}")
@@ -79,7 +78,7 @@ def _notes(result: dict[str, Any], run: RunFolder) -> list[str]:
             "more than half of the labels look wrong: check that labels and samples belong together (order, column); "
             f"if they do, train longer (--set train.epochs=100), or the {cut} too high (--threshold)",
         )
-    if (expected := expected_wrong(findings)) is not None and result["issues"]:
+    if (expected := findings.expected_wrong) is not None and result["issues"]:
         them = "of these labels are" if result["issues"] > 1 else "of them is"
         lines.append(f"about {expected:,.0f} {them} expected to be truly wrong: look before you change them")
     if findings.overlap is not None and findings.overlap >= OVERLAP:
@@ -104,7 +103,7 @@ def facts(run: RunFolder, top: int) -> dict[str, Any]:
     findings = run.findings
     confused = confused_pairs(findings, _names(findings), _PAIRS)
     pairs = [{"given": pair.given, "suggested": pair.suggested, "count": pair.count} for pair in confused]
-    rows = findings.table.iloc[worst_positions(findings, min(top, int(findings.is_label_issue.sum())))]
+    rows = findings.table.iloc[findings.worst_positions(min(top, int(findings.is_label_issue.sum())))]
     columns = ["id", "given_label", "suggested_label", "label_quality", "suggested_confidence"]
     return {"confused": pairs, "suspects": plain(rows[columns].to_dict(orient="records"))}
 
@@ -132,7 +131,7 @@ def _worst(findings: Findings, count: int) -> Table:
     for column in ("id", "labelled", "looks like", "label quality", "confidence"):
         is_text = column in ("id", "labelled", "looks like")
         table.add_column(column, justify="left" if is_text else "right", overflow="fold", no_wrap=not is_text)
-    for at in worst_positions(findings, count).tolist():
+    for at in findings.worst_positions(count).tolist():
         row = findings.table.iloc[at].to_dict()
         better, confidence = row["suggested_label"], rounded(row["suggested_confidence"])
         if better == row["given_label"]:  # the confidence would be that in the given label

@@ -1,12 +1,13 @@
 """Predictions and given labels -> label quality, label issues, suggested labels, noise rate, metrics.
 
-- `findings`: `Findings`, the result for every sample, and its files
+- `findings`: `Findings`, the result for every sample; `findings_files`: its files; `column_checks`: checks of its columns
 - `ledger`: `Ledger`, the predictions of the last epochs for every sample (needs torch, so it is not imported here)
 - `noise_model`: noise told from overlap of the classes: calibrated label quality, noise rate with its interval
 - `margins`: logit margins summed over all epochs, for the scores AUM and averaged margin (needs torch)
 - `posterior`: probabilities of the true label, corrected by the estimated confusion between classes
 - `threshold`: the label quality below which a label is an issue
 - `out_of_fold`: predictions of linear heads that did not see the label; `trees`: such models for tables
+- `scoring`: the predictions of a trained network -> `Findings`, by the recipe's settings
 - `metrics`: how good a ranking and its issues are, where true labels are known
 """
 

@@ -8,28 +8,24 @@ probabilities. A label is an issue if its quality lies strictly below the thresh
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field
 
 from jnpl.internal.errors import InputError
-from jnpl.internal.files import make_folder, printable, replacing, write_text
-from jnpl.internal.json_files import StoredFacts, check_facts, read_json
-from jnpl.internal.tables import load_parquet, save_parquet, table_writer
+from jnpl.judging import findings_files
+from jnpl.judging.column_checks import checked_ids, checked_labels, checked_mask, checked_names, checked_texts
 from jnpl.judging.noise_model import NoiseEstimate, calibrate, likeliest_other, monotone
 from jnpl.judging.threshold import resolve_threshold
 from jnpl.noise.noisy_labels import transition_matrix
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     import pandas as pd
 
@@ -42,8 +38,6 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 Names: TypeAlias = "Sequence[str] | Sequence[int] | Array"
 Paths: TypeAlias = "Sequence[str | os.PathLike[str]]"
 
-_KIND, _VERSION = "jnpl.findings", 1  # written to findings.json
-_MOST_CLASSES = 10_000_000  # in a file
 _MAX_MATRIX, _MAX_WRITTEN = 5000, 200  # classes up to which the C x C matrix is built, and written as JSON
 
 
@@ -135,9 +129,9 @@ class Findings:
         if not ledger.seen.any():
             raise InputError("the ledger has recorded nothing yet: record predictions first")
         suggested, confidence = ledger.top()
-        own = ledger.quality(given)
-        better = _likelier(suggested, confidence, given, own)
-        scores = own if quality is None else np.asarray(quality)
+        recorded = ledger.quality(given)
+        better = _likelier(suggested, confidence, given, recorded)
+        scores = recorded if quality is None else np.asarray(quality)
         if scores.shape != given.shape or not (np.isnan(scores) | ((scores >= 0) & (scores <= 1))).all():
             raise InputError(f"quality must be {len(given)} numbers in 0..1, not {scores.dtype} of {scores.shape}")
         return cls._create(
@@ -191,16 +185,16 @@ class Findings:
         if probs.ndim != 2 or probs.shape[1] < 2 or probs.dtype.kind not in "fiu":
             raise InputError(f"probabilities must be numbers of shape (N, C), not {probs.dtype} of {probs.shape}")
         given = checked_labels(labels, len(probs), probs.shape[1])
-        skip = np.zeros(len(given), bool) if unreadable is None else _checked_mask(unreadable, len(given))
+        skip = np.zeros(len(given), bool) if unreadable is None else checked_mask(unreadable, len(given))
         with np.errstate(invalid="ignore"):  # inf - inf
             total = probs.sum(axis=1, dtype=np.float64)
             good = (probs.min(axis=1) >= -1e-6) & (np.abs(total - 1) <= 1e-3)
         if not (good | skip).all():
             row = int(np.argmin(good | skip))
-            found = f"{probs[row].min():g}..{probs[row].max():g} and {total[row]:g}"
-            raise InputError(f"probabilities of sample {row} must lie in 0..1 and sum to 1, not {found}")
-        each, best = np.arange(len(given)), probs.argmax(axis=1)
-        quality, confidence = probs[each, given], probs[each, best]
+            values = f"{probs[row].min():g}..{probs[row].max():g} and {total[row]:g}"
+            raise InputError(f"probabilities of sample {row} must lie in 0..1 and sum to 1, not {values}")
+        rows, best = np.arange(len(given)), probs.argmax(axis=1)
+        quality, confidence = probs[rows, given], probs[rows, best]
         noise = None
         if unseen_probs is not None:
             quality, best, confidence, noise = _calibrated(
@@ -238,21 +232,21 @@ class Findings:
         *,
         noise: NoiseEstimate | None = None,
     ) -> Findings:
-        mask = None if unreadable is None else _checked_mask(unreadable, len(given))
-        known = ~np.isnan(quality) if mask is None else ~np.isnan(quality) & ~mask
+        mask = None if unreadable is None else checked_mask(unreadable, len(given))
+        has_quality = ~np.isnan(quality) if mask is None else ~np.isnan(quality) & ~mask
         quality, confidence = (
-            np.where(known, np.clip(p, 0, 1), np.nan).astype(np.float64) for p in (quality, confidence)
+            np.where(has_quality, np.clip(p, 0, 1), np.nan).astype(np.float64) for p in (quality, confidence)
         )
-        files = None if paths is None else _checked_texts("paths", [os.fsdecode(path) for path in paths], len(given))
+        files = None if paths is None else checked_texts("paths", [os.fsdecode(path) for path in paths], len(given))
         default_ids = np.arange(len(given)) if files is None else files
         return cls(
             given_labels=given,
-            suggested_labels=np.where(known, suggested, given),
+            suggested_labels=np.where(has_quality, suggested, given),
             label_quality=quality,
             suggested_confidence=confidence,
             num_classes=num_classes,
-            class_names=_checked_names(class_names, num_classes),
-            ids=default_ids if ids is None else _checked_ids(ids, len(given)),
+            class_names=checked_names(class_names, num_classes),
+            ids=default_ids if ids is None else checked_ids(ids, len(given)),
             paths=files,
             unreadable=mask,
             threshold_info=_resolved(threshold, quality, given, num_classes, noise),
@@ -430,29 +424,15 @@ class Findings:
             ...     Findings.load(folder) == findings
             True
         """
-        import pyarrow as pa  # noqa: PLC0415 - slow to import
-
-        target = Path(folder)
-        if target.exists() and not target.is_dir():
-            raise InputError(f"{target} is a file, not a folder to save findings in")
-        make_folder(target)
         columns = self._columns()
-        with replacing(target / "findings.parquet") as draft:
-            save_parquet(draft, pa.table(columns))
-            digest = hashlib.sha256(draft.read_bytes()).hexdigest()
-        with table_writer(target / "findings.csv") as write:
-            write(_frame(columns))
         content = {
-            "kind": _KIND,
-            "version": _VERSION,
             **self.summary(),
             "class_names": None if self.class_names is None else list(self.class_names),
             "threshold": self.threshold_info,
             **({} if self.noise is None else {"noise": self.noise._asdict()}),
             "transition_matrix": self.transition_matrix.tolist() if self.num_classes <= _MAX_WRITTEN else None,
-            "parquet_sha256": digest,  # written last: after a crash in between, `load` sees that the files do not match
         }
-        write_text(target / "findings.json", json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+        findings_files.write(Path(folder), columns, _frame(columns), content)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Findings:
@@ -466,89 +446,26 @@ class Findings:
 
         Example: see `save`.
         """
-        import pyarrow as pa  # noqa: PLC0415 - slow to import
+        return cls(**findings_files.read(Path(folder)))
 
-        run = Path(folder)
-        try:
-            content = read_json(run / "findings.json")
-            if (content["kind"], content["version"]) != (_KIND, _VERSION):
-                raise InputError(f"kind {content['kind']!r} and version {content['version']!r}")
-            facts = check_facts(content, _FindingsFacts, "findings.json")
-            with pa.OSFile(os.fspath(run / "findings.parquet")) as file:
-                raw = file.read_buffer()  # read once: the table below is the one that was hashed
-            if hashlib.sha256(raw).hexdigest() != facts.parquet_sha256:
-                raise InputError("findings.parquet is not the one that findings.json was written with")
-            table = load_parquet(raw)
-            columns = {name: table[name].to_numpy() for name in table.column_names}
-            if len(table) != facts.samples:
-                raise InputError(f"{len(table)} rows, where findings.json has {facts.samples}")
-            names = _checked_names(facts.class_names, facts.classes)
-            number = {name: i for i, name in enumerate(names or range(facts.classes))}
-            given, suggested = (
-                np.array([number[label] for label in columns[name].tolist()], np.int64)
-                for name in ("given_label", "suggested_label")
-            )
-            return cls(
-                given_labels=given,
-                suggested_labels=suggested,
-                label_quality=columns["label_quality"].astype(np.float64),
-                suggested_confidence=columns["suggested_confidence"].astype(np.float64),
-                num_classes=facts.classes,
-                class_names=names,
-                ids=columns["id"],
-                paths=columns.get("path"),
-                unreadable=columns.get("unreadable"),
-                threshold_info=_checked_threshold(content["threshold"], facts.classes),
-                noise=_checked_noise(content["noise"]) if "noise" in content else None,
-            )
-        except (OSError, LookupError, TypeError, ValueError) as error:  # pyarrow's errors are among these
-            reason = f"no entry {error}" if isinstance(error, KeyError) else str(error)
-            if isinstance(error, FileNotFoundError):
-                reason = "name the folder of a finished run, as `jnpl find DATA -o RUN` writes it"
-            raise InputError(f"{run} holds no findings that can be read: {reason}") from error
+    def worst_positions(self, most: int) -> Labels:
+        """Return positions of at most `most` samples with a quality, label issues first, then by quality, worst first.
 
+        With a threshold per class, a sample that is no issue may have a lower quality than one that is.
+        """
+        order: Labels = np.lexsort((self.label_quality, ~self.is_label_issue))  # nan last
+        return order[: min(most, np.count_nonzero(~np.isnan(self.label_quality)))]
 
-class _FindingsFacts(StoredFacts):
-    """findings.json, as far as it is used."""
+    @property
+    def expected_wrong(self) -> float | None:
+        """How many label issues are expected to be truly wrong; None without calibration."""
+        return None if self.noise is None else float((1 - self.label_quality[self.is_label_issue]).sum())
 
-    samples: Annotated[int, Field(ge=1)]
-    classes: Annotated[int, Field(ge=1, le=_MOST_CLASSES)]
-    class_names: list[str] | list[int] | None
-    parquet_sha256: str
-
-
-_Finite = Annotated[float, Field(allow_inf_nan=False)]
-
-
-class _ThresholdFacts(StoredFacts):
-    """The threshold in findings.json."""
-
-    rule: str
-    value: _Finite
-    reason: str
-    by_class: list[_Finite] | None = None
-
-
-def _checked_threshold(info: Any, num_classes: int) -> dict[str, Any]:
-    by_class = check_facts(info, _ThresholdFacts, "the threshold in findings.json").by_class
-    if by_class is not None and len(by_class) != num_classes:
-        raise InputError(f"{len(by_class)} thresholds for {num_classes} classes")
-    return dict(info)
-
-
-class _NoiseFacts(StoredFacts):
-    """The noise rate in findings.json."""
-
-    rate: Annotated[float, Field(ge=0, le=1)]
-    low: Annotated[float, Field(ge=0, le=1)]
-    high: Annotated[float, Field(ge=0, le=1)]
-    overlap: Annotated[float, Field(ge=0, le=1)]
-    unlikely: Annotated[float, Field(ge=0, le=1)] | None = None
-
-
-def _checked_noise(info: Any) -> NoiseEstimate:
-    facts = check_facts(info, _NoiseFacts, "the noise rate in findings.json")
-    return NoiseEstimate(facts.rate, facts.low, facts.high, facts.overlap, facts.unlikely)
+    @property
+    def look_wrong(self) -> bool:
+        """Whether at least half of the label issues are expected to be wrong: else they are labels to check."""
+        expected = self.expected_wrong
+        return expected is None or expected >= self.is_label_issue.sum() / 2
 
 
 def _resolved(
@@ -573,22 +490,22 @@ def _calibrated(
     """
     if unseen.shape != probs.shape:
         raise InputError(f"unseen_probs must have the shape {probs.shape} of the probabilities, not {unseen.shape}")
-    each, best = np.arange(len(given)), likeliest_other(probs, given)
-    known = ~skip & ~np.isnan(probs[:, 0]) & ~np.isnan(unseen[:, 0])
-    if not known.all():
-        unseen = np.where(known[:, None], unseen, np.nan)
+    rows, best = np.arange(len(given)), likeliest_other(probs, given)
+    usable = ~skip & ~np.isnan(probs[:, 0]) & ~np.isnan(unseen[:, 0])
+    if not usable.all():
+        unseen = np.where(usable[:, None], unseen, np.nan)
     judged, noise = calibrate(unseen, given, best, expected_scale=expected_scale, progress=progress)
     quality, confidence = np.full(len(given), np.nan), np.full(len(given), np.nan)
-    if known.any():
-        own = probs[each, given][known]
-        quality[known] = monotone(own, judged.quality[known])
-        share = judged.asked[known] / np.maximum(1 - judged.quality[known], 1e-9)  # of the best class, if y is wrong
-        confidence[known] = (1 - quality[known]) * np.clip(share, 0, 1)
-        rate = float(1 - quality[known].mean())  # but for the order of equal qualities, that of the model
+    if usable.any():
+        of_given = probs[rows, given][usable]
+        quality[usable] = monotone(of_given, judged.quality[usable])
+        share = judged.asked[usable] / np.maximum(1 - judged.quality[usable], 1e-9)  # of the best class, if y is wrong
+        confidence[usable] = (1 - quality[usable]) * np.clip(share, 0, 1)
+        rate = float(1 - quality[usable].mean())  # but for the order of equal qualities, that of the model
         noise = noise._replace(
-            rate=rate, low=min(noise.low, rate), high=max(noise.high, rate), unlikely=float((own < 0.5).mean())
+            rate=rate, low=min(noise.low, rate), high=max(noise.high, rate), unlikely=float((of_given < 0.5).mean())
         )
-    stays = ~(confidence > quality) & ~(probs[each, best] > probs[each, given])
+    stays = ~(confidence > quality) & ~(probs[rows, best] > probs[rows, given])
     return quality, np.where(stays, given, best), np.where(stays, quality, confidence), noise
 
 
@@ -609,57 +526,3 @@ def _frame(columns: dict[str, Array]) -> pd.DataFrame:
     import pandas as pd  # noqa: PLC0415 - slow to import
 
     return pd.DataFrame({name: pd.Series(values, dtype=values.dtype) for name, values in columns.items()})
-
-
-def checked_labels(labels: npt.ArrayLike, num_samples: int, num_classes: int) -> Labels:
-    """Return a copy of (N,) labels in 0..C-1, N >= 1, as int64."""
-    given = np.asarray(labels)
-    if given.shape != (num_samples,) or given.dtype.kind not in "iu":
-        raise InputError(f"labels must be {num_samples} whole numbers, not {given.dtype} of shape {given.shape}")
-    if not num_samples:
-        raise InputError("there are no samples")
-    if given.min() < 0 or given.max() >= num_classes:
-        raise InputError(f"labels must lie in 0..{num_classes - 1}, not {given.min()}..{given.max()}")
-    return given.astype(np.int64)
-
-
-def _checked_mask(mask: npt.ArrayLike, num_samples: int) -> Mask:
-    array = np.asarray(mask)
-    if array.shape != (num_samples,) or array.dtype != bool:
-        raise InputError(f"unreadable must be {num_samples} booleans, not {array.dtype} of shape {array.shape}")
-    return array.copy()
-
-
-def _checked_names(names: Iterable[object] | None, num_classes: int) -> tuple[str, ...] | tuple[int, ...] | None:
-    """Return C different names, all strings or all integers."""
-    if names is None:
-        return None
-    plain = [name.item() if isinstance(name, np.generic) else name for name in names]
-    if len(plain) != num_classes:
-        raise InputError(f"class_names must name {num_classes} classes, not {len(plain)}")
-    if len(set(plain)) < num_classes:
-        raise InputError(f"class_names must differ: {max(plain, key=plain.count)!r} comes twice")
-    whole = tuple(name for name in plain if type(name) is int)
-    texts = tuple(printable(name) for name in plain if isinstance(name, str))
-    if num_classes not in {len(whole), len(texts)}:
-        raise InputError(f"class_names must be all texts or all whole numbers, not {plain[:5]}")
-    return texts or whole
-
-
-def _checked_ids(ids: npt.ArrayLike, num_samples: int) -> Array:
-    """Return (N,) ids, integers or strings."""
-    array = np.asarray(ids)
-    if array.dtype.kind not in "iu":
-        return _checked_texts("ids", [str(name) for name in array.tolist()], num_samples)
-    if array.shape != (num_samples,):
-        raise InputError(f"ids must be {num_samples}, one per sample, not {array.size}")
-    return array.astype(np.int64)
-
-
-def _checked_texts(what: str, texts: list[str], length: int) -> Array:
-    """Return (N,) strings of dtype object, all of them valid Unicode."""
-    if len(texts) != length:
-        raise InputError(f"{what} must be {length}, one per sample, not {len(texts)}")
-    array = np.empty(length, object)
-    array[:] = [printable(text) for text in texts]
-    return array

@@ -22,7 +22,7 @@ from jnpl.internal.allocator import scratch_zeros
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing
 from jnpl.internal.json_files import parse_json
-from jnpl.judging.findings import checked_labels
+from jnpl.judging.column_checks import checked_labels
 
 if TYPE_CHECKING:
     import os

@@ -70,7 +70,7 @@ def tree_predictions(
         >>> found.probs.argmax(1)[:5].tolist(), round(found.agreement, 2)
         ([0, 0, 0, 0, 0], 0.95)
     """
-    report, each = progress or (lambda _: None), np.arange(len(labels))
+    report, rows = progress or (lambda _: None), np.arange(len(labels))
     leaf = _best_leaf(vectors, labels, num_classes, weights, seed)
     report(0.3)
     first = _forest(vectors, labels, num_classes, leaf, TREES, weights, seed)
@@ -78,18 +78,18 @@ def tree_predictions(
     parts, names = [first], ["a random forest"]
     boosted = _boosting(vectors, labels, fold, num_classes, weights, seed)
     report(0.8)
-    if boosted is not None and agreement((first + boosted) / 2, labels) > agreement(first, labels):
+    if boosted is not None and share_agreeing((first + boosted) / 2, labels) > share_agreeing(first, labels):
         parts, names = [*parts, boosted], [*names, "gradient boosting"]
-    trust = np.mean(parts, axis=0)[each, labels]
+    trust = np.mean(parts, axis=0)[rows, labels]
     parts.append(
         _forest(vectors, labels, num_classes, leaf, TREES, trust if weights is None else trust * weights, seed + 1)
     )
     report(1.0)
     probs: Floats = np.mean(parts, axis=0, dtype=np.float32)
-    return TreePredictions(probs, agreement(probs, labels), " and ".join(names))
+    return TreePredictions(probs, share_agreeing(probs, labels), " and ".join(names))
 
 
-def agreement(probs: npt.NDArray[Any], labels: Labels) -> float:
+def share_agreeing(probs: npt.NDArray[Any], labels: Labels) -> float:
     """Return the share of samples whose most probable class (N, C) is the given label (N,)."""
     return float((probs.argmax(axis=1) == labels).mean())
 
@@ -101,12 +101,14 @@ def _best_leaf(
     rows = np.arange(len(labels))
     if len(rows) > TRIED_ROWS:
         rows = np.sort(np.random.default_rng(seed).choice(rows, TRIED_ROWS, replace=False))
-    own = None if weights is None else weights[rows]
-    found = {
-        leaf: agreement(_forest(vectors[rows], labels[rows], num_classes, leaf, TRIED_TREES, own, seed), labels[rows])
+    of_rows = None if weights is None else weights[rows]
+    agreements = {
+        leaf: share_agreeing(
+            _forest(vectors[rows], labels[rows], num_classes, leaf, TRIED_TREES, of_rows, seed), labels[rows]
+        )
         for leaf in LEAVES
     }
-    return max(found, key=lambda leaf: found[leaf])
+    return max(agreements, key=lambda leaf: agreements[leaf])
 
 
 def _forest(
@@ -141,11 +143,11 @@ def _forest(
             warnings.simplefilter("ignore", UserWarning)  # of few samples, one may be in every bag
             warnings.simplefilter("ignore", RuntimeWarning)  # ... and has no prediction
             forest.fit(vectors, labels, sample_weight=weights)
-        found = forest.oob_decision_function_
-        known = ~np.isnan(found[:, :1])
+        probs = forest.oob_decision_function_
+        predicted = ~np.isnan(probs[:, :1])
         share = len(forest.estimators_) / trees
-        total[:, forest.classes_] += np.where(known, found, 0) * share
-        shares += known * share
+        total[:, forest.classes_] += np.where(predicted, probs, 0) * share
+        shares += predicted * share
     total /= np.where(shares > 0, shares, 1)
     total[shares[:, 0] == 0] = 1 / num_classes
     return _of_all_classes(total, np.arange(num_classes), num_classes)
@@ -168,19 +170,23 @@ def _boosting(
 
     probs = np.zeros((len(labels), num_classes), np.float32)
     for number in range(int(fold.max()) + 1):
-        held = fold == number
+        is_held_out = fold == number
         # Small trees, and no more than validation data want: later ones learn the wrong labels.
         model = HistGradientBoostingClassifier(
             max_leaf_nodes=15, l2_regularization=1.0, early_stopping=True, random_state=seed % 2**32
         )
-        model.fit(vectors[~held], labels[~held], sample_weight=None if weights is None else weights[~held])
-        probs[held] = _of_all_classes(model.predict_proba(vectors[held]), model.classes_, num_classes)
+        model.fit(
+            vectors[~is_held_out],
+            labels[~is_held_out],
+            sample_weight=None if weights is None else weights[~is_held_out],
+        )
+        probs[is_held_out] = _of_all_classes(model.predict_proba(vectors[is_held_out]), model.classes_, num_classes)
     return probs
 
 
-def _of_all_classes(found: npt.NDArray[Any], classes: Labels, num_classes: int) -> Floats:
+def _of_all_classes(present: npt.NDArray[Any], classes: Labels, num_classes: int) -> Floats:
     """Return probabilities (N, K) of the classes that occur as (N, C), none of them 0."""
-    probs = np.full((len(found), num_classes), _SMALLEST, np.float32)
-    probs[:, classes] += found
+    probs = np.full((len(present), num_classes), _SMALLEST, np.float32)
+    probs[:, classes] += present
     probs /= probs.sum(axis=1, keepdims=True)
     return probs

@@ -121,7 +121,7 @@ class Training(Settings):
         return self.lr
 
 
-class Verdict(Settings):
+class Judging(Settings):
     """How label quality and label issues follow from the predictions."""
 
     history: int = Field(10, ge=1, le=1_000_000, description="epochs whose predictions are averaged")
@@ -217,7 +217,7 @@ class Recipe(Settings):
     method: Annotated[SerializeAsAny[MethodSettings], BeforeValidator(_method_settings)] = Field(
         default_factory=lambda: _method_settings({"name": DEFAULT_METHOD})
     )
-    verdict: Verdict = Verdict()
+    verdict: Judging = Judging()
     pseudo: Pseudo | None = Field(None, description="None: as in the method's paper, if it has this stage")
     engine: Engine = Engine()
 

@@ -5,7 +5,7 @@
 - `loop`: the training loop; `learner`: a method with optimiser, averaged weights and best weights.
 - `phases`: stages of the method, then pseudo-labels; `pseudo_labels`: settings and targets of the latter.
 - `feeds`: source and recipe -> batches; `records`: what is recorded of every sample.
-- `evaluation`: the one loop that predicts in evaluation mode; `scoring`: predictions -> findings.
+- `evaluation`: the one loop that predicts in evaluation mode.
 - `finetune`: the recipe that trains a backbone too, after a head on its embeddings.
 - `run_results`: what a run returns, prints with --json and leaves as model files.
 - `epoch_view`: what an observer sees at the end of an epoch; `epoch_log`: metrics.jsonl; `tracking`: TensorBoard,

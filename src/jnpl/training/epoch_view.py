@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jnpl.training import scoring
+from jnpl.judging import scoring
 from jnpl.training.evaluation import accuracy, source_probabilities
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jnpl.data.loading.feed import Feed
     from jnpl.data.source import Source
     from jnpl.judging.ledger import Ledger
-    from jnpl.recipes.schema import Verdict
+    from jnpl.recipes.schema import Judging
     from jnpl.training.evaluation import TrainingSet
     from jnpl.training.learner import Learner
     from jnpl.training.phases import Phase
@@ -52,7 +52,7 @@ class EpochView:
     line: Mapping[str, Any]
     test: Feed | None
     seconds: float
-    verdict: Verdict
+    verdict: Judging
     learner: Learner
     records: SampleRecords
     training_set: TrainingSet
@@ -67,8 +67,8 @@ class EpochView:
     def label_quality(self) -> npt.NDArray[np.floating[Any]]:
         """Return the qualities (N,) by which labels would be judged if this epoch were the last."""
         with self.learner.evaluated():
-            probs = scoring.final_probs(self.verdict, self.learner.method, self.training_set).probs
-        labels = np.asarray(self.training_set.feed.labels)
+            probs = scoring.final_probs(self.verdict, self.learner.method.classifier, self.training_set).probs
+        labels = self.training_set.labels
         if probs is not None:
             return probs[np.arange(len(labels)), labels]
         recorded = self.records.quality()

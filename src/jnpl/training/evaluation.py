@@ -93,6 +93,11 @@ class TrainingSet:
     ) -> None:
         self.feed, self.ledger, self.fabric, self.decided = feed, ledger, fabric, decided
 
+    @property
+    def labels(self) -> Labels:
+        """(N,) given labels."""
+        return np.asarray(self.feed.labels)
+
     def probabilities(self, network: nn.Module) -> Floats:
         """Return (N, C) as `logits`, averaged over an image and its mirror image if the training flips images."""
         probs = self.logits(network).softmax(1)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from jnpl import Findings
-from jnpl.analysis.data_report import worst_positions
 from jnpl.internal.pictures import encoded
 from jnpl.outputs.report import page_tables
 from jnpl.run_folder import TableRows
@@ -103,7 +102,7 @@ def test_the_worst_are_issues_first(findings):
     blind = Findings.from_probs(np.full((200, 3), 1 / 3), findings.given_labels, unreadable=some)
     for found in (findings, blind):
         for most in (0, 7, 200):
-            assert worst_positions(found, most).tolist() == found.worst(most).index.tolist()
+            assert found.worst_positions(most).tolist() == found.worst(most).index.tolist()
     info = {**findings.threshold_info, "rule": "per-class", "by_class": [0.05, 0.3, 0.6]}
     uneven = replace(findings, threshold_info=info)
     table = uneven.table
@@ -111,7 +110,7 @@ def test_the_worst_are_issues_first(findings):
     issues = table[table.is_label_issue].sort_values("label_quality", kind="stable")
     found = page_tables.suspects(uneven, NAMES, {}, None)
     assert [each.id for each in found] == [str(name) for name in issues.id]
-    assert sorted(worst_positions(uneven, 200)) == list(range(200))
+    assert sorted(uneven.worst_positions(200)) == list(range(200))
 
 
 def test_classes_with_a_threshold_each(findings):

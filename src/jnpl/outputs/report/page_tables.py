@@ -16,7 +16,6 @@ from jnpl.analysis.data_report import (
     MAX_SUSPECTS,
     positions_of,
     shown_members,
-    worst_positions,
 )
 from jnpl.internal.pictures import media_type
 from jnpl.outputs.report import charts, text
@@ -190,26 +189,13 @@ def classes(findings: Findings, names: Sequence[str]) -> list[ClassRow]:
     ]
 
 
-def expected_wrong(findings: Findings) -> float | None:
-    """Return how many of the label issues are expected to be truly wrong; None if label quality is no probability."""
-    if findings.noise is None:
-        return None
-    return float((1 - findings.label_quality[findings.is_label_issue]).sum())
-
-
-def look_wrong(findings: Findings) -> bool:
-    """Return whether at least half of the label issues are expected to be wrong: else they are labels to check."""
-    expected = expected_wrong(findings)
-    return expected is None or expected >= findings.is_label_issue.sum() / 2
-
-
 def suspects(
     findings: Findings, names: Sequence[str], pictures: dict[int, bytes], columns: TableRows | None
 ) -> list[Suspect]:
     """Return at most 500 suspects, worst first, with pictures as data URIs and values from the data's table."""
     most = min(int(findings.is_label_issue.sum()), MAX_SUSPECTS)
     room, made = _MAX_PICTURE_BYTES, []
-    for rank, position in enumerate(worst_positions(findings, most).tolist(), 1):
+    for rank, position in enumerate(findings.worst_positions(most).tolist(), 1):
         picture = _data_uri(pictures.get(position), room)
         room -= len(picture or "")
         given, suggested = int(findings.given_labels[position]), int(findings.suggested_labels[position])

@@ -1,35 +1,53 @@
-"""Predictions of a run -> findings on its given labels."""
+"""Predictions of a trained network -> findings on the given labels."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from jnpl.judging.findings import Findings
 from jnpl.judging.out_of_fold import FOLDS, expected_scale, out_of_fold
 from jnpl.judging.posterior import posterior
-from jnpl.judging.trees import agreement
+from jnpl.judging.trees import share_agreeing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy.typing as npt
+    from torch import nn
 
     from jnpl.data.source import Source
+    from jnpl.judging.ledger import Ledger
     from jnpl.judging.trees import TreePredictions
-    from jnpl.methods.base import Method
-    from jnpl.recipes.schema import Verdict
-    from jnpl.training.evaluation import TrainingSet
-    from jnpl.training.records import SampleRecords
+    from jnpl.recipes.schema import Judging
 
-SURER = 0.75  # chosen on seed 0 of docs/tables.md: at 1 the ranking is worse, at 0 few labels are called wrong
+# Share of the way from the trees' confidence to the network's; chosen on seed 0 of docs/tables.md: at 1 the ranking is
+# worse, at 0 few labels are called wrong.
+_TO_NETWORK = 0.75
 _MOST_POWER = 16.0
 TREES_BEHIND = 0.1  # lead in agreement beyond which the network judges alone: memorised labels explain less (tables)
 
 MIN_CALIBRATED = 100  # samples: with fewer, noise and overlap cannot be told apart
 _MAX_VECTORS = 1 << 29  # numbers of all vectors together, up to which out-of-fold heads are trained (2 GB of disk)
+
+
+class Predicted(Protocol):
+    """A training set and what is predicted for it, as `jnpl.training.evaluation.TrainingSet` has it."""
+
+    ledger: Ledger  # predictions of the last epochs, during training
+    decided: npt.NDArray[np.int64] | None  # (N,) labels that a person has decided on, -1 where there is none
+
+    @property
+    def labels(self) -> npt.NDArray[np.int64]:
+        """(N,) given labels."""
+
+    def probabilities(self, network: nn.Module) -> npt.NDArray[np.float32]:
+        """Return (N, C) of a network, in evaluation mode; nan where a sample cannot be read."""
+
+    def vectors(self, most: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]] | None:
+        """Return positions (M,) and inputs (M, F); None if these are no vectors, or more than `most` numbers."""
 
 
 class UnseenProbs(NamedTuple):
@@ -51,9 +69,9 @@ class FinalProbs(NamedTuple):
 
 
 def final_probs(
-    settings: Verdict,
-    method: Method,
-    training_set: TrainingSet,
+    settings: Judging,
+    network: nn.Module,
+    training_set: Predicted,
     trees: TreePredictions | None = None,
     progress: Callable[[float], None] = lambda _: None,
 ) -> FinalProbs:
@@ -64,11 +82,11 @@ def final_probs(
     """
     if settings.score in ("history", "aum", "margin"):
         return FinalProbs(None, [])
-    labels, notes = np.asarray(training_set.feed.labels), []
+    labels, notes = training_set.labels, []
     if settings.score == "network":
-        probs = training_set.probabilities(method.classifier).astype(np.float64)
+        probs = training_set.probabilities(network).astype(np.float64)
     else:
-        probs = mean_probs(method, training_set)
+        probs = mean_probs(network, training_set)
     if trees is not None:
         probs, note = with_trees(probs, trees, labels)
         notes.append(note)
@@ -86,23 +104,24 @@ def with_trees(
     The network has been trained on the labels, the trees that predict a sample have not. If they still agree with the
     given labels more often, the network is the worse model and is left out. If they agree far less often, they are.
     """
-    own = agreement(probs, labels)
-    share, lead = f"{trees.agreement:.1%} of the labels without having seen them", own - trees.agreement
+    of_network = share_agreeing(probs, labels)
+    share, lead = f"{trees.agreement:.1%} of the labels without having seen them", of_network - trees.agreement
     if lead > TREES_BEHIND:
-        return probs, f"judged by the network alone: decision trees agree with {share}, the network with {own:.1%}"
-    others = _surer(trees.probs.astype(np.float64), float(np.nanmean(probs.max(axis=1))))
+        name = "judged by the network alone"
+        return probs, f"{name}: decision trees agree with {share}, the network with {of_network:.1%}"
+    of_trees = _sharpened(trees.probs.astype(np.float64), float(np.nanmean(probs.max(axis=1))))
     if lead < 0:
         name = f"judged by decision trees alone ({trees.description})"
-        return others, f"{name}: they agree with {share}, more than the network does ({own:.1%})"
+        return of_trees, f"{name}: they agree with {share}, more than the network does ({of_network:.1%})"
     name = f"judged by the network and decision trees ({trees.description})"
-    return (probs + others) / 2, f"{name}, which agree with {share}"
+    return (probs + of_trees) / 2, f"{name}, which agree with {share}"
 
 
-def _surer(probs: npt.NDArray[np.float64], confidence: float) -> npt.NDArray[np.float64]:
+def _sharpened(probs: npt.NDArray[np.float64], confidence: float) -> npt.NDArray[np.float64]:
     """Return a power of probabilities (N, C), rows that sum to 1, that is nearly as sure as the network.
 
     Trees that learn from wrong labels are never sure: unchanged, they would call nearly every label right. The mean of
-    the largest probabilities goes `SURER` of the way to `confidence`.
+    the largest probabilities goes three quarters of the way to `confidence`.
     """
     now, logs = float(probs.max(axis=1).mean()), np.log(probs)
     low, high = 1.0, _MOST_POWER
@@ -110,16 +129,16 @@ def _surer(probs: npt.NDArray[np.float64], confidence: float) -> npt.NDArray[np.
         power = (low + high) / 2
         raised = np.exp(power * (logs - logs.max(axis=1, keepdims=True)))
         raised /= raised.sum(axis=1, keepdims=True)
-        short = raised.max(axis=1).mean() < now + SURER * (confidence - now)
+        short = raised.max(axis=1).mean() < now + _TO_NETWORK * (confidence - now)
         low, high = (power, high) if short else (low, power)
-    found: npt.NDArray[np.float64] = raised
-    return found
+    sharpened: npt.NDArray[np.float64] = raised
+    return sharpened
 
 
 def unseen_probs(
-    settings: Verdict,
-    method: Method,
-    training_set: TrainingSet,
+    settings: Judging,
+    network: nn.Module,
+    training_set: Predicted,
     trees: TreePredictions | None = None,
     *,
     linear: bool,
@@ -133,15 +152,15 @@ def unseen_probs(
     train several times: their own predictions are taken, which know the given labels, so that the noise rate may be too
     low.
     """
-    if not settings.calibrate or len(training_set.feed.labels) < MIN_CALIBRATED:
+    if not settings.calibrate or len(training_set.labels) < MIN_CALIBRATED:
         return None
     if trees is not None:
         return UnseenProbs(trees.probs)
-    found = training_set.vectors(_MAX_VECTORS) if linear else None
-    if found is None or len(found[0]) < FOLDS:
-        return UnseenProbs(mean_probs(method, training_set))
-    positions, vectors = found
-    labels = trusted_labels(np.asarray(training_set.feed.labels), training_set.decided)
+    readable = training_set.vectors(_MAX_VECTORS) if linear else None
+    if readable is None or len(readable[0]) < FOLDS:
+        return UnseenProbs(mean_probs(network, training_set))
+    positions, vectors = readable
+    labels = trusted_labels(training_set.labels, training_set.decided)
     probs = np.full((len(labels), training_set.ledger.num_classes), np.nan, np.float32)
     probs[positions] = out_of_fold(
         vectors,
@@ -159,10 +178,10 @@ def trusted_labels(labels: npt.NDArray[np.int64], decided: npt.NDArray[np.int64]
     return labels if decided is None else np.where(decided >= 0, decided, labels)
 
 
-def mean_probs(method: Method, training_set: TrainingSet) -> npt.NDArray[np.float64]:
+def mean_probs(network: nn.Module, training_set: Predicted) -> npt.NDArray[np.float64]:
     """Return the mean (N, C) of the trained network's predictions and those recorded during training, which are less
     sure; of the network's alone if whole predictions were not recorded."""
-    probs = training_set.probabilities(method.classifier).astype(np.float64)
+    probs = training_set.probabilities(network).astype(np.float64)
     if training_set.ledger.keep == "full":
         history = training_set.ledger.mean_probs()
         history += probs
@@ -171,16 +190,20 @@ def mean_probs(method: Method, training_set: TrainingSet) -> npt.NDArray[np.floa
     return probs
 
 
-def judge(
+def score_labels(
     source: Source,
-    records: SampleRecords,
-    settings: Verdict,
+    ledger: Ledger,
+    recorded_quality: npt.NDArray[np.float32] | None,
+    settings: Judging,
     unreadable: dict[int, str],
     probs: npt.NDArray[np.floating[Any]] | None = None,
     unseen: UnseenProbs | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Findings:
-    """Return the findings on all given labels, by the records or by `probs` (N, C), calibrated by `unseen`."""
+    """Return the findings on all given labels, calibrated by `unseen`.
+
+    Labels are scored by `probs` (N, C), else by `recorded_quality` (N,), else by the predictions in the ledger.
+    """
     paths = source.ids.tolist() if source.ids.dtype == object else None
     broken = np.zeros(len(source), bool)
     broken[list(unreadable)] = True
@@ -193,15 +216,15 @@ def judge(
     }
     if unseen is not None and source.decided is not None:  # they are certain, and tell nothing of the others' noise
         unseen = unseen._replace(probs=np.where((source.decided >= 0)[:, None], np.nan, unseen.probs))
-    if probs is None and unseen is not None and records.quality() is None and records.ledger.keep == "full":
-        probs = records.ledger.mean_probs().astype(np.float64)
+    if probs is None and unseen is not None and recorded_quality is None and ledger.keep == "full":
+        probs = ledger.mean_probs().astype(np.float64)
         options["unreadable"] = broken | np.isnan(probs[:, 0])
     if probs is not None:
         if unseen is not None:
             options |= {"unseen_probs": unseen.probs, "unseen_scale": unseen.expected_scale, "progress": progress}
         findings = Findings.from_probs(probs, source.labels, **options)
     else:
-        findings = Findings.from_ledger(records.ledger, source.labels, quality=records.quality(), **options)
+        findings = Findings.from_ledger(ledger, source.labels, quality=recorded_quality, **options)
     if source.decided is None:
         return findings
     return _with_decided(findings, np.where(broken, -1, source.decided), settings.threshold)
@@ -212,15 +235,15 @@ def _with_decided(findings: Findings, decided: npt.NDArray[np.int64], threshold:
 
     Noise rate and threshold are those of the qualities with the decided ones.
     """
-    known, noise = decided >= 0, findings.noise
-    quality = np.where(known, decided == findings.given_labels, findings.label_quality)
+    is_decided, noise = decided >= 0, findings.noise
+    quality = np.where(is_decided, decided == findings.given_labels, findings.label_quality)
     if noise is not None and not np.isnan(quality).all():
         rate = float(1 - np.nanmean(quality))
         noise = noise._replace(rate=rate, low=min(noise.low, rate), high=max(noise.high, rate))
     return replace(
         findings,
-        suggested_labels=np.where(known, decided, findings.suggested_labels),
+        suggested_labels=np.where(is_decided, decided, findings.suggested_labels),
         label_quality=quality,
-        suggested_confidence=np.where(known, 1.0, findings.suggested_confidence),
+        suggested_confidence=np.where(is_decided, 1.0, findings.suggested_confidence),
         noise=noise,
     ).with_threshold(threshold)

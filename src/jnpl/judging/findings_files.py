@@ -1,0 +1,140 @@
+"""The files of findings: findings.parquet for programs, findings.csv for people, findings.json with counts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+from pydantic import Field
+
+from jnpl.internal.errors import InputError
+from jnpl.internal.files import make_folder, replacing, write_text
+from jnpl.internal.json_files import StoredFacts, check_facts, read_json
+from jnpl.internal.tables import load_parquet, save_parquet, table_writer
+from jnpl.judging.column_checks import checked_names
+from jnpl.judging.noise_model import NoiseEstimate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    import numpy.typing as npt
+    import pandas as pd
+
+_KIND, _VERSION = "jnpl.findings", 1  # written to findings.json
+_MOST_CLASSES = 10_000_000  # in a file
+
+
+def write(
+    folder: Path, columns: Mapping[str, npt.NDArray[Any]], frame: pd.DataFrame, content: Mapping[str, Any]
+) -> None:
+    """Write the three files.
+
+    Args:
+        folder: made if it is not there.
+        columns: of the table, (N,) each.
+        frame: the same as a data frame.
+        content: of findings.json.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
+
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file, not a folder to save findings in")
+    make_folder(folder)
+    with replacing(folder / "findings.parquet") as draft:
+        save_parquet(draft, pa.table(columns))
+        digest = hashlib.sha256(draft.read_bytes()).hexdigest()
+    with table_writer(folder / "findings.csv") as write_rows:
+        write_rows(frame)
+    # The hash is written last: after a crash in between, `read` sees that the files do not match.
+    facts = {"kind": _KIND, "version": _VERSION, **content, "parquet_sha256": digest}
+    write_text(folder / "findings.json", json.dumps(facts, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """Return the fields of `Findings` that `write` wrote; missing or other files are an InputError."""
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
+
+    try:
+        content = read_json(folder / "findings.json")
+        if (content["kind"], content["version"]) != (_KIND, _VERSION):
+            raise InputError(f"kind {content['kind']!r} and version {content['version']!r}")
+        facts = check_facts(content, _FindingsFacts, "findings.json")
+        with pa.OSFile(os.fspath(folder / "findings.parquet")) as file:
+            raw = file.read_buffer()  # read once: the table below is the one that was hashed
+        if hashlib.sha256(raw).hexdigest() != facts.parquet_sha256:
+            raise InputError("findings.parquet is not the one that findings.json was written with")
+        table = load_parquet(raw)
+        columns = {name: table[name].to_numpy() for name in table.column_names}
+        if len(table) != facts.samples:
+            raise InputError(f"{len(table)} rows, where findings.json has {facts.samples}")
+        names = checked_names(facts.class_names, facts.classes)
+        number = {name: i for i, name in enumerate(names or range(facts.classes))}
+        given, suggested = (
+            np.array([number[label] for label in columns[name].tolist()], np.int64)
+            for name in ("given_label", "suggested_label")
+        )
+        return {
+            "given_labels": given,
+            "suggested_labels": suggested,
+            "label_quality": columns["label_quality"].astype(np.float64),
+            "suggested_confidence": columns["suggested_confidence"].astype(np.float64),
+            "num_classes": facts.classes,
+            "class_names": names,
+            "ids": columns["id"],
+            "paths": columns.get("path"),
+            "unreadable": columns.get("unreadable"),
+            "threshold_info": _checked_threshold(content["threshold"], facts.classes),
+            "noise": _checked_noise(content["noise"]) if "noise" in content else None,
+        }
+    except (OSError, LookupError, TypeError, ValueError) as error:  # pyarrow's errors are among these
+        reason = f"no entry {error}" if isinstance(error, KeyError) else str(error)
+        if isinstance(error, FileNotFoundError):
+            reason = "name the folder of a finished run, as `jnpl find DATA -o RUN` writes it"
+        raise InputError(f"{folder} holds no findings that can be read: {reason}") from error
+
+
+class _FindingsFacts(StoredFacts):
+    """findings.json, as far as it is used."""
+
+    samples: Annotated[int, Field(ge=1)]
+    classes: Annotated[int, Field(ge=1, le=_MOST_CLASSES)]
+    class_names: list[str] | list[int] | None
+    parquet_sha256: str
+
+
+_Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class _ThresholdFacts(StoredFacts):
+    """The threshold in findings.json."""
+
+    rule: str
+    value: _Finite
+    reason: str
+    by_class: list[_Finite] | None = None
+
+
+def _checked_threshold(info: Any, num_classes: int) -> dict[str, Any]:
+    by_class = check_facts(info, _ThresholdFacts, "the threshold in findings.json").by_class
+    if by_class is not None and len(by_class) != num_classes:
+        raise InputError(f"{len(by_class)} thresholds for {num_classes} classes")
+    return dict(info)
+
+
+class _NoiseFacts(StoredFacts):
+    """The noise rate in findings.json."""
+
+    rate: Annotated[float, Field(ge=0, le=1)]
+    low: Annotated[float, Field(ge=0, le=1)]
+    high: Annotated[float, Field(ge=0, le=1)]
+    overlap: Annotated[float, Field(ge=0, le=1)]
+    unlikely: Annotated[float, Field(ge=0, le=1)] | None = None
+
+
+def _checked_noise(info: Any) -> NoiseEstimate:
+    facts = check_facts(info, _NoiseFacts, "the noise rate in findings.json")
+    return NoiseEstimate(facts.rate, facts.low, facts.high, facts.overlap, facts.unlikely)
