@@ -8,7 +8,7 @@ import pytest
 from jnpl import Findings
 from jnpl.internal.errors import InputError
 from jnpl.judging import noise_model
-from jnpl.judging.noise_model import calibrate, candidates, fit, judge, likeliest_other, monotone
+from jnpl.judging.noise_model import calibrate, candidates, fit, label_probabilities, likeliest_other, monotone
 
 
 def drawn(samples=2500, classes=5, spread=1.0, seed=0):
@@ -43,7 +43,7 @@ def softened(probs, given, share, exponent, seed=2):
 def rate_of(probs, given, expected_scale=None):
     """Return the estimated noise rate, without the fits of its interval."""
     listed = candidates(probs, given, np.arange(len(given)))
-    return 1 - judge(fit(listed, expected_scale), listed, given).quality.mean()
+    return 1 - label_probabilities(fit(listed, expected_scale), listed, given).quality.mean()
 
 
 @pytest.mark.parametrize("pair", [False, True], ids=["symmetric", "pair"])
@@ -115,7 +115,7 @@ def test_overlap_is_no_noise():
 def test_quality_is_the_probability_that_the_label_is_right():
     probs, true = drawn(samples=8000, spread=1.5)
     given = corrupted(true, 0.25)
-    quality = calibrate(sharpened(probs, 3), given).judgement.quality
+    quality = calibrate(sharpened(probs, 3), given).labels.quality
     for low in np.arange(0, 1, 0.1):
         part = (quality >= low) & (quality < low + 0.1)
         if part.sum() > 200:
@@ -150,7 +150,7 @@ def test_findings_with_an_estimate_are_saved_and_loaded(tmp_path):
 def test_rows_of_nan_stay_nan():
     probs, true = drawn(samples=300)
     probs[5] = np.nan
-    quality = calibrate(probs, true).judgement.quality
+    quality = calibrate(probs, true).labels.quality
     assert np.isnan(quality[5])
     assert np.isnan(quality).sum() == 1
 

@@ -259,11 +259,11 @@ def test_known_classes_are_certain_and_count_in_the_matrix():
     true = np.arange(300) % 3
     labels = np.where((true == 0) & (np.arange(300) < 150), 1, true)  # half of class 0 is labelled 1
     known = np.where(np.arange(300) < 290, true, -1)
-    found = posterior(probs, labels, known=known)
+    found = posterior(probs, labels, decided=known)
     np.testing.assert_array_equal(found.probs[:290], np.eye(3)[true[:290]])
     assert found.transition[0, :2] == pytest.approx([0.5, 0.5], abs=0.05)
     row = found.probs[290:][labels[290:] == 1][0]
     assert row[0] > row[2]  # a given 1 may be a 0, and is hardly a 2
     np.testing.assert_array_equal(
-        posterior(probs, labels, known=np.full(300, -1)).probs, posterior(probs, labels).probs
+        posterior(probs, labels, decided=np.full(300, -1)).probs, posterior(probs, labels).probs
     )

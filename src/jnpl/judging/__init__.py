@@ -1,6 +1,6 @@
 """Predictions and given labels -> label quality, label issues, suggested labels, noise rate, metrics.
 
-- `findings`: `Findings`, the result for every sample; `findings_files`: its files; `column_checks`: checks of its columns
+- `findings`: `Findings`, the result for every sample; `findings_files`: its files; `column_checks`: what is checked
 - `ledger`: `Ledger`, the predictions of the last epochs for every sample (needs torch, so it is not imported here)
 - `noise_model`: noise told from overlap of the classes: calibrated label quality, noise rate with its interval
 - `margins`: logit margins summed over all epochs, for the scores AUM and averaged margin (needs torch)

@@ -494,12 +494,14 @@ def _calibrated(
     usable = ~skip & ~np.isnan(probs[:, 0]) & ~np.isnan(unseen[:, 0])
     if not usable.all():
         unseen = np.where(usable[:, None], unseen, np.nan)
-    judged, noise = calibrate(unseen, given, best, expected_scale=expected_scale, progress=progress)
+    calibrated, noise = calibrate(unseen, given, best, expected_scale=expected_scale, progress=progress)
     quality, confidence = np.full(len(given), np.nan), np.full(len(given), np.nan)
     if usable.any():
         of_given = probs[rows, given][usable]
-        quality[usable] = monotone(of_given, judged.quality[usable])
-        share = judged.asked[usable] / np.maximum(1 - judged.quality[usable], 1e-9)  # of the best class, if y is wrong
+        quality[usable] = monotone(of_given, calibrated.quality[usable])
+        share = calibrated.asked[usable] / np.maximum(
+            1 - calibrated.quality[usable], 1e-9
+        )  # of the best class, if y is wrong
         confidence[usable] = (1 - quality[usable]) * np.clip(share, 0, 1)
         rate = float(1 - quality[usable].mean())  # but for the order of equal qualities, that of the model
         noise = noise._replace(

@@ -166,15 +166,15 @@ class Ledger:
         Args:
             labels: (N,) given labels; by default those of the ledger. "compact" takes no others.
         """
-        own = self._history.labels
-        given = own if labels is None else self._checked_labels(labels)
+        kept = self._history.labels
+        given = kept if labels is None else self._checked_labels(labels)
         if given is None:
             raise InputError("quality() needs labels: pass them here or to Ledger(...)")
-        if self.keep == "compact" and own is not None and (given != own).any():
-            sample = int((given != own).argmax())
+        if self.keep == "compact" and kept is not None and (given != kept).any():
+            sample = int((given != kept).argmax())
             raise InputError(
                 f"keep='compact' knows the quality of its own labels only: sample {sample} was made with "
-                f"{own[sample]}, not {given[sample]}"
+                f"{kept[sample]}, not {given[sample]}"
             )
         quality = np.empty(self.num_samples, np.float32)
         for part in self._parts():
@@ -208,15 +208,15 @@ class Ledger:
         for name in _SETTINGS:
             if (theirs := state.get(name)) != (ours := getattr(self, name)):
                 raise InputError(f"the saved ledger has {name}={theirs!r}, not {ours!r}")
-        own, saved = self._arrays(), {name: _to_numpy(a) for name, a in state.get("arrays", {}).items()}
-        for name in sorted(own.keys() | saved.keys()):
-            theirs, ours = ((a[name].dtype, a[name].shape) if name in a else None for a in (saved, own))
+        arrays, saved = self._arrays(), {name: _to_numpy(a) for name, a in state.get("arrays", {}).items()}
+        for name in sorted(arrays.keys() | saved.keys()):
+            theirs, ours = ((a[name].dtype, a[name].shape) if name in a else None for a in (saved, arrays))
             if theirs != ours:
                 raise InputError(f"the saved ledger has {theirs} as {name}, not {ours}")
         labels = saved["classes"][:, 0] if self.keep == "compact" else saved.get("labels")
         if labels is not None and (labels != self._history.labels).any():
             raise InputError("the saved ledger was made with other labels")
-        for name, array in own.items():
+        for name, array in arrays.items():
             np.copyto(array, saved[name])
         self.epoch = int(state["epoch"])
 

@@ -69,8 +69,8 @@ class Margins:
     def mean(self) -> npt.NDArray[np.float64]:
         """Return the averaged margin (N,); nan where never seen."""
         mean = self.sums.double() / self._seen.unsqueeze(1)
-        found = margin(mean, self.labels) if self.score == "margin" else mean.squeeze(1)
-        values: npt.NDArray[np.float64] = found.numpy()
+        margins = margin(mean, self.labels) if self.score == "margin" else mean.squeeze(1)
+        values: npt.NDArray[np.float64] = margins.numpy()
         return values
 
     def quality(self) -> npt.NDArray[np.float32]:
@@ -89,8 +89,8 @@ class Margins:
         """Continue from `state_dict()` of margins with the same labels."""
         if state["score"] != self.score:
             raise InputError(f"the saved margins are for the score {state['score']!r}, not {self.score!r}")
-        for own, name in ((self.sums, "sums"), (self._seen, "seen"), (self._last_epoch, "last_epoch")):
-            own.copy_(state["arrays"][name])
+        for target, name in ((self.sums, "sums"), (self._seen, "seen"), (self._last_epoch, "last_epoch")):
+            target.copy_(state["arrays"][name])
 
 
 def margins_of(score: str, labels: npt.NDArray[np.integer[Any]], num_classes: int) -> Margins | None:

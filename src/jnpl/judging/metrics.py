@@ -116,8 +116,8 @@ def precision_at_k(quality: npt.ArrayLike, is_noisy: npt.ArrayLike, k: int | Non
         raise InputError(f"k must lie in 1..{len(noisy)}, not {k!r}")
     last = np.partition(scores, k - 1)[k - 1]
     below, tied = scores < last, scores == last
-    found = noisy[below].sum() + (k - below.sum()) * noisy[tied].mean()
-    return float(found / k)
+    wrong = noisy[below].sum() + (k - below.sum()) * noisy[tied].mean()
+    return float(wrong / k)
 
 
 def verdict_scores(is_label_issue: npt.ArrayLike, is_noisy: npt.ArrayLike) -> VerdictScores:
@@ -136,8 +136,8 @@ def verdict_scores(is_label_issue: npt.ArrayLike, is_noisy: npt.ArrayLike) -> Ve
     """
     issue, noisy = _mask("is_label_issue", is_label_issue), _mask("is_noisy", is_noisy)
     _same_length(is_label_issue=issue, is_noisy=noisy)
-    hits, found, wanted = int((issue & noisy).sum()), int(issue.sum()), int(noisy.sum())
-    return VerdictScores(hits / max(found, 1), hits / max(wanted, 1), 2 * hits / max(found + wanted, 1))
+    hits, issues, wanted = int((issue & noisy).sum()), int(issue.sum()), int(noisy.sum())
+    return VerdictScores(hits / max(issues, 1), hits / max(wanted, 1), 2 * hits / max(issues + wanted, 1))
 
 
 def accuracy(predicted: npt.ArrayLike, true: npt.ArrayLike) -> float:
@@ -203,9 +203,13 @@ def evaluate(findings: Findings, true_labels: npt.ArrayLike) -> dict[str, float]
     _same_length(given_labels=findings.given_labels, true_labels=true)
     if true.dtype.kind not in "iu":
         raise InputError(f"true_labels must be whole numbers like the given ones, not {true.dtype}")
-    known = ~np.isnan(findings.label_quality)
-    quality, issue = findings.label_quality[known], findings.is_label_issue[known]
-    given, suggested, true = findings.given_labels[known], findings.suggested_labels[known], true[known]
+    has_quality = ~np.isnan(findings.label_quality)
+    quality, issue = findings.label_quality[has_quality], findings.is_label_issue[has_quality]
+    given, suggested, true = (
+        findings.given_labels[has_quality],
+        findings.suggested_labels[has_quality],
+        true[has_quality],
+    )
     noisy = given != true
     return {
         "ap": average_precision(quality, noisy),

@@ -81,7 +81,7 @@ class Candidates(NamedTuple):
         return self.num_classes - int(self.classes.shape[1])
 
 
-class Judgement(NamedTuple):
+class LabelProbabilities(NamedTuple):
     """What the model says of N labels.
 
     quality: (N,) probability that the given label is right; asked: (N,) that another class, which the caller asks for,
@@ -141,9 +141,9 @@ class NoiseEstimate(NamedTuple):
 
 
 class Calibrated(NamedTuple):
-    """The judgement of every label, and the estimate of the noise rate."""
+    """The calibrated probabilities of every label, and the estimate of the noise rate."""
 
-    judgement: Judgement
+    labels: LabelProbabilities
     estimate: NoiseEstimate
 
 
@@ -169,7 +169,7 @@ def calibrate(
         progress: called with the share done, 0..1; what it raises stops the work.
 
     Returns:
-        Judgement of N labels, estimate.
+        The calibrated labels, and the estimate.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -185,21 +185,21 @@ def calibrate(
     wanted = given if asked is None else np.asarray(asked, np.int64)
     if predicted.ndim != 2 or given.shape != predicted.shape[:1]:
         raise InputError(f"probabilities must be (N, C) and labels (N,), not {predicted.shape} and {given.shape}")
-    known = np.flatnonzero(~np.isnan(predicted[:, 0]))
-    whole = Judgement(*(np.full(len(given), np.nan) for _ in range(3)))
-    if not len(known):
-        return Calibrated(whole, NoiseEstimate(0.0, 0.0, 1.0, 0.0))
-    listed = candidates(predicted, given, known)
+    rows = np.flatnonzero(~np.isnan(predicted[:, 0]))
+    of_all = LabelProbabilities(*(np.full(len(given), np.nan) for _ in range(3)))
+    if not len(rows):
+        return Calibrated(of_all, NoiseEstimate(0.0, 0.0, 1.0, 0.0))
+    listed = candidates(predicted, given, rows)
     rng = np.random.default_rng(seed)
-    chosen = _sample(rng, len(known), min(max(_MIN_FITTED, _FITTED_PER_CLASS * predicted.shape[1]), _MAX_FITTED))
+    chosen = _sample(rng, len(rows), min(max(_MIN_FITTED, _FITTED_PER_CLASS * predicted.shape[1]), _MAX_FITTED))
     model = fit(listed.part(chosen), expected_scale, tell=part_of(tell, 0, 0.6))
-    judged = judge(model, listed, wanted[known])
-    for column, values in zip(whole, judged, strict=True):
-        column[known] = values
-    rate = float(1 - judged.quality.mean())
+    calibrated = label_probabilities(model, listed, wanted[rows])
+    for column, values in zip(of_all, calibrated, strict=True):
+        column[rows] = values
+    rate = float(1 - calibrated.quality.mean())
     rates = []
     for number, (exponent, factor) in enumerate(_VARIANTS):
-        part = listed.part(rng.choice(len(known), min(len(known), _RESAMPLED)))  # with replacement
+        part = listed.part(rng.choice(len(rows), min(len(rows), _RESAMPLED)))  # with replacement
         expected, share = (
             None if expected_scale is None else expected_scale * factor,
             0.6 + 0.4 * number / len(_VARIANTS),
@@ -207,11 +207,11 @@ def calibrate(
         other = _em(
             part, _started(model, exponent), expected, tell=part_of(tell, share, share), tolerance=_RESAMPLED_TOLERANCE
         )
-        rates.append(float(1 - judge(other, part, part.classes[:, 0]).quality.mean()))
+        rates.append(float(1 - label_probabilities(other, part, part.classes[:, 0]).quality.mean()))
     tell(1.0)
     margin = _NORMAL_90 * float(np.sqrt(np.mean((np.array(rates) - rate) ** 2)))
-    overlap = float(judged.overlap.mean())
-    return Calibrated(whole, NoiseEstimate(rate, max(rate - margin, 0.0), min(rate + margin, 1.0), overlap))
+    overlap = float(calibrated.overlap.mean())
+    return Calibrated(of_all, NoiseEstimate(rate, max(rate - margin, 0.0), min(rate + margin, 1.0), overlap))
 
 
 def candidates(probs: npt.NDArray[np.floating], labels: Labels, rows: npt.NDArray[np.integer]) -> Candidates:
@@ -227,14 +227,14 @@ def candidates(probs: npt.NDArray[np.floating], labels: Labels, rows: npt.NDArra
     for part in _blocks(len(rows), size):
         block, given = probs[rows[part]].astype(np.float64), labels[rows[part], None]
         np.maximum(block, 0, out=block)
-        own = np.take_along_axis(block, given, 1)
+        of_given = np.take_along_axis(block, given, 1)
         np.put_along_axis(block, given, -1.0, 1)  # listed first, not among the others
         order = np.argpartition(-block, kept - 2, axis=1)[:, : kept - 1] if kept < size else _all_but(given, size)
-        values = np.hstack([own, np.take_along_axis(block, order, 1)])
+        values = np.hstack([of_given, np.take_along_axis(block, order, 1)])
         top = values.max(1, keepdims=True)
         classes[part], logs[part] = np.hstack([given, order]), _relative(values, top)
         if kept < size:
-            total = block.sum(1) + 1.0 + own[:, 0]  # the given class was set to -1
+            total = block.sum(1) + 1.0 + of_given[:, 0]  # the given class was set to -1
             left = np.maximum(total - values.sum(1), 0.0) / (size - kept)
             rest[part] = _relative(left, top[:, 0])
     return Candidates(classes, logs, rest, size)
@@ -268,17 +268,17 @@ def fit(
     return _em(listed, best, expected_scale, tell=part_of(tell, len(starts) / (len(starts) + 1), 1.0))
 
 
-def judge(model: NoiseModel, listed: Candidates, asked: Labels) -> Judgement:
+def label_probabilities(model: NoiseModel, listed: Candidates, asked: Labels) -> LabelProbabilities:
     """Return the probabilities that the given class and the `asked` class are right, and the overlap, of N samples."""
     quality, other, overlap = (np.empty(len(listed.classes)) for _ in range(3))
     for block in _blocks(len(listed.classes), 8 * listed.classes.shape[1]):
         part = listed.part(np.arange(block.start, block.stop))
-        found = _responsibilities(model, part, _pairs(part))
-        true = found.by_matrix + found.by_instance[:, None] * found.p
+        shares = _responsibilities(model, part, _pairs(part))
+        true = shares.by_matrix + shares.by_instance[:, None] * shares.p
         quality[block] = true[:, 0]
         other[block] = (true * (part.classes == asked[block, None])).sum(1)
-        overlap[block] = 1 - found.p.max(1)
-    return Judgement(*(np.clip(each, 0, 1) for each in (quality, other, overlap)))
+        overlap[block] = 1 - shares.p.max(1)
+    return LabelProbabilities(*(np.clip(values, 0, 1) for values in (quality, other, overlap)))
 
 
 def monotone(score: npt.ArrayLike, target: npt.ArrayLike) -> Floats:
@@ -321,7 +321,7 @@ def _isotonic(values: Floats, weight: Floats) -> Floats:
             return mean[block]
         pooled = np.cumsum(rises) - 1
         block = pooled[block]
-        total, size = (np.bincount(pooled, each).astype(np.float64) for each in (total, size))
+        total, size = (np.bincount(pooled, sums).astype(np.float64) for sums in (total, size))
 
 
 def _em(
@@ -349,18 +349,18 @@ def _em(
     place = place.reshape(pairs.shape)
     first_rounds = 0 if free is None else _FREE_ROUNDS
     for number in range(_MAX_ROUNDS):
-        found = _responsibilities(model, listed, pairs)
-        reached = float(np.log(found.likelihood).mean())
+        shares = _responsibilities(model, listed, pairs)
+        reached = float(np.log(shares.likelihood).mean())
         if number > first_rounds and abs(reached - model.log_likelihood) < tolerance:
             break
-        counts: Floats = np.bincount(place.ravel(), found.by_matrix.ravel(), len(known_pairs)).astype(np.float64)
+        counts: Floats = np.bincount(place.ravel(), shares.by_matrix.ravel(), len(known_pairs)).astype(np.float64)
         forced = free if number < first_rounds else None
         shared, own_pairs, own_rates, diagonal = _rates(known_pairs, counts, size, forced)
-        scale, bias = _temperature(model, listed, found, expected_scale)
+        scale, bias = _temperature(model, listed, shares, expected_scale)
         model = NoiseModel(
             scale,
             bias,
-            float(found.by_instance.sum() / (samples + _INSTANCE_PRIOR)),
+            float(shares.by_instance.sum() / (samples + _INSTANCE_PRIOR)),
             model.exponent,
             shared,
             own_pairs,
@@ -421,17 +421,17 @@ def _softmax(model: NoiseModel, listed: Candidates, exponent: float) -> tuple[Fl
 
 
 def _temperature(
-    model: NoiseModel, listed: Candidates, found: _Responsibilities, expected_scale: float | None
+    model: NoiseModel, listed: Candidates, shares: _Responsibilities, expected_scale: float | None
 ) -> tuple[float, Floats]:
     """Return scale and biases after a Newton step each on the expected log-likelihood (both with normal priors)."""
     size, logs, rest = listed.num_classes, listed.logs, np.nan_to_num(listed.rest)
-    slope = float((found.by_matrix * logs).sum() + model.exponent * (found.by_instance * logs[:, 0]).sum())
-    targets = found.by_matrix.copy()
-    targets[:, 0] += found.by_instance
+    slope = float((shares.by_matrix * logs).sum() + model.exponent * (shares.by_instance * logs[:, 0]).sum())
+    targets = shares.by_matrix.copy()
+    targets[:, 0] += shares.by_instance
     curve, bend = 0.0, np.zeros_like(targets)
-    parts = [(1.0, found.by_matrix.sum(1), found.p, found.rest)]
+    parts = [(1.0, shares.by_matrix.sum(1), shares.p, shares.rest)]
     if model.instance:
-        parts.append((model.exponent, found.by_instance, found.soft, found.soft_rest))
+        parts.append((model.exponent, shares.by_instance, shares.soft, shares.soft_rest))
     for exponent, weight, p, left in parts:
         weighted = weight[:, None] * p
         mean = (p * logs).sum(1) + left * rest
@@ -461,16 +461,16 @@ def _rates(pairs: Labels, counts: Floats, size: int, forced: bool | None) -> tup
     true, given = pairs // size, pairs % size
     total: Floats = np.bincount(true, counts, size).astype(np.float64) + 1e-9
     wrong = true != given
-    own = wrong & bool(forced)
+    own_rate = wrong & bool(forced)
     if forced is None:
-        own = _frequent(counts, total[true], wrong, total.sum() * (size - 1))
-    expected_by_rate = total.sum() * (size - 1) - total[true[own]].sum()
-    shared = max(float(counts[wrong & ~own].sum()) / max(expected_by_rate, 1e-9), 1e-9)
-    rates = counts[own] / total[true[own]]
-    own_sum = np.bincount(true[own], rates, size)
-    mistakes = own_sum + shared * (size - 1 - np.bincount(true[own], minlength=size))
+        own_rate = _frequent(counts, total[true], wrong, total.sum() * (size - 1))
+    expected_by_rate = total.sum() * (size - 1) - total[true[own_rate]].sum()
+    shared = max(float(counts[wrong & ~own_rate].sum()) / max(expected_by_rate, 1e-9), 1e-9)
+    rates = counts[own_rate] / total[true[own_rate]]
+    own_sum = np.bincount(true[own_rate], rates, size)
+    mistakes = own_sum + shared * (size - 1 - np.bincount(true[own_rate], minlength=size))
     shrink = np.minimum(1.0, _MAX_WRONG / np.maximum(mistakes, 1e-12))
-    return shared, pairs[own], rates * shrink[true[own]], 1 - np.minimum(mistakes, _MAX_WRONG)
+    return shared, pairs[own_rate], rates * shrink[true[own_rate]], 1 - np.minimum(mistakes, _MAX_WRONG)
 
 
 def _frequent(counts: Floats, of_class: Floats, wrong: npt.NDArray[np.bool_], places: float) -> npt.NDArray[np.bool_]:
@@ -484,14 +484,15 @@ def _frequent(counts: Floats, of_class: Floats, wrong: npt.NDArray[np.bool_], pl
     """
     order = np.flatnonzero(wrong)
     order = order[np.argsort(-counts[order] / of_class[order], kind="stable")]
-    own, size = counts[order], of_class[order]
-    rarer = np.maximum(own.sum() - np.append(0.0, own.cumsum()), 0)  # counts that share a rate, with 0, 1, ... own ones
+    ordered, size = counts[order], of_class[order]
+    # Counts that share a rate if 0, 1, ... mistakes have their own:
+    rarer = np.maximum(ordered.sum() - np.append(0.0, ordered.cumsum()), 0)
     shared = rarer / np.maximum(places - np.append(0.0, size.cumsum()), 1e-9)
-    gained = np.append(0.0, (own * np.log(np.maximum(own, 1e-300) / size)).cumsum())
+    gained = np.append(0.0, (ordered * np.log(np.maximum(ordered, 1e-300) / size)).cumsum())
     penalty = 0.5 * np.log(max(counts.sum(), 1.0)) * np.arange(len(gained))
-    found = np.zeros(len(counts), bool)
-    found[order[: int(np.argmax(gained + rarer * np.log(np.maximum(shared, 1e-300)) - penalty))]] = True
-    return found
+    has_own_rate = np.zeros(len(counts), bool)
+    has_own_rate[order[: int(np.argmax(gained + rarer * np.log(np.maximum(shared, 1e-300)) - penalty))]] = True
+    return has_own_rate
 
 
 def _pairs(listed: Candidates) -> Labels:

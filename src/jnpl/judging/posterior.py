@@ -53,7 +53,7 @@ class Posterior(NamedTuple):
 def posterior(
     probs: npt.ArrayLike,
     labels: npt.ArrayLike,
-    known: npt.ArrayLike | None = None,
+    decided: npt.ArrayLike | None = None,
     progress: Callable[[float], None] = lambda _: None,
 ) -> Posterior:
     """Return (N, C) probabilities of the true classes and the (C, C) transition matrix, estimated by EM.
@@ -64,7 +64,7 @@ def posterior(
     Args:
         probs: (N, C) predicted probabilities; rows of nan stay nan and do not count.
         labels: (N,) given labels.
-        known: (N,) true classes where they are known, -1 elsewhere. They count in T with certainty.
+        decided: (N,) true classes where they are known, -1 elsewhere. They count in T with certainty.
         progress: called with the share done, 0..1, by the largest number of rounds; what it raises stops the work.
 
     Returns:
@@ -83,11 +83,11 @@ def posterior(
     if len(given) and not 0 <= given.min() <= given.max() < size:
         raise InputError(f"labels must be 0 to {size - 1}, got {given.min()} to {given.max()}")
     if size > _MAX_MATRIX:
-        return Posterior(_one_rate(predicted, given, known), None)
+        return Posterior(_one_rate(predicted, given, decided), None)
     rows = np.flatnonzero(~np.isnan(predicted).any(axis=1))
     rows = rows[np.argsort(given[rows], kind="stable")]  # class by class: memory for a class at a time is enough
     p = without_background(predicted[rows])
-    true = np.full(len(rows), -1) if known is None else np.asarray(known)[rows]
+    true = np.full(len(rows), -1) if decided is None else np.asarray(decided)[rows]
     bounds = np.searchsorted(given[rows], np.arange(size + 1))
     parts = {label: slice(*bounds[label : label + 2]) for label in np.flatnonzero(np.diff(bounds)).tolist()}
     matrix = np.full((size, size), 0.5 / max(size - 1, 1))
@@ -120,9 +120,9 @@ def without_background(probs: npt.NDArray[np.floating]) -> Floats:
         certain = np.sort(p.max(axis=1))[-max(round(_MOST_CERTAIN * samples), 1) :]
         background, block = (1 - certain.mean()) / (size - 1), max(_BLOCK // size, 1)
         for start in range(0, samples, block):
-            own = p[start : start + block]
-            np.maximum(own - background, _MIN_KEPT * own, out=own)
-            own /= own.sum(axis=1, keepdims=True)
+            part = p[start : start + block]
+            np.maximum(part - background, _MIN_KEPT * part, out=part)
+            part /= part.sum(axis=1, keepdims=True)
     return p
 
 
@@ -146,9 +146,9 @@ def tied(matrix: Floats) -> Floats:
     others = np.arange(len(falling) - 1, -1, -1)
     passes = falling * others > _OWN_RATE * below
     first = int(np.argmax(passes[: len(matrix)]))  # 0 if none passes
-    own = first + int(np.argmin(passes[first:]))  # the number of mistakes with their own rate
-    shared = falling[own:].mean()
-    result = np.where(matrix > falling[own], matrix, shared)
+    separate = first + int(np.argmin(passes[first:]))  # the number of mistakes with their own rate
+    shared = falling[separate:].mean()
+    result = np.where(matrix > falling[separate], matrix, shared)
     np.fill_diagonal(result, 0.0)
     np.fill_diagonal(result, np.maximum(1 - result.sum(axis=1), matrix.diagonal() / 2))  # at least half
     result /= result.sum(axis=1, keepdims=True)
@@ -164,16 +164,16 @@ def _one_rate(
     rate of right labels, and the others keep their proportions.
     """
     size, rows = probs.shape[1], np.arange(len(labels))
-    own = np.clip(probs[rows, labels].astype(np.float64), _MIN_PROB, 1.0)
-    known, right = ~np.isnan(own), 0.5
-    quality = own
-    for _ in range(_MAX_ROUNDS if known.any() else 0):
+    of_given = np.clip(probs[rows, labels].astype(np.float64), _MIN_PROB, 1.0)
+    predicted, right = ~np.isnan(of_given), 0.5
+    quality = of_given
+    for _ in range(_MAX_ROUNDS if predicted.any() else 0):
         mistake = (1 - right) / (size - 1)
-        quality = own * right / (own * right + (1 - own) * mistake)
-        old, right = right, float(np.clip(quality[known].mean(), 1 / size, 1 - 1e-9))
+        quality = of_given * right / (of_given * right + (1 - of_given) * mistake)
+        old, right = right, float(np.clip(quality[predicted].mean(), 1 / size, 1 - 1e-9))
         if abs(right - old) < _TOLERANCE:
             break
-    result = probs * ((1 - quality) / np.maximum(1 - own, _MIN_PROB)).astype(probs.dtype)[:, None]
+    result = probs * ((1 - quality) / np.maximum(1 - of_given, _MIN_PROB)).astype(probs.dtype)[:, None]
     result[rows, labels] = quality
     if true is not None:
         _make_certain(result, np.asarray(true))

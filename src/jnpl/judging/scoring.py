@@ -92,7 +92,7 @@ def final_probs(
         notes.append(note)
     if settings.score == "network":
         return FinalProbs(probs, notes)
-    corrected = posterior(probs, labels, known=training_set.decided, progress=progress).probs
+    corrected = posterior(probs, labels, decided=training_set.decided, progress=progress).probs
     return FinalProbs(corrected if settings.score == "posterior" else (probs + corrected) / 2, notes)
 
 

@@ -65,7 +65,7 @@ class EpochCounts(nn.Module):
     def take(self, sum_over_processes: Callable[[Tensor], Tensor] = lambda counts: counts) -> EpochTotals:
         """Return the totals since the last call, over all processes, and start anew."""
         predicted, given, right = (
-            sum_over_processes(each.clone()) for each in (self.predicted, self.given, self.right)
+            sum_over_processes(count.clone()) for count in (self.predicted, self.given, self.right)
         )
         confusion = None if self.confusion is None else sum_over_processes(self.confusion.clone())
         for count in self.buffers():

@@ -242,8 +242,8 @@ def pl_plus_candidates(logits: Tensor) -> Tensor:
         tensor([ True, False])
     """
     logits = check_logits(logits)
-    second = logits.detach().softmax(1).topk(2, dim=1).values[:, 1]
-    return second < 1 / logits.shape[1]
+    second_largest = logits.detach().softmax(1).topk(2, dim=1).values[:, 1]
+    return second_largest < 1 / logits.shape[1]
 
 
 def pl_plus_select(logits: Tensor, uniforms: Tensor, mean: Tensor | None = None) -> tuple[Tensor, Tensor]:

@@ -149,7 +149,7 @@ class TrainingSet:
 
     def posterior(self) -> Tensor:
         """Return `history`, corrected by the given labels and the estimated transition matrix: (N, C)."""
-        return self._tensor(posterior(self.ledger.mean_probs(), self.feed.labels, known=self.decided).probs)
+        return self._tensor(posterior(self.ledger.mean_probs(), self.feed.labels, decided=self.decided).probs)
 
     def _tensor(self, values: npt.ArrayLike) -> Tensor:
         return torch.as_tensor(values, dtype=torch.float32, device=self.fabric.device)
