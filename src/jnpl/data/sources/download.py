@@ -226,12 +226,12 @@ def _locked(target: Path) -> Iterator[None]:
     On Windows, which has no such locks, two at once find a wrong digest and start again.
     """
     lock = target.with_name(f".{target.name}.lock")
-    with locks.alone(lock):
-        try:
+    try:
+        with locks.alone(lock):
             yield
-        finally:
-            with suppress(OSError):  # held by another process on Windows
-                lock.unlink()
+    finally:
+        with suppress(OSError):  # another process has removed it, or (on Windows) has it open
+            lock.unlink()
 
 
 @contextmanager
