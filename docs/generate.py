@@ -109,25 +109,14 @@ def room_names() -> tuple[str, ...]:
 
 
 def rooms() -> str:
-    """Return one row per room: its first docstring line, its modules, and those of the packages in it."""
+    """Return one row per room: its first docstring line. The docstring says what each module of the room does."""
     rows = []
     for name in room_names():
         is_file = (PACKAGE / f"{name}.py").is_file()
         source = PACKAGE / f"{name}.py" if is_file else PACKAGE / name / "__init__.py"
         docstring = ast.get_docstring(ast.parse(source.read_text("utf-8"))) or ""
-        parts = [f"`{module}`" for module in modules(PACKAGE / name)]
-        parts += [
-            f"`{package.relative_to(PACKAGE / name).as_posix()}/` ({', '.join(modules(package))})"
-            for package in sorted(path.parent for path in (PACKAGE / name).rglob("*/__init__.py"))
-        ]
-        entry = f"{name}.py" if is_file else f"{name}/"
-        rows.append(f"| `{entry}` | {docstring.splitlines()[0] if docstring else ''} | {', '.join(parts)} |")
-    return "\n".join(["| room | what it offers | modules |", "|---|---|---|", *rows]) + "\n"
-
-
-def modules(package: Path) -> list[str]:
-    """Return the names of the modules directly in a package."""
-    return sorted(path.stem for path in package.glob("*.py") if path.stem != "__init__")
+        rows.append(f"| `{name}{'.py' if is_file else '/'}` | {docstring.splitlines()[0] if docstring else ''} |")
+    return "\n".join(["| room | what it offers |", "|---|---|", *rows]) + "\n"
 
 
 def results() -> str:

@@ -1,34 +1,12 @@
 """Methods for learning from noisy labels: one paper, one file, one small class with one `step`.
 
 - `base`: the contract between the training loop and a method (`Method`, `Task`, `Stage`, `StepOutput`)
-- `registry`: methods by name
-- `plain`: base class of methods that are one loss on the given labels
-- `ce`: cross-entropy
-- `mae`: mean absolute error
-- `gce`: generalized cross-entropy
-- `sce`: symmetric cross-entropy
-- `nce_rce`, `nfl_rce`: active passive loss (APL)
-- `two_networks`: base class of methods with two networks
-- `small_loss`: base class of those with small-loss selection
-- `co_teaching`, `co_teaching_plus`: Co-teaching, Co-teaching+
-- `jocor`: JoCoR
-- `nlnl`: NLNL
-- `jnpl`: JNPL, the paper alone
-- `extended_jnpl`: JNPL with departures from the paper, which settings turn on: what the name `jnpl` stands for
-- `jnpl_stable`: JNPL with a PL+ that keeps all classes
-- `refined_nl`: NL+ over all complements and a second stage, the default on embeddings
-- `refinement`: that second stage
-- `forward`: forward correction
-- `m_correction`, `beta_mixture`: M-correction, and its mixture of two Beta distributions
-- `limit`: LIMIT
-- `joint_optim`: Joint-Optim
-- `metacleaner`: MetaCleaner
-- `mlnt`: MLNT
-- `pencil`: PENCIL
-- `elr`, `elr_plus`: ELR, and ELR+ with two networks
-- `sop`, `sop_plus`: SOP, and SOP+ with a strong view
-- `dividemix`: DivideMix
-- `cores2`: CORES2
+- `registry`: methods by name; each has a file of its own, and a page in docs/methods
+- `plain`, `two_networks`, `small_loss`: base classes of methods that are one loss on the given labels, that have two
+  networks, and that select samples by a small loss
+- `jnpl`: JNPL, the paper alone; `extended_jnpl`, what the name `jnpl` stands for, has settings for departures from it
+- `refinement`: the second stage of `refined_nl`, the default on embeddings
+- `beta_mixture`: the mixture of two Beta distributions of M-correction
 - `mixup`: the random draws of mixup
 - `pseudo_label`: training on pseudo-labels, the second part of `jnpl train`
 """
