@@ -7,9 +7,9 @@ import pytest
 
 from jnpl import find_label_issues, noise
 from jnpl.internal.errors import InputError
-from jnpl.judging import scoring, trees
+from jnpl.judging import trees
 from jnpl.judging.out_of_fold import deal_folds, out_of_fold
-from jnpl.judging.trees import TreePredictions, share_agreeing, tree_predictions
+from jnpl.judging.trees import share_agreeing, tree_predictions
 
 
 def blocks(rows=300, rate=0.2, classes=3):
@@ -105,32 +105,6 @@ def test_work_stops_where_progress_raises():
 
     with pytest.raises(KeyboardInterrupt):
         tree_predictions(x, given, deal_folds(given, 5, 0), 3, progress=stop)
-
-
-LABELS = np.array([0, 1] * 50)
-
-
-def predicted(share):
-    """Probabilities that agree with a share of `LABELS`."""
-    right = np.arange(100) < 100 * share
-    best = np.where(right, LABELS, 1 - LABELS)
-    return np.where(np.arange(2) == best[:, None], 0.7, 0.3)
-
-
-@pytest.mark.parametrize(
-    ("network", "tree", "weight", "told"),
-    [
-        (0.8, 0.85, 1.0, "judged by decision trees alone (some): they agree with 85.0%"),
-        (0.9, 0.85, 0.5, "judged by the network and decision trees (some), which agree with 85.0%"),
-        (0.99, 0.85, 0.0, "judged by the network alone: decision trees agree with 85.0%"),
-    ],
-)
-def test_agreement_decides_between_network_and_trees(network, tree, weight, told):
-    own, others = np.where(predicted(network) > 0.5, 0.9, 0.1), predicted(tree)
-    probs, line = scoring.with_trees(own, TreePredictions(others.astype(np.float32), tree, "some"), LABELS)
-    assert line.startswith(told)
-    surer = np.where(others > 0.5, 0.85, 0.15)  # three quarters of the way from 0.7 to 0.9
-    np.testing.assert_allclose(probs, weight * surer + (1 - weight) * own, atol=1e-4)
 
 
 def test_a_table_is_judged_by_trees_and_a_recipe_by_name_is_not():

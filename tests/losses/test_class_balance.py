@@ -36,3 +36,32 @@ def test_sample_weights_count_as_copies():
     labels, copies = torch.tensor([0, 1, 1, 2]), torch.tensor([3, 1, 2, 1])
     weighted = even_weights(labels, 3, copies / copies.float().mean())
     torch.testing.assert_close(weighted, even_weights(labels.repeat_interleave(copies), 3))
+
+
+def test_nlnl_weights_by_hand():
+    labels = [0] * 6 + [1] * 3 + [3] * 2
+    counts = [labels.count(k) for k in range(5)]
+    expected = [max(counts) / count if count else 0.0 for count in counts]
+    assert class_weights(torch.tensor(labels), 5).tolist() == expected == [1.0, 2.0, 0.0, 3.0, 0.0]
+
+
+def test_nlnl_weights_of_asymmetric_cifar10():
+    # METHODS 3.3 item 4: 45k images, 40 % of truck, bird, cat, dog and deer flipped.
+    counts = torch.full((10,), 4500)
+    for source, target in ((9, 1), (2, 0), (3, 5), (5, 3), (4, 7)):
+        counts[source] -= 1800
+        counts[target] += 1800
+    weights = class_weights(torch.repeat_interleave(torch.arange(10), counts), 10).tolist()
+    expected = [1.0, 1.0, 2.33, 1.4, 2.33, 1.4, 1.4, 1.0, 1.4, 2.33]
+    assert weights == pytest.approx(expected, abs=5e-3)
+
+
+COUNTS = torch.tensor([3, 1, 2, 1, 4])
+LABELS = torch.tensor([0, 1, 2, 2, 0])
+
+
+def test_class_weights_count_weights():
+    copies = class_weights(LABELS.repeat_interleave(COUNTS), 4)
+    torch.testing.assert_close(class_weights(LABELS, 4, COUNTS.float()), copies)
+    torch.testing.assert_close(class_weights(LABELS, 4, COUNTS * 1e-6), copies)  # however small
+    assert copies[3] == 0

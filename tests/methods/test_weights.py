@@ -12,7 +12,7 @@ from torch import nn
 
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.internal.errors import InputError
-from jnpl.losses import Draws, JNPLLoss, class_weights
+from jnpl.losses import Draws, JNPLLoss
 from jnpl.methods.base import Task
 from jnpl.methods.extended_jnpl import ExtendedJNPL
 from jnpl.methods.pseudo_label import PseudoLabel, Targets
@@ -79,13 +79,6 @@ def test_pl_plus_is_a_weighted_mean_over_the_selected():
     torch.testing.assert_close(ours.nl_plus, theirs.nl_plus)
     torch.testing.assert_close(ours.pl_plus, theirs.pl_plus)
     torch.testing.assert_close(ours.selected * COUNTS.sum() / 5, theirs.selected.float())
-
-
-def test_class_weights_count_weights():
-    copies = class_weights(LABELS.repeat_interleave(COUNTS), 4)
-    torch.testing.assert_close(class_weights(LABELS, 4, COUNTS.float()), copies)
-    torch.testing.assert_close(class_weights(LABELS, 4, COUNTS * 1e-6), copies)  # however small
-    assert copies[3] == 0
 
 
 @pytest.mark.parametrize("weighted_mean", [False, True])

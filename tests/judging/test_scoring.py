@@ -1,0 +1,185 @@
+"""Predictions of a trained network become findings by the settings of a recipe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+from torch import nn
+
+from jnpl.data.sources.arrays import from_arrays
+from jnpl.judging import scoring
+from jnpl.judging.ledger import Ledger
+from jnpl.judging.out_of_fold import expected_scale, out_of_fold
+from jnpl.judging.posterior import posterior
+from jnpl.judging.trees import TreePredictions
+from jnpl.recipes.schema import Judging
+
+CLASSES = 3
+LABELS = np.arange(120) % CLASSES
+RANDOM = np.random.default_rng(0)
+X = (3 * np.eye(CLASSES)[LABELS] + RANDOM.normal(size=(120, CLASSES))).astype(np.float32)
+NETWORK = RANDOM.dirichlet(np.ones(CLASSES), 120).astype(np.float32)  # what it predicts at the end
+RECORDED = RANDOM.dirichlet(np.ones(CLASSES), 120).astype(np.float32)  # and during training
+
+
+def a_ledger(keep="full"):
+    ledger = Ledger(120, CLASSES, 2, keep, LABELS if keep == "compact" else None)
+    ledger.record(np.arange(120), RECORDED, 0)
+    return ledger
+
+
+@dataclass
+class Predictions:
+    """A training set as judging sees it."""
+
+    ledger: Ledger = field(default_factory=a_ledger)
+    decided: np.ndarray | None = None
+    inputs: np.ndarray | None = None
+    labels: np.ndarray = field(default_factory=lambda: LABELS)
+
+    def probabilities(self, network):
+        assert isinstance(network, nn.Module)
+        return NETWORK
+
+    def vectors(self, most):
+        return None if self.inputs is None or self.inputs.size > most else (np.arange(120), self.inputs)
+
+
+MEAN = ((RECORDED + NETWORK) / 2).astype(np.float64)
+POSTERIOR = posterior(MEAN, LABELS).probs
+
+
+@pytest.mark.parametrize(
+    ("score", "wanted"),
+    [
+        ("history", None),
+        ("aum", None),
+        ("margin", None),
+        ("network", NETWORK),
+        ("posterior", POSTERIOR),
+        ("blend", (MEAN + POSTERIOR) / 2),
+    ],
+)
+def test_the_probabilities_that_decide(score, wanted):
+    final = scoring.final_probs(Judging(score=score), nn.Identity(), Predictions())
+    assert final.notes == []
+    if wanted is None:
+        assert final.probs is None
+    else:
+        np.testing.assert_allclose(final.probs, wanted, rtol=1e-6)
+
+
+def test_a_compact_ledger_leaves_the_network_alone():
+    found = scoring.mean_probs(nn.Identity(), Predictions(a_ledger("compact")))
+    np.testing.assert_array_equal(found, NETWORK.astype(np.float64))
+
+
+def unseen(settings=None, trees=None, linear=True, **predicted):
+    return scoring.unseen_probs(
+        settings or Judging(calibrate=True),
+        nn.Identity(),
+        Predictions(**predicted),
+        trees,
+        linear=linear,
+        weight_decay=0.03,
+        seed=4,
+        progress=lambda _: None,
+    )
+
+
+def test_what_calibrates_are_trees_or_heads_of_folds_or_the_network_itself():
+    assert unseen(Judging(calibrate=False)) is None
+    few = np.arange(scoring.MIN_CALIBRATED - 1) % CLASSES
+    assert unseen(labels=few) is None
+    trees = TreePredictions(RECORDED, 0.5, "some")
+    assert unseen(trees=trees).probs is trees.probs
+    heads = unseen(inputs=X)
+    np.testing.assert_array_equal(heads.probs, out_of_fold(X, LABELS, CLASSES, weight_decay=0.03, seed=4))
+    assert heads.expected_scale == expected_scale(CLASSES)
+    for network in (unseen(), unseen(inputs=X, linear=False)):
+        np.testing.assert_allclose(network.probs, MEAN, rtol=1e-6)
+        assert network.expected_scale is None
+
+
+def test_heads_of_folds_learn_decided_labels():
+    decided = np.where(np.arange(120) < 40, (LABELS + 1) % CLASSES, -1)
+    trusted = scoring.trusted_labels(LABELS, decided)
+    assert trusted[:40].tolist() == ((LABELS + 1) % CLASSES)[:40].tolist()
+    assert trusted[40:].tolist() == LABELS[40:].tolist()
+    heads = unseen(inputs=X, decided=decided)
+    np.testing.assert_array_equal(heads.probs, out_of_fold(X, trusted, CLASSES, weight_decay=0.03, seed=4))
+    assert scoring.trusted_labels(LABELS, None) is LABELS
+
+
+SOURCE = replace(from_arrays(X, LABELS, name="x"), true_labels=None)
+
+
+def scored(source=SOURCE, quality=None, settings=None, unreadable=(), **options):
+    return scoring.score_labels(
+        source, a_ledger(), quality, settings or Judging(), dict.fromkeys(unreadable, "broken"), **options
+    )
+
+
+def test_labels_are_scored_by_probabilities_or_recorded_quality_or_the_ledger():
+    rows = np.arange(120)
+    np.testing.assert_allclose(scored(probs=NETWORK).label_quality, NETWORK[rows, LABELS], rtol=1e-6)
+    np.testing.assert_allclose(scored().label_quality, RECORDED[rows, LABELS], rtol=1e-6)
+    quality = np.linspace(0, 1, 120, dtype=np.float32)
+    np.testing.assert_array_equal(scored(quality=quality).label_quality, quality.astype(np.float64))
+
+
+def test_unseen_probabilities_calibrate_the_recorded_ones_too():
+    unseen_probs = scoring.UnseenProbs(out_of_fold(X, LABELS, CLASSES), 1.0)
+    found = scored(unseen=unseen_probs)
+    assert found.noise is not None
+    assert scored().noise is None
+    order = np.argsort(RECORDED[np.arange(120), LABELS], kind="stable")
+    assert (np.diff(found.label_quality[order]) >= 0).all()
+
+
+def test_samples_that_cannot_be_read_have_no_quality():
+    found = scored(probs=NETWORK, unreadable=(3, 7))
+    assert np.flatnonzero(np.isnan(found.label_quality)).tolist() == [3, 7]
+    assert np.flatnonzero(found.unreadable).tolist() == [3, 7]
+
+
+def test_decided_labels_are_certain_and_tell_nothing_of_the_noise():
+    decided = np.where(np.arange(120) % 10 == 0, 1, -1)
+    source = replace(SOURCE, decided=decided)
+    found = scored(source, probs=NETWORK, unreadable=(0,))
+    rows = np.flatnonzero(decided >= 0)[1:]
+    assert found.label_quality[rows].tolist() == (LABELS[rows] == 1).tolist()
+    assert found.suggested_labels[rows].tolist() == [1] * len(rows)
+    assert found.suggested_confidence[rows].tolist() == [1.0] * len(rows)
+    assert np.isnan(found.label_quality[0])  # decided, but it cannot be read
+    unseen_probs = scoring.UnseenProbs(out_of_fold(X, LABELS, CLASSES), 1.0)
+    calibrated = scored(source, probs=NETWORK, unseen=unseen_probs)
+    assert calibrated.noise.rate == pytest.approx(1 - np.nanmean(calibrated.label_quality))
+
+
+GIVEN = np.array([0, 1] * 50)
+
+
+def predicted(share):
+    """Probabilities that agree with a share of `GIVEN`."""
+    right = np.arange(100) < 100 * share
+    best = np.where(right, GIVEN, 1 - GIVEN)
+    return np.where(np.arange(2) == best[:, None], 0.7, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("network", "tree", "weight", "told"),
+    [
+        (0.8, 0.85, 1.0, "judged by decision trees alone (some): they agree with 85.0%"),
+        (0.9, 0.85, 0.5, "judged by the network and decision trees (some), which agree with 85.0%"),
+        (0.99, 0.85, 0.0, "judged by the network alone: decision trees agree with 85.0%"),
+    ],
+)
+def test_agreement_decides_between_network_and_trees(network, tree, weight, told):
+    own, others = np.where(predicted(network) > 0.5, 0.9, 0.1), predicted(tree)
+    probs, line = scoring.with_trees(own, TreePredictions(others.astype(np.float32), tree, "some"), GIVEN)
+    assert line.startswith(told)
+    surer = np.where(others > 0.5, 0.85, 0.15)  # three quarters of the way from 0.7 to 0.9
+    np.testing.assert_allclose(probs, weight * surer + (1 - weight) * own, atol=1e-4)
