@@ -19,7 +19,7 @@ def test_the_page_is_that_of_the_results(field):
     assert field.PAGE.read_text("utf-8") == field.page()
 
 
-def test_every_method_has_a_cell_of_as_many_epochs(field):
+def test_every_method_has_a_run_of_as_many_epochs(field):
     specs = field.specs("epochs", 0, None)
     # `fast` is refined-nl on embeddings; jnpl-stable came after the table was made.
     assert {spec.method for spec in specs} >= set(METHODS) - {"refined-nl", "jnpl-stable"}
@@ -30,7 +30,7 @@ def test_every_method_has_a_cell_of_as_many_epochs(field):
         assert recipe.data.vectors == "unit"
 
 
-def test_stored_lines_have_the_settings_of_their_cells(field):
+def test_stored_lines_have_the_settings_of_their_runs(field):
     for line in results.read(field.FILE).values():
         spec = field.FieldRun(**{name: line[name] for name in field.FieldRun.model_fields})
         assert spec.name == line["name"]

@@ -83,7 +83,7 @@ def test_the_decisive_suite_ends_a_seed_before_the_next(quality):
     }
 
 
-def test_all_cells_have_a_name_of_their_own_and_a_recipe(quality):
+def test_all_runs_have_a_name_of_their_own_and_a_recipe(quality):
     for suite in quality.SUITES.values():
         specs = suite((1, 2))
         assert len({spec.name for spec in specs}) == len(specs)

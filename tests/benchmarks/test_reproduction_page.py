@@ -86,7 +86,7 @@ def test_the_committed_results_of_the_full_schedule_are_whole_and_drawn(script, 
     assert np.array_equal(pixels(script.IMAGES / script.image("fig4", "features-full")), pixels(fresh))
 
 
-def test_what_is_missing_on_features_is_told(script, made):
+def test_what_is_missing_on_features_is_listed(script, made):
     made.run("ce", scale="features", classify=True)
     text = script.state(script.features_of(made.file))
     assert text.startswith("**1 of the 322 runs of `jnpl reproduce all --scale features` are stored.** Missing: ")
@@ -162,7 +162,7 @@ def test_the_full_schedule_stands_beside_a_part(script, made):
     assert none.startswith("Not run: `jnpl reproduce table1 --scale features-full")
 
 
-def test_the_budget_is_the_time_of_the_runs_that_an_item_uses(script, made):
+def test_the_budget_is_the_time_of_the_runs_that_an_experiment_uses(script, made):
     made.run("nlnl", scale="features", cpu_seconds=120.0)
     made.run("jnpl", scale="features", cpu_seconds=60.0)
     lines = script.budget(made.results("features")).splitlines()

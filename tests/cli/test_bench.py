@@ -12,7 +12,7 @@ from tests.helpers.command import jnpl
 TINY = ("--data", "iris", "--epochs", "2", "--seeds", "1", "--batch-size", "32", "--rows", "gce")
 
 
-def test_a_grid_ends_with_a_table_and_is_not_run_twice(capsys, tmp_path):
+def test_an_experiment_ends_with_a_table_and_is_not_run_twice(capsys, tmp_path):
     code, out, err = jnpl(capsys, "bench", "-o", str(tmp_path / "b"), *TINY)
     assert code == 0
     assert "| gce | " in out

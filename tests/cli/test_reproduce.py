@@ -227,7 +227,7 @@ def test_a_file_is_no_folder(capsys, tmp_path, trained):
     assert "is a file: --out is the folder for all that is made" in err
 
 
-def test_what_is_not_there_is_told_before_and_after(capsys, tmp_path, trained, made):
+def test_what_is_not_there_is_listed_before_and_after(capsys, tmp_path, trained, made):
     (tmp_path / "out").mkdir()
     (tmp_path / "out/results.jsonl").symlink_to(made.file)
     made.run("nlnl")
@@ -261,7 +261,7 @@ STRANGE = '{"name": "a", "cell": {}, "results": {}, "stages": []}'
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "not JSON", '{"format": "coco"}', STRANGE])
-def test_a_file_of_others_is_told_before_anything_is_trained(capsys, tmp_path, trained, text):
+def test_a_file_of_others_is_refused_before_anything_is_trained(capsys, tmp_path, trained, text):
     (file := tmp_path / "out/results.jsonl").parent.mkdir()
     file.write_text(text + "\n")
     code, out, err = reproduce(capsys, tmp_path, "fig1", "--scale", "tiny")

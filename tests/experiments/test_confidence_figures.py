@@ -81,7 +81,7 @@ def test_notes_of_epochs_against_plain_arithmetic(tmp_path, monkeypatch):
     assert "engine" not in spec.content()["recipe"]
 
 
-def test_what_is_not_known_of_an_epoch_is_not_told(tmp_path):
+def test_what_is_not_known_of_an_epoch_is_left_out(tmp_path):
     told = run.train_run(RunSpec(variant="ce", **TINY), tmp_path / "noisy", None)["results"]
     assert told["selected_curve"] is None
     assert len(told["ap_curve"]) == len(told["curve"]) == 4

@@ -110,7 +110,7 @@ def test_human_labels_stand_beside_the_true_ones(root, calls):
         features.load("cifar10n", root, None, FEW)
 
 
-def test_a_cell_has_the_noise_of_its_seed(root, calls, monkeypatch):
+def test_a_run_has_the_noise_of_its_seed(root, calls, monkeypatch):
     monkeypatch.setitem(SCALES, "features", replace(SCALES["features"], features=FEW, images=50))
     spec = RunSpec(variant="ce", data="cifar10", noise="symm", rate=0.4, seed=1, scale="features")
     source = run_data.load(spec, root)

@@ -30,7 +30,7 @@ ALWAYS = CheckpointInterval(epochs=None, seconds=0.0)  # a checkpoint every step
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="os.kill ends the process there")
-def test_a_cell_that_is_asked_to_stop_keeps_its_steps_and_their_time(tmp_path, monkeypatch, figures):
+def test_a_run_that_is_asked_to_stop_keeps_its_steps_and_their_time(tmp_path, monkeypatch, figures):
     spec, call = RunSpec(**{**IRIS, "epochs": 4}), Observer.__call__
     whole = train_run(spec, tmp_path / "whole", None)
 

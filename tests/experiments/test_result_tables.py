@@ -84,7 +84,7 @@ def test_files_are_written(tmp_path):
     assert section(text, "Test accuracy")["ce-clean"] == ["0.500"]
 
 
-def test_other_files_are_told(tmp_path):
+def test_other_files_are_refused(tmp_path):
     file = tmp_path / "r.jsonl"
     with pytest.raises(InputError, match="there is no result of a run in"):
         tables.write(file, tmp_path)

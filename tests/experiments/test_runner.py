@@ -104,7 +104,7 @@ def test_a_saved_model_says_what_the_run_said(tmp_path):
         SavedModel.load(tmp_path)
 
 
-def test_a_cell_notes_settings_and_results(tmp_path):
+def test_a_run_notes_settings_and_results(tmp_path):
     spec = RunSpec(**{**IRIS, "epochs": 4})
     told = train_run(spec, tmp_path / "run", None)
     assert told == json.loads(json.dumps(told, allow_nan=False))
@@ -135,7 +135,7 @@ def test_a_cell_notes_settings_and_results(tmp_path):
         ("nlnl", 4, [(2, "after"), (3, "before"), (5, "after"), (6, "before")]),  # three stages, twice pseudo-labels
     ],
 )
-def test_a_killed_cell_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch, row, epochs, kills, figures):
+def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch, row, epochs, kills, figures):
     spec = RunSpec(**{**IRIS, "row": row, "epochs": epochs, "rate": 0.2})
     save, notes, seen, total = Session._save, tmp_path / "run" / "notes", [], []
     monkeypatch.setattr(Session, "_save", lambda _session, position: total.append(position.total))
@@ -204,7 +204,7 @@ def test_what_a_method_did_on_its_own_is_noted(tmp_path, monkeypatch):
     assert told["notes"] == ["a guard acted"]
 
 
-def test_a_cell_says_what_it_was_made_from(tmp_path):
+def test_a_run_says_what_it_was_made_from(tmp_path):
     spec = RunSpec(variant="nlnl", **TINY)
     told = run.train_run(spec, tmp_path / "work", None)
     source = data.load(spec, None)
@@ -265,7 +265,7 @@ def test_a_run_that_is_killed_after_a_stage_goes_on_with_its_facts(tmp_path, mon
 
 
 @pytest.mark.parametrize("change", [None, other_versions, other_data, other_name])
-def test_a_killed_cell_begins_anew_where_it_is_not_the_same(tmp_path, monkeypatch, change):
+def test_a_killed_run_begins_anew_where_it_is_not_the_same(tmp_path, monkeypatch, change):
     spec, work, looks = RunSpec(variant="nlnl", **TINY), tmp_path / "work", []
     look = Observer.__call__
 
@@ -303,7 +303,7 @@ def test_a_killed_cell_begins_anew_where_it_is_not_the_same(tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize(("place", "device"), [(None, "cpu"), ("auto", "cuda")])
-def test_a_cell_trains_where_the_grid_has_a_place_for_it(tmp_path, monkeypatch, place, device):
+def test_a_run_trains_where_a_gpu_is_reserved_for_it(tmp_path, monkeypatch, place, device):
     monkeypatch.delenv("JNPL_BENCH_ACCELERATOR", raising=False)
     if place is not None:
         monkeypatch.setenv("JNPL_BENCH_ACCELERATOR", place)
@@ -362,7 +362,7 @@ def test_a_classifier_follows_and_is_tested_after_its_last_epoch(tmp_path):
     assert told["results"]["second_part"] is None
 
 
-def test_a_filter_that_keeps_nothing_is_told_and_not_lost(tmp_path, monkeypatch):
+def test_a_filter_that_keeps_nothing_is_reported_and_not_lost(tmp_path, monkeypatch):
     make = paper_variants._MAKERS["nlnl"]
     monkeypatch.setitem(
         paper_variants._MAKERS, "nlnl", lambda plan: {**make(plan), "verdict": {"threshold": 0.999_999}}
@@ -377,7 +377,7 @@ def test_a_filter_that_keeps_nothing_is_told_and_not_lost(tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("epoch", [0, 1])
-def test_a_classifier_that_breaks_is_told_and_its_filter_not_lost(tmp_path, monkeypatch, epoch):
+def test_a_classifier_that_breaks_is_reported_and_its_filter_not_lost(tmp_path, monkeypatch, epoch):
     broken_from(epoch, PseudoLabel, monkeypatch)
     told = run.train_run(RunSpec(variant="jnpl", **TINY, classify=True), tmp_path / "work", None)
     assert told["results"]["second_part"].startswith(f"the loss is nan in epoch {12 + epoch}")

@@ -67,7 +67,7 @@ def test_what_does_not_belong_together_is_refused(wrong, told):
         RunSpec(**{**IRIS, **wrong})
 
 
-def test_an_unknown_row_is_told():
+def test_an_unknown_variant_is_refused():
     with pytest.raises(InputError, match="there is no variant 'cee'; there are ce, fast"):
         RunSpec(**{**IRIS, "row": "cee"}).recipe()
 
@@ -76,7 +76,7 @@ def test_settings_are_plain_json():
     assert json.loads(RunSpec(**IRIS).model_dump_json())["test_images"] is None
 
 
-def test_a_name_hangs_on_what_the_cell_resolves_to(monkeypatch):
+def test_a_name_depends_on_the_whole_recipe(monkeypatch):
     spec = RunSpec(variant="jnpl", **SYMM60)
     before = spec.name
     assert before.startswith("jnpl-filter-cifar10-symm60-1-")
@@ -99,6 +99,6 @@ def test_a_name_hangs_on_what_the_cell_resolves_to(monkeypatch):
         ({"scale": "huge"}, "paper"),
     ],
 )
-def test_wrong_cells_are_refused(change, told):
+def test_wrong_runs_are_refused(change, told):
     with pytest.raises(ValidationError, match=told):
         RunSpec(**{"variant": "jnpl", **SYMM60, **change})

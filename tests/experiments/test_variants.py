@@ -25,7 +25,7 @@ def recipe_of(variant, data, scale, weights=None, setting=("none", 0.0)):
 
 @pytest.mark.parametrize("epochs", [1, 2, 10, 30, 61])
 @pytest.mark.parametrize("row", variants.BENCH)
-def test_every_row_is_a_recipe_at_any_length(row, epochs):
+def test_every_variant_is_a_recipe_at_any_length(row, epochs):
     for settings in (IRIS, {**CIFAR, "padding": 1, "batch_size": 16}):
         spec = RunSpec(**{**settings, "row": row, "epochs": epochs})
         recipe = spec.recipe()
@@ -65,7 +65,7 @@ def test_the_paper_scaled():
 
 
 @pytest.mark.parametrize("name", variants.TABLES)
-def test_tables_have_as_many_samples_and_classes_as_their_rows_take_them_to_have(name):
+def test_tables_have_as_many_samples_and_classes_as_their_variants_take_them_to_have(name):
     source = run_data.load(RunSpec(variant="ce", data=name, noise="symm", rate=0.2, epochs=1, seed=0), None)
     assert (len(source), len(source.class_names)) == variants.TABLES[name]
 

@@ -185,7 +185,7 @@ def _figure(name: str) -> _Text:
 
 
 def _last_and_peak(of_cell: Sequence[Result], _all: Sequence[Result]) -> str:
-    peaks = [each for each in of_cell if each.get("ap_peak") is not None and len(each.facts["ap_curve"]) > 1]
+    peaks = [result for result in of_cell if result.get("ap_peak") is not None and len(result.facts["ap_curve"]) > 1]
     if not peaks:
         return "-"
     lost = [(result.get("ap") or 0.0) - (result.get("ap_peak") or 0.0) for result in peaks]

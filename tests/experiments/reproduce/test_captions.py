@@ -27,7 +27,7 @@ def three_seeds_of_table_1(made):
             made.run(variant, "symm", 0.4, seed, classify=True)
 
 
-def test_seeds_of_another_item_are_not_told(made):
+def test_seeds_of_another_experiment_are_not_counted(made):
     three_seeds_of_table_1(made)
     assert told(made, "fig1")[0] == "(0 of 2 runs, 0 seeds)"
     made.run("nlnl")
@@ -65,7 +65,7 @@ def test_as_many_seeds_as_were_asked_for_are_no_fewer_than_wanted(made):
     assert "a ninth of the paper's proportion" in captions.describe(asked, "fig3")
 
 
-def test_runs_of_other_settings_beside_todays_are_neither_counted_nor_told(made):
+def test_runs_of_other_settings_beside_todays_are_not_counted(made):
     made.run("nlnl")
     made.run("jnpl")
     made.run("nl-plus")
@@ -79,7 +79,7 @@ def test_runs_of_other_settings_beside_todays_are_neither_counted_nor_told(made)
         assert all(each.is_current for each in captions.used(made.results(), item))
 
 
-def test_a_run_of_other_settings_alone_is_used_and_told(made):
+def test_a_run_of_other_settings_alone_is_used_and_named(made):
     made.run("nlnl")
     made.run("jnpl", seed=2, name="jnpl-of-another-version")
     made.run("nl-plus")
@@ -106,7 +106,7 @@ def test_captions_say_what_the_paper_does_not(made):
     assert "NL is NL alone, 45 epochs; NL+ has 46." in described
 
 
-def test_runs_that_do_not_differ_are_told_with_their_figures(made, tmp_path):
+def test_runs_that_do_not_differ_are_listed_with_their_figures(made, tmp_path):
     for variant in ("nl-plus", "jnpl"):
         made.run(variant, curve=[0.3] * 30)
     results = made.results(missing=MISSING)
@@ -119,7 +119,7 @@ def test_runs_that_do_not_differ_are_told_with_their_figures(made, tmp_path):
     assert '<td class="unknown">not enough data</td>' in text
 
 
-def test_the_page_counts_the_runs_of_its_items(made, tmp_path):
+def test_the_page_counts_the_runs_of_its_experiments(made, tmp_path):
     three_seeds_of_table_1(made)
     made.run("nlnl")
     made.run("jnpl", name="jnpl-of-another-version")

@@ -45,7 +45,7 @@ def growing_table(made):
     whole_table(made, lambda variant, number: 0.5 + 0.01 * (number + 1) * (variant == "jnpl"))
 
 
-def test_the_most_important_cells_on_features_come_first():
+def test_the_most_important_runs_on_features_come_first():
     parts = ["cifar10", "cifar100", "cifar10n", "cifar100n"]
     specs = specs_of(names_of("all"), SCALES["features"], None, parts)
     assert len(specs) == len({spec.name for spec in specs}) == 322
@@ -59,7 +59,7 @@ def test_the_most_important_cells_on_features_come_first():
     ]
 
 
-def test_items_share_their_cells():
+def test_experiments_share_their_runs():
     scale, parts = SCALES["small"], ["cifar10"]
     counts = {name: len(EXPERIMENTS[name].specs(scale, None, parts)) for name in EXPERIMENTS}
     figures_and_table = {"fig1": 2, "fig2": 9, "fig3": 15, "fig4": 15, "fig5": 16, "fig6": 3, "table1": 96, "table2": 0}
@@ -100,7 +100,7 @@ def test_the_papers_scale_has_the_papers_methods_and_fast():
     assert {spec.seed for spec in EXPERIMENTS["fig4"].specs(SCALES["paper"], None, ["cifar10"])} == {1}
 
 
-def test_unknown_items_are_refused():
+def test_unknown_experiments_are_refused():
     with pytest.raises(InputError, match="there is no experiment 'fig7'; there are fig1, fig2"):
         names_of("fig7")
 

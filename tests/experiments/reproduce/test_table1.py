@@ -130,7 +130,7 @@ def test_only_methods_of_the_paper_are_bold(made):
     assert "**50.0**" not in output.markdown(few, "table1")
 
 
-def test_a_run_without_a_classifier_is_told(made):
+def test_a_run_without_a_classifier_is_named(made):
     made.run("jnpl", "symm", 0.8, 1, classify=True, accuracy=None)
     made.run("nlnl", "symm", 0.8, 1, classify=True, accuracy=0.2)
     made.run("nlnl", "symm", 0.8, 2, classify=True, accuracy=None)
