@@ -73,14 +73,6 @@ def test_positive_selects_by_balanced_predictions():
     assert found.item() == pytest.approx(-ratio[1] / sum(ratio) * constant * math.log(p), rel=1e-5)
 
 
-def test_agreement_is_the_mean_recall_above_chance():
-    found = robust.agreement(torch.tensor([10.0, 20.0, 40.0, 0.0]), torch.tensor([10.0, 10.0, 0.0, 0.0]))
-    assert found.item() == pytest.approx(((1 + 0.5 + 0) / 3 - 1 / 3) / (1 - 1 / 3))
-    one_class = robust.agreement(torch.tensor([10.0, 30.0]), torch.tensor([0.0, 30.0]))
-    assert one_class == 0  # a constant prediction is chance, however uneven the classes
-    assert robust.agreement(torch.zeros(3), torch.zeros(3)) == 0
-
-
 def test_presence_falls_only_where_a_class_is_nearly_lost():
     given, predicted = torch.tensor([100.0, 100.0, 100.0, 0.0]), torch.tensor([250.0, 45.0, 2.0, 0.0])
     assert robust.presence(given, predicted).tolist() == pytest.approx([1, 1, 0.2, 0])

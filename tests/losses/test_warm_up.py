@@ -25,6 +25,14 @@ def test_recall_is_a_mean_over_classes_that_occur_above_that_of_a_constant():
     assert recall_above_chance(torch.tensor([3.0, 0.0]), torch.tensor([3.0, 0.0])) == 0  # one class alone
 
 
+def test_recall_by_hand():
+    found = recall_above_chance(torch.tensor([10.0, 20.0, 40.0, 0.0]), torch.tensor([10.0, 10.0, 0.0, 0.0]))
+    assert found.item() == pytest.approx(((1 + 0.5 + 0) / 3 - 1 / 3) / (1 - 1 / 3))
+    one_class = recall_above_chance(torch.tensor([10.0, 30.0]), torch.tensor([0.0, 30.0]))
+    assert one_class == 0  # a constant prediction is chance, however uneven the classes
+    assert recall_above_chance(torch.zeros(3), torch.zeros(3)) == 0
+
+
 def test_concentration_of_no_mistakes_is_zero():
     assert concentration(torch.eye(4)) == 0
     assert concentration(torch.tensor([[5.0, 2, 2], [1, 5, 0], [0, 0, 5]])).item() == pytest.approx((2 + 1) / 5)

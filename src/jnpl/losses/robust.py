@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from jnpl.losses.argument_checks import check_labels, check_logits
+from jnpl.losses.warm_up import recall_above_chance
 
 __all__ = ["RobustLoss"]
 
@@ -40,19 +41,6 @@ def robust_weight(log_probs: Tensor, labels: Tensor, strength: Tensor) -> Tensor
     tensor([0.2500])
     """
     return (strength * (_of_labels(log_probs, labels) - log_probs.amax(1))).exp()
-
-
-def agreement(given: Tensor, agreed: Tensor) -> Tensor:
-    """The mean recall of the given labels over classes, scaled so that chance is 0: (C,), (C,) -> ().
-
-    `given` counts the given labels of each class, `agreed` how often they were predicted.
-
-    >>> agreement(torch.tensor([4.0, 4.0, 0.0]), torch.tensor([4.0, 2.0, 0.0]))
-    tensor(0.5000)
-    """
-    classes = (given > 0).sum().clamp_min(2)
-    recall, chance = (agreed / given.clamp_min(_TINY)).sum() / classes, 1 / classes
-    return ((recall - chance) / (1 - chance)).clamp(0, 1)
 
 
 def presence(given: Tensor, predicted: Tensor) -> Tensor:
@@ -149,7 +137,7 @@ class RobustLoss(nn.Module):
     @property
     def agreement(self) -> Tensor:
         """Agreement between predictions and given labels, from 0 (chance) to 1, over the last samples: ()."""
-        return agreement(self.statistics[0], self.statistics[1])
+        return recall_above_chance(self.statistics[0], self.statistics[1])
 
     def forward(self, logits: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
         """(B, C), (B,), (B,) -> ().
@@ -165,7 +153,7 @@ class RobustLoss(nn.Module):
         if self.training:
             self._measure(constants, labels, weights)
         given, agreed, predicted = self.statistics
-        progress = (_AGREEMENT_SCALE * agreement(given, agreed)).clamp_max(1)
+        progress = (_AGREEMENT_SCALE * recall_above_chance(given, agreed)).clamp_max(1)
         strength = self.strength * progress * presence(given, predicted)
         losses = -robust_weight(constants, labels, strength[labels]) * _of_labels(log_probs, labels)
         if self.pl_weight:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 FEW_CLASSES = 10  # up to as many, no cross-entropy
 MAX_CONFUSION = 500  # classes up to which mistakes are counted by pair
+_TINY = 1e-12  # only against 0 / 0
 _RECALL_SCALE = 2.0  # NL+ is reached, and cross-entropy ends, at a recall of 1 / 2
 # Between the shares of human (0.17) and of asymmetric labels (0.24) of CIFAR-100, see `concentration`.
 _CONCENTRATED = 0.2
@@ -40,11 +41,9 @@ def recall_above_chance(given: Tensor, right: Tensor) -> Tensor:
     >>> recall_above_chance(torch.tensor([4.0, 4.0]), torch.tensor([4.0, 2.0]))
     tensor(0.5000)
     """
-    here = given > 0
-    if not here.any():
-        return given.sum()
-    recall, chance = (right[here] / given[here]).mean(), 1 / here.sum()  # recall of a constant prediction
-    return ((recall - chance) / (1 - chance).clamp_min(1e-6)).clamp(0, 1)
+    classes = (given > 0).sum().clamp_min(2)
+    recall, chance = (right / given.clamp_min(_TINY)).sum() / classes, 1 / classes  # chance: a constant prediction
+    return ((recall - chance) / (1 - chance)).clamp(0, 1)
 
 
 def concentration(confusion: Tensor) -> Tensor:
