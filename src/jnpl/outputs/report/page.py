@@ -84,7 +84,7 @@ def _context(run: RunFolder) -> dict[str, Any]:
         "look_wrong": findings.look_wrong,
         "results": results,
         "notes": _notes(run, results),
-        "choices": [text.plain(line, 400) for line in (*data.choices, *filter(_names_judges, results.notes))],
+        "choices": [text.plain(line, 400) for line in (*data.choices, *filter(_is_a_fact, results.notes))],
         "threshold_reason": _threshold_reason(findings.threshold_info),
         "doubtful_test": bool(data.held_out) and not data.true_labels,
         "threshold_span": charts.threshold_span(findings),
@@ -124,11 +124,11 @@ def _notes(run: RunFolder, results: StoredResults) -> list[str]:
             "More than half of the labels look wrong: the network may need more epochs, "
             f"or the {'threshold is' if charts.threshold_span(run.findings) is None else 'thresholds are'} too high."
         )
-    return notes + [text.plain(note, 400) for note in results.notes if not _names_judges(note)]
+    return notes + [text.plain(note, 400) for note in results.notes if not _is_a_fact(note)]
 
 
-def _names_judges(note: str) -> bool:
-    """Whether a note says which models judged the labels: a fact, and nothing to do."""
+def _is_a_fact(note: str) -> bool:
+    """Return whether a note states which models judged the labels: a fact of the run, and nothing to act on."""
     return note.startswith("judged by ")
 
 
