@@ -309,7 +309,7 @@ class RunFolder:
             command: the command of the run.
             choices: automatic choices in words.
             options: how the data can be opened again.
-            reviewed: decisions of earlier reviews, as `given_decisions` of `outputs.review.decisions` returns them.
+            reviewed: decisions of earlier reviews, as `outputs.review.reviewed_labels.given_decisions` returns them.
             thumbnails: write small pictures.
         """
         problems = report.problems

@@ -15,7 +15,8 @@ import pytest
 from jnpl import Findings
 from jnpl.cli.review import leading_to
 from jnpl.internal.errors import UntrustedCodeError
-from jnpl.outputs.review.decisions import NewDecision, decided_before, open_store, with_review
+from jnpl.outputs.review.decisions import NewDecision, open_store
+from jnpl.outputs.review.reviewed_labels import decided_before, with_review
 from jnpl.outputs.run_source import open_run_data
 from jnpl.run_folder import RunFolder
 

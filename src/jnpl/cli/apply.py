@@ -69,7 +69,7 @@ def apply(
     from jnpl.outputs.corrections import correct, with_held_out
     from jnpl.outputs.image_folder import copy_image_folder, data_root, with_places
     from jnpl.outputs.output_paths import refuse_target
-    from jnpl.outputs.review.decisions import reviewed_labels
+    from jnpl.outputs.review.reviewed_labels import reviewed_labels
     from jnpl.run_folder import RunFolder
 
     folder = RunFolder(run)

@@ -287,7 +287,7 @@ def _decided(source: "Source", review: Path | None) -> "OpenedData":
 
     if review is None:
         return OpenedData(source)
-    from jnpl.outputs.review.decisions import given_decisions, with_review
+    from jnpl.outputs.review.reviewed_labels import given_decisions, with_review
 
     decided = with_review(source, review)
     return OpenedData(decided, reviewed=given_decisions(source, decided))

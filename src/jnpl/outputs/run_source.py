@@ -14,7 +14,7 @@ from jnpl.embedding.choice import AUTO
 from jnpl.embedding.compute import DEFAULT_VIEWS
 from jnpl.internal.errors import InputError
 from jnpl.internal.importing import find_user_modules, refuse_code
-from jnpl.outputs.review.decisions import with_review
+from jnpl.outputs.review.reviewed_labels import with_review
 from jnpl.pipeline import OpenedData, RunOptions, embed, open_data
 from jnpl.recipes.load import changed_settings, load_default_recipe
 from jnpl.training.reporting import Reporter

@@ -1,6 +1,7 @@
 """The review: a local web page on which a person decides about suspects. Needs the extra `review`.
 
 - `decisions`: the decisions of a run in review.sqlite, with undo
+- `reviewed_labels`: what decisions mean for the labels of the data
 - `ranking`: the samples in the order of their label quality, filters and pages of them
 - `samples`: what the page shows of a sample: picture, text or row, candidates, similar samples
 - `estimates`: precision among the decided suspects, and how many wrong labels are left

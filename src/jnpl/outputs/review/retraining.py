@@ -15,8 +15,8 @@ import numpy as np
 from jnpl.data.split import part
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.importing import refuse_code
-from jnpl.outputs.review.decisions import resolve
 from jnpl.outputs.review.ranking import CANDIDATES, Ranking
+from jnpl.outputs.review.reviewed_labels import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable

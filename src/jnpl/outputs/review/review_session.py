@@ -17,9 +17,10 @@ from jnpl.outputs.corrections import class_names
 from jnpl.outputs.export import label_studio
 from jnpl.outputs.report.text import plain
 from jnpl.outputs.review import estimates
-from jnpl.outputs.review.decisions import ACTIONS, NewDecision, as_rows, decided_before, open_store, resolve
+from jnpl.outputs.review.decisions import ACTIONS, NewDecision, as_rows, open_store
 from jnpl.outputs.review.ranking import Filter, Ranking, mask_of, pairs
 from jnpl.outputs.review.retraining import Retraining
+from jnpl.outputs.review.reviewed_labels import decided_before, resolve
 from jnpl.outputs.review.samples import RecentCache
 
 if TYPE_CHECKING:
