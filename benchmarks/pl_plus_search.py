@@ -1,0 +1,431 @@
+"""Forms of PL+ side by side: which of them loses no class, and what it is worth. docs/pl-plus.md shows the results.
+
+    python benchmarks/pl_plus_search.py features --data DIR   # a small network on features, all forms at once
+    python benchmarks/pl_plus_search.py digits                # digits from random weights, the method jnpl-stable
+    python benchmarks/pl_plus_search.py head --data DIR       # PL+ inside jnpl find's default, columns of owners.py
+    python benchmarks/pl_plus_search.py page                  # the tables of docs/pl-plus.md
+
+Every row is a line of benchmarks/results/pl-plus-search.jsonl; rows that are there are kept. What was to be tried was
+fixed before: forms, regimes, noises, seeds, and the rule that decides (docs/pl-plus.md).
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+import owners
+from jnpl import metrics, noise
+from jnpl.data import split
+from jnpl.data.opening import open_source
+from jnpl.experiments import features, results
+from jnpl.experiments.result_tables import markdown_table
+from jnpl.internal.files import write_text
+from jnpl.losses import class_weights
+from jnpl.losses import functional as JF
+from jnpl.methods.extended_jnpl import ExtendedJNPL
+from jnpl.methods.registry import METHODS
+from jnpl.pipeline import find
+from jnpl.recipes.automatic import adapt_recipe
+from jnpl.recipes.load import load_recipe
+from jnpl.recipes.schema import parse_recipe
+from jnpl.training.reporting import Reporter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import numpy.typing as npt
+
+    from jnpl.data.source import Source
+    from jnpl.methods.base import Task
+    from jnpl.recipes.schema import Recipe
+    from jnpl.training.epoch_view import EpochView
+
+RESULTS = Path(__file__).parent / "results/pl-plus-search.jsonl"
+PAGE = Path(__file__).parents[1] / "docs/pl-plus.md"
+NOISES = ("symm20", "symm40", "symm60", "symm80", "asymm10", "asymm20", "asymm30", "asymm40")  # Table 1
+LATE: dict[str, Any] = {"nl_if_lost": False}
+# Settings of jnpl-stable. All have NLNL's class weights, and but for `written` NL in the first fifth of the epochs.
+FORMS: dict[str, dict[str, Any]] = {
+    "NL+ alone": {**LATE, "pl_weight": 0.0},
+    "as written": {**LATE, "nl_share": 0.0, "pl_mean": "selected", "momentum": None},
+    "after NL": {**LATE, "pl_mean": "selected", "momentum": None},
+    "mean over the batch": {**LATE, "momentum": None},
+    "only where y-hat is y": {**LATE, "momentum": None, "pl_target": "given"},
+    "p / mean p": LATE,
+    "p / mean p, NL if lost": {},
+}
+FINALISTS = ("NL+ alone", "p / mean p", "p / mean p, NL if lost")  # also with the seeds after the first
+SEEDS = (1, 2, 3)
+
+
+def given_labels(source: Source, column: str, seed: int) -> npt.NDArray[np.int64]:
+    """Return wrong labels by the name of a column, such as symm20; of digits asymmetric ones by CIFAR-10's map."""
+    kind, rate = re.fullmatch(r"([a-z]+)(\d+)", column).groups()  # type: ignore[union-attr]
+    clean, classes = source.labels, len(source.class_names)
+    if kind == "symm":
+        return noise.symmetric(clean, int(rate) / 100, classes, seed=seed)
+    return noise.asymmetric(clean, int(rate) / 100, "cifar10", seed=seed, num_classes=classes)
+
+
+def judged(quality: npt.NDArray[Any], given: Any, true: Any, predicted: npt.NDArray[Any]) -> dict[str, Any]:
+    """Return average precision, mean quality of right and wrong labels, and how many classes are hardly predicted.
+
+    `predicted` are counts of the classes in the last epoch, (C,).
+    """
+    wrong, lost = given != true, predicted < 0.1 * np.bincount(true, minlength=len(predicted))
+    return {
+        "ap": metrics.average_precision(quality, wrong),
+        "p_right": float(quality[~wrong].mean()),
+        "p_wrong": float(quality[wrong].mean()),
+        "lost": int(lost.sum()),
+    }
+
+
+# Features: all forms at once, so that the search takes minutes instead of hours. The losses are those of the package.
+
+
+class Network(NamedTuple):
+    """Weights of K perceptrons with one hidden layer: (K, F, H), (K, 1, H), (K, H, C), (K, 1, C)."""
+
+    first: Tensor
+    first_bias: Tensor
+    second: Tensor
+    second_bias: Tensor
+
+    def logits(self, x: Tensor) -> Tensor:
+        """(B, F) -> (K, B, C)."""
+        x = x.expand(len(self.first), -1, -1)
+        hidden = torch.baddbmm(self.first_bias, x, self.first).relu()
+        return torch.baddbmm(self.second_bias, hidden, self.second)
+
+
+def network(forms: int, sizes: tuple[int, int, int], generator: torch.Generator) -> Network:
+    """Return the same initial weights for all forms, PyTorch's for linear layers."""
+    weights = []
+    for width, out in pairwise(sizes):
+        for rows in (width, 1):
+            drawn = (torch.rand(1, rows, out, generator=generator) * 2 - 1) / width**0.5
+            weights.append(drawn.expand(forms, -1, -1).clone().requires_grad_())
+    return Network(*weights)
+
+
+class Filters:
+    """K forms in training: what `jnpl-stable` does in a step, for the logits of all at once."""
+
+    def __init__(self, forms: Sequence[str], labels: Tensor, classes: int) -> None:
+        defaults: Any = METHODS["jnpl-stable"].Settings()
+        self.settings = [defaults.model_copy(update=FORMS[form]) for form in forms]
+        self.class_weight, self.counts = class_weights(labels, classes), torch.bincount(labels, minlength=classes)
+        self.mean = torch.full((len(forms), classes), 1 / classes)
+        self.predicted = torch.zeros(len(forms), classes)
+        self.nl_alone = torch.zeros(len(forms), dtype=torch.bool)
+
+    def begin_epoch(self, progress: float) -> None:
+        """Choose NL alone, or NL+ and PL+; `progress` is the share of the epochs before this one."""
+        lost = (
+            (self.predicted < 0.1 * self.counts).any(1) if self.predicted.any() else torch.ones(len(self.mean)).bool()
+        )
+        early = [progress < each.nl_share for each in self.settings]
+        returns = torch.tensor([each.nl_if_lost for each in self.settings])
+        self.nl_alone = torch.tensor(early) | (returns & lost)
+        self.predicted.zero_()
+
+    def loss(self, logits: Tensor, labels: Tensor, generator: torch.Generator) -> Tensor:
+        """(K, B, C), (B,) -> ()."""
+        forms, size, classes = logits.shape
+        complements = (labels[:, None] + torch.randint(1, classes, (size, 1), generator=generator)) % classes
+        uniforms = torch.rand(size, generator=generator)
+        with torch.no_grad():
+            p = logits.softmax(2)
+            self.mean.lerp_(p.mean(1), 0.01)
+            self.predicted += nn.functional.one_hot(p.argmax(2), classes).sum(1)
+        flat, repeated = logits.reshape(forms * size, classes), complements.repeat(forms, 1)
+        negative = JF.nl_plus(flat, repeated).view(forms, size)
+        if self.nl_alone.any():
+            nl = JF.nl_plus(flat, repeated, 0.0).view(forms, size)
+            negative = torch.where(self.nl_alone[:, None], nl, negative)
+        total = (self.class_weight[labels] * negative).mean(1)
+        weight = torch.tensor([each.pl_weight for each in self.settings]) * ~self.nl_alone
+        if not weight.any():
+            return total.sum()
+        chosen, y_hats = [], []
+        for form, own, mean in zip(logits.detach(), self.settings, self.mean, strict=True):
+            selected, y_hat = JF.pl_plus_select(form, uniforms, None if own.momentum is None else mean)
+            chosen.append(selected & (y_hat == labels) if own.pl_target == "given" else selected)
+            y_hats.append(y_hat)
+        selected = torch.stack(chosen)
+        losses = torch.where(selected, JF.pl_plus(flat, torch.cat(y_hats)).view(forms, size), 0.0)
+        over = [size if each.pl_mean == "batch" else 0 for each in self.settings]
+        divisor = torch.where(torch.tensor(over) > 0, size, selected.sum(1).clamp_min(1))
+        return (total + weight * losses.sum(1) / divisor).sum()
+
+
+def train_on_features(
+    forms: Sequence[str], source: Source, given: Any, seed: int, hidden: int = 128, epochs: int = 125
+) -> list[dict[str, Any]]:
+    """Train the forms with the paper's settings over 8 on the same batches, and return their results."""
+    x, true = torch.from_numpy(np.asarray(source.inputs.values, np.float32)), source.labels  # type: ignore[attr-defined]
+    samples, views, width = x.shape
+    y, classes = torch.from_numpy(given), len(source.class_names)
+    generator = torch.Generator().manual_seed(seed)
+    filters, net = Filters(forms, y, classes), network(len(forms), (width, hidden, classes), generator)
+    speed = [torch.zeros_like(weight) for weight in net]
+    history, accuracies = torch.zeros(len(forms), samples), []
+    for epoch in range(epochs):
+        rate = 0.01 if epoch < round(0.8 * epochs) else 0.001
+        filters.begin_epoch(epoch / epochs)
+        order, view = (
+            torch.randperm(samples, generator=generator),
+            torch.randint(views, (samples,), generator=generator),
+        )
+        for rows in order.split(128):
+            logits = net.logits(x[rows, view[rows]])
+            if epoch >= epochs - 10:
+                own = logits.detach().softmax(2)[:, torch.arange(len(rows)), y[rows]]
+                history[:, rows] += own / 10
+            gradients = torch.autograd.grad(filters.loss(logits, y[rows], generator), net)
+            with torch.no_grad():
+                for weight, velocity, gradient in zip(net, speed, gradients, strict=True):
+                    velocity.mul_(0.9).add_(gradient + 1e-4 * weight)
+                    weight.sub_(rate * velocity)
+        if epoch % 5 == 4 or epoch == epochs - 1:
+            accuracies.append(tested(net, source))
+    found = []
+    for form in range(len(forms)):
+        shown = {
+            "accuracy": float(accuracies[-1][form]),
+            "mean_accuracy": fmean(float(each[form]) for each in accuracies),
+        }
+        found.append({**judged(history[form].numpy(), given, true, filters.predicted[form].numpy()), **shown})
+    return found
+
+
+def tested(net: Network, source: Source) -> npt.NDArray[np.float64]:
+    """Return the accuracy of all forms (K,) on the mean view of the test images."""
+    held_out: Any = source.test
+    x = torch.from_numpy(np.asarray(held_out.inputs.values, np.float32)).mean(1)
+    with torch.no_grad():
+        right: npt.NDArray[np.float64] = (net.logits(x).argmax(2).numpy() == held_out.labels).mean(1)
+    return right
+
+
+def on_features(data: Path, seeds: Iterable[int]) -> None:
+    """Train the forms that are not done on the first 10,000 images of CIFAR-10, as scale `features` has them."""
+    source = features.load("cifar10", data, 10_000, features.Features(), note=print)
+    for seed in seeds:
+        forms = [*FORMS] if seed == SEEDS[0] else [*FINALISTS]
+        for column in NOISES:
+            names = [f"features/{form}/{column}/{seed}" for form in forms]
+            if set(names) <= set(results.read(RESULTS)):
+                continue
+            found = train_on_features(forms, source, given_labels(source, column, seed), seed)
+            for name, line in zip(names, found, strict=True):
+                keep(name, line)
+
+
+def keep(name: str, found: dict[str, Any]) -> None:
+    """Store a row, rounded."""
+    rounded = {key: round(value, 5) if isinstance(value, float) else value for key, value in found.items()}
+    results.add(RESULTS, {"name": name, "results": rounded})
+    print(name, rounded, flush=True)
+
+
+# Digits: the method of the package, a perceptron from random weights.
+
+DIGITS = ("symm20", "symm40", "symm60", "asymm20", "asymm40")
+
+
+def on_digits(seeds: Iterable[int]) -> None:
+    """Train the forms that are not done."""
+    clean = open_source("digits")
+    for seed in seeds:
+        for column in DIGITS:
+            given = given_labels(clean, column, seed)
+            for form, changes in FORMS.items():
+                name = f"digits/{form}/{column}/{seed}"
+                if name not in results.read(RESULTS):
+                    source = replace(clean, labels=given)
+                    keep(name, trained(source, digits_recipe(changes), seed))
+
+
+def digits_recipe(changes: dict[str, Any]) -> Recipe:
+    """The paper's two losses on digits, with Adam in 100 epochs."""
+    settings: dict[str, Any] = {
+        "model": "mlp",
+        "data.val_size": 0,
+        "train.epochs": 100,
+        "train.milestones": [80],
+        "train.batch_size": 64,
+        "train.optimizer": "adam",
+        "train.lr": 1e-3,
+        "train.weight_decay": 0.0,
+        "engine.accelerator": "cpu",
+        "engine.workers": 0,
+    }
+    own = {f"method.{key}": value for key, value in changes.items()}
+    return load_recipe("jnpl-stable-cifar10", {**settings, **own})
+
+
+def trained(source: Source, recipe: Recipe, seed: int) -> dict[str, Any]:
+    """Train a filter and judge what it says."""
+    last: dict[str, npt.NDArray[Any]] = {}
+
+    def note(view: EpochView) -> None:
+        last["p"] = view.ledger.newest()
+
+    report = Reporter()
+    report.quiet(True)
+    run = find(source, recipe, seed=seed, report=report, observe=note)
+    if run is None or source.true_labels is None:
+        raise RuntimeError("no result in this process")
+    predicted = np.bincount(last["p"].argmax(1), minlength=len(source.class_names))
+    found = judged(run.findings.label_quality, source.labels, source.true_labels, predicted)
+    return {**found, "accuracy": run.results["test_accuracy"]}
+
+
+# The default of jnpl find on embeddings, with PL+ beside its NL+ over all complements.
+
+
+class BalancedHead(ExtendedJNPL):
+    """The method of the default on embeddings, with a PL+ that selects by p / mean p."""
+
+    mean: Tensor
+
+    def __init__(self, task: Task, settings: ExtendedJNPL.Settings) -> None:
+        super().__init__(task, settings)
+        self.register_buffer("mean", torch.full((task.num_classes,), 1 / task.num_classes))
+
+    def select(self, logits: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
+        """Select by p / mean p."""
+        self.mean.lerp_(logits.detach().softmax(1).mean(0), 0.01)
+        return JF.pl_plus_select(logits, uniforms, self.mean)
+
+
+class Head(BalancedHead):
+    """The same as a method of its own."""
+
+    class Settings(ExtendedJNPL.Settings):
+        """Those of `jnpl`."""
+
+        name: str = "balanced-head"
+
+
+HEADS = {  # PL+'s weight beside C - 1 complements; it begins after half of the epochs
+    "0": {},
+    "0.03": {"pl_weight": 0.03},
+    "0.09": {"pl_weight": 0.09},
+    "0.2": {"pl_weight": 0.2},
+}
+SMALL = ("agnews-tfidf", "agnews-minilm", "trec6-tfidf", "trec6-minilm", "flowers")
+COLUMNS = {
+    **{f"{name}/{column}": (0, 1, 2) for name in SMALL for column in owners.SETS[name].columns},
+    **{f"cifar10/{column}": (0,) for column in ("symm20", "asymm20", "asymm40", "aggre")},
+}
+FIRST = 10_000  # samples of CIFAR
+
+
+def head_recipe(source: Source, changes: dict[str, Any]) -> Recipe:
+    """The recipe of `jnpl find` for the data, its method as settings of `jnpl`, with PL+."""
+    settings = adapt_recipe(source, None, None, owners.RANKING).recipe.model_dump()
+    method = {name: settings["method"][name] for name in ("gamma", "ce_start", "ce_fade", "class_weight", "refine")}
+    method |= {"name": "balanced-head", "complements": "exhaustive", "pl_mean": "batch", "pl_weight": 0.0}
+    return parse_recipe({**settings, "method": {**method, "pl_start": settings["method"]["ce_end"], **changes}})
+
+
+def on_heads(data: Path) -> None:
+    """Run the cells that are not done."""
+    METHODS["balanced-head"] = Head
+    for column, seeds in COLUMNS.items():
+        for seed in seeds:
+            for weight, changes in HEADS.items():
+                name = f"head/{weight}/{column}/{seed}"
+                if name in results.read(RESULTS):
+                    continue
+                set_name, _, labels = column.partition("/")
+                source = owners.cell(set_name, labels, seed, data)
+                if len(source) > FIRST:
+                    source = replace(split.part(source, np.arange(FIRST)), test=source.test)
+                report = Reporter()
+                report.quiet(True)
+                run = find(source, head_recipe(source, changes), seed=seed, report=report)
+                if run is None or source.true_labels is None:
+                    raise RuntimeError("no result in this process")
+                ap = metrics.average_precision(run.findings.label_quality, source.labels != source.true_labels)
+                keep(name, {"ap": ap, "accuracy": run.results["test_accuracy"]})
+
+
+# The page.
+
+BEGIN, END = "<!-- results: generated -->", "<!-- end -->"
+
+
+def page(text: str, path: Path = RESULTS) -> str:
+    """Return docs/pl-plus.md with the tables of the results."""
+    stored = {name: line["results"] for name, line in results.read(path).items()}
+    parts = re.split(rf"({BEGIN} \w+\n)(.*?)({END})", text, flags=re.DOTALL)
+    for at in range(1, len(parts), 4):
+        regime = parts[at].split()[-1]
+        parts[at + 1] = head_table(stored) if regime == "head" else form_table(stored, regime)
+    return "".join(parts)
+
+
+def form_table(stored: dict[str, Any], regime: str) -> str:
+    """Forms x noises: AP, mean over the seeds, and lost classes over all seeds."""
+    columns = NOISES if regime == "features" else DIGITS
+    rows = [["form", *(column.replace("mm", "mm ") for column in columns), "mean"]]
+    for form in FORMS:
+        cells, means = [], []
+        for column in columns:
+            found = [row for name, row in stored.items() if name.rsplit("/", 1)[0] == f"{regime}/{form}/{column}"]
+            if not found:
+                cells.append("")
+                continue
+            means.append(fmean(row["ap"] for row in found))
+            lost = fmean(row["lost"] for row in found)
+            cells.append(f"{means[-1]:.3f}" + (f" ({lost:.2g})" if lost else ""))
+        rows.append([form, *cells, f"{fmean(means):.3f}" if len(means) == len(columns) else ""])
+    return markdown_table(rows) + "\n"
+
+
+def head_table(stored: dict[str, Any]) -> str:
+    """Columns x weights: AP, mean over the seeds."""
+    rows = [["labels", "seeds", *HEADS]]
+    for column, seeds in COLUMNS.items():
+        cells = []
+        for weight in HEADS:
+            found = [row["ap"] for name, row in stored.items() if name.rsplit("/", 1)[0] == f"head/{weight}/{column}"]
+            cells.append(f"{fmean(found):.3f}" if len(found) == len(seeds) else "")
+        rows.append([column, str(len(seeds)), *cells])
+    return markdown_table(rows) + "\n"
+
+
+def main() -> None:
+    """Run a part of the search, or write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=["features", "digits", "head", "page"])
+    parser.add_argument("--data", type=Path, help="folder of the named data sets")
+    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    if args.part == "features":
+        on_features(args.data, args.seeds)
+    elif args.part == "digits":
+        on_digits(args.seeds)
+    elif args.part == "head":
+        on_heads(args.data)
+    else:
+        write_text(PAGE, page(PAGE.read_text("utf-8")))
+
+
+if __name__ == "__main__":
+    main()
