@@ -4,6 +4,7 @@ Gradients are by autograd.
 
 - gradients.png: how strongly a sample pulls the network towards its label, with cross-entropy, NL, NL+ and PL+.
 - gradient-maps.png: the size of the gradient of NL and NL+ over (p of the given label, p of the complementary label).
+- pl-plus-forms.png: average precision of some forms of PL+, from benchmarks/results/pl-plus-search.jsonl.
 - pl-plus-forces.png: the pull towards a lost class, and what PL+ makes of one prediction for all samples.
 """
 
@@ -14,10 +15,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from jnpl.experiments import style
+from jnpl.experiments import results, style
 from jnpl.losses import functional as JF
 
 IMAGES = Path(__file__).parent / "images"
+SEARCH = Path(__file__).parents[1] / "benchmarks/results/pl-plus-search.jsonl"
 CLASSES = 10
 
 
@@ -125,7 +127,33 @@ def leader(*, mean: str, balanced: bool, steps: int = 3000, size: int = 100) -> 
     return shares
 
 
+def forms() -> None:
+    """Draw the average precision of some forms of PL+ over the share of wrong labels, means over the seeds."""
+    stored = {name: line["results"] for name, line in results.read(SEARCH).items()}
+    figure = style.new(9, 3.4)
+    shown = {
+        "as written": "JNPL as written",
+        "mean over the batch": "after NL, mean over the batch",
+        "NL+ alone": "NL+ alone",
+        "p / mean p, NL if lost": "jnpl-stable",
+    }
+    names = {"symm": "symmetric noise", "asymm": "asymmetric noise"}
+    for axis, (kind, title) in zip(style.panels(figure, 1, 2), names.items(), strict=True):
+        rates = (20, 40, 60, 80) if kind == "symm" else (10, 20, 30, 40)
+        for (form, name), color in zip(shown.items(), (*style.LINES[2:4], *style.LINES[:2]), strict=True):
+            columns = [f"features/{form}/{kind}{rate}" for rate in rates]
+            aps = [
+                np.mean([row["ap"] for key, row in stored.items() if key.rsplit("/", 1)[0] == each]) for each in columns
+            ]
+            axis.plot(rates, aps, marker="o", markersize=4, color=color, linewidth=2, label=name)
+        axis.set_xticks(rates)
+        style.tidy(axis, "wrong labels, %", "average precision", title)
+    figure.axes[1].legend(frameon=False, fontsize=8)
+    style.save(figure, IMAGES / "pl-plus-forms.png")
+
+
 if __name__ == "__main__":
     gradients()
     maps()
     forces()
+    forms()
