@@ -28,6 +28,7 @@ from jnpl.internal.files import create_new, draft_of, make_folder, reason_of, re
 from jnpl.internal.json_files import StoredFacts, parse_json, read_facts, read_json
 from jnpl.internal.tables import load_parquet, save_parquet
 from jnpl.judging.findings import Findings
+from jnpl.methods.earlier_settings import with_present_method
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -420,6 +421,8 @@ class RunFolder:
             raise InputError(f"{str(self.path)!r} holds something else than a run; name an empty or a new folder")
         if not isinstance(saved.get("results") or {}, dict):
             raise InputError(f"{str(file)!r} cannot be used: results: it must be an object")
+        if isinstance(recipe := saved.get("recipe"), dict) and isinstance(method := recipe.get("method"), dict):
+            saved["recipe"] = {**recipe, "method": with_present_method(method)}
         return saved
 
     def _is_replaced(self, saved: dict[str, Any], identity: dict[str, Any]) -> bool:

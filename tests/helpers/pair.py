@@ -41,7 +41,7 @@ def all_methods(out: Path, made: list[session.Session]) -> None:
         result = quick.train(quick.data(samples=quick.SHARED), quick.recipe_of(name, devices=2), out / name)
         results[name] = None if result is None else result.results
         # Batch norm's running statistics are each process's own; an MLP has none.
-        state = {key: value.clone().contiguous() for key, value in made[-1]._method.state_dict().items()}
+        state = {key: value.clone().contiguous() for key, value in made[-1].method.state_dict().items()}
         save_file(state, out / f"{name}-{rank}.safetensors")
     one = quick.data(samples=quick.SHARED)
     alone = replace(one, test=from_arrays(one.inputs.values[:1], one.labels[:1], class_names=list(range(4))))

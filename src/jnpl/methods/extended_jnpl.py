@@ -132,14 +132,19 @@ class ExtendedJNPL(JNPL):
         return epoch >= self.settings.pl_start * self.epochs
 
     def with_present_names(self, state: dict[str, Any]) -> dict[str, Any]:
-        """Return a state; counters of earlier versions, which were all buffers of the method, in their places."""
-        if "agreement" not in state:
-            return state
-        names = {"agreed": "counts.right", "targets": "refinement.targets"}
-        names |= {name: f"counts.{name}" for name in ("predicted", "given", "confusion")}
-        numbers = {
-            "warm_up._extra_state": [state.pop("agreement"), state.pop("concentration", 1.0)],
-            "guard._extra_state": [state.pop(name) for name in ("held", "guarded", "pl_scale")],
-        }
-        packed = {name: torch.tensor(list(map(float, each)), dtype=torch.float64) for name, each in numbers.items()}
-        return {names.get(name, name): value for name, value in state.items()} | packed
+        """Return a state; counters of earlier versions in their places."""
+        return with_counters_in_place(state)
+
+
+def with_counters_in_place(state: dict[str, Any]) -> dict[str, Any]:
+    """Return a state in which the counters of earlier versions, all buffers of the method, are where they are now."""
+    if "agreement" not in state:
+        return state
+    names = {"agreed": "counts.right", "targets": "refinement.targets"}
+    names |= {name: f"counts.{name}" for name in ("predicted", "given", "confusion")}
+    numbers = {
+        "warm_up._extra_state": [state.pop("agreement"), state.pop("concentration", 1.0)],
+        "guard._extra_state": [state.pop(name) for name in ("held", "guarded", "pl_scale")],
+    }
+    packed = {name: torch.tensor(list(map(float, values)), dtype=torch.float64) for name, values in numbers.items()}
+    return {names.get(name, name): value for name, value in state.items()} | packed
