@@ -6,6 +6,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 EXTRAS := bench,hf,onnx,ray,review,tensorboard
 GROUPS := --group dev --group docs
+COVERAGE := --cov --cov-report=term --cov-fail-under=90 # not of a part of the tests
 
 .PHONY: help demo test lint types unit slow format bench pages docs docs-serve dist audit clean
 .DEFAULT_GOAL := help
@@ -38,8 +39,8 @@ lint: .venv/.extras  ## ruff: rules and format
 types: .venv/.extras  ## mypy --strict
 	@$(BIN)/python -m mypy
 
-unit: .venv/.extras  ## tests and doctests, warnings are errors (ARGS="-k nl_plus")
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow or ray" $(ARGS)
+unit: .venv/.extras  ## tests, doctests and their coverage, warnings are errors (ARGS="-k nl_plus": a part)
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow or ray" $(or $(ARGS),$(COVERAGE))
 
 slow: .venv/.extras  ## the tests that `make test` leaves out: minutes of training, compilers, all examples
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "slow and not ray" $(ARGS)

@@ -30,3 +30,8 @@ def loads(monkeypatch):
     folders, real = [], Findings.load
     monkeypatch.setattr(Findings, "load", lambda folder: folders.append(folder) or real(folder))
     return folders
+
+
+@pytest.fixture(autouse=True)
+def _few_trees(few_trees):
+    """What the trees find is tested in tests/judging."""
