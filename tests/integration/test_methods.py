@@ -42,8 +42,8 @@ def learnt(tmp_path_factory):
     @cache
     def of(name):
         rivals = load_script("benchmarks/rivals.py")
-        cell = rivals.RivalCell(method=name, data="digits", seed=SEED)
-        result = rivals.run_cell(cell, None, tmp_path_factory.mktemp(name) / "run")["results"]
+        spec = rivals.RivalRun(method=name, data="digits", seed=SEED)
+        result = rivals.train_run(spec, None, tmp_path_factory.mktemp(name) / "run")["results"]
         return {key: result[key] for key in KEYS}
 
     return of
@@ -78,7 +78,7 @@ def learnt_from_half(tmp_path_factory):
             x_test=whole.test.inputs.values,
             y_test=whole.test.labels,
         )
-        recipe = load_script("benchmarks/rivals.py").RivalCell(method=name, data="digits", seed=SEED).recipe()
+        recipe = load_script("benchmarks/rivals.py").RivalRun(method=name, data="digits", seed=SEED).recipe()
         return quick.train(source, recipe, tmp_path_factory.mktemp(name) / "run").results
 
     return of
