@@ -244,7 +244,7 @@ def test_no_unclear_words_as_names():
         (name, word)
         for name, path in MODULES.items()
         for word in identifiers(path.read_text(encoding="utf-8"))
-        if word.strip("_") in ("told", "books", "wish")
+        if word.strip("_") in ("told", "books", "wish", "own", "found", "known")
     }
     assert unclear == set()
 
@@ -355,3 +355,58 @@ def test_no_step_makes_a_gpu_wait():
     found = waits(list(functions_of(("methods", "losses"))))
     assert {place: what for place, what in found.items() if place not in MAY_READ} == {}
     assert set(MAY_READ) <= set(found)
+
+
+TESTS = Path(__file__).parent
+TESTED_IN = {  # modules without a test file of their name: where they are tested
+    "cli.demo": "experiments/test_demo.py",
+    "cli.embed": "integration/test_data_forms.py",
+    "cli.options": "cli/test_corrupt.py",
+    "complement": "test_exports.py",
+    "experiments.demo_figures": "experiments/test_demo.py",
+    "experiments.paper_variants": "experiments/test_spec.py",
+    "experiments.plots": "experiments/reproduce/test_output.py",
+    "experiments.reproduce.accuracies": "experiments/reproduce/test_output.py",
+    "experiments.reproduce.drawing": "experiments/reproduce/test_output.py",
+    "experiments.reproduce.experiment": "experiments/reproduce/test_output.py",
+    "experiments.style": "experiments/reproduce/test_output.py",
+    "functional": "test_exports.py",
+    "internal.progress": "experiments/test_execute.py",
+    "internal.ray_cluster": "embedding/test_ray_embedding.py",
+    "losses._negative": "losses/test_functional.py",
+    "losses.argument_checks": "losses/test_functional.py",
+    "methods.ce": "methods/test_plain.py",
+    "methods.mae": "methods/test_plain.py",
+    "methods.nce_rce": "methods/test_plain.py",
+    "methods.nfl_rce": "methods/test_plain.py",
+    "methods.pseudo_label": "training/test_pseudo_labels.py",
+    "methods.sce": "methods/test_plain.py",
+    "methods.sop_plus": "methods/test_sop.py",
+    "metrics": "test_exports.py",
+    "outputs.run_source": "integration/test_entrances.py",
+    "training.epoch_log": "training/test_session.py",
+    "training.epoch_view": "training/test_session.py",
+    "training.evaluation": "training/test_loop.py",
+    "training.feeds": "training/test_session.py",
+    "training.finetune": "integration/test_embeddings.py",
+    "training.learner": "training/test_loop.py",
+    "training.phases": "training/test_session.py",
+    "training.processes": "integration/test_processes.py",
+    "training.records": "training/test_loop.py",
+    "training.run_results": "training/test_session.py",
+    "training.run_settings": "training/test_session.py",
+    "training.training_state": "training/test_session.py",
+}
+
+
+def test_every_module_has_a_test_file_of_its_name():
+    """Or stands in the list of those that have none, which is kept short."""
+    files = {path.relative_to(TESTS).as_posix() for path in TESTS.rglob("test_*.py")}
+    lacking = set()
+    for module in MODULES:
+        *folders, name = module.removeprefix("jnpl").lstrip(".").split(".")
+        if name and not MODULES[module].stem.startswith("__") and name != "_version":
+            if "/".join([*folders, f"test_{name.lstrip('_')}.py"]) not in files:
+                lacking.add(".".join([*folders, name]))
+    assert lacking == set(TESTED_IN)
+    assert set(TESTED_IN.values()) <= files

@@ -54,8 +54,8 @@ class BetaMixture:
     def posterior(self, losses: npt.ArrayLike) -> Floats:
         """Return P(high component) of each loss, in [1e-4, 1 - 1e-4], 0.5 for nan: (N,) -> (N,)."""
         values = torch.from_numpy(np.asarray(losses, np.float64))
-        found: Floats = look_up(values, self.low, self.high, torch.from_numpy(self.table)).numpy()
-        return found
+        posterior: Floats = look_up(values, self.low, self.high, torch.from_numpy(self.table)).numpy()
+        return posterior
 
 
 def fit(losses: npt.ArrayLike) -> BetaMixture:
