@@ -133,9 +133,7 @@ def download(name: str) -> Path:
         named = [str(facts["model"]), str(backbone.get("name", ""))]
     except Exception as error:
         raise InputError(f"cannot load {name!r} from the hub: {one_line(error)}") from error
-    if code := [
-        name_of for name_of, network in zip(named, (True, False), strict=True) if is_own_code(name_of, network=network)
-    ]:
+    if code := [part for part, network in zip(named, (True, False), strict=True) if is_own_code(part, network=network)]:
         raise InputError(
             f"{name!r} names code to import, {code[0]!r}; only models of jnpl's own kinds are loaded from the hub"
         )
