@@ -124,7 +124,7 @@ class Filters:
     """K forms in training: what `jnpl-stable` does in a step, for the logits of all at once."""
 
     def __init__(self, forms: Sequence[str], labels: Tensor, classes: int) -> None:
-        defaults: Any = METHODS["jnpl-stable"].Settings()
+        defaults: Any = METHODS["jnpl-stable"].Settings()  # type: ignore[call-arg]
         self.settings = [defaults.model_copy(update=FORMS[form]) for form in forms]
         self.class_weight, self.counts = class_weights(labels, classes), torch.bincount(labels, minlength=classes)
         self.mean = torch.full((len(forms), classes), 1 / classes)
@@ -189,7 +189,7 @@ def train_on_features(
             torch.randperm(samples, generator=generator),
             torch.randint(views, (samples,), generator=generator),
         )
-        for rows in order.split(128):
+        for rows in torch.split(order, 128):
             logits = net.logits(x[rows, view[rows]])
             if epoch >= epochs - 10:
                 own = logits.detach().softmax(2)[:, torch.arange(len(rows)), y[rows]]
