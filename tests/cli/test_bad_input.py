@@ -384,7 +384,7 @@ CASES = [
     # Human labels of CIFAR
     Case(
         "find cifar10n -o new --data-root .",
-        "refused, and was not run",
+        "is not a dict of whole-number arrays",
         pickle_of_shared_tuples,
         "pickle of 2**60 values",
     ),
@@ -603,9 +603,9 @@ CASES = [
     ),
     Case(
         "review run --no-open",
-        "options in data.json cannot be used: out",
-        facts("run/data.json", options={"data": "photos"}),
-        "options without a run folder",
+        "options in data.json cannot be used: data",
+        facts("run/data.json", options={"out": "run"}),
+        "options without data",
     ),
     Case("find data.npz -o new --review none", "holds no findings"),
     Case("find data.npz -o new --review model", "holds no findings"),
@@ -640,7 +640,7 @@ CASES = [
     ),
     Case("reproduce fig1 --weights none.pt", "--weights are for table2"),
     Case(f"reproduce fig1 --seeds {'9' * 30}", "'--seeds'"),
-    Case("bench -o new --rows magic", "there is no row 'magic'"),
+    Case("bench -o new --rows magic", "there is no variant 'magic'"),
     Case("bench -o new --data none", "data"),
     Case("bench -o new --noise loud:x", "--noise takes"),
     Case("bench -o new --noise symm:7 --data iris --rows ce", "rate"),
@@ -652,23 +652,24 @@ CASES = [
         "not of jnpl bench",
         both(lambda here: (here / "mine").mkdir(), text("mine/table.md", "mine")),
     ),
-    Case("bench status none", "there is no grid"),
+    Case("bench status none", "there is no experiment"),
     Case(
         "bench status grid",
         "cannot be read",
-        both(lambda here: (here / "grid").mkdir(), text("grid/grid.json", DEEP)),
-        "deep grid",
+        both(lambda here: (here / "grid" / "work").mkdir(parents=True), text("grid/work/experiment.json", DEEP)),
+        "deep experiment",
     ),
     Case(
         "bench status grid",
         "cannot be used: results",
         both(
-            lambda here: (here / "grid").mkdir(),
+            lambda here: (here / "grid" / "work").mkdir(parents=True),
             text(
-                "grid/grid.json", '{"format": "jnpl grid 2", "results": 3, "engine": "local", "jobs": 1, "cells": []}'
+                "grid/work/experiment.json",
+                '{"format": "jnpl experiment 1", "results": 3, "engine": "local", "jobs": 1, "runs": []}',
             ),
         ),
-        "forged grid",
+        "forged experiment",
     ),
     Case("bench --rows ce status grid", "is an option of jnpl bench"),
 ]
