@@ -506,5 +506,5 @@ def test_of_several_processes_one_tells_of_the_embedding(tmp_path, monkeypatch, 
     monkeypatch.delenv("RANK", raising=False)
     monkeypatch.setenv("LOCAL_RANK", rank)
     opened, report = pipeline.OpenedData(from_arrays(["a red car", "a blue sea"] * 3, [0, 1] * 3)), Reporter()
-    data = pipeline.embed(opened, pipeline.RunOptions(cache=tmp_path), report)
+    data = pipeline.embed_data(opened, pipeline.RunOptions(cache=tmp_path), report)
     assert (data.embedded.kind, len(data.choices), report.console.quiet) == ("vector", 1, quiet)

@@ -136,7 +136,7 @@ def test_a_finished_filter_makes_room_for_its_second_part_alone(tmp_path):
     folder, both = RunFolder(tmp_path / "run"), {**IDENTITY, "second": {"mode": "paper"}}
     folder.open({**IDENTITY, "second": None})
     folder.write({**IDENTITY, "second": None}, "finished", {"issues": 3})
-    with pytest.raises(InputError, match="no second part"):  # nothing to go on from
+    with pytest.raises(InputError, match="no pseudo-labels"):  # nothing to go on from
         folder.open(both)
     (folder.checkpoints / "00000000").mkdir(parents=True)
     assert folder.open(both) is None

@@ -170,8 +170,8 @@ def run(
         folder.
     """
     report = report or Reporter()
-    data = embed(opened, options, report)
-    chosen = choose(data, options, report)
+    data = embed_data(opened, options, report)
+    chosen = choose_recipe(data, options, report)
 
     def complete() -> None:
         if folder is not None:
@@ -218,7 +218,7 @@ def open_data(
     return OpenedData(source, held_out, opened.reviewed)
 
 
-def embed(opened: OpenedData, options: RunOptions, report: Reporter) -> EmbeddedData:
+def embed_data(opened: OpenedData, options: RunOptions, report: Reporter) -> EmbeddedData:
     """Embed the data if a pretrained backbone suits them and the recipe, and hold samples out."""
     source, positions, _ = opened
     held_out = [] if positions is None else _named(source, positions)
@@ -258,12 +258,13 @@ def _embedded(source: Source, options: RunOptions, report: Reporter) -> tuple[So
     return embedded, changes, lines
 
 
-def choose(data: EmbeddedData, options: RunOptions, report: Reporter) -> ChosenRecipe:
+def choose_recipe(data: EmbeddedData, options: RunOptions, report: Reporter) -> ChosenRecipe:
     """Return the recipe that suits the data; with fine-tuning, a head is trained first."""
     if options.finetune:
         backbone = backbone_to_finetune(data.embedded)
         report.note("fine-tuning: first a head on the embeddings, then the whole network")
-        head_recipe = adapt_recipe(data.embedded, None, options.method, {}).recipe
+        engine = {name: value for name, value in data.changes.items() if name.startswith("engine.")}
+        head_recipe = adapt_recipe(data.embedded, None, options.method, engine).recipe
         head = find(data.embedded, head_recipe, seed=options.seed, report=report)
         model = None if head is None else head.model
         recipe = finetuning_recipe(data.embedded, backbone, model, options.method, data.changes, cache=options.cache)
@@ -294,14 +295,14 @@ def find(
     Args:
         source: the data, with labels that may be wrong.
         recipe: method, network, training plan and engine.
-        folder: the run folder, or None; see `run`.
-        seed: as in `RunOptions`, like `every`, `strict`, `track`, `classify` and `network`.
-        every: see there.
-        strict: see there.
+        folder: the run folder, or None for a run in memory.
+        seed: decides first weights, order of the samples, augmentation and all other draws.
+        every: how often to write a checkpoint, by default every minute.
+        strict: refuse data with unreadable samples instead of leaving those out.
         report: prints progress.
-        track: see there.
-        classify: see there.
-        network: see there.
+        track: experiment trackers to log to as well (`jnpl.training.tracking.TRACKERS`).
+        classify: go on to train a classifier on pseudo-labels, if recipe and method say how.
+        network: a module or factory in place of the recipe's model; only for a run in memory.
         observe: called at the end of every epoch, in the first process.
         complete: writes further files to the run folder, in the first process, once findings and model are there: the
             run is not finished before. For a run that was finished before it is called again.
@@ -315,14 +316,14 @@ def find(
     fabric = make_fabric(recipe.engine, has_unused_parameters=method.has_unused_parameters)
     if not fabric.is_global_zero:
         report.quiet(True)
-    judged = None
+    source_to_judge = None
     if source.decided is not None and not method.supports_decided_labels:
         report.note(f"{recipe.method.name} takes the decided labels for given ones: it cannot trust them more")
         labels = np.where(source.decided >= 0, source.decided, source.labels)
-        judged, source = source, replace(source, labels=labels, decided=None)
+        source_to_judge, source = source, replace(source, labels=labels, decided=None)
     pseudo = pseudo_label_settings(recipe, method) if classify else None
     interval = every or CheckpointInterval()
-    settings = RunSettings(source, recipe, seed, strict, interval, pseudo, network, observe, judged)
+    settings = RunSettings(source, recipe, seed, strict, interval, pseudo, network, observe, source_to_judge)
     if folder is None:
         return _train_and_judge(Session(settings, None, fabric, report), settings, None, fabric, report)
     return _find_in_folder(settings, folder, fabric, report, complete, track)
@@ -343,7 +344,8 @@ def _find_in_folder(
         report.note(f"{folder.path} is finished; nothing to do")
         if not fabric.is_global_zero:
             return None
-        complete()
+        with folder.lock():
+            complete()
         return RunResult(done, folder.findings, folder.read_log())
     with ExitStack() as stack:
         if is_new:
@@ -414,7 +416,7 @@ def _train_and_judge(
     if judged.findings is None or not (folder is None or fabric.is_global_zero):
         return None
     results = summarise(
-        settings.judged or settings.source,
+        settings.source_to_judge or settings.source,
         judged.findings,
         run=None if folder is None else folder.path,
         epochs=session.epochs,
@@ -455,7 +457,7 @@ def judge(
     )
     findings = None
     if fabric.is_global_zero or in_all:
-        source = settings.judged or settings.source
+        source = settings.source_to_judge or settings.source
         findings = scoring.score_labels(
             source,
             session.records.ledger,

@@ -1,4 +1,4 @@
-"""The run folder: the only reader and writer of what is in it, and which run it belongs to.
+"""The run folder: one reader and writer of what is in it, and which run it belongs to.
 
 `run.json` (settings, seed, versions, fingerprint, results), `metrics.jsonl` (a line an epoch), `checkpoint/`, the
 findings, the model, `data.json` (facts of the data, and how they can be opened again), `neighbours.parquet` (where the
@@ -620,5 +620,5 @@ def _difference(key: str, theirs: Any, ours: Any) -> str:
     if key == "data":
         return f"the data {theirs!r}, not {ours!r}"
     if key == "second" and (theirs is None or ours is None):
-        return "no second part (jnpl find)" if theirs is None else "a second part, pseudo-labels (jnpl train)"
+        return "no pseudo-labels (jnpl find)" if theirs is None else "pseudo-labels (jnpl train)"
     return f"{key} = {json.dumps(theirs)}, not {json.dumps(ours)}"

@@ -11,6 +11,8 @@ import jnpl
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.internal.errors import InputError
 from jnpl.judging.posterior import posterior
+from jnpl.outputs.run_source import open_run_data
+from jnpl.run_folder import RunFolder
 
 QUICK = ["train.epochs=3"]
 
@@ -160,3 +162,31 @@ def test_the_index_of_a_frame_stays_in_order_with_a_folder_and_without_some_rows
     assert found.ids.tolist() == [row for row in range(90) if row != 3]
     apart = jnpl.find_label_issues(frame.drop(columns="group"), people()["group"], settings=QUICK)
     assert apart.table.index.equals(frame.index)
+
+
+def test_a_misspelt_option_is_named(toy, tmp_path):
+    x, y, _ = toy
+    pd.DataFrame(x, columns=list("abcd")).assign(kind=y).to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(InputError, match=r"no option 'label_colum' for opening data; did you mean 'label_column'\?"):
+        jnpl.find_label_issues(tmp_path / "t.csv", label_colum="kind")
+
+
+def test_data_sets_of_items_are_told_apart(toy, tmp_path):
+    x, y, _ = toy
+    items = [(row, int(label)) for row, label in zip(x, y, strict=True)]
+    others = [(row + 1, label) for row, label in items]
+    jnpl.find_label_issues(items, settings=QUICK, out=tmp_path / "run")
+    with pytest.raises(InputError, match="other data"):
+        jnpl.find_label_issues(others, settings=QUICK, out=tmp_path / "run")
+
+
+def test_a_name_stays_a_name_where_a_folder_has_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "digits").mkdir()
+    jnpl.find_label_issues("digits", settings=["train.epochs=1"], out=tmp_path / "run")
+    assert len(open_run_data(RunFolder(tmp_path / "run").data_facts.options)) == 1400
+
+
+def test_validation_data_are_held_out_as_by_the_command():
+    with pytest.raises(InputError, match="val_size has no meaning for digits"):
+        jnpl.find_label_issues("digits", settings=["data.val_size=5"])

@@ -130,7 +130,7 @@ def photos(root, each):
 def test_a_folder_that_cannot_be_used_is_refused_before_embedding(run, refused, toy, tmp_path, monkeypatch):
     assert run("find", toy, "-o", "run", *FAST)[0] == 0
     photos(tmp_path / "data", 3)
-    monkeypatch.setattr("jnpl.pipeline.embed", lambda *_, **__: pytest.fail("embedded"))
+    monkeypatch.setattr("jnpl.pipeline.embed_data", lambda *_, **__: pytest.fail("embedded"))
     assert "'run' holds a run with the data 'toy', not 'data'; name another folder" in refused(
         "find", "data", "-o", "run"
     )

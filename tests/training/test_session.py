@@ -180,7 +180,7 @@ def test_methods_without_pseudo_labels_are_their_own_classifiers(tmp_path):
 def test_a_train_run_is_not_taken_for_a_find_run(tmp_path):
     source = vectors()
     go(tmp_path / "run", source=source)
-    with pytest.raises(InputError, match="holds a run with a second part"):
+    with pytest.raises(InputError, match="holds a run with pseudo-labels"):
         go(tmp_path / "run", source=source, classify=False)
 
 
@@ -286,7 +286,7 @@ def test_oracles_come_from_the_true_labels():
 def test_find_is_not_taken_for_train_either(tmp_path):
     source = vectors()
     go(tmp_path / "run", source=source)
-    with pytest.raises(InputError, match="holds a run with a second part, pseudo-labels"):
+    with pytest.raises(InputError, match="holds a run with pseudo-labels"):
         go(tmp_path / "run", source=source, classify=False)
 
 

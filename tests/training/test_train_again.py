@@ -54,7 +54,7 @@ def test_the_second_part_is_free_until_it_has_begun(tmp_path):
 
 def test_a_find_that_never_saves_has_nothing_to_go_on_from(tmp_path):
     run(tmp_path / "run", every=CheckpointInterval(seconds=None))
-    with pytest.raises(InputError, match=r"holds a run with no second part \(jnpl find\); name another folder"):
+    with pytest.raises(InputError, match=r"holds a run with no pseudo-labels \(jnpl find\); name another folder"):
         run(tmp_path / "run", classify=True)
 
 
@@ -63,7 +63,7 @@ def test_other_settings_do_not_go_on(tmp_path):
     with pytest.raises(InputError, match=r"train\.lr = 0\.05, not 0\.07"):
         run(tmp_path / "run", "train.lr=0.07", classify=True)
     run(tmp_path / "run", classify=True)
-    with pytest.raises(InputError, match="holds a run with a second part"):  # and never back
+    with pytest.raises(InputError, match="holds a run with pseudo-labels"):  # and never back
         run(tmp_path / "run")
 
 
@@ -94,7 +94,8 @@ def test_what_apply_wrote_is_read_back(tmp_path):
     sure = 0.8 * np.eye(3)[[1, 1, 1, 0, 2, 2]] + 0.2 / 3
     findings = Findings.from_probs(sure, source.labels, class_names=source.class_names, threshold=0.5)
     for name in ("corrected.csv", "corrected.parquet", "corrected.json"):
-        correct(findings).write(tmp_path / name)
+        with correct(findings).writing(tmp_path / name):
+            pass
         changed = with_labels(source, tmp_path / name)
         assert changed.labels.tolist() == [1, 1, 1, 0, 2, 2]
         assert len(changed) == 6

@@ -55,7 +55,8 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     normalised, cropped and flipped as the recipe says.
 
     Args:
-        recipe: a name (`jnpl recipes`) or a .toml file. By default `fast`, adapted to the data.
+        recipe: a name (`jnpl recipes`) or a .toml file. By default `fast-embeddings` on images, texts and wide vectors,
+            else `fast`, adapted to the data.
         module: the network: a name of `jnpl.models.build.MODELS`, a factory (called with `num_classes` and, if it takes
             it, `input_shape`), or a module, which is copied and whose weights training starts from. None: by the data.
         epochs: of the search for wrong labels; those of the classifier follow from it.

@@ -19,7 +19,7 @@ from jnpl.judging.findings import Findings
 from jnpl.judging.posterior import posterior
 from jnpl.outputs.run_source import RunDataOptions
 from jnpl.pipeline import OpenedData, Origin, RunOptions, run
-from jnpl.recipes.load import parse_changes
+from jnpl.recipes.load import load_default_recipe, parse_changes
 from jnpl.run_folder import RunFolder
 from jnpl.training.reporting import Reporter
 
@@ -51,7 +51,8 @@ def find_label_issues(
             frame. Alone, or with the name of a label column, whatever `jnpl find` takes: a folder, a table, an .npz, a
             data frame, a data set of (input, label) items, `Embeddings`, or the name of a data set.
         labels: the given labels (N,), class names or numbers; or the name of a column of a table.
-        recipe: a name (`jnpl recipes`) or a .toml file. By default `fast`, adapted to the data.
+        recipe: a name (`jnpl recipes`) or a .toml file. By default `fast-embeddings` on images, texts and wide vectors,
+            else `fast`, adapted to the data.
         method: another method than the recipe's (`jnpl methods`).
         settings: changes of the recipe, such as ["train.epochs=50"].
         class_names: names of the classes; only with `labels`.
@@ -78,18 +79,21 @@ def find_label_issues(
     """
     if isinstance(settings, str):
         raise InputError(f"settings are a list of changes, such as [{settings!r}], not one text")
+    changes = parse_changes(settings)
+    if (labels is None or isinstance(labels, str)) and (
+        val_size := load_default_recipe(recipe, method, changes).data.val_size
+    ):
+        options = {"val_size": val_size, **options}
     source = make_source(data, labels, class_names, options)
     folder = None if out is None else RunFolder(Path(out))
     if folder is not None and isinstance(data, str | os.PathLike):
         folder.check_outside(data)
     report = Reporter()
     report.quiet(not verbose)
-    run_options = RunOptions(
-        recipe=recipe, method=method, changes=parse_changes(settings), backbone=backbone, cache=cache, seed=seed
-    )
+    run_options = RunOptions(recipe=recipe, method=method, changes=changes, backbone=backbone, cache=cache, seed=seed)
     opening = _opened_by(data, labels, options)
     data_options = RunDataOptions(
-        data=str(data) if opening is not None else "",
+        data="" if opening is None else data if isinstance(data, str) else str(Path(data).absolute()),
         recipe=recipe,
         method=method,
         change=list(settings),

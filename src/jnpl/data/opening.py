@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -51,6 +51,11 @@ def open_source(data: Any, options: OpenOptions | None = None, **changes: Any) -
         >>> source.labels, source.class_names
         (array([0, 1]), ('cat', 'dog'))
     """
+    names = [field.name for field in fields(OpenOptions)]
+    if strange := [name for name in changes if name not in names]:
+        near = difflib.get_close_matches(strange[0], names, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}"
+        raise InputError(f"no option {strange[0]!r} for opening data; {hint}")
     options = replace(options or OpenOptions(), **changes)
     source = _open(data, options)
     if options.labels is None:

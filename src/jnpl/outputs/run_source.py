@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from jnpl.data.datasets import DATASETS
 from jnpl.data.options import OpenOptions
 from jnpl.embedding.choice import AUTO
 from jnpl.embedding.compute import DEFAULT_VIEWS
 from jnpl.internal.errors import InputError
 from jnpl.internal.importing import find_user_modules, refuse_code
 from jnpl.outputs.review.reviewed_labels import with_review
-from jnpl.pipeline import OpenedData, RunOptions, embed, open_data
+from jnpl.pipeline import OpenedData, RunOptions, embed_data, open_data
 from jnpl.recipes.load import changed_settings, load_default_recipe
 from jnpl.training.reporting import Reporter
 
@@ -65,10 +66,12 @@ class RunDataOptions:
 
 
 def with_absolute_paths(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options of the command line for data.json: paths are absolute, as far as they exist."""
+    """Return options of the command line for data.json: paths are absolute; names of data sets and recipes stay."""
     stored = dict(options)
     for name, value in stored.items():
-        if isinstance(value, Path) or (name in ("data", "test", "recipe") and value and Path(value).exists()):
+        is_data = name in ("data", "test") and value and value not in DATASETS and Path(value).exists()
+        is_recipe = name == "recipe" and value and value.endswith(".toml")
+        if isinstance(value, Path) or is_data or is_recipe:
             stored[name] = os.path.abspath(value)  # noqa: PTH100 - keeps a symbolic link of the user
     return stored
 
@@ -104,4 +107,4 @@ def open_run_data(stored: dict[str, Any], *, trust_code: bool = False) -> Source
         views=options.views,
         cache=options.cache,
     )
-    return embed(opened, run_options, report).embedded
+    return embed_data(opened, run_options, report).embedded

@@ -27,7 +27,7 @@ class RunSettings:
 
     `pseudo_labels` says how a classifier is trained on pseudo-labels after the method, if one is. `network`, a module
     or a factory as `jnpl.models.build` takes it, replaces the recipe's model. `strict` refuses unreadable samples.
-    `judged` has the given labels to judge, where the method learns from others.
+    `source_to_judge` has the given labels to judge, where the method learns from others.
     """
 
     source: Source
@@ -38,7 +38,7 @@ class RunSettings:
     pseudo_labels: PseudoLabelSettings | None = None
     network: nn.Module | Factory | None = None
     observe: Callable[[EpochView], None] | None = None
-    judged: Source | None = None
+    source_to_judge: Source | None = None
 
     @property
     def model_name(self) -> str:
@@ -79,6 +79,6 @@ def _needs_history(settings: RunSettings) -> str | None:
         return "pseudo-labels need"
     if METHODS[name].needs_full_history or getattr(settings.recipe.method, "refine", False):
         return f"{name} needs"
-    if settings.judged is not None:  # a compact ledger follows the labels that were learnt from
+    if settings.source_to_judge is not None:  # a compact ledger follows the labels that were learnt from
         return f"{name} with decided labels needs"
     return None

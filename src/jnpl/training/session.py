@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from jnpl.training.reporting import Reporter
     from jnpl.training.run_settings import RunSettings
 
-_STOPPED = "stopped while labels were judged; run the same command again to resume"
+_STOPPED = "stopped at the end of a phase; run the same command again to resume"
 
 
 class Session(LoopCallback):
