@@ -9,6 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from sklearn import metrics as sk
+
+from jnpl.internal.errors import InputError
+from jnpl.judging import Findings
 from jnpl.metrics import (
     accuracy,
     average_precision,
@@ -19,10 +23,6 @@ from jnpl.metrics import (
     roc_auc,
     verdict_scores,
 )
-from sklearn import metrics as sk
-
-from jnpl.internal.errors import InputError
-from jnpl.judging import Findings
 
 # few different qualities, so that ties are common
 samples = st.lists(st.tuples(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.8, 1.0]), st.booleans()), min_size=2, max_size=30)
