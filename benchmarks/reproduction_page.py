@@ -135,6 +135,7 @@ def page(small: PaperRuns, features: PaperRuns, full: PaperRuns) -> str:
         starts=table_section(features, "starts"),
         weights=table_section(features, "weights"),
         steps=table_section(features, "steps"),
+        stable=table_section(features, "stable"),
         full=full_schedule(features, full),
         memorised=memorised(features),
         reasons=reasons(),

@@ -219,6 +219,7 @@ _CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
     **{f"jnpl-pl{share}": ("jnpl", {"pl_start": share / 100}) for share in (60, 80)},
     # The paper does not say whether NL+ has class weights; those of NLNL's code decide asymmetric noise.
     "nl-plus-weights": ("jnpl", {"pl_weight": 0.0, "class_weight": "nlnl"}),
+    "jnpl-stable": ("jnpl-stable", {}),  # PL+ that keeps all classes
     # These show why PL+ fails from the first step, and why NL+ is slow with 100 classes (all epochs of the paper).
     "jnpl-batch": ("jnpl", {"pl_mean": "batch"}),
     "nl-plus-long": ("jnpl", {"pl_weight": 0.0, "factor": 1}),

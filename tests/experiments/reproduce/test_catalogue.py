@@ -63,7 +63,7 @@ def test_experiments_share_their_runs():
     scale, parts = SCALES["small"], ["cifar10"]
     counts = {name: len(EXPERIMENTS[name].specs(scale, None, parts)) for name in EXPERIMENTS}
     figures_and_table = {"fig1": 2, "fig2": 9, "fig3": 15, "fig4": 15, "fig5": 16, "fig6": 3, "table1": 96, "table2": 0}
-    assert counts == {**figures_and_table, "human": 0, "heads": 0, "starts": 0, "weights": 0, "steps": 0}
+    assert counts == {**figures_and_table, "human": 0, "heads": 0, "starts": 0, "weights": 0, "steps": 0, "stable": 0}
     figures = specs_of(names_of("figures"), scale, None, parts)
     assert len(figures) == len({spec.name for spec in figures}) == 50
     everything = specs_of(names_of("all"), scale, None, parts)

@@ -1,11 +1,11 @@
-"""Beyond the paper: human labels, a linear head, when PL+ begins, class weights, and NL+ with 100 classes."""
+"""Beyond the paper: human labels, a linear head, when PL+ begins, class weights, NL+ with 100 classes, a stable PL+."""
 
 from __future__ import annotations
 
 import statistics
 from typing import TYPE_CHECKING, Any
 
-from jnpl.experiments.paper import DATA_NAMES, TABLE1, percent
+from jnpl.experiments.paper import DATA_NAMES, SETTINGS, TABLE1, percent
 from jnpl.experiments.paper_variants import LATER, PL_LATER
 from jnpl.experiments.reproduce.accuracies import AccuracyTable, accuracies, as_csv, not_run
 from jnpl.experiments.reproduce.experiment import ASYMM40, SYMM60, Experiment, Rows
@@ -34,6 +34,7 @@ STARTS = {
     "nl-plus": "never (NL+ alone)",
 }
 STEPS = {"nl-plus": "NL+", "nl": "NL", "nl-plus-long": "NL+, epochs not divided"}
+STABLE = {"nlnl": "NLNL", "nl-plus": "NL+", "jnpl": "JNPL as written", "jnpl-stable": "jnpl-stable"}
 _FILTERS = "Figures of the filters, without classifiers. The best epoch is by 2,000 test images, the last by all."
 
 
@@ -117,6 +118,20 @@ def step_rows(runs: PaperRuns) -> Rows:
     return rows
 
 
+def stable_rows(runs: PaperRuns) -> Rows:
+    """AP and accuracy of the filters in the columns of Table 1, of the first seed that all of them have."""
+    rows = [["AP / accuracy", *STABLE.values()]]
+    for noise, rate in SETTINGS:
+        stored = runs.together(tuple(STABLE), (noise, rate))
+        rows.append([f"{noise} {percent(rate)}", *(_short(own[0]) if own else "-" for own in stored)])
+    return rows
+
+
+def _short(run: PaperRun) -> str:
+    ap, accuracy, *_ = _facts(run)
+    return f"{ap} / {accuracy}"
+
+
 def _experiment(
     name: str,
     title: str,
@@ -194,5 +209,14 @@ EXPERIMENTS = (
         step_rows,
         _FILTERS,
         parts=("cifar100",),
+    ),
+    _experiment(
+        "stable",
+        "JNPL with a PL+ that keeps all classes",
+        "In the paper PL+ begins with the first step and takes the class with the largest p.",
+        tuple(STABLE),
+        SETTINGS,
+        stable_rows,
+        "Figures of the filters, seed 1; accuracy of all test images after the last epoch.",
     ),
 )

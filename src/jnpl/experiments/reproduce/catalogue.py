@@ -48,7 +48,7 @@ def names_of(experiment: str) -> tuple[str, ...]:
     """One experiment, or those of a group.
 
     >>> names_of("fig4"), len(names_of("figures")), len(names_of("all"))
-    (('fig4',), 6, 13)
+    (('fig4',), 6, 14)
     """
     if experiment not in EXPERIMENTS and experiment not in GROUPS:
         raise InputError(f"there is no experiment {experiment!r}; there are {', '.join([*EXPERIMENTS, *GROUPS])}")
