@@ -128,7 +128,7 @@ def leader(*, mean: str, balanced: bool, steps: int = 3000, size: int = 100) -> 
 
 
 def forms() -> None:
-    """Draw the average precision of some forms of PL+ over the share of wrong labels, means over the seeds."""
+    """Draw the average precision of some forms of PL+ over the share of wrong labels, seed 1."""
     stored = {name: line["results"] for name, line in results.read(SEARCH).items()}
     figure = style.new(9, 3.4)
     shown = {
@@ -141,10 +141,7 @@ def forms() -> None:
     for axis, (kind, title) in zip(style.panels(figure, 1, 2), names.items(), strict=True):
         rates = (20, 40, 60, 80) if kind == "symm" else (10, 20, 30, 40)
         for (form, name), color in zip(shown.items(), (*style.LINES[2:4], *style.LINES[:2]), strict=True):
-            columns = [f"features/{form}/{kind}{rate}" for rate in rates]
-            aps = [
-                np.mean([row["ap"] for key, row in stored.items() if key.rsplit("/", 1)[0] == each]) for each in columns
-            ]
+            aps = [stored[f"features/{form}/{kind}{rate}/1"]["ap"] for rate in rates]
             axis.plot(rates, aps, marker="o", markersize=4, color=color, linewidth=2, label=name)
         axis.set_xticks(rates)
         style.tidy(axis, "wrong labels, %", "average precision", title)
