@@ -37,7 +37,7 @@ def slim(line: dict[str, Any]) -> dict[str, Any]:
     setting = (spec.noise, spec.rate)
     on_features = SCALES[str(spec.scale)].features is not None
     if on_features or (spec.seed, spec.data, setting) != (1, _main_data(spec), SYMM60):
-        found |= dict.fromkeys(_REPRODUCE)
+        found = {name: value for name, value in found.items() if name not in _REPRODUCE}
     stages = {name: dict(facts) for name, facts in line["stages"].items()}
     for facts in stages.values():
         if setting != ASYMM40:

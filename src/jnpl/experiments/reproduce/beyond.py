@@ -123,7 +123,7 @@ def stable_rows(runs: PaperRuns) -> Rows:
     rows = [["AP / accuracy", *STABLE.values()]]
     for noise, rate in SETTINGS:
         stored = runs.together(tuple(STABLE), (noise, rate))
-        rows.append([f"{noise} {percent(rate)}", *(_short(own[0]) if own else "-" for own in stored)])
+        rows.append([f"{noise} {percent(rate)}", *(_short(seeds[0]) if seeds else "-" for seeds in stored)])
     return rows
 
 
