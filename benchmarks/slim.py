@@ -4,7 +4,7 @@
 
 Of `jnpl reproduce`: points of p_y stay where Figures 2 and 6 draw them, histograms where Figures 1 and 6 use them,
 samples labelled cat where Figure 6 does, and curves other than accuracy with the first seed at 60 % symmetric noise,
-not on features. Of `jnpl bench`: curves keep a dozen epochs.
+not on features; descriptions of recipes go. Of `jnpl bench`: curves keep a dozen epochs.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def slim(line: dict[str, Any]) -> dict[str, Any]:
                 for kind in ("clean", "noisy"):
                     if kind in place:
                         place[kind] = {name: value for name, value in place[kind].items() if name in kept}
-    return {**line, "results": _rounded(found), "stages": stages}
+    recipe = {name: value for name, value in line["recipe"].items() if name != "description"}  # of the undivided recipe
+    return {**line, "recipe": recipe, "results": _rounded(found), "stages": stages}
 
 
 def _main_data(spec: RunSpec) -> str:

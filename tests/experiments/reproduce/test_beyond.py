@@ -65,6 +65,6 @@ def test_the_stable_form_is_a_table_of_seeds_that_all_have(made):
                 stage = {"selpl" if variant == "nlnl" else "train": made.facts(ap=0.9 + number / 100 + seed / 1000)}
                 made.run(variant, "symm", 0.2, scale="features", seed=seed, accuracy=0.8, stages=stage)
     lines = output.markdown(made.results("features"), "stable").splitlines()
-    assert lines[0] == "| AP / accuracy | NLNL | NL+ | JNPL as written | jnpl-stable |"
-    assert lines[2] == "| symm 20 | 0.902 / 80.0 | 0.912 / 80.0 | 0.922 / 80.0 | 0.932 / 80.0 |"
-    assert lines[3] == "| symm 40 | - | - | - | - |"
+    assert lines[0] == "| AP / accuracy | noise | NLNL | NL+ | JNPL as written | jnpl-stable |"
+    assert lines[2] == "| CIFAR-10 | symm 20 | 0.902 / 80.0 | 0.912 / 80.0 | 0.922 / 80.0 | 0.932 / 80.0 |"
+    assert lines[3] == "| CIFAR-10 | symm 40 | - | - | - | - |"
