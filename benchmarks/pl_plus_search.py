@@ -399,8 +399,10 @@ def gain_table(stored: dict[str, Any]) -> str:
     """Seeds x noises: AP of jnpl-stable less that of NL+ alone."""
     rows = [["seed", *(column.replace("mm", "mm ") for column in NOISES)]]
     for seed in SEEDS:
-        both = [[stored.get(f"features/{form}/{column}/{seed}") for form in GAIN] for column in NOISES]
-        cells = ["" if None in pair else f"{pair[0]['ap'] - pair[1]['ap']:+.3f}" for pair in both]
+        cells = []
+        for column in NOISES:
+            ours, theirs = (stored.get(f"features/{form}/{column}/{seed}") for form in GAIN)
+            cells.append("" if ours is None or theirs is None else f"{ours['ap'] - theirs['ap']:+.3f}")
         rows.append([str(seed), *cells])
     return markdown_table(rows) + "\n"
 
