@@ -178,6 +178,7 @@ def test_an_image_folder_with_a_broken_file(run, refused, tmp_path):
         (("--set", "model=resnet99"), "unknown model 'resnet99'"),
         (("--set", "verdict.threshold=2"), "setting verdict.threshold: "),
         (("--float-format", "16-mixed"), "16-mixed needs a GPU"),
+        (("--float-format", "%.4f"), "--float-format takes 32, bf16-mixed, 16-mixed, got '%.4f'"),
         (("--precision", "16-mixed"), "got 16-mixed; --float-format 16-mixed chooses the numbers to train with"),
         (("--precision", "8"), "--precision takes a share above 0 and up to 1, got 8"),
         (("--devices", "99999"), "cores"),

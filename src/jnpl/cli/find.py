@@ -117,7 +117,7 @@ class FindOptions:
         str | None, typer.Option(help="Share of the label issues that should truly be wrong, such as 0.9.")
     ] = None
     float_format: Annotated[
-        str | None, typer.Option(help="Numbers to train with: 32, bf16-mixed or 16-mixed (needs a GPU).")
+        str | None, typer.Option(help="Floating-point numbers to train with: 32, bf16-mixed, or on a GPU 16-mixed.")
     ] = None
     workers: options.Workers = None
     cache: options.Cache = None
@@ -277,6 +277,8 @@ def _check_options(command: FindOptions) -> None:
         raise InputError("DATA is empty; name a folder, a table, an .npz or a data set (jnpl datasets)")
     if command.holdout is not None and command.test is not None:
         raise InputError("--holdout and --test exclude each other")
+    if command.float_format not in (None, *options.FLOAT_FORMATS):
+        raise InputError(f"--float-format takes {', '.join(options.FLOAT_FORMATS)}, got {command.float_format!r}")
     if command.finetune and command.recipe is not None:
         raise InputError(f"--finetune has a recipe of its own, got --recipe {command.recipe}; change it with --set")
 
