@@ -32,6 +32,12 @@ def test_two_classes_are_damped_more():
     assert (weights[1] / weights[0]).item() == pytest.approx(1.25)
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
+def test_any_integers_are_labels(dtype):
+    labels = torch.tensor([0] * 6 + [1] * 3 + [2])
+    assert even_weights(labels.to(dtype), 3).equal(even_weights(labels, 3))
+
+
 def test_sample_weights_count_as_copies():
     labels, copies = torch.tensor([0, 1, 1, 2]), torch.tensor([3, 1, 2, 1])
     weighted = even_weights(labels, 3, copies / copies.float().mean())

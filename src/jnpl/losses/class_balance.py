@@ -38,8 +38,9 @@ def even_weights(labels: Tensor, num_classes: int, weights: Tensor | None = None
     """Return `class_weights`, damped and scaled to 1 on average over the samples: (N,) -> (C,).
 
     Weights compensate for noise that makes the given classes uneven. Where the classes themselves are uneven, noise
-    fills the small ones with samples of others, and weights by count would amplify those: beyond 2.5 a weight is
-    replaced by its square root. With two classes the largest weight is 1.25.
+    fills the small ones with samples of others, and weights by count would amplify those: a weight above 2.5 becomes
+    the larger of 2.5 and its square root. With two classes none is above 1.25. All are then scaled to a mean of 1 over
+    the samples, which is lower only where a weight is cut to 10.
 
     Args:
         labels: given labels of the training set, (N,).
@@ -61,6 +62,6 @@ def even_weights(labels: Tensor, num_classes: int, weights: Tensor | None = None
         balance = balance.clamp_max(_FULL_WEIGHT_BINARY)
     else:
         balance = torch.minimum(balance, balance.sqrt().clamp_min(_FULL_WEIGHT))
-    of_samples = balance[labels]
+    of_samples = balance[check_given_labels(labels, num_classes)]
     mean = (of_samples if weights is None else weights * of_samples).mean()
     return (balance / mean).clamp_max(_MAX_WEIGHT)
