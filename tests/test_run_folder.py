@@ -18,6 +18,7 @@ from jnpl import Findings
 from jnpl.data.source import UnreadableError
 from jnpl.internal.errors import InputError
 from jnpl.internal.tables import load_parquet
+from jnpl.methods.registry import METHODS
 from jnpl.run_folder import LabelledSample, RunFolder
 from tests.helpers.runs import findings
 
@@ -50,6 +51,17 @@ def test_a_new_run_an_old_one_and_a_finished_one(folder):
     assert folder.open(IDENTITY) == {"issues": 3}
     with pytest.raises(InputError, match="seed = 0, not 1"):
         folder.open({**IDENTITY, "seed": 1})
+
+
+def test_a_run_of_jnpl_with_the_settings_that_refined_nl_had_stays_one_of_jnpl(tmp_path):
+    settings = {"name": "jnpl", "pl_weight": 0.0, "complements": "exhaustive", "refine": True}
+    jnpl = {**IDENTITY, "recipe": {"method": METHODS["jnpl"].Settings(**settings).model_dump(mode="json")}}
+    folder = RunFolder(tmp_path)
+    folder.write(jnpl, "finished", {"issues": 3})
+    assert folder.open(jnpl) == {"issues": 3}
+    refined = METHODS["refined-nl"].Settings(ce_start=False, ce_end=0.0, class_weight="none")
+    now = {**IDENTITY, "recipe": {"method": refined.model_dump(mode="json")}}
+    assert folder.open(now) == {"issues": 3}  # an earlier version wrote it by the name of jnpl
 
 
 def test_an_empty_folder_will_do(tmp_path):

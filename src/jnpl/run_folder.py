@@ -383,7 +383,7 @@ class RunFolder:
             The results of the run if it is finished, else None.
         """
         self.check_place()
-        saved = self._saved()
+        saved = self._saved(identity)
         if saved is None:
             make_folder(self.path)
             return None
@@ -400,7 +400,7 @@ class RunFolder:
             samples: number of samples, without held-out ones.
             classes: number of classes.
         """
-        saved = self._saved()
+        saved = self._saved(identity)
         if saved is None or self._is_replaced(saved, identity):
             return
         results = saved.get("results") or {}
@@ -408,8 +408,8 @@ class RunFolder:
             theirs = f"{results.get('samples')} samples of {results.get('classes')} classes"
             self._refuse(f"other data: {theirs}, not {samples} of {classes}", identity)
 
-    def _saved(self) -> dict[str, Any] | None:
-        """Return what run.json says; None if there is none."""
+    def _saved(self, identity: dict[str, Any]) -> dict[str, Any] | None:
+        """Return what run.json says, of `refined-nl` with the names of today; None if there is none."""
         file = self.path / "run.json"
         if not file.is_file():
             return None
@@ -421,6 +421,8 @@ class RunFolder:
             raise InputError(f"{str(self.path)!r} holds something else than a run; name an empty or a new folder")
         if not isinstance(saved.get("results") or {}, dict):
             raise InputError(f"{str(file)!r} cannot be used: results: it must be an object")
+        if identity.get("recipe", {}).get("method", {}).get("name") != "refined-nl":
+            return saved
         if isinstance(recipe := saved.get("recipe"), dict) and isinstance(method := recipe.get("method"), dict):
             saved["recipe"] = {**recipe, "method": with_present_method(method)}
         return saved

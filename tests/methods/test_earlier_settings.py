@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from jnpl.methods.base import Task
-from jnpl.methods.earlier_settings import with_present_method
+from jnpl.methods.earlier_settings import with_earlier_method, with_present_method
 from jnpl.methods.extended_jnpl import ExtendedJNPL
 from jnpl.methods.refined_nl import RefinedNL
 from jnpl.recipes.load import load_recipe
@@ -33,6 +33,16 @@ OLD = {  # of the recipe fast-embeddings, as version 0.2.0 stored it
 def test_jnpl_with_the_settings_of_refined_nl_is_refined_nl():
     recipe = load_recipe("fast-embeddings", {"method.ce_fade": "confusion"})
     assert with_present_method(OLD) == recipe.method.model_dump(mode="json")
+
+
+def test_the_earlier_settings_of_refined_nl_are_those_of_jnpl():
+    assert with_earlier_method(with_present_method(OLD)) == OLD
+    assert with_earlier_method({"name": "jnpl", "n": 3}) == {"name": "jnpl", "n": 3}
+
+
+def test_incomplete_settings_stay():
+    incomplete = {name: value for name, value in OLD.items() if name != "pl_start"}
+    assert with_present_method(incomplete) == incomplete
 
 
 @pytest.mark.parametrize("other", [{"refine": False}, {"pl_weight": 0.01}, {"guard": 0.3}, {"name": "nlnl"}])

@@ -1,4 +1,4 @@
-"""Settings of methods as earlier versions stored them in run folders. No torch."""
+"""Settings of methods as earlier versions stored them in run folders and files of results. No torch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_REFINED_NL = {  # in earlier versions: `jnpl` with these settings
+# In earlier versions `refined-nl` was `jnpl` with these settings, and its `ce_end` was `pl_start`.
+_REFINED_NL: dict[str, Any] = {
     "name": "jnpl",
     "pl_weight": 0.0,
     "n": 3,
@@ -17,18 +18,30 @@ _REFINED_NL = {  # in earlier versions: `jnpl` with these settings
     "pl_target": "predicted",
     "pl_mean": "selected",
     "guard": 0.0,
-    "refine": True,
 }
 
 
 def with_present_method(method: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a method as they are now: in earlier versions `refined-nl` was `jnpl` with settings.
+    """Return stored settings as `refined-nl` has them now, if they are those of its two stages; else unchanged.
 
     >>> with_present_method({"name": "ce"})
     {'name': 'ce'}
     """
-    if any(method.get(name, ...) != value for name, value in _REFINED_NL.items()):
+    needed = {**_REFINED_NL, "refine": True}
+    if "pl_start" not in method or any(method.get(name, ...) != value for name, value in needed.items()):
         return dict(method)
     settings = {name: value for name, value in method.items() if name not in _REFINED_NL}
     ce_end = settings.pop("pl_start")
-    return {"name": "refined-nl", **settings, "ce_end": ce_end, "refine": True}
+    return {"name": "refined-nl", **settings, "ce_end": ce_end}
+
+
+def with_earlier_method(method: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as they were stored when `refined-nl` was `jnpl`; those of other methods unchanged.
+
+    >>> with_earlier_method({"name": "refined-nl", "ce_end": 0.5})["pl_start"]
+    0.5
+    """
+    if method["name"] != "refined-nl":
+        return dict(method)
+    settings = {name: value for name, value in method.items() if name != "ce_end"}
+    return {**settings, **_REFINED_NL, "pl_start": method["ce_end"]}
