@@ -25,6 +25,11 @@ class MethodSettings(Settings):
 
     name: str
 
+    @property
+    def needs_full_history(self) -> bool:
+        """Whether the method calls `TrainingSetView.history` or `posterior`: whole predictions of past epochs."""
+        return False
+
 
 def flat_settings(settings: dict[str, Any], before: str = "") -> dict[str, Any]:
     """Return nested settings by dotted name.

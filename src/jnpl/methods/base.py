@@ -119,7 +119,6 @@ class Method(nn.Module, ABC):
     supports_compile: ClassVar[bool] = True  # its networks may be compiled
     supports_sample_weights: ClassVar[bool] = False  # uses `Task.weights`
     supports_decided_labels: ClassVar[bool] = False  # uses `Task.decided`; others get them as given labels
-    needs_full_history: ClassVar[bool] = False  # calls `TrainingSetView.history`
     has_unused_parameters: ClassVar[bool] = False  # a step may leave parameters without a gradient
     per_process_buffers: tuple[str, ...] = ()  # buffers with a different value in every process
 

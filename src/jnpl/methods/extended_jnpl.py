@@ -65,6 +65,11 @@ class ExtendedJNPL(JNPL):
             "their posterior, as soft targets, and judges the labels",
         )
 
+        @property
+        def needs_full_history(self) -> bool:
+            """The targets of the second stage are made of it."""
+            return self.refine
+
         @model_validator(mode="after")
         def _check_gamma_rise(self) -> ExtendedJNPL.Settings:
             if isinstance(self.gamma_rise, tuple) and not 0 <= self.gamma_rise[0] < self.gamma_rise[1] <= 1:

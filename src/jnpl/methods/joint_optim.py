@@ -44,7 +44,6 @@ class JointOptim(Method):
     networks = "1, then 1 fresh"
     needs = "class prior"
     score = "soft label of the given class at the end of the first stage"
-    needs_full_history = True
     stages = (Stage("labels"), Stage("retrain", fresh=True))
 
     class Settings(MethodSettings):
@@ -59,6 +58,11 @@ class JointOptim(Method):
         prior: Literal["uniform", "given"] = Field(
             "uniform", description="class prior: uniform, or the shares of the given labels"
         )
+
+        @property
+        def needs_full_history(self) -> bool:
+            """The soft labels are made of it."""
+            return True
 
     soft_labels: Tensor  # (N, C)
     prior: Tensor  # (C,)

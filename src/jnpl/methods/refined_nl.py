@@ -55,6 +55,11 @@ class RefinedNL(Method):
             "posterior, as soft targets, and judges the labels",
         )
 
+        @property
+        def needs_full_history(self) -> bool:
+            """The targets of the second stage are made of it."""
+            return self.refine
+
     def __init__(self, task: Task, settings: Settings) -> None:
         super().__init__(task)
         weigh = even_weights if settings.class_weight == "mean" else class_weights

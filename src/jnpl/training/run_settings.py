@@ -77,7 +77,7 @@ def _needs_history(settings: RunSettings) -> str | None:
     name = settings.recipe.method.name
     if settings.pseudo_labels is not None:
         return "pseudo-labels need"
-    if METHODS[name].needs_full_history or getattr(settings.recipe.method, "refine", False):
+    if settings.recipe.method.needs_full_history:
         return f"{name} needs"
     if settings.source_to_judge is not None:  # a compact ledger follows the labels that were learnt from
         return f"{name} with decided labels needs"
