@@ -10,6 +10,7 @@ from tests.helpers.scripts import load_script
 from torch import nn
 
 from jnpl.data.loading.batches import Batch, Rows
+from jnpl.losses import Draws
 from jnpl.methods.base import Task
 from jnpl.methods.jnpl_stable import JNPLStable
 
@@ -30,7 +31,7 @@ class Replayed(JNPLStable):
 def drawn(labels, seed, classes):
     generator = torch.Generator().manual_seed(seed)
     complements = (labels[:, None] + torch.randint(1, classes, (len(labels), 1), generator=generator)) % classes
-    return complements, torch.rand(len(labels), generator=generator)
+    return Draws(complements, torch.rand(len(labels), generator=generator))
 
 
 @pytest.mark.parametrize("progress", [0.0, 0.5])

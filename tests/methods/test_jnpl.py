@@ -10,6 +10,7 @@ from tests.helpers.steps import CLASSES, again, linear, noise_batch, shares
 
 from jnpl.methods.base import Task
 from jnpl.methods.jnpl import JNPL
+from jnpl.methods.registry import METHODS
 
 
 def a_batch(size=6, seed=0):
@@ -50,6 +51,17 @@ def test_jnpl_is_equation_4_in_plain_arithmetic():
     assert output.scalars["pl_plus"].item() == pytest.approx(pl_plus / selected, rel=1e-5)
     assert output.scalars["selected"].item() == pytest.approx(selected / 40)
     assert output.loss.item() == pytest.approx(nl_plus / 40 + 0.5 * pl_plus / selected, rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", [METHODS["jnpl"], METHODS["jnpl-stable"]])
+def test_the_methods_that_extend_it_run_its_step(kind, monkeypatch):
+    """What is to be read in `jnpl.py` is what is computed."""
+    method, batch = kind(task_of(linear()), kind.Settings()), a_batch()
+    method.begin_epoch(None)
+    wanted, step, steps = method(again(batch)).loss, JNPL.step, []
+    monkeypatch.setattr(JNPL, "step", lambda self, batch: steps.append(step(self, batch)) or steps[-1])
+    assert method(again(batch)).loss.equal(steps[0].loss)
+    assert steps[0].loss.equal(wanted)
 
 
 def test_jnpl_split_over_processes_is_jnpl():

@@ -139,6 +139,16 @@ def test_sample_weights_count_in_the_mean():
     assert method.mean.tolist() == pytest.approx([sum(column) / 2 for column in zip(*own, strict=True)], rel=1e-5)
 
 
+def test_autocast_does_not_round_the_mean():
+    plain, method = made(momentum=0.0), made(momentum=0.0)
+    logits = torch.randn(40, CLASSES, generator=torch.Generator().manual_seed(0))
+    plain.terms(logits, a_batch())
+    with torch.autocast("cpu", torch.bfloat16):
+        method.terms(logits, a_batch())
+    assert method.mean.equal(plain.mean)
+    assert method.mean.sum().item() == pytest.approx(1, abs=1e-6)
+
+
 def test_split_over_processes_it_is_the_same():
     whole, method = a_batch(11), made(pl_weight=0.5)
     wanted, mean = method(whole).loss.item(), method.mean.clone()

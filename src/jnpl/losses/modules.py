@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,7 @@ from jnpl.losses.argument_checks import check_gamma, check_n, is_transformed
 from jnpl.losses.class_balance import class_weights
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 __all__ = [
     "CollapseWarning",
@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 Complements = Literal["sampled", "exhaustive"]
+Select: TypeAlias = "Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]"  # (B, C), (B,) -> (B,) bool, (B,) y-hat
 
 
 class Draws(NamedTuple):
@@ -199,7 +200,12 @@ class PLPlusLoss(nn.Module):
         return loss / selected.clamp_min(1)
 
     def total(
-        self, logits: Tensor, uniforms: Tensor, labels: Tensor | None = None, weights: Tensor | None = None
+        self,
+        logits: Tensor,
+        uniforms: Tensor,
+        labels: Tensor | None = None,
+        weights: Tensor | None = None,
+        select: Select = JF.pl_plus_select,
     ) -> tuple[Tensor, Tensor]:
         """Return the sum of PL+ over the selected samples, and their number: (B, C), (B,) -> (), ().
 
@@ -208,8 +214,9 @@ class PLPlusLoss(nn.Module):
             uniforms: draws from U(0, 1) for Algorithm 1, (B,).
             labels: if given, (B,), only samples whose y-hat is the given label are selected (Fig. 3a).
             weights: sample weights (B,), in the sum and in the number.
+            select: what takes the place of Algorithm 1: logits and uniforms -> which samples, and y-hat.
         """
-        selected, y_hat = JF.pl_plus_select(logits, uniforms)
+        selected, y_hat = select(logits, uniforms)
         if labels is not None:
             selected = selected & (y_hat == labels)
         # A masked sum: an empty selection gives exactly 0, with zero gradients.
@@ -319,7 +326,14 @@ class JNPLLoss(nn.Module):
         complements = self.negative.draw(labels, generator, rows)
         return Draws(complements, _uniforms(labels, generator, rows))
 
-    def terms(self, logits: Tensor, labels: Tensor, draws: Draws, weights: Tensor | None = None) -> JNPLTerms:
+    def terms(
+        self,
+        logits: Tensor,
+        labels: Tensor,
+        draws: Draws,
+        weights: Tensor | None = None,
+        select: Select = JF.pl_plus_select,
+    ) -> JNPLTerms:
         """Return NL+, the sum of PL+ over the selected samples, and their number: (B, C), (B,) -> (), (), ().
 
         Args:
@@ -327,10 +341,11 @@ class JNPLLoss(nn.Module):
             labels: given labels, (B,).
             draws: random numbers from `draw`.
             weights: sample weights (B,), 1 on average.
+            select: what takes the place of Algorithm 1: logits and uniforms -> which samples, and y-hat.
         """
         nl_plus = self.negative(logits, labels, draws.complements, weights)
         given = labels if self.pl_target == "given" else None
-        return JNPLTerms(nl_plus, *self.positive.total(logits, draws.uniforms, given, weights))
+        return JNPLTerms(nl_plus, *self.positive.total(logits, draws.uniforms, given, weights, select))
 
     def forward(
         self,

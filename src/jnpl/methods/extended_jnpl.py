@@ -103,23 +103,27 @@ class ExtendedJNPL(JNPL):
         """Set gamma and the weights of the losses by what the last epoch predicted."""
         totals = self.counts.take(self.sum_over_processes)
         self.warm_up.observe(totals)
-        at_risk = self.stage == 0 and (self._gamma() > 0 or self._pl_weight() > 0)
+        at_risk = self.stage == 0 and (self._gamma() > 0 or self._unguarded_pl_weight() > 0)
         self.guard.check(totals, at_risk=at_risk, pl_had_begun=self._pl_has_begun(self.epoch - 1))
 
     def step(self, batch: Batch) -> StepOutput:
         """Compute the loss of one batch."""
-        logits = self.model(batch.inputs)
-        weights = self.sample_weights(batch)
+        labels, weights = self.trusted_labels(batch), self.sample_weights(batch)
         if self.stage == 1:
+            logits = self.model(batch.inputs)
             return StepOutput(self.refinement.loss(logits, batch.index, weights), logits, {})
-        labels = self.trusted_labels(batch)
-        self.counts.add(logits, labels, weights)
         self.loss.negative.gamma = 0.0 if self.guard.active else self._gamma()
-        terms = self.terms(logits, batch)
-        loss = terms.nl_plus + (0.0 if self.guard.active else self._pl_weight()) * terms.pl_plus
+        output = super().step(batch)
+        self.counts.add(output.logits, labels, weights)
         if share := self.warm_up.cross_entropy_weight(self.epoch, self.epochs):
-            loss = loss + share * self.loss.negative.weighted_mean(JF.pl(logits, labels), labels, weights)
-        return self.output(loss, logits, terms)
+            cross_entropy = JF.pl(output.logits, labels)
+            loss = output.loss + share * self.loss.negative.weighted_mean(cross_entropy, labels, weights)
+            return output._replace(loss=loss)
+        return output
+
+    def pl_weight(self) -> float:
+        """Return the weight of PL+ in this epoch."""
+        return 0.0 if self.guard.active else self._unguarded_pl_weight()
 
     def notes(self) -> list[str]:
         """Return that the guard acted, if it may matter."""
@@ -129,7 +133,7 @@ class ExtendedJNPL(JNPL):
         """The exponent of NL+ in this epoch, without the guard."""
         return self.warm_up.gamma(self.epoch, self.epochs)
 
-    def _pl_weight(self) -> float:
+    def _unguarded_pl_weight(self) -> float:
         """The weight of PL+ in this epoch, without the guard."""
         return self.settings.pl_weight * self.guard.pl_scale if self._pl_has_begun(self.epoch) else 0.0
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import torch
 from pydantic import Field, model_validator
 
 from jnpl.losses import functional as JF
@@ -39,23 +38,25 @@ class JNPL(Method):
     supports_decided_labels = True
 
     class Settings(MethodSettings):
-        """Settings of the two losses; the defaults are the paper's."""
+        """Settings of the two losses; the defaults are the paper's, the departures marked."""
 
         name: str = "jnpl"
         pl_weight: float = Field(0.01, ge=0, description="the paper's lambda; 0: NL+ alone")
         n: int = Field(3, ge=-1, description="the paper's N; -1: plain cross-entropy")
         complements: Literal["sampled", "exhaustive"] = Field(
-            "sampled", description="sampled: drawn anew in each step; exhaustive: all C - 1"
+            "sampled", description="sampled: drawn anew in each step; exhaustive: all C - 1, a departure"
         )
         num_complements: int | None = Field(None, ge=1, description="None: the paper's 1, or 110 for 100 classes")
-        gamma: float = Field(1.0, ge=0, description="exponent of NL+'s weight; 0: NL")
+        gamma: float = Field(1.0, ge=0, description="exponent of NL+'s weight; 0: NL; others than 0 and 1: departures")
         class_weight: Literal["none", "nlnl", "mean"] = Field(
             "none",
             description="nlnl: largest count / count of given labels; mean: the same, 1 on average, and damped where "
-            "classes are very uneven",
+            "classes are very uneven; both are departures",
         )
         pl_target: Literal["predicted", "given"] = Field("predicted", description="given: PL+ only where y-hat is y")
-        pl_mean: Literal["selected", "batch"] = Field("selected", description="samples that PL+ is averaged over")
+        pl_mean: Literal["selected", "batch"] = Field(
+            "selected", description="samples that PL+ is averaged over; batch: a departure"
+        )
 
         @model_validator(mode="after")
         def _check_num_complements(self) -> JNPL.Settings:
@@ -85,25 +86,23 @@ class JNPL(Method):
         """Compute the loss of one batch."""
         logits = self.model(batch.inputs)  # f(x), (B, C)
         terms = self.terms(logits, batch)
-        loss = terms.nl_plus + self.settings.pl_weight * terms.pl_plus  # Eq. 4
-        return self.output(loss, logits, terms)
+        loss = terms.nl_plus + self.pl_weight() * terms.pl_plus  # Eq. 4
+        share = terms.selected / len(logits)
+        return StepOutput(loss, logits, {"nl_plus": terms.nl_plus, "pl_plus": terms.pl_plus, "selected": share})
+
+    def pl_weight(self) -> float:
+        """Return the paper's lambda."""
+        return self.settings.pl_weight
 
     def terms(self, logits: Tensor, batch: Batch) -> Terms:
         """Return NL+ and PL+ of one batch: (B, C) -> (), ()."""
         labels, weights = self.trusted_labels(batch), self.sample_weights(batch)
         # Complementary labels, (B, K), uniform over the classes other than y, and u ~ U(0, 1), (B,): anew in each step.
-        complements, uniforms = self.loss.draw(labels, batch.generator, batch.rows)
+        draws = self.loss.draw(labels, batch.generator, batch.rows)
         # Eq. 5: -(1 - p_ybar) log(1 - p_ybar), a sum over complements and a mean over the batch.
-        nl_plus = self.loss.negative(logits, labels, complements, weights)
         # Algorithm 1: a sample enters PL+ if p_i < 1/C for all i other than y-hat and u < p_yhat.
-        selected, y_hat = self.select(logits, uniforms)
-        if self.settings.pl_target == "given":  # Fig. 3a
-            selected = selected & (y_hat == labels)
-        # Eq. 7: -prod_{i=0..N} (1 + p_yhat^(2^i)) log p_yhat, a mean over the selected samples.
-        losses = torch.where(selected, JF.pl_plus(logits, y_hat, self.settings.n), 0.0)
-        total, number = losses.sum(), selected.sum()
-        if weights is not None:
-            total, number = (weights * losses).sum(), (weights * selected).sum()
+        # Eq. 7: -prod_{i=0..N} (1 + p_yhat^(2^i)) log p_yhat, a sum over the selected samples.
+        nl_plus, total, number = self.loss.terms(logits, labels, draws, weights, self.select)
         if self.settings.pl_mean == "batch":
             return Terms(nl_plus, total / len(labels), number)
         return Terms(nl_plus, self.mean_of_selected(total, number, len(labels)), number)
@@ -111,8 +110,3 @@ class JNPL(Method):
     def select(self, logits: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
         """Return which samples PL+ learns from (B,), and y-hat (B,): (B, C), (B,) -> (B,) bool, (B,)."""
         return JF.pl_plus_select(logits, uniforms)
-
-    def output(self, loss: Tensor, logits: Tensor, terms: Terms) -> StepOutput:
-        """Return what a step returns: loss, logits, and what is logged."""
-        share = terms.selected / len(logits)
-        return StepOutput(loss, logits, {"nl_plus": terms.nl_plus, "pl_plus": terms.pl_plus, "selected": share})

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from jnpl.data.loading.batches import Batch
-    from jnpl.methods.base import StepOutput, Task, TrainingSetView
+    from jnpl.methods.base import Task, TrainingSetView
 
 
 class JNPLStable(JNPL):
@@ -65,12 +65,9 @@ class JNPLStable(JNPL):
         self.nl_alone = lost or self.epoch < self.settings.nl_share * self.epochs
         self.loss.negative.gamma = 0.0 if self.nl_alone else self.settings.gamma
 
-    def step(self, batch: Batch) -> StepOutput:
-        """Compute the loss of one batch."""
-        logits = self.model(batch.inputs)
-        terms = self.terms(logits, batch)
-        loss = terms.nl_plus if self.nl_alone else terms.nl_plus + self.settings.pl_weight * terms.pl_plus
-        return self.output(loss, logits, terms)
+    def pl_weight(self) -> float:
+        """Return lambda, or 0 for NL alone."""
+        return 0.0 if self.nl_alone else self.settings.pl_weight
 
     def terms(self, logits: Tensor, batch: Batch) -> Terms:
         """Return the two losses of one batch, after counting its predictions: (B, C) -> (), ()."""
@@ -79,7 +76,8 @@ class JNPLStable(JNPL):
         if self.settings.momentum is not None:
             p = logits.detach().float().softmax(1)
             ones = p.new_ones(len(p)) if weights is None else weights
-            total = self.sum_over_processes(torch.cat([ones @ p, ones.sum()[None]]))  # (C + 1,), the last their number
+            summed = (p if weights is None else weights[:, None] * p).sum(0)  # no matmul: autocast would round it
+            total = self.sum_over_processes(torch.cat([summed, ones.sum()[None]]))  # (C + 1,), the last their number
             self.mean.lerp_(total[:-1] / total[-1].clamp_min(1e-12), 1 - self.settings.momentum)
         return super().terms(logits, batch)
 
