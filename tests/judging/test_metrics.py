@@ -18,10 +18,10 @@ from jnpl.metrics import (
     average_precision,
     average_precision_clean,
     evaluate,
+    issue_scores,
     precision_at_k,
     relabel_accuracy,
     roc_auc,
-    verdict_scores,
 )
 
 # few different qualities, so that ties are common
@@ -105,7 +105,7 @@ def test_tiny_qualities_are_told_apart():
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), max_size=20))
 def test_verdicts_against_scikit_learn(pairs):
     issue, noisy = [p[0] for p in pairs], [p[1] for p in pairs]
-    scores = verdict_scores(issue, noisy)
+    scores = issue_scores(issue, noisy)
     if not pairs:
         assert scores == (0, 0, 0)
         return
@@ -114,7 +114,7 @@ def test_verdicts_against_scikit_learn(pairs):
 
 
 def test_verdicts_by_hand():
-    scores = verdict_scores([1, 1, 1, 0], [1, 0, 0, 1])
+    scores = issue_scores([1, 1, 1, 0], [1, 0, 0, 1])
     assert (scores.precision, scores.recall) == (1 / 3, 1 / 2)
     assert scores.f1 == pytest.approx(2 / 5)
 
@@ -184,7 +184,7 @@ def test_evaluate_is_every_figure_of_the_scored_samples():
         (lambda: roc_auc([0.1, np.nan], [True, False]), "quality of sample 1 is nan: leave such samples out"),
         (lambda: roc_auc([0.1, 0.2], [0.3, 1]), "is_noisy must be booleans, not float64"),
         (lambda: accuracy([1], [1, 2]), "shapes must be (N,) with the same N, not predicted (1,), true (2,)"),
-        (lambda: verdict_scores(["a"], [True]), "is_label_issue must be booleans, not <U1"),
+        (lambda: issue_scores(["a"], [True]), "is_label_issue must be booleans, not <U1"),
     ],
 )
 def test_wrong_input_is_named(call, message):

@@ -8,7 +8,7 @@ import pytest
 from jnpl import Findings
 from jnpl.internal.errors import InputError
 from jnpl.judging import noise_model
-from jnpl.judging.noise_model import calibrate, candidates, fit, label_probabilities, likeliest_other, monotone
+from jnpl.judging.noise_model import calibrate, candidate_classes, fit, label_probabilities, likeliest_other, monotone
 
 
 def drawn(samples=2500, classes=5, spread=1.0, seed=0):
@@ -42,8 +42,8 @@ def softened(probs, given, share, exponent, seed=2):
 
 def rate_of(probs, given, expected_scale=None):
     """Return the estimated noise rate, without the fits of its interval."""
-    listed = candidates(probs, given, np.arange(len(given)))
-    return 1 - label_probabilities(fit(listed, expected_scale), listed, given).quality.mean()
+    candidates = candidate_classes(probs, given, np.arange(len(given)))
+    return 1 - label_probabilities(fit(candidates, expected_scale), candidates, given).quality.mean()
 
 
 @pytest.mark.parametrize("pair", [False, True], ids=["symmetric", "pair"])
@@ -160,7 +160,7 @@ def test_classes_beyond_the_candidates_change_little(monkeypatch):
     given = corrupted(true, 0.3, classes=30)
     whole = calibrate(probs, given).estimate.rate
     monkeypatch.setattr(noise_model, "_MAX_CANDIDATES", 20)
-    assert candidates(probs, given, np.arange(3000)).classes.shape == (3000, 20)
+    assert candidate_classes(probs, given, np.arange(3000)).classes.shape == (3000, 20)
     assert calibrate(probs, given).estimate.rate == pytest.approx(whole, abs=0.02)
 
 

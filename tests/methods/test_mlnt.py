@@ -259,9 +259,9 @@ def test_before_the_meta_term_there_is_cross_entropy(stage, warm_up):
     batch, method = a_batch(), a_method(stage=stage, warm_up_steps=warm_up)
     output = method(batch)
     p = softmax(output.logits.detach().double().numpy())
-    of_given = p[np.arange(14), batch.labels.numpy()]
-    assert output.loss.item() == pytest.approx(-np.log(of_given).mean(), rel=1e-5)
-    assert output.quality.numpy() == pytest.approx(of_given, rel=1e-5)
+    given_probs = p[np.arange(14), batch.labels.numpy()]
+    assert output.loss.item() == pytest.approx(-np.log(given_probs).mean(), rel=1e-5)
+    assert output.quality.numpy() == pytest.approx(given_probs, rel=1e-5)
     assert method.steps.number == stage  # the first stage does not count
     assert method.classifier is (method.teacher if stage else method.model)
     assert method.predict(batch.inputs).equal(output.logits)

@@ -113,7 +113,7 @@ def margin(probs: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]) -> npt
     """
     logs = np.log(np.maximum(probs, _LEAST).astype(np.float64))
     rows = np.arange(len(labels))
-    of_given = logs[rows, labels]
+    given_logs = logs[rows, labels]
     logs[rows, labels] = -np.inf
-    result: npt.NDArray[np.float64] = of_given - logs.max(axis=1)
+    result: npt.NDArray[np.float64] = given_logs - logs.max(axis=1)
     return result

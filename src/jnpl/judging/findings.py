@@ -497,15 +497,15 @@ def _calibrated(
     calibrated, noise = calibrate(unseen, given, best, expected_scale=expected_scale, progress=progress)
     quality, confidence = np.full(len(given), np.nan), np.full(len(given), np.nan)
     if usable.any():
-        of_given = probs[rows, given][usable]
-        quality[usable] = monotone(of_given, calibrated.quality[usable])
-        share = calibrated.asked[usable] / np.maximum(
+        given_probs = probs[rows, given][usable]
+        quality[usable] = monotone(given_probs, calibrated.quality[usable])
+        share = calibrated.other_class[usable] / np.maximum(
             1 - calibrated.quality[usable], 1e-9
         )  # of the best class, if y is wrong
         confidence[usable] = (1 - quality[usable]) * np.clip(share, 0, 1)
         rate = float(1 - quality[usable].mean())  # but for the order of equal qualities, that of the model
         noise = noise._replace(
-            rate=rate, low=min(noise.low, rate), high=max(noise.high, rate), unlikely=float((of_given < 0.5).mean())
+            rate=rate, low=min(noise.low, rate), high=max(noise.high, rate), unlikely=float((given_probs < 0.5).mean())
         )
     stays = ~(confidence > quality) & ~(probs[rows, best] > probs[rows, given])
     return quality, np.where(stays, given, best), np.where(stays, quality, confidence), noise

@@ -20,7 +20,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
-class VerdictScores(NamedTuple):
+class IssueScores(NamedTuple):
     """Precision, recall and F1 of the label issues, with the wrong labels as positives."""
 
     precision: float
@@ -120,7 +120,7 @@ def precision_at_k(quality: npt.ArrayLike, is_noisy: npt.ArrayLike, k: int | Non
     return float(wrong / k)
 
 
-def verdict_scores(is_label_issue: npt.ArrayLike, is_noisy: npt.ArrayLike) -> VerdictScores:
+def issue_scores(is_label_issue: npt.ArrayLike, is_noisy: npt.ArrayLike) -> IssueScores:
     """Return precision, recall and F1 of the label issues.
 
     Args:
@@ -131,13 +131,13 @@ def verdict_scores(is_label_issue: npt.ArrayLike, is_noisy: npt.ArrayLike) -> Ve
         Three numbers in 0..1; 0 where one is undefined.
 
     Example:
-        >>> verdict_scores([True, True, False, False], [True, False, True, False])
-        VerdictScores(precision=0.5, recall=0.5, f1=0.5)
+        >>> issue_scores([True, True, False, False], [True, False, True, False])
+        IssueScores(precision=0.5, recall=0.5, f1=0.5)
     """
     issue, noisy = _mask("is_label_issue", is_label_issue), _mask("is_noisy", is_noisy)
     _same_length(is_label_issue=issue, is_noisy=noisy)
     hits, issues, wanted = int((issue & noisy).sum()), int(issue.sum()), int(noisy.sum())
-    return VerdictScores(hits / max(issues, 1), hits / max(wanted, 1), 2 * hits / max(issues + wanted, 1))
+    return IssueScores(hits / max(issues, 1), hits / max(wanted, 1), 2 * hits / max(issues + wanted, 1))
 
 
 def accuracy(predicted: npt.ArrayLike, true: npt.ArrayLike) -> float:
@@ -215,7 +215,7 @@ def evaluate(findings: Findings, true_labels: npt.ArrayLike) -> dict[str, float]
         "ap": average_precision(quality, noisy),
         "ap_clean": average_precision_clean(quality, noisy),
         "roc_auc": roc_auc(quality, noisy),
-        **verdict_scores(issue, noisy)._asdict(),
+        **issue_scores(issue, noisy)._asdict(),
         "precision_at_k": precision_at_k(quality, noisy),
         "relabel_accuracy": relabel_accuracy(suggested, given, true, issue),
     }

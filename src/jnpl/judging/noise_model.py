@@ -23,7 +23,8 @@ they are, the model is not exact. Other predictions have no prior.
 In T, all mistakes share one rate, but those that are much more frequent have their own. Whether there are any, and
 whether noise depends on the sample, is decided by likelihood against number of parameters (BIC, Schwarz 1978).
 A class that is not among the 30 likeliest ones of a sample counts together with all such classes, and T is stored by
-its entries: memory grows with N, not with N C or C^2.
+its entries: memory grows with N, not with N C or C^2. With more than 30 classes this is an approximation: that
+one of the other classes is the true one enters the likelihood, but neither the counts of T nor the step for a.
 """
 
 from __future__ import annotations
@@ -84,12 +85,12 @@ class Candidates(NamedTuple):
 class LabelProbabilities(NamedTuple):
     """What the model says of N labels.
 
-    quality: (N,) probability that the given label is right; asked: (N,) that another class, which the caller asks for,
-    is right; overlap: (N,) probability that the network's best class would be wrong without any noise.
+    quality: (N,) probability that the given label is right; other_class: (N,) that another class, which the caller
+    names, is right; overlap: (N,) probability that the network's best class would be wrong without any noise.
     """
 
     quality: Floats
-    asked: Floats
+    other_class: Floats
     overlap: Floats
 
 
@@ -150,7 +151,7 @@ class Calibrated(NamedTuple):
 def calibrate(
     probs: npt.ArrayLike,
     labels: npt.ArrayLike,
-    asked: npt.ArrayLike | None = None,
+    other_classes: npt.ArrayLike | None = None,
     *,
     expected_scale: float | None = None,
     seed: int = 0,
@@ -163,7 +164,7 @@ def calibrate(
     Args:
         probs: (N, C) predicted probabilities, best by models that did not see the label; rows of nan stay nan.
         labels: (N,) given labels.
-        asked: (N,) classes whose probability is wanted too, by default the given ones.
+        other_classes: (N,) classes whose probability is wanted too, by default the given ones.
         expected_scale: the a that such predictions have (see above), about 1 for out-of-fold NL+ heads; None: unknown.
         seed: of the resampling.
         progress: called with the share done, 0..1; what it raises stops the work.
@@ -180,44 +181,48 @@ def calibrate(
         >>> round(calibrate(probs, given).estimate.rate, 1)
         0.3
     """
-    tell = progress or (lambda _: None)
+    progress = progress or (lambda _: None)
     predicted, given = np.asarray(probs), np.asarray(labels, np.int64)
-    wanted = given if asked is None else np.asarray(asked, np.int64)
+    wanted = given if other_classes is None else np.asarray(other_classes, np.int64)
     if predicted.ndim != 2 or given.shape != predicted.shape[:1]:
         raise InputError(f"probabilities must be (N, C) and labels (N,), not {predicted.shape} and {given.shape}")
     rows = np.flatnonzero(~np.isnan(predicted[:, 0]))
-    of_all = LabelProbabilities(*(np.full(len(given), np.nan) for _ in range(3)))
+    label_probs = LabelProbabilities(*(np.full(len(given), np.nan) for _ in range(3)))
     if not len(rows):
-        return Calibrated(of_all, NoiseEstimate(0.0, 0.0, 1.0, 0.0))
-    listed = candidates(predicted, given, rows)
+        return Calibrated(label_probs, NoiseEstimate(0.0, 0.0, 1.0, 0.0))
+    candidates = candidate_classes(predicted, given, rows)
     rng = np.random.default_rng(seed)
     chosen = _sample(rng, len(rows), min(max(_MIN_FITTED, _FITTED_PER_CLASS * predicted.shape[1]), _MAX_FITTED))
-    model = fit(listed.part(chosen), expected_scale, tell=part_of(tell, 0, 0.6))
-    calibrated = label_probabilities(model, listed, wanted[rows])
-    for column, values in zip(of_all, calibrated, strict=True):
+    model = fit(candidates.part(chosen), expected_scale, progress=part_of(progress, 0, 0.6))
+    calibrated = label_probabilities(model, candidates, wanted[rows])
+    for column, values in zip(label_probs, calibrated, strict=True):
         column[rows] = values
     rate = float(1 - calibrated.quality.mean())
     rates = []
     for number, (exponent, factor) in enumerate(_VARIANTS):
-        part = listed.part(rng.choice(len(rows), min(len(rows), _RESAMPLED)))  # with replacement
+        part = candidates.part(rng.choice(len(rows), min(len(rows), _RESAMPLED)))  # with replacement
         expected, share = (
             None if expected_scale is None else expected_scale * factor,
             0.6 + 0.4 * number / len(_VARIANTS),
         )
         other = _em(
-            part, _started(model, exponent), expected, tell=part_of(tell, share, share), tolerance=_RESAMPLED_TOLERANCE
+            part,
+            _started(model, exponent),
+            expected,
+            progress=part_of(progress, share, share),
+            tolerance=_RESAMPLED_TOLERANCE,
         )
         rates.append(float(1 - label_probabilities(other, part, part.classes[:, 0]).quality.mean()))
-    tell(1.0)
+    progress(1.0)
     margin = _NORMAL_90 * float(np.sqrt(np.mean((np.array(rates) - rate) ** 2)))
     overlap = float(calibrated.overlap.mean())
-    return Calibrated(of_all, NoiseEstimate(rate, max(rate - margin, 0.0), min(rate + margin, 1.0), overlap))
+    return Calibrated(label_probs, NoiseEstimate(rate, max(rate - margin, 0.0), min(rate + margin, 1.0), overlap))
 
 
-def candidates(probs: npt.NDArray[np.floating], labels: Labels, rows: npt.NDArray[np.integer]) -> Candidates:
+def candidate_classes(probs: npt.NDArray[np.floating], labels: Labels, rows: npt.NDArray[np.integer]) -> Candidates:
     """Return the likeliest classes of some rows of (N, C) probabilities, block by block.
 
-    >>> candidates(np.array([[0.7, 0.2, 0.1]]), np.array([1]), np.array([0])).classes.tolist()
+    >>> candidate_classes(np.array([[0.7, 0.2, 0.1]]), np.array([1]), np.array([0])).classes.tolist()
     [[1, 0, 2]]
     """
     size = probs.shape[1]
@@ -227,14 +232,14 @@ def candidates(probs: npt.NDArray[np.floating], labels: Labels, rows: npt.NDArra
     for part in _blocks(len(rows), size):
         block, given = probs[rows[part]].astype(np.float64), labels[rows[part], None]
         np.maximum(block, 0, out=block)
-        of_given = np.take_along_axis(block, given, 1)
+        given_probs = np.take_along_axis(block, given, 1)
         np.put_along_axis(block, given, -1.0, 1)  # listed first, not among the others
         order = np.argpartition(-block, kept - 2, axis=1)[:, : kept - 1] if kept < size else _all_but(given, size)
-        values = np.hstack([of_given, np.take_along_axis(block, order, 1)])
+        values = np.hstack([given_probs, np.take_along_axis(block, order, 1)])
         top = values.max(1, keepdims=True)
         classes[part], logs[part] = np.hstack([given, order]), _relative(values, top)
         if kept < size:
-            total = block.sum(1) + 1.0 + of_given[:, 0]  # the given class was set to -1
+            total = block.sum(1) + 1.0 + given_probs[:, 0]  # the given class was set to -1
             left = np.maximum(total - values.sum(1), 0.0) / (size - kept)
             rest[part] = _relative(left, top[:, 0])
     return Candidates(classes, logs, rest, size)
@@ -255,28 +260,28 @@ def likeliest_other(probs: npt.NDArray[np.floating], labels: Labels) -> Labels:
 
 
 def fit(
-    listed: Candidates, expected_scale: float | None = None, *, tell: Callable[[float], None] = lambda _: None
+    candidates: Candidates, expected_scale: float | None = None, *, progress: Callable[[float], None] = lambda _: None
 ) -> NoiseModel:
     """Return the likeliest model, with or without instance-dependent noise, and with own rates or without."""
     starts = [(exponent, free) for exponent in (0.0, EXPONENT) for free in (False, True)]
     models = []
     for number, (exponent, free) in enumerate(starts):
-        share = part_of(tell, number / (len(starts) + 1), (number + 1) / (len(starts) + 1))
-        start = _first(listed.num_classes, exponent)
-        models.append(_em(listed, start, expected_scale, free=free, tell=share, tolerance=_START_TOLERANCE))
-    best = max(models, key=lambda model: _evidence(model, len(listed.classes), expected_scale))
-    return _em(listed, best, expected_scale, tell=part_of(tell, len(starts) / (len(starts) + 1), 1.0))
+        share = part_of(progress, number / (len(starts) + 1), (number + 1) / (len(starts) + 1))
+        start = _first(candidates.num_classes, exponent)
+        models.append(_em(candidates, start, expected_scale, free=free, progress=share, tolerance=_START_TOLERANCE))
+    best = max(models, key=lambda model: _evidence(model, len(candidates.classes), expected_scale))
+    return _em(candidates, best, expected_scale, progress=part_of(progress, len(starts) / (len(starts) + 1), 1.0))
 
 
-def label_probabilities(model: NoiseModel, listed: Candidates, asked: Labels) -> LabelProbabilities:
-    """Return the probabilities that the given class and the `asked` class are right, and the overlap, of N samples."""
-    quality, other, overlap = (np.empty(len(listed.classes)) for _ in range(3))
-    for block in _blocks(len(listed.classes), 8 * listed.classes.shape[1]):
-        part = listed.part(np.arange(block.start, block.stop))
+def label_probabilities(model: NoiseModel, candidates: Candidates, other_classes: Labels) -> LabelProbabilities:
+    """Return the probabilities that the given class and another one are right, and the overlap, of N samples."""
+    quality, other, overlap = (np.empty(len(candidates.classes)) for _ in range(3))
+    for block in _blocks(len(candidates.classes), 8 * candidates.classes.shape[1]):
+        part = candidates.part(np.arange(block.start, block.stop))
         shares = _responsibilities(model, part, _pairs(part))
         true = shares.by_matrix + shares.by_instance[:, None] * shares.p
         quality[block] = true[:, 0]
-        other[block] = (true * (part.classes == asked[block, None])).sum(1)
+        other[block] = (true * (part.classes == other_classes[block, None])).sum(1)
         overlap[block] = 1 - shares.p.max(1)
     return LabelProbabilities(*(np.clip(values, 0, 1) for values in (quality, other, overlap)))
 
@@ -312,7 +317,7 @@ def _started(model: NoiseModel, exponent: float) -> NoiseModel:
 
 def _isotonic(values: Floats, weight: Floats) -> Floats:
     """Return the rising sequence nearest to values (N,) in weighted squares: falling neighbours are pooled until none
-    is left. As scikit-learn's `isotonic_regression`, whose import would take longer than all the rest of a verdict."""
+    is left. As scikit-learn's `isotonic_regression`, whose import would take longer than all the rest of judging."""
     block, total, size = np.arange(len(values)), values * weight, weight
     while True:
         mean = total / size
@@ -325,38 +330,38 @@ def _isotonic(values: Floats, weight: Floats) -> Floats:
 
 
 def _em(
-    listed: Candidates,
+    candidates: Candidates,
     model: NoiseModel,
     expected_scale: float | None,
     *,
     free: bool | None = None,
-    tell: Callable[[float], None],
+    progress: Callable[[float], None],
     tolerance: float = _TOLERANCE,
 ) -> NoiseModel:
     """Return a local maximum of the likelihood (and prior), beginning with `model`.
 
     Args:
-        listed: the samples.
+        candidates: the samples.
         model: where to begin.
         expected_scale: as in `calibrate`.
         free: whether each mistake has its own rate in the first rounds, or none has; None: no such rounds.
-        tell: called with the share of the most rounds.
+        progress: called with the share of the most rounds.
         tolerance: change of the mean log-likelihood at which it stops.
     """
-    size, samples = listed.num_classes, len(listed.classes)
-    pairs = _pairs(listed)
+    size, samples = candidates.num_classes, len(candidates.classes)
+    pairs = _pairs(candidates)
     known_pairs, place = np.unique(pairs, return_inverse=True)
     place = place.reshape(pairs.shape)
     first_rounds = 0 if free is None else _FREE_ROUNDS
     for number in range(_MAX_ROUNDS):
-        shares = _responsibilities(model, listed, pairs)
+        shares = _responsibilities(model, candidates, pairs)
         reached = float(np.log(shares.likelihood).mean())
         if number > first_rounds and abs(reached - model.log_likelihood) < tolerance:
             break
         counts: Floats = np.bincount(place.ravel(), shares.by_matrix.ravel(), len(known_pairs)).astype(np.float64)
         forced = free if number < first_rounds else None
         shared, own_pairs, own_rates, diagonal = _rates(known_pairs, counts, size, forced)
-        scale, bias = _temperature(model, listed, shares, expected_scale)
+        scale, bias = _temperature(model, candidates, shares, expected_scale)
         model = NoiseModel(
             scale,
             bias,
@@ -368,7 +373,7 @@ def _em(
             diagonal,
             log_likelihood=reached,
         )
-        tell(number / _MAX_ROUNDS)
+        progress(number / _MAX_ROUNDS)
     return model
 
 
@@ -396,24 +401,24 @@ class _Responsibilities(NamedTuple):
     by_instance: Floats  # (N,) that the label is instance-dependent, which says nothing more of the true class
 
 
-def _responsibilities(model: NoiseModel, listed: Candidates, pairs: Labels) -> _Responsibilities:
-    p, rest = _softmax(model, listed, 1.0)
-    joint = (1 - model.instance) * p * model.transition(pairs, listed.classes, listed.classes[:, :1])
-    soft, soft_rest = _softmax(model, listed, model.exponent) if model.instance else (p, rest)
+def _responsibilities(model: NoiseModel, candidates: Candidates, pairs: Labels) -> _Responsibilities:
+    p, rest = _softmax(model, candidates, 1.0)
+    joint = (1 - model.instance) * p * model.transition(pairs, candidates.classes, candidates.classes[:, :1])
+    soft, soft_rest = _softmax(model, candidates, model.exponent) if model.instance else (p, rest)
     likelihood = joint.sum(1) + model.instance * soft[:, 0] + (1 - model.instance) * rest * model.shared
     likelihood = np.maximum(likelihood, 1e-300)
     joint /= likelihood[:, None]
     return _Responsibilities(p, rest, soft, soft_rest, likelihood, joint, model.instance * soft[:, 0] / likelihood)
 
 
-def _softmax(model: NoiseModel, listed: Candidates, exponent: float) -> tuple[Floats, Floats]:
+def _softmax(model: NoiseModel, candidates: Candidates, exponent: float) -> tuple[Floats, Floats]:
     """Return probabilities (N, K) and that of all classes not listed (N,)."""
-    logits = exponent * model.scale * listed.logs + model.bias[listed.classes]
-    if not listed.others:
+    logits = exponent * model.scale * candidates.logs + model.bias[candidates.classes]
+    if not candidates.others:
         logits -= logits.max(1, keepdims=True)
         weights = np.exp(logits)
         return weights / weights.sum(1, keepdims=True), np.zeros(len(weights))
-    other = exponent * model.scale * listed.rest + np.log(listed.others)
+    other = exponent * model.scale * candidates.rest + np.log(candidates.others)
     top = np.maximum(logits.max(1), other)
     weights, left = np.exp(logits - top[:, None]), np.exp(other - top)
     total = weights.sum(1) + left
@@ -421,10 +426,10 @@ def _softmax(model: NoiseModel, listed: Candidates, exponent: float) -> tuple[Fl
 
 
 def _temperature(
-    model: NoiseModel, listed: Candidates, shares: _Responsibilities, expected_scale: float | None
+    model: NoiseModel, candidates: Candidates, shares: _Responsibilities, expected_scale: float | None
 ) -> tuple[float, Floats]:
     """Return scale and biases after a Newton step each on the expected log-likelihood (both with normal priors)."""
-    size, logs, rest = listed.num_classes, listed.logs, np.nan_to_num(listed.rest)
+    size, logs, rest = candidates.num_classes, candidates.logs, np.nan_to_num(candidates.rest)
     slope = float((shares.by_matrix * logs).sum() + model.exponent * (shares.by_instance * logs[:, 0]).sum())
     targets = shares.by_matrix.copy()
     targets[:, 0] += shares.by_instance
@@ -443,7 +448,7 @@ def _temperature(
     if expected_scale is not None:
         slope -= _SCALE_PRIOR * len(logs) * (model.scale - expected_scale)
         curve += _SCALE_PRIOR * len(logs)
-    classes = listed.classes.ravel()
+    classes = candidates.classes.ravel()
     gradient = np.bincount(classes, targets.ravel(), size) - _BIAS_PRIOR * model.bias
     bias = model.bias + gradient / (_BIAS_PRIOR + np.bincount(classes, bend.ravel(), size))
     return float(np.clip(model.scale + slope / max(curve, 1e-9), 0.05, 20.0)), bias - bias.mean()
@@ -495,8 +500,8 @@ def _frequent(counts: Floats, of_class: Floats, wrong: npt.NDArray[np.bool_], pl
     return has_own_rate
 
 
-def _pairs(listed: Candidates) -> Labels:
-    return listed.classes * listed.num_classes + listed.classes[:, :1]
+def _pairs(candidates: Candidates) -> Labels:
+    return candidates.classes * candidates.num_classes + candidates.classes[:, :1]
 
 
 def _relative(values: Floats, top: Floats) -> Floats:

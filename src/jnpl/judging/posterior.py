@@ -164,16 +164,16 @@ def _one_rate(
     rate of right labels, and the others keep their proportions.
     """
     size, rows = probs.shape[1], np.arange(len(labels))
-    of_given = np.clip(probs[rows, labels].astype(np.float64), _MIN_PROB, 1.0)
-    predicted, right = ~np.isnan(of_given), 0.5
-    quality = of_given
+    given_probs = np.clip(probs[rows, labels].astype(np.float64), _MIN_PROB, 1.0)
+    predicted, right = ~np.isnan(given_probs), 0.5
+    quality = given_probs
     for _ in range(_MAX_ROUNDS if predicted.any() else 0):
         mistake = (1 - right) / (size - 1)
-        quality = of_given * right / (of_given * right + (1 - of_given) * mistake)
+        quality = given_probs * right / (given_probs * right + (1 - given_probs) * mistake)
         old, right = right, float(np.clip(quality[predicted].mean(), 1 / size, 1 - 1e-9))
         if abs(right - old) < _TOLERANCE:
             break
-    result = probs * ((1 - quality) / np.maximum(1 - of_given, _MIN_PROB)).astype(probs.dtype)[:, None]
+    result = probs * ((1 - quality) / np.maximum(1 - given_probs, _MIN_PROB)).astype(probs.dtype)[:, None]
     result[rows, labels] = quality
     if true is not None:
         _make_certain(result, np.asarray(true))

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 # Share of the way from the trees' confidence to the network's; chosen on seed 0 of docs/tables.md: at 1 the ranking is
 # worse, at 0 few labels are called wrong.
-_TO_NETWORK = 0.75
-_MOST_POWER = 16.0
-TREES_BEHIND = 0.1  # lead in agreement beyond which the network judges alone: memorised labels explain less (tables)
+_CONFIDENCE_SHARE = 0.75
+_MAX_POWER = 16.0
+MAX_NETWORK_LEAD = 0.1  # in agreement; above it the trees are left out: memorised labels explain less (docs/tables.md)
 
 MIN_CALIBRATED = 100  # samples: with fewer, noise and overlap cannot be told apart
 _MAX_VECTORS = 1 << 29  # numbers of all vectors together, up to which out-of-fold heads are trained (2 GB of disk)
@@ -104,17 +104,17 @@ def with_trees(
     The network has been trained on the labels, the trees that predict a sample have not. If they still agree with the
     given labels more often, the network is the worse model and is left out. If they agree far less often, they are.
     """
-    of_network = share_agreeing(probs, labels)
-    share, lead = f"{trees.agreement:.1%} of the labels without having seen them", of_network - trees.agreement
-    if lead > TREES_BEHIND:
+    network_agreement = share_agreeing(probs, labels)
+    share, lead = f"{trees.agreement:.1%} of the labels without having seen them", network_agreement - trees.agreement
+    if lead > MAX_NETWORK_LEAD:
         name = "judged by the network alone"
-        return probs, f"{name}: decision trees agree with {share}, the network with {of_network:.1%}"
-    of_trees = _sharpened(trees.probs.astype(np.float64), float(np.nanmean(probs.max(axis=1))))
+        return probs, f"{name}: decision trees agree with {share}, the network with {network_agreement:.1%}"
+    tree_probs = _sharpened(trees.probs.astype(np.float64), float(np.nanmean(probs.max(axis=1))))
     if lead < 0:
         name = f"judged by decision trees alone ({trees.description})"
-        return of_trees, f"{name}: they agree with {share}, more than the network does ({of_network:.1%})"
+        return tree_probs, f"{name}: they agree with {share}, more than the network does ({network_agreement:.1%})"
     name = f"judged by the network and decision trees ({trees.description})"
-    return (probs + of_trees) / 2, f"{name}, which agree with {share}"
+    return (probs + tree_probs) / 2, f"{name}, which agree with {share}"
 
 
 def _sharpened(probs: npt.NDArray[np.float64], confidence: float) -> npt.NDArray[np.float64]:
@@ -124,12 +124,12 @@ def _sharpened(probs: npt.NDArray[np.float64], confidence: float) -> npt.NDArray
     the largest probabilities goes three quarters of the way to `confidence`.
     """
     now, logs = float(probs.max(axis=1).mean()), np.log(probs)
-    low, high = 1.0, _MOST_POWER
+    low, high = 1.0, _MAX_POWER
     for _ in range(20):
         power = (low + high) / 2
         raised = np.exp(power * (logs - logs.max(axis=1, keepdims=True)))
         raised /= raised.sum(axis=1, keepdims=True)
-        short = raised.max(axis=1).mean() < now + _TO_NETWORK * (confidence - now)
+        short = raised.max(axis=1).mean() < now + _CONFIDENCE_SHARE * (confidence - now)
         low, high = (power, high) if short else (low, power)
     sharpened: npt.NDArray[np.float64] = raised
     return sharpened
@@ -149,8 +149,8 @@ def unseen_probs(
     """Return the probabilities that calibrate the findings; None if they are not calibrated.
 
     For a linear head these are out-of-fold predictions, on tables those of trees. Other networks would take too long to
-    train several times: their own predictions are taken, which know the given labels, so that the noise rate may be too
-    low.
+    train several times, and heads that several processes train have no vectors in one place: their own predictions are
+    taken, which know the given labels, so that the noise rate may be too low.
     """
     if not settings.calibrate or len(training_set.labels) < MIN_CALIBRATED:
         return None

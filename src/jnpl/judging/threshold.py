@@ -133,8 +133,8 @@ def resolve_threshold(
         reason = f"one for each given class, {fitted} of {num_classes} fitted, {DEFAULT_THRESHOLD} for the others"
         mean = float(values @ counts / max(counts.sum(), 1)) if counts.any() else DEFAULT_THRESHOLD
         return {"rule": "per-class", "value": mean, "reason": reason, "by_class": values.tolist()}
-    if isinstance(threshold, str) and (asked := RULE.fullmatch(threshold)):
-        return _by_rule(asked["rule"], asked["value"], np.asarray(quality, np.float64), calibrated=calibrated)
+    if isinstance(threshold, str) and (rule_match := RULE.fullmatch(threshold)):
+        return _by_rule(rule_match["rule"], rule_match["value"], np.asarray(quality, np.float64), calibrated=calibrated)
     if threshold == "auto" and calibrated:
         return _by_probability(np.asarray(quality, np.float64), unlikely)
     if threshold == "auto":

@@ -120,8 +120,8 @@ class MLNT(Method):
             self.feature_net.load_state_dict(self.model.state_dict())
         elif self.mentor is not None:
             self.mentor.load_state_dict(self.classifier.state_dict())
-            of_given = gather_labels(check_logits(training_set.logits(self.mentor)).softmax(1), self.labels)
-            keep = of_given >= self.settings.tau  # false for nan, a sample that cannot be read
+            given_probs = gather_labels(check_logits(training_set.logits(self.mentor)).softmax(1), self.labels)
+            keep = given_probs >= self.settings.tau  # false for nan, a sample that cannot be read
             if not keep.any():
                 raise InputError(
                     f"mlnt: the mentor gives every label a probability below {self.settings.tau} and drops all "

@@ -89,7 +89,7 @@ def own_part(batch: Batch, index: Tensor, values: Tensor) -> Tensor:
 class Chosen(NamedTuple):
     """The small-loss samples of a batch."""
 
-    here: Tensor  # (B,) bool, of this process
+    in_this_process: Tensor  # (B,) bool, of this process
     kept: int  # how many of the whole batch, over all processes
     total: int  # samples of the whole batch
 
@@ -118,4 +118,4 @@ class SmallLoss(TwoNetworks):
 
 def mean_of(losses: Tensor, chosen: Chosen) -> Tensor:
     """Return the mean over the chosen samples of the whole batch, scaled by this process's share: (B,) -> ()."""
-    return torch.where(chosen.here, losses, 0.0).sum() / chosen.kept * (chosen.total / len(losses))
+    return torch.where(chosen.in_this_process, losses, 0.0).sum() / chosen.kept * (chosen.total / len(losses))

@@ -155,8 +155,8 @@ def retrain(
         total = sum(phase.plan.epochs for phase in view.phases)
         progress((view.epoch + 1) / (total + 1))
 
-    of_head = head_recipe(source, recipe, trust_code=trust_code)
-    result = find(remaining, of_head, seed=seed, report=report, observe=observe)
+    head = head_recipe(source, recipe, trust_code=trust_code)
+    result = find(remaining, head, seed=seed, report=report, observe=observe)
     if result is None or result.model is None:
         raise InputError("the training gave no model")
     findings = result.findings
