@@ -1,4 +1,4 @@
-"""The Hugging Face Trainer: the monitor is updated in `compute_loss`, where the logits are available.
+"""The Hugging Face Trainer: the loss is an attribute of the model; the monitor is updated in `compute_loss`.
 
 Run it: pip install "transformers[torch]"; python examples/huggingface_trainer.py
 """
@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 from torch.utils.data import Dataset
 from transformers import Trainer, TrainingArguments, ViTConfig, ViTForImageClassification, set_seed
 
-from jnpl import Monitor, metrics, noise
+from jnpl import Monitor, RobustLoss, metrics, noise
 
 
 class MonitoredTrainer(Trainer):
@@ -47,6 +47,7 @@ labels = noise.symmetric(true_labels, rate=0.2, num_classes=10, seed=0)  # 20 % 
 shape = {"image_size": 8, "patch_size": 2, "num_channels": 1, "num_labels": 10}
 width = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4}
 network = ViTForImageClassification(ViTConfig(**shape, **width))  # very small, random weights
+network.criterion = RobustLoss(num_classes=10)  # follows train(), eval() and devices, and is in checkpoints
 
 monitor = Monitor(num_samples=len(labels), num_classes=10)
 with tempfile.TemporaryDirectory() as folder:
@@ -64,7 +65,14 @@ with tempfile.TemporaryDirectory() as folder:
         logging_strategy="no",
         dataloader_pin_memory=False,
     )
-    MonitoredTrainer(network, arguments, train_dataset=Digits(images, labels), monitor=monitor).train()
+    trainer = MonitoredTrainer(
+        network,
+        arguments,
+        train_dataset=Digits(images, labels),
+        compute_loss_func=lambda outputs, targets, **_: network.criterion(outputs.logits, targets),
+        monitor=monitor,
+    )
+    trainer.train()
 
 findings = monitor.findings(labels)
 ap = metrics.average_precision(findings.label_quality, labels != true_labels)

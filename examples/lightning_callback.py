@@ -1,4 +1,4 @@
-"""Lightning: a short callback updates the monitor with every batch and saves it in every checkpoint.
+"""Lightning: the loss is an attribute of the module; a short callback updates the monitor and puts it in checkpoints.
 
 Run it: pip install lightning; python examples/lightning_callback.py
 """
@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from jnpl import Monitor, metrics, noise
+from jnpl import Monitor, RobustLoss, metrics, noise
 
 
 class MonitorCallback(L.Callback):
@@ -34,11 +34,12 @@ class Classifier(L.LightningModule):
     def __init__(self):
         super().__init__()
         self.network = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
+        self.criterion = RobustLoss(num_classes=10)  # follows train(), eval() and devices, and is in checkpoints
 
     def training_step(self, batch, batch_idx):
         x, y, _ = batch
         logits = self.network(x)
-        return {"loss": nn.functional.cross_entropy(logits, y), "logits": logits.detach()}
+        return {"loss": self.criterion(logits, y), "logits": logits.detach()}
 
     def configure_optimizers(self):
         return torch.optim.SGD(self.parameters(), lr=0.1, momentum=0.9)

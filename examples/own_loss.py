@@ -1,4 +1,4 @@
-"""The paper's loss in your own training loop, instead of cross-entropy.
+"""A loss that does not memorise wrong labels in your own training loop, instead of cross-entropy.
 
 Run it: python examples/own_loss.py
 """
@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from jnpl import JNPLLoss, Monitor, metrics, noise
+from jnpl import Monitor, RobustLoss, metrics, noise
 
 torch.manual_seed(0)
 images, true_labels = load_digits(return_X_y=True)
@@ -18,7 +18,7 @@ dataset = TensorDataset(inputs, torch.tensor(labels), torch.arange(len(labels)))
 network = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 10))
 optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
 
-criterion = JNPLLoss(num_classes=10, complements="exhaustive")  # all nine complementary labels: fewer epochs
+criterion = RobustLoss(num_classes=10)  # needs no index, no noise rate and no number of epochs
 monitor = Monitor(num_samples=len(dataset), num_classes=10)
 for _epoch in range(30):
     for x, y, index in DataLoader(dataset, batch_size=64, shuffle=True):

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from jnpl import losses
 from jnpl.losses import RobustLoss, functional, robust
+from jnpl.losses.warm_up import recall_above_chance
 
 
 def logits_and_labels(batch=32, classes=5, seed=0, scale=2.0, dtype=torch.float32):
@@ -23,9 +24,9 @@ def logits_and_labels(batch=32, classes=5, seed=0, scale=2.0, dtype=torch.float3
 
 
 def learnt(classes=5, **settings):
-    """A loss that has seen 1,000 samples of each class, nine tenths of them predicted as labelled."""
+    """A loss that has seen 1,000 samples of each class, all predicted as labelled."""
     criterion = RobustLoss(classes, **settings)
-    criterion.statistics.copy_(torch.tensor([1000.0, 900.0, 1000.0])[:, None].expand(3, classes))
+    criterion.statistics.copy_(torch.tensor([1000.0, 1000.0, 0.0, 1000.0])[:, None].expand(4, classes))
     return criterion
 
 
@@ -41,9 +42,9 @@ def test_the_weight_in_plain_arithmetic(strength):
         assert weight == pytest.approx((row[label] / max(row)) ** strength, rel=1e-4)
 
 
-def test_at_full_strength_the_gradient_is_that_of_nl_plus_over_the_largest_probability():
+def test_at_strength_1_the_gradient_is_that_of_nl_plus_over_the_largest_probability():
     logits, labels = logits_and_labels()
-    criterion = learnt(pl_weight=0.0).eval()
+    criterion = learnt(pl_weight=0.0, strength=1.0).eval()
     (own,) = torch.autograd.grad(criterion(logits, labels), logits)
     (nl_plus,) = torch.autograd.grad(functional.nl_plus_exhaustive(logits, labels).mean(), logits)
     torch.testing.assert_close(own, nl_plus / logits.detach().softmax(1).amax(1, keepdim=True))
@@ -71,6 +72,41 @@ def test_positive_selects_by_balanced_predictions():
     for power in (1, 2, 4, 8):
         constant *= 1 + p**power
     assert found.item() == pytest.approx(-ratio[1] / sum(ratio) * constant * math.log(p), rel=1e-5)
+
+
+def test_plausibility_in_plain_arithmetic():
+    logits, labels = logits_and_labels()
+    found = robust.plausibility(logits.detach().log_softmax(1), labels)
+    for row, label, value in zip(logits.detach().softmax(1).tolist(), labels.tolist(), found.tolist(), strict=True):
+        assert value == pytest.approx(min(row[label] / (1 - max(row)), 1), rel=1e-4)
+
+
+def test_labels_of_random_classes_are_told_from_plausible_ones():
+    logits, _ = logits_and_labels(batch=5_000, classes=6)
+    log_probs = logits.detach().log_softmax(1)
+    predicted, second = log_probs.topk(2).indices.T
+    random = (predicted + torch.randint(1, 6, (5_000,), generator=torch.Generator().manual_seed(1))) % 6
+    given, agreed = torch.full((6,), 5_000 / 6), torch.zeros(6)
+    found = [
+        robust.randomness(given, agreed, robust.plausibility(log_probs, labels).sum().repeat(6) / 6).item()
+        for labels in (random, second)
+    ]
+    assert found[0] > 0.9
+    assert found[1] == 0.0
+    assert robust.randomness(torch.ones(2), torch.zeros(2), torch.ones(2)) == 1.0  # two classes: one other
+    assert robust.randomness(torch.zeros(6), torch.zeros(6), torch.zeros(6)) == 1.0
+
+
+def test_progress_in_plain_arithmetic():
+    for agreed, random in ((0.0, 0.4), (0.3, 0.0), (0.3, 1.0), (0.8, 0.5), (1.0, 0.0)):
+        found = robust.progress(torch.tensor(agreed), torch.tensor(random))
+        assert found.item() == pytest.approx(1 - (1 - agreed) ** (1 + 2 * random), abs=1e-6)
+
+
+def test_settled_in_plain_arithmetic():
+    for agreed, earlier in ((0.4, 0.0), (0.4, 0.36), (0.4, 0.4), (0.4, 0.5), (0.0, 0.0)):
+        expected = min(max(1 - 5 * (1 - earlier / max(agreed, 1e-12)), 0), 1)
+        assert robust.settled(torch.tensor(agreed), torch.tensor(earlier)).item() == pytest.approx(expected, abs=1e-5)
 
 
 def test_presence_falls_only_where_a_class_is_nearly_lost():
@@ -103,17 +139,29 @@ def test_strength_rises_with_the_agreement():
     logits, labels = logits_and_labels()
     found = []
     for agreed in (200.0, 400.0, 600.0, 1000.0):  # of 1,000 per class; chance is 200
-        criterion = learnt(pl_weight=0.0).eval()
-        criterion.statistics[1] = agreed
-        found.append(criterion(logits, labels).item())
-    assert found[0] == pytest.approx(F.cross_entropy(logits, labels).item())
-    assert found[0] > found[1] > found[2] == pytest.approx(found[3])
+        for plausible in (1.0, 0.0):  # of those that contradict the predictions
+            criterion = learnt(pl_weight=0.0).eval()
+            criterion.statistics[1], criterion.statistics[2] = agreed, plausible * (1000 - agreed)
+            found.append(criterion(logits, labels).item())
+    assert found[0] == found[1] == pytest.approx(F.cross_entropy(logits, labels).item())
+    assert found[1] > found[2] > found[3]  # random labels count less
+    assert found[2] > found[4] > found[5] > found[6] == found[7]
+
+
+def test_the_exponent_is_half_as_much_again_when_the_agreement_has_settled():
+    logits, labels = logits_and_labels()
+    rising, at_rest = (learnt(pl_weight=0.0, strength=0.6).eval() for _ in range(2))
+    at_rest.earlier.copy_(torch.tensor([10_000.0, 10_000.0]))
+    terms = F.cross_entropy(logits, labels, reduction="none")
+    for criterion, exponent in ((rising, 0.6), (at_rest, 0.9)):
+        weights = robust.robust_weight(logits.log_softmax(1), labels, torch.tensor(exponent))
+        torch.testing.assert_close(criterion(logits, labels), (weights * terms).mean())
 
 
 def test_a_class_that_is_hardly_predicted_learns_as_with_cross_entropy():
     logits, labels = logits_and_labels()
     criterion = learnt(pl_weight=0.0).eval()
-    criterion.statistics[2, 3] = 0.0
+    criterion.statistics[3, 3] = 0.0
     (own,) = torch.autograd.grad(criterion(logits, labels), logits)
     (plain,) = torch.autograd.grad(F.cross_entropy(logits, labels), logits)
     of_class = labels == 3
@@ -173,16 +221,23 @@ def test_it_leads_back_from_a_lost_class_where_nl_plus_does_not():
 
 
 def test_the_measurements_are_decaying_sums():
-    criterion, expected = RobustLoss(5, memory=40), torch.zeros(3, 5, dtype=torch.float64)
+    criterion, expected = RobustLoss(5, memory=40), torch.zeros(4, 5, dtype=torch.float64)
+    earlier = [0.0, 0.0]
     for seed in range(4):
         logits, labels = logits_and_labels(seed=seed)
         criterion(logits, labels)
         expected *= math.exp(-32 / 40)
         for row, label in zip(logits.double().softmax(1), labels, strict=True):
             expected[0, label] += 1
-            expected[1, label] += row.argmax() == label
-            expected[2] += row.detach()
+            if row.argmax() == label:
+                expected[1, label] += 1
+            else:
+                expected[2, label] += row[label].item() / (1 - row.max().item())
+            expected[3] += row.detach()
+        agreed = recall_above_chance(expected[0], expected[1]).item()
+        earlier = [math.exp(-32 / 400) * each + 32 * new for each, new in zip(earlier, (agreed, 1), strict=True)]
     torch.testing.assert_close(criterion.statistics.double(), expected, rtol=1e-5, atol=1e-5)
+    assert criterion.earlier.tolist() == pytest.approx(earlier, rel=1e-4)
 
 
 def test_the_memory_is_counted_in_samples_not_in_batches():
@@ -213,7 +268,7 @@ def test_a_resumed_loss_is_exactly_the_same():
     found = [first(*batch).item() for batch in batches[:3]]
     resumed.load_state_dict(pickle.loads(pickle.dumps(first.state_dict())))
     assert found + [resumed(*batch).item() for batch in batches[3:]] == expected
-    assert list(first.state_dict()) == ["statistics"]
+    assert list(first.state_dict()) == ["statistics", "earlier"]
 
 
 def test_measuring_leaves_the_graph_alone():
@@ -278,6 +333,13 @@ def test_extreme_logits_give_finite_losses_and_gradients(dtype, trained_before):
         assert loss.isfinite()
         assert logits.grad.isfinite().all()
     assert criterion.statistics.isfinite().all()
+
+
+def test_without_values_it_returns_a_shape_and_measures_nothing():
+    criterion = learnt()
+    loss = criterion(torch.zeros(2, 5, device="meta"), torch.zeros(2, dtype=torch.int64, device="meta"))
+    assert loss.shape == ()
+    torch.testing.assert_close(criterion.statistics, learnt().statistics, rtol=0, atol=0)
 
 
 def test_thousands_of_classes():

@@ -6,8 +6,12 @@ has the gradient p_y (p_i - [i = y]): cross-entropy's, times the constant p_y. S
 cross-entropy with a constant weight per sample. Departures from the paper, each with its reason:
 
 - NL+ is divided by the largest probability (constant): an unsure network then learns as fast as with cross-entropy.
-- The weight has an exponent that rises from 0 to 1 with the agreement between predictions and given labels: from
-  random weights NL+ learns slowly and loses classes.
+- The weight has an exponent that rises from 0 to 1 with the agreement between predictions and given labels: from random
+  weights NL+ learns slowly and loses classes. When the agreement rises no more, the exponent becomes 1.5: what is
+  learnt then are mostly wrong labels, and at 1 large networks memorise them too.
+- The exponent rises sooner where labels that contradict the predictions are of random classes, hence probably wrong,
+  than where they are of classes that the network finds plausible too, hence perhaps right: else clean but hard data are
+  learnt less accurately.
 - The exponent of a class that is hardly predicted any more is smaller: NL+ alone has no force that leads back to it.
 - PL+ begins with the agreement, as a mean over the batch: it learns from predictions, which are arbitrary at first,
   and the mean over few selected samples gives each of them a large weight.
@@ -25,7 +29,11 @@ from jnpl.losses.warm_up import recall_above_chance
 
 __all__ = ["RobustLoss"]
 
-_AGREEMENT_SCALE = 2.0  # full strength at an agreement of 1 / 2; at 1 / 4, a small network from scratch learns slowly
+_RANDOM_POWER = 3.0  # how much sooner the exponent rises where contradicting labels are of random classes
+_SETTLED = 5.0  # the agreement has not settled while it is a fifth of itself above its mean over a longer time,
+_LONGER = 10  # that of so many memories
+_BEYOND = 0.5  # share by which the exponent exceeds `strength` when the agreement has settled
+_PLAUSIBLE = 0.25  # labels this far between random and the second most probable class count as plausible
 _LOST_SHARE = 0.1  # a class whose predictions are a smaller share of its given labels is about to be lost
 _MEMORY = 100  # samples per class that a running mean covers
 _N = 3  # the paper's N
@@ -41,6 +49,50 @@ def robust_weight(log_probs: Tensor, labels: Tensor, strength: Tensor) -> Tensor
     tensor([0.2500])
     """
     return (strength * (_of_labels(log_probs, labels) - log_probs.amax(1))).exp()
+
+
+def plausibility(log_probs: Tensor, labels: Tensor) -> Tensor:
+    """Share of the given label in what the most probable class leaves, p_y / (1 - max p): (B, C), (B,) -> (B,).
+
+    A random label has 1 / (C - 1) on average, and the second most probable class of a sure network 1.
+
+    >>> plausibility(torch.tensor([[0.6, 0.3, 0.1]]).log(), torch.tensor([1]))
+    tensor([0.7500])
+    """
+    rest = (1 - log_probs.amax(1).exp()).clamp_min(1e-6)
+    return (_of_labels(log_probs, labels).exp() / rest).clamp_max(1)
+
+
+def randomness(given: Tensor, agreed: Tensor, plausible: Tensor) -> Tensor:
+    """1 if labels that contradict the predictions are of random classes, 0 if of plausible ones: (C,) x 3 -> ().
+
+    `plausible` is the sum of the `plausibility` of those labels, by class. With two classes there is one other: 1.
+
+    >>> randomness(torch.full((3,), 100.0), torch.full((3,), 60.0), torch.full((3,), 22.0))
+    tensor(0.6000)
+    """
+    least = 1 / (len(given) - 1)
+    mean = plausible.sum() / (given - agreed).sum().clamp_min(_TINY)
+    above = (mean - least) / max(1 - least, _TINY)
+    return (1 - above / _PLAUSIBLE).clamp(0, 1)
+
+
+def progress(agreement: Tensor, randomness: Tensor) -> Tensor:
+    """How far the exponent has risen, 1 - (1 - agreement)^n, n from 1 to 3 with the randomness: (), () -> ().
+
+    >>> progress(torch.tensor(0.5), torch.tensor([0.0, 1.0]))
+    tensor([0.5000, 0.8750])
+    """
+    return 1 - (1 - agreement) ** (1 + (_RANDOM_POWER - 1) * randomness)
+
+
+def settled(agreement: Tensor, earlier: Tensor) -> Tensor:
+    """1 if the agreement is not above its mean over a longer time, 0 if it is a quarter above or more: (), () -> ().
+
+    >>> settled(torch.tensor(0.5), torch.tensor([0.5, 0.45, 0.3]))
+    tensor([1.0000, 0.5000, 0.0000])
+    """
+    return (1 - _SETTLED * (1 - earlier / agreement.clamp_min(_TINY))).clamp(0, 1)
 
 
 def presence(given: Tensor, predicted: Tensor) -> Tensor:
@@ -93,8 +145,10 @@ class RobustLoss(nn.Module):
 
     Args:
         num_classes: C.
-        pl_weight: weight of PL+ at full agreement, the paper's lambda of one complement times nine of them; 0: none.
-        strength: exponent of NL+'s weight at full agreement; 0: cross-entropy.
+        pl_weight: weight of PL+ at full agreement; 0: none. (The paper has 0.01 beside one complement, which is
+            0.09 beside all nine of ten classes.)
+        strength: exponent of the weight at full agreement; 1: NL+'s, 0: cross-entropy. It becomes half as much again
+            when the agreement has settled.
         memory: number of samples that the running means cover. None: `100 * num_classes`.
         synchronize: whether to sum over the processes of `torch.distributed`.
 
@@ -106,7 +160,9 @@ class RobustLoss(nn.Module):
         >>> criterion(logits, torch.arange(4), weights=torch.tensor([0.0, 1.0, 1.0, 2.0])).backward()
     """
 
-    statistics: Tensor  # (3, C), decaying sums over samples by class: given labels, those predicted, probabilities
+    # (4, C), decaying sums by class: given labels, those predicted, plausibility of the others, predicted probabilities
+    statistics: Tensor
+    earlier: Tensor  # (2,), decaying sums over a longer time: the agreement, samples
 
     def __init__(
         self,
@@ -128,7 +184,8 @@ class RobustLoss(nn.Module):
         self.num_classes, self.synchronize = num_classes, synchronize
         self.pl_weight, self.strength = pl_weight, strength
         self.memory = _MEMORY * num_classes if memory is None else memory
-        self.register_buffer("statistics", torch.zeros(3, num_classes))
+        self.register_buffer("statistics", torch.zeros(4, num_classes))
+        self.register_buffer("earlier", torch.zeros(2))
 
     def extra_repr(self) -> str:
         """Return what `repr` shows of the settings."""
@@ -148,16 +205,20 @@ class RobustLoss(nn.Module):
             weights: sample weights, (B,), 1 on average; they multiply the losses before the mean over the batch.
         """
         logits, labels = self._checked(logits, labels, weights)
+        if logits.is_meta:  # a shape is asked for, as Keras does when it builds a model
+            return logits.new_empty(())
         log_probs = logits.log_softmax(1)
         constants = log_probs.detach()
         if self.training:
             self._measure(constants, labels, weights)
-        given, agreed, predicted = self.statistics
-        progress = (_AGREEMENT_SCALE * recall_above_chance(given, agreed)).clamp_max(1)
-        strength = self.strength * progress * presence(given, predicted)
+        given, agreed, plausible, predicted = self.statistics
+        agreed_share = recall_above_chance(given, agreed)
+        risen = progress(agreed_share, randomness(given, agreed, plausible))
+        beyond = _BEYOND * settled(agreed_share, self.earlier[0] / self.earlier[1].clamp_min(_TINY))
+        strength = self.strength * (1 + beyond) * risen * presence(given, predicted)
         losses = -robust_weight(constants, labels, strength[labels]) * _of_labels(log_probs, labels)
         if self.pl_weight:
-            losses = losses + self.pl_weight * progress * positive(log_probs, balanced(constants, predicted))
+            losses = losses + self.pl_weight * agreed_share * positive(log_probs, balanced(constants, predicted))
         return (losses if weights is None else weights * losses).mean()
 
     @torch.no_grad()
@@ -165,19 +226,19 @@ class RobustLoss(nn.Module):
         """Add a batch to the running sums; those of earlier samples decay."""
         log_probs = log_probs.float()
         right = (log_probs.argmax(1) == labels).float()
+        rows = torch.stack([torch.ones_like(right), right, (1 - right) * plausibility(log_probs, labels)])
+        probs = log_probs.exp()
+        if weights is not None:
+            rows, probs = rows * weights, weights.unsqueeze(1) * probs
         sums = torch.zeros_like(self.statistics)
-        if weights is None:
-            sums[0].scatter_add_(0, labels, torch.ones_like(right))
-            sums[1].scatter_add_(0, labels, right)
-            sums[2] = log_probs.exp().sum(0)
-        else:
-            weights = weights.float()
-            sums[0].scatter_add_(0, labels, weights)
-            sums[1].scatter_add_(0, labels, weights * right)
-            sums[2] = (weights.unsqueeze(1) * log_probs.exp()).sum(0)  # no matmul: autocast would round it
+        sums[:3].scatter_add_(1, labels.expand(3, -1), rows.float())
+        sums[3] = probs.sum(0)
         if self.synchronize and torch.distributed.is_available() and torch.distributed.is_initialized():
             torch.distributed.all_reduce(sums)
-        self.statistics.mul_((sums[0].sum() / -self.memory).exp()).add_(sums)
+        samples = sums[0].sum()
+        self.statistics.mul_((samples / -self.memory).exp()).add_(sums)
+        self.earlier.mul_((samples / (-_LONGER * self.memory)).exp())
+        self.earlier.add_(torch.stack([samples * self.agreement, samples]))
 
     def _checked(self, logits: Tensor, labels: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return logits in at least float32 and labels as int64; values are checked where that needs no waiting."""
@@ -186,8 +247,10 @@ class RobustLoss(nn.Module):
             raise ValueError(f"logits must have {self.num_classes} classes, got shape {tuple(logits.shape)}")
         if weights is not None and weights.shape != logits.shape[:1]:
             raise ValueError(f"weights must have shape ({logits.shape[0]},), got {tuple(weights.shape)}")
-        if self.statistics.device != logits.device:  # as with nn.CrossEntropyLoss, no `.to(device)` is needed
-            self.statistics = self.statistics.to(logits.device)
+        if (
+            self.statistics.device != logits.device and not logits.is_meta
+        ):  # as with nn.CrossEntropyLoss, no `.to(device)` is needed
+            self.to(logits.device)
         return logits, check_labels(labels, logits, values=logits.device.type == "cpu")
 
 
