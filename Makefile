@@ -63,6 +63,7 @@ pages: .venv/.extras  ## write the generated pages of docs/ from the committed r
 	@$(BIN)/python benchmarks/owners.py page
 	@$(BIN)/python benchmarks/owners.py tables-page
 	@$(BIN)/python benchmarks/review.py page
+	@$(BIN)/python benchmarks/own_loop.py page
 	@$(BIN)/python docs/generate.py
 
 docs: .venv/.extras  ## build the documentation site into site/, warnings are errors

@@ -63,7 +63,7 @@ ten visits) at finding wrong labels. Accuracy: on test data with right labels, a
 deviation of three seeds; [n]: of n seeds. "Lost": classes with fewer than a tenth of their predictions, in the worst
 seed. symm, asymm: per cent of injected noise ([label noise](../noise.md)); natural: labels of people (CIFAR-10N worse)
 or by keyword rules (news). `python benchmarks/own_loop.py run --data DIR` fills `benchmarks/results/own_loop.jsonl`,
-`page` writes this page."""
+`page` writes this page. The form of `RobustLoss` was chosen on seed 0 of thirteen of these columns."""
 COSTS: tuple[tuple[str, int, Callable[[], nn.Module], tuple[int, ...], int], ...] = (
     ("MLP on 64 numbers", 64, lambda: mlp(64, 10, (256,)), (64,), 10),
     ("ResNet-8 at 16 px", 128, lambda: resnet8(10), (3, 16, 16), 10),
@@ -465,17 +465,22 @@ Column = dict[str, list[dict[str, Any]]]  # loss -> results of its seeds
 
 
 def page(args: argparse.Namespace) -> None:
-    """Write the page from the results."""
+    """Write the page."""
+    PAGE.write_text(page_text(args.out), "utf-8")
+
+
+def page_text(file: Path) -> str:
+    """Return the page of a file of results."""
     columns: dict[str, Column] = {}
     costs: dict[str, dict[str, Any]] = {}
-    for name, line in results.read(args.out).items():
+    for name, line in results.read(file).items():
         if name.startswith("cost/"):
             costs[name.removeprefix("cost/")] = line["results"]
         else:
             loop, kind, loss, _ = name.split("/")
             columns.setdefault(f"{loop}/{kind}", {}).setdefault(loss, []).append(line["results"])
     parts = [HEAD, verdicts(columns, costs), *(tables(name, columns) for name in LOOPS)]
-    PAGE.write_text("\n\n".join(part for part in parts if part) + "\n", "utf-8")
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _values(found: Sequence[dict[str, Any]], figure: str) -> list[float]:
