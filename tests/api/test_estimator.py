@@ -375,7 +375,7 @@ def test_weights_that_are_none(weights, message):
 
 def test_methods_that_do_not_weigh_say_so():
     x, y, _ = blobs()
-    with pytest.raises(InputError, match=r"ce does not support sample weights; jnpl, refined-nl do"):
+    with pytest.raises(InputError, match=r"ce does not support sample weights; jnpl, jnpl-stable, refined-nl do"):
         quick(method="ce").fit(x, y, sample_weight=np.arange(120) + 1.0)
     assert same_network(quick(method="ce").fit(x, y, sample_weight=np.ones(120)), quick(method="ce").fit(x, y))
 

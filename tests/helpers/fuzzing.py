@@ -203,13 +203,27 @@ def _png() -> bytes:
     return file.getvalue()
 
 
-def _human() -> bytes:
-    """Return the pickle in a file of human labels."""
+def _saved_labels() -> zipfile.ZipFile:
+    """Return a file of human labels, as torch.save writes it."""
     file = io.BytesIO()
     labels = np.arange(12) % 10
     torch.save({"clean_label": labels, "worse_label": labels[::-1].copy(), "some_list": list(range(9))}, file)
-    with zipfile.ZipFile(file) as archive:
+    return zipfile.ZipFile(file)
+
+
+def _human() -> bytes:
+    """Return the pickle in a file of human labels."""
+    with _saved_labels() as archive:
         return archive.read(next(name for name in archive.namelist() if name.endswith("data.pkl")))
+
+
+def _with_pickle(content: bytes) -> bytes:
+    """Return a file of human labels with another pickle in it."""
+    file = io.BytesIO()
+    with _saved_labels() as archive, zipfile.ZipFile(file, "w") as changed:
+        for name in archive.namelist():
+            changed.writestr(name, content if name.endswith("data.pkl") else archive.read(name))
+    return file.getvalue()
 
 
 def _archive() -> bytes:
@@ -388,7 +402,7 @@ READERS: dict[str, Reader] = {
         _write("CIFAR-10_human.pt", b""),
         lambda at: cifarn.read_human(at / "CIFAR-10_human.pt", "worse_label"),
         lambda _: _human(),
-        _zip("archive/data.pkl"),
+        _with_pickle,
     ),
     "key list": Reader("noisy_train_key_list.txt", _clothing, clothing1m.load),
     "key labels": Reader("noisy_label_kv.txt", _clothing, clothing1m.load),

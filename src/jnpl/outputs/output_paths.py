@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jnpl.internal.errors import InputError
-from jnpl.run_folder import OWN_FILES, RunFolder
+
+if TYPE_CHECKING:
+    from jnpl.run_folder import RunFolder
 
 
 def refuse_target(
@@ -20,6 +23,8 @@ def refuse_target(
         read: a file that the command reads, if any.
         called: what `read` is called in the message.
     """
+    from jnpl.run_folder import OWN_FILES, RunFolder  # noqa: PLC0415 - imports numpy, and `jnpl --help` is quick
+
     if out.name.casefold() in OWN_FILES and (_is_same(out.parent, run.path) or RunFolder(out.parent).is_run()):
         raise InputError(f"{str(out)!r} is a file of the run itself; name another file")
     if not out.exists():
