@@ -63,7 +63,7 @@ ten visits) at finding wrong labels. Accuracy: on test data with right labels, a
 deviation of three seeds; [n]: of n seeds. "Lost": classes with fewer than a tenth of their predictions, in the worst
 seed. symm, asymm: per cent of injected noise ([label noise](../noise.md)); natural: labels of people (CIFAR-10N worse)
 or by keyword rules (news). `python benchmarks/own_loop.py run --data DIR` fills `benchmarks/results/own_loop.jsonl`,
-`page` writes this page. The form of `RobustLoss` was chosen on seed 0 of thirteen of these columns."""
+`page` writes this page. The form of `RobustLoss` was chosen on seed 0 of fourteen of these columns."""
 COSTS: tuple[tuple[str, int, Callable[[], nn.Module], tuple[int, ...], int], ...] = (
     ("MLP on 64 numbers", 64, lambda: mlp(64, 10, (256,)), (64,), 10),
     ("ResNet-8 at 16 px", 128, lambda: resnet8(10), (3, 16, 16), 10),
