@@ -53,7 +53,7 @@ monitor = Monitor(num_samples=len(labels), num_classes=10)
 with tempfile.TemporaryDirectory() as folder:
     arguments = TrainingArguments(
         folder,
-        num_train_epochs=12,
+        num_train_epochs=20,
         per_device_train_batch_size=64,
         learning_rate=3e-3,
         lr_scheduler_type="constant",
