@@ -280,14 +280,14 @@ class Waits(ast.NodeVisitor):
             self.found.append(ast.unparse(node))  # the rows of a mask
         self.generic_visit(node)
 
-    def test_of(self, node):
+    def condition(self, node):
         """A condition: `any` and `all` of a tensor are read."""
         for part in ast.walk(node.test):
             if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in ("any", "all"):
                 self.found.append(ast.unparse(part))
         self.generic_visit(node)
 
-    visit_If = visit_While = visit_IfExp = visit_Assert = test_of  # noqa: N815
+    visit_If = visit_While = visit_IfExp = visit_Assert = condition  # noqa: N815
 
 
 def waits(functions, start="step"):

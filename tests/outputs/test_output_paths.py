@@ -31,6 +31,7 @@ def test_other_files_in_a_run_and_such_names_elsewhere_may_be_written(run, tmp_p
     (tmp_path / "run.json").write_text("[1]")  # somebody's own
     refuse_target(tmp_path / "findings.json", run, overwrite=False)
     refuse_target(tmp_path / "run.json", run, overwrite=True)
+    assert (tmp_path / "run.json").read_text() == "[1]"  # to be asked writes nothing
 
 
 def test_what_is_there_stays_unless_told(run, tmp_path):
