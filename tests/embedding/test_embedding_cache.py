@@ -41,7 +41,8 @@ def content(cache):
 
 def finished(cache):
     (blocks,) = cache.glob("*/blocks")
-    return list(blocks.read_bytes())
+    content = blocks.read_bytes()
+    return [int(any(content[at : at + 32])) for at in range(0, len(content), 32)]
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +152,7 @@ def test_a_damaged_cache_is_computed_again(tmp_path, undisturbed, damage):
     elif damage == "short values":
         os.truncate(folder / "values.f16", 1000)
     elif damage == "long blocks":
-        (folder / "blocks").write_bytes(b"\1" * 20)
+        (folder / "blocks").write_bytes(b"\1" * 32 * 20)
     elif damage == "format":
         described = json.loads((folder / "cache.json").read_text())
         (folder / "cache.json").write_text(json.dumps({**described, "format": 0}))
@@ -161,6 +162,45 @@ def test_a_damaged_cache_is_computed_again(tmp_path, undisturbed, damage):
     embed(tmp_path)
     assert TinyNet.calls == calls + BLOCKS
     assert content(tmp_path) == undisturbed
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "blocks"),
+    [
+        ("values.f16", lambda old: old[:-16] + bytes([old[-16] ^ 1]) + old[-15:], [6]),
+        ("values.f16", lambda old: bytes(len(old)), range(BLOCKS)),
+        ("values.f16", lambda old: (-np.frombuffer(old, np.float16)).tobytes(), range(BLOCKS)),
+        (
+            "values.f16",
+            lambda old: old[BLOCK * 16 : 2 * BLOCK * 16] + old[: BLOCK * 16] + old[2 * BLOCK * 16 :],
+            [0, 1],
+        ),
+        ("values.f16", lambda old: b"\0~" + old[2:], [0]),  # nan
+        ("blocks", lambda old: old[32:64] + old[32:], [0]),
+        ("unreadable.jsonl", lambda _old: b'[70, "not an image"]\n', [1]),
+    ],
+    ids=["a bit", "zeros", "signs", "blocks swapped", "nan", "a hash", "a reason"],
+)
+def test_damaged_blocks_are_computed_again_and_no_others(tmp_path, undisturbed, name, damage, blocks):
+    embed(tmp_path)
+    (folder,) = tmp_path.iterdir()
+    file, calls, notes = folder / name, TinyNet.calls, []
+    file.write_bytes(damage(file.read_bytes() if file.exists() else b""))
+    source = embed(tmp_path, note=notes.append)
+    assert TinyNet.calls == calls + len(blocks)
+    assert content(tmp_path) == undisturbed
+    assert source.unreadable is None
+    assert np.ascontiguousarray(source.inputs.values).tobytes() == undisturbed
+    samples = 16 + BLOCK * (len(blocks) - 1) if 6 in blocks else BLOCK * len(blocks)
+    assert notes[0] == f"noise: cached embeddings of {samples} samples are damaged, and computed again"
+
+
+def test_a_reason_that_is_lost_is_no_sample_of_zeros(tmp_path):
+    for _ in range(2):
+        cache = EmbeddingCache(tmp_path, "k" * 64, (BLOCK, 1, 2))
+        assert cache.missing() == [0]
+        cache.write(0, np.zeros((BLOCK, 1, 2), np.float16), {3: "empty file"})
+        (tmp_path / ("k" * 32) / "unreadable.jsonl").unlink()
 
 
 def test_files_of_others_in_the_folder_stay(tmp_path, undisturbed):
@@ -220,6 +260,6 @@ def test_a_complete_cache_may_be_read_only(tmp_path, undisturbed, monkeypatch):
     monkeypatch.setattr(embedding_cache.locks, "alone", refuse)
     assert np.ascontiguousarray(embed(tmp_path).inputs.values).tobytes() == undisturbed
     (blocks,) = tmp_path.glob("*/blocks")
-    blocks.write_bytes(bytes([0, *blocks.read_bytes()[1:]]))
+    blocks.write_bytes(bytes(32) + blocks.read_bytes()[32:])
     with pytest.raises(OSError, match="Read-only"):
         embed(tmp_path)

@@ -197,6 +197,8 @@ def _embedded(source: Source, backbone: Backbone, options: EmbeddingOptions) -> 
     key, shape = identity(source, backbone, views), (len(source), views, backbone.width)
     is_known = bool(source.inputs.sizes().any())  # a PyTorch data set could be anything
     cache = EmbeddingCache(options.cache if is_known else None, cache_key(source, backbone, key), shape)
+    if damaged := cache.rows_damaged():
+        options.note(f"{source.name}: cached embeddings of {damaged:,} samples are damaged, and computed again")
     _forget_readable(cache, source.inputs)
     if (done := cache.rows_done()) == len(source):
         options.note(f"{source.name}: embeddings are cached, nothing to compute")

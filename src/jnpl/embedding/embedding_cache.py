@@ -1,14 +1,16 @@
-"""Embeddings on disk: rows written block by block, with a byte per finished block.
+"""Embeddings on disk: rows written block by block, with a hash per finished block.
 
-A cache is a folder named by its key, with `values.f16` (N, V, F), `blocks` (a byte per block, 1: finished),
-`unreadable.jsonl` (position and reason, or null once it could be read), `cache.json`, and `lock`. A block is on disk
-before its byte is set, so that a killed process loses at most the block it was at. Several processes may write to the
-same cache: a block has the same bytes whoever computes it. Rows are written with ordinary writes, not through a memory
-map: a full disk is then an error that can be reported, and what is finished stays.
+A cache is a folder named by its key, with `values.f16` (N, V, F), `blocks` (the SHA-256 of each block with the reasons
+of its unreadable samples; zeros: not finished), `unreadable.jsonl` (position and reason, or null once it could be
+read), `cache.json`, and `lock`. A block is on disk before its hash, so that a killed process loses at most the block it
+was at. What another process has written is compared with its hash once, and computed again if it differs. Several
+processes may write to the same cache: a block has the same bytes whoever computes it. Rows are written with ordinary
+writes, not through a memory map: a full disk is then an error that can be reported, and what is finished stays.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
     from jnpl.data.source import Array
 
 BLOCK = 512  # samples
-_FORMAT = 1
+_FORMAT = 2
+_DIGEST = 32  # bytes
 _VALUES, _BLOCKS, _UNREADABLE, _DESCRIPTION = "values.f16", "blocks", "unreadable.jsonl", "cache.json"
 _LOCK = "lock"
 
@@ -47,14 +50,15 @@ class EmbeddingCache:
         self.shape = shape
         self._folder = None if folder is None else Path(folder) / key[:32]
         self._array = np.zeros(shape, np.float16) if self._folder is None else None
-        self._done = np.zeros(-(-shape[0] // BLOCK), np.uint8)
+        self._done = np.zeros((-(-shape[0] // BLOCK), _DIGEST), np.uint8)  # hashes of the blocks that are intact
+        self._damaged = np.zeros(len(self._done), bool)
         self._unreadable: dict[int, str] = {}
         if self._folder is not None:
             self._open(self._folder, key)
 
     def _open(self, folder: Path, key: str) -> None:
         described = {"format": _FORMAT, "shape": list(self.shape), "key": key}
-        sizes = {_VALUES: 2 * math.prod(self.shape), _BLOCKS: len(self._done)}
+        sizes = {_VALUES: 2 * math.prod(self.shape), _BLOCKS: self._done.size}
         if _is_intact(folder, described, sizes) and not self.missing():  # nothing to write: it may be read-only
             self._unreadable = self.unreadable()
             return
@@ -81,20 +85,45 @@ class EmbeddingCache:
         return range(block * BLOCK, min((block + 1) * BLOCK, self.shape[0]))
 
     def missing(self) -> list[int]:
-        """Return the blocks that no process has finished."""
+        """Return the blocks that no process has finished, or that are not those that a process has finished."""
         if self._folder is not None:
-            self._done = np.fromfile(self._folder / _BLOCKS, np.uint8)
-        return [int(block) for block in np.flatnonzero(self._done == 0)]
+            stored = np.fromfile(self._folder / _BLOCKS, np.uint8)[: self._done.size].reshape(-1, _DIGEST)
+            unchecked = np.flatnonzero(stored.any(1) & (stored != self._done).any(1))
+            self._done[~stored.any(1)] = 0
+            reasons = self.unreadable() if len(unchecked) else {}
+            with (self._folder / _VALUES).open("rb") as file:
+                for block in unchecked.tolist():
+                    file.seek(self.rows(block).start * self._row_bytes)
+                    content = file.read(len(self.rows(block)) * self._row_bytes)
+                    digest = np.frombuffer(self._digest(block, content, reasons), np.uint8)
+                    self._damaged[block] = (digest != stored[block]).any()
+                    self._done[block] = 0 if self._damaged[block] else digest
+        return [int(block) for block in np.flatnonzero(~self._done.any(1))]
+
+    @property
+    def _row_bytes(self) -> int:
+        return 2 * self.shape[1] * self.shape[2]
+
+    def _digest(self, block: int, content: bytes, reasons: dict[int, str]) -> bytes:
+        """Return the SHA-256 of the number and the bytes of a block, and of the reasons of its unreadable samples."""
+        digest = hashlib.sha256(content)
+        digest.update(json.dumps([block, [[at, reasons[at]] for at in self.rows(block) if at in reasons]]).encode())
+        return digest.digest()
+
+    def rows_damaged(self) -> int:
+        """Return the number of samples in blocks that were not those that a process has finished."""
+        return sum(len(self.rows(int(block))) for block in np.flatnonzero(self._damaged))
 
     def rows_done(self) -> int:
         """Return the number of samples in finished blocks, as far as this process knows."""
-        return sum(len(self.rows(int(block))) for block in np.flatnonzero(self._done))
+        return sum(len(self.rows(int(block))) for block in np.flatnonzero(self._done.any(1)))
 
     def write(self, block: int, values: Array, unreadable: dict[int, str]) -> None:
         """Store float16 (B, V, F), a whole block, and the reasons of its unreadable samples, whose rows are zeros."""
         rows = self.rows(block)
         if self._folder is None or self._array is not None:
             self._array[rows.start : rows.stop] = values  # type: ignore[index]
+            self._done[block] = 1
         else:
             with _writing(self._folder):
                 changed: dict[int, str | None] = {at: None for at in rows if at in self._unreadable}
@@ -103,11 +132,12 @@ class EmbeddingCache:
                     # The line before may be torn by a kill: none of these continues it.
                     lines = "".join("\n" + json.dumps([at, reason]) for at, reason in changed.items())
                     _append(self._folder / _UNREADABLE, (lines + "\n").encode())
-                row_bytes = 2 * self.shape[1] * self.shape[2]
-                _overwrite(self._folder / _VALUES, np.ascontiguousarray(values).tobytes(), rows.start * row_bytes)
-                _overwrite(self._folder / _BLOCKS, b"\1", block)
+                content = np.ascontiguousarray(values).tobytes()
+                digest = self._digest(block, content, unreadable)
+                _overwrite(self._folder / _VALUES, content, rows.start * self._row_bytes)
+                _overwrite(self._folder / _BLOCKS, digest, block * _DIGEST)
+                self._done[block] = np.frombuffer(digest, np.uint8)
         self._unreadable |= unreadable
-        self._done[block] = 1
 
     def unreadable(self) -> dict[int, str]:
         """Return position -> reason."""
@@ -128,7 +158,7 @@ class EmbeddingCache:
         self._done[block] = 0
         if self._folder is not None:
             with _writing(self._folder):
-                _overwrite(self._folder / _BLOCKS, b"\0", block)
+                _overwrite(self._folder / _BLOCKS, bytes(_DIGEST), block * _DIGEST)
 
     def values(self) -> Array:
         """Return float16 (N, V, F); a memory map if the cache is a folder."""
