@@ -45,7 +45,7 @@ from jnpl.run_folder import RunFolder
 from jnpl.training import checkpoint, feeds, loop, records
 from jnpl.training.evaluation import TrainingSet
 from jnpl.training.learner import AveragedWeights
-from jnpl.training.session import Session
+from jnpl.training.run_callback import RunCallback
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -135,7 +135,7 @@ def shares(data: Path, epochs: int, out: Path) -> dict[str, float]:
     clock.around(engine, "make_fabric", "starting Fabric")
     clock.around(ExtendedJNPL, "step", "the method beside its loss")
     clock.around(loop.Position, "add", "sums for the log")
-    clock.around(Session, "after_step", "after a step")
+    clock.around(RunCallback, "after_step", "after a step")
     clock.around(scoring, "final_probs", "posterior")
     clock.around(JNPLLoss, "terms", "loss")
     clock.around(AveragedWeights, "update", "mean of the weights")

@@ -402,8 +402,8 @@ def _train_and_judge(
     stop_request = stop_request or StopRequest()
     judged = JudgedLabels()
     with session.running(stop_request, trackers):
-        if session.trains_on_pseudo_labels:  # resumed after the labels were judged
-            judged = JudgedLabels(None if folder is None else folder.findings, notes=session.notes)
+        if session.state.phase.pseudo:  # resumed after the labels were judged
+            judged = JudgedLabels(None if folder is None else folder.findings, notes=session.state.notes)
         else:
             session.train_method()
             with stop_request.at_once(_STOPPED_JUDGING), report.judging() as progress:
@@ -415,16 +415,8 @@ def _train_and_judge(
             session.train_classifier(judged.findings.is_label_issue, judged.probs, judged.notes)
     if judged.findings is None or not (folder is None or fabric.is_global_zero):
         return None
-    results = summarise(
-        settings.source_to_judge or settings.source,
-        judged.findings,
-        run=None if folder is None else folder.path,
-        epochs=session.epochs,
-        seconds=session.seconds(),
-        notes=list(judged.notes),
-        unreadable=len(session.unreadable),
-    )
-    return RunResult(results | session.accuracies(), judged.findings, session.lines, session.trained_model())
+    source, path = settings.source_to_judge or settings.source, None if folder is None else folder.path
+    return summarise(source, judged.findings, session.trained(), judged.notes, path)
 
 
 class JudgedLabels(NamedTuple):
@@ -440,8 +432,8 @@ def judge(
     session: Session, settings: RunSettings, fabric: Fabric, progress: Callable[[float], None], *, in_all: bool = False
 ) -> JudgedLabels:
     """Judge the given labels by the trained method; all processes predict, the first one judges, or all of them."""
-    verdict, training_set = settings.recipe.verdict, session.training_set()
-    network = session.method.classifier
+    state, verdict = session.state, settings.recipe.verdict
+    training_set, network = state.training_set(), state.method.classifier
     trees = _tree_predictions(settings, part_of(progress, 0.0, 0.6))
     begun = 0.0 if trees is None else 0.6
     final = scoring.final_probs(verdict, network, training_set, trees, part_of(progress, begun, begun + 0.1))
@@ -460,15 +452,15 @@ def judge(
         source = settings.source_to_judge or settings.source
         findings = scoring.score_labels(
             source,
-            session.records.ledger,
-            session.records.quality(),
+            state.records.ledger,
+            state.records.quality(),
             verdict,
-            session.unreadable,
+            state.unreadable,
             final.probs,
             unseen,
             part_of(progress, 0.8, 1.0),
         )
-    return JudgedLabels(findings, final.probs, [*session.method.notes(), *final.notes])
+    return JudgedLabels(findings, final.probs, [*state.method.notes(), *final.notes])
 
 
 def _tree_predictions(settings: RunSettings, progress: Callable[[float], None]) -> TreePredictions | None:

@@ -20,7 +20,7 @@ from jnpl.experiments.spec import RunSpec
 from jnpl.methods.registry import METHODS
 from jnpl.pipeline import CheckpointInterval
 from jnpl.training.interrupt import Interrupted
-from jnpl.training.session import Session
+from jnpl.training.run_callback import RunCallback
 
 IRIS = {"row": "ce", "data": "iris", "noise": "symm", "rate": 0.4, "epochs": 12, "batch_size": 32, "seed": 1}
 
@@ -53,17 +53,17 @@ def test_a_run_that_is_asked_to_stop_keeps_its_steps_and_their_time(tmp_path, mo
 
 def test_a_checkpoint_is_not_in_the_time(tmp_path, monkeypatch):
     """On a clock of one second a step and a hundred a checkpoint: the four epochs of four steps take 16 seconds."""
-    save, step, spent = Session._save, METHODS["gce"].step, [0.0]
+    save, step, spent = RunCallback.save, METHODS["gce"].step, [0.0]
 
-    def slow(session, position):
-        save(session, position)
+    def slow(callback, position):
+        save(callback, position)
         spent[0] += 100
 
     def counted(method, batch):
         spent[0] += 1
         return step(method, batch)
 
-    monkeypatch.setattr(Session, "_save", slow)
+    monkeypatch.setattr(RunCallback, "save", slow)
     monkeypatch.setattr(METHODS["gce"], "step", counted)
     monkeypatch.setattr(Seconds, "now", lambda: Seconds(spent[0], spent[0]))
     told = train_run(RunSpec(**{**IRIS, "row": "gce", "epochs": 4}), tmp_path / "run", None)["results"]
@@ -73,7 +73,7 @@ def test_a_checkpoint_is_not_in_the_time(tmp_path, monkeypatch):
 
 def test_an_epoch_that_is_run_again_replaces_its_note(tmp_path, monkeypatch, timeless):
     """On a clock of one second a step, so that the time of a killed and resumed run is known exactly."""
-    spec, save, trained = RunSpec(variant="nl-plus", **TINY), Session._save, []
+    spec, save, trained = RunSpec(variant="nl-plus", **TINY), RunCallback.save, []
     step, steps = METHODS["jnpl"].step, []
 
     def counted(method, batch):
@@ -84,14 +84,14 @@ def test_an_epoch_that_is_run_again_replaces_its_note(tmp_path, monkeypatch, tim
     monkeypatch.setattr(Seconds, "now", lambda: Seconds(2.0 * len(steps), float(len(steps))))
     whole = run.train_run(spec, tmp_path / "whole", None)
 
-    def killed(session, position):
+    def killed(callback, position):
         if position.step == 0:  # at the end of an epoch, after its notes
             trained.append(position.total)
             if len(trained) == 5:
                 raise KeyboardInterrupt
-        save(session, position)
+        save(callback, position)
 
-    monkeypatch.setattr(Session, "_save", killed)
+    monkeypatch.setattr(RunCallback, "save", killed)
     with pytest.raises(KeyboardInterrupt):
         run.train_run(spec, tmp_path / "cut", None, ALWAYS)
     file = tmp_path / "cut/notes/000004.json"

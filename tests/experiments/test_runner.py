@@ -32,7 +32,7 @@ from jnpl.outputs.saved_model import SavedModel
 from jnpl.pipeline import CheckpointInterval, find
 from jnpl.recipes.schema import parse_recipe
 from jnpl.training.reporting import Reporter
-from jnpl.training.session import Session
+from jnpl.training.run_callback import RunCallback
 
 IRIS = {"row": "ce", "data": "iris", "noise": "symm", "rate": 0.4, "epochs": 12, "batch_size": 32, "seed": 1}
 
@@ -137,23 +137,23 @@ def test_a_run_notes_settings_and_results(tmp_path):
 )
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch, row, epochs, kills, figures):
     spec = RunSpec(**{**IRIS, "row": row, "epochs": epochs, "rate": 0.2})
-    save, notes, seen, total = Session._save, tmp_path / "run" / "notes", [], []
-    monkeypatch.setattr(Session, "_save", lambda _session, position: total.append(position.total))
+    save, notes, seen, total = RunCallback.save, tmp_path / "run" / "notes", [], []
+    monkeypatch.setattr(RunCallback, "save", lambda _callback, position: total.append(position.total))
     whole = train_run(spec, tmp_path / "whole", None)
     for epoch, when in kills:
 
-        def until(session, position, *, epoch=epoch, when=when):
+        def until(callback, position, *, epoch=epoch, when=when):
             if position.total != epoch or when == "after":
-                save(session, position)
+                save(callback, position)
             if position.total == epoch:
                 raise Killed
 
-        monkeypatch.setattr(Session, "_save", until)
+        monkeypatch.setattr(RunCallback, "save", until)
         with pytest.raises(Killed):
             train_run(spec, tmp_path / "run", None)
         seen.append(json.loads((notes / f"{epoch:06d}.json").read_text()))
     trained = []
-    monkeypatch.setattr(Session, "_save", lambda session, position: trained.append(position.total))
+    monkeypatch.setattr(RunCallback, "save", lambda callback, position: trained.append(position.total))
     told = train_run(spec, tmp_path / "run", None)
     assert figures(told) == figures(whole)
     last, when = kills[-1]
@@ -167,14 +167,14 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch, 
 
 @pytest.mark.parametrize("change", ["version", "notes"])
 def test_what_another_version_left_is_begun_anew(tmp_path, monkeypatch, change, figures):
-    spec, save, trained = RunSpec(**{**IRIS, "row": "gce", "epochs": 3}), Session._save, []
+    spec, save, trained = RunSpec(**{**IRIS, "row": "gce", "epochs": 3}), RunCallback.save, []
     whole = train_run(spec, tmp_path / "run", None)
 
-    def note(session, position):
+    def note(callback, position):
         trained.append(position.total)
-        save(session, position)
+        save(callback, position)
 
-    monkeypatch.setattr(Session, "_save", note)
+    monkeypatch.setattr(RunCallback, "save", note)
     assert figures(train_run(spec, tmp_path / "run", None)) == figures(whole)
     assert trained == []  # it was finished
     if change == "version":

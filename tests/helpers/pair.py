@@ -26,22 +26,24 @@ from jnpl.judging.ledger import Ledger
 from jnpl.methods.registry import METHODS
 from jnpl.pipeline import CheckpointInterval, find
 from jnpl.recipes.load import load_recipe
-from jnpl.training import session
+from jnpl.training import run_setup
 from jnpl.training.reporting import Reporter
+from jnpl.training.run_callback import RunCallback
+from jnpl.training.session import Session
 from tests.helpers import fast_runs, quick, toy
 
 KILLED = "killed"  # a run of `fast` that was killed on its way
 TWO = ("--accelerator", "cpu", "--devices", "2")
 
 
-def all_methods(out: Path, made: list[session.Session]) -> None:
+def all_methods(out: Path, made: list[Session]) -> None:
     """Train all methods; leave the state of each, as this process has it."""
     rank, results = os.environ.get("RANK", "0"), {}
     for name in METHODS:
         result = quick.train(quick.data(samples=quick.SHARED), quick.recipe_of(name, devices=2), out / name)
         results[name] = None if result is None else result.results
         # Batch norm's running statistics are each process's own; an MLP has none.
-        state = {key: value.clone().contiguous() for key, value in made[-1].method.state_dict().items()}
+        state = {key: value.clone().contiguous() for key, value in made[-1].state.method.state_dict().items()}
         save_file(state, out / f"{name}-{rank}.safetensors")
     one = quick.data(samples=quick.SHARED)
     alone = replace(one, test=from_arrays(one.inputs.values[:1], one.labels[:1], class_names=list(range(4))))
@@ -57,18 +59,18 @@ def killed_on_its_way(out: Path) -> None:
     class KilledError(Exception):
         """Nothing is written any more."""
 
-    save = session.Session._save
+    save = RunCallback.save
 
-    def last(finished: session.Session, position: Any) -> None:
-        save(finished, position)
+    def last(callback: RunCallback, position: Any) -> None:
+        save(callback, position)
         if position.epoch == 2:
             raise KilledError
 
     again: dict[str, Any] = {"devices": 2, "every": CheckpointInterval(epochs=1, seconds=None)}
-    session.Session._save = last  # type: ignore[method-assign]
+    RunCallback.save = last  # type: ignore[method-assign]
     with suppress(KilledError):
         fast_runs.train_small("agreement", out, **again)
-    session.Session._save = save  # type: ignore[method-assign]
+    RunCallback.save = save  # type: ignore[method-assign]
     if not (out / "checkpoint").is_dir():
         raise AssertionError("it was not killed")
     fast_runs.train_small("agreement", out, **again)
@@ -91,12 +93,12 @@ def ledger(data: Path, out: Path) -> None:
             super().__init__(*args, **kwargs)
             kept.append(self)
 
-    session.Ledger = Watched  # type: ignore[misc]
+    run_setup.Ledger = Watched  # type: ignore[misc]
     train = {"train.epochs": 3, "train.batch_size": 32, "train.lr": 0.01}
     recipe = load_recipe("small", {**train, "engine.devices": 2, "engine.accelerator": "cpu"})
     every = CheckpointInterval(epochs=1, seconds=None)
     find(open_source(data), recipe, out / "ledger", seed=0, every=every, strict=False, report=Reporter())
-    session.Ledger = Ledger  # type: ignore[misc]
+    run_setup.Ledger = Ledger  # type: ignore[misc]
     kept[0].save(out / f"ledger-{os.environ['RANK']}.safetensors")
 
 
@@ -111,14 +113,14 @@ def main(out: Path) -> None:
     for gamma in fast_runs.GAMMA:
         fast_runs.train_small(gamma, out / "fast" / gamma, devices=2)
     killed_on_its_way(out / "fast" / KILLED)
-    made: list[session.Session] = []
-    real = session.Session.__init__
+    made: list[Session] = []
+    real = Session.__init__
 
-    def remember(self: session.Session, *args: Any, **kwargs: Any) -> None:
+    def remember(self: Session, *args: Any, **kwargs: Any) -> None:
         real(self, *args, **kwargs)
         made.append(self)
 
-    session.Session.__init__ = remember  # type: ignore[method-assign]
+    Session.__init__ = remember  # type: ignore[method-assign]
     all_methods(out / "methods", made)
 
 

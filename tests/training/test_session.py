@@ -23,7 +23,7 @@ from jnpl.methods import registry
 from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput
 from jnpl.pipeline import CheckpointInterval, find
 from jnpl.recipes.load import load_recipe, parse_changes
-from jnpl.training import checkpoint, session
+from jnpl.training import checkpoint, run_callback, run_setup, session
 from jnpl.training.interrupt import Interrupted
 from jnpl.training.reporting import Reporter
 
@@ -226,8 +226,8 @@ def test_the_best_weights_on_validation_data_are_kept(tmp_path, monkeypatch, cap
     monkeypatch.setitem(registry.METHODS, "chosen", Chosen)
     source = vectors(validation=validation)
     made = []
-    real = session.accuracy
-    monkeypatch.setattr(session, "accuracy", lambda *args: made.append(real(*args)) or made[-1])
+    real = run_callback.accuracy
+    monkeypatch.setattr(run_callback, "accuracy", lambda *args: made.append(real(*args)) or made[-1])
     changes = ("method.name=chosen", "train.epochs=5", "train.lr=0.3")
     told = go(tmp_path / "run", *changes, source=source)
     lines = lines_of(tmp_path / "run")
@@ -414,11 +414,11 @@ def stop_after(out, monkeypatch):
     with monkeypatch.context() as patch:
 
         def stopped(self):
-            self._stop_request.signal = signal.SIGTERM
+            self.stop_request.signal = signal.SIGTERM
             after(self)
 
-        after = session.Session.after_step
-        patch.setattr(session.Session, "after_step", stopped)
+        after = run_callback.RunCallback.after_step
+        patch.setattr(run_callback.RunCallback, "after_step", stopped)
         go(out, classify=False)
 
 
@@ -435,14 +435,14 @@ def test_a_loss_that_is_not_finite_names_the_last_good_checkpoint(tmp_path, monk
                 spoilt.network.fill_(float("nan"))
 
     spoilt = SimpleNamespace(network=None)
-    build = session.build
+    build = run_setup.build
 
     def built(*args, **kw):
         network = build(*args, **kw)
         spoilt.network = next(network.parameters()).data
         return network
 
-    monkeypatch.setattr(session, "build", built)
+    monkeypatch.setattr(run_setup, "build", built)
     with pytest.raises(LearningError, match="epoch 2, step 0") as stop:
         go(tmp_path / "second", "train.epochs=4", classify=False, report=Spoilt())
     assert "the last good checkpoint is '" in str(stop.value)

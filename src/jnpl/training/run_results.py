@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from jnpl.judging import metrics
 from jnpl.training.phases import same_network
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from torch import nn
@@ -74,38 +75,42 @@ class RunResult:
     model: TrainedModel | None = None
 
 
+class TrainedRun(NamedTuple):
+    """What is left of a run that is trained; `accuracies` are {} without test data, `lines` what was logged."""
+
+    epochs: int
+    seconds: float
+    unreadable: int  # samples
+    accuracies: dict[str, float]
+    lines: list[dict[str, Any]]
+    model: TrainedModel
+
+
 def summarise(
-    source: Source,
-    findings: Findings,
-    *,
-    run: Path | None,
-    epochs: int,
-    seconds: float,
-    notes: list[str],
-    unreadable: int,
-) -> dict[str, Any]:
-    """Return what `--json` prints, without the accuracies."""
+    source: Source, findings: Findings, trained: TrainedRun, notes: Sequence[str], run: Path | None
+) -> RunResult:
+    """Return the result of a run, whose `results` are what `--json` prints."""
     results: dict[str, Any] = {
         "run": None if run is None else str(run),
         "samples": len(source),
         "classes": len(source.class_names),
         "issues": int(findings.is_label_issue.sum()),
         "noise_rate": findings.noise_rate,
-        "epochs": epochs,
-        "seconds": seconds,
+        "epochs": trained.epochs,
+        "seconds": trained.seconds,
     }
     if findings.noise is not None:
         results |= {"noise_interval": [findings.noise.low, findings.noise.high], "overlap": findings.noise.overlap}
     if notes:
-        results["notes"] = notes
-    if unreadable:
-        results["unreadable"] = unreadable
+        results["notes"] = list(notes)
+    if trained.unreadable:
+        results["unreadable"] = trained.unreadable
     if source.true_labels is not None and (source.true_labels != source.labels).any():
         scores = metrics.evaluate(findings, source.true_labels)
         figures = {name: scores[name] for name in ("ap", "ap_clean", "relabel_accuracy")}
         # With all labels wrong AP is nan, which is no JSON.
         results |= {name: value for name, value in figures.items() if not np.isnan(value)}
-    return results
+    return RunResult(results | trained.accuracies, findings, trained.lines, trained.model)
 
 
 def accuracies(lines: list[dict[str, Any]], phases: list[Phase], chosen: dict[str, float]) -> dict[str, float]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from jnpl.internal.errors import InputError
 from jnpl.methods.registry import METHODS
 from jnpl.training.checkpoint import CheckpointInterval
+from jnpl.training.pseudo_labels import pseudo_label_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +49,13 @@ class RunSettings:
         if self.recipe.model != "auto":
             return self.recipe.model
         return "resnet8" if self.source.kind == "image" else "mlp"
+
+    @property
+    def may_train_later(self) -> bool:
+        """Whether `jnpl train` may continue in the folder of this `jnpl find`."""
+        saves = self.every.epochs is not None or self.every.seconds is not None
+        has_pseudo_labels = pseudo_label_settings(self.recipe, METHODS[self.recipe.method.name]) is not None
+        return saves and has_pseudo_labels and self.pseudo_labels is None and self.recipe.verdict.keep == "full"
 
 
 def check_settings(settings: RunSettings) -> None:

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
-from jnpl.internal.errors import InputError
+from jnpl.internal.errors import InputError, one_line
+from jnpl.internal.json_files import check_facts
+from jnpl.methods.pseudo_label import PseudoLabel, Targets
 from jnpl.training import checkpoint
-from jnpl.training.checkpoint import State
+from jnpl.training.checkpoint import CheckpointFacts, State
+from jnpl.training.evaluation import TrainingSet
 from jnpl.training.learner import BestWeights, Learner
 from jnpl.training.loop import Position
 from jnpl.training.processes import gather_objects
 
 if TYPE_CHECKING:
-    from lightning_fabric import Fabric
+    from collections.abc import Callable
+    from pathlib import Path
 
+    from jnpl.methods.base import Method
+    from jnpl.training.phases import Phase
     from jnpl.training.records import SampleRecords
+    from jnpl.training.run_setup import RunSetup
 
 
 @dataclass
@@ -26,25 +34,82 @@ class TrainingState:
     """What a resume needs, beside settings and data.
 
     Attributes:
+        setup: settings, processes and batches.
+        phases: all phases of the run.
         learner: the method with its optimiser and averaged weights.
         records: the predictions of every sample so far.
-        fabric: device and processes.
-        unreadable: position -> reason, of the samples that cannot be read.
         position: how far the run is.
         best: weights of this phase with the highest validation accuracy.
         notes: lines for the user about the judged labels.
         seconds_before: time of the run before a resume.
     """
 
+    setup: RunSetup
+    phases: list[Phase]
     learner: Learner
     records: SampleRecords
-    fabric: Fabric
-    unreadable: dict[int, str]
     position: Position = field(default_factory=Position)
     best: BestWeights = field(default_factory=BestWeights)
     notes: list[str] = field(default_factory=list)
     seconds_before: float = 0.0
     _started: float = field(default_factory=time.monotonic)
+
+    @property
+    def method(self) -> Method:
+        """The method being trained, or the classifier on pseudo-labels."""
+        return self.learner.method
+
+    @property
+    def unreadable(self) -> dict[int, str]:
+        """Position -> reason, of the samples known to be unreadable."""
+        return self.setup.feeds.train.prepared.unreadable
+
+    @property
+    def epochs(self) -> int:
+        """Number of epochs of all phases."""
+        return sum(phase.plan.epochs for phase in self.phases)
+
+    @property
+    def phase(self) -> Phase:
+        """The present phase."""
+        return self.phases[self.position.phase]
+
+    @property
+    def following_phase(self) -> Phase | None:
+        """The phase after the present one; None in the last."""
+        return next(iter(self.phases[self.position.phase + 1 :]), None)
+
+    def next_phase(self) -> None:
+        """Move to the start of the following phase."""
+        self.position = Position(self.position.phase + 1, self.position.total)
+
+    def set_phase(self) -> None:
+        """Set method and batches to the present phase."""
+        plan, method = self.phase.plan, self.method
+        method.stage, method.epoch, method.epochs = self.phase.number, 0, plan.epochs
+        self.feed = replace(
+            self.setup.feeds.train, batch_size=plan.batch_size, group_size=method.group_size, views=method.views
+        )
+
+    def install(self, method: Method) -> None:
+        """Train this method from now on, with a new optimiser and empty records."""
+        self.learner = Learner(method, self.phase.plan, self.setup.fabric)
+        self.set_phase()
+        self.records = self.setup.empty_records()
+
+    def pseudo_method(self, targets: Targets) -> Method:
+        """Return a classifier on pseudo-labels, with first weights of its own, for the present phase."""
+        number = len(self.phases) + self.phase.number  # no stage of the method has begun with this network
+        return PseudoLabel(self.setup.task, targets, number)
+
+    def training_set(self) -> TrainingSet:
+        """Return the training set, whose samples can be predicted."""
+        return TrainingSet(self.feed, self.records.ledger, self.setup.fabric, self.setup.settings.source.decided)
+
+    def where(self) -> str:
+        """Return how far the run is, in words."""
+        stage = f" ({self.phase.name})" if len(self.phases) > 1 else ""
+        return f"epoch {self.position.total}, step {self.position.step}{stage}"
 
     def seconds(self) -> float:
         """Return the seconds of the run so far, those before a resume included."""
@@ -57,10 +122,10 @@ class TrainingState:
 
     def _sums(self, position: Position) -> tuple[dict[str, torch.Tensor], int]:
         """Return what the method reported this epoch, and of how many samples, over all processes."""
-        if self.fabric.world_size == 1:
+        if self.setup.fabric.world_size == 1:
             return position.sums, position.samples
         local = {name: value.item() for name, value in position.sums.items()}
-        gathered = gather_objects((local, position.samples), self.fabric)
+        gathered = gather_objects((local, position.samples), self.setup.fabric)
         names = sorted({name for sums, _ in gathered for name in sums})
         total = {name: torch.tensor(sum(sums.get(name, 0.0) for sums, _ in gathered)) for name in names}
         return total, sum(samples for _, samples in gathered)
@@ -92,19 +157,51 @@ class TrainingState:
             "epoch": position.epoch,
             "step": position.step,
             "samples": samples,
-            "processes": self.fabric.world_size,
+            "processes": self.setup.fabric.world_size,
             "optimizer": optimizer.facts,
             "records": records,
             "kept_accuracy": self.best.accuracy,
             "averaged": average.steps if average else 0,
             "notes": self.notes,
             "unreadable": {str(at): reason for at, reason in self.unreadable.items()},
-            "precision": self.fabric.strategy.precision.state_dict(),  # the gradient scaler of 16-mixed
+            "precision": self.setup.fabric.strategy.precision.state_dict(),  # the gradient scaler of 16-mixed
             "seconds": self.seconds(),
         }
         return State(tensors, facts)
 
-    def unpack(self, state: State) -> None:
+    def resume(self, folder: Path, note: Callable[[str], None]) -> None:
+        """Continue from the newest whole checkpoint in the folder, if there is one; `note` gets lines for the user."""
+        saved, torn = checkpoint.load(folder)
+        for line in torn:
+            note(line)
+        if saved is None:
+            return
+        check_facts(saved.facts, CheckpointFacts, f"the checkpoint in {str(folder)!r}")
+        try:
+            self._go_to(saved_position(saved.facts, self.setup.fabric.world_size))
+            self._unpack(saved)
+        except InputError:
+            raise
+        except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+            raise InputError(
+                f"the checkpoint in {str(folder)!r} does not fit this run ({one_line(error)}); remove it to begin anew"
+            ) from error
+        note(f"resuming at {self.where()}")
+
+    def _go_to(self, position: Position) -> None:
+        """Set up the phase of a checkpoint, with networks whose weights are loaded afterwards."""
+        self.position = position
+        if self.phase.pseudo:
+            task, pseudo = self.setup.task, self.setup.settings.pseudo_labels
+            blank = np.zeros((len(task.labels), task.num_classes), np.float32)
+            first_of_two = pseudo is not None and pseudo.mode == "nlnl" and self.phase.number == 0
+            self.install(self.pseudo_method(Targets(blank, blank[:, 0], first_of_two)))
+        else:
+            self.set_phase()
+            self.learner.replan(self.phase.plan, fresh=True)
+        self.method.epoch = position.epoch
+
+    def _unpack(self, state: State) -> None:
         """Continue from what `pack` returned, with the same method and plan."""
         tensors, facts = state
         method, learner = self.learner.method, self.learner
@@ -114,7 +211,7 @@ class TrainingState:
         self.records.load_state_dict(
             {name: {**record, "arrays": checkpoint.part(name, tensors)} for name, record in facts["records"].items()}
         )
-        if self.fabric.is_global_zero:  # they were added up over all processes
+        if self.setup.fabric.is_global_zero:  # they were added up over all processes
             self.position.sums, self.position.samples = checkpoint.part("sums", tensors), facts["samples"]
         else:
             for name in method.per_process_buffers:
@@ -124,7 +221,7 @@ class TrainingState:
         self.best = BestWeights(checkpoint.part("kept", tensors), facts["kept_accuracy"])
         self.unreadable.update({int(at): reason for at, reason in facts["unreadable"].items()})
         if facts["precision"]:
-            self.fabric.strategy.precision.load_state_dict(facts["precision"])
+            self.setup.fabric.strategy.precision.load_state_dict(facts["precision"])
         self.seconds_before, self.notes = facts["seconds"], facts["notes"]
 
 
