@@ -205,9 +205,9 @@ def test_new_photos_are_embedded_as_in_training(run, photos):
 def test_a_backbone_with_other_weights_is_refused(run, tmp_path):
     for file in ("model.json", "model.safetensors", "run.json"):
         (tmp_path / file).write_bytes((run / file).read_bytes())
-    text = (tmp_path / "model.json").read_text("utf-8")
-    digest = json.loads(text)["backbone"]["digest"]
-    (tmp_path / "model.json").write_text(text.replace(digest, "0" * 64))
+    facts = json.loads((tmp_path / "model.json").read_text("utf-8"))
+    facts["backbone"]["digest"], facts["sha256"] = "0" * 64, None
+    (tmp_path / "model.json").write_text(json.dumps(facts))
     with pytest.raises(InputError, match="efficientnet-lite0 has other weights"):
         jnpl.load(tmp_path)
 
@@ -288,6 +288,10 @@ def test_texts_without_any_option(tmp_path, capsys):
     )
     assert code == 2
     assert "texts need a backbone" in err
+    fitted = tmp_path / "run" / "backbone.safetensors"
+    fitted.write_bytes(fitted.read_bytes()[:-1] + b"?")
+    with pytest.raises(InputError, match=r"model\.json and its weights do not have the hash"):
+        jnpl.load(out)
 
 
 def test_the_estimator_on_texts_and_images():

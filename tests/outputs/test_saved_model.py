@@ -215,6 +215,16 @@ def test_after_a_real_run(tmp_path, change):
     ).results
     found = load(tmp_path).predict(x[:30])
     assert (found == np.array(CLASSES)[labels[:30]]).mean() == pytest.approx(result["test_accuracy"])
+    described, weights = (tmp_path / name for name in ("model.json", "model.safetensors"))
+    for file, old, new in ((described, b'"mean": [\n   0', b'"mean": [\n   1'), (weights, b"", b"")):
+        content = file.read_bytes()
+        flipped = content.replace(old, new) if old else content[:-1] + bytes([content[-1] ^ 64])
+        assert flipped != content
+        file.write_bytes(flipped)
+        with pytest.raises(InputError, match=r"model\.json and its weights do not have the hash"):
+            load(tmp_path)
+        file.write_bytes(content)
+    assert (load(tmp_path).predict(x[:30]) == found).all()
 
 
 def test_what_cannot_be_loaded(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -51,6 +52,16 @@ def read_facts(path: str | os.PathLike[str], kind: type[_Facts]) -> _Facts:
         raise InputError(f"{str(path)!r} cannot be read: {reason_of(error)}") from error
     except ValueError as error:  # no JSON, or no UTF-8
         raise InputError(f"{str(path)!r} cannot be read: {error}") from error
+
+
+def digest_of(facts: Any, *paths: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of facts, as JSON holds them, and of the bytes of files."""
+    digest = hashlib.sha256(json.dumps(parse_json(json.dumps(facts)), sort_keys=True).encode())
+    for path in paths:
+        with require_file(path).open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()
 
 
 def check_facts(facts: Any, kind: type[_Facts], where: str) -> _Facts:

@@ -22,7 +22,7 @@ from jnpl.internal.devices import checked_device
 from jnpl.internal.errors import InputError, UntrustedCodeError
 from jnpl.internal.files import require_file
 from jnpl.internal.importing import refuse_code
-from jnpl.internal.json_files import StoredFacts, check_facts, read_json
+from jnpl.internal.json_files import StoredFacts, check_facts, digest_of, read_json
 from jnpl.models.build import build
 from jnpl.run_folder import RunFolder
 from jnpl.training.evaluation import probabilities
@@ -67,6 +67,7 @@ class ModelFacts(StoredFacts):
     encoding: dict[str, Any] | None = None
     classes: list[str] | list[int]
     backbone: BackboneFacts | None = None
+    sha256: str | None = None  # of model.json without this entry and the results, and of the weights
 
 
 class Part(NamedTuple):
@@ -113,9 +114,14 @@ class SavedModel:
         """
         run, place = RunFolder(folder), checked_device(device)
         try:
-            stored = check_facts(read_json(run.model_facts), ModelFacts, "model.json")
+            described = read_json(run.model_facts)
+            stored = check_facts(described, ModelFacts, "model.json")
             if not trust_code:
                 refuse_code(stored.model, None if stored.backbone is None else stored.backbone.name)
+            files = [run.model_weights, *([run.backbone_weights] if run.backbone_weights.is_file() else [])]
+            content = {name: value for name, value in described.items() if name not in ("sha256", "results")}
+            if stored.sha256 not in (None, digest_of(content, *files)):
+                raise InputError("model.json and its weights do not have the hash that was written with them")
             shape = stored.input_shape
             network = build(stored.model, num_classes=len(stored.classes), input_shape=shape, seed=0)
             network.load_state_dict(_finite(load_file(require_file(run.model_weights))))
@@ -124,7 +130,7 @@ class SavedModel:
                 facts["backbone"] = None
             facts["sample_shape"] = stored.sample_shape or _sample_shape(run, shape, stored.transform)
             fitted = None
-            if run.backbone_weights.is_file():
+            if len(files) > 1:
                 fitted = {name: tensor.numpy() for name, tensor in load_file(run.backbone_weights).items()}
             return cls.assemble(network, facts, fitted, place)
         except (OSError, LookupError, TypeError, RuntimeError, ValueError, OverflowError, SafetensorError) as error:

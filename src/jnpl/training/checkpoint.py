@@ -7,7 +7,6 @@ checkpoint fails its hash, and the older one is used.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -21,7 +20,7 @@ from safetensors.torch import load_file, save_file
 
 from jnpl.internal.errors import InputError, UnwritableError
 from jnpl.internal.files import draft_of, sync_folder
-from jnpl.internal.json_files import StoredFacts, read_json
+from jnpl.internal.json_files import StoredFacts, digest_of, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,7 +82,7 @@ def save(folder: Path, state: State) -> Path:
             {name: tensor.detach().cpu().clone().contiguous() for name, tensor in state.tensors.items()},
             draft / "state.safetensors",
         )
-        digest = _hash(draft / "state.safetensors", state.facts)
+        digest = digest_of(state.facts, draft / "state.safetensors")
         facts = {"format": _FORMAT, "sha256": digest, "facts": state.facts}
         (draft / "state.json").write_text(json.dumps(facts, allow_nan=False), "utf-8")
         for path in draft.iterdir():
@@ -111,7 +110,7 @@ def load(folder: Path) -> tuple[State | None, list[str]]:
             saved = read_json(path / "state.json")
             if saved["format"] != _FORMAT:
                 raise InputError(f"its format is {saved['format']!r}, not {_FORMAT!r}")
-            if _hash(path / "state.safetensors", saved["facts"]) != saved["sha256"]:
+            if digest_of(saved["facts"], path / "state.safetensors") != saved["sha256"]:
                 raise InputError("it does not have the hash that was written with it")
             return State(load_file(path / "state.safetensors"), saved["facts"]), torn
         except (OSError, ValueError, LookupError, TypeError, SafetensorError) as error:
@@ -169,11 +168,3 @@ def _numbers(folder: Path) -> list[int]:
     if not folder.is_dir():
         return []
     return sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit() and path.is_dir())
-
-
-def _hash(path: Path, facts: dict[str, Any]) -> str:
-    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()

@@ -68,7 +68,7 @@ def finetuning_recipe(
     content = save({name: value.contiguous() for name, value in whole.state_dict().items()})
     folder = make_folder(default_cache() if cache is None else Path(cache))
     path = folder / f"start-{hashlib.sha256(content).hexdigest()[:32]}.safetensors"
-    if not path.is_file():
+    if not path.is_file() or path.read_bytes() != content:
         with replacing(path) as draft:
             draft.write_bytes(content)
     facts = embedded.backbone.facts

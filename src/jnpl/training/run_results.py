@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 from jnpl.internal.files import replacing, write_text
+from jnpl.internal.json_files import digest_of
 from jnpl.judging import metrics
 from jnpl.training.phases import same_network
 
@@ -40,15 +41,18 @@ class TrainedModel:
 
     def write(self, folder: Path, results: dict[str, Any]) -> None:
         """Write model.safetensors and model.json, and backbone.safetensors if the backbone was fitted to the data."""
+        files = [folder / "model.safetensors"]
         if self.backbone_state is not None:
             state = self.backbone_state.items()
             tensors = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in state}
-            _write_tensors(folder / "backbone.safetensors", tensors)
+            files.append(folder / "backbone.safetensors")
+            _write_tensors(files[1], tensors)
         # A clone each: safetensors refuses tensors that share memory.
         state = self.network.state_dict().items()
         weights = {name: value.detach().cpu().clone().contiguous() for name, value in state}
-        _write_tensors(folder / "model.safetensors", weights)
-        write_text(folder / "model.json", json.dumps({**self.description, "results": results}, indent=1) + "\n")
+        _write_tensors(files[0], weights)
+        facts = {**self.description, "sha256": digest_of(self.description, *files), "results": results}
+        write_text(folder / "model.json", json.dumps(facts, indent=1) + "\n")
 
 
 def _write_tensors(path: Path, tensors: dict[str, torch.Tensor]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -365,20 +364,22 @@ def test_what_one_reader_writes_no_other_sees(whole, tmp_path):
     np.testing.assert_array_equal(prepare(whole[1], SIZE, memory_limit=0, cache=tmp_path / "cache").values, whole[0])
 
 
-@pytest.mark.parametrize("damage", ["half", "no notes", "garbage", "empty", "other shape"])
+@pytest.mark.parametrize("damage", ["half", "no notes", "garbage", "empty", "other shape", "a bit", "a reason"])
 def test_a_cache_file_that_is_not_whole_is_made_anew(whole, tmp_path, damage):
     values, source = whole
     cache = tmp_path / "cache"
     prepare(source, SIZE, memory_limit=0, cache=cache)
     (path,) = cache.iterdir()
     content = path.read_bytes()
-    notes = len(json.dumps({"unreadable": {}}))
+    notes = len(content) - content.rindex(b'{"unreadable": {}')
     if damage == "other shape":
         np.save(path, values[:3])
         with path.open("ab") as file:
             file.write(content[-notes:])
     else:
         left = {"half": content[: len(content) // 2], "no notes": content[:-notes], "garbage": b"x" * 999, "empty": b""}
+        left["a bit"] = content[: -notes - 1] + bytes([content[-notes - 1] ^ 1]) + content[-notes:]
+        left["a reason"] = content.replace(b'"unreadable": {}', b'"unreadable": {"0": "torn"}')
         path.write_bytes(left[damage])
     np.testing.assert_array_equal(prepare(source, SIZE, memory_limit=0, cache=cache).values, values)
     assert path.read_bytes() == content

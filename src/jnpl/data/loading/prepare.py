@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -213,9 +214,10 @@ def _cached(work: _ReadJob, folder: Path) -> tuple[Array, dict[int, str]]:
             reserve(draft)
             broken = work.fill(target)
             target.flush()
+            facts = {"unreadable": {str(at): why for at, why in broken.items()}, "sha256": _digest(target, broken)}
             del target
             with draft.open("ab") as file:
-                file.write(json.dumps({"unreadable": {str(at): why for at, why in broken.items()}}).encode())
+                file.write(json.dumps(facts).encode())
         content = _opened(path, work)
     if content is None:
         raise InputError(f"the cache file {str(path)!r} cannot be read back")
@@ -232,15 +234,22 @@ def _opened(path: Path, work: _ReadJob) -> tuple[Array, dict[int, str]] | None:
             facts = check_facts(parse_json(file.read()), _CacheFacts, "the cache file")
     except (OSError, ValueError, EOFError):
         return None
-    if values.shape != work.whole or values.dtype != work.dtype:
+    if values.shape != work.whole or values.dtype != work.dtype or _digest(values, facts.unreadable) != facts.sha256:
         return None
     return values, facts.unreadable
+
+
+def _digest(values: Array, unreadable: dict[int, str]) -> str:
+    digest = hashlib.sha256(json.dumps(sorted(unreadable.items())).encode())
+    digest.update(values.data)
+    return digest.hexdigest()
 
 
 class _CacheFacts(StoredFacts):
     """What follows the array in a cache file."""
 
     unreadable: dict[int, str]
+    sha256: str
 
 
 def _shape(inputs: Inputs, size: int | None, unreadable: dict[int, str]) -> tuple[int, ...]:
