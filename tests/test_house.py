@@ -388,7 +388,6 @@ TESTED_IN = {  # modules without a test file of their name: where they are teste
     "training.epoch_view": "training/test_session.py",
     "training.evaluation": "training/test_loop.py",
     "training.feeds": "training/test_session.py",
-    "training.finetune": "integration/test_embeddings.py",
     "training.learner": "training/test_loop.py",
     "training.phases": "training/test_session.py",
     "training.processes": "integration/test_processes.py",
