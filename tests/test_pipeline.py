@@ -26,7 +26,7 @@ from jnpl.models.build import build
 from jnpl.pipeline import CheckpointInterval
 from jnpl.recipes.load import load_recipe, parse_changes
 from jnpl.recipes.schema import Engine
-from jnpl.training import checkpoint, session
+from jnpl.training import checkpoint, run_callback, session
 from jnpl.training.interrupt import Interrupted
 from jnpl.training.processes import make_fabric
 from jnpl.training.reporting import Reporter
@@ -144,7 +144,7 @@ def test_truth_is_told_only_where_it_is_known_and_differs(tmp_path):
 
 def test_last_and_best_test_accuracy(tmp_path, monkeypatch):
     told = iter([0.25, 0.75, 0.5])
-    monkeypatch.setattr(session, "accuracy", lambda *_: {"model": next(told)})
+    monkeypatch.setattr(run_callback, "accuracy", lambda *_: {"model": next(told)})
     result = go(images(), tmp_path / "run", "train.epochs=3")
     assert (result["test_accuracy"], result["best_test_accuracy"]) == (0.5, 0.75)
 
