@@ -7,6 +7,7 @@
 - `posterior`: probabilities of the true label, corrected by the estimated confusion between classes
 - `threshold`: the label quality below which a label is an issue
 - `out_of_fold`: predictions of linear heads that did not see the label; `trees`: such models for tables
+- `chance`: whether labels are predicted better than chance, without having been seen
 - `scoring`: the predictions of a trained network -> `Findings`, by the recipe's settings
 - `metrics`: how good a ranking and its issues are, where true labels are known
 """
