@@ -18,9 +18,9 @@ def above_chance(unseen_probs: npt.NDArray[np.floating[Any]], labels: Labels) ->
     The mean probability of the given label is compared with its mean and variance over all orders of the labels
     (Hoeffding 1951), which are exact. Rows of nan do not count.
 
-    >>> bool(above_chance(np.eye(2)[[0, 1] * 10], np.array([0, 1] * 10)))
+    >>> above_chance(np.eye(2)[[0, 1] * 10], np.array([0, 1] * 10))
     True
-    >>> bool(above_chance(np.full((20, 2), 0.5), np.array([0, 1] * 10)))
+    >>> above_chance(np.full((20, 2), 0.5), np.array([0, 1] * 10))
     False
     """
     usable = ~np.isnan(unseen_probs[:, 0])
@@ -34,4 +34,4 @@ def above_chance(unseen_probs: npt.NDArray[np.floating[Any]], labels: Labels) ->
     squares = np.einsum("nc,nc,c->", probs, probs, share) - (expected**2).sum() - count * (share @ spread**2)
     deviation = float(max(squares, 0.0) / (count - 1)) ** 0.5 * count**0.5
     lead = float((probs[np.arange(count), given] - expected).sum())
-    return lead > max(_DEVIATIONS * deviation, 1e-6 * count)
+    return bool(lead > max(_DEVIATIONS * deviation, 1e-6 * count))
