@@ -40,8 +40,8 @@ def test_classes_of_one_sample_are_not_predicted():
 
 
 def test_samples_without_a_prediction_do_not_count():
-    probs = np.eye(2)[[0, 1] * 10]
-    probs[:10] = np.nan
-    given = np.array([1, 0] * 5 + [0, 1] * 5)
+    probs = np.eye(2)[[0, 1] * 20]
+    probs[:20] = np.nan
+    given = np.array([1, 0] * 10 + [0, 1] * 10)
     assert above_chance(probs, given)
     assert not above_chance(np.full((5, 2), np.nan), given[:5])
