@@ -18,6 +18,7 @@ from jnpl.cli import find as command
 from jnpl.data.opening import open_source
 from jnpl.internal.errors import InputError
 from jnpl.judging import Findings
+from jnpl.outputs.run_source import RunDataOptions
 from jnpl.pipeline import CheckpointInterval
 from jnpl.recipes.load import load_recipe, parse_changes, recipe_names
 from jnpl.run_folder import RunFolder
@@ -100,6 +101,18 @@ def test_find_and_train_have_the_same_options(run):
     assert "pseudo-" in helps[1]  # each has its own description
     with pytest.raises(FrozenInstanceError):
         command.FindOptions(data="digits", out=Path("run")).seed = 1
+
+
+def test_all_options_of_data_are_options_of_the_command():
+    """`RunDataOptions` is made from the parameters by name."""
+    parameters = {field.name for field in fields(command.FindOptions)}
+    stored = set(RunDataOptions(data="x").to_json())
+    # What only Python can say, and what the recipe does.
+    assert stored - parameters == {"encoding", "config", "val_size"}
+    given = command.FindOptions(data="x", out=Path("run"), feature_column=["a"], data_root=Path("d"), size=9, seed=3)
+    options = RunDataOptions.from_json(vars(given))
+    assert (options.size, options.seed) == (9, 3)
+    assert options.opening.changed() == {"root": Path("d"), "feature_columns": ["a"], "seed": 3}
 
 
 def test_words_for_people(run, toy):

@@ -18,7 +18,7 @@ from jnpl.internal.errors import InputError
 from jnpl.judging.findings import Findings
 from jnpl.judging.posterior import posterior
 from jnpl.outputs.run_source import RunDataOptions
-from jnpl.pipeline import OpenedData, Origin, RunOptions, run
+from jnpl.pipeline import OpenedData, Origin, run
 from jnpl.recipes.load import load_default_recipe, parse_changes
 from jnpl.run_folder import RunFolder
 from jnpl.training.reporting import Reporter
@@ -90,7 +90,6 @@ def find_label_issues(
         folder.check_outside(data)
     report = Reporter()
     report.quiet(not verbose)
-    run_options = RunOptions(recipe=recipe, method=method, changes=changes, backbone=backbone, cache=cache, seed=seed)
     opening = _opened_by(data, labels, options)
     data_options = RunDataOptions(
         data="" if opening is None else data if isinstance(data, str) else str(Path(data).absolute()),
@@ -100,8 +99,10 @@ def find_label_issues(
         backbone=backbone,
         cache=None if cache is None else Path(cache),
         seed=seed,
+        opening=opening or OpenOptions(),
     )
-    origin = Origin(options=None if opening is None else data_options.to_json(opening))
+    run_options = data_options.run_options(changes)
+    origin = Origin(options=None if opening is None else data_options.to_json())
     result = run(OpenedData(source), run_options, folder, origin=origin, report=report)
     if folder is not None:
         return with_index(folder.findings, data)  # also in those of several processes that have no result

@@ -4,7 +4,7 @@
 import json
 import re
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,9 +14,6 @@ from jnpl.cli import options
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
-    from jnpl.data.options import OpenOptions
-    from jnpl.data.source import Source
-    from jnpl.pipeline import OpenedData, RunOptions
     from jnpl.run_folder import RunFolder
     from jnpl.training.checkpoint import CheckpointInterval
 
@@ -156,48 +153,6 @@ class FindOptions:
             },
         )
 
-    def opening(self, val_size: int) -> "OpenOptions":
-        """Return the options that open the data."""
-        from jnpl.data.options import OpenOptions
-
-        return OpenOptions(
-            image_column=self.image_column,
-            label_column=self.label_column,
-            true_label_column=self.true_label_column,
-            feature_columns=self.feature_column or None,
-            exclude=self.exclude or None,
-            skip_unlabelled=self.skip_unlabelled,
-            embedding_column=self.embedding_column,
-            text_column=self.text_column,
-            embed=self.embed,
-            image_root=self.image_root,
-            root=self.data_root,
-            labels=self.labels,
-            noise=self.noise,
-            val_size=val_size,
-            coarse=self.coarse,
-            balanced=self.balanced,
-        )
-
-    def run_options(self, changes: dict[str, Any], every: "CheckpointInterval", *, classify: bool) -> "RunOptions":
-        """Return how to embed and train."""
-        from jnpl.pipeline import RunOptions
-
-        return RunOptions(
-            recipe=self.recipe,
-            method=self.method,
-            changes=changes,
-            backbone=self.backbone,
-            views=self.views,
-            cache=self.cache,
-            finetune=self.finetune,
-            classify=classify,
-            seed=self.seed,
-            strict=self.strict,
-            every=every,
-            trackers=self.trackers(),
-        )
-
     def to_json(self) -> dict[str, Any]:
         """Return all options for data.json, with absolute paths: `open_run_data` opens the same data with them."""
         from jnpl.outputs.run_source import with_absolute_paths
@@ -236,6 +191,7 @@ def _run(command: FindOptions, *, classify: bool) -> None:
     from jnpl import pipeline
     from jnpl.embedding.compute import process_rank
     from jnpl.internal.importing import find_user_modules
+    from jnpl.outputs.run_source import RunDataOptions
     from jnpl.recipes.load import load_default_recipe
     from jnpl.run_folder import RunFolder
     from jnpl.training.reporting import Reporter
@@ -245,6 +201,7 @@ def _run(command: FindOptions, *, classify: bool) -> None:
     if command.threads is not None:
         torch.set_num_threads(command.threads)
     find_user_modules(recipe.model, command.backbone, command.embed)
+    data_options = RunDataOptions.from_json(vars(command))
     folder = RunFolder(command.out)
     folder.check_outside(command.data)
     folder.check_place()
@@ -252,21 +209,20 @@ def _run(command: FindOptions, *, classify: bool) -> None:
         folder.check_writable()
     reporter = Reporter(verbose=command.verbose)
     with options.collected_log() as reporter.first:
-        opened = pipeline.open_data(
-            command.data,
-            command.opening(recipe.data.val_size),
-            test=command.test,
-            holdout=command.holdout,
-            seed=command.seed,
-            decide=lambda source: _decided(source, command.review),
-        )
+        opened = data_options.open(recipe.data.val_size)
     kept = len(opened.source) - (0 if opened.held_out is None else len(opened.held_out))
     identity = {"seed": command.seed, "data": opened.source.name}
     folder.check_data(identity, kept, len(opened.source.class_names))  # before embedding
     origin = pipeline.Origin(command=["jnpl", *sys.argv[1:]], options=command.to_json(), thumbnails=command.report)
-    result = pipeline.run(
-        opened, command.run_options(changes, every, classify=classify), folder, origin=origin, report=reporter
+    run_options = replace(
+        data_options.run_options(changes),
+        finetune=command.finetune,
+        classify=classify,
+        strict=command.strict,
+        every=every,
+        trackers=command.trackers(),
     )
+    result = pipeline.run(opened, run_options, folder, origin=origin, report=reporter)
     if result is not None:  # else not the first of several processes
         _show(command, folder, result.results)
 
@@ -281,18 +237,6 @@ def _check_options(command: FindOptions) -> None:
         raise InputError(f"--float-format takes {', '.join(options.FLOAT_FORMATS)}, got {command.float_format!r}")
     if command.finetune and command.recipe is not None:
         raise InputError(f"--finetune has a recipe of its own, got --recipe {command.recipe}; change it with --set")
-
-
-def _decided(source: "Source", review: Path | None) -> "OpenedData":
-    """Return the source with the decisions of --review."""
-    from jnpl.pipeline import OpenedData
-
-    if review is None:
-        return OpenedData(source)
-    from jnpl.outputs.review.reviewed_labels import given_decisions, with_review
-
-    decided = with_review(source, review)
-    return OpenedData(decided, reviewed=given_decisions(source, decided))
 
 
 def _show(command: FindOptions, folder: "RunFolder", results: dict[str, Any]) -> None:

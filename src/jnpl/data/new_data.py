@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jnpl.data.datasets import DATASETS
-from jnpl.data.opening import HUB, is_saved_dataset, open_source
+from jnpl.data.opening import form_of, open_source, options_of_form
 from jnpl.data.options import OpenOptions
 from jnpl.data.source import InMemory, Source, Texts
 from jnpl.data.sources.arrays import WHOLE_NUMBER, as_inputs, as_labels, as_texts, read_npz
@@ -19,7 +19,7 @@ from jnpl.data.split import find_split
 from jnpl.data.split import part as part_of
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import printable
-from jnpl.internal.tables import data_suffix, is_missing
+from jnpl.internal.tables import is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,17 +71,19 @@ def open_new(
     if options.embed is not None and kind != "vector":
         raise InputError(f"embed (--embed) has no meaning for a model of {kind}s: it was not trained on vectors")
     reader = _NewDataReader(tuple(classes), kind, encoding, options, part)
-    is_named = isinstance(data, str) and (data in DATASETS or data.startswith(HUB))
-    if isinstance(data, str | os.PathLike) and not is_named and Path(data).exists():
-        return reader.path(Path(data))
-    if hasattr(data, "columns") and hasattr(data, "iloc"):
-        return reader.table(data)
-    if kind == "text" and not isinstance(data, os.PathLike) and (texts := as_texts(data)) is not None:
-        reader.refuse_part("texts")
-        return reader.inputs(Texts(texts), "texts")
-    if hasattr(data, "shape") or (isinstance(data, list) and not _is_pairs(data)):
-        reader.refuse_part("an array")
-        return reader.inputs(InMemory(as_inputs(data, "x")), "x")
+    form = form_of(data)
+    readers = {"table": reader.table, "folder": reader.folder, "npz": reader.npz}
+    is_image = form is None and isinstance(data, str | os.PathLike) and data not in DATASETS and Path(data).exists()
+    if is_image or (form is not None and form.name in readers):
+        options_of_form(data, form, options)
+        return reader.image(Path(data)) if form is None else readers[form.name](data)
+    if form is None or form.name == "items":
+        if kind == "text" and (texts := as_texts(data)) is not None:
+            reader.refuse_part("texts")
+            return reader.inputs(Texts(texts), "texts")
+        if hasattr(data, "shape") or (isinstance(data, list) and not _is_pairs(data)):
+            reader.refuse_part("an array")
+            return reader.inputs(InMemory(as_inputs(data, "x")), "x")
     return reader.labelled(open_source(data, options))
 
 
@@ -95,22 +97,19 @@ class _NewDataReader:
     options: OpenOptions
     part: str | None
 
-    def path(self, path: Path) -> NewData:
-        """Open an existing file or folder."""
-        if path.is_file() and data_suffix(path):
-            return self.table(path)
-        if is_saved_dataset(path):
-            return self.labelled(open_source(path, self.options))
-        if strange := [name for name in self.options.changed() if name not in ("embed", "root")]:
-            raise InputError(f"{', '.join(strange)} has no meaning for {str(path)!r}, which is not a table")
-        if path.is_file() and path.suffix.lower() == ".npz":
-            return self.npz(path)
-        self.refuse_part(repr(str(path)))
-        from jnpl.data.sources.folder import files_in, walk  # noqa: PLC0415 - vectors do without Pillow
-        from jnpl.data.sources.images import ImageFiles  # noqa: PLC0415
+    def image(self, path: Path) -> NewData:
+        """Open one image file."""
+        from jnpl.data.sources.images import ImageFiles  # noqa: PLC0415 - vectors do without Pillow
 
-        if not path.is_dir():
-            return self.files([path.name], ImageFiles([path]), path.name)
+        self.refuse_part(repr(str(path)))
+        return self.files([path.name], ImageFiles([path]), path.name)
+
+    def folder(self, folder: str | os.PathLike[str]) -> NewData:
+        """Open all files in a folder."""
+        from jnpl.data.sources.folder import files_in, walk  # noqa: PLC0415 - vectors do without Pillow
+
+        path = Path(folder)
+        self.refuse_part(repr(str(path)))
         if not (files := sorted(walk(path))):
             raise InputError(f"the folder {str(path)!r} holds no files")
         return self.files([file.path for file in files], files_in(path, files), path.resolve().name or str(path))
@@ -160,7 +159,8 @@ class _NewDataReader:
         labels = [next((step for step in path.split("/")[:-1] if step in class_names), None) for path in ids.tolist()]
         return self.inputs(inputs, name, ids=ids, labels=labels)
 
-    def npz(self, path: Path) -> NewData:
+    def npz(self, file: str | os.PathLike[str]) -> NewData:
+        path = Path(file)
         ending = {"test": "_test", "validation": "_val"}.get(self.part or "", "")
         arrays = read_npz(path, [f"x{ending}"], [f"y{ending}", "class_names"])
         values = as_inputs(arrays[f"x{ending}"], f"x{ending} of {str(path)!r}")

@@ -22,7 +22,7 @@ from jnpl.internal.errors import InputError
 from jnpl.internal.tables import DATA_SUFFIXES, data_suffix
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from jnpl.data.sources.user_embedding import Embed
 
@@ -70,17 +70,32 @@ def open_test(source: Source, test: Any, options: OpenOptions) -> Source:
     return with_test(source, open_source(test, options.for_test(source, test)))
 
 
-def _open(data: Any, options: OpenOptions) -> Source:
+def form_of(data: Any) -> Form | None:
+    """Return the form of data; None for a named data set, a Source, and what has no form that is known here."""
+    return None if _is_name(data) else next((form for form in FORMS if form.fits(data)), None)
+
+
+def options_of_form(data: Any, form: Form | None, options: OpenOptions) -> dict[str, Any]:
+    """Return the options that differ from their defaults; those that this form does not take are an InputError."""
     changed = {name: value for name, value in options.changed().items() if name not in ("root", "labels", "seed")}
-    embed = options.embed
-    if isinstance(data, str) and data in DATASETS:
-        _refuse(changed, (*DATASETS[data].options, "embed"), data)
-        return _embedded(DATASETS[data].load({**changed, "root": options.root, "seed": options.seed}), embed)
-    form = next((form for form in FORMS if form.fits(data)), None)
-    what = f"data of type {type(data).__name__}" if form is None else form.title.format(str(data))
-    if form is None and isinstance(data, str | os.PathLike):
+    if _is_name(data):
+        what, taken = data, DATASETS[data].options
+    elif form is not None:
+        what, taken = form.title.format(str(data)), form.options
+    else:
+        what, taken = repr(str(data)) if _is_path(data) else f"data of type {type(data).__name__}", ()
+    if strange := [name for name in changed if name not in (*taken, "embed")]:
+        raise InputError(f"{', '.join(strange)} has no meaning for {what}")
+    return changed
+
+
+def _open(data: Any, options: OpenOptions) -> Source:
+    form, embed = form_of(data), options.embed
+    if form is None and _is_path(data) and not _is_name(data):
         raise _unknown_path(data)
-    _refuse(changed, ("embed", *(() if form is None else form.options)), what)
+    changed = options_of_form(data, form, options)
+    if _is_name(data):
+        return _embedded(DATASETS[data].load({**changed, "root": options.root, "seed": options.seed}), embed)
     if isinstance(data, Source):
         return _embedded(data, embed)
     if form is None:
@@ -108,8 +123,16 @@ def _unknown_path(data: str | os.PathLike[str]) -> InputError:
     return InputError(f"no such file or folder: {str(data)!r}, and no data set has this name ({names}){hint}")
 
 
+def _is_name(data: Any) -> bool:
+    return isinstance(data, str) and data in DATASETS
+
+
+def _is_path(data: Any) -> bool:
+    return isinstance(data, str | os.PathLike)
+
+
 def _is_table(data: Any) -> bool:
-    if isinstance(data, str | os.PathLike):
+    if _is_path(data):
         text = os.fspath(data)
         return not text.startswith(HUB) and bool(data_suffix(text)) and not Path(text).is_dir()
     return _comes_from(data, "pandas") and hasattr(data, "columns")
@@ -119,20 +142,20 @@ def _is_hub(data: Any) -> bool:
     return data.startswith(HUB) if isinstance(data, str) else _comes_from(data, "datasets")
 
 
-def is_saved_dataset(data: Any) -> bool:
+def _is_saved_dataset(data: Any) -> bool:
     """Whether data is a folder that `datasets.save_to_disk` or `jnpl export --to hf` has written."""
-    if not isinstance(data, str | os.PathLike) or not Path(data).is_dir():
+    if not _is_path(data) or not Path(data).is_dir():
         return False
     is_there = [(Path(data) / name).is_file() for name in ("dataset_dict.json", "state.json", "dataset_info.json")]
     return is_there[0] or (is_there[1] and is_there[2])
 
 
 def _is_folder(data: Any) -> bool:
-    return isinstance(data, str | os.PathLike) and Path(data).is_dir()
+    return _is_path(data) and Path(data).is_dir()
 
 
 def _is_npz(data: Any) -> bool:
-    return isinstance(data, str | os.PathLike) and Path(data).suffix.lower() == ".npz" and Path(data).exists()
+    return _is_path(data) and Path(data).suffix.lower() == ".npz" and Path(data).exists()
 
 
 def _is_pair(data: Any) -> bool:
@@ -149,15 +172,10 @@ def _comes_from(data: Any, library: str) -> bool:
     return any(kind.__module__.partition(".")[0] == library for kind in type(data).__mro__)
 
 
-def _refuse(changed: dict[str, Any], allowed: Sequence[str], what: str) -> None:
-    strange = [name for name in changed if name not in allowed]
-    if strange:
-        raise InputError(f"{', '.join(strange)} has no meaning for {what}")
-
-
 class Form(NamedTuple):
     """A form of data that has no name of its own: what it fits, and what loads it."""
 
+    name: str
     title: str  # in error messages; {!r} stands for the data as text
     fits: Callable[[Any], bool]
     loader: str  # "module:function" in `jnpl.data.sources`; every form imports its own libraries only
@@ -166,15 +184,16 @@ class Form(NamedTuple):
 
 FORMS = (  # the first that fits is taken
     Form(
+        "table",
         "a table",
         _is_table,
         "table:load",
         (*_COLUMNS, "text_column", "embed", "encoding", "image_root", "skip_unlabelled"),
     ),
-    Form("a Hugging Face data set", _is_hub, "huggingface:load", (*_COLUMNS, "text_column", "config")),
-    Form("the data set {!r}", is_saved_dataset, "huggingface:load_folder", (*_COLUMNS, "text_column")),
-    Form("the folder {!r}", _is_folder, "folder:load"),
-    Form("the .npz {!r}", _is_npz, "arrays:load"),
-    Form("data of type tuple", _is_pair, "arrays:from_pair"),
-    Form("a data set of items", _is_dataset, "torch_dataset:from_dataset"),
+    Form("hub", "a Hugging Face data set", _is_hub, "huggingface:load", (*_COLUMNS, "text_column", "config")),
+    Form("saved", "the data set {!r}", _is_saved_dataset, "huggingface:load_folder", (*_COLUMNS, "text_column")),
+    Form("folder", "the folder {!r}", _is_folder, "folder:load"),
+    Form("npz", "the .npz {!r}", _is_npz, "arrays:load"),
+    Form("pair", "data of type tuple", _is_pair, "arrays:from_pair"),
+    Form("items", "a data set of items", _is_dataset, "torch_dataset:from_dataset"),
 )

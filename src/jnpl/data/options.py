@@ -2,9 +2,9 @@
 
 # No `from __future__ import annotations`: pydantic reads the types of the fields at run time.
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from jnpl.data.source import Source
 
 _STORED_AS = {"root": "data_root", "feature_columns": "feature_column"}  # in data.json, as on the command line
+_Options = TypeVar("_Options")
 _PATHS = ("root", "image_root", "labels")
 
 
@@ -113,13 +114,18 @@ class OpenOptions:
         return stored
 
     @classmethod
-    def from_json(cls, stored: dict[str, Any]) -> "OpenOptions":
+    def from_json(cls, stored: Mapping[str, Any]) -> "OpenOptions":
         """Return the options that `to_json` wrote; a value of another type is an InputError."""
         names = {field.name: _STORED_AS.get(field.name, field.name) for field in fields(cls)}
-        chosen = {name: stored[place] for name, place in names.items() if place in stored}
-        try:
-            return TypeAdapter(cls).validate_python(chosen)
-        except ValidationError as error:
-            first = error.errors()[0]
-            name = ".".join(map(str, first["loc"]))
-            raise InputError(f"the options in data.json cannot be used: {name}: {first['msg']}") from None
+        return read_options(cls, {name: stored[place] for name, place in names.items() if stored.get(place, []) != []})
+
+
+def read_options(kind: type[_Options], stored: Mapping[str, Any]) -> _Options:
+    """Return a dataclass of options from data.json, without other names; a value of another type is an InputError."""
+    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    try:
+        return TypeAdapter(kind).validate_python({name: value for name, value in stored.items() if name in names})
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"]))
+        raise InputError(f"the options in data.json cannot be used: {name}: {first['msg']}") from None

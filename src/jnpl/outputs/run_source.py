@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter, ValidationError
-
 from jnpl.data.datasets import DATASETS
-from jnpl.data.options import OpenOptions
+from jnpl.data.options import OpenOptions, read_options
 from jnpl.embedding.choice import AUTO
 from jnpl.embedding.compute import DEFAULT_VIEWS
-from jnpl.internal.errors import InputError
 from jnpl.internal.importing import find_user_modules, refuse_code
-from jnpl.outputs.review.reviewed_labels import with_review
+from jnpl.outputs.review.reviewed_labels import given_decisions, with_review
 from jnpl.pipeline import OpenedData, RunOptions, embed_data, open_data
 from jnpl.recipes.load import changed_settings, load_default_recipe
 from jnpl.training.reporting import Reporter
@@ -28,9 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RunDataOptions:
-    """How the data of a run are opened and embedded, beside `OpenOptions`.
+    """How the data of a run are opened and embedded.
 
-    The fields have the names of the command line's options, all of which `jnpl find` stores.
+    The fields, and those of `opening` as data.json has them, have the names of the command line's options, all of which
+    `jnpl find` stores.
     """
 
     data: str
@@ -48,21 +46,48 @@ class RunDataOptions:
     views: int = DEFAULT_VIEWS
     cache: Path | None = None
     seed: int = 0
+    opening: OpenOptions = field(default_factory=OpenOptions)
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> RunDataOptions:
-        """Return the options of data.json; a value of another type is an InputError."""
-        names = {option.name for option in fields(cls)}
-        try:
-            return TypeAdapter(cls).validate_python({name: stored[name] for name in stored if name in names})
-        except ValidationError as error:
-            first = error.errors()[0]
-            name = ".".join(map(str, first["loc"]))
-            raise InputError(f"the options in data.json cannot be used: {name}: {first['msg']}") from None
+        """Return the options of data.json, or of the command line; a value of another type is an InputError."""
+        options = read_options(cls, {name: value for name, value in stored.items() if name != "opening"})
+        return replace(options, opening=OpenOptions.from_json(stored))
 
-    def to_json(self, opening: OpenOptions) -> dict[str, Any]:
-        """Return these options and those of opening for data.json, with absolute paths."""
-        return {**opening.to_json(), **with_absolute_paths(asdict(self))}
+    def to_json(self) -> dict[str, Any]:
+        """Return the options for data.json, with absolute paths."""
+        run = {option.name: getattr(self, option.name) for option in fields(self) if option.name != "opening"}
+        return {**self.opening.to_json(), **with_absolute_paths(run)}
+
+    def open(self, val_size: int) -> OpenedData:
+        """Open the data, and test data or a share to hold out; the recipe says how many validate (`val_size`)."""
+        return open_data(
+            self.data,
+            replace(self.opening, val_size=val_size, seed=0),  # the seed that is stored is that of the training
+            test=self.test,
+            holdout=self.holdout,
+            seed=self.seed,
+            decide=self._decided,
+        )
+
+    def run_options(self, changes: Mapping[str, Any]) -> RunOptions:
+        """Return how to embed the data, and what to train; `changes` are changed settings of the recipe."""
+        return RunOptions(
+            recipe=self.recipe,
+            method=self.method,
+            changes=changes,
+            backbone=self.backbone,
+            views=self.views,
+            cache=self.cache,
+            seed=self.seed,
+        )
+
+    def _decided(self, source: Source) -> OpenedData:
+        """Return the source with the decisions of a review."""
+        if self.review is None:
+            return OpenedData(source)
+        decided = with_review(source, self.review)
+        return OpenedData(decided, reviewed=given_decisions(source, decided))
 
 
 def with_absolute_paths(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,28 +108,13 @@ def open_run_data(stored: dict[str, Any], *, trust_code: bool = False) -> Source
         stored: the options in data.json.
         trust_code: allow options that name code to run; else they are refused.
     """
-    options, opening = RunDataOptions.from_json(stored), OpenOptions.from_json(stored)
+    options = RunDataOptions.from_json(stored)
+    embed = None if options.opening.embed is None else str(options.opening.embed)
     changes = changed_settings(options.change or (), vars(options))
     recipe = load_default_recipe(options.recipe, options.method, changes)
     if not trust_code:
-        refuse_code(recipe.model, options.backbone, embed=None if opening.embed is None else str(opening.embed))
-    find_user_modules(recipe.model, options.backbone, None if opening.embed is None else str(opening.embed))
-    report, review = Reporter(), options.review
+        refuse_code(recipe.model, options.backbone, embed=embed)
+    find_user_modules(recipe.model, options.backbone, embed)
+    report = Reporter()
     report.quiet(True)
-    opened = open_data(
-        options.data,
-        replace(opening, val_size=recipe.data.val_size, seed=0),  # the seed that is stored is that of the training
-        test=options.test,
-        holdout=options.holdout,
-        seed=options.seed,
-        decide=OpenedData if review is None else lambda source: OpenedData(with_review(source, review)),
-    )
-    run_options = RunOptions(
-        recipe=options.recipe,
-        method=options.method,
-        changes=changes,
-        backbone=options.backbone,
-        views=options.views,
-        cache=options.cache,
-    )
-    return embed_data(opened, run_options, report).embedded
+    return embed_data(options.open(recipe.data.val_size), options.run_options(changes), report).embedded
