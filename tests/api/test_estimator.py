@@ -14,14 +14,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from PIL import Image
 from sklearn.base import clone
 from sklearn.datasets import load_digits, make_blobs
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.helpers.runs import photos
 from torch import nn
 
 from jnpl import Findings, find_label_issues, metrics, noise
@@ -30,11 +33,12 @@ from jnpl.internal.errors import InputError
 from jnpl.judging.threshold import fit_threshold
 from jnpl.models.mlp import mlp
 
-INHERENT = {
-    "check_sample_weight_equivalence_on_dense_data": "two copies of a sample meet other samples in their batches, and "
+INHERENT = dict.fromkeys(
+    ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),
+    "two copies of a sample meet other samples in their batches, and "
     "draw twice whether PL+ takes them (Algorithm 1), where one sample of weight 2 draws once; scikit-learn expects as "
     "much of its own estimators that learn from shuffled batches",
-}
+)
 
 
 @parametrize_with_checks([JNPLClassifier(epochs=5)], expected_failed_checks=lambda _: INHERENT)
@@ -167,6 +171,38 @@ def test_data_frames():
     assert set(model.predict(frame)) <= {"x", "y", "z"}
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame.rename(columns={"a": "other"}))
+
+
+def test_a_sparse_matrix_of_words_in_a_pipeline():
+    random = np.random.default_rng(0)
+    y = random.integers(0, 2, 120)
+    words = np.array([[f"cat{at}" for at in range(200)], [f"dog{at}" for at in range(200)]])
+    texts = [" ".join(random.choice(words[label], 30)) for label in y]
+    model = make_pipeline(TfidfVectorizer(), quick(epochs=10)).fit(texts, y)
+    assert model[-1].sparse_basis_.shape == (400, 119 + 1)
+    assert (model.predict(texts) == y).mean() > 0.95
+    dense = model[0].transform(texts).toarray()
+    np.testing.assert_array_equal(model[-1].predict(dense), model.predict(texts))
+
+
+def test_paths_of_images_and_texts_in_a_list_or_a_lone_column(tmp_path):
+    folder = photos(tmp_path / "photos", each=8)
+    paths = sorted(folder.rglob("*.png"))
+    y = [path.parent.name for path in paths]
+    model = quick(epochs=10, backbone="efficientnet-lite0", cache=tmp_path / "cache").fit(
+        paths, y, [0.0] + [1.0] * (len(y) - 1)
+    )
+    assert model.findings_.table["id"].tolist() == list(range(1, len(y)))
+    expected = model.predict(paths).tolist()
+    assert model.predict(pd.DataFrame({"where": map(str, paths)})).tolist() == expected
+    assert model.predict(np.stack([np.asarray(Image.open(path)) for path in paths])).tolist() == expected
+    with pytest.raises(InputError, match="X must be a list of images, as it was fitted with"):
+        model.predict(["a text", "another text"])
+    with pytest.raises(InputError, match=r"X names images that are not there, first 'no\.png'"):
+        model.predict(["no.png"])
+    texts = pd.DataFrame({"note": [f"{name} number {at}" for at, name in enumerate(y)]})
+    model = quick(epochs=10, backbone="tfidf").fit(texts, y)
+    assert model.predict(texts).tolist() == model.predict(texts["note"].tolist()).tolist()
 
 
 def test_memory_that_must_not_be_written_to():

@@ -19,8 +19,10 @@ from torch import nn
 
 from jnpl.api.label_issues import make_source, with_index
 from jnpl.data.new_data import open_new
-from jnpl.data.source import InMemory, Source, Texts
-from jnpl.data.sources.arrays import as_inputs, as_texts
+from jnpl.data.source import InMemory, Inputs, Source
+from jnpl.data.sources.arrays import as_image_paths, as_inputs, as_listed
+from jnpl.data.sources.encoding import lone_text
+from jnpl.data.sources.sparse import is_sparse, sparse_basis
 from jnpl.embedding.choice import AUTO, NONE
 from jnpl.internal.devices import available_device
 from jnpl.internal.errors import InputError
@@ -49,9 +51,10 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     """A classifier that is robust to wrong labels, and that reports which labels are probably wrong.
 
     `fit` finds the wrong labels of `y`, as `jnpl.find_label_issues` does, then trains a classifier on corrected
-    targets. X are vectors (N, F), images (N, H, W), (N, H, W, C) or (N, C, H, W), as uint8 or floats in 0..1, a list
-    of N texts, or a data frame, whose columns become features as in `find_label_issues`. Images and texts are embedded
-    by a pretrained network first. Vectors are standardised; images for a network that is trained from scratch are
+    targets. X are vectors (N, F), also sparse, images (N, H, W), (N, H, W, C) or (N, C, H, W), as uint8 or floats in
+    0..1, a list of N texts or of paths of images, or a data frame, whose columns become features as in
+    `find_label_issues`. Images and texts are embedded by a pretrained network first. Vectors are standardised; images
+    for a network that is trained from scratch are
     normalised, cropped and flipped as the recipe says.
 
     Args:
@@ -131,15 +134,18 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> JNPLClassifier:
         """Train on (N, F) or images, (N,) labels, which may be wrong, and optionally (N,) sample weights."""
-        texts, frame = as_texts(X), X if _is_frame(X) else None
+        X = _lone_column(X)
+        listed, frame = as_listed(X, "X"), X if _is_frame(X) else None
         if frame is not None:
             validate_data(self, X, skip_check_array=True)
             y = column_or_1d(y)
             check_consistent_length(X, y)
-        elif texts is None:
-            X, y = validate_data(self, X, y, allow_nd=True)
+        elif listed is None:
+            X, y = validate_data(self, X, y, allow_nd=True, accept_sparse="csr")
+            self.sparse_basis_ = sparse_basis(X) if is_sparse(X) else None
+            X = X if self.sparse_basis_ is None else X @ self.sparse_basis_
         else:
-            X, y = texts, column_or_1d(y)
+            y = column_or_1d(y)
             check_consistent_length(X, y)
         check_classification_targets(y)
         weights = None if sample_weight is None else _weights(sample_weight, X)
@@ -157,11 +163,14 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             source = replace(_frame_source(frame.iloc[kept], np.asarray(y)[kept]), **facts)
             self.input_shape_ = source.inputs.read(0).shape
         else:
-            inputs = as_inputs(X, "X") if texts is None else texts
-            # A copy of the rows, unless all of them are used and PyTorch can: joblib hands out read-only memory.
-            used = inputs if len(kept) == len(X) and inputs.flags.writeable else inputs[kept]
-            source = Source("X", InMemory(used) if texts is None else Texts(used), **facts)
-            self.input_shape_ = inputs.shape[1:]
+            if listed is None:
+                values = as_inputs(X, "X")
+                # A copy of the rows, unless all of them are used and PyTorch can: joblib hands out read-only memory.
+                inputs: Inputs = InMemory(values if len(kept) == len(X) and values.flags.writeable else values[kept])
+            else:
+                inputs = listed["inputs"].select(kept)
+            source = Source("X", inputs, **facts)
+            self.input_shape_ = () if listed is not None else values.shape[1:]
         result, model = self._train(source)
         self.classes_ = classes
         self.findings_ = with_index(result.findings, frame)
@@ -192,14 +201,20 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             validate_data(self, X, reset=False, skip_check_array=True)
             frame = X if _is_frame(X) else pd.DataFrame(X, columns=getattr(self, "feature_names_in_", None))
             return open_new(frame, model.classes, kind=model.kind, encoding=model.encoding).source
-        if model.kind == "text":
-            texts = as_texts(X)
-            if texts is None:
-                raise InputError("X must be a list of texts, as it was fitted with")
-            inputs: InMemory | Texts = Texts(texts)
+        X = _lone_column(X)
+        listed = as_listed(X, "X") if model.kind != "vector" else None
+        if listed is not None and listed["inputs"].kind == model.kind:
+            inputs: Inputs = listed["inputs"]
+        elif listed is not None or model.kind == "text":
+            raise InputError(f"X must be a list of {model.kind}s, as it was fitted with")
         else:
-            values = as_inputs(validate_data(self, X, reset=False, allow_nd=True), "X")
-            if values.shape[1:] != self.input_shape_:
+            X = validate_data(self, X, reset=False, allow_nd=True, accept_sparse="csr")
+            if (basis := getattr(self, "sparse_basis_", None)) is not None:
+                X = X @ basis
+            elif is_sparse(X):
+                X = X.toarray()
+            values = as_inputs(X, "X")
+            if self.input_shape_ and values.shape[1:] != self.input_shape_:
                 raise InputError(f"X has samples of shape {values.shape[1:]}, but was fitted with {self.input_shape_}")
             inputs = InMemory(values)
         none = np.zeros(len(inputs), np.int64)
@@ -254,12 +269,20 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.three_d_array = True
+        tags.input_tags.three_d_array = tags.input_tags.sparse = True
         return tags
 
 
 def _is_frame(X: Any) -> bool:
     return hasattr(X, "columns") and hasattr(X, "iloc")
+
+
+def _lone_column(X: Any) -> Any:
+    """Return the column of a data frame that has no other, if it holds texts or paths of images; else X."""
+    if not _is_frame(X) or X.shape[1] != 1:
+        return X
+    cells = X.iloc[:, 0]
+    return cells if as_image_paths(cells, "X") is not None or lone_text(X) is not None else X
 
 
 def _frame_source(frame: Any, y: Array) -> Source:

@@ -47,8 +47,9 @@ def find_label_issues(
     """Train once on the given labels and return which of them are probably wrong.
 
     Args:
-        data: with `labels`, an array, a tensor or lists: vectors (N, F), images (N, H, W[, C]) or texts; or a data
-            frame. Alone, or with the name of a label column, whatever `jnpl find` takes: a folder, a table, an .npz, a
+        data: with `labels`, an array, a tensor or lists: vectors (N, F), also sparse, images (N, H, W[, C]), texts or
+            paths of images; or a data frame. Alone, or with the name of a label column, whatever `jnpl find` takes: a
+            folder, a table, an .npz, a
             data frame, a data set of (input, label) items, `Embeddings`, or the name of a data set.
         labels: the given labels (N,), class names or numbers; or the name of a column of a table.
         recipe: a name (`jnpl recipes`) or a .toml file. By default `fast-embeddings` on images, texts and wide vectors,

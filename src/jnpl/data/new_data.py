@@ -13,7 +13,7 @@ from jnpl.data.datasets import DATASETS
 from jnpl.data.opening import form_of, open_source, options_of_form
 from jnpl.data.options import OpenOptions
 from jnpl.data.source import InMemory, Source, Texts
-from jnpl.data.sources.arrays import WHOLE_NUMBER, as_inputs, as_labels, as_texts, read_npz
+from jnpl.data.sources.arrays import WHOLE_NUMBER, as_image_paths, as_inputs, as_labels, as_texts, read_npz
 from jnpl.data.sources.user_embedding import embed_inputs
 from jnpl.data.split import find_split
 from jnpl.data.split import part as part_of
@@ -81,6 +81,12 @@ def open_new(
         if kind == "text" and (texts := as_texts(data)) is not None:
             reader.refuse_part("texts")
             return reader.inputs(Texts(texts), "texts")
+        if kind == "image" and (paths := as_image_paths(data, "x")) is not None:
+            from jnpl.data.sources.images import file_samples  # noqa: PLC0415 - vectors do without Pillow
+
+            reader.refuse_part("paths")
+            files = file_samples(paths, Path())
+            return reader.inputs(files["inputs"], "images", ids=files["ids"])
         if hasattr(data, "shape") or (isinstance(data, list) and not _is_pairs(data)):
             reader.refuse_part("an array")
             return reader.inputs(InMemory(as_inputs(data, "x")), "x")
@@ -215,6 +221,10 @@ class _NewDataReader:
         from jnpl.data.sources.sample_columns import texts_of  # noqa: PLC0415
 
         column = self.options.text_column
+        if column is None:
+            from jnpl.data.sources.table import guess_text_column  # noqa: PLC0415
+
+            column = guess_text_column(table.frame, {table.label_column}, self.classes)
         if column is None:
             shown = ", ".join(table.frame.columns)
             raise InputError(

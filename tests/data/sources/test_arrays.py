@@ -8,6 +8,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
+from tests.helpers.runs import photos
 
 from jnpl.data.sources import arrays
 from jnpl.data.sources.arrays import as_inputs, as_labels, from_arrays, number_together
@@ -45,6 +47,29 @@ def test_images_with_channels_first_or_last_or_none():
     assert as_inputs(IMAGES[..., 0]).shape == (3, 4, 5, 1)
     assert as_inputs(IMAGES[:, None, :, :, 0]).shape == (3, 4, 5, 1)
     assert as_inputs(np.zeros((2, 3, 9, 3), np.uint8)).shape == (2, 3, 9, 3)  # the last axis goes first
+
+
+@pytest.mark.parametrize("make", [list, lambda paths: list(map(str, paths)), pd.Series, np.array])
+def test_paths_of_images(make, tmp_path):
+    folder = photos(tmp_path, each=1)
+    paths = sorted(folder.rglob("*.png"))
+    source = from_arrays(make(paths), Y)
+    assert source.kind == "image"
+    assert source.ids.tolist() == [path.as_posix() for path in paths]
+    assert source.root == str(folder)
+    assert source.inputs.read(2).tolist() == np.asarray(Image.open(paths[2])).tolist()
+
+
+def test_what_is_no_path_of_an_image(tmp_path):
+    bare = [tmp_path / name for name in "abc"]
+    for path in bare:
+        path.write_bytes(b"x")
+    assert from_arrays(list(map(str, bare)), Y).kind == "image"  # files without an ending
+    assert from_arrays(["a.png", "b.png", "a photo"], Y).kind == "text"
+    with pytest.raises(InputError, match=r"^x names images that are not there, first 'a\.png'$"):
+        from_arrays(["a.png", "b.png", "c.png"], Y)
+    with pytest.raises(InputError, match=r"^x_test holds images, but x texts$"):
+        from_arrays(["a", "b", "c"], Y, x_test=bare, y_test=Y)
 
 
 @given(st.integers(0, 255))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jnpl.data.sources.encoding import MOST_LEVELS, Encoding
+from jnpl.data.sources.encoding import MOST_LEVELS, Encoding, lone_text
 from jnpl.internal.errors import InputError
 
 WHERE = "the table"
@@ -201,6 +201,28 @@ def test_texts_alone_are_for_a_backbone():
     texts = [f"{'late' if row % 2 else 'lost'} parcel {row}" for row in range(80)]
     with pytest.raises(InputError, match=r"cannot be features: 'note' \(text\); .*--text-column"):
         fit(note=texts, number=range(80))
+
+
+@pytest.mark.parametrize(
+    ("more", "column"),
+    [
+        ({}, "note"),
+        ({"id": range(80), "planet": ["earth"] * 80, "empty": [None] * 80}, "note"),
+        ({"x": [1.5, 2.5] * 40}, None),
+        ({"town": ["Ulm", "Bonn"] * 40}, None),
+        ({"other": [f"a second text {row}" for row in range(80)]}, None),
+        ({"list": [[1]] * 80}, None),
+    ],
+)
+def test_a_lone_text(more, column):
+    texts = [f"{'late' if row % 2 else 'lost'} parcel {row}" for row in range(80)]
+    assert lone_text(pd.DataFrame({"note": texts, **more})) == column
+
+
+def test_no_lone_text():
+    assert lone_text(pd.DataFrame({"code": [f"user{row // 2}" for row in range(1000)]})) is None
+    assert lone_text(pd.DataFrame({"kind": ["red car", "blue car"] * 40})) is None  # a category
+    assert lone_text(pd.DataFrame({"x": range(80)})) is None
 
 
 def test_codes_that_are_mostly_different_are_left_out():

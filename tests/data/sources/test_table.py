@@ -9,7 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
+from tests.helpers.runs import photos
 
+from jnpl.data.new_data import open_new
 from jnpl.data.sources import table
 from jnpl.internal.errors import InputError
 
@@ -464,3 +466,20 @@ def test_compressed_tables(tmp_path, name, separator):
         (tmp_path / name).write_bytes(broken)
         with pytest.raises(InputError, match=r"cannot read .*: not a valid \.[ct]sv\.gz table"):
             table.load(tmp_path / name)
+
+
+def test_a_lone_text_column_and_a_column_of_image_paths_need_no_name(tmp_path, caplog):
+    texts = [f"{'late' if row % 2 else 'lost'} parcel {row}" for row in range(80)]
+    frame = pd.DataFrame({"id": range(80), "note": texts, "label": [0, 1] * 40, "truth": [0, 1] * 40})
+    with caplog.at_level("WARNING"):
+        source = table.load(frame)
+    assert source.inputs.texts().tolist() == texts
+    assert "learning from the texts in column 'note' (--text-column)" in caplog.text
+    assert table.load(frame, embed=lengths).kind == "vector"
+    new = open_new(frame.drop(columns="label"), (0, 1), kind="text")
+    assert new.source.inputs.texts().tolist() == texts
+    paths = sorted(photos(tmp_path, each=1).rglob("*.png"))
+    for cells in (paths, list(map(str, paths))):
+        source = table.load(pd.DataFrame({"where": cells, "label": [0, 1, 0]}))
+        assert source.kind == "image"
+        assert source.ids.tolist() == [path.as_posix() for path in paths]

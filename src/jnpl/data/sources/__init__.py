@@ -4,7 +4,7 @@
 - `table`: .csv, .tsv and .parquet tables and data frames, with `encoding` (columns to features), `columns` (types and
   values of one column) and `sample_columns` (images and texts inside it)
 - `user_embedding`: the user's own function that embeds texts or images
-- `arrays`: arrays, tensors, lists and .npz files
+- `arrays`: arrays, tensors, lists and .npz files; `sparse`: sparse matrices as dense ones
 - `torch_dataset`: any data set of (input, label) items
 - `huggingface`: data sets of the Hugging Face hub
 - `bundled`: data sets that ship with scikit-learn

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jnpl.data.source import InMemory, Source, Texts, number
+from jnpl.data.sources.sparse import is_sparse, sparse_basis
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.files import require_file
 from jnpl.internal.tables import is_missing
@@ -18,7 +20,7 @@ from jnpl.internal.tables import is_missing
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from jnpl.data.source import Array, Labels
+    from jnpl.data.source import Array, Inputs, Labels
 
 NEEDED = ("x", "y")
 OPTIONAL = ("y_true", "x_test", "y_test", "x_val", "y_val", "class_names", "ids", "backbone")
@@ -43,7 +45,7 @@ def from_arrays(
     Labels are names or whole numbers.
 
     Args:
-        x: vectors (N, F) or images, as `as_inputs` reads them, or N texts.
+        x: vectors (N, F), also sparse, or images, as `as_inputs` reads them, or N texts or paths of images.
         y: given labels (N,).
         y_true: true labels (N,).
         x_test: test samples (M, ...), with `y_test`.
@@ -62,47 +64,83 @@ def from_arrays(
         >>> source.labels, source.class_names, source.kind
         (array([1, 0, 1]), ('cat', 'dog'), 'vector')
     """
-    inputs = _samples(x, "x")
-    label_lists = {"y": _matching(y, "y", inputs.values, "x")}
+    samples = as_samples(x, "x")
+    inputs = samples["inputs"]
+    label_lists = {"y": _matching(y, "y", inputs, "x")}
     if y_true is not None:
-        label_lists["y_true"] = _matching(y_true, "y_true", inputs.values, "x")
-    others: dict[str, InMemory | Texts] = {}
+        label_lists["y_true"] = _matching(y_true, "y_true", inputs, "x")
+    others: dict[str, dict[str, Any]] = {}
     for part, x_part, y_part in (("test", x_test, y_test), ("val", x_val, y_val)):
         if (x_part is None) != (y_part is None):
             raise InputError(f"x_{part} and y_{part} need each other: one of them is missing")
         if x_part is None:
             continue
-        held_out = _samples(x_part, f"x_{part}")
+        if is_sparse(x_part):
+            raise InputError(f"x_{part} is sparse, which only x can be: give both as dense arrays of the same columns")
+        others[part] = as_samples(x_part, f"x_{part}")
+        held_out = others[part]["inputs"]
         if held_out.kind != inputs.kind:
             raise InputError(f"x_{part} holds {held_out.kind}s, but x {inputs.kind}s")
-        if held_out.values.shape[1:] != inputs.values.shape[1:]:
+        if isinstance(inputs, InMemory) and held_out.values.shape[1:] != inputs.values.shape[1:]:
             shapes = f"{held_out.values.shape[1:]}, but x of {inputs.values.shape[1:]}"
             raise InputError(f"x_{part} has samples of shape {shapes}")
-        label_lists[f"y_{part}"] = _matching(y_part, f"y_{part}", held_out.values, f"x_{part}")
-        others[part] = held_out
+        label_lists[f"y_{part}"] = _matching(y_part, f"y_{part}", held_out, f"x_{part}")
     labels, classes = number_together(label_lists, class_names)
-
-    def source(title: str, samples: InMemory | Texts, which: str, **more: Any) -> Source:
-        return Source(
-            title, samples, labels[which], classes, np.arange(len(samples)), unreadable=_empty(samples), **more
-        )
-
-    held = {part: source(f"{name}/{part}", samples, f"y_{part}") for part, samples in others.items()}
-    return source(
-        name, inputs, "y", true_labels=labels.get("y_true"), test=held.get("test"), validation=held.get("val")
+    held = {
+        part: Source(f"{name}/{part}", labels=labels[f"y_{part}"], class_names=classes, **fields)
+        for part, fields in others.items()
+    }
+    true, test, validation = labels.get("y_true"), held.get("test"), held.get("val")
+    return Source(
+        name, labels=labels["y"], class_names=classes, true_labels=true, test=test, validation=validation, **samples
     )
 
 
-def _samples(x: Any, name: str) -> InMemory | Texts:
-    texts = as_texts(x)
-    return InMemory(as_inputs(x, name)) if texts is None else Texts(texts)
+def as_samples(x: Any, name: str) -> dict[str, Any]:
+    """Return vectors, images, texts or paths of images as fields of a `Source`: inputs, ids and what is unreadable.
+
+    >>> as_samples(["a text", " "], "x")["unreadable"]
+    {1: 'the text is empty'}
+    """
+    if (listed := as_listed(x, name)) is not None:
+        return listed
+    if is_sparse(x) and x.dtype.kind in "biuf" and x.ndim == 2:
+        x = x @ sparse_basis(x)
+    values = as_inputs(x, name)
+    return {"inputs": InMemory(values), "ids": np.arange(len(values))}
 
 
-def _empty(samples: InMemory | Texts) -> dict[int, str] | None:
-    """Return the texts that are empty, as unreadable samples."""
-    if not isinstance(samples, Texts):
+def as_listed(x: Any, name: str) -> dict[str, Any] | None:
+    """Return a list, array or series of texts or of paths of images, as `as_samples` does; None if it is neither."""
+    if (paths := as_image_paths(x, name)) is not None:
+        from jnpl.data.sources.images import file_samples  # noqa: PLC0415 - the others do without Pillow
+
+        return file_samples(paths, Path())
+    if (texts := as_texts(x)) is None:
         return None
-    return {at: "the text is empty" for at, text in enumerate(samples.values) if not text.strip()} or None
+    empty = {at: "the text is empty" for at, text in enumerate(texts) if not text.strip()} or None
+    return {"inputs": Texts(texts), "ids": np.arange(len(texts)), "unreadable": empty}
+
+
+def as_image_paths(x: Any, name: str) -> list[str] | None:
+    """Return a list, array or series of paths of images as texts; None if it is something else.
+
+    Paths are `Path`s, texts that all end like the name of an image, or texts of which the first 20 are all files.
+    """
+    if isinstance(x, str | bytes) or not hasattr(x, "__len__") or getattr(x, "ndim", 1) != 1:
+        return None
+    cells = list(x)
+    if not cells or not isinstance(cells[0], str | os.PathLike):
+        return None
+    from jnpl.data.sources.images import any_exists, are_image_paths  # noqa: PLC0415
+
+    are_files = all(isinstance(cell, str) for cell in cells) and all(map(os.path.isfile, cells[:20]))
+    if not are_files and not are_image_paths(cells):
+        return None
+    paths = [str(os.fspath(cell)) for cell in cells]
+    if not any_exists(paths, Path()):
+        raise InputError(f"{name} names images that are not there, first {paths[0]!r}")
+    return paths
 
 
 def from_pair(pair: tuple[Any, Any]) -> Source:
@@ -320,7 +358,7 @@ def _refuse_not_finite(values: Array, name: str) -> None:
             raise InputError(f"{name} holds values that are not finite, first in sample {start + int(bad.argmax())}")
 
 
-def _matching(y: Any, name: str, inputs: Array, of: str) -> list[str] | list[int]:
+def _matching(y: Any, name: str, inputs: Inputs, of: str) -> list[str] | list[int]:
     labels = as_labels(y, name)
     if len(labels) != len(inputs):
         raise InputError(f"{of} holds {len(inputs)} samples, but {name} {len(labels)} labels")

@@ -11,14 +11,13 @@ import math
 import re
 from collections import Counter
 from dataclasses import asdict, dataclass
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from jnpl.data.sources.columns import COLUMN_KINDS, ColumnKind, distinct, kind_of, levels, values, with_text_names
-from jnpl.data.sources.images import extensions
+from jnpl.data.sources.images import names_image
 from jnpl.internal.errors import InputError
 from jnpl.internal.json_files import StoredFacts, check_facts
 
@@ -194,6 +193,26 @@ class Encoding:
         return cls(facts.columns, facts.notes)
 
 
+def lone_text(frame: pd.DataFrame) -> str | None:
+    """Return the column of texts, of two words or more on average, if no other column is worth learning from.
+
+    >>> lone_text(pd.DataFrame({"id": [7, 8], "note": ["a red car", "the blue sea"]}))
+    'note'
+    """
+    kinds = {name: kind_of(frame[name]) for name in frame.columns}
+    useful = [
+        name
+        for name, kind in kinds.items()
+        if kind not in COLUMN_KINDS or (not _names_rows(name, frame[name], kind) and len(distinct(frame[name])[1]) > 1)
+    ]
+    if len(useful) != 1 or kinds[name := useful[0]] != "category":
+        return None
+    objection = _objection(frame[name], "category")
+    lengths = [len(words) for cell in frame[name].tolist() if (words := _words(cell))]
+    is_text = objection is not None and objection[1] == "text" and sum(lengths) >= 2 * max(len(lengths), 1)
+    return name if is_text else None
+
+
 class _StoredEncoding(StoredFacts):
     """What `Encoding.to_dict` stores."""
 
@@ -269,7 +288,7 @@ def _objection(cells: pd.Series[Any], kind: str) -> tuple[str, str] | None:
     if kind != "category":
         return None
     codes, names = levels(cells)
-    if len(names) > 1 and all(map(_is_image, names)):
+    if len(names) > 1 and all(map(names_image, names)):
         return "paths of images", "image"
     kept = set(_kept(codes, names))
     beyond = np.array([level not in kept for level in names], bool)[codes[codes >= 0]]
@@ -295,7 +314,7 @@ def _names_rows(name: str, cells: pd.Series[Any], kind: str) -> bool:
     if kind == "number" and len(cells) >= FEW_ROWS and _is_whole(cells, kind):
         steps = np.diff(values(cells, "number", name, ""))
         return bool((steps == 1).all() or (steps == -1).all())
-    return kind == "category" and not any(re.search(r"\s", level) or _is_image(level) for level in levels(cells)[1])
+    return kind == "category" and not any(re.search(r"\s", level) or names_image(level) for level in levels(cells)[1])
 
 
 def _is_whole(cells: pd.Series[Any], kind: str) -> bool:
@@ -312,10 +331,6 @@ def _ordered(column: Column, cells: pd.Series[Any]) -> bool:
         return False
     steps = np.diff(values(cells, column.kind, column.name, ""))
     return bool((steps > 0).all() or (steps < 0).all())
-
-
-def _is_image(text: str) -> bool:
-    return PurePath(text).suffix.lower() in extensions()
 
 
 def _notes(columns: list[Column], left_out: dict[str, list[str]], frame: pd.DataFrame) -> list[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import stat
 from functools import cache, cached_property
-from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from pathlib import Path, PurePath
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from PIL import Image, UnidentifiedImageError
@@ -14,11 +14,12 @@ from PIL import Image, UnidentifiedImageError
 from jnpl.data.source import Inputs, UnreadableError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from jnpl.data.source import Array, Kind, Labels
 
 MAX_PIXELS = 1024**3 // 4 // 3  # 89 million: above this, Pillow warns of decompression bombs
+_PATHS_TRIED = 20
 ORIENTATION = 0x0112  # the EXIF tag
 # EPS would run the program in the file with Ghostscript; the others have no decoder (WMF: only on Windows).
 REFUSED = frozenset({"BUFR", "EPS", "GRIB", "HDF5", "MPEG", "WMF"})
@@ -123,6 +124,41 @@ class ImageFiles(Inputs):
         position = range(len(self))[position]  # negative counts from the end; beyond it is an IndexError
         start = 0 if position == 0 else int(self._ends[position - 1])
         return os.fsdecode(self._names[start : int(self._ends[position])])
+
+
+def file_samples(paths: Sequence[str], root: Path) -> dict[str, Any]:
+    """Return image files as fields of a `Source`: inputs, ids, unreadable and root. An empty path names no file."""
+    named = [path for path in paths if path]
+    ids = np.array([Path(path).as_posix() if path else f"row {row}" for row, path in enumerate(paths)], object)
+    unreadable = {row: "the table names no file" for row, path in enumerate(paths) if not path} or None
+    inputs = ImageFiles(paths, root)
+    if named and all(os.path.isabs(path) for path in named):  # noqa: PTH117 - a million times
+        root = Path(os.path.commonpath([os.path.dirname(path) for path in named]))  # noqa: PTH120
+    return {"inputs": inputs, "ids": ids, "unreadable": unreadable, "root": absolute(root)}
+
+
+def absolute(root: Path) -> str:
+    """Return an absolute path that keeps links."""
+    return os.path.abspath(root)  # noqa: PTH100
+
+
+def any_exists(paths: Sequence[str], root: Path) -> bool:
+    """Whether one of the first 20 paths is there."""
+    return any(os.path.exists(root / path) for path in paths[:_PATHS_TRIED])  # noqa: PTH110 - never raises
+
+
+def are_image_paths(cells: Iterable[object]) -> bool:
+    """Whether all of several cells are paths, or texts that end like the name of an image."""
+    return all(isinstance(cell, os.PathLike) or (isinstance(cell, str) and names_image(cell)) for cell in cells)
+
+
+def names_image(text: str) -> bool:
+    """Whether a text ends like the name of an image.
+
+    >>> names_image("photos/1.JPG"), names_image("A photo of a cat.")
+    (True, False)
+    """
+    return PurePath(text).suffix.lower() in extensions()
 
 
 def decode(file: str | Path | IO[bytes], size: int | None = None) -> Array:

@@ -17,8 +17,8 @@ from jnpl.data.source import InMemory, Source, Texts
 from jnpl.data.sources.arrays import WHOLE_NUMBER, as_labels, number_together
 from jnpl.data.sources.columns import is_measured, kind_of, levels, with_text_names
 from jnpl.data.sources.columns import values as values_of
-from jnpl.data.sources.encoding import AS_THEY_ARE, ROW_NAMES, Encoding
-from jnpl.data.sources.images import ImageFiles
+from jnpl.data.sources.encoding import AS_THEY_ARE, ROW_NAMES, Encoding, lone_text
+from jnpl.data.sources.images import absolute, any_exists, are_image_paths, file_samples
 from jnpl.data.sources.sample_columns import holds_images, images_of, texts_of
 from jnpl.data.sources.user_embedding import embed_with
 from jnpl.data.split import divide, find_split
@@ -41,7 +41,6 @@ NOTHING_TO_EMBED = (
 )
 _INPUTS = ("image_column", "feature_columns", "embedding_column", "text_column", "encoding")
 _TOGETHER = ({"image_column", "embedding_column"}, {"embedding_column", "text_column"})
-_PATHS_TRIED = 20
 _LABEL_NAME = re.compile(r"(?i)(.*[ _.-])?(labels?|target|class|truth|y)")
 MOST_NUMBERS = 100  # different whole numbers above which labels may be a regression target ...
 ROWS_PER_NUMBER = 50  # ... if each has fewer rows than this
@@ -96,7 +95,11 @@ def load(path_or_frame: str | Path | pd.DataFrame, options: OpenOptions | None =
     if not has_inputs:
         unused = {*aside, *(options.exclude or ())}
         embedding_column = guess_embedding_column(frame, unused) if options.embed is None else None
-        image_column = None if embedding_column else _guess_image_column(frame, unused, where)
+        image_column = None if embedding_column else _guess_image_column(frame, unused, table.root, where)
+        if embedding_column is None and image_column is None:
+            text_column = guess_text_column(frame, unused, labels.classes)
+            if text_column is not None:
+                _LOG.warning("%s: learning from the texts in column %r (--text-column)", where, text_column)
     if embedding_column is not None:
         values = InMemory(_embeddings(frame[embedding_column], embedding_column, where), embedded=True)
         shown = beside_embeddings(table, aside, image_column, text_column)
@@ -411,20 +414,24 @@ def beside_embeddings(
     return {"texts": texts_of(frame[text], text, where)[0]}
 
 
+def guess_text_column(
+    frame: pd.DataFrame, unused: Collection[str], classes: Sequence[str] | Sequence[int]
+) -> str | None:
+    """Return the only column worth learning from if it holds texts; columns that hold labels too do not count."""
+    names = set(map(str, classes))
+    others = [name for name in frame.columns if name not in unused and not _holds_labels(frame[name], name, names)]
+    return lone_text(frame[others])
+
+
 def _has_images(frame: pd.DataFrame, column: str | None, root: Path) -> bool:
     """Whether a column holds images, or paths of which one of the first is there."""
     if column is None:
         return False
     cells = frame[column]
-    paths = [cell for cell in cells.iloc[:_PATHS_TRIED].tolist() if isinstance(cell, str) and cell]
-    return holds_images(cells) or _any_exists(paths, root)
+    return holds_images(cells) or any_exists([cell for cell in cells if isinstance(cell, str) and cell], root)
 
 
-def _any_exists(paths: Sequence[str], root: Path) -> bool:
-    return any(os.path.exists(root / path) for path in paths[:_PATHS_TRIED])  # noqa: PTH110 - never raises
-
-
-def _guess_image_column(frame: pd.DataFrame, labels: Collection[str], where: str) -> str | None:
+def _guess_image_column(frame: pd.DataFrame, labels: Collection[str], root: Path, where: str) -> str | None:
     others = [column for column in frame.columns if column not in labels]
     inside = [column for column in others if holds_images(frame[column])]
     if len(inside) > 1 and "image" not in inside:
@@ -435,7 +442,14 @@ def _guess_image_column(frame: pd.DataFrame, labels: Collection[str], where: str
     if features:
         return None
     named = {column.casefold(): column for column in reversed(others) if not is_measured(frame[column])}
-    return next((named[name] for name in IMAGE_NAMES if name in named), None)
+    by_name = next((named[name] for name in IMAGE_NAMES if name in named), None)
+    return by_name or next((name for name in others if _holds_image_paths(frame[name], root)), None)
+
+
+def _holds_image_paths(cells: pd.Series[Any], root: Path) -> bool:
+    """Whether all cells that are not missing are paths of images, of which one of the first is there."""
+    present = [] if is_measured(cells) else cells[cells.notna()].tolist()
+    return bool(present) and are_image_paths(present) and any_exists(present, root)
 
 
 def images(table: Table, name: str, *, new: bool = False) -> dict[str, Any]:
@@ -447,28 +461,24 @@ def images(table: Table, name: str, *, new: bool = False) -> dict[str, Any]:
     if holds_images(column):
         inputs, ids, unreadable = images_of(column, name, where, root)
         in_files = inputs.path(0) is not None
-        return {"inputs": inputs, "ids": ids, "unreadable": unreadable, "root": _absolute(root) if in_files else None}
+        return {
+            "inputs": inputs,
+            "ids": ids,
+            "unreadable": unreadable,
+            "root": absolute(root) if in_files else None,
+        }
     missing, cells = column.isna().to_numpy(), column.tolist()
     wrong = next((cell for cell, none in zip(cells, missing, strict=True) if not none and not _is_path(cell)), None)
     if wrong is not None and not new:
         raise InputError(f"column {name!r} of {where} must hold paths, not {type(wrong).__name__}")
     paths = [os.fspath(cell) if _is_path(cell) else "" for cell in cells]
     named = [path for path in paths if path]
-    if named and not new and not _any_exists(named, root):
+    if named and not new and not any_exists(named, root):
         raise InputError(
             f"{where} names images in column {name!r} that are not there, first {named[0]!r} "
             f"in {str(root)!r}; image_root says where the paths start"
         )
-    unreadable = {row: "the table names no file" for row, path in enumerate(paths) if not path} or None
-    ids = np.array([Path(path).as_posix() if path else f"row {row}" for row, path in enumerate(paths)], object)
-    inputs = ImageFiles(paths, root)
-    if named and all(os.path.isabs(path) for path in named):  # noqa: PTH117 - a million times
-        root = Path(os.path.commonpath([os.path.dirname(path) for path in named]))  # noqa: PTH120
-    return {"inputs": inputs, "ids": ids, "unreadable": unreadable, "root": _absolute(root)}
-
-
-def _absolute(root: Path) -> str:
-    return os.path.abspath(root)  # noqa: PTH100 - keeps links
+    return file_samples(paths, root)
 
 
 def _embeddings(column: pd.Series[Any], name: str, where: str) -> Array:
