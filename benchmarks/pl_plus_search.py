@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import re
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -328,11 +328,8 @@ HEADS = {  # PL+'s weight beside C - 1 complements; it begins after half of the 
     "0.09": {"pl_weight": 0.09},
     "0.2": {"pl_weight": 0.2},
 }
-SMALL = ("agnews-tfidf", "agnews-minilm", "trec6-tfidf", "trec6-minilm", "flowers")
-COLUMNS = {
-    **{f"{name}/{column}": (0, 1, 2) for name in SMALL for column in owners.SETS[name].columns},
-    **{f"cifar10/{column}": (0,) for column in ("symm20", "asymm20", "asymm40", "aggre")},
-}
+COLUMNS = tuple(f"{name}/{column}" for name, each in owners.SETS.items() for column in each.columns)
+HEAD_SEEDS = (0, 1, 2)
 FIRST = 10_000  # samples of CIFAR
 
 
@@ -347,23 +344,21 @@ def head_recipe(source: Source, changes: dict[str, Any]) -> Recipe:
 def on_heads(data: Path) -> None:
     """Run the cells that are not done."""
     METHODS["balanced-head"] = Head
-    for column, seeds in COLUMNS.items():
-        for seed in seeds:
-            for weight, changes in HEADS.items():
-                name = f"head/{weight}/{column}/{seed}"
-                if name in results.read(RESULTS):
-                    continue
-                set_name, _, labels = column.partition("/")
-                source = owners.cell(set_name, labels, seed, data)
-                if len(source) > FIRST:
-                    source = replace(split.part(source, np.arange(FIRST)), test=source.test)
-                report = Reporter()
-                report.quiet(True)
-                run = find(source, head_recipe(source, changes), seed=seed, report=report)
-                if run is None or source.true_labels is None:
-                    raise RuntimeError("no result in this process")
-                ap = metrics.average_precision(run.findings.label_quality, source.labels != source.true_labels)
-                keep(name, {"ap": ap, "accuracy": run.results["test_accuracy"]})
+    for seed, column, (weight, changes) in product(HEAD_SEEDS, COLUMNS, HEADS.items()):
+        name = f"head/{weight}/{column}/{seed}"
+        if name in results.read(RESULTS):
+            continue
+        set_name, _, labels = column.partition("/")
+        source = owners.cell(set_name, labels, seed, data)
+        if len(source) > FIRST:
+            source = replace(split.part(source, np.arange(FIRST)), test=source.test)
+        report = Reporter()
+        report.quiet(True)
+        run = find(source, head_recipe(source, changes), seed=seed, report=report)
+        if run is None or source.true_labels is None:
+            raise RuntimeError("no result in this process")
+        ap = metrics.average_precision(run.findings.label_quality, source.labels != source.true_labels)
+        keep(name, {"ap": ap, "accuracy": run.results["test_accuracy"]})
 
 
 # The page.
@@ -408,14 +403,12 @@ def gain_table(stored: dict[str, Any]) -> str:
 
 
 def head_table(stored: dict[str, Any]) -> str:
-    """Columns x weights: AP, mean over the seeds."""
+    """Columns x weights: AP, mean over the seeds that all weights have."""
     rows = [["labels", "seeds", *HEADS]]
-    for column, seeds in COLUMNS.items():
-        cells = []
-        for weight in HEADS:
-            found = [row["ap"] for name, row in stored.items() if name.rsplit("/", 1)[0] == f"head/{weight}/{column}"]
-            cells.append(f"{fmean(found):.3f}" if len(found) == len(seeds) else "")
-        rows.append([column, str(len(seeds)), *cells])
+    for column in COLUMNS:
+        names = {seed: [f"head/{weight}/{column}/{seed}" for weight in HEADS] for seed in HEAD_SEEDS}
+        runs = [[stored[name]["ap"] for name in each] for each in names.values() if stored.keys() >= {*each}]
+        rows.append([column, str(len(runs)), *(f"{fmean(aps):.3f}" for aps in zip(*runs, strict=True))])
     return markdown_table(rows) + "\n"
 
 
