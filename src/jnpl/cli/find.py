@@ -66,6 +66,10 @@ class FindOptions:
     skip_unlabelled: Annotated[
         bool, typer.Option("--skip-unlabelled", help="Leave out the rows of a table that have no label.")
     ] = False
+    merge_classes: Annotated[
+        bool,
+        typer.Option("--merge-classes", help="Merge classes whose names differ only in case, blanks or Unicode form."),
+    ] = False
     embedding_column: options.EmbeddingColumn = None
     text_column: options.TextColumn = None
     embed: options.EmbedFunction = None

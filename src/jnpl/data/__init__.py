@@ -5,6 +5,7 @@
 - `datasets`: the data sets that have a name (`DATASETS`)
 - `source`: what a labelled data set is (`Source`)
 - `sources/`: a loader for each form of data
+- `spellings`: class names that differ in spelling only
 - `split`: parts of a source, held-out samples, test data
 - `loading/`: prepared samples, augmentation, batches
 - `label_files`: labels in files, and sources with labels from a file

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from jnpl.data.options import OpenOptions
 from jnpl.data.source import InMemory, Source, Texts
 from jnpl.data.sources.arrays import WHOLE_NUMBER, as_image_paths, as_inputs, as_labels, as_texts, read_npz
 from jnpl.data.sources.user_embedding import embed_inputs
+from jnpl.data.spellings import spelling_key
 from jnpl.data.split import find_split
 from jnpl.data.split import part as part_of
 from jnpl.internal.errors import InputError
@@ -146,9 +148,16 @@ class _NewDataReader:
     def numbers(self, labels: Sequence[Any]) -> Labels | None:
         """Return the class numbers (N,) of labels given by name (None: no label); None if no sample has a label."""
         number = {str(name): at for at, name in enumerate(self.classes)}
+        keys = [spelling_key(name) for name in self.classes]
+        count = Counter(keys)
+        by_spelling = {key: at for at, key in enumerate(keys) if count[key] == 1}
         whole = all(type(name) is int for name in self.classes)
         class_numbers = np.array(
-            [-1 if label is None else number.get(_key(label, whole), -2) for label in labels], np.int64
+            [
+                -1 if label is None else number.get(_key(label, whole), by_spelling.get(spelling_key(label), -2))
+                for label in labels
+            ],
+            np.int64,
         )
         return None if (class_numbers == -1).all() else class_numbers
 

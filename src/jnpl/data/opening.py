@@ -7,6 +7,7 @@ in `jnpl.data.datasets`.
 from __future__ import annotations
 
 import difflib
+import logging
 import os
 from dataclasses import fields, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ import numpy as np
 from jnpl.data.datasets import DATASETS, import_loader
 from jnpl.data.options import OpenOptions
 from jnpl.data.source import Source
+from jnpl.data.spellings import common_spellings, spelling_key, warning, with_spellings
 from jnpl.data.split import with_test
 from jnpl.internal.errors import InputError
 from jnpl.internal.tables import DATA_SUFFIXES, data_suffix
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from jnpl.data.sources.user_embedding import Embed
 
 HUB = "hf:"
+_OF_ALL = ("labels", "merge_classes", "seed")  # options that every form of data takes
+_LOG = logging.getLogger("jnpl")
 _COLUMNS = ("image_column", "label_column", "true_label_column", "feature_columns", "exclude", "embedding_column")
 
 
@@ -58,16 +62,23 @@ def open_source(data: Any, options: OpenOptions | None = None, **changes: Any) -
         raise InputError(f"no option {strange[0]!r} for opening data; {hint}")
     options = replace(options or OpenOptions(), **changes)
     source = _open(data, options)
-    if options.labels is None:
-        return source
-    from jnpl.data.label_files import with_labels  # noqa: PLC0415 - only where it is asked for
+    if options.labels is not None:
+        from jnpl.data.label_files import with_labels  # noqa: PLC0415 - only where it is asked for
 
-    return with_labels(source, Path(options.labels))
+        source = with_labels(source, Path(options.labels))
+    if common := common_spellings(source):
+        if options.merge_classes:
+            return with_spellings(source, common)
+        _LOG.warning("%s", warning(source, common))
+    return source
 
 
 def open_test(source: Source, test: Any, options: OpenOptions) -> Source:
     """Return a source with test data from elsewhere, opened with the options of the source that suit them."""
-    return with_test(source, open_source(test, options.for_test(source, test)))
+    opened = open_source(test, options.for_test(source, test))
+    if options.merge_classes:
+        opened = with_spellings(opened, {spelling_key(name): name for name in source.class_names})
+    return with_test(source, opened)
 
 
 def form_of(data: Any) -> Form | None:
@@ -77,7 +88,7 @@ def form_of(data: Any) -> Form | None:
 
 def options_of_form(data: Any, form: Form | None, options: OpenOptions) -> dict[str, Any]:
     """Return the options that differ from their defaults; those that this form does not take are an InputError."""
-    changed = {name: value for name, value in options.changed().items() if name not in ("root", "labels", "seed")}
+    changed = {name: value for name, value in options.changed().items() if name not in (*_OF_ALL, "root")}
     if _is_name(data):
         what, taken = data, DATASETS[data].options
     elif form is not None:

@@ -37,6 +37,7 @@ class OpenOptions:
         encoding: tables: how another table's columns became features (`Source.encoding`), to do the same here.
         image_root: tables: the folder that image paths are relative to.
         skip_unlabelled: tables: leave out rows without a label.
+        merge_classes: make one class of those that differ only in case, blanks or Unicode form.
         labels: a file of given labels, as `jnpl apply` and `jnpl corrupt` write it, in place of the data's own.
         noise: cifar10n and cifar100n: which of the human labels.
         config: the hub: the configuration of the data set.
@@ -65,6 +66,7 @@ class OpenOptions:
     encoding: dict[str, Any] | None = None
     image_root: str | os.PathLike[str] | None = None
     skip_unlabelled: bool = False
+    merge_classes: bool = False
     labels: str | os.PathLike[str] | None = None
     noise: str | None = None
     config: str | None = None
