@@ -38,7 +38,7 @@ from jnpl.internal import provenance
 from jnpl.internal.settings import Settings
 from jnpl.judging import metrics
 from jnpl.methods.registry import METHODS
-from jnpl.pipeline import CheckpointInterval, find
+from jnpl.pipeline import CheckpointInterval, run_recipe
 from jnpl.recipes.automatic import head_plan
 from jnpl.recipes.load import load_recipe
 from jnpl.recipes.schema import Recipe, parse_recipe
@@ -241,7 +241,7 @@ def train_run(spec: FieldRun, data: Data, clock: TestClock) -> dict[str, Any]:
     source, recipe = data.source(spec.column), spec.recipe()
     before, tests = time.process_time(), clock.seconds
     with tempfile.TemporaryDirectory() as folder:
-        run = find(
+        run = run_recipe(
             source,
             recipe,
             Path(folder) / "run",

@@ -53,7 +53,7 @@ from jnpl.internal.files import write_text
 from jnpl.internal.importing import require
 from jnpl.internal.tables import load_parquet
 from jnpl.judging.out_of_fold import expected_scale
-from jnpl.pipeline import find
+from jnpl.pipeline import run_recipe
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.training.reporting import Reporter
 from owners_tables import BINS, LISTS, allowed
@@ -185,7 +185,7 @@ def ours(source: Source, seed: int, changes: dict[str, Any] | None = None) -> di
     report = Reporter()
     report.quiet(True)
     began, cpu = time.perf_counter(), time.process_time()
-    result = find(
+    result = run_recipe(
         source, adapt_recipe(source, None, None, changes or {}).recipe, seed=seed, report=report, classify=True
     )
     if result is None:
@@ -295,7 +295,7 @@ def verdict(source: Source, seed: int, kept: Path | None = None) -> dict[str, An
         report = Reporter()
         report.quiet(True)
         with mock.patch.object(Findings, "from_probs", wraps=Findings.from_probs) as made:
-            result = find(source, adapt_recipe(source, None, None, {}).recipe, seed=seed, report=report)
+            result = run_recipe(source, adapt_recipe(source, None, None, {}).recipe, seed=seed, report=report)
         if result is None:
             raise RuntimeError("no result in this process")
         findings, probs, unseen = result.findings, made.call_args.args[0], made.call_args.kwargs["unseen_probs"]

@@ -24,7 +24,7 @@ from jnpl.experiments import results
 from jnpl.experiments.result_tables import markdown_table, spread
 from jnpl.internal.importing import require
 from jnpl.outputs.corrections import correct
-from jnpl.pipeline import find
+from jnpl.pipeline import run_recipe
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.training.reporting import Reporter
 
@@ -99,7 +99,7 @@ def ours(source: Source, seed: int) -> dict[str, Any]:
     report = Reporter()
     report.quiet(True)
     began, cpu = time.perf_counter(), time.process_time()
-    result = find(source, adapt_recipe(source, None, None, {}).recipe, seed=seed, report=report)
+    result = run_recipe(source, adapt_recipe(source, None, None, {}).recipe, seed=seed, report=report)
     if result is None:
         raise RuntimeError("no result in this process")
     verdict = checked(result.findings, source)
@@ -107,9 +107,7 @@ def ours(source: Source, seed: int) -> dict[str, Any]:
         "ap": verdict["ap"],
         "seconds": time.perf_counter() - began,
         "cpu_seconds": time.process_time() - cpu,
-        "judged_by": next(
-            (note for note in result.results.get("notes", ()) if note.startswith("judged by")), "network"
-        ),
+        "judged_by": result.results.get("judged_by", "network"),
     }
     return {"jnpl": ranking, "verdict": verdict}
 

@@ -21,7 +21,7 @@ import torch
 from jnpl.experiments import results, run_data
 from jnpl.experiments.spec import RunSpec
 from jnpl.internal import provenance
-from jnpl.pipeline import find
+from jnpl.pipeline import run_recipe
 from jnpl.training.reporting import Reporter
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def run(variant: str, data: str, root: Path | None) -> dict[str, Any]:
             curves[name].append(None if value is None else round(float(value), 4))
 
     with tempfile.TemporaryDirectory() as folder:
-        find(
+        run_recipe(
             replace(source, test=run_data.first(source.test, TESTED)),
             spec.recipe(),
             Path(folder) / "run",

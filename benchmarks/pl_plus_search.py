@@ -34,7 +34,7 @@ from jnpl.losses import class_weights
 from jnpl.losses import functional as JF
 from jnpl.methods.extended_jnpl import ExtendedJNPL
 from jnpl.methods.registry import METHODS
-from jnpl.pipeline import find
+from jnpl.pipeline import run_recipe
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.recipes.load import load_recipe
 from jnpl.recipes.schema import parse_recipe
@@ -287,7 +287,7 @@ def trained(source: Source, recipe: Recipe, seed: int) -> dict[str, Any]:
 
     report = Reporter()
     report.quiet(True)
-    run = find(source, recipe, seed=seed, report=report, observe=note)
+    run = run_recipe(source, recipe, seed=seed, report=report, observe=note)
     if run is None or source.true_labels is None:
         raise RuntimeError("no result in this process")
     predicted = np.bincount(last["p"].argmax(1), minlength=len(source.class_names))
@@ -354,7 +354,7 @@ def on_heads(data: Path) -> None:
             source = replace(split.part(source, np.arange(FIRST)), test=source.test)
         report = Reporter()
         report.quiet(True)
-        run = find(source, head_recipe(source, changes), seed=seed, report=report)
+        run = run_recipe(source, head_recipe(source, changes), seed=seed, report=report)
         if run is None or source.true_labels is None:
             raise RuntimeError("no result in this process")
         ap = metrics.average_precision(run.findings.label_quality, source.labels != source.true_labels)

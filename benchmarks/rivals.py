@@ -43,7 +43,7 @@ from jnpl.methods import registry
 from jnpl.methods.base import Task
 from jnpl.methods.registry import METHODS
 from jnpl.models.build import build
-from jnpl.pipeline import CheckpointInterval, find
+from jnpl.pipeline import CheckpointInterval, run_recipe
 from jnpl.recipes.schema import Recipe, parse_recipe
 from jnpl.training.evaluation import TrainingSet
 from jnpl.training.feeds import make_feeds
@@ -213,7 +213,9 @@ def train_run(spec: RivalRun, root: Path | None, folder: Path) -> dict[str, Any]
     """
     torch.set_num_threads(1)
     recipe, source, every = spec.recipe(), spec.source(root), CheckpointInterval(seconds=60)
-    run = find(source, recipe, folder, seed=spec.seed, every=every, strict=False, report=Reporter(), classify=True)
+    run = run_recipe(
+        source, recipe, folder, seed=spec.seed, every=every, strict=False, report=Reporter(), classify=True
+    )
     if run is None or source.test is None:
         raise RuntimeError("only the first of several processes has results, and only with test data")
     figures = {key: value for key, value in run.results.items() if key != "run"}

@@ -28,7 +28,7 @@ from jnpl import metrics, noise
 from jnpl.data.opening import open_source
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.experiments import results
-from jnpl.pipeline import find
+from jnpl.pipeline import run_recipe
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.recipes.load import load_recipe
 from jnpl.training.reporting import Reporter
@@ -153,7 +153,7 @@ def run(source: Source, recipe: Recipe, seed: int) -> dict[str, Any]:
     report = Reporter()
     report.quiet(True)
     began = time.perf_counter()
-    result = find(source, recipe, seed=seed, report=report)
+    result = run_recipe(source, recipe, seed=seed, report=report)
     if result is None or source.true_labels is None:
         raise RuntimeError("no result in this process")
     wrong = source.labels != source.true_labels

@@ -23,7 +23,7 @@ import torch
 from jnpl import metrics
 from jnpl.experiments import run_data
 from jnpl.experiments.spec import RunSpec
-from jnpl.pipeline import CheckpointInterval, find
+from jnpl.pipeline import CheckpointInterval, run_recipe
 from jnpl.recipes.schema import parse_recipe
 from jnpl.training.reporting import Reporter
 
@@ -81,7 +81,7 @@ def trial(name: str, recipe: dict[str, Any], kind: str, rate: float, root: Path,
     report.quiet(True)
     with TemporaryDirectory() as place:
         try:
-            find(
+            run_recipe(
                 source,
                 parse_recipe(settings),
                 Path(place) / "run",

@@ -41,7 +41,9 @@ FAST = ("train.epochs=2", "train.batch_size=64", "train.lr=0.01", "engine.accele
 def go(source, out, *changes, seed=0, every=None, strict=False, recipe="small", **kw):
     settings = load_recipe(recipe, parse_changes([*FAST, *changes]))
     every = every or CheckpointInterval(epochs=1, seconds=None)
-    return pipeline.find(source, settings, out, seed=seed, every=every, strict=strict, report=Reporter(), **kw).results
+    return pipeline.run_recipe(
+        source, settings, out, seed=seed, every=every, strict=strict, report=Reporter(), **kw
+    ).results
 
 
 def images(samples=40, side=8, *, noisy=True, test=True):
@@ -250,7 +252,7 @@ class Peephole(Reporter):
 def interrupted(source, out, at, *changes, every=None, number=signal.SIGTERM):
     report = Peephole(at, lambda: signal.raise_signal(number))
     with pytest.raises(Interrupted) as stop:
-        pipeline.find(
+        pipeline.run_recipe(
             source,
             load_recipe("small", parse_changes([*FAST, *changes])),
             out,
@@ -446,10 +448,10 @@ def test_compact_ledgers_and_other_thresholds(digits, tmp_path):
 def test_a_run_in_memory_is_the_run_of_a_folder(tmp_path, monkeypatch):
     """The same findings, log, weights and results, and no file."""
     source, recipe = images(), load_recipe("small", parse_changes(FAST))
-    there = pipeline.find(source, recipe, tmp_path / "run", report=Reporter(), classify=True)
+    there = pipeline.run_recipe(source, recipe, tmp_path / "run", report=Reporter(), classify=True)
     monkeypatch.chdir(tmp_path / "run")
     before = sorted(tmp_path.rglob("*"))
-    here = pipeline.find(source, recipe, report=Reporter(), classify=True)
+    here = pipeline.run_recipe(source, recipe, report=Reporter(), classify=True)
     assert sorted(tmp_path.rglob("*")) == before
     assert here.findings.table.equals(there.findings.table)
     assert here.history == there.history == log_of(tmp_path / "run")
@@ -458,7 +460,7 @@ def test_a_run_in_memory_is_the_run_of_a_folder(tmp_path, monkeypatch):
     assert {**here.results, **ignored} == {**there.results, **ignored}
     saved = load_file(tmp_path / "run" / "model.safetensors")
     assert all(saved[name].equal(value) for name, value in here.model.network.state_dict().items())
-    finished = pipeline.find(source, recipe, tmp_path / "run", report=Reporter(), classify=True)
+    finished = pipeline.run_recipe(source, recipe, tmp_path / "run", report=Reporter(), classify=True)
     assert finished.model is None
     assert (finished.results, finished.history) == (there.results, there.history)
     assert finished.findings.table.equals(there.findings.table)
@@ -479,7 +481,7 @@ def test_what_an_observer_sees(tmp_path):
         if not view.phase.pseudo:
             assert view.label_quality().shape == (len(source),)
 
-    result = pipeline.find(
+    result = pipeline.run_recipe(
         source, load_recipe("small", parse_changes(FAST)), report=Reporter(), classify=True, observe=observe
     )
     names = [("train", 0, 0), ("train", 1, 1), ("pseudo", 2, 0), ("pseudo", 3, 1)]
@@ -489,7 +491,7 @@ def test_what_an_observer_sees(tmp_path):
 def test_a_run_in_memory_has_no_place_for_tensorboard(monkeypatch):
     monkeypatch.setattr("jnpl.training.tracking.require", lambda *_: None)
     with pytest.raises(InputError, match="tensorboard needs a run folder"):
-        pipeline.find(images(), load_recipe("small", parse_changes(FAST)), track=["tensorboard"])
+        pipeline.run_recipe(images(), load_recipe("small", parse_changes(FAST)), track=["tensorboard"])
 
 
 def test_a_fine_tuning_resumes_when_its_cache_has_moved():

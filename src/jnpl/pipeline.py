@@ -36,7 +36,7 @@ from jnpl.training.interrupt import StopRequest, watch
 from jnpl.training.processes import agree, make_fabric
 from jnpl.training.pseudo_labels import pseudo_label_settings
 from jnpl.training.reporting import Reporter
-from jnpl.training.run_results import RunResult, summarise
+from jnpl.training.run_results import RunNotes, RunResult, summarise
 from jnpl.training.run_settings import RunSettings
 from jnpl.training.session import Session
 from jnpl.training.tracking import check_trackers
@@ -65,9 +65,9 @@ __all__ = [
     "Origin",
     "RunOptions",
     "RunResult",
-    "find",
     "open_data",
     "run",
+    "run_recipe",
 ]
 
 
@@ -177,7 +177,7 @@ def run(
         if folder is not None:
             write_data(folder, data, chosen.choices, opened.reviewed, origin or Origin(), report)
 
-    return find(
+    return run_recipe(
         chosen.source,
         chosen.recipe,
         folder,
@@ -265,7 +265,7 @@ def choose_recipe(data: EmbeddedData, options: RunOptions, report: Reporter) -> 
         report.note("fine-tuning: first a head on the embeddings, then the whole network")
         engine = {name: value for name, value in data.changes.items() if name.startswith("engine.")}
         head_recipe = adapt_recipe(data.embedded, None, options.method, engine).recipe
-        head = find(data.embedded, head_recipe, seed=options.seed, report=report)
+        head = run_recipe(data.embedded, head_recipe, seed=options.seed, report=report)
         model = None if head is None else head.model
         recipe = finetuning_recipe(data.embedded, backbone, model, options.method, data.changes, cache=options.cache)
         return ChosenRecipe(recipe, data.source, data.choices)
@@ -275,7 +275,7 @@ def choose_recipe(data: EmbeddedData, options: RunOptions, report: Reporter) -> 
     return ChosenRecipe(recipe, data.embedded, [*data.choices, *adapted])
 
 
-def find(
+def run_recipe(
     source: Source,
     recipe: Recipe,
     folder: RunFolder | Path | None = None,
@@ -311,7 +311,7 @@ def find(
         As `run`.
     """
     folder = RunFolder(folder) if isinstance(folder, Path) else folder
-    check_trackers(track, None if folder is None else folder.path)
+    check_trackers(track, folder)
     report, method = report or Reporter(), METHODS[recipe.method.name]
     fabric = make_fabric(recipe.engine, has_unused_parameters=method.has_unused_parameters)
     if not fabric.is_global_zero:
@@ -326,10 +326,10 @@ def find(
     settings = RunSettings(source, recipe, seed, strict, interval, pseudo, network, observe, source_to_judge)
     if folder is None:
         return _train_and_judge(Session(settings, None, fabric, report), settings, None, fabric, report)
-    return _find_in_folder(settings, folder, fabric, report, complete, track)
+    return _run_in_folder(settings, folder, fabric, report, complete, track)
 
 
-def _find_in_folder(
+def _run_in_folder(
     settings: RunSettings,
     folder: RunFolder,
     fabric: Fabric,
@@ -337,7 +337,7 @@ def _find_in_folder(
     complete: Callable[[], None],
     trackers: Sequence[str],
 ) -> RunResult | None:
-    """Do the rest of `find` in a run folder, which is locked meanwhile."""
+    """Do the rest of `run_recipe` in a run folder, which is locked meanwhile."""
     identity, is_new = _identity(settings), not folder.path.exists()
     done = agree(fabric, lambda: folder.open(identity))
     if done is not None:
@@ -360,7 +360,7 @@ def _find_in_folder(
         with watch() as stop_request:
             result = _train_and_judge(session, settings, folder, fabric, report, stop_request, trackers)
             if result is not None and result.model is not None:
-                result.model.write(folder.path, result.results)
+                result.model.write(folder, result.results)
                 with stop_request.at_once(_STOPPED_SEARCHING):
                     complete()
                 folder.write(identity, "finished", result.results)
@@ -425,7 +425,7 @@ class JudgedLabels(NamedTuple):
 
     findings: Findings | None = None
     probs: npt.NDArray[np.floating[Any]] | None = None
-    notes: Sequence[str] = ()
+    notes: RunNotes = RunNotes()
 
 
 def judge(
@@ -450,7 +450,7 @@ def judge(
     findings = None
     if fabric.is_global_zero or in_all:
         source = settings.source_to_judge or settings.source
-        findings = scoring.score_labels(
+        findings = scoring.judge_labels(
             source,
             state.records.ledger,
             state.records.quality(),
@@ -460,7 +460,7 @@ def judge(
             unseen,
             part_of(progress, 0.8, 1.0),
         )
-    return JudgedLabels(findings, final.probs, [*state.method.notes(), *final.notes])
+    return JudgedLabels(findings, final.probs, RunNotes(tuple(state.method.notes()), final.judged_by))
 
 
 def _tree_predictions(settings: RunSettings, progress: Callable[[float], None]) -> TreePredictions | None:

@@ -2,7 +2,8 @@
 
 `run.json` (settings, seed, versions, fingerprint, results), `metrics.jsonl` (a line an epoch), `checkpoint/`, the
 findings, the model, `data.json` (facts of the data, and how they can be opened again), `neighbours.parquet` (where the
-data have embeddings), `thumbnails.parquet`, `report.html` and `review.sqlite` (decisions of a review).
+data have embeddings), `thumbnails.parquet`, `report.html`, `review.sqlite` (decisions of a review) and `tracking.json`
+(ids of experiment trackers).
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ class StoredResults(StoredFacts):
     test_accuracy: float | None = None
     best_test_accuracy: float | None = None
     notes: list[str] = Field(default_factory=list)
+    judged_by: str | None = None  # one of the notes: which models judged the labels, a fact and nothing to act on
 
 
 class RunFacts(StoredFacts):
@@ -219,6 +221,17 @@ class RunFolder:
     def backbone_weights(self) -> Path:
         """The weights of a backbone that was fitted to the data."""
         return self.path / "backbone.safetensors"
+
+    def has_findings(self) -> bool:
+        """Return whether findings are there."""
+        return (self.path / "findings.json").is_file()
+
+    def format(self) -> str | None:
+        """Return what run.json says of its own format; None if there is none that can be read."""
+        try:
+            return str(read_json(self.path / "run.json")["format"])
+        except (OSError, ValueError, LookupError, TypeError):
+            return None
 
     def is_run(self) -> bool:
         """Return whether files of a run are there."""
@@ -536,7 +549,7 @@ class RunFolder:
 
         versions = {"jnpl": __version__, "torch": torch.__version__, "python": platform.python_version()}
         facts = {"format": _FORMAT, "status": status, "versions": versions, **identity, "results": results}
-        self._write_run(facts)
+        self.write_facts(facts)
 
     def change_threshold(self, threshold: str) -> int:
         """Replace the findings by those with another threshold, without training; return the number of label issues.
@@ -551,7 +564,7 @@ class RunFolder:
             value: float | str = float(threshold)
         except ValueError:
             value = threshold
-        if not (self.path / "findings.json").is_file():
+        if not self.has_findings():
             Findings.load(self.path)  # an error, before a lock is put into a folder without findings
         with self.lock():
             has_results = self.run_facts.results is not None  # a run.json that cannot be read is an error
@@ -561,10 +574,11 @@ class RunFolder:
             if has_results and (facts := read_json(self.path / "run.json"))["results"]:
                 facts["results"].pop("relabel_accuracy", None)  # of the issues before
                 facts["results"] |= {"issues": issues, "noise_rate": changed.noise_rate}
-                self._write_run(facts)
+                self.write_facts(facts)
         return issues
 
-    def _write_run(self, facts: dict[str, Any]) -> None:
+    def write_facts(self, facts: dict[str, Any]) -> None:
+        """Write run.json as it is."""
         self.__dict__.pop("run_facts", None)
         write_text(self.path / "run.json", json.dumps(facts, indent=1) + "\n")
 
@@ -589,8 +603,12 @@ class RunFolder:
             for line in self.read_log()
             if line["epoch"] < epochs
         ]
-        write_text(self.path / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in kept))
+        self.write_log(kept)
         return kept
+
+    def write_log(self, lines: Iterable[dict[str, Any]]) -> None:
+        """Write all lines of metrics.jsonl."""
+        write_text(self.path / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
 
     def read_log(self) -> list[dict[str, Any]]:
         """Return the lines of metrics.jsonl, up to a torn one, as a killed run leaves it."""
@@ -609,6 +627,22 @@ class RunFolder:
                 break
             lines.append(line)
         return lines
+
+    def tracking_ids(self) -> dict[str, str]:
+        """Return experiment tracker -> its id of this run, as tracking.json has them."""
+        file = self.path / "tracking.json"
+        try:
+            stored = read_json(file) if file.exists() else {}
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"{str(file)!r} cannot be read: {error}; remove it to log to a new run of the tracker"
+            ) from error
+        return {str(name): str(value) for name, value in stored.items()} if isinstance(stored, dict) else {}
+
+    def keep_tracking_id(self, tracker: str, value: str) -> str:
+        """Add the id of a tracker to tracking.json, and return it."""
+        write_text(self.path / "tracking.json", json.dumps(self.tracking_ids() | {tracker: value}) + "\n")
+        return value
 
 
 def _difference(key: str, theirs: Any, ours: Any) -> str:

@@ -77,8 +77,9 @@ def test_json_is_one_object_and_all_else_goes_to_stderr(run, toy):
     result = json.loads(out)
     assert list(result)[:7] == ["run", "samples", "classes", "issues", "noise_rate", "epochs", "seconds"]
     known = {"ap", "ap_clean", "relabel_accuracy", "test_accuracy", "best_test_accuracy"}
-    assert set(result) == PINNED | known | {"notes"}
-    assert result["notes"][-1].startswith("judged by ")
+    assert set(result) == PINNED | known | {"notes", "judged_by"}
+    assert result["notes"][-1] == result["judged_by"]
+    assert result["judged_by"].startswith("judged by ")
     assert (result["run"], result["samples"], result["classes"], result["epochs"]) == ("run", 60, 3, 1)
     assert "epoch 1/1" in err
     table = Findings.load("run")

@@ -16,7 +16,7 @@ from jnpl.experiments.runner import train_run
 from jnpl.experiments.spec import RunSpec
 from jnpl.internal.errors import InputError
 from jnpl.judging.ledger import Ledger
-from jnpl.pipeline import CheckpointInterval, find
+from jnpl.pipeline import CheckpointInterval, run_recipe
 from jnpl.training.reporting import Reporter
 
 IRIS = {"row": "ce", "data": "iris", "noise": "symm", "rate": 0.4, "epochs": 12, "batch_size": 32, "seed": 1}
@@ -32,7 +32,7 @@ def test_the_curve_is_the_ap_of_the_mean_of_ten_epochs(tmp_path):
         observer(view)
         seen.append(view.ledger.newest())
 
-    find(
+    run_recipe(
         replace(source, test=None),
         spec.recipe(),
         tmp_path / "run",

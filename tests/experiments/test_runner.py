@@ -29,7 +29,7 @@ from jnpl.methods.pseudo_label import PseudoLabel
 from jnpl.methods.registry import METHODS
 from jnpl.noise.class_maps import CIFAR100_SUPERCLASS
 from jnpl.outputs.saved_model import SavedModel
-from jnpl.pipeline import CheckpointInterval, find
+from jnpl.pipeline import CheckpointInterval, run_recipe
 from jnpl.recipes.schema import parse_recipe
 from jnpl.training.reporting import Reporter
 from jnpl.training.run_callback import RunCallback
@@ -92,7 +92,7 @@ def test_a_saved_model_says_what_the_run_said(tmp_path):
     spec = RunSpec(**{**IRIS, "epochs": 3})
     source = data.load(spec, None)
     every = CheckpointInterval(seconds=None)
-    told = find(source, spec.recipe(), tmp_path, seed=1, every=every, strict=True, report=Reporter()).results
+    told = run_recipe(source, spec.recipe(), tmp_path, seed=1, every=every, strict=True, report=Reporter()).results
     model = SavedModel.load(tmp_path)
     probs = model.probabilities(source.test)
     assert probs.shape == (len(source.test), 3)
@@ -307,16 +307,16 @@ def test_a_run_trains_where_a_gpu_is_reserved_for_it(tmp_path, monkeypatch, plac
     monkeypatch.delenv("JNPL_BENCH_ACCELERATOR", raising=False)
     if place is not None:
         monkeypatch.setenv("JNPL_BENCH_ACCELERATOR", place)
-    find, seen = run.find, []
+    real, seen = run.run_recipe, []
 
     def placed(source, recipe, *args, **options):
         seen.append(recipe.engine.accelerator)
         engine = recipe.engine.model_copy(update={"accelerator": "cpu"})
-        told = find(source, recipe.model_copy(update={"engine": engine}), *args, **options)
+        told = real(source, recipe.model_copy(update={"engine": engine}), *args, **options)
         monkeypatch.setattr(torch.cuda, "is_available", lambda: True)  # from here on there is a GPU
         return told
 
-    monkeypatch.setattr(run, "find", placed)
+    monkeypatch.setattr(run, "run_recipe", placed)
     spec = RunSpec(variant="ce", **TINY)
     told = run.train_run(spec, tmp_path / "work", None)
     assert seen == [place or "cpu"]

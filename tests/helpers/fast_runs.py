@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 from jnpl import noise
 from jnpl.data.opening import open_source
 from jnpl.data.sources.arrays import from_arrays
-from jnpl.pipeline import CheckpointInterval, find
+from jnpl.pipeline import CheckpointInterval, run_recipe
 from jnpl.recipes.automatic import choose
 from jnpl.recipes.load import load_recipe, parse_changes
 from jnpl.training.reporting import Reporter
@@ -40,7 +40,9 @@ def train(
     given = parse_changes(["engine.accelerator=cpu", "engine.workers=0", *changes])
     chosen = choose(source, load_recipe("fast", given), given).changes if source.kind == "vector" else {}
     recipe = load_recipe("fast", {**chosen, **given})
-    result = find(source, recipe, out, seed=seed, every=every, strict=False, report=report or Reporter(), **options)
+    result = run_recipe(
+        source, recipe, out, seed=seed, every=every, strict=False, report=report or Reporter(), **options
+    )
     return None if result is None else result.results
 
 

@@ -24,7 +24,7 @@ from jnpl.data.opening import open_source
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.judging.ledger import Ledger
 from jnpl.methods.registry import METHODS
-from jnpl.pipeline import CheckpointInterval, find
+from jnpl.pipeline import CheckpointInterval, run_recipe
 from jnpl.recipes.load import load_recipe
 from jnpl.training import run_setup
 from jnpl.training.reporting import Reporter
@@ -97,7 +97,7 @@ def ledger(data: Path, out: Path) -> None:
     train = {"train.epochs": 3, "train.batch_size": 32, "train.lr": 0.01}
     recipe = load_recipe("small", {**train, "engine.devices": 2, "engine.accelerator": "cpu"})
     every = CheckpointInterval(epochs=1, seconds=None)
-    find(open_source(data), recipe, out / "ledger", seed=0, every=every, strict=False, report=Reporter())
+    run_recipe(open_source(data), recipe, out / "ledger", seed=0, every=every, strict=False, report=Reporter())
     run_setup.Ledger = Ledger  # type: ignore[misc]
     kept[0].save(out / f"ledger-{os.environ['RANK']}.safetensors")
 

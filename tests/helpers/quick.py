@@ -11,7 +11,7 @@ import numpy as np
 
 from jnpl import noise
 from jnpl.data.sources.arrays import from_arrays
-from jnpl.pipeline import CheckpointInterval, find
+from jnpl.pipeline import CheckpointInterval, run_recipe
 from jnpl.recipes.schema import Recipe, parse_recipe
 from jnpl.training.interrupt import Interrupted
 from jnpl.training.reporting import Reporter
@@ -69,7 +69,7 @@ def data(kind: str = "vector", samples: int = 130) -> Source:
 
 def train(source: Source, recipe: Recipe, out: Path, report: Reporter | None = None, *, classify: bool = True) -> Any:
     """Run it without checkpoints but for those of a stop; returns its result, None in all but the first process."""
-    return find(
+    return run_recipe(
         source,
         recipe,
         out,

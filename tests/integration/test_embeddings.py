@@ -20,7 +20,7 @@ from jnpl.internal.errors import InputError
 from jnpl.methods.refinement import Refinement
 from jnpl.outputs.export import onnx
 from jnpl.outputs.export.targets import ExportRequest
-from jnpl.pipeline import CheckpointInterval, find
+from jnpl.pipeline import CheckpointInterval, run_recipe
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.run_folder import RunFolder
 from jnpl.training.reporting import Reporter
@@ -49,7 +49,7 @@ def embeddings(classes, counts, rate, *, width=32, apart=2.5, seed=0, test=20):
 def judged(source, **changes):
     report = Reporter()
     report.quiet(True)
-    return find(source, adapt_recipe(source, None, None, changes).recipe, seed=0, report=report, classify=True)
+    return run_recipe(source, adapt_recipe(source, None, None, changes).recipe, seed=0, report=report, classify=True)
 
 
 @pytest.mark.parametrize(
@@ -100,10 +100,10 @@ def test_a_run_killed_in_the_second_stage_resumes_exactly(tmp_path, monkeypatch)
     monkeypatch.setattr(Refinement, "loss", dies)
     every = CheckpointInterval(seconds=0)
     with pytest.raises(KeyboardInterrupt):
-        find(source, recipe, tmp_path / "run", every=every, report=report)
+        run_recipe(source, recipe, tmp_path / "run", every=every, report=report)
     monkeypatch.setattr(Refinement, "loss", refine)
-    resumed = find(source, recipe, tmp_path / "run", every=every, report=report)
-    whole = find(source, recipe, report=report)
+    resumed = run_recipe(source, recipe, tmp_path / "run", every=every, report=report)
+    whole = run_recipe(source, recipe, report=report)
     np.testing.assert_array_equal(resumed.findings.label_quality, whole.findings.label_quality)
     assert torch.equal(resumed.model.network.weight, whole.model.network.weight)
 
@@ -115,7 +115,7 @@ def test_other_methods_train_a_head_too():
     for method in ("ce", "nlnl", "gce"):
         recipe = adapt_recipe(source, None, method, {}).recipe
         assert (recipe.method.name, recipe.model) == (method, "linear")
-        assert find(source, recipe, seed=0, report=report).results["ap"] > 0.6
+        assert run_recipe(source, recipe, seed=0, report=report).results["ap"] > 0.6
 
 
 def test_wide_vectors_are_embeddings_and_columns_are_not():

@@ -27,7 +27,7 @@ from jnpl.data.sources.arrays import from_arrays
 from jnpl.judging import Findings
 from jnpl.losses.collapse_guard import has_collapsed
 from jnpl.outputs.saved_model import SavedModel
-from jnpl.pipeline import CheckpointInterval, find
+from jnpl.pipeline import CheckpointInterval, run_recipe
 from jnpl.recipes.schema import parse_recipe
 from jnpl.training.reporting import Reporter
 
@@ -372,7 +372,7 @@ def test_the_accuracy_that_is_told_is_that_of_the_network_that_is_left(tmp_path)
     settings = quick.recipe_of("limit").model_dump(mode="json")
     settings["train"] |= {"average": 0.9, "epochs": 6, "lr": 0.1}
     source = quick.data()
-    told = find(source, parse_recipe(settings), tmp_path / "run", every=NEVER, report=Reporter()).results
+    told = run_recipe(source, parse_recipe(settings), tmp_path / "run", every=NEVER, report=Reporter()).results
     predicted = SavedModel.load(tmp_path / "run").probabilities(source.test).argmax(1)
     assert told["test_accuracy"] == pytest.approx((predicted == source.test.labels).mean())
 

@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 from jnpl import functional as JF
 from jnpl import noise
 from jnpl.data.sources.arrays import from_arrays
-from jnpl.pipeline import find
+from jnpl.pipeline import run_recipe
 from jnpl.recipes.load import load_recipe, parse_changes
 from jnpl.training.reporting import Reporter
 
@@ -46,7 +46,7 @@ def data():
 
 def run(*changes):
     recipe = load_recipe("small", parse_changes([*FAST, *changes]))
-    return find(data(), recipe, seed=0, report=Reporter())
+    return run_recipe(data(), recipe, seed=0, report=Reporter())
 
 
 def test_training_in_bf16_stays_finite_and_finds_the_same():

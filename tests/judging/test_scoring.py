@@ -64,7 +64,7 @@ POSTERIOR = posterior(MEAN, LABELS).probs
 )
 def test_the_probabilities_that_decide(score, wanted):
     final = scoring.final_probs(Judging(score=score), nn.Identity(), Predictions())
-    assert final.notes == []
+    assert final.judged_by is None
     if wanted is None:
         assert final.probs is None
     else:
@@ -117,7 +117,7 @@ SOURCE = replace(from_arrays(X, LABELS, name="x"), true_labels=None)
 
 
 def scored(source=SOURCE, quality=None, settings=None, unreadable=(), **options):
-    return scoring.score_labels(
+    return scoring.judge_labels(
         source, a_ledger(), quality, settings or Judging(), dict.fromkeys(unreadable, "broken"), **options
     )
 

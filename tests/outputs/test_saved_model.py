@@ -18,7 +18,7 @@ from jnpl.data.sources.encoding import Encoding
 from jnpl.data.sources.folder import load as load_folder
 from jnpl.internal.errors import InputError
 from jnpl.outputs.saved_model import SavedModel, load
-from jnpl.pipeline import CheckpointInterval, find
+from jnpl.pipeline import CheckpointInterval, run_recipe
 from jnpl.recipes.schema import parse_recipe
 from jnpl.training.reporting import Reporter
 
@@ -210,7 +210,7 @@ def test_after_a_real_run(tmp_path, change):
             "engine": {"accelerator": "cpu", "workers": 0},
         }
     )
-    result = find(
+    result = run_recipe(
         source, recipe, tmp_path, seed=0, every=CheckpointInterval(seconds=None), strict=True, report=Reporter()
     ).results
     found = load(tmp_path).predict(x[:30])

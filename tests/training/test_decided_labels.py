@@ -10,7 +10,7 @@ import pytest
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.data.split import hold_out
 from jnpl.internal.errors import InputError
-from jnpl.pipeline import find
+from jnpl.pipeline import run_recipe
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.training.reporting import Reporter
 
@@ -28,7 +28,7 @@ def data():
 def train(source, method=None, changes=None):
     report = Reporter()
     report.quiet(True)
-    return find(source, adapt_recipe(source, None, method, changes or {}).recipe, report=report)
+    return run_recipe(source, adapt_recipe(source, None, method, changes or {}).recipe, report=report)
 
 
 def test_decided_labels_are_certain_and_help_the_others(data):

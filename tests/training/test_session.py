@@ -21,7 +21,7 @@ from jnpl.internal.errors import InputError, LearningError
 from jnpl.judging import scoring
 from jnpl.methods import registry
 from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput
-from jnpl.pipeline import CheckpointInterval, find
+from jnpl.pipeline import CheckpointInterval, run_recipe
 from jnpl.recipes.load import load_recipe, parse_changes
 from jnpl.training import checkpoint, run_callback, run_setup, session
 from jnpl.training.interrupt import Interrupted
@@ -43,7 +43,7 @@ def go(out, *changes, source=None, every=None, classify=True, report=None):
     recipe = load_recipe("small", parse_changes([*CHANGES, *changes]))
     every = every or CheckpointInterval(epochs=1, seconds=None)
     source = source or vectors()
-    return find(
+    return run_recipe(
         source, recipe, out, seed=0, every=every, strict=False, report=report or Reporter(), classify=classify
     ).results
 
@@ -341,7 +341,7 @@ def test_other_files_are_there_before_a_run_is_finished(tmp_path):
             status = json.loads((tmp_path / "run" / "run.json").read_text())["status"]
             seen.append((status, (tmp_path / "run" / "model.json").is_file()))
 
-        find(vectors(), recipe, tmp_path / "run", report=Reporter(), complete=complete)
+        run_recipe(vectors(), recipe, tmp_path / "run", report=Reporter(), complete=complete)
     assert seen == [("running", True), ("finished", True)]
 
 
@@ -355,11 +355,11 @@ def test_a_signal_while_duplicates_are_searched_for_stops_at_once_and_the_run_re
         pytest.fail("the signal was ignored")
 
     with pytest.raises(Interrupted, match="while duplicates were searched for; run the same command again") as stop:
-        find(vectors(), recipe, tmp_path / "run", report=Reporter(), complete=slow)
+        run_recipe(vectors(), recipe, tmp_path / "run", report=Reporter(), complete=slow)
     assert stop.value.code == 128 + number
     assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "running"
-    find(vectors(), recipe, tmp_path / "run", report=Reporter())
-    find(vectors(), recipe, tmp_path / "peace", report=Reporter())
+    run_recipe(vectors(), recipe, tmp_path / "run", report=Reporter())
+    run_recipe(vectors(), recipe, tmp_path / "peace", report=Reporter())
     assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "finished"
     findings = [(tmp_path / name / "findings.parquet").read_bytes() for name in ("run", "peace")]
     assert findings[0] == findings[1]

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from jnpl.internal.errors import InputError
+from jnpl.run_folder import RunFolder
 from jnpl.training.tracking import TRACKERS, check_trackers, tracking
 
 SETTINGS = {"train.epochs": 2, "model": "auto"}
@@ -17,7 +18,7 @@ LINES = [{"epoch": 0, "loss": 2.5, "stage": "train"}, {"epoch": 1, "loss": 1.5, 
 def log(name, folder):
     """Log two epochs in two goes, as an interrupted run does."""
     for line in LINES:
-        with tracking([name], folder, SETTINGS, line["epoch"]) as send:
+        with tracking([name], RunFolder(folder), SETTINGS, line["epoch"]) as send:
             send(line)
 
 
@@ -36,11 +37,11 @@ def test_every_line_goes_to_every_tracker_without_texts(tmp_path, monkeypatch):
 
     @contextmanager
     def tracker(folder, settings, epoch):
-        seen.append((folder, settings, epoch))
+        seen.append((folder.path, settings, epoch))
         yield lambda numbers, step: seen.append((numbers, step))
 
     monkeypatch.setitem(TRACKERS, "own", (tracker, "json"))
-    with tracking(["own"], tmp_path, SETTINGS, 0) as send:
+    with tracking(["own"], RunFolder(tmp_path), SETTINGS, 0) as send:
         for line in LINES:
             send(line)
     assert seen == [(tmp_path, SETTINGS, 0), ({"epoch": 0, "loss": 2.5}, 0), ({"epoch": 1, "loss": 1.5}, 1)]

@@ -14,7 +14,7 @@ from jnpl.data.sources.arrays import from_arrays
 from jnpl.internal.errors import InputError
 from jnpl.judging import Findings
 from jnpl.outputs.corrections import correct
-from jnpl.pipeline import CheckpointInterval, find
+from jnpl.pipeline import CheckpointInterval, run_recipe
 from jnpl.recipes.load import load_recipe, parse_changes
 from jnpl.training.reporting import Reporter
 
@@ -23,7 +23,7 @@ SMALL = ("train.epochs=3", "train.batch_size=32", "train.lr=0.05", "engine.accel
 
 def run(out, *changes, recipe="fast", every=None, **options):
     settings = load_recipe(recipe, parse_changes([*SMALL, *changes]))
-    return find(
+    return run_recipe(
         quick.data("vector"),
         settings,
         out,

@@ -16,6 +16,7 @@ from jnpl.embedding.choice import AUTO, embed_for_training
 from jnpl.embedding.compute import DEFAULT_VIEWS, EmbeddingOptions, compute_blocks, process_device, process_rank
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing
+from jnpl.internal.ray_cluster import check_engine
 from jnpl.internal.tables import save_parquet
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from jnpl.data.source import Source
 
 SUFFIXES = (".npz", ".parquet")
-ENGINES = ("local", "ray")
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,15 +215,9 @@ def embed(
 
 def _computing(engine: str, address: str | None, gpus: float | None) -> AbstractContextManager[Any]:
     """Return what computes blocks of embeddings, as a context manager."""
-    if engine not in ENGINES:
-        raise InputError(f"--engine must be {' or '.join(ENGINES)}, got {engine!r}")
+    check_engine(engine, address, gpus)
     if engine == "local":
-        for option, value in (("--address", address), ("--gpus", gpus)):
-            if value is not None:
-                raise InputError(f"{option} goes with --engine ray, got {option} {value} with --engine local")
         return nullcontext(compute_blocks)
-    if gpus is not None and gpus < 0:
-        raise InputError(f"--gpus is a share of a GPU, such as 0.5, or a whole number of them, got {gpus:g}")
     from jnpl.embedding.ray_embedding import ray_blocks  # noqa: PLC0415 - an extra
 
     return ray_blocks(address, gpus)

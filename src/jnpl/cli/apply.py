@@ -117,9 +117,7 @@ def _show(facts: dict[str, Any], corrected: "CorrectedLabels", *, as_json: bool)
     if as_json:
         typer.echo(json.dumps(facts))
         return
-    from jnpl.outputs.corrections import class_names
-
-    names, given_labels = class_names(corrected.findings), corrected.findings.given_labels[corrected.rows]
+    names, given_labels = corrected.findings.names, corrected.findings.given_labels[corrected.rows]
     changed = corrected.changed
     pairs = Counter(zip(given_labels[changed].tolist(), corrected.labels[changed].tolist(), strict=True))
     is_preview = facts["out"] is None

@@ -34,7 +34,7 @@ def show(result: dict[str, Any], run: RunFolder, top: int) -> None:
     )
     for line in _notes(result, run):
         console.print(visible(line))
-    pairs = confused_pairs(findings, _names(findings), _PAIRS)
+    pairs = confused_pairs(findings, [*map(str, findings.names)], _PAIRS)
     if pairs:
         console.print("most frequent mistakes:" if findings.look_wrong else "most frequent doubts:")
         for pair in pairs:
@@ -101,15 +101,11 @@ def _notes(result: dict[str, Any], run: RunFolder) -> list[str]:
 def facts(run: RunFolder, top: int) -> dict[str, Any]:
     """Return what `--json` adds to the results: the most frequent class pairs and the worst label issues."""
     findings = run.findings
-    confused = confused_pairs(findings, _names(findings), _PAIRS)
+    confused = confused_pairs(findings, [*map(str, findings.names)], _PAIRS)
     pairs = [{"given": pair.given, "suggested": pair.suggested, "count": pair.count} for pair in confused]
     rows = findings.table.iloc[findings.worst_positions(min(top, int(findings.is_label_issue.sum())))]
     columns = ["id", "given_label", "suggested_label", "label_quality", "suggested_confidence"]
     return {"confused": pairs, "suspects": plain(rows[columns].to_dict(orient="records"))}
-
-
-def _names(findings: Findings) -> list[str]:
-    return [str(name) for name in findings.class_names or range(findings.num_classes)]
 
 
 def _uneven(findings: Findings) -> str | None:
@@ -118,7 +114,7 @@ def _uneven(findings: Findings) -> str | None:
     classes, counts = np.unique(findings.given_labels[scored], return_counts=True)
     if len(counts) == 0 or counts.max() <= _UNEVEN * counts.min():
         return None
-    names = _names(findings)
+    names = findings.names
     most, least = ((names[classes[at]], f"{counts[at]:,}") for at in (counts.argmax(), counts.argmin()))
     line = f"uneven classes: {most[0]} has {most[1]} labels, {least[0]} {least[1]}"
     if "by_class" in findings.threshold_info:

@@ -16,7 +16,7 @@ from jnpl.internal.files import make_folder, replacing
 from jnpl.internal.importing import require
 from jnpl.judging import metrics
 from jnpl.outputs.saved_model import SavedModel
-from jnpl.pipeline import CheckpointInterval, find
+from jnpl.pipeline import CheckpointInterval, run_recipe
 from jnpl.training.reporting import Reporter
 
 if TYPE_CHECKING:
@@ -104,4 +104,6 @@ def _save_fold(file: Path, probs: Floats, watch: Stopwatch) -> None:
 def train(source: Source, recipe: Recipe, folder: Path, seed: int) -> None:
     """One run from its first epoch, without checkpoints."""
     shutil.rmtree(folder, ignore_errors=True)
-    find(source, recipe, folder, seed=seed, every=CheckpointInterval(seconds=None), strict=True, report=Reporter())
+    run_recipe(
+        source, recipe, folder, seed=seed, every=CheckpointInterval(seconds=None), strict=True, report=Reporter()
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import shutil
@@ -19,14 +18,13 @@ from jnpl.data.sources import bundled
 from jnpl.experiments import demo_figures
 from jnpl.experiments.run_data import true_labels, values_of
 from jnpl.internal.errors import InputError
-from jnpl.internal.files import make_folder, write_text
-from jnpl.internal.json_files import read_json
+from jnpl.internal.files import make_folder
 from jnpl.internal.terminal import rounded
 from jnpl.judging import metrics
-from jnpl.judging.findings import Findings
 from jnpl.noise import generate as noise
-from jnpl.pipeline import find
+from jnpl.pipeline import run_recipe
 from jnpl.recipes.schema import Recipe, parse_recipe
+from jnpl.run_folder import RunFolder
 from jnpl.training.reporting import Reporter
 
 if TYPE_CHECKING:
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from jnpl.data.source import Source
+    from jnpl.judging.findings import Findings
     from jnpl.noise.noisy_labels import NoisyLabels
     from jnpl.training.epoch_view import EpochView
 
@@ -96,7 +95,7 @@ def run_method(
     def observe(view: EpochView) -> None:
         log({"seed": seed, "method": name, **view.line})
 
-    result = find(source, settings.recipe(name), seed=seed, report=report, observe=observe)
+    result = run_recipe(source, settings.recipe(name), seed=seed, report=report, observe=observe)
     if result is None:
         raise RuntimeError("a run in memory has one process")
     curve = [float(line["test_accuracy"]) for line in result.history]
@@ -113,19 +112,19 @@ def run(out: Path, seeds: list[int], settings: DemoSettings, on_epoch: Callable[
     """Run both methods on every seed, write the run folder and return what `jnpl demo --json` prints."""
     torch.set_num_threads(1)  # quickest for a net this small, and the same sums on every machine
     results: dict[str, list[DemoResult]] = {name: [] for name in METHODS}
-    lines: list[str] = []
+    lines: list[dict[str, Any]] = []
     for seed in seeds:
         source, noisy = load_digits(settings, seed)
         for name in METHODS:
 
             def log(line: dict[str, Any], name: str = name, seed: int = seed) -> None:
-                lines.append(json.dumps(line))
+                lines.append(line)
                 on_epoch(name, seed)
 
             results[name].append(run_method(name, source, settings, seed, log))
         folder = out if seed == seeds[0] else out / f"seed-{seed}"
         _write_seed(folder, source, noisy, {name: results[name][-1] for name in METHODS})
-    write_text(out / "metrics.jsonl", "\n".join(lines) + "\n")
+    RunFolder(out).write_log(lines)
     summary = {
         "seeds": seeds,
         "methods": {name: _mean([result.scores for result in results[name]]) for name in METHODS},
@@ -139,7 +138,7 @@ def run(out: Path, seeds: list[int], settings: DemoSettings, on_epoch: Callable[
         "threads": torch.get_num_threads(),
         **summary,
     }
-    write_text(out / "run.json", json.dumps(facts, indent=2) + "\n")
+    RunFolder(out).write_facts(facts)
     return summary
 
 
@@ -159,7 +158,7 @@ def show(result: dict[str, Any], console: Console) -> None:
     console.print(
         "[dim]AP: how well label quality ranks wrong before right labels. Best epoch: chosen on the test data.[/dim]\n"
     )
-    worst = Findings.load(out).worst(10)
+    worst = RunFolder(out).findings.worst(10)
     suspects = Table(title="the ten worst label issues", title_justify="left", box=None)
     for column in ("sample", "given", "suggested", "label quality", "confidence"):
         suspects.add_column(column, justify="right")
@@ -175,26 +174,22 @@ def show(result: dict[str, Any], console: Console) -> None:
 
 def prepare_folder(out: Path) -> None:
     """Prepare the output folder: new, empty, or of an earlier demo, whose files go. Any other folder is refused."""
-    file = out / "run.json"
+    folder = RunFolder(out)
     if out.exists() and not out.is_dir():
         raise InputError(f"the run folder {str(out)!r} is a file; name a folder with --out")
     if out.is_dir() and any(out.iterdir()):
-        try:
-            ours = read_json(file)["format"] == _FORMAT
-        except (OSError, ValueError, LookupError, TypeError):
-            ours = False
-        if not ours:
+        if folder.format() != _FORMAT:
             raise InputError(f"{str(out)!r} holds something else than an earlier demo; name another folder with --out")
         for old in out.glob("seed-*"):
             shutil.rmtree(old)
     make_folder(out)
-    write_text(file, json.dumps({"format": _FORMAT, "status": "running"}) + "\n")
+    folder.write_facts({"format": _FORMAT, "status": "running"})
 
 
 def _write_seed(folder: Path, source: Source, noisy: NoisyLabels, results: dict[str, DemoResult]) -> None:
     make_folder(folder)
     findings = results["jnpl"].findings
-    findings.save(folder)
+    RunFolder(folder).save_findings(findings)
     noisy.save(folder / "labels.npz")
     qualities = {TITLES[name]: result.findings.label_quality for name, result in results.items()}
     curves = {TITLES[name]: result.curve for name, result in results.items()}

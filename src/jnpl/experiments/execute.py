@@ -24,7 +24,7 @@ from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder, write_text
 from jnpl.internal.importing import require
 from jnpl.internal.json_files import read_json
-from jnpl.internal.ray_cluster import connect
+from jnpl.internal.ray_cluster import check_engine, connect
 from jnpl.training.interrupt import Interrupted, watch
 from jnpl.training.reporting import in_words
 
@@ -62,17 +62,7 @@ class RunEngine:
     gpus: float | None = None
 
     def __post_init__(self) -> None:
-        if self.name not in ("local", "ray"):
-            raise InputError(f"--engine must be local or ray, got {self.name!r}")
-        if self.name == "ray":
-            gpus = self.gpus or 0.0
-            if not (0 <= gpus <= 1 or (gpus > 1 and gpus.is_integer())):
-                raise InputError(f"--gpus is a share of a GPU, such as 0.5, or a whole number of them, got {gpus:g}")
-            require("ray", "ray")
-            return
-        for option, value in (("--address", self.address), ("--gpus", self.gpus)):
-            if value is not None:
-                raise InputError(f"{option} goes with --engine ray, got {option} {value} with --engine local")
+        check_engine(self.name, self.address, self.gpus)
 
     def at_a_time(self, jobs: int | None) -> int | None:
         """Runs at a time; None: Ray chooses."""

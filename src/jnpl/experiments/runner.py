@@ -28,11 +28,9 @@ from jnpl.internal import provenance
 from jnpl.internal.devices import available_device
 from jnpl.internal.errors import InputError, LearningError
 from jnpl.internal.files import make_folder, write_text
-from jnpl.internal.json_files import read_json
 from jnpl.judging import metrics
-from jnpl.judging.findings import Findings
 from jnpl.outputs.saved_model import SavedModel
-from jnpl.pipeline import CheckpointInterval, find
+from jnpl.pipeline import CheckpointInterval, run_recipe
 from jnpl.run_folder import RunFolder
 from jnpl.training import checkpoint
 from jnpl.training.interrupt import Interrupted
@@ -119,7 +117,7 @@ def _train(
             shutil.rmtree(left, ignore_errors=True)
     failure, result = None, None
     try:
-        result = find(
+        result = run_recipe(
             replace(source, test=few),
             recipe,
             folder,
@@ -137,7 +135,7 @@ def _train(
         if not observer.filtered:
             raise
         failure = str(error)
-    total, quality = observer.watch.read(), Findings.load(folder).label_quality
+    total, quality = observer.watch.read(), RunFolder(folder).findings.label_quality
     if isinstance(figures, ConfidenceFigures):
         results = figures.results(quality, total, None if result is None else result.results)
         return {"results": {**results, "second_part": failure}, "stages": figures.stages}
@@ -158,10 +156,11 @@ def _classified(folder: Path, test: Source, failure: str | None, ranked: float |
 def _epochs_done(folder: Path) -> int | None:
     """The number of epochs after which a run in `folder` resumes: 0 if it is new, None if it is finished."""
     try:
-        if read_json(folder / "run.json")["status"] == "finished":
-            return None
-    except (OSError, ValueError, LookupError, TypeError):
-        return 0
+        status = RunFolder(folder).run_facts.status
+    except InputError:
+        status = None
+    if status in (None, "finished"):
+        return 0 if status is None else None
     state, _ = checkpoint.load(RunFolder(folder).checkpoints)
     return 0 if state is None else int(state.facts["before"]) + int(state.facts["epoch"])
 

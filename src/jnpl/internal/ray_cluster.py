@@ -24,8 +24,23 @@ CLUSTER_SETTINGS = {
     "RAY_agent_register_timeout_ms": "600000",
     "RAY_BACKEND_LOG_LEVEL": "fatal",  # its C++ part writes to standard error, whatever `logging_level` says
 }
+ENGINES = ("local", "ray")
 _ATTEMPTS = 5
 _PATIENCE = 10.0  # seconds until an address counts as dead
+
+
+def check_engine(name: str, address: str | None, gpus: float | None) -> None:
+    """Refuse an engine that is neither "local" nor "ray", and options of a Ray cluster that do not fit it."""
+    if name not in ENGINES:
+        raise InputError(f"--engine must be {' or '.join(ENGINES)}, got {name!r}")
+    if name == "local":
+        for option, value in (("--address", address), ("--gpus", gpus)):
+            if value is not None:
+                raise InputError(f"{option} goes with --engine ray, got {option} {value} with --engine local")
+        return
+    if gpus is not None and not (0 <= gpus <= 1 or (gpus > 1 and gpus.is_integer())):
+        raise InputError(f"--gpus is a share of a GPU, such as 0.5, or a whole number of them, got {gpus:g}")
+    require("ray", "ray")
 
 
 @contextmanager

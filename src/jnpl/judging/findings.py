@@ -278,6 +278,11 @@ class Findings:
     __hash__ = None  # type: ignore[assignment]  # equal by content, like the arrays inside
 
     @property
+    def names(self) -> tuple[str, ...] | tuple[int, ...]:
+        """The names of the classes, or their numbers where they have none."""
+        return tuple(range(self.num_classes)) if self.class_names is None else self.class_names
+
+    @property
     def threshold(self) -> float:
         """The quality below which a label is an issue; with a threshold for each class, their mean over the samples."""
         return float(self.threshold_info["value"])

@@ -62,10 +62,10 @@ class UnseenProbs(NamedTuple):
 
 
 class FinalProbs(NamedTuple):
-    """Probabilities (N, C) to judge by, None if the recorded predictions decide, and lines for the user."""
+    """Probabilities (N, C) to judge by, None if the recorded predictions decide, and a line on which models judge."""
 
     probs: npt.NDArray[np.floating[Any]] | None
-    notes: list[str]
+    judged_by: str | None = None
 
 
 def final_probs(
@@ -81,19 +81,18 @@ def final_probs(
     the share of the posterior done, 0..1.
     """
     if settings.score in ("history", "aum", "margin"):
-        return FinalProbs(None, [])
-    labels, notes = training_set.labels, []
+        return FinalProbs(None)
+    labels, judged_by = training_set.labels, None
     if settings.score == "network":
         probs = training_set.probabilities(network).astype(np.float64)
     else:
         probs = mean_probs(network, training_set)
     if trees is not None:
-        probs, note = with_trees(probs, trees, labels)
-        notes.append(note)
+        probs, judged_by = with_trees(probs, trees, labels)
     if settings.score == "network":
-        return FinalProbs(probs, notes)
+        return FinalProbs(probs, judged_by)
     corrected = posterior(probs, labels, decided=training_set.decided, progress=progress).probs
-    return FinalProbs(corrected if settings.score == "posterior" else (probs + corrected) / 2, notes)
+    return FinalProbs(corrected if settings.score == "posterior" else (probs + corrected) / 2, judged_by)
 
 
 def with_trees(
@@ -190,7 +189,7 @@ def mean_probs(network: nn.Module, training_set: Predicted) -> npt.NDArray[np.fl
     return probs
 
 
-def score_labels(
+def judge_labels(
     source: Source,
     ledger: Ledger,
     recorded_quality: npt.NDArray[np.float32] | None,

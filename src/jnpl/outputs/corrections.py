@@ -84,7 +84,7 @@ class CorrectedLabels:
 
     def table(self) -> pd.DataFrame:
         """Return M rows of id, label, given_label, changed; labels by name."""
-        names, ids = class_names(self.findings), self.findings.ids[self.rows]
+        names, ids = self.findings.names, self.findings.ids[self.rows]
         texts = isinstance(names[0], str)
 
         def named(labels: Labels) -> Any:
@@ -146,7 +146,7 @@ def correct(
     labels = findings.given_labels.copy()
     decided, lost, is_unsure = np.zeros((3, len(labels)), bool)
     if decisions is not None:
-        names = class_names(findings)
+        names = findings.names
         listed = decisions if isinstance(decisions, list) else list(decisions.items())
         chosen = place_labels(listed, findings.ids, names, table_name="the decisions name", data_name="the run")
         decided, lost = chosen >= 0, chosen == WithoutLabel.DROP.value
@@ -187,16 +187,11 @@ def _helps(findings: Findings) -> npt.NDArray[np.bool_]:
     return helps
 
 
-def class_names(findings: Findings) -> tuple[str, ...] | tuple[int, ...]:
-    """Return the names of the classes, or their numbers where they have none."""
-    return tuple(range(findings.num_classes)) if findings.class_names is None else findings.class_names
-
-
 def with_held_out(findings: Findings, held_out: Sequence[LabelledSample]) -> Findings:
     """Return findings with the held-out samples added, without a quality: by row number, else at the end."""
     if not held_out:
         return findings
-    numbers = {str(name): label for label, name in enumerate(class_names(findings))}
+    numbers = {str(name): label for label, name in enumerate(findings.names)}
     try:
         given_labels = np.array([numbers[str(sample.label)] for sample in held_out], np.int64)
         ids = np.array([sample.id for sample in held_out], findings.ids.dtype)

@@ -65,7 +65,7 @@ def save_pretrained(run: str | os.PathLike[str], folder: str | os.PathLike[str],
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InputError(f"{str(target)!r} is there already; name a new folder")
     make_folder(target)
-    write_text(target / "model.json", json.dumps(facts, indent=1) + "\n")
+    write_text(RunFolder(target).model_facts, json.dumps(facts, indent=1) + "\n")
     for weights in (source.model_weights, source.backbone_weights):  # the second only if a backbone was fitted
         if weights.is_file():
             shutil.copyfile(weights, target / weights.name)
@@ -79,7 +79,7 @@ def _present_results(run: RunFolder, stored: dict[str, Any]) -> dict[str, Any]:
     `jnpl report --budget` and the like choose the label issues anew after the model was written.
     """
     results = {name: value for name, value in stored.items() if name != "run"}  # a path on this machine
-    if (run.path / "findings.json").is_file():
+    if run.has_findings():
         findings = run.findings
         if results.get("issues") != (issues := int(findings.is_label_issue.sum())):
             results.pop("relabel_accuracy", None)  # of the issues before

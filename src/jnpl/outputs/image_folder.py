@@ -18,7 +18,6 @@ import numpy as np
 
 from jnpl.internal.errors import InputError, UnwritableError
 from jnpl.internal.files import abandoned_drafts, draft_of, make_folder, original, reason_of
-from jnpl.outputs.corrections import class_names
 
 if TYPE_CHECKING:
     from jnpl.judging.findings import Findings
@@ -75,7 +74,7 @@ def copy_image_folder(corrected: CorrectedLabels, root: Path, target: Path, how:
     findings = corrected.findings
     if findings.paths is None:
         raise InputError(NOT_FILES)
-    names = [str(name) for name in class_names(findings)]
+    names = [str(name) for name in findings.names]
     if wrong := [name for name in names if not _is_folder_name(name)]:
         raise InputError(f"the class {wrong[0]!r} cannot be the name of a folder")
     _refuse_target(target, root)

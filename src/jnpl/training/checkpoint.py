@@ -62,6 +62,7 @@ class CheckpointFacts(StoredFacts):
     kept_accuracy: float
     averaged: Count
     notes: list[str]
+    judged_by: str | None = None
     unreadable: dict[Annotated[int, Field(ge=0)], str]
     precision: dict[str, Any]
     seconds: Annotated[float, Field(ge=0)]

@@ -42,6 +42,6 @@ class EpochLog:
         if not names or self._folder is None:
             yield
             return
-        with tracking(names, self._folder.path, settings, epoch) as self._send:
+        with tracking(names, self._folder, settings, epoch) as self._send:
             yield
         self._send = None

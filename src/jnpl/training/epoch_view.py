@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EpochView:
-    """A run at the end of an epoch, read-only; `find(..., observe=f)` calls `f` with one in the first process.
+    """A run at the end of an epoch, read-only; `run_recipe(..., observe=f)` calls `f` with one in the first process.
 
     Attributes:
         phase: the phase that the epoch belongs to.

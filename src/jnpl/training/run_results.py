@@ -16,7 +16,6 @@ from jnpl.judging import metrics
 from jnpl.training.phases import same_network
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from torch import nn
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from jnpl.data.loading.augment import Transform
     from jnpl.data.source import Source
     from jnpl.judging.findings import Findings
+    from jnpl.run_folder import RunFolder
     from jnpl.training.phases import Phase
 
 
@@ -39,20 +39,20 @@ class TrainedModel:
     description: dict[str, Any]
     backbone_state: dict[str, Any] | None = None
 
-    def write(self, folder: Path, results: dict[str, Any]) -> None:
+    def write(self, folder: RunFolder, results: dict[str, Any]) -> None:
         """Write model.safetensors and model.json, and backbone.safetensors if the backbone was fitted to the data."""
-        files = [folder / "model.safetensors"]
+        files = [folder.model_weights]
         if self.backbone_state is not None:
             state = self.backbone_state.items()
             tensors = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in state}
-            files.append(folder / "backbone.safetensors")
+            files.append(folder.backbone_weights)
             _write_tensors(files[1], tensors)
         # A clone each: safetensors refuses tensors that share memory.
         state = self.network.state_dict().items()
         weights = {name: value.detach().cpu().clone().contiguous() for name, value in state}
         _write_tensors(files[0], weights)
         facts = {**self.description, "sha256": digest_of(self.description, *files), "results": results}
-        write_text(folder / "model.json", json.dumps(facts, indent=1) + "\n")
+        write_text(folder.model_facts, json.dumps(facts, indent=1) + "\n")
 
 
 def _write_tensors(path: Path, tensors: dict[str, torch.Tensor]) -> None:
@@ -79,6 +79,18 @@ class RunResult:
     model: TrainedModel | None = None
 
 
+class RunNotes(NamedTuple):
+    """Lines for the user: what the method did on its own, and a fact: which models judged the labels."""
+
+    method: tuple[str, ...] = ()
+    judged_by: str | None = None
+
+    @property
+    def lines(self) -> list[str]:
+        """All lines."""
+        return [*self.method, *([] if self.judged_by is None else [self.judged_by])]
+
+
 class TrainedRun(NamedTuple):
     """What is left of a run that is trained; `accuracies` are {} without test data, `lines` what was logged."""
 
@@ -90,9 +102,7 @@ class TrainedRun(NamedTuple):
     model: TrainedModel
 
 
-def summarise(
-    source: Source, findings: Findings, trained: TrainedRun, notes: Sequence[str], run: Path | None
-) -> RunResult:
+def summarise(source: Source, findings: Findings, trained: TrainedRun, notes: RunNotes, run: Path | None) -> RunResult:
     """Return the result of a run, whose `results` are what `--json` prints."""
     results: dict[str, Any] = {
         "run": None if run is None else str(run),
@@ -105,8 +115,10 @@ def summarise(
     }
     if findings.noise is not None:
         results |= {"noise_interval": [findings.noise.low, findings.noise.high], "overlap": findings.noise.overlap}
-    if notes:
-        results["notes"] = list(notes)
+    if notes.lines:
+        results["notes"] = notes.lines
+    if notes.judged_by is not None:
+        results["judged_by"] = notes.judged_by
     if trained.unreadable:
         results["unreadable"] = trained.unreadable
     if source.true_labels is not None and (source.true_labels != source.labels).any():

@@ -18,7 +18,7 @@ from jnpl.training.learner import BestWeights, Learner
 from jnpl.training.loop import train
 from jnpl.training.phases import make_phases
 from jnpl.training.run_callback import RunCallback
-from jnpl.training.run_results import TrainedRun, accuracies
+from jnpl.training.run_results import RunNotes, TrainedRun, accuracies
 from jnpl.training.run_setup import RunSetup
 from jnpl.training.training_state import TrainingState
 
@@ -116,7 +116,7 @@ class Session:
         self,
         is_label_issue: npt.NDArray[np.bool_],
         probs: npt.NDArray[np.floating[Any]] | None = None,
-        notes: Sequence[str] = (),
+        notes: RunNotes = RunNotes(),  # noqa: B008 - a tuple
     ) -> None:
         """Train a classifier on pseudo-labels, from the present position, if the settings have such phases.
 
@@ -126,7 +126,7 @@ class Session:
             notes: lines for the user, which the checkpoints keep.
         """
         state = self._state
-        state.notes = list(notes)
+        state.notes = notes
         if state.phase.pseudo:
             self._train_phase()
         while state.following_phase is not None:

@@ -6,35 +6,32 @@ here and a line in TRACKERS. A run that resumes continues its record there: trac
 
 from __future__ import annotations
 
-import json
 import os
 import uuid
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from jnpl.internal.errors import InputError
-from jnpl.internal.files import write_text
 from jnpl.internal.importing import require
-from jnpl.internal.json_files import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
-    from pathlib import Path
+
+    from jnpl.run_folder import RunFolder
 
     Log: TypeAlias = Callable[[Mapping[str, float], int], None]  # (numbers by name, epoch)
-    Tracker: TypeAlias = Callable[[Path, Mapping[str, Any], int], AbstractContextManager[Log]]
+    Tracker: TypeAlias = Callable[[RunFolder, Mapping[str, Any], int], AbstractContextManager[Log]]
 
-_FILE = "tracking.json"
 _LONGEST = 500  # characters of an MLflow parameter
 
 
 @contextmanager
-def _tensorboard(folder: Path, settings: Mapping[str, Any], epoch: int) -> Iterator[Log]:  # noqa: ARG001
+def _tensorboard(folder: RunFolder, settings: Mapping[str, Any], epoch: int) -> Iterator[Log]:  # noqa: ARG001
     """Log to the folder `tensorboard` of the run; what was logged from `epoch` on is dropped."""
     from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415 (an extra)
 
-    with SummaryWriter(str(folder / "tensorboard"), purge_step=epoch) as board:
+    with SummaryWriter(str(folder.path / "tensorboard"), purge_step=epoch) as board:
 
         def log(numbers: Mapping[str, float], step: int) -> None:
             for name, value in numbers.items():
@@ -44,28 +41,28 @@ def _tensorboard(folder: Path, settings: Mapping[str, Any], epoch: int) -> Itera
 
 
 @contextmanager
-def _mlflow(folder: Path, settings: Mapping[str, Any], epoch: int) -> Iterator[Log]:  # noqa: ARG001
+def _mlflow(folder: RunFolder, settings: Mapping[str, Any], epoch: int) -> Iterator[Log]:  # noqa: ARG001
     """Log to the server or folder of MLFLOW_TRACKING_URI."""
     import mlflow  # noqa: PLC0415 (an extra)
 
-    run_id = _ids(folder).get("mlflow")
-    with mlflow.start_run(run_id=run_id, run_name=None if run_id else folder.resolve().name) as run:
+    run_id = folder.tracking_ids().get("mlflow")
+    with mlflow.start_run(run_id=run_id, run_name=None if run_id else folder.path.resolve().name) as run:
         if run_id is None:
-            _keep_id(folder, "mlflow", run.info.run_id)
+            folder.keep_tracking_id("mlflow", run.info.run_id)
             mlflow.log_params({name: str(value)[:_LONGEST] for name, value in settings.items()})
         yield lambda numbers, step: mlflow.log_metrics(dict(numbers), step=step)
 
 
 @contextmanager
-def _wandb(folder: Path, settings: Mapping[str, Any], epoch: int) -> Iterator[Log]:  # noqa: ARG001
+def _wandb(folder: RunFolder, settings: Mapping[str, Any], epoch: int) -> Iterator[Log]:  # noqa: ARG001
     """Log to the project WANDB_PROJECT, by default `jnpl`; offline with WANDB_MODE=offline."""
     import wandb  # noqa: PLC0415 (an extra)
 
-    run_id = _ids(folder).get("wandb") or _keep_id(folder, "wandb", uuid.uuid4().hex[:12])
+    run_id = folder.tracking_ids().get("wandb") or folder.keep_tracking_id("wandb", uuid.uuid4().hex[:12])
     project = os.environ.get("WANDB_PROJECT", "jnpl")
-    name = folder.resolve().name
+    name = folder.path.resolve().name
     with wandb.init(
-        project=project, id=run_id, resume="allow", name=name, config=dict(settings), dir=str(folder)
+        project=project, id=run_id, resume="allow", name=name, config=dict(settings), dir=str(folder.path)
     ) as run:
         yield lambda numbers, step: run.log(dict(numbers), step=step)
 
@@ -77,7 +74,7 @@ TRACKERS: dict[str, tuple[Tracker, str]] = {  # name (also of the extra) -> trac
 }
 
 
-def check_trackers(names: Sequence[str], folder: Path | None) -> None:
+def check_trackers(names: Sequence[str], folder: RunFolder | None) -> None:
     """Raise an InputError for an unknown tracker, one that is not installed, and a run without a folder."""
     for name in names:
         if name not in TRACKERS:
@@ -89,7 +86,7 @@ def check_trackers(names: Sequence[str], folder: Path | None) -> None:
 
 @contextmanager
 def tracking(
-    names: Sequence[str], folder: Path, settings: Mapping[str, Any], epoch: int
+    names: Sequence[str], folder: RunFolder, settings: Mapping[str, Any], epoch: int
 ) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """Give a function that sends the line of an epoch to all trackers while the block runs.
 
@@ -108,19 +105,3 @@ def tracking(
                 log(numbers, line["epoch"])
 
         yield send
-
-
-def _ids(folder: Path) -> dict[str, str]:
-    file = folder / _FILE
-    try:
-        stored = read_json(file) if file.exists() else {}
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{str(file)!r} cannot be read: {error}; remove it to log to a new run of the tracker"
-        ) from error
-    return {str(name): str(value) for name, value in stored.items()} if isinstance(stored, dict) else {}
-
-
-def _keep_id(folder: Path, name: str, value: str) -> str:
-    write_text(folder / _FILE, json.dumps(_ids(folder) | {name: value}) + "\n")
-    return value

@@ -18,6 +18,7 @@ from jnpl.training.evaluation import TrainingSet
 from jnpl.training.learner import BestWeights, Learner
 from jnpl.training.loop import Position
 from jnpl.training.processes import gather_objects
+from jnpl.training.run_results import RunNotes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +51,7 @@ class TrainingState:
     records: SampleRecords
     position: Position = field(default_factory=Position)
     best: BestWeights = field(default_factory=BestWeights)
-    notes: list[str] = field(default_factory=list)
+    notes: RunNotes = field(default_factory=RunNotes)
     seconds_before: float = 0.0
     _started: float = field(default_factory=time.monotonic)
 
@@ -162,7 +163,8 @@ class TrainingState:
             "records": records,
             "kept_accuracy": self.best.accuracy,
             "averaged": average.steps if average else 0,
-            "notes": self.notes,
+            "notes": list(self.notes.method),
+            "judged_by": self.notes.judged_by,
             "unreadable": {str(at): reason for at, reason in self.unreadable.items()},
             "precision": self.setup.fabric.strategy.precision.state_dict(),  # the gradient scaler of 16-mixed
             "seconds": self.seconds(),
@@ -222,7 +224,8 @@ class TrainingState:
         self.unreadable.update({int(at): reason for at, reason in facts["unreadable"].items()})
         if facts["precision"]:
             self.setup.fabric.strategy.precision.load_state_dict(facts["precision"])
-        self.seconds_before, self.notes = facts["seconds"], facts["notes"]
+        self.seconds_before = facts["seconds"]
+        self.notes = RunNotes(tuple(facts["notes"]), facts.get("judged_by"))
 
 
 def saved_position(facts: dict[str, Any], processes: int) -> Position:

@@ -97,7 +97,8 @@ def full(make_run):
                 "ap": 0.987,
                 "test_accuracy": 0.875,
                 "best_test_accuracy": 0.9,
-                "notes": ["the guard acted"],
+                "notes": ["the guard acted", "judged by trees"],
+                "judged_by": "judged by trees",
             },
         },
     )

@@ -84,6 +84,8 @@ def test_everything_that_is_known_is_shown(full):
         "threshold 0.5",
     ):
         assert shown in text, shown
+    assert text.count("judged by trees") == 1  # among the choices: a fact, and nothing to act on
+    assert text.index("the guard acted") < text.index("resnet8: few") < text.index("judged by trees")
     cards = [a for a in reader.all("li") if a.get("class") == "card"]
     assert len(reader.all("img")) == len(cards) - text.count("no picture") > 20
     assert all(

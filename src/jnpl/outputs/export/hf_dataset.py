@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jnpl.internal.errors import InputError, UnwritableError
 from jnpl.internal.files import make_folder, reason_of, require_file
 from jnpl.internal.importing import require
-from jnpl.outputs.corrections import class_names, correct
+from jnpl.outputs.corrections import correct
 from jnpl.outputs.image_folder import data_root, image_place, with_places
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def write(findings: Findings, out: Path, root: Path | None, *, overwrite: bool =
             raise InputError(f"{str(out)!r} is there and not empty; name a new folder")
         if not overwrite:
             raise InputError(f"{str(out)!r} is there already; name a new folder, or give --overwrite")
-    label = datasets.ClassLabel(names=[str(name) for name in class_names(findings)])
+    label = datasets.ClassLabel(names=[str(name) for name in findings.names])
     columns: dict[str, Any] = {
         "id": datasets.Value("int64" if findings.ids.dtype.kind in "iu" else "string"),
         "label": label,

@@ -16,7 +16,6 @@ from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing, write_text
 from jnpl.internal.tables import json_rows
 from jnpl.internal.terminal import visible
-from jnpl.outputs.corrections import class_names
 from jnpl.outputs.export.findings_table import findings_rows
 from jnpl.outputs.output_paths import refuse_target
 
@@ -114,7 +113,7 @@ def interface(findings: Findings) -> str:
     if findings.paths is None:
         sample = '<Text name="text" value="$text"/>'
     name = "text" if findings.paths is None else "image"
-    choices = "".join(f"    <Choice value={quoteattr(visible(label))}/>\n" for label in class_names(findings))
+    choices = "".join(f"    <Choice value={quoteattr(visible(label))}/>\n" for label in findings.names)
     return (
         f'<View>\n  <Header value="given label: $given_label"/>\n  {sample}\n'
         f'  <Choices name="label" toName="{name}" choice="single" showInLine="true">\n{choices}  </Choices>\n</View>\n'

@@ -41,7 +41,7 @@ def render(run: RunFolder) -> str:
     """Return the whole page as HTML. Only the findings must be there, every other file of the run may be missing."""
     if not run.path.is_dir():
         raise InputError(f"{str(run.path)!r} is no folder; name a run folder, as `jnpl find DATA -o RUN` writes it")
-    if not (run.path / "findings.json").is_file():
+    if not run.has_findings():
         reason = "a finished run has them; repeat its command if it was stopped"
         raise InputError(f"{str(run.path)!r} holds no findings: {reason}")
     files = resources.files("jnpl.outputs.report")
@@ -70,7 +70,7 @@ def _context(run: RunFolder) -> dict[str, Any]:
     findings, lines, pictures = run.findings, run.read_log(), run.thumbnails()
     data, results = run.data_facts, run.run_facts.results or StoredResults()
     folder_name = run.path.resolve().name
-    names = page_tables.class_names(findings)
+    names = page_tables.printable_names(findings)
     heat = page_tables.heat_map(findings, names)
     suspects = page_tables.suspects(findings, names, pictures, data.columns)
     shown_columns, hidden_columns = page_tables.column_names(data.columns)
@@ -84,7 +84,7 @@ def _context(run: RunFolder) -> dict[str, Any]:
         "look_wrong": findings.look_wrong,
         "results": results,
         "notes": _notes(run, results),
-        "choices": [text.plain(line, 400) for line in (*data.choices, *filter(_is_a_fact, results.notes))],
+        "choices": [text.plain(line, 400) for line in (*data.choices, results.judged_by) if line],
         "threshold_reason": _threshold_reason(findings.threshold_info),
         "doubtful_test": bool(data.held_out) and not data.true_labels,
         "threshold_span": charts.threshold_span(findings),
@@ -124,12 +124,7 @@ def _notes(run: RunFolder, results: StoredResults) -> list[str]:
             "More than half of the labels look wrong: the network may need more epochs, "
             f"or the {'threshold is' if charts.threshold_span(run.findings) is None else 'thresholds are'} too high."
         )
-    return notes + [text.plain(note, 400) for note in results.notes if not _is_a_fact(note)]
-
-
-def _is_a_fact(note: str) -> bool:
-    """Return whether a note states which models judged the labels: a fact of the run, and nothing to act on."""
-    return note.startswith("judged by ")
+    return notes + [text.plain(note, 400) for note in results.notes if note != results.judged_by]
 
 
 def _threshold_reason(info: dict[str, Any]) -> str:

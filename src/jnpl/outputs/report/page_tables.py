@@ -102,10 +102,9 @@ class Suspect:
         return self.given_number != self.suggested_number
 
 
-def class_names(findings: Findings) -> list[str]:
+def printable_names(findings: Findings) -> list[str]:
     """Return the names of the classes, ready to print."""
-    names: Sequence[object] = findings.class_names or range(findings.num_classes)
-    return [text.plain(name, _MAX_NAME) for name in names]
+    return [text.plain(name, _MAX_NAME) for name in findings.names]
 
 
 def confused_pairs(findings: Findings, names: Sequence[str], most: int) -> list[ConfusedPair]:
@@ -295,7 +294,7 @@ def _neighbours(findings: Findings, data: DataFacts, pictures: dict[int, bytes])
     far = (data.outliers or [])[:MAX_OUTLIERS]
     listed_ids = [*(name for group in members for name in group), *(outlier.id for outlier in far)]
     position = positions_of(findings.ids, listed_ids)
-    names, columns = class_names(findings), column_names(data.columns)[0]
+    names, columns = printable_names(findings), column_names(data.columns)[0]
 
     def shown(name: int | str, score: float | None = None) -> ShownSample | None:
         nonlocal room

@@ -21,7 +21,6 @@ import numpy as np
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import require_file
 from jnpl.internal.terminal import visible
-from jnpl.outputs.corrections import class_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -380,7 +379,7 @@ def _now() -> str:
 
 def as_rows(store: DecisionStore, findings: Findings) -> list[dict[str, Any]]:
     """Return the current decisions as rows: id, given_label, action, label, reviewer, decided_at."""
-    names, rows = class_names(findings), []
+    names, rows = findings.names, []
     for decision in store.all_current():
         given = names[int(findings.given_labels[decision.position])]
         label = {"keep": given, "relabel": None if decision.label is None else names[decision.label]}

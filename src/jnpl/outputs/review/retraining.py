@@ -138,7 +138,7 @@ def retrain(
     Returns:
         The ranking of all N samples. Dropped ones have no quality.
     """
-    from jnpl.pipeline import find  # noqa: PLC0415
+    from jnpl.pipeline import run_recipe  # noqa: PLC0415
     from jnpl.training.evaluation import source_probabilities  # noqa: PLC0415 - imports torch, which takes seconds
     from jnpl.training.reporting import Reporter  # noqa: PLC0415
 
@@ -156,7 +156,7 @@ def retrain(
         progress((view.epoch + 1) / (total + 1))
 
     head = head_recipe(source, recipe, trust_code=trust_code)
-    result = find(remaining, head, seed=seed, report=report, observe=observe)
+    result = run_recipe(remaining, head, seed=seed, report=report, observe=observe)
     if result is None or result.model is None:
         raise InputError("the training gave no model")
     findings = result.findings

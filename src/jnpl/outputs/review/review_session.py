@@ -13,7 +13,6 @@ import numpy as np
 
 from jnpl.internal.errors import InputError
 from jnpl.internal.tables import table_writer
-from jnpl.outputs.corrections import class_names
 from jnpl.outputs.export import label_studio
 from jnpl.outputs.report.text import plain
 from jnpl.outputs.review import estimates
@@ -48,7 +47,7 @@ class ReviewSession:
     def __init__(self, run: RunFolder, samples: Samples) -> None:
         findings, facts = run.findings, run.run_facts
         self.findings, self.samples = findings, samples
-        self.names = [plain(name, _NAME_LIMIT) for name in class_names(findings)]
+        self.names = [plain(name, _NAME_LIMIT) for name in findings.names]
         self._given = findings.given_labels
         first, decided = Ranking.from_findings(findings), decided_before(run)
         self._store = open_store(run)

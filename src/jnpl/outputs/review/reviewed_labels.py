@@ -11,7 +11,6 @@ import numpy as np
 from jnpl.data.label_files import WithoutLabel
 from jnpl.data.split import part
 from jnpl.internal.errors import InputError
-from jnpl.outputs.corrections import class_names
 from jnpl.outputs.review.decisions import ACTIONS, open_store
 from jnpl.run_folder import RunFolder
 
@@ -58,7 +57,7 @@ class ReviewedLabels:
 
     def rows(self, findings: Findings) -> list[tuple[str, Any]]:
         """Return id and label, or `WithoutLabel`, of the samples with a decision, as a table of decisions has them."""
-        names = class_names(findings)
+        names = findings.names
 
         def decision(at: int) -> Any:
             if self.dropped[at] or self.is_unsure[at]:
@@ -98,7 +97,7 @@ def with_review(source: Source, folder: str | os.PathLike[str]) -> Source:
         nothing = np.zeros(len(findings.ids), bool)
         reviewed = ReviewedLabels(np.full(len(nothing), -1, np.int64), nothing, nothing)
     names = {str(name): number for number, name in enumerate(source.class_names)}
-    classes = class_names(findings)
+    classes = findings.names
     if strange := [str(name) for name in classes if str(name) not in names]:
         raise InputError(f"{str(run.path)!r} has a class {strange[0]!r} that {source.name} has not")
     rows = _rows_of(source.ids, findings.ids, run.path)
