@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import csv
+import gzip
 import json
 
 import numpy as np
@@ -102,6 +103,61 @@ def test_a_failure_leaves_what_was_there(tmp_path, suffix):
         fail()
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
     assert path.read_text() == "before"
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".csv.gz"])
+@pytest.mark.parametrize(
+    ("encoding", "note"),
+    [
+        ("utf-8", ""),
+        ("utf-8-sig", ""),
+        ("utf-16", "is not UTF-8: read as UTF-16"),
+        ("utf-16-le", "is not UTF-8: read as UTF-16-LE"),
+        ("utf-16-be", "is not UTF-8: read as UTF-16-BE"),
+        ("latin-1", "is not UTF-8: read as Windows-1252 (Latin-1); if letters look wrong, save it as UTF-8"),
+    ],
+)
+def test_other_encodings_are_read_with_a_note(tmp_path, caplog, suffix, encoding, note):
+    separator = "\t" if suffix == ".tsv" else ","
+    content = "".join(f"{separator.join(row)}\n" for row in [("gr\u00f6\u00dfe", "label"), *[("1", "caf\u00e9")] * 99])
+    raw = content.encode(encoding)
+    (tmp_path / f"t{suffix}").write_bytes(gzip.compress(raw) if suffix == ".csv.gz" else raw)
+    read = load_table(tmp_path / f"t{suffix}")
+    assert (list(read.columns), read["label"].tolist()) == (["gr\u00f6\u00dfe", "label"], ["caf\u00e9"] * 99)
+    assert note in caplog.text
+    assert bool(caplog.text) == bool(note)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"label,a\n" + bytes(9000), "is no text file: it holds bytes of zero"),
+        (b"label,a\n" + b"cat,1\n" * 2000 + bytes(5000), "is no text file: it holds bytes of zero"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\0\0\0\0", "is no text file: it holds bytes of zero"),
+        ("label,a\n\u3001,1\n".encode("cp932"), "it is neither UTF-8 nor Windows-1252; save it as UTF-8"),
+    ],
+    ids=["sparse", "sparse later", "picture", "Japanese"],
+)
+def test_files_that_are_no_text_are_refused_at_once(tmp_path, content, message):
+    (tmp_path / "t.csv").write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        load_table(tmp_path / "t.csv")
+
+
+def test_a_large_sparse_file_is_not_read(tmp_path):
+    with (tmp_path / "t.csv").open("wb") as file:
+        file.write(b"label,a\ncat,1\n")
+        file.truncate(2**40)
+    with pytest.raises(InputError, match="is no text file"):
+        load_table(tmp_path / "t.csv")
+
+
+def test_repeated_columns_of_parquet_are_named_as_those_of_csv(tmp_path):
+    save_parquet(tmp_path / "t.parquet", pa.table([[1], [2]], names=["a", "a"]))
+    (tmp_path / "t.csv").write_text("a,a\n1,2\n")
+    for name in ("t.parquet", "t.csv"):
+        with pytest.raises(InputError, match=f"{name}' has 2 columns named 'a'; rename or remove one"):
+            load_table(tmp_path / name)
 
 
 def test_names_of_files(tmp_path):

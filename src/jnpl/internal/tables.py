@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import json
+import logging
 import os
 import re
 import sys
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".csv", ".parquet", ".json")  # of tables that jnpl writes and reads back
 DATA_SUFFIXES = (".csv", ".tsv", ".parquet", ".csv.gz", ".tsv.gz")  # of tables of samples
+_UTF_8, _WINDOWS = "utf-8-sig", "cp1252"
+_HEAD, _ZEROS = 4096, 0.1  # bytes by which UTF-16 is told, and share of zeros
+_LOG = logging.getLogger("jnpl")
 # A spreadsheet runs a cell that starts like this as a formula (OWASP, "CSV Injection"). Leading apostrophes count too,
 # so that `unescaped` can remove exactly one.
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
@@ -67,34 +72,78 @@ def load_table(
     require_file(path)
     try:
         if suffix == ".parquet":
-            return _with_class_names(load_parquet(path))
+            stored = load_parquet(path)
+            _refuse_repeated_names(stored.column_names, path)
+            return _with_class_names(stored)
         if suffix == ".json":
             return pd.DataFrame(read_json(path), dtype=object)
-        with _open_text(path) as file, warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)  # a row with cells beyond the last column
-            separator = "\t" if suffix.startswith(".tsv") else ","
-            _refuse_repeated_names(next(csv.reader(file, delimiter=separator), []), path)
-            file.seek(0)
-            columns = list(pd.read_csv(file, sep=separator, nrows=0).columns)
-            texts = [column for column in columns if as_text is None or column in as_text]
-            file.seek(0)
-            frame = pd.read_csv(
-                file,
-                sep=separator,
-                index_col=False,
-                keep_default_na=False,
-                na_values={column: list(missing) for column in columns if column not in texts},
-                dtype=dict.fromkeys(texts, str),
-                low_memory=False,
-            )
-            return frame.fillna("") if as_text is None else frame
+        encoding = _encoding(path)
+        if encoding != _UTF_8:
+            _LOG.warning("%r is not UTF-8: read as %s", os.fspath(path), encoding)
+        try:
+            return _read_csv(path, encoding, suffix, as_text, missing)
+        except UnicodeDecodeError:
+            frame = _read_csv(path, _WINDOWS, suffix, as_text, missing)
+            hint = "if letters look wrong, save it as UTF-8"
+            _LOG.warning("%r is not UTF-8: read as Windows-1252 (Latin-1); %s", os.fspath(path), hint)
+            return frame
     except FileNotFoundError as error:
         raise InputError(f"no such file: {os.fspath(path)!r}") from error
     except (InputError, MemoryError):
         raise
     except Exception as error:  # pandas and Arrow raise many kinds on damaged files
         reason = error.strerror if isinstance(error, OSError) and error.strerror else f"not a valid {suffix} table"
+        if isinstance(error, UnicodeError):
+            reason = "it is neither UTF-8 nor Windows-1252; save it as UTF-8"
         raise InputError(f"cannot read {os.fspath(path)!r}: {reason}") from error
+
+
+def _read_csv(
+    path: str | os.PathLike[str],
+    encoding: str,
+    suffix: str,
+    as_text: Collection[str | None] | None,
+    missing: Sequence[str],
+) -> pd.DataFrame:
+    import pandas as pd  # noqa: PLC0415 - slow to import
+
+    opened = gzip.open if suffix.endswith(".gz") else open
+    with opened(path, "rt", encoding=encoding, newline="") as file, warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)  # a row with cells beyond the last column
+        separator = "\t" if suffix.startswith(".tsv") else ","
+        _refuse_repeated_names(next(csv.reader(file, delimiter=separator), []), path)
+        file.seek(0)
+        columns = list(pd.read_csv(file, sep=separator, nrows=0).columns)
+        texts = [column for column in columns if as_text is None or column in as_text]
+        file.seek(0)
+        frame = pd.read_csv(
+            file,
+            sep=separator,
+            index_col=False,
+            keep_default_na=False,
+            na_values={column: list(missing) for column in columns if column not in texts},
+            dtype=dict.fromkeys(texts, str),
+            low_memory=False,
+        )
+        return frame.fillna("") if as_text is None else frame
+
+
+def _encoding(path: str | os.PathLike[str]) -> str:
+    """Return the encoding that the first bytes of a text file show; one of many zeros, or binary, is an InputError."""
+    is_packed = Path(path).suffix.lower() == ".gz"
+    with (gzip.open if is_packed else open)(path, "rb") as file:
+        head: bytes = file.read(_HEAD)
+        if not is_packed and (size := os.fstat(file.fileno()).st_size) > 2 * _HEAD:
+            file.seek(size - _HEAD)  # of a sparse file, the end is zeros
+            head += file.read()
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "UTF-16"
+    first, second = (head[start::2].count(0) / max(len(head) // 2, 1) for start in (0, 1))
+    if max(first, second) < _ZEROS:
+        return _UTF_8
+    if min(first, second) >= _ZEROS:
+        raise InputError(f"{os.fspath(path)!r} is no text file: it holds bytes of zero")
+    return "UTF-16-BE" if first > second else "UTF-16-LE"
 
 
 def _refuse_repeated_names(names: list[str], path: str | os.PathLike[str]) -> None:
@@ -112,12 +161,6 @@ def data_suffix(path: str | os.PathLike[str]) -> str:
     """
     name = Path(path).name.lower()
     return next((suffix for suffix in DATA_SUFFIXES if name.endswith(suffix)), "")
-
-
-def _open_text(path: str | os.PathLike[str]) -> IO[str]:
-    if Path(path).suffix.lower() == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return Path(path).open(encoding="utf-8-sig", newline="")
 
 
 def _with_class_names(stored: Any) -> pd.DataFrame:
