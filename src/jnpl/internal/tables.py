@@ -49,6 +49,8 @@ def load_parquet(source: str | os.PathLike[str] | Any, columns: Sequence[str] | 
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     place = pa.BufferReader(source) if isinstance(source, pa.Buffer) else os.fspath(source)
+    if isinstance(place, str):
+        _refuse_repeated_names(pq.read_schema(place).names, place)  # Arrow's message names no column
     return pq.read_table(place, columns=columns, use_threads=False, pre_buffer=False)
 
 
@@ -72,9 +74,7 @@ def load_table(
     require_file(path)
     try:
         if suffix == ".parquet":
-            stored = load_parquet(path)
-            _refuse_repeated_names(stored.column_names, path)
-            return _with_class_names(stored)
+            return _with_class_names(load_parquet(path))
         if suffix == ".json":
             return pd.DataFrame(read_json(path), dtype=object)
         encoding = _encoding(path)
