@@ -131,7 +131,7 @@ def test_files_with_mistakes(folder):
     (folder / "broken.npz").write_bytes((folder / "y.npz").read_bytes()[:100])
     (folder / "broken.parquet").write_text("hello")
     (folder / "binary.txt").write_bytes(b"\xff\xfe\xff")
-    (folder / "binary.csv").write_bytes(b"label\n\xff\xfe\xff\n")
+    (folder / "binary.csv").write_bytes(b"label\n\xff\x81\xff\n")
     (folder / "empty.csv").write_text("")
     (folder / "gap.csv").write_text("label,x\n1,2\n,3\n")
     (folder / "short.csv").write_text("x,label\n1,2\n3\n")
@@ -150,7 +150,7 @@ def test_files_with_mistakes(folder):
         ("pickle.npy", "not a valid .npy file"),
         ("broken.parquet", "not a valid .parquet table"),
         ("binary.txt", "not a valid .txt file"),
-        ("binary.csv", "not a valid .csv table"),
+        ("binary.csv", "neither UTF-8 nor Windows-1252"),
         ("empty.csv", "not a valid .csv table"),
         ("long.csv", "not a valid .csv table"),
         ("names.csv", "no column 'kind'; its columns are label, class, x"),

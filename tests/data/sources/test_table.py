@@ -391,7 +391,7 @@ def test_files_that_are_refused(tmp_path):
 
     refused("a.csv", b"", "not a valid .csv table")
     refused("a.csv", b"x,label\n1,a\n2,b,c,d\n", "not a valid .csv table")
-    refused("a.csv", b"x,label\n1,\xff\xfe\n", "not a valid .csv table")
+    refused("a.csv", b"x,label\n1,\xff\x81\n", "neither UTF-8 nor Windows-1252")
     refused("a.parquet", b"not parquet", "not a valid .parquet table")
     refused("a.xlsx", b"", r"a table is one of .csv, .tsv, .parquet, .csv.gz, .tsv.gz, not")
     refused("a.csv", b"x,label\n", "has no rows")
