@@ -73,36 +73,21 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How a run embeds, what it trains, and what is special to one entrance.
+    """How a run embeds, what it trains, and what is special to one entrance."""
 
-    Attributes:
-        recipe: a name or .toml file as the user gave it; None: the default, adapted to the data.
-        method: the method to use in place of the recipe's own.
-        changes: changed settings of the recipe by dotted name.
-        backbone: "auto", "none" or a name.
-        views: embeddings per image.
-        cache: the folder of cached embeddings.
-        finetune: train the backbone too, after a head on its embeddings.
-        classify: go on to train a classifier on pseudo-labels, if recipe and method say how.
-        seed: decides first weights, order of the samples, augmentation and all other draws.
-        strict: refuse data with unreadable samples instead of leaving those out.
-        every: how often to write a checkpoint, by default every minute.
-        trackers: experiment trackers to log to as well (`jnpl.training.tracking.TRACKERS`).
-        network: a module or factory in place of the recipe's model; only for a run in memory.
-    """
-
-    recipe: str | None = None
-    method: str | None = None
-    changes: Mapping[str, Any] = field(default_factory=dict)
-    backbone: str = AUTO
-    views: int = DEFAULT_VIEWS
-    cache: str | os.PathLike[str] | None = None
-    finetune: bool = False
-    classify: bool = False
-    seed: int = 0
-    strict: bool = False
-    every: CheckpointInterval | None = None
-    trackers: Sequence[str] = ()
+    recipe: str | None = None  # a name or .toml file as the user gave it; None: the default, adapted to the data
+    method: str | None = None  # the method to use in place of the recipe's own
+    changes: Mapping[str, Any] = field(default_factory=dict)  # changed settings of the recipe by dotted name
+    backbone: str = AUTO  # "auto", "none" or a name
+    views: int = DEFAULT_VIEWS  # embeddings per image
+    cache: str | os.PathLike[str] | None = None  # the folder of cached embeddings
+    finetune: bool = False  # train the backbone too, after a head on its embeddings
+    classify: bool = False  # go on to train a classifier on pseudo-labels, if recipe and method say how
+    seed: int = 0  # decides first weights, order of the samples, augmentation and all other draws
+    strict: bool = False  # refuse data with unreadable samples instead of leaving those out
+    every: CheckpointInterval | None = None  # how often to write a checkpoint, by default every minute
+    trackers: Sequence[str] = ()  # experiment trackers to log to as well (`jnpl.training.tracking.TRACKERS`)
+    # a module or factory in place of the recipe's model; only for a run in memory
     network: nn.Module | Factory | None = None
 
 

@@ -33,31 +33,18 @@ _MAX_DIGITS = 12  # characters of a fraction; longer ones are shown with 8 digit
 
 @dataclass(frozen=True, eq=False)
 class DataReport:
-    """Facts of the data of a run.
+    """Facts of the data of a run."""
 
-    Attributes:
-        kind: of the samples as people see them.
-        root: the folder that paths of images start from; None for other data.
-        images: the folder of all images where some lie outside `root`.
-        notes: what the columns of a table became.
-        held_out: id and given label of the samples held out of the run.
-        has_true_labels: held-out samples are tested with true labels.
-        problems: duplicates, outliers, unreadable samples, tiny classes.
-        columns: the shown samples as rows of a table, {"names", "rows"}; None for images.
-        shown: positions of the samples that are shown, the worst suspects first.
-        pictures: the images that are shown; None for other data.
-    """
-
-    kind: Kind
-    root: str | None
-    images: str | None
-    notes: list[str]
-    held_out: list[dict[str, Any]]
-    has_true_labels: bool
-    problems: Problems
-    columns: dict[str, Any] | None
-    shown: list[int]
-    pictures: Inputs | None
+    kind: Kind  # of the samples as people see them
+    root: str | None  # the folder that paths of images start from; None for other data
+    images: str | None  # the folder of all images where some lie outside `root`
+    notes: list[str]  # what the columns of a table became
+    held_out: list[dict[str, Any]]  # id and given label of the samples held out of the run
+    has_true_labels: bool  # held-out samples are tested with true labels
+    problems: Problems  # duplicates, outliers, unreadable samples, tiny classes
+    columns: dict[str, Any] | None  # the shown samples as rows of a table, {"names", "rows"}; None for images
+    shown: list[int]  # positions of the samples that are shown, the worst suspects first
+    pictures: Inputs | None  # the images that are shown; None for other data
 
 
 def describe_data(

@@ -51,19 +51,13 @@ _DIVIDING = 0.15  # of the time of a search, to divide the samples into cells
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Near duplicates and outliers among N samples.
+    """Near duplicates and outliers among N samples."""
 
-    Attributes:
-        groups: positions of near duplicates, two or more in a group.
-        outlier_score: (N,) mean cosine distance to the ten nearest neighbours, nan where a sample was not compared.
-        is_outlier: (N,) true where that is unusually large.
-        searched: how the neighbours were found, in words.
-    """
-
-    groups: list[list[int]]
+    groups: list[list[int]]  # positions of near duplicates, two or more in a group
+    # (N,) mean cosine distance to the ten nearest neighbours, nan where a sample was not compared
     outlier_score: npt.NDArray[np.float32]
-    is_outlier: Mask
-    searched: str
+    is_outlier: Mask  # (N,) true where that is unusually large
+    searched: str  # how the neighbours were found, in words
 
     @property
     def outliers(self) -> list[int]:

@@ -268,14 +268,10 @@ class EmbeddedInputs(Inputs):
 
 @dataclass(frozen=True, eq=False)
 class BackboneRecord:
-    """What a run keeps of the backbone that made its vectors, to embed new data in the same way.
+    """What a run keeps of the backbone that made its vectors, to embed new data in the same way."""
 
-    Attributes:
-        facts: for model.json (`jnpl.embedding.compute.describe`).
-        state: arrays of a backbone that was fitted to these data, such as TF-IDF; None if its name is enough.
-    """
-
-    facts: dict[str, Any]
+    facts: dict[str, Any]  # for model.json (`jnpl.embedding.compute.describe`)
+    # arrays of a backbone that was fitted to these data, such as TF-IDF; None if its name is enough
     state: dict[str, Array] | None = None
 
 

@@ -110,25 +110,16 @@ BACKBONES: dict[str, BackboneEntry] = {
 
 @dataclass(frozen=True, eq=False)
 class ImageBackbone:
-    """A pretrained network for images.
+    """A pretrained network for images."""
 
-    Attributes:
-        name: as the user gives it, and as `load_backbone` takes it again.
-        network: (B, 3, size, size) -> (B, width), in evaluation mode.
-        size: pixels a side of the images it is given.
-        mean: of each channel, of pixel values in 0..1, that is subtracted.
-        std: of each channel, that it is divided by.
-        width: numbers per embedding.
-        code: the source code of a network of the user's own. It may change while the weights stay, so cached
-            embeddings are found by it too.
-    """
-
-    name: str
-    network: nn.Module
-    size: int
-    mean: tuple[float, float, float]
-    std: tuple[float, float, float]
-    width: int
+    name: str  # as the user gives it, and as `load_backbone` takes it again
+    network: nn.Module  # (B, 3, size, size) -> (B, width), in evaluation mode
+    size: int  # pixels a side of the images it is given
+    mean: tuple[float, float, float]  # of each channel, of pixel values in 0..1, that is subtracted
+    std: tuple[float, float, float]  # of each channel, that it is divided by
+    width: int  # numbers per embedding
+    # the source code of a network of the user's own. It may change while the weights stay, so cached embeddings are
+    # found by it too
     code: str = ""
     state: None = None  # nothing but its name is needed to make the same embeddings later
 
@@ -163,21 +154,14 @@ class ImageBackbone:
 
 @dataclass(frozen=True, eq=False)
 class TextBackbone:
-    """An encoder of texts.
+    """An encoder of texts."""
 
-    Attributes:
-        name: as the user gives it, and as `load_backbone` takes it again.
-        encode: n texts -> float32 (n, width).
-        width: numbers per embedding.
-        digest: the SHA-256 of weights and settings.
-        state: arrays that a run folder must keep to make the same embeddings later; empty for encoders that
-            `load_backbone` finds by their name alone.
-    """
-
-    name: str
-    encode: Encode
-    width: int
-    digest: str
+    name: str  # as the user gives it, and as `load_backbone` takes it again
+    encode: Encode  # n texts -> float32 (n, width)
+    width: int  # numbers per embedding
+    digest: str  # the SHA-256 of weights and settings
+    # arrays that a run folder must keep to make the same embeddings later; empty for encoders that `load_backbone`
+    # finds by their name alone
     state: dict[str, npt.NDArray[Any]] | None = None
     code: str = ""
 

@@ -59,23 +59,14 @@ class EmbeddedBlock(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingWork:
-    """What the embeddings of any block are computed from. It can be sent to another process.
+    """What the embeddings of any block are computed from. It can be sent to another process."""
 
-    Attributes:
-        inputs: the samples.
-        unreadable: position -> reason, of samples that are known to be unreadable.
-        backbone: the network.
-        views: embeddings per sample.
-        workers: processes that decode images.
-        device: of the network.
-    """
-
-    inputs: Inputs
-    unreadable: dict[int, str]
-    backbone: Backbone
-    views: int
-    workers: int
-    device: torch.device
+    inputs: Inputs  # the samples
+    unreadable: dict[int, str]  # position -> reason, of samples that are known to be unreadable
+    backbone: Backbone  # the network
+    views: int  # embeddings per sample
+    workers: int  # processes that decode images
+    device: torch.device  # of the network
 
 
 def _no_progress(_done: int) -> None:

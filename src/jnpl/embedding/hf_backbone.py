@@ -68,23 +68,15 @@ class _Place(NamedTuple):
 
 @dataclass(frozen=True)
 class TextSettings:
-    """How texts become embeddings, from the files of sentence-transformers beside a model.
+    """How texts become embeddings, from the files of sentence-transformers beside a model."""
 
-    Attributes:
-        pooling: one or more of "cls_token", "max_tokens" and "mean_tokens"; several are concatenated.
-        normalize: whether embeddings have length 1.
-        max_tokens: longer texts are cut; None: what tokenizer and network allow.
-        lower_case: whether texts are put into lower case first.
-        prompt: text that is put before each text.
-        subfolder: of the network, inside the model's folder.
-    """
-
+    # one or more of "cls_token", "max_tokens" and "mean_tokens"; several are concatenated
     pooling: tuple[str, ...] = ("mean_tokens",)
-    normalize: bool = False
-    max_tokens: int | None = None
-    lower_case: bool = False
-    prompt: str = ""
-    subfolder: str = ""
+    normalize: bool = False  # whether embeddings have length 1
+    max_tokens: int | None = None  # longer texts are cut; None: what tokenizer and network allow
+    lower_case: bool = False  # whether texts are put into lower case first
+    prompt: str = ""  # text that is put before each text
+    subfolder: str = ""  # of the network, inside the model's folder
 
 
 def load_hf_texts(name: str, *, device: str = "auto") -> TextBackbone:

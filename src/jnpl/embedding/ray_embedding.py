@@ -31,15 +31,10 @@ _FAILED = "embedding on Ray failed"
 
 @dataclass(frozen=True)
 class RayBlocks:
-    """Computes blocks on a Ray cluster; takes the place of `compute_blocks` in `EmbeddingOptions`.
+    """Computes blocks on a Ray cluster; takes the place of `compute_blocks` in `EmbeddingOptions`."""
 
-    Attributes:
-        ray: the module, connected.
-        gpus: of a worker; 0: the network runs on one core.
-    """
-
-    ray: Any
-    gpus: float = 0.0
+    ray: Any  # the module, connected
+    gpus: float = 0.0  # of a worker; 0: the network runs on one core
 
     def __call__(
         self, work: EmbeddingWork, blocks: Mapping[int, range], progress: Callable[[int], None] = lambda _done: None

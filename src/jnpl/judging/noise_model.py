@@ -96,28 +96,19 @@ class LabelProbabilities(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class NoiseModel:
-    """The fitted parameters.
+    """The fitted parameters."""
 
-    Args:
-        scale: a, the inverse temperature.
-        bias: (C,) b.
-        instance: m, the share of instance-dependent labels.
-        exponent: of those labels.
-        shared: the rate that all other mistakes have.
-        own_pairs, own_rates: mistakes with a rate of their own, as true * C + given in rising order.
-        diagonal: (C,) T_tt.
-        log_likelihood: mean over the samples.
-    """
-
-    scale: float
-    bias: Floats
-    instance: float
-    exponent: float
+    scale: float  # a, the inverse temperature
+    bias: Floats  # (C,) b
+    instance: float  # m, the share of instance-dependent labels
+    exponent: float  # of those labels
+    # the rate that all other mistakes have. own_pairs, own_rates: mistakes with a rate of their own, as true * C +
+    # given in rising order
     shared: float
     own_pairs: Labels
     own_rates: Floats
-    diagonal: Floats
-    log_likelihood: float = -np.inf
+    diagonal: Floats  # (C,) T_tt
+    log_likelihood: float = -np.inf  # mean over the samples
 
     def transition(self, pairs: Labels, true: Labels, given: Labels) -> Floats:
         """Return T_ty for pairs true * C + given, of any shape."""

@@ -7,7 +7,6 @@
 - `image_folder`: copies of or links to images in folders of their corrected classes
 - `saved_model`: the trained model of a run, for new data
 - `hub`: the model with a model card, as a folder and on the Hugging Face hub
-- `datalab`: the findings as an issue type of cleanlab's Datalab
 - `predict`: predictions of a saved model as a table
 - `export/`: findings and models in other formats
 - `output_paths`: which files a command may write

@@ -27,37 +27,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EpochView:
-    """A run at the end of an epoch, read-only; `run_recipe(..., observe=f)` calls `f` with one in the first process.
+    """A run at the end of an epoch, read-only; `run_recipe(..., observe=f)` calls `f` with one in the first process."""
 
-    Attributes:
-        phase: the phase that the epoch belongs to.
-        phases: all phases of the run.
-        epoch: number of the epoch in the run, counted from 0.
-        phase_epoch: number of the epoch in its phase, counted from 0.
-        line: what is logged of the epoch.
-        test: the run's test data, if it has any.
-        seconds: time of the run so far, that before a resume included.
-        verdict: how labels are judged.
-        learner: the method being trained.
-        records: the recorded predictions of every sample.
-        training_set: the training set, whose samples can be predicted.
-        feed: source -> feed, prepared and transformed as the run's test data.
-        save: () -> None, writes a checkpoint at the start of the next epoch.
-    """
-
-    phase: Phase
-    phases: tuple[Phase, ...]
-    epoch: int
-    phase_epoch: int
-    line: Mapping[str, Any]
-    test: Feed | None
-    seconds: float
-    verdict: Judging
-    learner: Learner
-    records: SampleRecords
-    training_set: TrainingSet
-    feed: Callable[[Source], Feed]
-    save: Callable[[], None]
+    phase: Phase  # the phase that the epoch belongs to
+    phases: tuple[Phase, ...]  # all phases of the run
+    epoch: int  # number of the epoch in the run, counted from 0
+    phase_epoch: int  # number of the epoch in its phase, counted from 0
+    line: Mapping[str, Any]  # what is logged of the epoch
+    test: Feed | None  # the run's test data, if it has any
+    seconds: float  # time of the run so far, that before a resume included
+    verdict: Judging  # how labels are judged
+    learner: Learner  # the method being trained
+    records: SampleRecords  # the recorded predictions of every sample
+    training_set: TrainingSet  # the training set, whose samples can be predicted
+    feed: Callable[[Source], Feed]  # source -> feed, prepared and transformed as the run's test data
+    save: Callable[[], None]  # () -> None, writes a checkpoint at the start of the next epoch
 
     @property
     def ledger(self) -> Ledger:

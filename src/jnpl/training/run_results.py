@@ -64,18 +64,12 @@ def _write_tensors(path: Path, tensors: dict[str, torch.Tensor]) -> None:
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a run returns.
+    """What a run returns."""
 
-    Attributes:
-        results: what `jnpl find --json` prints.
-        findings: the findings on all given labels.
-        history: what was logged, a line an epoch.
-        model: the classifier; None for a run folder that was finished before, where it is in files.
-    """
-
-    results: dict[str, Any]
-    findings: Findings
-    history: list[dict[str, Any]]
+    results: dict[str, Any]  # what `jnpl find --json` prints
+    findings: Findings  # the findings on all given labels
+    history: list[dict[str, Any]]  # what was logged, a line an epoch
+    # the classifier; None for a run folder that was finished before, where it is in files
     model: TrainedModel | None = None
 
 

@@ -32,27 +32,16 @@ if TYPE_CHECKING:
 
 @dataclass
 class TrainingState:
-    """What a resume needs, beside settings and data.
+    """What a resume needs, beside settings and data."""
 
-    Attributes:
-        setup: settings, processes and batches.
-        phases: all phases of the run.
-        learner: the method with its optimiser and averaged weights.
-        records: the predictions of every sample so far.
-        position: how far the run is.
-        best: weights of this phase with the highest validation accuracy.
-        notes: lines for the user about the judged labels.
-        seconds_before: time of the run before a resume.
-    """
-
-    setup: RunSetup
-    phases: list[Phase]
-    learner: Learner
-    records: SampleRecords
-    position: Position = field(default_factory=Position)
-    best: BestWeights = field(default_factory=BestWeights)
-    notes: RunNotes = field(default_factory=RunNotes)
-    seconds_before: float = 0.0
+    setup: RunSetup  # settings, processes and batches
+    phases: list[Phase]  # all phases of the run
+    learner: Learner  # the method with its optimiser and averaged weights
+    records: SampleRecords  # the predictions of every sample so far
+    position: Position = field(default_factory=Position)  # how far the run is
+    best: BestWeights = field(default_factory=BestWeights)  # weights of this phase with the highest validation accuracy
+    notes: RunNotes = field(default_factory=RunNotes)  # lines for the user about the judged labels
+    seconds_before: float = 0.0  # time of the run before a resume
     _started: float = field(default_factory=time.monotonic)
 
     @property

@@ -124,21 +124,13 @@ def load(path_or_frame: str | Path | pd.DataFrame, options: OpenOptions | None =
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table of samples as it was read, and what the options say about it.
+    """A table of samples as it was read, and what the options say about it."""
 
-    Attributes:
-        frame: the N rows; the names of the columns are texts.
-        where: the table in error messages.
-        name: of the data.
-        root: the folder that image paths are relative to.
-        label_column: the column of given labels; a table of new data may have no such column.
-    """
-
-    frame: pd.DataFrame
-    where: str
-    name: str
-    root: Path
-    label_column: str
+    frame: pd.DataFrame  # the N rows; the names of the columns are texts
+    where: str  # the table in error messages
+    name: str  # of the data
+    root: Path  # the folder that image paths are relative to
+    label_column: str  # the column of given labels; a table of new data may have no such column
 
 
 def open_table(path_or_frame: str | Path | pd.DataFrame, options: OpenOptions, *, new: bool = False) -> Table:

@@ -20,46 +20,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExportTarget:
-    """A format that `jnpl export` writes.
+    """A format that `jnpl export` writes."""
 
-    Args:
-        module: module of this folder, imported when the target is used.
-        description: for the help text.
-        options: the options that the target takes, of `OPTIONS`.
-        folder: the target is a folder, and its module checks whether it may be replaced.
-    """
-
-    module: str
-    description: str
-    options: tuple[str, ...] = ()
-    folder: bool = False
+    module: str  # module of this folder, imported when the target is used
+    description: str  # for the help text
+    options: tuple[str, ...] = ()  # the options that the target takes, of `OPTIONS`
+    folder: bool = False  # the target is a folder, and its module checks whether it may be replaced
 
 
 @dataclass(frozen=True)
 class ExportRequest:
-    """What to export, and where to.
+    """What to export, and where to."""
 
-    Args:
-        run: the run.
-        target: a name in `TARGETS`.
-        out: the file or folder to write.
-        issues: only the label issues, worst first.
-        image_prefix: text before the paths of images.
-        data: the run's own table, or data to check a model on.
-        root: the folder of the images, if it is not where it was during the run.
-        overwrite: replace `out` if it exists.
-        trust_code: allow a model that is code of the user's own.
-    """
-
-    run: RunFolder
-    target: str
-    out: Path
-    issues: bool = False
-    image_prefix: str | None = None
-    data: str | None = None
-    root: Path | None = None
-    overwrite: bool = False
-    trust_code: bool = False
+    run: RunFolder  # the run
+    target: str  # a name in `TARGETS`
+    out: Path  # the file or folder to write
+    issues: bool = False  # only the label issues, worst first
+    image_prefix: str | None = None  # text before the paths of images
+    data: str | None = None  # the run's own table, or data to check a model on
+    root: Path | None = None  # the folder of the images, if it is not where it was during the run
+    overwrite: bool = False  # replace `out` if it exists
+    trust_code: bool = False  # allow a model that is code of the user's own
 
 
 OPTIONS = ("issues", "image_prefix", "data", "root")

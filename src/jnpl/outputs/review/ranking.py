@@ -28,25 +28,16 @@ CANDIDATES = 4  # most probable classes that are kept of a sample
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Quality and suggested label of N samples, from the run (round 0) or from a head trained with decisions.
+    """Quality and suggested label of N samples, from the run (round 0) or from a head trained with decisions."""
 
-    Attributes:
-        suggested: (N,) class numbers.
-        quality: (N,) label quality of the given label; nan where unknown.
-        confidence: (N,) of the suggested label.
-        is_suspect: (N,) label issues.
-        candidates: (N, K) most probable classes, or None if they are computed when a sample is shown.
-        candidate_probs: (N, K) their probabilities.
-        number: of the round.
-    """
-
-    suggested: npt.NDArray[np.int32]
-    quality: npt.NDArray[np.float32]
-    confidence: npt.NDArray[np.float32]
-    is_suspect: Mask
+    suggested: npt.NDArray[np.int32]  # (N,) class numbers
+    quality: npt.NDArray[np.float32]  # (N,) label quality of the given label; nan where unknown
+    confidence: npt.NDArray[np.float32]  # (N,) of the suggested label
+    is_suspect: Mask  # (N,) label issues
+    # (N, K) most probable classes, or None if they are computed when a sample is shown
     candidates: npt.NDArray[np.int32] | None = None
-    candidate_probs: npt.NDArray[np.float32] | None = None
-    number: int = 0
+    candidate_probs: npt.NDArray[np.float32] | None = None  # (N, K) their probabilities
+    number: int = 0  # of the round
 
     @classmethod
     def from_findings(cls, findings: Findings) -> Ranking:
@@ -80,29 +71,20 @@ class Ranking:
 
 
 class Filter(BaseModel):
-    """Which samples are listed, as the page asks for them.
-
-    Attributes:
-        list: suspects; samples in groups of near duplicates with different labels; outliers; all samples.
-        given: class number of the given label.
-        suggested: class number of the suggested label.
-        low: smallest confidence of the suggested label.
-        high: largest confidence of the suggested label.
-        verdict: "other", another label is suggested; "doubt", a suspect without a better label; "fine", no suspect.
-        decided: "no", "yes", or one of the actions.
-        search: part of the id (file name) or of the text, in upper or lower case.
-    """
+    """Which samples are listed, as the page asks for them."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    # suspects; samples in groups of near duplicates with different labels; outliers; all samples
     list: ListName = "suspects"
-    given: int | None = None
-    suggested: int | None = None
-    low: float = Field(0.0, ge=0, le=1)
-    high: float = Field(1.0, ge=0, le=1)
+    given: int | None = None  # class number of the given label
+    suggested: int | None = None  # class number of the suggested label
+    low: float = Field(0.0, ge=0, le=1)  # smallest confidence of the suggested label
+    high: float = Field(1.0, ge=0, le=1)  # largest confidence of the suggested label
+    # "other", another label is suggested; "doubt", a suspect without a better label; "fine", no suspect
     verdict: VerdictName = "any"
-    decided: DecidedName = "any"
-    search: str = Field("", max_length=200)
+    decided: DecidedName = "any"  # "no", "yes", or one of the actions
+    search: str = Field("", max_length=200)  # part of the id (file name) or of the text, in upper or lower case
 
 
 def mask_of(wanted: Filter, ranking: Ranking, given: Positions, special: Mask | None, matching: Mask | None) -> Mask:

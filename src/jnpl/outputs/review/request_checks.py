@@ -46,15 +46,10 @@ _CLOSED = (
 
 @dataclass(frozen=True)
 class Access:
-    """Who may use the server.
+    """Who may use the server."""
 
-    Attributes:
-        token: the secret in the opened address.
-        hosts: allowed values of the header Host, such as "127.0.0.1:8765".
-    """
-
-    token: str
-    hosts: frozenset[str]
+    token: str  # the secret in the opened address
+    hosts: frozenset[str]  # allowed values of the header Host, such as "127.0.0.1:8765"
 
     @property
     def cookie_name(self) -> str:

@@ -28,17 +28,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ReviewedLabels:
-    """What a review decided about the N samples of a run.
+    """What a review decided about the N samples of a run."""
 
-    Attributes:
-        labels: (N,) decided class numbers, the given one for "keep"; -1 where nothing was decided, or "unsure".
-        dropped: (N,) true for samples to leave out.
-        is_unsure: (N,) true for samples of which the reviewer was unsure.
-    """
-
+    # (N,) decided class numbers, the given one for "keep"; -1 where nothing was decided, or "unsure"
     labels: npt.NDArray[np.int64]
-    dropped: npt.NDArray[np.bool_]
-    is_unsure: npt.NDArray[np.bool_]
+    dropped: npt.NDArray[np.bool_]  # (N,) true for samples to leave out
+    is_unsure: npt.NDArray[np.bool_]  # (N,) true for samples of which the reviewer was unsure
 
     @property
     def is_decided(self) -> npt.NDArray[np.bool_]:
