@@ -142,12 +142,8 @@ def run(
     """Embed, choose the recipe, train, judge and write.
 
     Args:
-        opened: the data.
-        options: how.
         folder: the run folder; a run that was interrupted there continues, a finished one is not repeated. None: a run
             in memory, which writes no file and no checkpoint.
-        origin: of the data.
-        report: prints progress.
         observe: called at the end of every epoch, in the first process.
 
     Returns:
@@ -191,8 +187,6 @@ def open_data(
 
     Args:
         data: what `open_source` takes.
-        options: how to read them.
-        test: test data.
         holdout: share of the data to keep out of training and test on.
         seed: of the choice of held-out samples.
         decide: adds the decisions of a review to the opened data.
@@ -284,16 +278,12 @@ def run_recipe(
         seed: decides first weights, order of the samples, augmentation and all other draws.
         every: how often to write a checkpoint, by default every minute.
         strict: refuse data with unreadable samples instead of leaving those out.
-        report: prints progress.
         track: experiment trackers to log to as well (`jnpl.training.tracking.TRACKERS`).
         classify: go on to train a classifier on pseudo-labels, if recipe and method say how.
         network: a module or factory in place of the recipe's model; only for a run in memory.
         observe: called at the end of every epoch, in the first process.
         complete: writes further files to the run folder, in the first process, once findings and model are there: the
             run is not finished before. For a run that was finished before it is called again.
-
-    Returns:
-        As `run`.
     """
     folder = RunFolder(folder) if isinstance(folder, Path) else folder
     check_trackers(track, folder)

@@ -319,9 +319,6 @@ class RunFolder:
         """Write neighbours.parquet, data.json and thumbnails.parquet.
 
         Args:
-            report: facts of the data.
-            command: the command of the run.
-            choices: automatic choices in words.
             options: how the data can be opened again.
             reviewed: decisions of earlier reviews, as `outputs.review.reviewed_labels.given_decisions` returns them.
             thumbnails: write small pictures.
@@ -411,7 +408,6 @@ class RunFolder:
         Args:
             identity: what is known of it: seed, name of the data.
             samples: number of samples, without held-out ones.
-            classes: number of classes.
         """
         saved = self._saved(identity)
         if saved is None or self._is_replaced(saved, identity):

@@ -53,14 +53,7 @@ def describe_data(
     held_out: Sequence[dict[str, Any]] = (),
     progress: Callable[[float], None] = lambda _: None,
 ) -> DataReport:
-    """Return what the report and the review say of the data of a run.
-
-    Args:
-        source: the data, embedded where the run embedded them.
-        findings: of the run.
-        held_out: ids and labels of the samples that were held out.
-        progress: called with the share of the search for duplicates and outliers done, 0..1; what it raises stops it.
-    """
+    """Return what the report and the review say of the data of a run."""
     suspects = findings.worst_positions(MAX_SUSPECTS)
     if not findings.is_label_issue.any():
         suspects = suspects[:_WITHOUT_SUSPECTS]

@@ -87,7 +87,6 @@ def neighbours(
         readable: (N,) false for samples to leave out.
         same: groups of samples with the same content. They count as near duplicates of each other, but a group of
             nothing else is not returned.
-        progress: called with the share of the search done, 0..1; what it raises stops the search.
 
     Returns:
         What was found; None if the source has no embeddings, or fewer than 50 samples.
@@ -139,7 +138,6 @@ def nearest(
             compared with those in the 4 cells nearest to their own, so that time grows with M^1.5 and no more than a
             few cells are in memory.
         seed: of the cells.
-        progress: called with the share done, 0..1; what it raises stops the search.
 
     Returns:
         Indices into `positions` (M, 10) and distances (M, 10), the nearest first.

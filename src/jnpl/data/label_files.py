@@ -104,7 +104,6 @@ def with_labels(source: Source, path: Path) -> Source:
     """Return the source with given labels from a file.
 
     Args:
-        source: the data.
         path: an .npz of `jnpl corrupt`, made from this source's own labels; or a .csv, .parquet or .json table with the
             columns id and label, as `jnpl apply` writes it.
 
@@ -143,7 +142,6 @@ def read_label_rows(path: str | os.PathLike[str], *, decisions: bool = True) -> 
     in a .csv is removed; `match` finds texts that had one before.
 
     Args:
-        path: the table.
         decisions: whether the table may be an export of `jnpl review`, which names some of the samples only.
     """
     suffix = suffix_of(path)
@@ -200,9 +198,6 @@ def place_labels(
     Where several samples share an id, one row is for all of them; as many rows as samples are taken in their order.
 
     Args:
-        table: the rows.
-        ids: of the samples (N,).
-        names: of the classes.
         table_name: the table in error messages, with a verb: "the decisions name".
         data_name: the data in error messages.
     """

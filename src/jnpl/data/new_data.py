@@ -58,14 +58,8 @@ def open_new(
         data: everything that `open_source` takes, and a folder of images of any depth, one image file, a table without
             labels, an .npz with x only, a data frame, and arrays, tensors or lists (N, ...). In a folder every file
             that is not hidden is a sample; its label is the outermost folder around it that has the name of a class.
-        classes: names of the model's classes.
-        options: how to open the data.
-        kind: "image", "text" or "vector".
         encoding: of the table that the model was trained on (`Source.encoding`).
         part: "train", "test" or "validation" of data that have parts.
-
-    Returns:
-        The samples, and their labels if there are any.
     """
     options = options or OpenOptions()
     if part is not None and part not in PARTS:

@@ -126,7 +126,6 @@ def find_split(frame: pd.DataFrame, used: Collection[str | None] = ()) -> SplitC
     """Return the split of a table; None if it has no such column, or other values or only one part in it.
 
     Args:
-        frame: the table.
         used: columns that the user names for something else.
 
     >>> import pandas as pd

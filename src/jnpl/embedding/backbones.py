@@ -183,9 +183,6 @@ def load_backbone(
         device: where a network for texts runs; "auto" is a GPU if there is one. Networks for images are on the CPU,
             and moved by who uses them.
 
-    Returns:
-        The backbone, with its weights loaded.
-
     Example:
         >>> load_backbone("efficientnet-lite0", "image", size=64).width
         1280

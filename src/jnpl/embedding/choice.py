@@ -40,10 +40,6 @@ def choose_backbone(source: Source, name: str = AUTO, size: int | None = None, *
         source: images, texts or vectors. Vectors need no backbone.
         name: "auto", "none", or a name that `load_backbone` takes.
         size: pixels a side of the images that the backbone sees; None: by the backbone and the images.
-        device: where a network for texts runs.
-
-    Returns:
-        The backbone and a line about it for the user.
     """
     if source.kind == "vector":
         if name not in (AUTO, NONE):
@@ -124,13 +120,9 @@ def embed_for_training(
     """Return the source to train on, embedded if a backbone suits it, and the lines about the choice.
 
     Args:
-        source: images, texts or vectors.
         name: of the backbone, or "auto" or "none".
         size: pixels a side of the images that the backbone sees.
         options: how to embed; without a cache folder, the default one is used.
-
-    Returns:
-        The source and the lines.
     """
     options = options or EmbeddingOptions()
     chosen = choose_backbone(source, name, size, device=str(options.device))

@@ -126,12 +126,8 @@ def embed_source(source: Source, backbone: Backbone, options: EmbeddingOptions |
     Images and texts stay beside the vectors (`Source.pictures`, `Source.texts`), for reports.
 
     Args:
-        source: images or texts.
         backbone: from `jnpl.embedding.backbones.load_backbone`, or fitted on texts.
         options: views, cache, workers and device.
-
-    Returns:
-        The embedded source. Samples that cannot be read are in `unreadable`.
     """
     options = options or EmbeddingOptions()
     if source.kind != backbone.takes:

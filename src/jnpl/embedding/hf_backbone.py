@@ -89,9 +89,6 @@ def load_hf_texts(name: str, *, device: str = "auto") -> TextBackbone:
         name: "hf:NAME" of the hub, or "hf:FOLDER".
         device: where the network runs; "auto" is a GPU if there is one.
 
-    Returns:
-        The encoder, in float32.
-
     Example:
         >>> load_hf_texts("hf:./no-such-folder")
         Traceback (most recent call last):

@@ -81,9 +81,6 @@ def ray_blocks(address: str | None = None, gpus: float | None = None) -> Iterato
     Args:
         address: HOST:PORT, ray://HOST:PORT or "auto"; None starts a cluster on this machine.
         gpus: GPUs per worker; None or 0: none.
-
-    Yields:
-        What computes blocks there.
     """
     with ray_cluster(address) as ray:
         yield RayBlocks(ray, gpus or 0.0)

@@ -47,7 +47,6 @@ def fit_tfidf(texts: Sequence[str], *, width: int = WIDTH, seed: int = 0) -> Tex
     between words and where there are no words. Embeddings have length 1; that of a text without a known word is zero.
 
     Args:
-        texts: at least two.
         width: numbers per embedding at most; fewer if there are fewer texts or features.
         seed: of the randomised SVD, and of the texts it is computed on if there are more than 20,000.
 
@@ -83,9 +82,6 @@ def load_tfidf(state: Mapping[str, npt.NDArray[Any]]) -> TextBackbone:
 
     Args:
         state: the arrays `settings` and `vocabulary` (JSON as uint8), `idf` (F,) and `components` (width, F).
-
-    Returns:
-        The encoder, with the same embeddings.
 
     Example:
         >>> fitted = fit_tfidf(["a red car", "a red bus", "a blue sea"])

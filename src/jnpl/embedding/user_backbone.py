@@ -34,9 +34,6 @@ def load_user_images(name: str, *, size: int | None = None) -> ImageBackbone:
             (B, 3, S, S) -> (B, F). The module may have `size`, `mean` and `std`; by default 224 and those of ImageNet.
         size: pixels a side of the images, by default the module's.
 
-    Returns:
-        The backbone.
-
     Example:
         >>> load_user_images("torch.nn:Flatten", size=4).width
         48

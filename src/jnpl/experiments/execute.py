@@ -190,11 +190,8 @@ def run_all(
     SIGTERM stop the processes, which save themselves, and raise `Interrupted`.
 
     Args:
-        specs: the runs.
-        results: the file of results.
         work: a folder for logs, checkpoints and the state of the experiment.
         jobs: runs at a time; None: as many as the engine chooses.
-        data_root: the folder of named data sets.
         report: called with each line about the progress.
         module: `python -m MODULE SETTINGS.json [--data-root DIR]` trains one run.
         engine: where to train; by default in processes of this machine.

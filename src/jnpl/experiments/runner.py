@@ -49,9 +49,7 @@ def train_run(spec: RunSpec, work: Path, root: Path | None, every: CheckpointInt
     """Train a run and return its line of a file of results.
 
     Args:
-        spec: what to train.
         work: a folder for checkpoints and notes; what a killed process of the same run left there is used.
-        root: the folder of named data sets.
         every: how often to save within an epoch; by default as the scale says.
     """
     torch.set_num_threads(1)

@@ -63,7 +63,6 @@ def load_table(
     in Arrow's memory; columns of classes, as the library `datasets` writes them, hold the names of the classes.
 
     Args:
-        path: the file.
         as_text: columns of a .csv or .tsv that stay text, such as labels (a class may be called 007); by default all
             columns. Pandas chooses the type of the others. In a .parquet and a .json, types are stored.
         missing: texts that stand for a missing value in columns that do not stay text.

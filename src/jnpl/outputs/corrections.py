@@ -118,7 +118,6 @@ def correct(
     """Return the labels after correction by decisions and suggested labels.
 
     Args:
-        findings: the findings of a run.
         decisions: id -> label, or rows of them; `WithoutLabel.DROP` in place of a label leaves the sample out, `UNSURE`
             keeps its label, whatever is suggested. Without decisions, an issue gets its suggested label where that is
             expected to help: the suggestion is likelier than not, and likelier than the given label by 0.1, even if the
@@ -126,9 +125,6 @@ def correct(
             `min_confidence` is given too.
         min_confidence: issues without a decision get their suggested label if its confidence is at least this.
         drop: leave out issues that have no decision and keep their label; unsure ones stay.
-
-    Returns:
-        The corrected labels.
 
     Example:
         >>> from jnpl import Findings

@@ -51,12 +51,8 @@ def save_pretrained(run: str | os.PathLike[str], folder: str | os.PathLike[str],
     """Write the model of a finished run and a model card into a new folder, which `jnpl.load` reads.
 
     Args:
-        run: the run folder.
         folder: a new or empty folder.
         name: the name in the model card; by default that of the folder.
-
-    Returns:
-        The folder.
     """
     source, target = RunFolder(run), Path(folder)
     model = SavedModel.load(run)  # wrong or unfinished runs are an error before anything is written

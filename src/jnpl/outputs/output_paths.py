@@ -17,9 +17,7 @@ def refuse_target(
     """Raise InputError if `out` exists, unless `overwrite`; always if it is a file of a run, or `read` itself.
 
     Args:
-        out: the file to write.
         run: the run of the command.
-        overwrite: allow to replace an existing file.
         read: a file that the command reads, if any.
         called: what `read` is called in the message.
     """

@@ -33,10 +33,6 @@ def predict(
     """Predict all samples, and write the predictions to `out` (.csv, .parquet or .json) if it is given.
 
     Args:
-        model: the trained model.
-        data: the new data.
-        out: the file to write.
-        workers: processes that decode images.
         show: called with every batch as a data frame, with a dict of probabilities per row.
         problem: called with the id of every sample that cannot be read, and the reason.
 

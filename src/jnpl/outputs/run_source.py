@@ -105,7 +105,6 @@ def open_run_data(stored: dict[str, Any], *, trust_code: bool = False) -> Source
     """Return the data of a run, embedded as in the run.
 
     Args:
-        stored: the options in data.json.
         trust_code: allow options that name code to run; else they are refused.
     """
     options = RunDataOptions.from_json(stored)

@@ -154,7 +154,6 @@ class SavedModel:
         """Return the model with its backbone, if it has one.
 
         Args:
-            network: the trained network, or the head on the backbone's embeddings.
             facts: what model.json says.
             backbone_state: the arrays of a backbone that was fitted to the data.
             device: of the network; by default the CPU.

@@ -52,15 +52,9 @@ def finetuning_recipe(
     same.
 
     Args:
-        embedded: the embedded data.
         backbone: that they were embedded with.
         head: trained on them; None in all but the first of several processes.
-        method: the method to use in place of the recipe's own.
-        changes: changed settings of the fine-tuning by dotted name.
         cache: the folder of cached embeddings.
-
-    Returns:
-        The recipe, for the images themselves.
     """
     if head is None or embedded.backbone is None or not isinstance(head.transform, EmbeddingViews):
         raise InputError("--finetune runs in one process until the head is trained; use --devices, not torchrun")

@@ -91,8 +91,6 @@ def tracking(
     """Give a function that sends the line of an epoch to all trackers while the block runs.
 
     Args:
-        names: of `TRACKERS`.
-        folder: the run folder.
         settings: settings of the run by dotted name, stored once.
         epoch: the first epoch that will be logged.
     """

@@ -169,16 +169,9 @@ def prepare(
     """Prepare the samples of a source: arrays unchanged; files decoded into memory or a cache file, or read on demand.
 
     Args:
-        source: the data.
         size: pixels of images a side, needed for files; arrays of another size are resized.
         memory_limit: bytes; larger data are read on demand, unless there is a cache.
-        workers: number of worker processes that decode.
         cache: folder of cache files. Inputs without known sizes or values (a PyTorch data set) are not cached.
-        strict: whether an unreadable sample is an error.
-        on_progress: called with the number of samples read.
-
-    Returns:
-        The prepared samples.
     """
     inputs, unreadable_so_far = source.inputs, dict(source.unreadable or {})
     made = partial(Prepared, inputs, size, workers=workers, strict=strict, ids=source.ids)

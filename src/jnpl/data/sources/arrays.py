@@ -54,10 +54,6 @@ def from_arrays(
         y_val: validation labels (M,).
         class_names: names of the classes; labels are then names from it, or positions in it. By default the classes
             are all labels that occur, in sorted order.
-        name: of the source.
-
-    Returns:
-        The source.
 
     Example:
         >>> source = from_arrays([[0.5, 1], [2, 3], [4, 5]], ["dog", "cat", "dog"])

@@ -53,13 +53,7 @@ def fetch(url: str, target: Path, *, digest: str, progress: Progress | None = No
     A partial download stays in `target.part`; the next try, in this call or another, resumes it.
 
     Args:
-        url: an http or https address.
-        target: the file to write.
         digest: "md5:..." or "sha256:..." of the file.
-        progress: called with bytes so far and total bytes; by default a bar is shown on a terminal.
-
-    Returns:
-        `target`.
     """
     if urlsplit(url).scheme not in ("http", "https"):
         raise InputError(f"only http and https addresses can be downloaded, not {url!r}")

@@ -120,7 +120,6 @@ class Encoding:
         """Learn the encoding of some columns, by default of all but those that only number the rows.
 
         Args:
-            frame: the table.
             columns: names of the columns to encode. A column with one value in all rows is left out. Texts alone are
                 an InputError: a backbone embeds them better.
             where: the table in error messages.

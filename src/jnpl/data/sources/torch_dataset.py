@@ -80,14 +80,9 @@ def from_dataset(
     """Open a data set of N (input, label) items.
 
     Args:
-        dataset: the data set.
         labels: labels (N,); by default the data set's `targets` or `labels`, else the second part of every item, for
             which every item is read once.
         class_names: by default the data set's `classes`, else the labels that occur.
-        name: of the source.
-
-    Returns:
-        The source; inputs are read on demand.
 
     Example:
         >>> source = from_dataset([([0.0, 1.0], "cat"), ([2.0, 3.0], "dog")])

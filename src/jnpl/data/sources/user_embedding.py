@@ -31,12 +31,8 @@ def embed_with(source: Source, embed: str | Embed) -> Source:
     (`Source.pictures`, `Source.texts`), for reports.
 
     Args:
-        source: images or texts.
         embed: the function, or its place as "module:function". It takes a list of n texts or n PIL images (RGB) and
             returns (n, F).
-
-    Returns:
-        The embedded source; images that cannot be read are in `unreadable`.
     """
     inputs = source.inputs
     values, unreadable = embed_inputs(inputs, embed, source.name, source.unreadable)

@@ -229,7 +229,6 @@ class DecisionStore:
 
         Args:
             decisions: about different samples.
-            reviewer: who decides.
             tab: of the browser, whose last batch `undo` takes back.
 
         Returns:

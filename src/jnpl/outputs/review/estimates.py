@@ -104,9 +104,6 @@ def wrong_left(
         wrong: (M,) whether the decision was that the label is wrong.
         undecided: (U,) qualities of the undecided samples; nan is left out.
         start: the prior of (a, b) (`prior`).
-
-    Returns:
-        The estimate and its interval.
     """
     deviation = _PRIOR_DEVIATION * (start.deviation / _PRIOR_DEVIATION[0])
     mean, covariance = _fit(

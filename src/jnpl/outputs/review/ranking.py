@@ -91,9 +91,7 @@ def mask_of(wanted: Filter, ranking: Ranking, given: Positions, special: Mask | 
     """Return the samples (N,) that a filter selects, whether decided or not.
 
     Args:
-        wanted: the filter.
         ranking: of the N samples.
-        given: (N,) given labels.
         special: (N,) members of the list, for "duplicates" and "outliers"; None if the run did not search for them.
         matching: (N,) samples that match the search; None without one.
     """

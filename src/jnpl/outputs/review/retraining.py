@@ -40,9 +40,7 @@ class Retraining:
     """At most one training at a time, in the background.
 
     Args:
-        samples: the samples, whose data are open by then.
         recipe: settings of the run, as run.json has them.
-        seed: of the training.
     """
 
     def __init__(self, samples: Samples, recipe: dict[str, Any] | None, seed: int) -> None:
@@ -65,8 +63,6 @@ class Retraining:
         """Start to train, unless a training runs already.
 
         Args:
-            given: (N,) given labels.
-            current: the decisions to learn from.
             done: called with the new ranking and the seconds that it took.
         """
         with self._lock:
@@ -128,15 +124,8 @@ def retrain(
 
     Args:
         source: N samples, embedded where the run embedded them.
-        given: (N,) given labels.
-        current: the decisions.
         recipe: settings of the run; None: the default for embeddings.
-        seed: of the training.
-        progress: called with the share that is done; what it raises ends the training.
         trust_code: allow a model that is code of the user's own.
-
-    Returns:
-        The ranking of all N samples. Dropped ones have no quality.
     """
     from jnpl.pipeline import run_recipe  # noqa: PLC0415
     from jnpl.training.evaluation import source_probabilities  # noqa: PLC0415 - imports torch, which takes seconds

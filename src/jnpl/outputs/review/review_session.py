@@ -40,7 +40,6 @@ class ReviewSession:
     """The state behind the page. Its methods may be called from any thread.
 
     Args:
-        run: the run.
         samples: what can be shown of its samples.
     """
 
@@ -143,7 +142,6 @@ class ReviewSession:
         """Return a sample with its neighbours in the list.
 
         Args:
-            wanted: the list.
             position: of the sample; None: the sample at `index`.
             index: place in the list, from 0; None: the first undecided sample of the list, else its first one.
         """

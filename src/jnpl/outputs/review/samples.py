@@ -65,7 +65,6 @@ class Samples:
     """The samples of a run, as far as they can be shown.
 
     Args:
-        run: the run.
         open_data: opens the data of the run again, embedded where the run embedded them; None if that is not possible.
         reason: why it is not possible.
         trust_code: allow a model that is code of the user's own.
@@ -232,11 +231,7 @@ class Samples:
         to have it.
 
         Args:
-            position: of the sample.
-            label: the class.
             ranking: the current ranking.
-            count: of examples.
-            decided: (N,) decided labels, -1 where undecided, -2 where dropped or unsure.
         """
         given_labels = self._findings.given_labels
 

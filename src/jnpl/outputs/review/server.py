@@ -86,9 +86,7 @@ def make_app(session: ReviewSession, access: Access, *, title: str, reviewer: st
     """Return the application of a review.
 
     Args:
-        session: the review.
         access: who may use it.
-        title: of the data, for the page.
         reviewer: the name that decisions have unless the page gives another one.
     """
 
@@ -279,13 +277,7 @@ def listen(host: str, port: int | None) -> Address:
 
 
 def serve(app: Any, address: Address, ready: Callable[[], None]) -> None:
-    """Serve until SIGINT or SIGTERM; requests that are under way are answered first.
-
-    Args:
-        app: the application.
-        address: where to listen.
-        ready: called when the server accepts requests.
-    """
+    """Serve until SIGINT or SIGTERM; requests that are under way are answered first."""
     import uvicorn  # noqa: PLC0415 - part of the extra, as FastAPI is
 
     class Server(uvicorn.Server):
