@@ -1,7 +1,5 @@
 """For all tests: one thread in every process, the same random numbers every time, an unchanged priority."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The documentation names modules, files, commands and options that exist; tests/test_walkthroughs.py runs its code."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import shlex

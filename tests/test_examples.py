@@ -1,7 +1,5 @@
 """Every example runs as its first lines say, where its library is installed, and finds the wrong labels."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

@@ -1,7 +1,5 @@
 """Thousands of damaged and forged files for the readers of foreign bytes; `benchmarks/fuzz.py` tries many more."""
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 from random import Random

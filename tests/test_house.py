@@ -1,7 +1,5 @@
 """Rules of the package's structure, read from its source: imports, names and docstrings."""
 
-from __future__ import annotations
-
 import ast
 import re
 from functools import cache

@@ -1,7 +1,5 @@
 """One run, inside this process: what it writes, what it refuses, where it saves itself."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal

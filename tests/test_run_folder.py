@@ -1,7 +1,5 @@
 """Whose folder it is, and what is in it: strangers are refused, files are read once, damage is named."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

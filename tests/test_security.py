@@ -1,7 +1,5 @@
 """The package runs no code of strangers: a walk through its source for what would."""
 
-from __future__ import annotations
-
 import ast
 from functools import cache
 from pathlib import Path

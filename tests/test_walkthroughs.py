@@ -3,8 +3,6 @@
 Left out, with the reason: what needs a network, a GPU, a cluster, a data set that is not shipped, or minutes.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import shlex

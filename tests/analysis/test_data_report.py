@@ -1,7 +1,5 @@
 """What a data owner gets beside the findings: all of it, of their own cells, and never half of a file."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """Near duplicates and outliers by the nearest neighbours of embeddings."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Duplicates, tiny classes and samples that cannot be read."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

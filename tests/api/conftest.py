@@ -1,7 +1,5 @@
 """Quick trees for the tests of the Python interface."""
 
-from __future__ import annotations
-
 import pytest
 
 

@@ -1,7 +1,5 @@
 """Cleanlab and JNPLClassifier: it takes ours as its classifier, and our probabilities as its predictions."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs

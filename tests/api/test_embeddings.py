@@ -1,7 +1,5 @@
 """`jnpl.embed` and `Embeddings`."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """JNPLClassifier: scikit-learn's own checks, and what they do not ask."""
 
-from __future__ import annotations
-
 import pickle
 import random
 import subprocess

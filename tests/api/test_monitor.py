@@ -1,7 +1,5 @@
 """Monitor: visits counted rightly, judged as the ledger judges, resumed exactly."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The targets and comparisons of benchmarks/fast_page.py, on results made by hand."""
 
-from __future__ import annotations
-
 import pytest
 from tests.helpers.scripts import load_script
 

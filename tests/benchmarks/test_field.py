@@ -1,7 +1,5 @@
 """docs/field.md is what its results say, and every run of it has settings that hold."""
 
-from __future__ import annotations
-
 import pytest
 from tests.helpers.scripts import load_script
 

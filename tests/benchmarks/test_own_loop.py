@@ -1,7 +1,5 @@
 """benchmarks/own_loop.py: its page is made from the results, and a second call runs only what is missing."""
 
-from __future__ import annotations
-
 import argparse
 from functools import partial
 

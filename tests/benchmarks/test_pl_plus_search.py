@@ -1,7 +1,5 @@
 """The search for forms of PL+: its loop is what the method does, and the committed page is what the rows say."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

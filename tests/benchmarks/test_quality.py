@@ -1,7 +1,5 @@
 """The suites of benchmarks/quality.py: which runs, and in which order."""
 
-from __future__ import annotations
-
 import pytest
 from tests.helpers.scripts import load_script
 

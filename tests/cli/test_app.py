@@ -1,7 +1,5 @@
 """The program: exit codes, what the operating system refuses, --debug, and names that would command a terminal."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

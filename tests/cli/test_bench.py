@@ -1,7 +1,5 @@
 """`jnpl bench`: one line for wrong input, a table at the end, and nothing done twice."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

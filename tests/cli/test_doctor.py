@@ -1,7 +1,5 @@
 """`jnpl doctor`, `jnpl --version` and shell completion."""
 
-from __future__ import annotations
-
 import json
 import sys
 

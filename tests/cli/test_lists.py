@@ -1,7 +1,5 @@
 """`jnpl methods`, `jnpl backbones`, `jnpl train`, and the pages that are generated from the registry."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

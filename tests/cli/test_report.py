@@ -1,7 +1,5 @@
 """`jnpl report`: one file, one line; one JSON object if asked."""
 
-from __future__ import annotations
-
 import json
 import webbrowser
 

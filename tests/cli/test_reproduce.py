@@ -1,7 +1,5 @@
 """`jnpl reproduce`: a figure end to end at scale tiny, and one line for what cannot be."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The tables of named data sets and of forms of data fit the functions that they name."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """Reading labels, features, matrices and maps the way users keep them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """New data: everything that training takes, and what has no labels."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

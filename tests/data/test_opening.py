@@ -1,7 +1,5 @@
 """DATA, whatever the user means by it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

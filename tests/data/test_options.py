@@ -1,7 +1,5 @@
 """Options for opening data, as data.json keeps them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Backbones by name."""
 
-from __future__ import annotations
-
 import os
 import shutil
 

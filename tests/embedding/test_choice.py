@@ -1,7 +1,5 @@
 """The backbone that suits a data set."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

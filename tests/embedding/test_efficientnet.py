@@ -1,7 +1,5 @@
 """EfficientNet-Lite0 gives what the published code gives, and its weights are checked before they are read."""
 
-from __future__ import annotations
-
 import pickle
 import warnings
 

@@ -1,7 +1,5 @@
 """Backbones of transformers: encoders of texts, pooled and normalised as their files say, and vision models."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from importlib.util import find_spec

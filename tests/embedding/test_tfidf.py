@@ -1,7 +1,5 @@
 """TF-IDF and truncated SVD: embeddings of length 1 that survive a round trip through files."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file

@@ -1,7 +1,5 @@
 """timm:NAME, with a small stand-in for timm: the real one needs torchvision, which is not everywhere."""
 
-from __future__ import annotations
-
 import sys
 import types
 

@@ -1,7 +1,5 @@
 """package.module:factory: the user's own network for images, or function for texts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

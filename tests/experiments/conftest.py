@@ -1,7 +1,5 @@
 """What tests of the experiment share."""
 
-from __future__ import annotations
-
 import json
 import time
 

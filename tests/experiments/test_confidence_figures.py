@@ -1,7 +1,5 @@
 """The figures of `jnpl reproduce` against plain loops and scikit-learn."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

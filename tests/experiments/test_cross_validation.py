@@ -1,7 +1,5 @@
 """The variant cleanlab: held-out predictions, folds that are not trained again."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

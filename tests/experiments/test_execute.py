@@ -1,7 +1,5 @@
 """Experiments with real processes: done stays done, a failure is reported, a kill loses nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

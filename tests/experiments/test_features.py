@@ -1,7 +1,5 @@
 """Features in place of images: reduced by plain arithmetic, computed once, with human labels where asked for."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Notes after every epoch: saved before checkpoints, and their time left out."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The numbers that the paper prints."""
 
-from __future__ import annotations
-
 import pytest
 
 from jnpl.experiments.paper import METHODS, SETTINGS, TABLE1, TABLE2, printed

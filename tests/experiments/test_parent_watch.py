@@ -1,7 +1,5 @@
 """A process that is watched stops when its parent ends."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

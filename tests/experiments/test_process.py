@@ -1,7 +1,5 @@
 """A run as a process: what its end means, and how often it was started."""
 
-from __future__ import annotations
-
 import json
 import threading
 

@@ -1,7 +1,5 @@
 """The figures of `jnpl bench` against plain arithmetic and scikit-learn."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

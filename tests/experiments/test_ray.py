@@ -1,7 +1,5 @@
 """Runs on a real Ray cluster of two machines, as it were, both of them here; killed in the middle, they go on."""
 
-from __future__ import annotations
-
 import builtins
 import json
 import os

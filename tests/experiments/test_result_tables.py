@@ -1,7 +1,5 @@
 """Tables from JSON made by hand, with means worked out by hand."""
 
-from __future__ import annotations
-
 import pytest
 
 from jnpl.experiments import result_tables as tables

@@ -1,7 +1,5 @@
 """Files of results: whole lines, one per run, safe with several writers."""
 
-from __future__ import annotations
-
 import multiprocessing
 
 import pytest

@@ -1,7 +1,5 @@
 """The data of a run: splits, noise that is what it says, no test image where settings are chosen."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

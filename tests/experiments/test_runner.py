@@ -1,7 +1,5 @@
 """One run: what it says of itself, and that a kill loses nothing."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

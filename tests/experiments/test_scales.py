@@ -1,7 +1,5 @@
 """Scales: which data they need."""
 
-from __future__ import annotations
-
 from jnpl.experiments.scales import SCALES, missing
 
 

@@ -1,7 +1,5 @@
 """A run: names that stay, settings that belong together."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """`jnpl.experiments.status`: from files and locks alone."""
 
-from __future__ import annotations
-
 import json
 import time
 

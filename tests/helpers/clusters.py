@@ -1,7 +1,5 @@
 """Ray clusters of two nodes on this machine."""
 
-from __future__ import annotations
-
 from contextlib import contextmanager
 
 import pytest

@@ -1,7 +1,5 @@
 """A command as a user gives it."""
 
-from __future__ import annotations
-
 import pytest
 
 from jnpl.cli.app import main

@@ -1,7 +1,5 @@
 """A run that only says which GPU it sees: `python -m tests.helpers.gpu_share SETTINGS.json`."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Results that nobody trained: every figure is said by the test that needs it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

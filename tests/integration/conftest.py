@@ -1,7 +1,5 @@
 """Trainings that several files here look at."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

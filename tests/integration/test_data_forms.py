@@ -1,7 +1,5 @@
 """Whole commands on forms of data: images inside tables, saved data sets, embeddings with pictures, own functions."""
 
-from __future__ import annotations
-
 import json
 import sys
 

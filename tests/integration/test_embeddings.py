@@ -1,7 +1,5 @@
 """Images and texts from data to classifier: embedded by a backbone, judged by a head, predicted, exported, tuned."""
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -1,7 +1,5 @@
 """The same data through every entrance: the same findings and the same folder, byte for byte."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

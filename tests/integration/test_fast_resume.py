@@ -1,7 +1,5 @@
 """The recipe `fast`, stopped, killed and on two processes: as if nothing had happened."""
 
-from __future__ import annotations
-
 import json
 import sys
 from functools import cache

@@ -3,8 +3,6 @@
 The limit of a file's size (RLIMIT_FSIZE) stands for a full disk: the operating system refuses to write further.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

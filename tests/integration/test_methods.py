@@ -3,8 +3,6 @@
 The settings of the digits are those of benchmarks/rivals.py, which trains them on three seeds.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import sys

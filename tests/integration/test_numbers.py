@@ -1,7 +1,5 @@
 """Numbers that a run must not lose: in bf16 and with extreme logits they stay finite, and threads do not decide."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

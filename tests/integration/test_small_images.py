@@ -1,7 +1,5 @@
 """The default on a small set of images from random weights ranks labels as well as plain cross-entropy."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.helpers.scripts import load_script

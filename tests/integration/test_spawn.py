@@ -1,7 +1,5 @@
 """Worker processes that are spawned, as on Windows and macOS, not forked."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

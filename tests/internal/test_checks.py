@@ -1,7 +1,5 @@
 """Checks of single numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

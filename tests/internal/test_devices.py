@@ -1,7 +1,5 @@
 """Which device a name means, with and without GPUs."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

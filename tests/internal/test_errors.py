@@ -1,7 +1,5 @@
 """What exceptions mean, and how they are shown."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Optional dependencies, and objects that the user names."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

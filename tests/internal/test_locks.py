@@ -1,7 +1,5 @@
 """Locks on files: they end with their process, and others can see them."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

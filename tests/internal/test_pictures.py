@@ -1,7 +1,5 @@
 """Small pictures: of the right size and form, and nothing but pixels."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Versions, commit, and results as JSON."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

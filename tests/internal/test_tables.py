@@ -1,7 +1,5 @@
 """Tables in three file formats come back as they were written; only one function reads Parquet."""
 
-from __future__ import annotations
-
 import ast
 import csv
 import gzip

@@ -1,7 +1,5 @@
 """Nothing that a file is called reaches the terminal as a command."""
 
-from __future__ import annotations
-
 import unicodedata
 
 import pytest

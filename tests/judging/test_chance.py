@@ -1,7 +1,5 @@
 """Better than chance: the moments over all orders of the labels, and what random predictions and random labels give."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Labels, names, ids and paths of N samples are checked and copied; Findings and Ledger name what is wrong."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

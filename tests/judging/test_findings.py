@@ -1,7 +1,5 @@
 """Verdicts by hand, the table's contract, and what a saved folder gives back."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """What a saved folder of findings holds and gives back, and what is refused."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -1,7 +1,5 @@
 """The ledger against a dict of lists that remembers everything, and compact against full."""
 
-from __future__ import annotations
-
 import json
 import os
 import tracemalloc

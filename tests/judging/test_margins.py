@@ -1,7 +1,5 @@
 """Logit margins over all epochs: AUM and the averaged margin, and runs that are ranked by them."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The figures against scikit-learn and against plain Python."""
 
-from __future__ import annotations
-
 import math
 import random
 

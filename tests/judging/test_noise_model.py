@@ -1,7 +1,5 @@
 """The noise model: noise rate, interval and calibration on data whose truth is known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

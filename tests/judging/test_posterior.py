@@ -1,7 +1,5 @@
 """Who is taken for whom: EM and Bayes' rule against loops, and against draws from models that are known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """The automatic cut: near the best one where there are two groups, 0.5 where there are not."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

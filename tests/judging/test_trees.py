@@ -1,7 +1,5 @@
 """Decision trees that judge labels which they have not seen."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Weights of classes, damped where the classes themselves are uneven."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Complementary labels: never the given one, uniform over the others, independent, as many as the paper has."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given, settings

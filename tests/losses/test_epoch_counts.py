@@ -1,7 +1,5 @@
 """Counts of an epoch, from batch to batch and over processes."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

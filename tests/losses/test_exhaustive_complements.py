@@ -1,7 +1,5 @@
 """docs/reproduction.md: summed over all complementary labels, NL+ has the gradient of the mean absolute error."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

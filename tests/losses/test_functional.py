@@ -1,7 +1,5 @@
 """`functional` away from the equations: extreme logits, transforms, dtypes, errors, and the baselines of METHODS 5."""
 
-from __future__ import annotations
-
 import decimal
 import functools
 import itertools

@@ -1,7 +1,5 @@
 """The warm-up: recall and concentration in plain arithmetic, and what follows from them."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

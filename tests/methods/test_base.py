@@ -1,7 +1,5 @@
 """What all methods inherit."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tests.helpers.steps import CLASSES, linear

@@ -1,7 +1,5 @@
 """Two Beta curves on losses: known mixtures come back, and useless losses do no harm."""
 
-from __future__ import annotations
-
 import math
 import statistics
 

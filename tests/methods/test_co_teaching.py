@@ -1,7 +1,5 @@
 """Co-teaching's step against plain loops."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Co-teaching+: the selection among disagreements, against plain arithmetic; quirks of the released code are absent."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

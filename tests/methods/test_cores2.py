@@ -1,7 +1,5 @@
 """CORES2: one step in plain arithmetic, the sieve, the prior of what is left."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

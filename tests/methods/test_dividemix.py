@@ -1,7 +1,5 @@
 """DivideMix: the division by a mixture, one semi-supervised step in plain arithmetic."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Settings that earlier versions stored are those of today."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """ELR: two steps in plain arithmetic, targets that move."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

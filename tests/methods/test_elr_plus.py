@@ -1,7 +1,5 @@
 """ELR+: one step in plain arithmetic, averaged weights."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """JNPL's gamma by agreement and its guard, in plain arithmetic and with networks that are forced to say one thing."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

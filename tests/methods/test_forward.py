@@ -1,7 +1,5 @@
 """Forward correction against plain loops: the estimate of the matrix, the loss through it, the score."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

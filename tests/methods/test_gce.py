@@ -1,7 +1,5 @@
 """Truncated GCE against plain loops: what is pruned and when. The loss itself is tested in test_plain."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

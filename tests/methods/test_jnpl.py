@@ -1,7 +1,5 @@
 """JNPL's step is Eq. 4 and Algorithm 1, against plain loops."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

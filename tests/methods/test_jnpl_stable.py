@@ -1,7 +1,5 @@
 """jnpl-stable: NL at the start and after lost classes, then NL+ and a balanced PL+, against plain loops and JNPL."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """JoCoR's joint loss and step against plain loops."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

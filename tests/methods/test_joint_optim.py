@@ -1,7 +1,5 @@
 """Joint-Optim against plain loops: three terms, and when the labels change."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

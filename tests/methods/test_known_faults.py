@@ -7,8 +7,6 @@ classes (test_m_correction), softmax twice (test_pencil, where it is kept on pur
 is cross-entropy). Here are those of schedules, noise and evaluation.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """LIMIT against plain loops: what reaches the classifier, what reaches q, and what must not."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tests.helpers.steps import (

@@ -1,7 +1,5 @@
 """M-correction against plain loops: mixup, bootstrapped targets, the balance of classes, and who is suspected."""
 
-from __future__ import annotations
-
 import copy
 import math
 

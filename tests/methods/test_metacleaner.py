@@ -1,7 +1,5 @@
 """MetaCleaner's reconstruction: subsets, weights and the clean feature in plain loops."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

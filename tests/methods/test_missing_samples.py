@@ -1,7 +1,5 @@
 """A batch of which half cannot be read is a batch of the other half: means and selections count real samples."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tests.helpers.steps import make, noise_batch

@@ -1,7 +1,5 @@
 """How much of another sample a batch is mixed with, and of which."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

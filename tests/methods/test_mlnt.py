@@ -1,7 +1,5 @@
 """MLNT: the inner step against a linear model's gradient and Hessian, written out; the rest by hand."""
 
-from __future__ import annotations
-
 import copy
 import math
 

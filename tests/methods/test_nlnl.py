@@ -1,7 +1,5 @@
 """NLNL against plain loops: what is selected, what it is divided by, and what the released code gets wrong."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

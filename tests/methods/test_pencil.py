@@ -1,7 +1,5 @@
 """PENCIL against plain loops: the three losses, and the step that the labels take."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

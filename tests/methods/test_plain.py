@@ -1,7 +1,5 @@
 """Methods that are one loss with one network: every step against plain loops."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

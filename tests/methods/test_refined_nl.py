@@ -1,7 +1,5 @@
 """Refined NL: the losses of both stages in plain arithmetic, and the same numbers as JNPL with the same settings."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """The stage `refine`: soft targets of the first stage's predictions and their posterior."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Methods by name, and the settings that each refuses."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

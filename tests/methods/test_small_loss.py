@@ -1,7 +1,5 @@
 """How many samples count as small, which, and what the two-network methods share."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

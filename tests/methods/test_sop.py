@@ -1,7 +1,5 @@
 """SOP and SOP+: one step in plain arithmetic, u and v with their own learning rates."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """What the methods with two networks share."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

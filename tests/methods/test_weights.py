@@ -1,7 +1,5 @@
 """Samples that count differently: a weight of 3 is worth three copies."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Networks by name, factory, place or instance; what the seed decides, and what is told in one line."""
 
-from __future__ import annotations
-
 import math
 import sys
 

@@ -1,7 +1,5 @@
 """Networks for vectors."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

@@ -1,7 +1,5 @@
 """Features are what the last linear layer is given, in any network."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

@@ -1,7 +1,5 @@
 """ResNets against torchvision's published counts and its names, written out here in plain loops."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

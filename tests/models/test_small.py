@@ -1,7 +1,5 @@
 """The small networks: counts by arithmetic, forward passes by hand, what dropout and image sizes do."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

@@ -1,7 +1,5 @@
 """Weight files: what fits is loaded whole, what does not is named, what means harm is never run."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import pickle

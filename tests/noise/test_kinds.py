@@ -1,7 +1,5 @@
 """The table of the kinds of noise."""
 
-from __future__ import annotations
-
 import inspect
 import subprocess
 import sys

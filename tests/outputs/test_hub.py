@@ -1,7 +1,5 @@
 """The model of a run as a folder, and on a hub: a local server with the part of its interface that is used."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import importlib

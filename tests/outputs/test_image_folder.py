@@ -1,7 +1,5 @@
 """A folder of images by corrected class, no two names alike, and nothing of the user's is touched."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

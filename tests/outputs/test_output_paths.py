@@ -1,7 +1,5 @@
 """What a command may write: nothing of a run, nothing that it reads, and what is there only if told to."""
 
-from __future__ import annotations
-
 import pytest
 from tests.helpers.runs import findings, vector_model
 

@@ -1,7 +1,5 @@
 """Predictions as rows: every sample once, in order, with a reason for each that could not be read."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

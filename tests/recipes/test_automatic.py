@@ -1,7 +1,5 @@
 """What suits a data set, and why."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

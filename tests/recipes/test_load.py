@@ -1,7 +1,5 @@
 """Recipes hold the paper's numbers; changes are typed; every mistake is one line that names the setting."""
 
-from __future__ import annotations
-
 import pytest
 
 from jnpl.internal.errors import InputError

@@ -1,7 +1,5 @@
 """Recipes of other methods against the arithmetic of the authors' code, written out by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

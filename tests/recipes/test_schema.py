@@ -1,7 +1,5 @@
 """Settings of a recipe: schedules, stages, and that they are frozen."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """The running mean of weights against plain arithmetic; what belongs to it, what does not, and what is put back."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tests.helpers.steps import linear, normed

@@ -1,7 +1,5 @@
 """Checkpoints: what comes back is what went in, torn ones are recognised, nothing is left behind."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

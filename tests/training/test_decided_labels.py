@@ -1,7 +1,5 @@
 """Labels that a person has decided on: trained on in place of the given ones, and certain in the findings."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Fine-tuning: the weights that it starts from."""
 
-from __future__ import annotations
-
 import torch
 from tests.helpers.backbones import WIDTH, noise_images, tiny_backbone
 

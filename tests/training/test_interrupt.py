@@ -1,7 +1,5 @@
 """A signal is a wish; a second one is an order; afterwards everything is as it was."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

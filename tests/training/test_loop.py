@@ -1,7 +1,5 @@
 """The loop against loops written by hand: the same weights and the same ledger, bit for bit."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

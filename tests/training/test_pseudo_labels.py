@@ -1,7 +1,5 @@
 """Pseudo-labels: who is taught what, and how much it counts; then the method that teaches it, in plain arithmetic."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

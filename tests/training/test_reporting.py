@@ -1,7 +1,5 @@
 """Plain lines where nobody watches, a bar on a terminal, silence when asked; stdout stays clean."""
 
-from __future__ import annotations
-
 import io
 import time
 

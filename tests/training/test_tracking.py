@@ -1,7 +1,5 @@
 """A run logs every epoch to TensorBoard, MLflow and Weights & Biases, and continues the same record after a resume."""
 
-from __future__ import annotations
-
 import json
 import time
 

@@ -1,7 +1,5 @@
 """`jnpl train` in the folder of a finished `jnpl find`, and with the labels that `jnpl apply` wrote."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Crop, flip and mean subtraction of a batch against one image at a time in plain Python."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

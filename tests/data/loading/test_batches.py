@@ -1,7 +1,5 @@
 """Order, shares and draws depend on seed, epoch and step alone."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Strong views: each operation does what its name says, draws decide everything."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Data sets that ship with scikit-learn."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

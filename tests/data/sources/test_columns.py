@@ -1,7 +1,5 @@
 """What a column of a table holds."""
 
-from __future__ import annotations
-
 import datetime as dt
 import decimal
 

@@ -1,7 +1,5 @@
 """How columns of a table become features."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,7 +1,5 @@
 """Hugging Face data sets; without the network."""
 
-from __future__ import annotations
-
 import io
 import pickle
 import sys

@@ -1,7 +1,5 @@
 """Encoded images in memory."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

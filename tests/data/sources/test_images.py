@@ -1,7 +1,5 @@
 """Image files of every kind a data owner has, and of every kind that is broken."""
 
-from __future__ import annotations
-
 import io
 import os
 import pickle

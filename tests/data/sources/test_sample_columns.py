@@ -1,7 +1,5 @@
 """Images and texts inside a table."""
 
-from __future__ import annotations
-
 import io
 import json
 

@@ -1,7 +1,5 @@
 """Sparse matrices become dense: as they are, or along their first singular vectors."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

@@ -1,7 +1,5 @@
 """Tables of image paths, of features, of embeddings and of texts."""
 
-from __future__ import annotations
-
 import gzip
 import json
 

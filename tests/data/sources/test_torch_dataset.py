@@ -1,7 +1,5 @@
 """Torch-style data sets."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

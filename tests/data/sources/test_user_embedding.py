@@ -1,7 +1,5 @@
 """The user's function that makes vectors of texts or images."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Tables beyond the paper, of what was run."""
 
-from __future__ import annotations
-
 import csv
 import io
 

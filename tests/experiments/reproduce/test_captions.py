@@ -1,7 +1,5 @@
 """Captions name the runs and seeds that an item is drawn from, and no others."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

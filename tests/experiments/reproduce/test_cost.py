@@ -1,7 +1,5 @@
 """What a step of MLNT costs, as PyTorch counts it, and what that makes of Table 2's estimate."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode

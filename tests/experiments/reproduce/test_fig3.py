@@ -1,7 +1,5 @@
 """Figure 3: its claims, agreeing and disagreeing."""
 
-from __future__ import annotations
-
 import pytest
 
 from jnpl.experiments.reproduce.catalogue import verdicts

@@ -1,7 +1,5 @@
 """Figures, index.html and the JSON: drawn from what there is, and plain about what there is not."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

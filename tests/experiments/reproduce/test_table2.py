@@ -1,7 +1,5 @@
 """Table 2: the paper's numbers, ours, and its claim."""
 
-from __future__ import annotations
-
 import pytest
 
 from jnpl.experiments.reproduce import output

@@ -1,7 +1,5 @@
 """Algorithm 1: every other p strictly below 1/C, entry with probability p_yhat, the mean over those who entered."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Eq. 1: L_PL(f, y) = -sum_k y_k log p_k."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

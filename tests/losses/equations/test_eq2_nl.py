@@ -1,7 +1,5 @@
 """Eq. 2: L_NL(f, y-bar) = -sum_k y-bar_k log(1 - p_k), summed over K complements (METHODS 3.3, 4.3 row 2a)."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Eq. 3: dL_NL / df_i = p_ybar if i = y-bar, else -p_ybar p_i / (1 - p_ybar)."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

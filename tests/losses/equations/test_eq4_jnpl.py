@@ -1,7 +1,5 @@
 """Eq. 4: L_JNPL = L_NL+ + lambda L_PL+, recomputed with the same draws in plain Python."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

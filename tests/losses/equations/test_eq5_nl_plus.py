@@ -1,7 +1,5 @@
 """Eq. 5: L_NL+(f, y-bar) = -(1 - p_ybar) sum_k y-bar_k log(1 - p_k), one weight per complement."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

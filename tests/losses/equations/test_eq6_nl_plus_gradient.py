@@ -1,7 +1,5 @@
 """Eq. 6: dL_NL+ / df_i = -p_ybar p_i for i != y-bar, and p_ybar (1 - p_ybar) on y-bar: the weight is a constant."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

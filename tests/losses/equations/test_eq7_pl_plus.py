@@ -1,7 +1,5 @@
 """Eq. 7: L_PL+(f, y-hat) = -prod_{n=0..N} (1 + p_yhat^(2^n)) log p_yhat."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

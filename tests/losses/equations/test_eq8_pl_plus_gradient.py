@@ -1,7 +1,5 @@
 """Eq. 8: dL_PL+ / df_yhat = -(1 - p_yhat^(2^(N+1))): the product is a constant."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

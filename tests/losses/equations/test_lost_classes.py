@@ -1,7 +1,5 @@
 """docs/pl-plus.md: NL+ has no force back from a lost class, PL+ as written drives there, PL+ on p / mean p does not."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

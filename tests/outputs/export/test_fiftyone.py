@@ -1,7 +1,5 @@
 """FiftyOne's JSON of a data set: every field is declared, every sample has its path and its labels."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

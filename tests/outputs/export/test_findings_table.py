@@ -1,7 +1,5 @@
 """Findings as one table, and with cleanlab's columns: cleanlab itself reads them, where it is installed."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Label Studio's import: tasks with predictions, and an interface whose names they use."""
 
-from __future__ import annotations
-
 import json
 from urllib.parse import parse_qs, urlparse
 from xml.etree import ElementTree as ET

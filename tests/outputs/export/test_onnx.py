@@ -1,7 +1,5 @@
 """ONNX: raw samples in, the network's own probabilities out, or no file at all."""
 
-from __future__ import annotations
-
 import json
 import logging
 

@@ -1,7 +1,5 @@
 """The registry of export targets: every line has a module with `export`, and options that a request has."""
 
-from __future__ import annotations
-
 import importlib
 import subprocess
 import sys

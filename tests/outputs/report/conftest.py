@@ -1,7 +1,5 @@
 """Run folders without a training, and a browser to look at their reports with."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

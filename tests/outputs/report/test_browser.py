@@ -1,7 +1,5 @@
 """The page in a real Chromium: no console errors, no requests (the fixture `visit` asserts both), and it works."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

@@ -1,7 +1,5 @@
 """Charts as numbers, against counts made by hand."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Tables of the report, against counts in plain Python."""
 
-from __future__ import annotations
-
 import base64
 from collections import Counter
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Foreign texts and numbers, fit to print."""
 
-from __future__ import annotations
-
 import unicodedata
 
 import pytest

@@ -1,7 +1,5 @@
 """Who is let in: the token, the cookie, the host, the origin, and requests of a sane size."""
 
-from __future__ import annotations
-
 import http.client
 
 import pytest

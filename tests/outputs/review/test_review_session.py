@@ -1,7 +1,5 @@
 """One review: lists, the way through them, decisions of several people, exports."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """What the page shows of a sample."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from jnpl.data.opening import open_source
