@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from jnpl.analysis.leaks import warn_of_label_columns
 from jnpl.data.opening import open_source
 from jnpl.data.options import OpenOptions
 from jnpl.data.source import Source
@@ -86,6 +87,7 @@ def find_label_issues(
     ):
         options = {"val_size": val_size, **options}
     source = make_source(data, labels, class_names, options)
+    warn_of_label_columns(source)
     folder = None if out is None else RunFolder(Path(out))
     if folder is not None and isinstance(data, str | os.PathLike):
         folder.check_outside(data)

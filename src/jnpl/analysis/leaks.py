@@ -1,0 +1,61 @@
+"""Features of a table that give the label away: a column equal to it, a code for it, numbers in blocks of one class."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from jnpl.data.source import Labels, Source
+
+_SURE = 0.99  # share of the labels that a column predicts
+_BEYOND = 0.1  # part of the error of the largest class that may be left
+_LEAST = 20  # rows
+_LOG = logging.getLogger("jnpl")
+
+
+def label_columns(source: Source) -> dict[str, float]:
+    """Return the learnt columns of a table that predict the given labels, one alone, with the share of the rows.
+
+    The other rows with the same value predict a label, or, of a column of many numbers, a neighbour in the order of the
+    values. With wrong labels no honest column can predict nearly all of them.
+    """
+    if source.encoding is None or source.cells is None or len(source) < _LEAST:
+        return {}
+    rows = np.asarray(source.ids, np.int64)  # a part of the rows has the whole table
+    learnt = dict.fromkeys(str(column["name"]) for column in source.encoding["columns"] if column["kind"] != "text")
+    shares = {name: _share(source.cells[name].iloc[rows], source.labels) for name in learnt}
+    least = max(_SURE, 1 - _BEYOND * (1 - float(np.bincount(source.labels).max()) / len(source)))
+    return {name: share for name, share in shares.items() if share >= least}
+
+
+def warn_of_label_columns(source: Source) -> None:
+    """Log a line for each column that predicts the label."""
+    for name, share in label_columns(source).items():
+        option = f"if it tells it, leave it out with --exclude {shlex.quote(name)} (exclude)"
+        _LOG.warning("column %r predicts the label in %.3g %% of the rows: %s", name, 100 * share, option)
+
+
+def _share(cells: pd.Series[object], labels: Labels) -> float:
+    """Return the share of N labels that the other rows predict by the values (N,) of a column."""
+    from jnpl.data.sources.columns import distinct, is_measured  # noqa: PLC0415 - pandas is slow to import
+
+    codes, present = distinct(cells)
+    if 2 * len(present) > len(labels):
+        if not is_measured(cells):
+            return 0.0
+        ordered = labels[np.argsort(cells.to_numpy(np.float64, na_value=np.nan), kind="stable")]
+        same = ordered[1:] == ordered[:-1]
+        return float((np.append(same, False) | np.append(False, same)).mean())
+    classes = int(labels.max()) + 1
+    pairs, counts = np.unique((codes + 1) * classes + labels, return_counts=True)
+    order = np.lexsort((-counts, pairs // classes))
+    values, counts = pairs[order] // classes, counts[order]
+    first = np.append(True, values[1:] != values[:-1])
+    second = np.where(np.append(first[1:], True), 0, np.append(counts[1:], 0))  # of the next label with this value
+    return float(counts[first & (counts > np.maximum(second, 1))].sum() / len(labels))

@@ -1,0 +1,62 @@
+"""Columns that give the label away are named before the training, and no others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import jnpl
+from jnpl.analysis.leaks import label_columns
+from jnpl.data.opening import open_source
+
+RANDOM = np.random.default_rng(0)
+TRUE = RANDOM.integers(0, 3, 150)
+GIVEN = np.where(RANDOM.random(150) < 0.1, (TRUE + 1) % 3, TRUE)
+NAMES = np.array(["cat", "dog", "eel"], object)
+FRAME = pd.DataFrame({"size": TRUE + RANDOM.normal(0, 0.3, 150), "label": NAMES[GIVEN]})
+LEAKS = {
+    "the label": NAMES[GIVEN],
+    "a code": np.array([30, 10, 20])[GIVEN],
+    "several codes": np.array(["a", "b", "c"], object)[GIVEN] + RANDOM.choice(["x", "y"], 150),
+    "fractions": GIVEN + RANDOM.random(150) / 2,
+    "nearly all": np.where(np.arange(150) == 7, "cat", NAMES[GIVEN]),
+}
+HONEST = {
+    "the true label": NAMES[TRUE],
+    "random": RANDOM.choice(NAMES, 150),
+    "a feature": TRUE + RANDOM.normal(0, 0.1, 150),
+    "all differ": [f"{name}{at}" for at, name in enumerate(NAMES[GIVEN])],
+    "each twice": np.arange(150) // 2,
+}
+
+
+@pytest.mark.parametrize("name", LEAKS)
+def test_columns_that_tell_the_label_are_named(name):
+    assert list(label_columns(open_source(FRAME.assign(code=LEAKS[name])))) == ["code"]
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_other_columns_are_not(name):
+    columns = ["code", "size"] if name != "all differ" else None
+    assert label_columns(open_source(FRAME.assign(code=HONEST[name]), feature_columns=columns and tuple(columns))) == {}
+
+
+def test_a_rare_class_and_its_absence_are_no_leak():
+    frame = FRAME.assign(label=np.where(np.arange(150) == 3, "eel", "cat"), code=1 + (np.arange(150) == 9))
+    assert label_columns(open_source(frame, feature_columns=["code", "size"])) == {}
+
+
+def test_parts_and_excluded_columns():
+    frame = FRAME.assign(code=LEAKS["a code"], split=["train"] * 100 + ["test"] * 50)
+    frame.loc[100:, "code"] = 10
+    assert label_columns(open_source(frame)) == {"code": 1.0}
+    assert label_columns(open_source(frame, exclude=["code"])) == {}
+
+
+def test_a_user_is_told_before_the_training(caplog):
+    jnpl.find_label_issues(FRAME.assign(**{"code 2": LEAKS["a code"]}), "label", settings=["train.epochs=1"])
+    line = (
+        "column 'code 2' predicts the label in 100 % of the rows: if it tells it, leave it out with --exclude 'code 2'"
+    )
+    assert line in caplog.text
