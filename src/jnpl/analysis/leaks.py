@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,7 +41,7 @@ def warn_of_label_columns(source: Source) -> None:
         _LOG.warning("column %r predicts the label in %.3g %% of the rows: %s", name, 100 * share, option)
 
 
-def _share(cells: pd.Series[object], labels: Labels) -> float:
+def _share(cells: pd.Series[Any], labels: Labels) -> float:
     """Return the share of N labels that the other rows predict by the values (N,) of a column."""
     from jnpl.data.sources.columns import distinct, is_measured  # noqa: PLC0415 - pandas is slow to import
 
