@@ -6,7 +6,7 @@ from tests.helpers.steps import CLASSES, linear
 from torch import nn
 
 from jnpl.methods.base import Method, Task
-from jnpl.methods.ce import CE
+from jnpl.methods.plain import CE
 
 LABELS = torch.arange(8) % CLASSES
 

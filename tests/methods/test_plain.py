@@ -8,12 +8,8 @@ from pydantic import ValidationError
 from tests.helpers.steps import CLASSES, batch_of, expect_finite, linear, probabilities
 
 from jnpl.methods.base import Task
-from jnpl.methods.ce import CE
 from jnpl.methods.gce import GCE
-from jnpl.methods.mae import MAE
-from jnpl.methods.nce_rce import NCERCE
-from jnpl.methods.nfl_rce import NFLRCE
-from jnpl.methods.sce import SCE
+from jnpl.methods.plain import CE, MAE, NCERCE, NFLRCE, SCE
 
 LABELS = torch.tensor([0, 1, 2, 3, 0, 1, 2, 3, 0, 1])
 LOG_ZERO = math.log(1e-4)

@@ -10,7 +10,7 @@ from tests.helpers.steps import CLASSES, linear
 from jnpl.internal.errors import InputError
 from jnpl.methods import registry
 from jnpl.methods.base import Task
-from jnpl.methods.ce import CE
+from jnpl.methods.plain import CE
 from jnpl.methods.registry import METHODS
 
 

@@ -18,8 +18,8 @@ from jnpl.data.sources.arrays import from_arrays
 from jnpl.internal.errors import InputError
 from jnpl.methods import registry
 from jnpl.methods.base import Method, StepOutput, Task
-from jnpl.methods.ce import CE
 from jnpl.methods.extended_jnpl import ExtendedJNPL
+from jnpl.methods.plain import CE
 from jnpl.models.build import build
 from jnpl.recipes.schema import Training
 from jnpl.training.evaluation import accuracy

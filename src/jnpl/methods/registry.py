@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jnpl.internal.errors import InputError
-from jnpl.methods.ce import CE
 from jnpl.methods.co_teaching import CoTeaching
 from jnpl.methods.co_teaching_plus import CoTeachingPlus
 from jnpl.methods.cores2 import CORES2
@@ -20,15 +19,12 @@ from jnpl.methods.jocor import JoCoR
 from jnpl.methods.joint_optim import JointOptim
 from jnpl.methods.limit import LIMIT
 from jnpl.methods.m_correction import MCorrection
-from jnpl.methods.mae import MAE
 from jnpl.methods.metacleaner import MetaCleaner
 from jnpl.methods.mlnt import MLNT
-from jnpl.methods.nce_rce import NCERCE
-from jnpl.methods.nfl_rce import NFLRCE
 from jnpl.methods.nlnl import NLNL
 from jnpl.methods.pencil import PENCIL
+from jnpl.methods.plain import CE, MAE, NCERCE, NFLRCE, SCE
 from jnpl.methods.refined_nl import RefinedNL
-from jnpl.methods.sce import SCE
 from jnpl.methods.sop import SOP
 from jnpl.methods.sop_plus import SOPPlus
 
