@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 EXTRAS := bench,hf,onnx,ray,review,tensorboard
 GROUPS := --group dev --group docs
 
-.PHONY: help demo test lint types unit coverage slow format bench pages docs docs-serve dist audit clean
+.PHONY: help demo test lint types unit slow format bench pages docs docs-serve dist audit clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -38,12 +38,10 @@ lint: .venv/.extras  ## ruff: rules and format
 types: .venv/.extras  ## mypy --strict
 	@$(BIN)/python -m mypy
 
-unit: .venv/.extras  ## tests and doctests, warnings are errors (ARGS="-k nl_plus")
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow or ray" $(ARGS)
-
-# Apart from `unit`, of whose time it takes a quarter more; CONTRIBUTING.md has the figure.
-coverage: .venv/.extras  ## the tests of `unit` with the coverage of src/, which must not fall
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow or ray" --cov --cov-report=term --cov-fail-under=97
+# A part of the tests is not asked for the coverage of all; CONTRIBUTING.md has the figure.
+unit: .venv/.extras  ## tests and doctests, warnings are errors, with the coverage of src/ (ARGS="-k nl_plus": a part)
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow or ray" \
+	  $(or $(ARGS),--cov --cov-report=term --cov-fail-under=97)
 
 slow: .venv/.extras  ## the tests that `make test` leaves out: minutes of training, compilers, all examples
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "slow and not ray" $(ARGS)

@@ -398,7 +398,7 @@ def test_an_engine_that_is_not_there(engine_settings, told):
         make_fabric(Engine(**engine_settings))
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is one")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_gpu_that_is_not_there():
     with pytest.raises(InputError, match="cannot train with accelerator='gpu'"):
         make_fabric(Engine(accelerator="gpu"))

@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from jnpl.internal.errors import InputError
 from jnpl.internal.tables import load_parquet
 from jnpl.methods.registry import METHODS
 from jnpl.run_folder import LabelledSample, RunFolder
+from tests.helpers.marks import posix
 from tests.helpers.runs import findings
 
 IDENTITY = {
@@ -238,7 +238,7 @@ def test_a_run_inside_a_folder_of_images_is_refused(tmp_path, monkeypatch):
     RunFolder(Path("cat/run")).check_outside("digits")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="pipes of POSIX")
+@posix
 @pytest.mark.parametrize("name", [".lock", "run.json", "metrics.jsonl"])
 def test_pipes_do_not_hang(folder, name):
     (folder.path / name).unlink(missing_ok=True)

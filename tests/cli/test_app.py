@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 from tests.helpers.command import jnpl
+from tests.helpers.marks import posix
 from tests.helpers.runs import findings, vector_model
 
 from jnpl.experiments import demo as demo_run
 from jnpl.internal.errors import InputError
 
-posix = pytest.mark.skipif(sys.platform == "win32", reason="files of POSIX")
 NASTY = ("\x1b[2Jcat\n", "d\rog", "\u202eeel")
 
 

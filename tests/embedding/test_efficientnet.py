@@ -35,7 +35,7 @@ def published(size):
     """The published network for images of this size, with the published weights, in evaluation mode."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the package is of 2020
-        package = pytest.importorskip("efficientnet_lite_pytorch", reason="needs efficientnet_lite_pytorch (extra dev)")
+        package = pytest.importorskip("efficientnet_lite_pytorch", reason="needs efficientnet_lite_pytorch (group dev)")
         network = package.EfficientNet.from_pretrained("efficientnet-lite0", str(weights_path()), image_size=size)
     return network.eval()
 

@@ -12,6 +12,7 @@ import sys
 import numpy as np
 import pytest
 from tests.helpers.backbones import BLOCK, TinyNet, noise_images, tiny_backbone
+from tests.helpers.marks import posix
 
 from jnpl.embedding import compute as embedding
 from jnpl.embedding import embedding_cache
@@ -74,7 +75,7 @@ def test_a_failure_at_any_block_loses_that_block_only(tmp_path, undisturbed, mon
     assert content(tmp_path) == undisturbed
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
+@posix
 def test_a_killed_process_goes_on_at_its_last_block(tmp_path, undisturbed):
     process = start(tmp_path, 3)
     process.communicate()

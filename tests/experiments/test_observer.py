@@ -3,10 +3,10 @@
 import json
 import os
 import signal
-import sys
 from dataclasses import replace
 
 import pytest
+from tests.helpers.marks import posix
 
 from jnpl.experiments import paper_variants
 from jnpl.experiments import runner as run
@@ -27,7 +27,7 @@ TINY = {"data": "digits", "noise": "symm", "rate": 0.6, "seed": 1, "scale": "tin
 ALWAYS = CheckpointInterval(epochs=None, seconds=0.0)  # a checkpoint every step
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="os.kill ends the process there")
+@posix
 def test_a_run_that_is_asked_to_stop_keeps_its_steps_and_their_time(tmp_path, monkeypatch, figures):
     spec, call = RunSpec(**{**IRIS, "epochs": 4}), Observer.__call__
     whole = train_run(spec, tmp_path / "whole", None)

@@ -8,13 +8,15 @@ import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pytest
 from tests.helpers.command import jnpl
+from tests.helpers.marks import posix
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are launched with POSIX means")
+    import pytest
+
+pytestmark = posix
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
 WORDS = ["sun", "rain", "wind", "snow", "film", "book", "song", "play"]
 

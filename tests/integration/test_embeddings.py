@@ -211,14 +211,14 @@ def test_a_backbone_with_other_weights_is_refused(run, tmp_path):
 
 
 def test_the_exported_model_has_the_backbone_inside(run, tmp_path):
-    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxruntime", reason="needs the extra onnx")
     told = onnx.export(ExportRequest(RunFolder(run), "onnx", tmp_path / "model.onnx"))
     assert told["input"] == "uint8 (batch, 128, 128, 3)"
     assert told["largest_difference"] < 1e-4
 
 
 def test_a_model_of_wide_vectors_is_exported(tmp_path):
-    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxruntime", reason="needs the extra onnx")
     values = np.random.default_rng(0).normal(1, 1, (40, 130)).astype(np.float32)
     jnpl.find_label_issues(values, [0, 1] * 20, out=tmp_path / "run", settings=["train.epochs=1"])
     told = onnx.export(ExportRequest(RunFolder(tmp_path / "run"), "onnx", tmp_path / "model.onnx"))

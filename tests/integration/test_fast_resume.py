@@ -1,19 +1,17 @@
 """The recipe `fast`, stopped, killed and on two processes: as if nothing had happened."""
 
 import json
-import sys
 from functools import cache
 
 import numpy as np
 import pytest
 from tests.helpers import quick
 from tests.helpers.fast_runs import COLLAPSES, RAN_AWAY, SMALL, train, train_small
+from tests.helpers.marks import posix
 from tests.helpers.pair import KILLED
 
 from jnpl.internal.tables import load_parquet
 from jnpl.pipeline import CheckpointInterval
-
-posix = pytest.mark.skipif(sys.platform == "win32", reason="processes are launched with POSIX means")
 
 
 def expect_the_same(war, peace, told, wanted):

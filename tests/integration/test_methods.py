@@ -5,13 +5,13 @@ The settings of the digits are those of benchmarks/rivals.py, which trains them 
 
 import json
 import math
-import sys
 from functools import cache
 
 import numpy as np
 import pytest
 from safetensors.torch import load_file
 from tests.helpers import quick
+from tests.helpers.marks import posix
 from tests.helpers.paths import ROOT
 from tests.helpers.scripts import load_script
 
@@ -161,7 +161,7 @@ LIKE_ONE = sorted(
 )
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="processes are launched with POSIX means")
+@posix
 @pytest.mark.parametrize("name", METHODS)
 def test_two_processes_hold_the_same_state(name, pair):
     """Weights, the state of samples, counters: bit for bit the same on both."""
@@ -173,19 +173,19 @@ def test_two_processes_hold_the_same_state(name, pair):
     assert json.loads((pair / "methods/results.json").read_text())[name]["samples"] == quick.SHARED
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="processes are launched with POSIX means")
+@posix
 def test_processes_leave_their_group_before_the_interpreter_ends(pair):
     """Else a thread of gloo may abort a process that has done all its work."""
     assert [(pair / f"left-{rank}").read_text() for rank in range(2)] == ["True", "True"]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="processes are launched with POSIX means")
+@posix
 def test_a_process_without_a_test_sample_does_not_keep_the_other_waiting(pair):
     told = json.loads((pair / "methods/results.json").read_text())["alone"]
     assert told["test_accuracy_network_1"] in (0.0, 1.0)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="processes are launched with POSIX means")
+@posix
 @pytest.mark.parametrize("name", LIKE_ONE)
 def test_two_processes_learn_as_one(name, pair, tmp_path):
     """Also where a tenth of the samples cannot be read, and shares are uneven."""

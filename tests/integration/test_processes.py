@@ -6,13 +6,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from tests.helpers import toy
+from tests.helpers.marks import posix
 from tests.helpers.pair import TWO
 
 from jnpl import Ledger
@@ -22,7 +22,7 @@ from jnpl.internal.tables import load_parquet
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are launched with POSIX means")
+pytestmark = posix
 
 
 def test_two_processes_agree_with_one(pair: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

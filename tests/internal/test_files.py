@@ -7,12 +7,11 @@ import subprocess
 import sys
 
 import pytest
+from tests.helpers.marks import posix
 
 from jnpl.internal import locks
 from jnpl.internal.errors import InputError, UnwritableError
 from jnpl.internal.files import original, printable, replacing, require_file, reserve, write_text
-
-posix = pytest.mark.skipif(sys.platform == "win32", reason="the words and permissions of POSIX")
 
 
 def names(folder):

@@ -5,6 +5,7 @@ import json
 import os
 
 import pytest
+from tests.helpers.marks import posix
 from tests.helpers.runs import findings
 
 from jnpl.internal.errors import InputError
@@ -16,7 +17,6 @@ from jnpl.run_folder import RunFolder
 PATHS = ["cat/1.png", "cat/2.png", "cat/deep/3.png", "dog/1.png", "dog/2.png", "eel/3.png"]
 # Samples 1 and 2 become a dog and an eel: their names are taken there.
 TREE = ["cat/1.png", "dog/1.png", "dog/2-2.png", "dog/2.png", "eel/3-2.png", "eel/3.png"]
-linked = pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def state(folder):
     }
 
 
-@pytest.mark.parametrize("how", ["copy", pytest.param("link", marks=linked), pytest.param("hard", marks=linked)])
+@pytest.mark.parametrize("how", ["copy", pytest.param("link", marks=posix), pytest.param("hard", marks=posix)])
 def test_by_corrected_class(root, tmp_path, how):
     before = state(root)
     assert copy_image_folder(correct(findings(paths=PATHS)), root, tmp_path / "clean", how) == []
@@ -54,7 +54,7 @@ def test_by_corrected_class(root, tmp_path, how):
     assert same == (how != "copy")
 
 
-@linked
+@posix
 def test_links_lead_there_from_anywhere(root, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     copy_image_folder(correct(findings(paths=PATHS)), root.relative_to(tmp_path), tmp_path / "clean", "link")
@@ -115,7 +115,7 @@ def test_refusals_leave_everything_as_it_was(root, tmp_path):
     assert not (tmp_path / "clean").exists()
 
 
-@linked
+@posix
 def test_a_link_into_the_data_folder_is_seen_through(root, tmp_path):
     (tmp_path / "door").symlink_to(root)
     with pytest.raises(InputError, match="lies inside the data folder"):
@@ -172,7 +172,7 @@ def test_where_the_images_lie(root, tmp_path):
             data_root(RunFolder(tmp_path))
 
 
-@linked
+@posix
 def test_a_copy_that_was_killed_can_be_repeated(root, tmp_path):
     left = tmp_path / ".clean.4194305.tmp"  # larger than any process number
     (left / "cat").mkdir(parents=True)
@@ -184,7 +184,7 @@ def test_a_copy_that_was_killed_can_be_repeated(root, tmp_path):
     assert state(root) == before
 
 
-@linked
+@posix
 def test_names_that_are_not_unicode_reach_the_tree(root, tmp_path):
     (root / "cat" / "1.png").rename(root / "cat" / os.fsdecode(b"\xff.png"))
     paths = [r"cat/\udcff.png", *PATHS[1:]]

@@ -3,10 +3,10 @@
 import json
 import os
 import shutil
-import sys
 
 import pytest
 import torch
+from tests.helpers.marks import posix
 from torch import nn
 
 from jnpl.internal.errors import InputError
@@ -225,7 +225,7 @@ def test_prefixes_do_not_mix():
     assert checkpoint.part("sums", together) == {"a": two}
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+@posix
 def test_checkpoints_are_not_written_or_deleted_through_a_link(tmp_path):
     (tmp_path / "mine" / "00000001").mkdir(parents=True)
     (tmp_path / "checkpoint").symlink_to(tmp_path / "mine")

@@ -2,17 +2,17 @@
 
 import os
 import signal
-import sys
 import threading
 
 import pytest
+from tests.helpers.marks import posix
 
 from jnpl.training.interrupt import Interrupted, watch
 
 BOTH = (signal.SIGINT, signal.SIGTERM)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="os.kill ends the process there")
+@posix
 @pytest.mark.parametrize("number", BOTH)
 def test_a_signal_is_noted_and_handlers_come_back(number):
     before = [signal.getsignal(each) for each in BOTH]
@@ -50,7 +50,7 @@ def test_exit_codes_are_those_of_a_shell():
     assert Interrupted("stopped", signal.SIGTERM).code == 143
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="os.kill ends the process there")
+@posix
 @pytest.mark.parametrize("number", BOTH)
 def test_where_there_is_nothing_to_save_a_signal_stops_at_once(number):
     with watch() as wish, pytest.raises(Interrupted, match="stopped here") as stop, wish.at_once("stopped here"):

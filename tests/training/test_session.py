@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -14,6 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tests.helpers import quick
+from tests.helpers.marks import posix
 
 from jnpl import Findings, noise
 from jnpl.data.sources.arrays import from_arrays
@@ -345,7 +345,7 @@ def test_other_files_are_there_before_a_run_is_finished(tmp_path):
     assert seen == [("running", True), ("finished", True)]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="os.kill ends the process there")
+@posix
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_duplicates_are_searched_for_stops_at_once_and_the_run_resumes(tmp_path, number):
     recipe = load_recipe("small", parse_changes(CHANGES))
@@ -365,7 +365,7 @@ def test_a_signal_while_duplicates_are_searched_for_stops_at_once_and_the_run_re
     assert findings[0] == findings[1]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="os.kill ends the process there")
+@posix
 def test_a_signal_while_labels_are_judged_stops_at_once_and_the_run_resumes(tmp_path, monkeypatch):
     peaceful = go(tmp_path / "peace", classify=False)
     judge = scoring.final_probs
