@@ -16,7 +16,7 @@ from jnpl import Findings
 from jnpl.cli.review import leading_to
 from jnpl.internal.errors import UntrustedCodeError
 from jnpl.outputs.review.decisions import NewDecision, open_store
-from jnpl.outputs.review.reviewed_labels import decided_before, with_review
+from jnpl.outputs.review.reviewed_labels import with_review
 from jnpl.outputs.run_source import open_run_data
 from jnpl.run_folder import RunFolder
 
@@ -110,7 +110,7 @@ def test_decisions_of_all_rounds_count(run, finished, tmp_path):
     # Sample 10 is at position 9 there. Of sample 5 the second reviewer thinks otherwise.
     decide(second, NewDecision(9, "relabel", int(given[10] + 1) % 3), NewDecision(5, "drop"))
     code, out, err = run("apply", "second", "-o", "all.csv", "--json")
-    assert (code, json.loads(out)["reviewed"]) == (0, 3), err
+    assert (code, json.loads(out)["reviewed"], json.loads(out)["reviewed_before"]) == (0, 2, 1), err
     corrected = pd.read_csv(tmp_path / "all.csv").set_index("id").label
     assert sorted({*range(60)} - {*corrected.index}) == [5, 7]
     changed = [number for number in corrected.index if corrected[number] != given[number]]
@@ -119,7 +119,7 @@ def test_decisions_of_all_rounds_count(run, finished, tmp_path):
     source = with_review(open_run_data({**stored["options"], "review": None}), second)  # a third round
     assert sorted({*range(60)} - {*source.ids.tolist()}) == [5, 7]
     assert source.ids[source.decided >= 0].tolist() == [4, 10]
-    assert np.flatnonzero(decided_before(RunFolder(second))).tolist() == [4, 5]
+    assert np.flatnonzero(RunFolder(second).findings.decided).tolist() == [4, 5]
 
 
 def test_a_round_without_a_review_of_its_own_hands_on_what_it_was_given(run, finished, tmp_path):
@@ -130,6 +130,8 @@ def test_a_round_without_a_review_of_its_own_hands_on_what_it_was_given(run, fin
     stored = json.loads((tmp_path / "second" / "data.json").read_text("utf-8"))
     source = with_review(open_run_data({**stored["options"], "review": None}), tmp_path / "second")
     assert source.ids[source.decided >= 0].tolist() == [4]
+    assert run("apply", "second", "-o", "all.csv")[0] == 0
+    assert pd.read_csv(tmp_path / "all.csv").set_index("id").label[4] == (given[4] + 1) % 3
 
 
 def test_the_command_line_of_the_browser_does_not_hold_the_token(tmp_path):

@@ -261,7 +261,7 @@ def _run(folder: Path) -> None:
 
 
 def _read_run(run: RunFolder) -> object:
-    return page.render(run), with_held_out(run.findings, run.require_data_facts().held_out)
+    return page.render(run), with_held_out(run.findings, run.require_data_facts().held_out).findings
 
 
 def _predict(folder: Path) -> object:

@@ -57,19 +57,21 @@ def apply(
     likelier than the given label by 0.1, even if there are as few wrong labels as the estimate allows. The others keep
     their label; --drop leaves them out, jnpl review shows them. With --decisions, or after jnpl review, your labels are
     used, and all others stay, unless --min-confidence allows suggestions, never of samples you were unsure of; dropped
-    samples are left out. Samples held out by --holdout keep their label, unless you decide otherwise. Your own files
-    are never moved, changed or deleted.
+    samples are left out. Decisions of reviews before the run (jnpl find --review) count too. Samples held out by
+    --holdout keep their label, unless you decide otherwise. Your own files are never moved, changed or deleted.
     """
     if copy is not None and link is not None:
         raise InputError("--copy and --link exclude each other")
     if hard and link is None:
         raise InputError("--hard goes with --link")
+    import numpy as np
+
     from jnpl.data.label_files import read_label_rows
     from jnpl.internal.tables import suffix_of
-    from jnpl.outputs.corrections import correct, with_held_out
+    from jnpl.outputs.corrections import correct, place_decisions, with_held_out
     from jnpl.outputs.image_folder import copy_image_folder, data_root, with_places
     from jnpl.outputs.output_paths import refuse_target
-    from jnpl.outputs.review.reviewed_labels import reviewed_labels
+    from jnpl.outputs.review.reviewed_labels import as_current, review_of, reviewed_run, run_alone
     from jnpl.run_folder import RunFolder
 
     folder = RunFolder(run)
@@ -79,14 +81,25 @@ def apply(
         refuse_target(target, folder, overwrite=overwrite, read=decisions, called="table of decisions")
     elif copy is not None or link is not None:
         raise InputError("--preview writes nothing; leave out --copy and --link")
-    held_out = folder.require_data_facts().held_out
-    findings = with_places(with_held_out(folder.findings, held_out), folder)
-    decided = None if decisions is None else read_label_rows(decisions)
-    reviewed = reviewed_labels(folder) if review and decisions is None else None
-    if reviewed is not None and reviewed.is_decided.any():
-        earlier = reviewed.earlier_rows(folder.findings, folder.data_facts)
-        decided = [*earlier, *reviewed.rows(folder.findings)]
-    corrected = correct(findings, decisions=decided, min_confidence=min_confidence, drop=drop)
+    data_facts = folder.require_data_facts()
+    reviewed = reviewed_run(folder) if review else run_alone(folder)
+    whole = with_held_out(reviewed.findings, data_facts.held_out)
+    chosen = np.full(len(whole.findings.ids), -1, np.int64)
+    chosen[whole.rows_of_run] = reviewed.decisions
+    if decisions is not None:
+        chosen = place_decisions(read_label_rows(decisions), whole.findings)
+        ranking = reviewed.ranking
+        reviewed = review_of(ranking, as_current(chosen[whole.rows_of_run], ranking.findings))
+        whole = with_held_out(reviewed.findings, data_facts.held_out)
+    before = place_decisions([(str(sample.id), sample.label) for sample in data_facts.decided], whole.findings)
+    suggest = decisions is None and not (chosen != -1).any()
+    corrected = correct(
+        with_places(whole.findings, folder),
+        decisions=np.where(chosen == -1, before, chosen),
+        min_confidence=min_confidence,
+        drop=drop,
+        suggest=suggest,
+    )
     facts: dict[str, Any] = {
         "run": str(run),
         "out": None if preview else str(target),
@@ -94,9 +107,10 @@ def apply(
         "changed": int(corrected.changed.sum()),
         "dropped": corrected.dropped,
         "uncertain": corrected.uncertain,
-        **({"held_out": len(held_out)} if held_out else {}),
+        **({"held_out": len(data_facts.held_out)} if data_facts.held_out else {}),
         **({"decisions": str(decisions)} if decisions is not None else {}),
-        **({"reviewed": len(decided or ()) - reviewed.unsure} if reviewed is not None else {}),
+        **({"reviewed": reviewed.decided} if decisions is None and reviewed.decided else {}),
+        **({"reviewed_before": earlier} if (earlier := int(((before != -1) & (chosen == -1)).sum())) else {}),
     }
     facts |= _expected(corrected)
     failed: list[tuple[str, str]] = []
@@ -110,36 +124,28 @@ def apply(
         typer.echo(f"not in the tree: {visible(name)} ({visible(reason)})", err=True)
     if len(failed) > SHOWN:
         typer.echo(f"... and {len(failed) - SHOWN:,} more", err=True)
-    _show(facts, corrected, as_json=as_json)
-
-
-def _show(facts: dict[str, Any], corrected: "CorrectedLabels", *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(facts))
-        return
+    else:
+        _show({**facts, "suggests": suggest or min_confidence is not None}, corrected)
+
+
+def _show(facts: dict[str, Any], corrected: "CorrectedLabels") -> None:
     names, given_labels = corrected.findings.names, corrected.findings.given_labels[corrected.rows]
     changed = corrected.changed
     pairs = Counter(zip(given_labels[changed].tolist(), corrected.labels[changed].tolist(), strict=True))
     is_preview = facts["out"] is None
     changes, leaves = ("would be changed", "would be left out") if is_preview else ("changed", "left out")
     typer.echo(f"{facts['changed']:,} of {facts['samples']:,} labels {changes}, {facts['dropped']:,} samples {leaves}")
-    if facts.get("reviewed"):
-        typer.echo(f"  by {facts['reviewed']:,} decisions of jnpl review")
+    for name, reviews in {"reviewed": "jnpl review", "reviewed_before": "reviews before this run"}.items():
+        if count := facts.get(name):
+            typer.echo(f"  by {count:,} decision{'s' * (count > 1)} of {reviews}")
     if "held_out" in facts:
         typer.echo(f"  {facts['held_out']:,} of the samples were held out: the run has no findings for them")
     if "expected_wrong" in facts:
         typer.echo(f"  wrong labels, expected: {_span(facts, 'before')} before, {_span(facts, 'after')} after")
-    if facts["uncertain"] and (facts.get("reviewed") or "decisions" in facts):
-        more = "" if "decisions" in facts else ", --no-review changes what the run suggests"
-        typer.echo(
-            f"  {facts['uncertain']:,} more label issues are not decided and keep their labels: --min-confidence 0.9 "
-            f"changes those that the run is sure of{more}"
-        )
-    elif facts["uncertain"]:
-        typer.echo(
-            f"  {facts['uncertain']:,} more label issues are too uncertain to change: look at them (jnpl review), "
-            "or leave them out (--drop)"
-        )
+    if facts["uncertain"]:
+        typer.echo(f"  {_kept(facts)}")
     overlap = corrected.findings.overlap
     if pairs and overlap is not None and overlap >= _OVERLAP:
         typer.echo(
@@ -152,6 +158,18 @@ def _show(facts: dict[str, Any], corrected: "CorrectedLabels", *, as_json: bool)
     if "tree" in facts:
         typer.echo(f"{facts['files']:,} images by class: {visible(facts['tree'])}")
     typer.echo("nothing was written (--preview)" if is_preview else f"corrected labels: {visible(facts['out'])}")
+
+
+def _kept(facts: dict[str, Any]) -> str:
+    """Return a line about the label issues that keep their labels, and what can be done about them."""
+    count = facts["uncertain"]
+    issues, are, they = ("issue", "is", "its label") if count == 1 else ("issues", "are", "their labels")
+    if facts["suggests"]:
+        how = "look at them (jnpl review), or leave them out (--drop)"
+        return f"{count:,} more label {issues} {are} too uncertain to change: {how}"
+    more = "" if "decisions" in facts else ", --no-review changes what the run suggests"
+    how = f"--min-confidence 0.9 changes those that the run is sure of{more}"
+    return f"{count:,} more label {issues} {are} not decided and {'keeps' if count == 1 else 'keep'} {they}: {how}"
 
 
 def _expected(corrected: "CorrectedLabels") -> dict[str, Any]:

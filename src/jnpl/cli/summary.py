@@ -13,6 +13,7 @@ from rich.text import Text
 from jnpl.internal.provenance import plain
 from jnpl.internal.terminal import rounded, visible
 from jnpl.outputs.report.page_tables import confused_pairs
+from jnpl.outputs.review.reviewed_labels import reviewed_run
 
 if TYPE_CHECKING:
     from jnpl.judging.findings import Findings
@@ -26,13 +27,15 @@ _UNEVEN = 3  # ratio of the largest to the smallest class above which the summar
 
 def show(result: dict[str, Any], run: RunFolder, top: int) -> None:
     """Print counts, accuracies, the most frequent class pairs, the worst label issues, and the files written."""
-    findings, console = run.findings, console_for_output()
-    what = "labels look wrong" if findings.look_wrong else "labels to check"
+    findings, console = reviewed_run(run).findings, console_for_output()
+    issues = int(findings.is_label_issue.sum())
     console.print(
-        f"{result['issues']:,} of {result['samples']:,} {what}{_estimate(findings)}; "
+        f"{_headline(issues, result['samples'], findings)}{_estimate(findings)}; "
         f"{result['classes']} classes, {result['epochs']} epochs in {result['seconds']:.0f} s"
     )
-    for line in _notes(result, run):
+    if decided := int(findings.is_decided.sum()):
+        console.print(_decided_line(decided, findings))
+    for line in _notes(result, run, findings):
         console.print(visible(line))
     pairs = confused_pairs(findings, [*map(str, findings.names)], _PAIRS)
     if pairs:
@@ -40,17 +43,32 @@ def show(result: dict[str, Any], run: RunFolder, top: int) -> None:
         for pair in pairs:
             verb = "looks" if pair.count == 1 else "look"
             console.print(f"  {pair.count:,} labelled {visible(pair.given)} {verb} like {visible(pair.suggested)}")
-    if result["issues"] and top:
-        console.print(_worst(findings, min(top, result["issues"])))
+    if issues and top:
+        console.print(_worst(findings, min(top, issues)))
     console.print(f"all labels with their quality: {visible(run.path / 'findings.csv')}")
     if run.report_page.is_file():
         console.print(f"report:                        {visible(run.report_page)}")
     name = visible(shlex.quote(str(run.path)))
-    if not result["issues"]:
+    if not issues:
         console.print(f"to see the most doubtful ones: jnpl report {name} --budget 20")
     else:
         console.print(f"to decide on a page:           jnpl review {name}")
         console.print(f"to correct labels:             jnpl apply {name}")
+
+
+def _headline(issues: int, samples: int, findings: Findings) -> str:
+    one = issues == 1
+    if findings.look_wrong:
+        return f"{issues:,} of {samples:,} labels {'looks' if one else 'look'} wrong"
+    return f"{issues:,} of {samples:,} labels to check"
+
+
+def _decided_line(decided: int, findings: Findings) -> str:
+    """Return how many labels are decided, and how many wrong ones are left."""
+    line = f"{decided:,} label{'s are' if decided > 1 else ' is'} decided by review"
+    if (left := findings.wrong_left) is None:
+        return line
+    return f"{line}; of the others, about {left.value:,.0f} ({left.low:,.0f} to {left.high:,.0f}) are wrong"
 
 
 def console_for_output() -> Console:
@@ -68,18 +86,18 @@ def _estimate(findings: Findings) -> str:
     return f"; estimated share of wrong labels {rate:.1%} ({low:.1%} to {high:.1%} with 90 % confidence)"
 
 
-def _notes(result: dict[str, Any], run: RunFolder) -> list[str]:
+def _notes(result: dict[str, Any], run: RunFolder, findings: Findings) -> list[str]:
     """Return the lines below the headline."""
-    findings, lines = run.findings, _accuracies(result)
-    if result["noise_rate"] > 0.5:
+    lines, issues = _accuracies(result), int(findings.is_label_issue.sum())
+    if findings.noise_rate > 0.5:
         cut = "thresholds are" if "by_class" in findings.threshold_info else "threshold is"
         lines.insert(
             0,
             "more than half of the labels look wrong: check that labels and samples belong together (order, column); "
             f"if they do, train longer (--set train.epochs=100), or the {cut} too high (--threshold)",
         )
-    if (expected := findings.expected_wrong) is not None and result["issues"]:
-        them = "of these labels are" if result["issues"] > 1 else "of them is"
+    if (expected := findings.expected_wrong) is not None and issues:
+        them = "of these labels are" if issues > 1 else "of them is"
         lines.append(f"about {expected:,.0f} {them} expected to be truly wrong: look before you change them")
     if findings.overlap is not None and findings.overlap >= OVERLAP:
         lines.append(
@@ -99,13 +117,18 @@ def _notes(result: dict[str, Any], run: RunFolder) -> list[str]:
 
 
 def facts(run: RunFolder, top: int) -> dict[str, Any]:
-    """Return what `--json` adds to the results: the most frequent class pairs and the worst label issues."""
-    findings = run.findings
+    """Return what `--json` adds to the results: issues and noise rate as they are now, pairs, the worst issues."""
+    findings = reviewed_run(run).findings
     confused = confused_pairs(findings, [*map(str, findings.names)], _PAIRS)
     pairs = [{"given": pair.given, "suggested": pair.suggested, "count": pair.count} for pair in confused]
     rows = findings.table.iloc[findings.worst_positions(min(top, int(findings.is_label_issue.sum())))]
     columns = ["id", "given_label", "suggested_label", "label_quality", "suggested_confidence"]
-    return {"confused": pairs, "suspects": plain(rows[columns].to_dict(orient="records"))}
+    now: dict[str, Any] = {"issues": int(findings.is_label_issue.sum()), "noise_rate": findings.noise_rate}
+    if findings.noise_interval is not None:
+        now["noise_interval"] = list(findings.noise_interval)
+    if findings.decided is not None and findings.decided.any():
+        now["decided"] = int(findings.decided.sum())
+    return {**now, "confused": pairs, "suspects": plain(rows[columns].to_dict(orient="records"))}
 
 
 def _uneven(findings: Findings) -> str | None:

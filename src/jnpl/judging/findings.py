@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from jnpl.data.label_files import WithoutLabel
 from jnpl.internal.errors import InputError
 from jnpl.judging import findings_files
 from jnpl.judging.column_checks import checked_ids, checked_labels, checked_mask, checked_names, checked_texts
-from jnpl.judging.noise_model import NoiseEstimate, calibrate, likeliest_other, monotone
+from jnpl.judging.noise_model import Interval, NoiseEstimate, calibrate, likeliest_other, monotone
 from jnpl.judging.threshold import resolve_threshold
 from jnpl.noise.noisy_labels import transition_matrix
 
@@ -63,6 +64,9 @@ class Findings:
         unreadable: (N,) true where a sample could not be read, or None.
         threshold_info: the threshold, its rule and the reason for it; see `from_probs`.
         noise: the estimated noise rate, its 90 % interval and the overlap of the classes, where quality is calibrated.
+        decided: (N,) true for samples that a person has decided about (`with_decisions`), or None. They are no issues.
+        chance_wrong: (N,) probability that the given label is wrong, where decisions have corrected 1 - quality; it is
+            not saved. None: 1 - quality.
         index: the index of the data frame that the samples are rows of, for `table`; it is not saved. None: positions.
 
     Example:
@@ -88,6 +92,8 @@ class Findings:
     unreadable: Mask | None
     threshold_info: dict[str, Any]
     noise: NoiseEstimate | None = None
+    decided: Mask | None = None
+    chance_wrong: Floats | None = field(default=None, compare=False)
     index: pd.Index[Any] | None = field(default=None, compare=False)
 
     @classmethod
@@ -264,8 +270,85 @@ class Findings:
             >>> findings.with_threshold("budget=1").is_label_issue.tolist()
             [False, False, True]
         """
-        info = _resolved(threshold, self.label_quality, self.given_labels, self.num_classes, self.noise)
+        quality = np.where(self.is_decided, np.nan, self.label_quality)
+        info = _resolved(threshold, quality, self.given_labels, self.num_classes, self.noise)
         return replace(self, threshold_info=info)
+
+    def with_decisions(self, decisions: Labels) -> Findings:
+        """Return findings in which decided labels are certain: a given label has a quality of 1 or 0, and is no issue.
+
+        The noise rate counts the decided labels as they are, and the others as before.
+
+        Args:
+            decisions: (N,) class numbers; -1 without a decision, or the value of a `WithoutLabel`: a dropped sample has
+                a wrong label, an unsure one keeps its quality, or has 0.5 if it was decided before.
+
+        Example:
+            >>> findings = Findings.from_probs([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]], labels=[0, 0, 0])
+            >>> reviewed = findings.with_decisions(np.array([-1, 1, -1]))
+            >>> reviewed.is_label_issue.tolist(), reviewed.label_quality.tolist()
+            ([False, False, True], [0.9, 0.0, 0.3])
+        """
+        has_label, is_dropped = decisions >= 0, decisions == WithoutLabel.DROP.value
+        is_certain = (
+            (has_label | is_dropped) if self.unreadable is None else (has_label | is_dropped) & ~self.unreadable
+        )
+        before = np.where(self.is_certain & (decisions == WithoutLabel.UNSURE.value), 0.5, self.label_quality)
+        quality = np.where(is_certain, decisions == self.given_labels, before)
+        suggested = np.where(decisions == -1, self.suggested_labels, np.where(has_label, decisions, self.given_labels))
+        decided = replace(
+            self,
+            suggested_labels=suggested,
+            label_quality=quality,
+            suggested_confidence=np.where(is_certain, 1.0, self.suggested_confidence),
+            decided=self.is_decided | (decisions != -1),
+            chance_wrong=None,
+        )
+        if (left := self.wrong_left) is None:
+            return decided
+        share = decided.expected_left / max(left.value, 1e-12)
+        return decided.with_wrong_left(Interval(decided.expected_left, left.low * share, left.high * share))
+
+    def with_wrong_left(self, left: Interval) -> Findings:
+        """Return findings by whose noise rate this many labels are wrong among those that nobody decided about."""
+        if self.noise is None:
+            return self
+        scored = max(int(np.count_nonzero(~np.isnan(self.label_quality))), 1)
+        rate, low, high = (min((self._decided_wrong + end) / scored, 1.0) for end in left)
+        return replace(self, noise=self.noise._replace(rate=rate, low=low, high=high))
+
+    @property
+    def wrong_left(self) -> Interval | None:
+        """How many labels are wrong among those that nobody decided about; None where quality is not calibrated."""
+        if self.noise is None:
+            return None
+        scored, value = np.count_nonzero(~np.isnan(self.label_quality)), self.expected_left
+        low, high = (end * scored - self._decided_wrong for end in (self.noise.low, self.noise.high))
+        return Interval(value, min(max(low, 0.0), value), max(high, value))
+
+    @property
+    def is_decided(self) -> Mask:
+        """(N,) true for samples that a person has decided about."""
+        return np.zeros(len(self.given_labels), bool) if self.decided is None else self.decided
+
+    @property
+    def chances(self) -> Floats:
+        """(N,) probability that the given label is wrong; nan where it is unknown."""
+        return 1 - self.label_quality if self.chance_wrong is None else self.chance_wrong
+
+    @property
+    def is_certain(self) -> Mask:
+        """(N,) true where a decision says whether the label is wrong: of others, the reviewer was unsure."""
+        return self.is_decided & np.isin(self.label_quality, (0.0, 1.0))
+
+    @property
+    def _decided_wrong(self) -> float:
+        return float(np.count_nonzero(self.label_quality[self.is_certain] == 0))
+
+    @property
+    def expected_left(self) -> float:
+        """How many labels are expected to be wrong among those that nobody decided about."""
+        return float(np.nansum(self.chances[~self.is_certain]))
 
     def __repr__(self) -> str:
         return f"Findings({', '.join(f'{name}={value!r}' for name, value in self.summary().items())})"
@@ -289,9 +372,10 @@ class Findings:
 
     @cached_property
     def is_label_issue(self) -> Mask:
-        """(N,) true where the quality lies strictly below the threshold; never for a quality of nan."""
+        """(N,) true where the quality is below the threshold; never for a quality of nan, or after a decision."""
         by_class = self.threshold_info.get("by_class")
-        return self.label_quality < (self.threshold if by_class is None else np.array(by_class)[self.given_labels])
+        cut = self.threshold if by_class is None else np.array(by_class)[self.given_labels]
+        return (self.label_quality < cut) & ~self.is_decided
 
     @property
     def noise_rate(self) -> float:
@@ -299,7 +383,7 @@ class Findings:
         if self.noise is not None:
             return self.noise.rate
         scored = np.count_nonzero(~np.isnan(self.label_quality))
-        return float(self.is_label_issue.sum() / max(scored, 1))
+        return float((self.is_label_issue.sum() + self._decided_wrong) / max(scored, 1))
 
     @property
     def noise_interval(self) -> tuple[float, float] | None:
@@ -313,7 +397,7 @@ class Findings:
 
     @property
     def transition_matrix(self) -> Floats:
-        """(C, C) estimate of P(given = j | true = i), with the suggested label of an issue as its true label.
+        """(C, C) estimate of P(given = j | true = i), by decided labels and the suggested labels of issues.
 
         Rows sum to 1; that of a class without samples is the identity's.
         """
@@ -321,7 +405,7 @@ class Findings:
         if size > _MAX_MATRIX:
             raise InputError(f"a matrix of {size} x {size} classes is too large (at most {_MAX_MATRIX})")
         scored = ~np.isnan(self.label_quality)
-        true = np.where(self.is_label_issue, self.suggested_labels, self.given_labels)[scored]
+        true = np.where(self.is_label_issue | self.is_decided, self.suggested_labels, self.given_labels)[scored]
         return transition_matrix(true, self.given_labels[scored], size)
 
     @cached_property
@@ -331,10 +415,10 @@ class Findings:
         return table if self.index is None else table.set_axis(self.index)
 
     def worst(self, k: int) -> pd.DataFrame:
-        """Return the `k` rows of `table` with the lowest quality, worst first, ties in the order of the data.
+        """Return the `k` undecided rows of `table` with the lowest quality, worst first, ties in the order of the data.
 
         Args:
-            k: number of rows, at most as many as have a quality.
+            k: number of rows, at most as many as have a quality and no decision.
 
         Returns:
             Rows of `table`; the index holds the positions of the samples, or is that of the data frame.
@@ -346,8 +430,7 @@ class Findings:
         """
         if k < 0:
             raise InputError(f"k must be a whole number of at least 0, not {k!r}")
-        order = np.argsort(self.label_quality, kind="stable")  # nan last
-        order = order[: min(k, np.count_nonzero(~np.isnan(self.label_quality)))]
+        order = self._waiting(np.argsort(self.label_quality, kind="stable"))[:k]
         return _frame(self._columns(order)).set_index(order if self.index is None else self.index[order])
 
     def part(self, positions: npt.ArrayLike) -> Findings:
@@ -362,6 +445,8 @@ class Findings:
             ids=self.ids[rows],
             paths=None if self.paths is None else self.paths[rows],
             unreadable=None if self.unreadable is None else self.unreadable[rows],
+            decided=None if self.decided is None else self.decided[rows],
+            chance_wrong=None if self.chance_wrong is None else self.chance_wrong[rows],
             index=None if self.index is None else self.index[rows],
         )
 
@@ -389,6 +474,7 @@ class Findings:
             "scored": int(np.count_nonzero(~np.isnan(self.label_quality))),
             "classes": self.num_classes,
             "issues": int(issue.sum()),
+            **({} if self.decided is None else {"decided": int(self.decided.sum())}),
             "relabelled": int((issue & (self.suggested_labels != self.given_labels)).sum()),
             "noise_rate": self.noise_rate,
             "threshold": self.threshold,
@@ -409,6 +495,7 @@ class Findings:
             "is_label_issue": self.is_label_issue[rows],
             "suggested_confidence": self.suggested_confidence[rows],
             "unreadable": None if self.unreadable is None else self.unreadable[rows],
+            "decided": None if self.decided is None else self.decided[rows],
         }
         return {name: values for name, values in columns.items() if values is not None}
 
@@ -454,17 +541,20 @@ class Findings:
         return cls(**findings_files.read(Path(folder)))
 
     def worst_positions(self, most: int) -> Labels:
-        """Return positions of at most `most` samples with a quality, label issues first, then by quality, worst first.
+        """Return positions of at most `most` undecided samples with a quality, label issues first, then by quality.
 
         With a threshold per class, a sample that is no issue may have a lower quality than one that is.
         """
-        order: Labels = np.lexsort((self.label_quality, ~self.is_label_issue))  # nan last
-        return order[: min(most, np.count_nonzero(~np.isnan(self.label_quality)))]
+        return self._waiting(np.lexsort((self.label_quality, ~self.is_label_issue)))[:most]
+
+    def _waiting(self, order: Labels) -> Labels:
+        """Return those of some positions (M,) that have a quality and no decision."""
+        return order[(~np.isnan(self.label_quality) & ~self.is_decided)[order]]
 
     @property
     def expected_wrong(self) -> float | None:
         """How many label issues are expected to be truly wrong; None without calibration."""
-        return None if self.noise is None else float((1 - self.label_quality[self.is_label_issue]).sum())
+        return None if self.noise is None else float(self.chances[self.is_label_issue].sum())
 
     @property
     def look_wrong(self) -> bool:

@@ -87,6 +87,7 @@ def read(folder: Path) -> dict[str, Any]:
             "ids": columns["id"],
             "paths": columns.get("path"),
             "unreadable": columns.get("unreadable"),
+            "decided": columns.get("decided"),
             "threshold_info": _checked_threshold(content["threshold"], facts.classes),
             "noise": _checked_noise(content["noise"]) if "noise" in content else None,
         }

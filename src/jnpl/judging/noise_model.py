@@ -119,6 +119,14 @@ class NoiseModel:
         return rates
 
 
+class Interval(NamedTuple):
+    """An estimate with its 90 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
 class NoiseEstimate(NamedTuple):
     """Share of wrong labels, its 90 % interval, and the share in which classes overlap.
 

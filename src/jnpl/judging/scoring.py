@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -226,23 +225,4 @@ def judge_labels(
         findings = Findings.from_ledger(ledger, source.labels, quality=recorded_quality, **options)
     if source.decided is None:
         return findings
-    return _with_decided(findings, np.where(broken, -1, source.decided), settings.threshold)
-
-
-def _with_decided(findings: Findings, decided: npt.NDArray[np.int64], threshold: float | str) -> Findings:
-    """Return findings in which decided labels (N,) are certain: a given label has a quality of 1 or 0.
-
-    Noise rate and threshold are those of the qualities with the decided ones.
-    """
-    is_decided, noise = decided >= 0, findings.noise
-    quality = np.where(is_decided, decided == findings.given_labels, findings.label_quality)
-    if noise is not None and not np.isnan(quality).all():
-        rate = float(1 - np.nanmean(quality))
-        noise = noise._replace(rate=rate, low=min(noise.low, rate), high=max(noise.high, rate))
-    return replace(
-        findings,
-        suggested_labels=np.where(is_decided, decided, findings.suggested_labels),
-        label_quality=quality,
-        suggested_confidence=np.where(is_decided, 1.0, findings.suggested_confidence),
-        noise=noise,
-    ).with_threshold(threshold)
+    return findings.with_decisions(source.decided).with_threshold(settings.threshold)

@@ -71,16 +71,19 @@ class CorrectedLabels:
     def expected_wrong(self) -> ExpectedWrong | None:
         """Return how many labels are expected to be wrong before and after; None where quality is not calibrated.
 
-        A decision counts as right. The interval of the noise rate holds in proportion after the correction.
+        A decision counts as right. The interval after the correction is in proportion to that before it.
         """
-        noise, quality = self.findings.noise, self.findings.label_quality
-        if noise is None or noise.rate <= 0:
+        findings, left = self.findings, self.findings.wrong_left
+        if left is None or findings.noise is None or findings.noise.rate <= 0:
             return None
-        before = float(np.nansum(1 - quality))
-        left = np.where(self.changed, 1 - self.findings.suggested_confidence[self.rows], 1 - quality[self.rows])
-        after = float(np.nansum(np.where(self.decided[self.rows], 0.0, left)))
-        low, high = noise.low / noise.rate, noise.high / noise.rate
-        return ExpectedWrong(before, (before * low, before * high), after, (after * low, after * high))
+        chances, before = findings.chances, float(np.nansum(findings.chances))
+        scored = np.count_nonzero(~np.isnan(findings.label_quality))
+        quality, confidence = findings.label_quality[self.rows], findings.suggested_confidence[self.rows]
+        better = 1 - confidence * chances[self.rows] / np.maximum(1 - quality, 1e-9)
+        after = np.where(self.changed, better, chances[self.rows])
+        total = float(np.nansum(np.where(self.decided[self.rows], 0.0, after)))
+        low, high = (total * end / max(left.value, 1e-12) for end in left[1:])
+        return ExpectedWrong(before, (findings.noise.low * scored, findings.noise.high * scored), total, (low, high))
 
     def table(self) -> pd.DataFrame:
         """Return M rows of id, label, given_label, changed; labels by name."""
@@ -111,20 +114,23 @@ class CorrectedLabels:
 def correct(
     findings: Findings,
     *,
-    decisions: Mapping[str, Any] | LabelRows | None = None,
+    decisions: Mapping[str, Any] | LabelRows | Labels | None = None,
     min_confidence: float | None = None,
     drop: bool = False,
+    suggest: bool | None = None,
 ) -> CorrectedLabels:
     """Return the labels after correction by decisions and suggested labels.
 
     Args:
-        decisions: id -> label, or rows of them; `WithoutLabel.DROP` in place of a label leaves the sample out, `UNSURE`
-            keeps its label, whatever is suggested. Without decisions, an issue gets its suggested label where that is
-            expected to help: the suggestion is likelier than not, and likelier than the given label by 0.1, even if the
-            noise rate is as low as its interval allows. With them, all other samples keep their labels, unless
-            `min_confidence` is given too.
+        findings: the findings of a run.
+        decisions: id -> label, rows of them, or (N,) class numbers, -1 for none; `WithoutLabel.DROP` in place of a
+            label leaves the sample out, `UNSURE` keeps its label, whatever is suggested. Without decisions, an issue
+            gets its suggested label where that is expected to help: the suggestion is likelier than not, and likelier
+            than the given label by 0.1, even if the noise rate is as low as its interval allows. With them, all other
+            samples keep their labels, unless `min_confidence` is given too.
         min_confidence: issues without a decision get their suggested label if its confidence is at least this.
         drop: leave out issues that have no decision and keep their label; unsure ones stay.
+        suggest: change issues without a decision where that is expected to help; by default only without decisions.
 
     Example:
         >>> from jnpl import Findings
@@ -142,14 +148,12 @@ def correct(
     labels = findings.given_labels.copy()
     decided, lost, is_unsure = np.zeros((3, len(labels)), bool)
     if decisions is not None:
-        names = findings.names
-        listed = decisions if isinstance(decisions, list) else list(decisions.items())
-        chosen = place_labels(listed, findings.ids, names, table_name="the decisions name", data_name="the run")
+        chosen = decisions if isinstance(decisions, np.ndarray) else place_decisions(decisions, findings)
         decided, lost = chosen >= 0, chosen == WithoutLabel.DROP.value
         is_unsure = chosen == WithoutLabel.UNSURE.value
         labels[decided] = chosen[decided]
     open_issues = findings.is_label_issue & ~decided
-    if decisions is None or min_confidence is not None:
+    if min_confidence is not None or (decisions is None if suggest is None else suggest):
         confidence = findings.suggested_confidence
         if min_confidence is None:
             sure = open_issues & _helps(findings)
@@ -163,6 +167,13 @@ def correct(
     if not len(kept):
         raise InputError("no sample is left: every one is dropped, or an issue without a better label")
     return CorrectedLabels(findings, kept, labels[kept], decided)
+
+
+def place_decisions(decisions: Mapping[str, Any] | LabelRows, findings: Findings) -> Labels:
+    """Return decisions by id as class numbers (N,), -1 for none, or the value of a `WithoutLabel`."""
+    listed = decisions if isinstance(decisions, list) else list(decisions.items())
+    names = findings.names
+    return place_labels(listed, findings.ids, names, table_name="the decisions name", data_name="the run")
 
 
 def _helps(findings: Findings) -> npt.NDArray[np.bool_]:
@@ -183,10 +194,17 @@ def _helps(findings: Findings) -> npt.NDArray[np.bool_]:
     return helps
 
 
-def with_held_out(findings: Findings, held_out: Sequence[LabelledSample]) -> Findings:
+class WithHeldOut(NamedTuple):
+    """Findings on the samples of a run and those held out of it, and where (N,) those of the run are in them."""
+
+    findings: Findings
+    rows_of_run: Labels
+
+
+def with_held_out(findings: Findings, held_out: Sequence[LabelledSample]) -> WithHeldOut:
     """Return findings with the held-out samples added, without a quality: by row number, else at the end."""
     if not held_out:
-        return findings
+        return WithHeldOut(findings, np.arange(len(findings.ids)))
     numbers = {str(name): label for label, name in enumerate(findings.names)}
     try:
         given_labels = np.array([numbers[str(sample.label)] for sample in held_out], np.int64)
@@ -195,18 +213,24 @@ def with_held_out(findings: Findings, held_out: Sequence[LabelledSample]) -> Fin
         raise InputError(f"the held-out samples in data.json do not fit the findings: {error}") from error
     every = np.concatenate([findings.ids, ids])
     order = np.argsort(every, kind="stable") if every.dtype.kind in "iu" else np.arange(len(every))
-    unknown, readable = np.full(len(held_out), np.nan), np.zeros(len(held_out), bool)
+    unknown, no = np.full(len(held_out), np.nan), np.zeros(len(held_out), bool)
 
     def joined(ours: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return np.concatenate([ours, theirs])[order]
 
-    return replace(
+    def joined_if_there(ours: npt.NDArray[Any] | None, theirs: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+        return None if ours is None else joined(ours, theirs)
+
+    whole = replace(
         findings,
         ids=every[order],
         given_labels=joined(findings.given_labels, given_labels),
         suggested_labels=joined(findings.suggested_labels, given_labels),
         label_quality=joined(findings.label_quality, unknown),
         suggested_confidence=joined(findings.suggested_confidence, unknown),
-        paths=None if findings.paths is None else joined(findings.paths, ids),
-        unreadable=None if findings.unreadable is None else joined(findings.unreadable, readable),
+        paths=joined_if_there(findings.paths, ids),
+        unreadable=joined_if_there(findings.unreadable, no),
+        decided=joined_if_there(findings.decided, no),
+        chance_wrong=joined_if_there(findings.chance_wrong, unknown),
     )
+    return WithHeldOut(whole, np.argsort(order, kind="stable")[: len(findings.ids)])

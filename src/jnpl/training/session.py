@@ -165,12 +165,14 @@ class Session:
         if settings is None:
             raise RuntimeError("a phase with pseudo-labels needs their settings")
         mean = state.records.ledger.mean_probs() if probs is None else probs.astype(np.float32)
+        labels = source.labels
         if source.decided is not None:
             decided = np.flatnonzero(source.decided >= 0)
             mean[decided] = np.eye(mean.shape[1], dtype=mean.dtype)[source.decided[decided]]
+            labels = np.where(source.decided >= 0, source.decided, labels)
         mean[list(state.unreadable)] = np.nan
         targets = pseudo_labels.targets(
-            source.labels,
+            labels,
             is_label_issue,
             mean,
             mode=settings.mode,

@@ -7,7 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from jnpl.outputs.review.estimates import intercept, precision, prior, wrong_left
+from jnpl.outputs.review.estimates import Corrected, Prior, intercept, precision, prior
+
+
+def wrong_left(qualities, wrong, undecided, start=Prior()):  # noqa: B008 - a tuple
+    return Corrected.by_decisions(qualities, wrong, start).left(undecided)
 
 
 def test_precision_is_a_share_with_wilsons_interval():

@@ -15,16 +15,16 @@ def findings():
 
 
 def test_suspects_come_first_and_the_worst_of_them(findings):
-    ranking = Ranking.from_findings(findings)
+    ranking = Ranking(findings)
     count = int(findings.is_label_issue.sum())
     assert ranking.order[:count].tolist() == findings.worst(count).index.tolist()
     assert sorted(ranking.order.tolist()) == list(range(400))
 
 
 def test_a_ranking_as_bytes(findings):
-    ranking = Ranking.from_findings(findings)
+    ranking = Ranking(findings)
     assert ranking.order is not None  # computed, and not stored
-    again = Ranking.from_bytes(ranking.to_bytes(), number=3)
+    again = Ranking.from_bytes(ranking.to_bytes(), 3, findings)
     assert again.number == 3
     assert again.candidates is None
     for name in ("suggested", "quality", "confidence", "is_suspect"):
@@ -46,12 +46,12 @@ def test_a_ranking_as_bytes(findings):
     ],
 )
 def test_filters(findings, wanted, rule):
-    mask = mask_of(wanted, Ranking.from_findings(findings), findings.given_labels, None, None)
+    mask = mask_of(wanted, Ranking(findings), findings.given_labels, None, None)
     np.testing.assert_array_equal(mask, rule(findings))
 
 
 def test_pairs_are_counted(findings):
-    ranking, undecided = Ranking.from_findings(findings), np.arange(400) % 2 == 0
+    ranking, undecided = Ranking(findings), np.arange(400) % 2 == 0
     found = pairs(ranking, findings.given_labels, undecided, 4, most=5)
     assert len(found) == 5
     for each in found:

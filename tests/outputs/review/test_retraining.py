@@ -11,6 +11,7 @@ from jnpl import Findings
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.internal.errors import InputError, UntrustedCodeError
 from jnpl.outputs.review.decisions import DecisionStore, NewDecision
+from jnpl.outputs.review.ranking import Ranking
 from jnpl.outputs.review.retraining import head_recipe, retrain
 from jnpl.recipes.automatic import adapt_recipe
 
@@ -35,16 +36,18 @@ def test_learning_runs_no_code_without_leave(source):
 def test_learning_keeps_the_decisions_that_the_run_was_given(source, tmp_path):
     given, earlier = source.labels, np.full(60, -1)
     earlier[[4, 7]] = (given[[4, 7]] + 1) % 3
-    store = DecisionStore(tmp_path / "review.sqlite", Findings.from_probs(np.eye(3)[given], given))
+    before = Ranking(Findings.from_probs(np.eye(3)[given], given).with_decisions(earlier))
+    store = DecisionStore(tmp_path / "review.sqlite", before.findings)
     made = [NewDecision(7, "keep"), NewDecision(8, "relabel", int(given[8] + 2) % 3), NewDecision(9, "drop")]
     store.decide(made, reviewer="Ann", tab="t")
     shares = []
-    ranking = retrain(replace(source, decided=earlier), given, store.current(), None, 0, shares.append)
+    ranking = retrain(replace(source, decided=earlier), before, store.current(), None, 0, shares.append)
     store.close()
-    expected = [(given[4] + 1) % 3, given[7], (given[8] + 2) % 3]
-    assert ranking.suggested[[4, 7, 8]].tolist() == expected
-    assert ranking.quality[[4, 7, 8]].tolist() == [0, 1, 0]
-    assert not ranking.is_suspect[[4, 7]].any()  # those are not asked again
-    assert np.flatnonzero(np.isnan(ranking.quality)).tolist() == [9]
+    assert (ranking.suggested[4], ranking.quality[4]) == ((given[4] + 1) % 3, 0)
+    assert not ranking.is_suspect[4]  # it is not asked again
+    decided = [7, 8, 9]  # keep what they had, so that a decision can be undone
+    assert ranking.quality[decided].tolist() == before.quality[decided].tolist()
+    assert not np.isnan(ranking.quality).any()
+    assert (ranking.quality[10:] != before.quality[10:]).any()
     assert shares == sorted(shares)
     assert 0 < shares[0] < shares[-1] < 1

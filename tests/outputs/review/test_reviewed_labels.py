@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from jnpl import Findings
+from jnpl.data.label_files import WithoutLabel
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.internal.errors import InputError
 from jnpl.outputs.review.decisions import NewDecision, open_store
-from jnpl.outputs.review.reviewed_labels import reviewed_labels, with_review
+from jnpl.outputs.review.reviewed_labels import reviewed_run, with_review
 from jnpl.run_folder import RunFolder
 
 
@@ -22,12 +23,12 @@ def decide(run, *made):
 def test_what_the_decisions_mean_for_labels(make_run):
     run = make_run()
     findings = Findings.load(run)
-    assert reviewed_labels(RunFolder(run)) is None
+    assert not reviewed_run(RunFolder(run)).has_decisions
     decide(run, (0, "keep"), (1, "relabel", 3), (2, "drop"), (4, "unsure"))
-    reviewed = reviewed_labels(RunFolder(run))
-    assert reviewed.labels[:5].tolist() == [findings.given_labels[0], 3, -1, -1, -1]
-    assert np.flatnonzero(reviewed.dropped).tolist() == [2]
-    assert (reviewed.count, reviewed.unsure) == (3, 1)
+    reviewed = reviewed_run(RunFolder(run))
+    codes = [findings.given_labels[0], 3, WithoutLabel.DROP.value, -1, WithoutLabel.UNSURE.value]
+    assert reviewed.decisions[:5].tolist() == codes
+    assert (reviewed.decided, reviewed.has_decisions) == (3, True)
 
 
 def test_a_source_with_the_decisions(make_run):

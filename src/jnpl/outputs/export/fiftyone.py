@@ -12,6 +12,7 @@ from jnpl.internal.errors import InputError
 from jnpl.internal.files import write_text
 from jnpl.internal.tables import json_rows
 from jnpl.outputs.export.findings_table import findings_rows
+from jnpl.outputs.review.reviewed_labels import reviewed_run
 
 if TYPE_CHECKING:
     from jnpl.judging.findings import Findings
@@ -26,7 +27,7 @@ def export(request: ExportRequest) -> dict[str, Any]:
     """Write the samples of a run; returns their number."""
     if request.out.suffix.lower() != ".json":
         raise InputError(f"FiftyOne imports .json files, got {str(request.out)!r}")
-    made = data_set(request.run.findings, request.run.path.resolve().name, issues=request.issues)
+    made = data_set(reviewed_run(request.run).findings, request.run.path.resolve().name, issues=request.issues)
     write_text(request.out, json.dumps(made, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
     return {"samples": len(made["samples"])}
 

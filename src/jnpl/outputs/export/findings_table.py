@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jnpl.internal.tables import table_writer
+from jnpl.outputs.review.reviewed_labels import reviewed_run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 def export(request: ExportRequest) -> dict[str, Any]:
     """Write the table of a run; returns the number of rows."""
-    findings = request.run.findings
+    findings = reviewed_run(request.run).findings
     for_cleanlab = request.target == "cleanlab"
     frame = cleanlab_table(findings) if for_cleanlab else findings_rows(findings, issues=request.issues)
     with table_writer(request.out, ".csv" if for_cleanlab else f".{request.target}") as put:

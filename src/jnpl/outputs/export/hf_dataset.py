@@ -12,11 +12,12 @@ from jnpl.internal.files import make_folder, reason_of, require_file
 from jnpl.internal.importing import require
 from jnpl.outputs.corrections import correct
 from jnpl.outputs.image_folder import data_root, image_place, with_places
+from jnpl.outputs.review.reviewed_labels import reviewed_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jnpl.judging.findings import Findings
+    from jnpl.outputs.corrections import CorrectedLabels
     from jnpl.outputs.export.targets import ExportRequest
 
 _INFO = {"state.json", "dataset_info.json"}  # beside its .arrow files
@@ -24,15 +25,17 @@ _INFO = {"state.json", "dataset_info.json"}  # beside its .arrow files
 
 def export(request: ExportRequest) -> dict[str, Any]:
     """Write the data set of a run; returns the number of rows and of missing images."""
-    findings = with_places(request.run.findings, request.run)
+    reviewed = reviewed_run(request.run)
+    findings = with_places(reviewed.findings, request.run)
+    corrected = correct(findings, decisions=reviewed.all_decisions, suggest=not reviewed.has_decisions)
     facts = request.run.require_data_facts()
     inside = facts.kind == "image" and facts.root is None  # no files
     without = findings.paths is None or (inside and request.root is None)
     root = None if without else data_root(request.run, request.root)
-    return dict(write(findings, request.out, root, overwrite=request.overwrite))
+    return dict(write(corrected, request.out, root, overwrite=request.overwrite))
 
 
-def write(findings: Findings, out: Path, root: Path | None, *, overwrite: bool = False) -> dict[str, int]:
+def write(corrected: CorrectedLabels, out: Path, root: Path | None, *, overwrite: bool = False) -> dict[str, int]:
     """Write one row per sample in the order of the data; returns the number of rows and of missing images.
 
     Columns: image (its file's bytes, where the data are files below `root`; null where it could not be read), id,
@@ -40,7 +43,7 @@ def write(findings: Findings, out: Path, root: Path | None, *, overwrite: bool =
     suggested_confidence. Samples that are no files have no column of their own: `id` names them.
     `overwrite` replaces an earlier data set at `out`, and nothing else.
     """
-    datasets = require("datasets", "hf")
+    datasets, findings = require("datasets", "hf"), corrected.findings
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         if not _is_data_set(out):
             raise InputError(f"{str(out)!r} is there and not empty; name a new folder")
@@ -67,9 +70,9 @@ def write(findings: Findings, out: Path, root: Path | None, *, overwrite: bool =
                 _rows,
                 features=datasets.Features(columns),
                 cache_dir=f"{work}/cache",
-                gen_kwargs={"findings": findings, "root": root},
+                gen_kwargs={"corrected": corrected, "root": root},
             )
-            missing = _missing(findings, made, root)
+            missing = _missing(corrected, made, root)
             made.save_to_disk(f"{work}/data")
         except Exception as error:  # `datasets` wraps what `_rows` raises, and what the operating system says
             if (cause := _cause(error)) is None:
@@ -84,7 +87,7 @@ def write(findings: Findings, out: Path, root: Path | None, *, overwrite: bool =
         if out.exists():
             out.rename(f"{work}/before")  # goes with the rest of `work`
         shutil.move(f"{work}/data", out)
-    return {"rows": len(findings.ids), **missing}
+    return {"rows": len(corrected.rows), **missing}
 
 
 def _cause(error: BaseException | None) -> OSError | InputError | None:
@@ -99,24 +102,24 @@ def _is_data_set(folder: Path) -> bool:
     return folder.is_dir() and {file.name for file in folder.iterdir() if file.suffix != ".arrow"} == _INFO
 
 
-def _missing(findings: Findings, made: Any, root: Path | None) -> dict[str, int]:
+def _missing(corrected: CorrectedLabels, made: Any, root: Path | None) -> dict[str, int]:
     """How many images could be read once, but not now; none at all is an InputError."""
     if root is None:
         return {}
     empty, broken = made.data.column("image").null_count, 0
-    if findings.unreadable is not None:
-        broken = int(findings.unreadable.sum())
-    if empty == len(findings.ids):
+    if (unreadable := corrected.findings.unreadable) is not None:
+        broken = int(unreadable[corrected.rows].sum())
+    if empty == len(corrected.rows):
         raise InputError(f"none of the {empty} images is in {str(root)!r}; name the data folder with --root")
     return {"missing_images": empty - broken}
 
 
-def _rows(findings: Findings, root: Path | None) -> Iterator[dict[str, Any]]:
-    labels = correct(findings).labels.tolist()
-    for at, name in enumerate(findings.ids.tolist()):
+def _rows(corrected: CorrectedLabels, root: Path | None) -> Iterator[dict[str, Any]]:
+    findings, ids = corrected.findings, corrected.findings.ids.tolist()
+    for at, label in zip(corrected.rows.tolist(), corrected.labels.tolist(), strict=True):
         row = {
-            "id": name,
-            "label": labels[at],
+            "id": ids[at],
+            "label": label,
             "given_label": int(findings.given_labels[at]),
             "label_quality": float(findings.label_quality[at]),
             "is_label_issue": bool(findings.is_label_issue[at]),

@@ -18,6 +18,7 @@ from jnpl.internal.tables import json_rows
 from jnpl.internal.terminal import visible
 from jnpl.outputs.export.findings_table import findings_rows
 from jnpl.outputs.output_paths import refuse_target
+from jnpl.outputs.review.reviewed_labels import reviewed_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,7 @@ _FACTS = ("given_label", "label_quality", "is_label_issue")  # beside the sample
 def export(request: ExportRequest) -> dict[str, Any]:
     """Write the tasks of a run; returns their number and the path of the labelling interface."""
     refuse_target(config_of(request.out), request.run, overwrite=request.overwrite)
-    findings = request.run.findings
+    findings = reviewed_run(request.run).findings
     table = None if request.data is None else read(Path(request.data))
     return write(findings, request.out, image_prefix=request.image_prefix, table=table, issues=request.issues)
 

@@ -109,7 +109,7 @@ CHARTS: dict[str, tuple[Callable[[Findings, Lines], Chart | None], ...]] = {
 
 def histogram(findings: Findings) -> Chart | None:
     """Return the histogram of label quality, suspects and kept labels apart; None if no label has a quality."""
-    scored = ~np.isnan(findings.label_quality)
+    scored = ~np.isnan(findings.label_quality) & ~findings.is_decided
     if not scored.any():
         return None
     issue = findings.is_label_issue

@@ -10,21 +10,24 @@ from __future__ import annotations
 import base64
 import hashlib
 import shlex
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from jnpl._version import __version__
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import write_text
 from jnpl.outputs.report import charts, page_tables, text
+from jnpl.outputs.review.reviewed_labels import reviewed_run
 from jnpl.run_folder import StoredResults
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from jnpl.judging.findings import Findings
     from jnpl.run_folder import RunFolder
 
 _MAX_PAIRS, _MAX_PAIRS_ALONE = 10, 30  # most confused pairs: beside the heat map, and in its place
@@ -47,6 +50,17 @@ def render(run: RunFolder) -> str:
     files = resources.files("jnpl.outputs.report")
     script = (files / "report.js").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    page = _template().render(
+        **_context(run),
+        script=Markup(script),  # noqa: S704 - our own file
+        style=Markup((files / "report.css").read_text("utf-8")),  # noqa: S704 - our own file
+        script_hash=f"sha256-{digest}",
+    )
+    return page.strip() + "\n"
+
+
+@cache
+def _template() -> Template:
     environment = Environment(
         loader=PackageLoader("jnpl.outputs.report", ""),
         autoescape=True,
@@ -57,17 +71,11 @@ def render(run: RunFolder) -> str:
     environment.filters.update(
         percent=text.percent, quality=text.quality, plain=text.plain, counted=text.counted, duration=text.duration
     )
-    page = environment.get_template("report.html.j2").render(
-        **_context(run),
-        script=Markup(script),  # noqa: S704 - our own file
-        style=Markup((files / "report.css").read_text("utf-8")),  # noqa: S704 - our own file
-        script_hash=f"sha256-{digest}",
-    )
-    return page.strip() + "\n"
+    return environment.get_template("report.html.j2")
 
 
 def _context(run: RunFolder) -> dict[str, Any]:
-    findings, lines, pictures = run.findings, run.read_log(), run.thumbnails()
+    findings, lines, pictures = reviewed_run(run).findings, run.read_log(), run.thumbnails()
     data, results = run.data_facts, run.run_facts.results or StoredResults()
     folder_name = run.path.resolve().name
     names = page_tables.printable_names(findings)
@@ -78,12 +86,14 @@ def _context(run: RunFolder) -> dict[str, Any]:
     return {
         "data_name": text.plain(run.run_facts.data or folder_name, 80),
         "summary": findings.summary(),
-        "rate": findings.noise_rate if results.noise_rate is None else results.noise_rate,
+        "rate": findings.noise_rate,
+        "decided": int(findings.is_decided.sum()),
+        "wrong_left": findings.wrong_left,
         "noise": findings.noise,
         "expected_wrong": findings.expected_wrong,
         "look_wrong": findings.look_wrong,
         "results": results,
-        "notes": _notes(run, results),
+        "notes": _notes(run, findings, results),
         "choices": [text.plain(line, 400) for line in (*data.choices, results.judged_by) if line],
         "threshold_reason": _threshold_reason(findings.threshold_info),
         "doubtful_test": bool(data.held_out) and not data.true_labels,
@@ -114,15 +124,15 @@ def _context(run: RunFolder) -> dict[str, Any]:
     }
 
 
-def _notes(run: RunFolder, results: StoredResults) -> list[str]:
+def _notes(run: RunFolder, findings: Findings, results: StoredResults) -> list[str]:
     """Return warnings about the run, for the top of the page."""
     notes = []
     if run.run_facts.status not in (None, "finished"):
         notes.append("The run was not finished when this page was written: results of its second part may be missing.")
-    if run.findings.noise_rate > 0.5:
+    if findings.noise_rate > 0.5:
         notes.append(
             "More than half of the labels look wrong: the network may need more epochs, "
-            f"or the {'threshold is' if charts.threshold_span(run.findings) is None else 'thresholds are'} too high."
+            f"or the {'threshold is' if charts.threshold_span(findings) is None else 'thresholds are'} too high."
         )
     return notes + [text.plain(note, 400) for note in results.notes if note != results.judged_by]
 

@@ -16,9 +16,12 @@ for certainly right.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+from jnpl.judging.noise_model import Interval
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -31,14 +34,6 @@ _BINS = 400
 _DRAWS = 1000
 _LEVEL = 0.9
 _NORMAL_90 = 1.6449  # standard deviations to either side that hold 90 % of a normal distribution
-
-
-class Interval(NamedTuple):
-    """An estimate with a 90 % interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 def precision(wrong: int, decided: int) -> Interval | None:
@@ -91,37 +86,46 @@ def intercept(qualities: npt.NDArray[np.floating], total: float) -> float:
     return (low + high) / 2
 
 
-def wrong_left(
-    qualities: npt.NDArray[np.float64],
-    wrong: npt.NDArray[np.bool_],
-    undecided: npt.NDArray[np.floating],
-    start: Prior = Prior(),  # noqa: B008 - a tuple
-) -> Interval:
-    """Return how many labels are wrong among the undecided samples.
+@dataclass(frozen=True)
+class Corrected:
+    """The posterior of (a, b), by which decisions correct label quality: mean (2,) and covariance (2, 2)."""
 
-    Args:
-        qualities: (M,) of the decided samples, when they were decided.
-        wrong: (M,) whether the decision was that the label is wrong.
-        undecided: (U,) qualities of the undecided samples; nan is left out.
-        start: the prior of (a, b) (`prior`).
-    """
-    deviation = _PRIOR_DEVIATION * (start.deviation / _PRIOR_DEVIATION[0])
-    mean, covariance = _fit(
-        _logits(qualities), wrong.astype(np.float64), np.array([start.intercept, _SLOPE]), deviation
-    )
-    scored = undecided[~np.isnan(undecided)]
-    if not len(scored):
-        return Interval(0.0, 0.0, 0.0)
-    counts, edges = np.histogram(_logits(scored), bins=_BINS, range=(-_MAX_LOGIT, _MAX_LOGIT))
-    middle = (edges[:-1] + edges[1:]) / 2
-    random = np.random.default_rng(0)
-    draws = random.multivariate_normal(mean, covariance, _DRAWS)
-    draws[:, 1] = np.maximum(draws[:, 1], 0.0)  # a better quality never makes a label more doubtful
-    p = _sigmoid(draws[:, :1] + draws[:, 1:] * middle)  # (draws, bins)
-    totals = p @ counts + random.normal(size=_DRAWS) * np.sqrt((p * (1 - p)) @ counts)
-    low, high = np.quantile(totals, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
-    value = float(_sigmoid(mean[0] + mean[1] * _logits(scored)).sum())
-    return Interval(value, float(min(max(low, 0.0), value)), float(max(min(high, len(scored)), value)))
+    mean: npt.NDArray[np.float64]
+    covariance: npt.NDArray[np.float64]
+
+    @classmethod
+    def by_decisions(cls, qualities: npt.NDArray[np.float64], wrong: npt.NDArray[np.bool_], start: Prior) -> Corrected:
+        """Return the posterior.
+
+        Args:
+            qualities: (M,) of the decided samples, when they were decided.
+            wrong: (M,) whether the decision was that the label is wrong.
+            start: the prior of (a, b) (`prior`).
+        """
+        deviation = _PRIOR_DEVIATION * (start.deviation / _PRIOR_DEVIATION[0])
+        middle = np.array([start.intercept, _SLOPE])
+        return cls(*_fit(_logits(qualities), wrong.astype(np.float64), middle, deviation))
+
+    def chances(self, qualities: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+        """Return the probability that labels of these qualities (U,) are wrong; nan where the quality is."""
+        wrong = _sigmoid(self.mean[0] + max(self.mean[1], 0.0) * _logits(qualities))
+        return np.where(np.isnan(qualities), np.nan, wrong)
+
+    def left(self, undecided: npt.NDArray[np.floating]) -> Interval:
+        """Return how many labels of these qualities (U,) are wrong; nan is left out."""
+        scored = undecided[~np.isnan(undecided)]
+        if not len(scored):
+            return Interval(0.0, 0.0, 0.0)
+        counts, edges = np.histogram(_logits(scored), bins=_BINS, range=(-_MAX_LOGIT, _MAX_LOGIT))
+        middle, counts = ((edges[:-1] + edges[1:]) / 2)[counts > 0], counts[counts > 0]
+        random = np.random.default_rng(0)
+        draws = random.multivariate_normal(self.mean, self.covariance, _DRAWS)
+        draws[:, 1] = np.maximum(draws[:, 1], 0.0)  # a better quality never makes a label more doubtful
+        p = _sigmoid(draws[:, :1] + draws[:, 1:] * middle)  # (draws, bins)
+        totals = p @ counts + random.normal(size=_DRAWS) * np.sqrt((p * (1 - p)) @ counts)
+        low, high = np.quantile(totals, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
+        value = float(self.chances(scored).sum())
+        return Interval(value, float(min(max(low, 0.0), value)), float(max(min(high, len(scored)), value)))
 
 
 def _fit(

@@ -6,12 +6,15 @@ All columns are arrays, so that a filter over a million samples takes millisecon
 from __future__ import annotations
 
 import io
+import json
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
+
+from jnpl.judging.noise_model import NoiseEstimate
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -28,26 +31,39 @@ CANDIDATES = 4  # most probable classes that are kept of a sample
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Quality and suggested label of N samples, from the run (round 0) or from a head trained with decisions."""
+    """The findings by which the samples are listed: of the run (round 0), or of a head trained with decisions.
 
-    suggested: npt.NDArray[np.int32]  # (N,) class numbers
-    quality: npt.NDArray[np.float32]  # (N,) label quality of the given label; nan where unknown
-    confidence: npt.NDArray[np.float32]  # (N,) of the suggested label
-    is_suspect: Mask  # (N,) label issues
-    # (N, K) most probable classes, or None if they are computed when a sample is shown
+    Attributes:
+        findings: on the N samples, without the decisions of this review.
+        candidates: (N, K) most probable classes, or None if they are computed when a sample is shown.
+        candidate_probs: (N, K) their probabilities.
+        number: of the round.
+    """
+
+    findings: Findings
     candidates: npt.NDArray[np.int32] | None = None
     candidate_probs: npt.NDArray[np.float32] | None = None  # (N, K) their probabilities
     number: int = 0  # of the round
 
-    @classmethod
-    def from_findings(cls, findings: Findings) -> Ranking:
-        """Return the ranking of a run."""
-        return cls(
-            findings.suggested_labels.astype(np.int32),
-            findings.label_quality.astype(np.float32),
-            findings.suggested_confidence.astype(np.float32),
-            findings.is_label_issue.copy(),
-        )
+    @property
+    def suggested(self) -> Positions:
+        """(N,) class numbers."""
+        return self.findings.suggested_labels
+
+    @property
+    def quality(self) -> npt.NDArray[np.float64]:
+        """(N,) label quality of the given label; nan where unknown."""
+        return self.findings.label_quality
+
+    @property
+    def confidence(self) -> npt.NDArray[np.float64]:
+        """(N,) of the suggested label."""
+        return self.findings.suggested_confidence
+
+    @property
+    def is_suspect(self) -> Mask:
+        """(N,) label issues."""
+        return self.findings.is_label_issue
 
     @cached_property
     def order(self) -> Positions:
@@ -56,18 +72,35 @@ class Ranking:
         return order
 
     def to_bytes(self) -> bytes:
-        """Return the arrays as the content of an .npz."""
-        file = io.BytesIO()
-        arrays = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
-        arrays.pop("order", None)
+        """Return what differs from the findings of the run as the content of an .npz."""
+        file, noise = io.BytesIO(), self.findings.noise
+        facts = {"threshold": self.findings.threshold_info, "noise": None if noise is None else noise._asdict()}
+        arrays = {
+            "suggested": self.suggested,
+            "quality": self.quality,
+            "confidence": self.confidence,
+            "facts": np.array(json.dumps(facts)),
+            **({} if self.candidates is None else {"candidates": self.candidates}),
+            **({} if self.candidate_probs is None else {"candidate_probs": self.candidate_probs}),
+        }
         np.savez(file, **arrays)  # type: ignore[arg-type]  # its other parameter is no array
         return file.getvalue()
 
     @classmethod
-    def from_bytes(cls, content: bytes, number: int) -> Ranking:
-        """Return what `to_bytes` wrote."""
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            return replace(cls(**{name: arrays[name] for name in arrays.files}), number=number)
+    def from_bytes(cls, content: bytes, number: int, findings: Findings) -> Ranking:
+        """Return what `to_bytes` wrote, about the samples of these findings."""
+        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        facts = json.loads(str(arrays["facts"]))
+        learnt = replace(
+            findings,
+            suggested_labels=arrays["suggested"],
+            label_quality=arrays["quality"],
+            suggested_confidence=arrays["confidence"],
+            threshold_info=facts["threshold"],
+            noise=None if facts["noise"] is None else NoiseEstimate(**facts["noise"]),
+        )
+        return cls(learnt, arrays.get("candidates"), arrays.get("candidate_probs"), number)
 
 
 class Filter(BaseModel):

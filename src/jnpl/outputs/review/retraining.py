@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jnpl.data.label_files import WithoutLabel
 from jnpl.data.split import part
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.importing import refuse_code
+from jnpl.judging.noise_model import Interval
 from jnpl.outputs.review.ranking import CANDIDATES, Ranking
 from jnpl.outputs.review.reviewed_labels import resolve
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from jnpl.data.source import Source
+    from jnpl.judging.findings import Findings
     from jnpl.outputs.review.decisions import CurrentDecisions
     from jnpl.outputs.review.samples import Samples
     from jnpl.recipes.schema import Recipe
@@ -56,13 +59,15 @@ class Retraining:
 
     def start(
         self,
-        given: npt.NDArray[np.int64],
+        before: Ranking,
         current: CurrentDecisions,
         done: Callable[[Ranking, float], None],
     ) -> None:
         """Start to train, unless a training runs already.
 
         Args:
+            before: the ranking that the decisions were made by.
+            current: the decisions to learn from.
             done: called with the new ranking and the seconds that it took.
         """
         with self._lock:
@@ -70,7 +75,7 @@ class Retraining:
                 return
             self._state = {"state": "running", "progress": 0.0}
             self._thread = threading.Thread(
-                target=self._run, args=(given, current, done), name="jnpl-learn", daemon=True
+                target=self._run, args=(before, current, done), name="jnpl-learn", daemon=True
             )
             self._thread.start()
 
@@ -80,16 +85,14 @@ class Retraining:
         if self._thread is not None:
             self._thread.join(10)
 
-    def _run(
-        self, given: npt.NDArray[np.int64], current: CurrentDecisions, done: Callable[[Ranking, float], None]
-    ) -> None:
+    def _run(self, before: Ranking, current: CurrentDecisions, done: Callable[[Ranking, float], None]) -> None:
         began = time.monotonic()
         try:
             source = self._samples.wait(600)
             if source is None:
                 raise InputError(self._samples.problem or "the data of the run cannot be opened")  # noqa: TRY301
             trust_code = self._samples.trust_code
-            ranking = retrain(source, given, current, self._recipe, self._seed, self._progress, trust_code=trust_code)
+            ranking = retrain(source, before, current, self._recipe, self._seed, self._progress, trust_code=trust_code)
             seconds = time.monotonic() - began
             done(ranking, seconds)
             self._state = {
@@ -112,7 +115,7 @@ class Retraining:
 
 def retrain(
     source: Source,
-    given: npt.NDArray[np.int64],
+    before: Ranking,
     current: CurrentDecisions,
     recipe: dict[str, Any] | None,
     seed: int,
@@ -124,17 +127,23 @@ def retrain(
 
     Args:
         source: N samples, embedded where the run embedded them.
+        before: the ranking that the decisions were made by.
+        current: the decisions.
         recipe: settings of the run; None: the default for embeddings.
         trust_code: allow a model that is code of the user's own.
+
+    Returns:
+        The ranking of all N samples: the undecided are ranked anew, the decided keep the quality they had, so that a
+        decision can still be undone.
     """
     from jnpl.pipeline import run_recipe  # noqa: PLC0415
     from jnpl.training.evaluation import source_probabilities  # noqa: PLC0415 - imports torch, which takes seconds
     from jnpl.training.reporting import Reporter  # noqa: PLC0415
 
-    reviewed = resolve(current, given)
-    kept = np.flatnonzero(~reviewed.dropped)
+    given, decisions = before.findings.given_labels, resolve(current, before.findings.given_labels)
+    kept = np.flatnonzero(decisions != WithoutLabel.DROP.value)
     earlier = -1 if source.decided is None else source.decided  # of the review that the run itself was given
-    decided = np.where(reviewed.labels >= 0, reviewed.labels, earlier)
+    decided = np.where(decisions >= 0, decisions, np.where(decisions == -1, earlier, -1))
     whole = replace(source, labels=given, decided=decided, true_labels=None, test=None, validation=None)
     remaining = whole if len(kept) == len(given) else part(whole, kept)
     report = Reporter()
@@ -158,20 +167,37 @@ def retrain(
         labels[kept[rows]], probs[kept[rows]] = best, np.take_along_axis(predicted, best, axis=1)
         progress(0.97)
 
-    def spread(values: npt.NDArray[Any], empty: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        full = empty.copy()
-        full[kept] = values
-        return full
+    return Ranking(ranked_anew(before.findings, decisions, findings), labels, probs)
 
-    nothing = np.full(len(given), np.nan, np.float32)
-    return Ranking(
-        spread(findings.suggested_labels, given.astype(np.int32)),
-        spread(findings.label_quality, nothing),
-        spread(findings.suggested_confidence, nothing),
-        spread(findings.is_label_issue, np.zeros(len(given), bool)) & (earlier < 0),  # those are not asked again
-        labels,
-        probs,
+
+def ranked_anew(before: Findings, decisions: npt.NDArray[np.int64], learnt: Findings) -> Findings:
+    """Return findings on N samples in which those without a decision have what was learnt.
+
+    Args:
+        before: on N samples, by which the decisions were made.
+        decisions: (N,) -1 for none.
+        learnt: on the samples that are not dropped, in their order.
+    """
+    is_kept = decisions != WithoutLabel.DROP.value
+    is_new = decisions == -1
+
+    def merged(old: npt.NDArray[Any], new: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        values = old.copy()
+        values[is_new] = new[is_new[is_kept]]
+        return values
+
+    ranked = replace(
+        before,
+        suggested_labels=merged(before.suggested_labels, learnt.suggested_labels),
+        label_quality=merged(before.label_quality, learnt.label_quality),
+        suggested_confidence=merged(before.suggested_confidence, learnt.suggested_confidence),
+        threshold_info=learnt.threshold_info,
+        noise=learnt.noise,
     )
+    if (left := learnt.wrong_left) is None:
+        return ranked
+    share = ranked.expected_left / max(left.value, 1e-12)  # with the decided as their quality says
+    return ranked.with_wrong_left(Interval(*(end * share for end in left)))
 
 
 def head_recipe(source: Source, settings: dict[str, Any] | None, *, trust_code: bool = False) -> Recipe:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -15,11 +14,10 @@ from jnpl.internal.errors import InputError
 from jnpl.internal.tables import table_writer
 from jnpl.outputs.export import label_studio
 from jnpl.outputs.report.text import plain
-from jnpl.outputs.review import estimates
 from jnpl.outputs.review.decisions import ACTIONS, NewDecision, as_rows, open_store
 from jnpl.outputs.review.ranking import Filter, Ranking, mask_of, pairs
 from jnpl.outputs.review.retraining import Retraining
-from jnpl.outputs.review.reviewed_labels import decided_before, resolve
+from jnpl.outputs.review.reviewed_labels import last_ranking, resolve, review_of
 from jnpl.outputs.review.samples import RecentCache
 
 if TYPE_CHECKING:
@@ -48,18 +46,14 @@ class ReviewSession:
         self.findings, self.samples = findings, samples
         self.names = [plain(name, _NAME_LIMIT) for name in findings.names]
         self._given = findings.given_labels
-        first, decided = Ranking.from_findings(findings), decided_before(run)
         self._store = open_store(run)
         self._lock = threading.RLock()
         self._lists, self._estimates, self._searches = RecentCache(8), RecentCache(2), RecentCache(4)
-        self._ranking = replace(first, is_suspect=first.is_suspect & ~decided)
+        self._ranking = Ranking(findings)
         self._learnt_from = 0  # decisions of the last round
         self._version: tuple[int, int, int] | None = None
         self._actions = np.full(len(self._given), -1, np.int8)  # index into ACTIONS, -1: undecided
         self._retraining = Retraining(samples, facts.recipe, facts.seed or 0)
-        scored = int(np.count_nonzero(~np.isnan(findings.label_quality)))
-        most = None if findings.noise is None else findings.noise.high * scored
-        self._prior = estimates.prior(findings.label_quality, findings.noise_rate * scored, most)
         self.status()  # computed now, so that the first page is there at once
         self._listed(Filter())
 
@@ -80,9 +74,8 @@ class ReviewSession:
             actions = np.full_like(self._actions, -1)
             actions[current.positions] = current.actions
             self._actions = actions
-            if version[2] != self._ranking.number and (stored := self._store.last_round()) is not None:
-                self._ranking = Ranking.from_bytes(stored.arrays, stored.number)
-                self._learnt_from = stored.decisions
+            if version[2] != self._ranking.number:
+                self._ranking, self._learnt_from = last_ranking(self._store, self.findings)
             self._version = version
 
     def _check(self, position: int) -> int:
@@ -274,21 +267,18 @@ class ReviewSession:
         return {"positions": positions, "counts": self.counts()}
 
     def _decided_labels(self) -> Positions:
-        """Return (N,) decided labels: -1 where undecided, -2 where dropped or unsure."""
-        reviewed = resolve(self._store.current(), self._given)
-        labels = reviewed.labels
-        labels[(labels < 0) & (self._actions >= 0)] = -2
-        return labels
+        """Return (N,) decided labels: -1 where undecided, less where dropped or unsure."""
+        return resolve(self._store.current(), self._given)
 
     def counts(self) -> dict[str, Any]:
-        """Return how many samples are decided, and how."""
-        suspects, decided = self._ranking.is_suspect, self._actions >= 0
-        by_action = np.bincount(self._actions[decided], minlength=len(ACTIONS)).tolist()
-        total = int(decided.sum())
+        """Return how many samples are decided, in this review and before it, and how; and the suspects left."""
+        is_here = self._actions >= 0
+        by_action = np.bincount(self._actions[is_here], minlength=len(ACTIONS)).tolist()
+        total = int(is_here.sum())
         return {
-            "suspects": int(suspects.sum()),
-            "open_suspects": int((suspects & ~decided).sum()),
+            "suspects": int((self._ranking.is_suspect & ~is_here).sum()),
             "decided": total,
+            "decided_before": int((self.findings.is_decided & ~is_here).sum()),
             "actions": dict(zip(ACTIONS, by_action, strict=True)),
             "since_learning": total - self._learnt_from,
         }
@@ -309,22 +299,10 @@ class ReviewSession:
         }
 
     def _estimate(self) -> dict[str, Any]:
-        current = self._store.current()
-        sure = current.actions != ACTIONS.index("unsure")
-        wrong = np.isin(current.actions, [ACTIONS.index("relabel"), ACTIONS.index("drop")])
-        suspects = sure & current.suspects
-        share = estimates.precision(int((wrong & suspects).sum()), int(suspects.sum()))
-        scored = sure & ~np.isnan(current.qualities)
-        is_open = np.ones(len(self._given), bool)
-        is_open[current.positions[sure]] = False
-        open_quality = self._ranking.quality[is_open]
-        left = estimates.wrong_left(current.qualities[scored], wrong[scored], open_quality, self._prior)
-        if self.findings.noise is not None and not len(current.positions) and not self._ranking.number:
-            count = int(np.count_nonzero(~np.isnan(open_quality)))
-            left = estimates.Interval(*(share * count for share in self.findings.noise[:3]))  # as `jnpl find` says
+        reviewed = review_of(self._ranking, self._store.current())
         return {
-            "precision": None if share is None else share._asdict(),
-            "left": left._asdict(),
+            "precision": None if reviewed.precision is None else reviewed.precision._asdict(),
+            "left": reviewed.left._asdict(),
         }
 
     # Learning
@@ -336,7 +314,7 @@ class ReviewSession:
         if not decided:
             raise InputError("there is nothing to learn from yet: decide about some samples first")
         current = self._store.current()
-        self._retraining.start(self._given, current, lambda ranking, seconds: self._learnt(ranking, decided, seconds))
+        self._retraining.start(self._ranking, current, lambda ranking, seconds: self._learnt(ranking, decided, seconds))
         return self._retraining.status()
 
     def _learnt(self, ranking: Ranking, decided: int, seconds: float) -> None:

@@ -3,76 +3,136 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from jnpl.data.label_files import WithoutLabel
 from jnpl.data.split import part
 from jnpl.internal.errors import InputError
-from jnpl.outputs.review.decisions import ACTIONS, open_store
+from jnpl.outputs.review import estimates
+from jnpl.outputs.review.decisions import ACTIONS, CurrentDecisions, open_store
+from jnpl.outputs.review.ranking import Ranking
 from jnpl.run_folder import RunFolder
 
 if TYPE_CHECKING:
     import os
     from pathlib import Path
 
-    import numpy.typing as npt
-
     from jnpl.data.source import Source
     from jnpl.judging.findings import Findings
-    from jnpl.outputs.review.decisions import CurrentDecisions
+    from jnpl.judging.noise_model import Interval
+    from jnpl.outputs.review.decisions import DecisionStore
     from jnpl.run_folder import DataFacts
 
+Labels: TypeAlias = npt.NDArray[np.int64]
+_WITHOUT = (WithoutLabel.DROP.value, WithoutLabel.UNSURE.value)  # of the actions "drop" and "unsure"
+NO_DECISIONS = CurrentDecisions(
+    numbers=np.zeros(0, np.int64),
+    positions=np.zeros(0, np.int64),
+    actions=np.zeros(0, np.int8),
+    labels=np.zeros(0, np.int64),
+    qualities=np.zeros(0),
+    suspects=np.zeros(0, bool),
+)
 
-@dataclass(frozen=True, eq=False)
-class ReviewedLabels:
-    """What a review decided about the N samples of a run."""
 
-    # (N,) decided class numbers, the given one for "keep"; -1 where nothing was decided, or "unsure"
-    labels: npt.NDArray[np.int64]
-    dropped: npt.NDArray[np.bool_]  # (N,) true for samples to leave out
-    is_unsure: npt.NDArray[np.bool_]  # (N,) true for samples of which the reviewer was unsure
+class ReviewedRun(NamedTuple):
+    """What a run, Learn and all decisions say now: the one source of suspects and counts for page, report and apply.
+
+    Attributes:
+        ranking: the findings of the run, or of the last Learn, without the decisions of this review.
+        findings: the same with all decisions: decided samples are no suspects, and the noise rate follows.
+        decisions: (N,) of this review: class numbers, -1 for none, or the value of a `WithoutLabel`.
+        left: how many labels are wrong among those that nobody decided about.
+        precision: share of wrong labels among the suspects that this review decided about; None before the first.
+    """
+
+    ranking: Ranking
+    findings: Findings
+    decisions: Labels
+    left: Interval
+    precision: Interval | None = None
 
     @property
-    def is_decided(self) -> npt.NDArray[np.bool_]:
-        """(N,) true for samples with a decision of any kind."""
-        return (self.labels >= 0) | self.dropped | self.is_unsure
+    def decided(self) -> int:
+        """Number of samples that this review has a label for, or dropped."""
+        return int(np.count_nonzero((self.decisions >= 0) | (self.decisions == WithoutLabel.DROP.value)))
 
     @property
-    def unsure(self) -> int:
-        """Number of samples of which the reviewer was unsure."""
-        return int(self.is_unsure.sum())
+    def has_decisions(self) -> bool:
+        """Whether this review has any decision."""
+        return bool((self.decisions != -1).any())
 
     @property
-    def count(self) -> int:
-        """Number of samples with a decided label, or dropped."""
-        return int((self.labels >= 0).sum() + self.dropped.sum())
-
-    def rows(self, findings: Findings) -> list[tuple[str, Any]]:
-        """Return id and label, or `WithoutLabel`, of the samples with a decision, as a table of decisions has them."""
-        names = findings.names
-
-        def decision(at: int) -> Any:
-            if self.dropped[at] or self.is_unsure[at]:
-                return WithoutLabel.DROP if self.dropped[at] else WithoutLabel.UNSURE
-            return names[int(self.labels[at])]
-
-        return [(str(findings.ids[at]), decision(at)) for at in np.flatnonzero(self.is_decided).tolist()]
-
-    def earlier_rows(self, findings: Findings, facts: DataFacts) -> list[tuple[str, Any]]:
-        """Return id and label of the samples that earlier reviews decided about and this one did not."""
-        decided_here = {str(name) for name in findings.ids[self.is_decided].tolist()}
-        return [(str(sample.id), sample.label) for sample in facts.decided if str(sample.id) not in decided_here]
+    def all_decisions(self) -> Labels:
+        """(N,) decisions of this review and, where it has none, of those before it."""
+        before = self.ranking.findings
+        return np.where(self.decisions == -1, np.where(before.is_decided, before.suggested_labels, -1), self.decisions)
 
 
-def reviewed_labels(run: RunFolder) -> ReviewedLabels | None:
-    """Return the decisions of the review of a run; None if it was never reviewed."""
+def reviewed_run(run: RunFolder) -> ReviewedRun:
+    """Return what a run, Learn and all decisions say now."""
     if not run.decisions.exists():
-        return None
+        return run_alone(run)
     with closing(open_store(run)) as store:
-        return resolve(store.current(), run.findings.given_labels)
+        return review_of(last_ranking(store, run.findings)[0], store.current())
+
+
+def run_alone(run: RunFolder) -> ReviewedRun:
+    """Return what a run says without its review."""
+    return review_of(Ranking(run.findings), NO_DECISIONS)
+
+
+def last_ranking(store: DecisionStore, findings: Findings) -> tuple[Ranking, int]:
+    """Return the ranking that was learnt last and the number of its decisions; that of the run's findings and 0."""
+    stored = store.last_round()
+    if stored is None:
+        return Ranking(findings), 0
+    return Ranking.from_bytes(stored.arrays, stored.number, findings), stored.decisions
+
+
+def review_of(ranking: Ranking, current: CurrentDecisions) -> ReviewedRun:
+    """Return what a ranking and decisions say together."""
+    before = ranking.findings
+    decisions = resolve(current, before.given_labels)
+    findings = before.with_decisions(decisions) if len(current.positions) else before
+    sure = current.actions != ACTIONS.index("unsure")
+    wrong = np.isin(current.actions, [ACTIONS.index("relabel"), ACTIONS.index("drop")])
+    suspects, scored = sure & current.suspects, sure & ~np.isnan(current.qualities)
+    precision = estimates.precision(int((wrong & suspects).sum()), int(suspects.sum()))
+    if before.wrong_left is not None and not len(current.positions):
+        return ReviewedRun(ranking, findings, decisions, before.wrong_left, precision)
+    quality, expected = np.where(before.is_certain, np.nan, before.label_quality), before.wrong_left
+    total = before.is_label_issue.sum() if expected is None else expected.value
+    start = estimates.prior(quality, total, None if expected is None else expected.high)
+    corrected = estimates.Corrected.by_decisions(current.qualities[scored], wrong[scored], start)
+    is_open = ~findings.is_certain
+    left = corrected.left(findings.label_quality[is_open])
+    chances = np.where(is_open, corrected.chances(findings.label_quality), 1 - findings.label_quality)
+    findings = replace(findings, chance_wrong=chances).with_wrong_left(left)
+    return ReviewedRun(ranking, findings, decisions, left, precision)
+
+
+def as_current(decisions: Labels, findings: Findings) -> CurrentDecisions:
+    """Return decisions (N,) of a table as if they had just been made in a review."""
+    at = np.flatnonzero(decisions != -1)
+    codes = decisions[at]
+    actions = np.select(
+        [codes == findings.given_labels[at], codes >= 0, codes == WithoutLabel.DROP.value],
+        [ACTIONS.index(name) for name in ("keep", "relabel", "drop")],
+        ACTIONS.index("unsure"),
+    )
+    return CurrentDecisions(
+        numbers=np.arange(len(at)),
+        positions=at,
+        actions=actions.astype(np.int8),
+        labels=np.where(actions == ACTIONS.index("relabel"), codes, -1),
+        qualities=findings.label_quality[at],
+        suspects=findings.is_label_issue[at],
+    )
 
 
 def with_review(source: Source, folder: str | os.PathLike[str]) -> Source:
@@ -83,14 +143,11 @@ def with_review(source: Source, folder: str | os.PathLike[str]) -> Source:
     """
     run = RunFolder(folder)
     findings, facts = run.findings, run.require_data_facts()
-    reviewed = reviewed_labels(run)
-    if reviewed is None:
-        if not facts.decided and not facts.dropped:
-            raise InputError(
-                f"{str(run.path)!r} has no decisions: there is no {run.decisions.name} (jnpl review {run.path})"
-            )
-        nothing = np.zeros(len(findings.ids), bool)
-        reviewed = ReviewedLabels(np.full(len(nothing), -1, np.int64), nothing, nothing)
+    if not run.decisions.exists() and not facts.decided and not facts.dropped:
+        raise InputError(
+            f"{str(run.path)!r} has no decisions: there is no {run.decisions.name} (jnpl review {run.path})"
+        )
+    decisions = reviewed_run(run).decisions
     names = {str(name): number for number, name in enumerate(source.class_names)}
     classes = findings.names
     if strange := [str(name) for name in classes if str(name) not in names]:
@@ -98,11 +155,9 @@ def with_review(source: Source, folder: str | os.PathLike[str]) -> Source:
     rows = _rows_of(source.ids, findings.ids, run.path)
     numbers = np.array([names[str(name)] for name in classes], np.int64)
     labels, dropped = _earlier(facts, source, names, run.path)
-    has_row = rows >= 0
-    has_row[has_row] = reviewed.is_decided[rows[has_row]]
-    decided = reviewed.labels[rows[has_row]]
-    labels[has_row] = np.where(decided >= 0, numbers[decided], -1)
-    dropped[has_row] = reviewed.dropped[rows[has_row]]
+    codes = np.where(rows >= 0, decisions[rows], -1)
+    labels = np.where(codes >= 0, numbers[codes], np.where(codes == -1, labels, -1))
+    dropped = np.where(codes == -1, dropped, codes == WithoutLabel.DROP.value)
     kept = replace(source, decided=labels)
     if not dropped.any():
         return kept
@@ -120,14 +175,6 @@ def _earlier(
     ids, dropped = [str(name) for name in source.ids.tolist()], {str(name) for name in facts.dropped}
     labels = np.array([names[decided[name]] if name in decided else -1 for name in ids], np.int64)
     return labels, np.array([name in dropped for name in ids], bool)
-
-
-def decided_before(run: RunFolder) -> npt.NDArray[np.bool_]:
-    """Return which samples (N,) of a run the reviews of earlier runs decided about."""
-    decided, ids = {str(sample.id) for sample in run.data_facts.decided}, run.findings.ids
-    if not decided:  # as usual; ids may be a million
-        return np.zeros(len(ids), bool)
-    return np.array([str(name) in decided for name in ids.tolist()], bool)
 
 
 def given_decisions(before: Source, after: Source) -> dict[str, Any]:
@@ -158,14 +205,10 @@ def _rows_of(ids: npt.NDArray[Any], ids_of_run: npt.NDArray[Any], run: Path) -> 
     return rows
 
 
-def resolve(current: CurrentDecisions, given_labels: npt.NDArray[np.int64]) -> ReviewedLabels:
-    """Return labels and dropped samples that current decisions mean for (N,) given labels."""
-    labels = np.full(len(given_labels), -1, np.int64)
-    dropped, unsure = np.zeros(len(given_labels), bool), np.zeros(len(given_labels), bool)
-    is_kept, is_moved, is_dropped, is_unsure = (current.actions == number for number in range(len(ACTIONS)))
-    kept, moved = current.positions[is_kept], current.positions[is_moved]
-    labels[kept] = given_labels[kept]
-    labels[moved] = current.labels[is_moved]
-    dropped[current.positions[is_dropped]] = True
-    unsure[current.positions[is_unsure]] = True
-    return ReviewedLabels(labels, dropped, unsure)
+def resolve(current: CurrentDecisions, given_labels: Labels) -> Labels:
+    """Return what current decisions mean for (N,) given labels: class numbers, -1, or the value of a `WithoutLabel`."""
+    codes = np.full(len(given_labels), -1, np.int64)
+    given = given_labels[current.positions]
+    meanings = [given, current.labels, *(np.full_like(given, code) for code in _WITHOUT)]  # in the order of ACTIONS
+    codes[current.positions] = np.choose(current.actions, meanings)
+    return codes

@@ -232,11 +232,14 @@ class Samples:
 
         Args:
             ranking: the current ranking.
+            count: of examples.
+            decided: (N,) decided labels, -1 where undecided, less where dropped or unsure.
         """
         given_labels = self._findings.given_labels
 
         def surest() -> Positions:
-            fine = np.flatnonzero((given_labels == label) & ~ranking.is_suspect & ~np.isnan(ranking.quality))
+            sure = ~ranking.is_suspect & ~np.isnan(ranking.quality) & (ranking.suggested == given_labels)
+            fine = np.flatnonzero((given_labels == label) & sure)
             order: Positions = fine[np.argsort(-ranking.quality[fine], kind="stable")[:_POOL]]
             return order
 

@@ -135,11 +135,13 @@
   function showCounts(counts) {
     state.counts = counts;
     at("learn").setAttribute("aria-disabled", state.learning || !counts.decided);
-    const done = counts.suspects - counts.open_suspects, share = counts.suspects ? done / counts.suspects : 1;
+    const done = counts.decided, all = done + counts.suspects, share = all ? done / all : 1;
     const bar = at("progress-bar");
     bar.firstElementChild.style.width = `${100 * share}%`;
     bar.setAttribute("aria-valuenow", Math.round(100 * share));
-    at("figure-decided").replaceChildren(make("b", { text: whole(done) }), ` of ${whole(counts.suspects)} suspects`);
+    const before = counts.decided_before ? `, ${whole(counts.decided_before)} before this run` : "";
+    at("figure-decided").replaceChildren(make("b", { text: whole(done) }), before);
+    at("figure-suspects").replaceChildren(make("b", { text: whole(counts.suspects) }));
   }
   function showLearning(learning) {
     const running = learning.state === "running";
