@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from jnpl.losses.collapse_guard import CollapseGuard, has_collapsed
+from jnpl.losses.collapse_guard import CollapseGuard, has_collapsed, loses_classes, presence
 from jnpl.losses.epoch_counts import EpochTotals
 
 EVEN = torch.tensor([100.0, 100.0, 100.0])
@@ -14,6 +14,19 @@ ONE = torch.tensor([300.0, 0.0, 0.0])
 
 def totals(predicted):
     return EpochTotals(predicted, EVEN, predicted.minimum(EVEN), None)
+
+
+def test_presence_falls_only_where_a_class_is_nearly_lost():
+    given, predicted = torch.tensor([100.0, 100.0, 100.0, 0.0]), torch.tensor([250.0, 45.0, 2.0, 0.0])
+    assert presence(given, predicted).tolist() == pytest.approx([1, 1, 0.2, 0])
+
+
+def test_a_class_is_lost_below_a_tenth_of_its_given_labels():
+    for count in (50.0, 1230.0, 70_010.0, 1e6 + 10):
+        given = torch.full((3,), count)
+        for predicted, lost in ((count / 10, False), (count / 10 - 1, True), (0.0, True)):
+            assert loses_classes(torch.tensor([count, count, predicted]), given) is lost, (count, predicted)
+    assert not loses_classes(torch.tensor([49.0, 0.0]), torch.tensor([49.0, 49.0]))  # too few labels to say
 
 
 @pytest.mark.parametrize(("first", "collapsed"), [(129, False), (131, True)])

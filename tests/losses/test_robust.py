@@ -109,11 +109,6 @@ def test_settled_in_plain_arithmetic():
         assert robust.settled(torch.tensor(agreed), torch.tensor(earlier)).item() == pytest.approx(expected, abs=1e-5)
 
 
-def test_presence_falls_only_where_a_class_is_nearly_lost():
-    given, predicted = torch.tensor([100.0, 100.0, 100.0, 0.0]), torch.tensor([250.0, 45.0, 2.0, 0.0])
-    assert robust.presence(given, predicted).tolist() == pytest.approx([1, 1, 0.2, 0])
-
-
 # --- From cross-entropy to NL+ and PL+ --------------------------------------------------------------------------------
 
 

@@ -18,6 +18,16 @@ if TYPE_CHECKING:
 # A class with at least this many given labels is lost if it is predicted less often than this share of them.
 _LOST_COUNT, _LOST_SHARE = 50, 0.1
 _LOST_CLASSES = 0.05  # share of the classes that may be lost before it counts as a collapse
+_TINY = 1e-12  # only against 0 / 0
+
+
+def presence(given: Tensor, predicted: Tensor) -> Tensor:
+    """1 for a class that is predicted, towards 0 where it is hardly predicted any more: (C,), (C,) -> (C,).
+
+    >>> presence(torch.tensor([100.0, 100.0]), torch.tensor([195.0, 5.0]))
+    tensor([1.0000, 0.5000])
+    """
+    return (predicted / (_LOST_SHARE * given).clamp_min(_TINY)).clamp(0, 1)
 
 
 def loses_classes(predicted: Tensor, given: Tensor) -> bool:
@@ -26,7 +36,7 @@ def loses_classes(predicted: Tensor, given: Tensor) -> bool:
     >>> loses_classes(torch.tensor([9.0, 191.0]), torch.tensor([100.0, 100.0]))
     True
     """
-    lost = (predicted < _LOST_SHARE * given) & (given >= _LOST_COUNT)
+    lost = (presence(given, predicted) < 1) & (given >= _LOST_COUNT)
     return bool(lost.sum() > _LOST_CLASSES * len(given))
 
 

@@ -17,6 +17,10 @@ cross-entropy with a constant weight per sample. Departures from the paper, each
   and the mean over few selected samples gives each of them a large weight.
 - PL+ selects by p divided by the running mean prediction of each class: else it pulls towards the largest class.
 - PL+ weights a candidate with the probability of Algorithm 1 in place of drawing: the expectation, without variance.
+
+The recipes have the same agreement (`recall_above_chance`) and the same test for lost classes (`presence`). Their gamma
+is another: it weighs each complementary label by (1 - p)^gamma, and changes between epochs, of which this loss knows
+nothing. With this loss in their place they would have other findings.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from jnpl.losses.argument_checks import check_labels, check_logits
+from jnpl.losses.collapse_guard import presence
 from jnpl.losses.warm_up import recall_above_chance
 
 __all__ = ["RobustLoss"]
@@ -34,7 +39,6 @@ _SETTLED = 5.0  # the agreement has not settled while it is a fifth of itself ab
 _LONGER = 10  # that of so many memories
 _BEYOND = 0.5  # share by which the exponent exceeds `strength` when the agreement has settled
 _PLAUSIBLE = 0.25  # labels this far between random and the second most probable class count as plausible
-_LOST_SHARE = 0.1  # a class whose predictions are a smaller share of its given labels is about to be lost
 _MEMORY = 100  # samples per class that a running mean covers
 _N = 3  # the paper's N
 _TINY = 1e-12  # only against 0 / 0
@@ -93,15 +97,6 @@ def settled(agreement: Tensor, earlier: Tensor) -> Tensor:
     tensor([1.0000, 0.5000, 0.0000])
     """
     return (1 - _SETTLED * (1 - earlier / agreement.clamp_min(_TINY))).clamp(0, 1)
-
-
-def presence(given: Tensor, predicted: Tensor) -> Tensor:
-    """1 for a class that is predicted, towards 0 where it is hardly predicted any more: (C,), (C,) -> (C,).
-
-    >>> presence(torch.tensor([100.0, 100.0]), torch.tensor([195.0, 5.0]))
-    tensor([1.0000, 0.5000])
-    """
-    return (predicted / (_LOST_SHARE * given).clamp_min(_TINY)).clamp(0, 1)
 
 
 def balanced(log_probs: Tensor, predicted: Tensor) -> Tensor:
