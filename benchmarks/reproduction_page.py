@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING, Any
 from jnpl.experiments import style
 from jnpl.experiments.features import PART
 from jnpl.experiments.paper import DATA_NAMES, percent, printed
-from jnpl.experiments.paper_variants import FACTORS, LATER, SMALL
+from jnpl.experiments.paper_variants import FACTORS, SMALL, STABLE
 from jnpl.experiments.reproduce import beyond, output, table1
 from jnpl.experiments.reproduce.accuracies import accuracies
-from jnpl.experiments.reproduce.captions import agreement, caption, used
+from jnpl.experiments.reproduce.captions import caption, used
 from jnpl.experiments.reproduce.catalogue import EXPERIMENTS, FIGURES, GROUPS, names_of, specs_of, verdicts
 from jnpl.experiments.reproduce.cost import TERA, gpu_hours
 from jnpl.experiments.reproduce.experiment import ASYMM40, SYMM60
@@ -55,19 +55,15 @@ PL_PLUS = ROOT / "benchmarks/results/pl-plus.jsonl"
 DOCS, IMAGES = ROOT / "docs", ROOT / "docs/images"
 SCALE = "small"
 NOT_KNOWN = "not enough data"
-LETTER, BEYOND = "as written", "PL+ from 30 %"  # JNPL as the paper has it, and our variant
-TABLES = (
-    "[All its numbers](results/reproduction-features.md#table-1), and those with human labels, are on a page of their "
-    "own. The order of the paper's seven methods beside the paper's:"
-)
+WRITTEN = "JNPL as written"
+OF_NL_PLUS, OF_PL_PLUS = ("converges", "reaches", "cats-part"), ("larger-n", "speeds-up")  # claims of one loss alone
 SIZES = ("10,000 images, epochs / 8", "50,000 images, all epochs")
 ELSEWHERE = {"breast-cancer": "breast cancer (2 classes)", "wine": "wine (3)", "digits": "digits (10)"}
-_SHORT = ("NLNL", "NL+", "JNPL as written", "JNPL with PL+ from 30 % of the epochs on")
 CANDIDATES = {
     "nl-plus": "NL+ alone",
     "jnpl": "JNPL as written",
     "jnpl-batch": "PL+ as a mean over the batch",
-    f"jnpl{LATER}": "PL+ from 30 % of the epochs on",
+    "jnpl-pl30": "PL+ from 30 % of the epochs on",
 }
 PANELS = {
     "accuracy": ("test accuracy", "%"),
@@ -102,19 +98,14 @@ def pages(small: PaperRuns, features: PaperRuns, full: PaperRuns) -> dict[Path, 
     """All pages: path -> text."""
     texts = {
         "reproduction.md": page(small, features, full),
-        "results/reproduction-features.md": tables_page(features),
+        "results/reproduction-features.md": tables_page(features, full),
         "results/reproduction.md": results_page(small),
     }
     return {DOCS / name: text for name, text in texts.items()}
 
 
 def page(small: PaperRuns, features: PaperRuns, full: PaperRuns) -> str:
-    """The text of docs/reproduction.md, which leads with scale features."""
-    letter, later = (verdicts(runs) for runs in both_readings(features))
-    both = [
-        [f"{one.claim} ({one.item})", f"**{one.status}**", f"**{two.status}**", _figures(one)]
-        for one, two in zip(letter, later, strict=True)
-    ]
+    """The text of docs/reproduction.md."""
     return _fill(
         "reproduction.md",
         **paper_hours(),
@@ -125,24 +116,57 @@ def page(small: PaperRuns, features: PaperRuns, full: PaperRuns) -> str:
         full_stored=str(len(full.every)),
         stored=str(len(features.every)),
         fig4_minutes=fig4_minutes(features),
-        scale=features.scale.what,
+        full=full_column(features, full),
         state=state(features),
-        verdicts=markdown_table([["claim of the paper", f"JNPL {LETTER}", f"JNPL, {BEYOND}", "figures"], *both]),
-        summary=summary(features),
-        figures="\n\n".join(figure_section(features, item) for item in FIGURES),
-        table1=f"{paragraph(features, 'table1')} {TABLES}\n\n{table1_order(features)}",
-        heads=table_section(features, "heads"),
-        starts=table_section(features, "starts"),
-        weights=table_section(features, "weights"),
-        steps=table_section(features, "steps"),
-        stable=table_section(features, "stable"),
-        full=full_schedule(features, full),
-        memorised=memorised(features),
-        reasons=reasons(),
-        classes=classes_kept(),
+        claims=claims_table(features),
         small_verdicts=small_verdicts(small),
         two_cores=f"{hours(small.every) / 2:.1f}",
     )
+
+
+def readings(runs: PaperRuns) -> dict[str, dict[str, ClaimVerdict | None]]:
+    """What stands in the place of JNPL -> claim -> its verdict; None where the claim is not about it."""
+    written = {each.name: each for each in verdicts(runs)}
+    columns: dict[str, dict[str, ClaimVerdict | None]] = {
+        WRITTEN: {name: None if name in OF_NL_PLUS else each for name, each in written.items()}
+    }
+    for variant, title in SCALES["features"].beside.items():
+        read = {each.name: each for each in verdicts(runs.reading(variant))}
+        if variant == STABLE:  # in the place of NL+ where the claim is about NL+
+            read |= {each.name: each for each in verdicts(runs.reading(variant, "nl-plus")) if each.name in OF_NL_PLUS}
+        left_out = () if variant == STABLE else OF_PL_PLUS
+        columns[title] = {name: None if name in left_out else each for name, each in read.items()}
+    return columns
+
+
+def claims_table(features: PaperRuns) -> str:
+    """Claims of the paper, and in short whether each form of JNPL agrees."""
+    columns = readings(features)
+    on_cifar10 = readings(replace(features, every=[run for run in features.every if run.spec.data == "cifar10"]))
+    rows = [["claim of the paper", *columns]]
+    for each in verdicts(features):
+        cells = [_status(column[each.name], on_cifar10[title][each.name]) for title, column in columns.items()]
+        rows.append([f"{each.claim} ({each.item})", *cells])
+    return markdown_table(rows)
+
+
+def _status(both: ClaimVerdict | None, on_cifar10: ClaimVerdict | None) -> str:
+    """The verdict on all data, and the one on CIFAR-10 alone where that is another."""
+    if both is None or on_cifar10 is None:
+        return "-"
+    other = "" if both.status == on_cifar10.status else f", on CIFAR-10 alone **{on_cifar10.status}**"
+    return f"**{both.status}**{other}"
+
+
+def claims_in_full(runs: PaperRuns) -> str:
+    """The rule of each claim, and the figures of each form of JNPL that was run."""
+    columns, parts = readings(runs), []
+    for each in verdicts(runs):
+        every = {title: column[each.name] for title, column in columns.items()}
+        shown = {title: one for title, one in every.items() if one and one.status != NOT_KNOWN}
+        lines = [f"- {title}: **{one.status}**. {one.figures}" for title, one in shown.items()] or ["Not run."]
+        parts.append(f"**{each.claim}** ({each.item})\n\nThe rule: {each.rule}\n\n" + "\n".join(lines))
+    return "\n\n".join(parts)
 
 
 def table1_order(features: PaperRuns) -> str:
@@ -151,17 +175,22 @@ def table1_order(features: PaperRuns) -> str:
     return markdown_table(rows) if rows else "Not run."
 
 
-def tables_page(features: PaperRuns) -> str:
-    """The text of docs/results/reproduction-features.md: Table 1, human labels, time and rules."""
-    letter, later = (verdicts(runs) for runs in both_readings(features))
-    rules = [[f"{one.claim} ({one.item})", one.rule, _beside(one, two)] for one, two in zip(letter, later, strict=True)]
+def tables_page(features: PaperRuns, full: PaperRuns) -> str:
+    """The text of docs/results/reproduction-features.md: claims in full, figures, tables, and why they are so."""
     return _fill(
         "results/reproduction-features.md",
         scale=features.scale.what,
+        factor=str(FACTORS["features"]),
+        claims=claims_in_full(features),
+        full=full_schedule(features, full),
+        figures="\n\n".join(figure_section(features, item) for item in FIGURES),
+        order=table1_order(features),
         table1=output.markdown(features, "table1"),
-        human=table_section(features, "human"),
         budget=budget(features),
-        rules=markdown_table([["claim", "rule", f"figures with {BEYOND} of the epochs on"], *rules]),
+        memorised=memorised(features),
+        reasons=reasons(),
+        classes=classes_kept(),
+        **{item: table_section(features, item) for item in ("human", "heads", "starts", "weights", "steps", "stable")},
     )
 
 
@@ -184,17 +213,6 @@ def missing_runs(features: PaperRuns) -> list[RunSpec]:
     return [spec for spec in wanted if spec.name not in done]
 
 
-def summary(features: PaperRuns) -> str:
-    """Accuracy and AP of the filters at 60 % symmetric noise."""
-    found = features.together(("nlnl", "nl-plus", "jnpl", f"jnpl{LATER}"), SYMM60)
-    if not all(found):
-        return "Figure 4 is not run."
-    ends = [statistics.fmean(each.stage()["test_accuracy"] for each in own) for own in found]
-    aps = [statistics.fmean(each.stage()["ap"] for each in own) for own in found]
-    figures = [f"{name} {end:.1%} (AP {ap:.3f})" for name, end, ap in zip(_SHORT, ends, aps, strict=True)]
-    return f"At 60 % symmetric noise the filters end with {', '.join(figures)}."
-
-
 def candidates(path: Path = PL_PLUS, data: str = "cifar10") -> dict[str, dict[str, Any]]:
     """Variant -> curves of what PL+ learns from."""
     lines = (line for line in read(path).values() if line["cell"]["data"] == data)
@@ -206,7 +224,7 @@ def reasons(path: Path = PL_PLUS) -> str:
     found = candidates(path)
     if not set(CANDIDATES) <= set(found):
         return "Not run: `python benchmarks/pl_plus.py --data DIR`."
-    plus, jnpl, later = (found[name] for name in ("nl-plus", "jnpl", f"jnpl{LATER}"))
+    plus, jnpl, later = (found[name] for name in ("nl-plus", "jnpl", "jnpl-pl30"))
     sure = jnpl["candidates"]
     epoch = next(at for at, share in enumerate(sure) if share > 0.1)  # the first in which PL+ has taken over
     whole = next(at for at, share in enumerate(sure) if share > 0.9)
@@ -262,14 +280,17 @@ def draw_pl_plus(path: Path, out: Path) -> Path:
 
 
 def full_schedule(features: PaperRuns, full: PaperRuns) -> str:
-    """Figure 4 and the column of Table 1 at 60 % symmetric noise, with all images and epochs beside a part of both."""
+    """Claims and the filters at 60 % symmetric noise, with all images and epochs."""
     if not full.every:
         return "Not run: `jnpl reproduce table1 --scale features-full --data-root DIR`."
-    claims = " ".join(
-        f"**{each.status}**: {each.claim} {each.figures}" for each in verdicts(full) if each.item == "fig4"
+    columns = readings(full)
+    claims = "\n".join(
+        f"- {each.claim} {title}: **{one.status}**. {one.figures}"
+        for each in verdicts(full)
+        for title, column in columns.items()
+        if each.item in ("fig1", "fig4") and (one := column[each.name]) and one.status != NOT_KNOWN
     )
-    picture = f"![Figure 4 with all images and all epochs](images/{image('fig4', 'features-full')})"
-    return "\n\n".join([picture, claims, full_filters(features, full), full_column(features, full)])
+    return f"{claims}\n\n{full_filters(features, full)}"
 
 
 def full_filters(features: PaperRuns, full: PaperRuns) -> str:
@@ -292,8 +313,10 @@ def full_filters(features: PaperRuns, full: PaperRuns) -> str:
 
 def full_column(features: PaperRuns, full: PaperRuns) -> str:
     """The classifiers of Table 1 at both scales, the paper's numbers, and how far the orders agree."""
+    if not full.every:
+        return "Not run: `jnpl reproduce table1 --scale features-full --data-root DIR`."
     lines, pairs, ends = [["Table 1, symm 60", *SIZES, "paper"]], [], []
-    for variant, name in table1.methods(full.scale).items():
+    for variant, name in table1.methods(features.scale).items():
         paper = printed("cifar10", variant, SYMM60)
         part, whole = (accuracies(runs.of(variant, SYMM60, classify=True), paper) for runs in (features, full))
         lines.append([name, part.text, whole.text, "-" if paper is None else f"{paper:.2f}"])
@@ -311,32 +334,14 @@ def full_column(features: PaperRuns, full: PaperRuns) -> str:
 
 def figure_section(features: PaperRuns, item: str) -> str:
     """A figure with its paragraph."""
-    shown = f"![{EXPERIMENTS[item].title}](images/{image(item, 'features')})"
+    shown = f"![{EXPERIMENTS[item].title}](../images/{image(item, 'features')})"
     return f"### {EXPERIMENTS[item].title}\n\n{shown}\n\n{paragraph(features, item)}"
 
 
-def _figures(verdict: ClaimVerdict) -> str:
-    return "not run" if verdict.status == NOT_KNOWN else verdict.figures
-
-
-def _beside(letter: ClaimVerdict, later: ClaimVerdict) -> str:
-    """The figures of the second reading, where they are others."""
-    return "the same" if later.figures == letter.figures else _figures(later)
-
-
 def paragraph(features: PaperRuns, item: str) -> str:
-    """What the paper says, whether it is seen here, also with PL+ from 30 % of the epochs on, and notes."""
-    letter, later = ([each for each in verdicts(runs) if each.item == item] for runs in both_readings(features))
+    """What the paper says, whether it is seen here with JNPL as written, and notes."""
     text = caption(features, item)
-    parts = [f"**The paper:** {text.claim}", f"**Here:** {text.agrees}"]
-    if [each.status for each in letter] != [each.status for each in later]:
-        parts.append(f"**With {BEYOND} of the epochs on:** {agreement(later)}")
-    return " ".join([*parts, text.scale])
-
-
-def both_readings(features: PaperRuns) -> tuple[PaperRuns, PaperRuns]:
-    """JNPL as the paper has it, and with PL+ from 30 % of the epochs on."""
-    return features, features.reading(LATER)
+    return f"**The paper:** {text.claim} **Here**, JNPL as written: {text.agrees} {text.scale}"
 
 
 def table_section(features: PaperRuns, item: str) -> str:

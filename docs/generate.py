@@ -41,8 +41,8 @@ FIELD = {  # methods in benchmarks/results/field.jsonl -> what they are called
     "nlnl": "NLNL",
     "elr": "ELR",
     "dividemix": "DivideMix",
-    "jnpl": "JNPL, the paper's losses",
-    "fast": "`jnpl find`, the default",
+    "jnpl": "JNPL: the paper's NL+ and PL+, on our schedule",
+    "fast": "`jnpl find`, ours: NL+ in two stages, no PL+",
 }
 BLOCK = re.compile(r"(<!-- (?:settings|rooms|results): generated -->\n).*?(<!-- end -->)", re.DOTALL)
 

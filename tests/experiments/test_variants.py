@@ -124,11 +124,13 @@ def test_the_runs_that_show_why_differ_from_the_papers_in_one_setting():
     assert plus.method == long.method
 
 
-def test_on_features_jnpl_is_also_run_with_a_later_pl_plus_and_a_linear_head():
+def test_on_features_jnpl_is_also_run_with_a_later_pl_plus_a_linear_head_and_as_jnpl_stable():
     paper, later, linear = (recipe_of(name, "cifar10", "features") for name in ("jnpl", "jnpl-pl30", "jnpl-linear"))
     assert later == paper.model_copy(update={"method": paper.method.model_copy(update={"pl_start": 0.3})})
     assert linear == paper.model_copy(update={"model": "linear"})
-    assert [recipe_of(f"{name}-pl30", "cifar10", "features").method.n for name in PL_PLUS] == [-1, 0, 1, 2, 3]
+    stable = [recipe_of(f"{name}-stable", "cifar10", "features") for name in PL_PLUS]
+    assert [each.method.n for each in stable] == [-1, 0, 1, 2, 3]
+    assert all((each.model, each.train, each.pseudo) == (paper.model, paper.train, paper.pseudo) for each in stable)
 
 
 @pytest.mark.parametrize("scale", ["small", "tiny"])

@@ -21,7 +21,8 @@ def reproduce(
     experiment: Annotated[
         str,
         typer.Argument(
-            help="fig1 to fig6, table1, table2, figures, all; beyond the paper human, heads, starts, weights, steps.",
+            help="fig1 to fig6, table1, table2, figures, all; beyond the paper human, heads, starts, weights, steps, "
+            "stable.",
             show_default=False,
         ),
     ],

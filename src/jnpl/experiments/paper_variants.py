@@ -199,8 +199,7 @@ _MAKERS: dict[str, Callable[[Sizes], dict[str, Any]]] = {
 
 _LATE: list[float] = [1 / 3, 1 / 2]
 _LINEAR: dict[str, Any] = {"model": "linear"}
-LATER = "-pl30"  # after the name of a variant whose PL+ begins after 30 % of the epochs
-PL_LATER = "JNPL, PL+ from 30 %"  # how tables call it
+STABLE = "jnpl-stable"  # JNPL with a PL+ that keeps all classes
 _N: dict[str, dict[str, Any]] = {"jnpl-ce": {"n": -1}, **{f"jnpl-n{n}": {"n": n} for n in (0, 1, 2)}}  # of PL+
 _TABLE_1 = ("ce", "co-teaching", "jocor", "nfl-rce", "nce-rce", "nlnl", "jnpl")
 _TABLE_2 = ("forward", "m-correction", "limit", "joint-optim", "metacleaner", "mlnt", "pencil")
@@ -214,17 +213,17 @@ _CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
     # on, and PL+ from then on.
     "nl-plus-late": ("jnpl", {"pl_weight": 0.0, "gamma_rise": _LATE}),
     "jnpl-late": ("jnpl", {"gamma_rise": _LATE, "pl_start": 1 / 2}),
-    # Departure: PL+ begins when the network knows something. From the first step it ruins it.
-    **{f"{name}{LATER}": ("jnpl", {"pl_start": 0.3, **changes}) for name, changes in {"jnpl": {}, **_N}.items()},
-    **{f"jnpl-pl{share}": ("jnpl", {"pl_start": share / 100}) for share in (60, 80)},
+    # Departures: PL+ begins when the network knows something. From the first step it ruins it.
+    **{f"jnpl-pl{share}": ("jnpl", {"pl_start": share / 100}) for share in (30, 60, 80)},
     # The paper does not say whether NL+ has class weights; those of NLNL's code decide asymmetric noise.
     "nl-plus-weights": ("jnpl", {"pl_weight": 0.0, "class_weight": "nlnl"}),
-    "jnpl-stable": ("jnpl-stable", {}),  # PL+ that keeps all classes
+    STABLE: (STABLE, {}),
+    **{f"{name}-stable": (STABLE, changes) for name, changes in _N.items()},
     # These show why PL+ fails from the first step, and why NL+ is slow with 100 classes (all epochs of the paper).
     "jnpl-batch": ("jnpl", {"pl_mean": "batch"}),
     "nl-plus-long": ("jnpl", {"pl_weight": 0.0, "factor": 1}),
     **{f"{name}-linear": (name, _LINEAR) for name in ("ce", "nlnl", "jnpl")},
     "nl-plus-linear": ("jnpl", {"pl_weight": 0.0, **_LINEAR}),
-    f"jnpl{LATER}-linear": ("jnpl", {"pl_start": 0.3, **_LINEAR}),
+    "jnpl-pl30-linear": ("jnpl", {"pl_start": 0.3, **_LINEAR}),
 }
 PAPER = {name: Variant(name, partial(_at_scale, *changes)) for name, changes in _CHANGES.items()}

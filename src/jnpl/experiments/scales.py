@@ -11,7 +11,7 @@ from jnpl.data.sources.download import data_root
 from jnpl.experiments.features import Features
 from jnpl.experiments.features import is_there as images_are_there
 from jnpl.experiments.paper import DATA_NAMES, SETTINGS, Setting
-from jnpl.experiments.paper_variants import FACTORS, LATER, SMALL
+from jnpl.experiments.paper_variants import FACTORS, SMALL, STABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,9 +42,10 @@ class Scale:
         return self.name == "paper" or self.features is not None
 
     @property
-    def later(self) -> tuple[str, ...]:
-        """JNPL with PL+ from 30 % of the epochs on, where that is run beside the paper's."""
-        return (f"jnpl{LATER}",) if self.name == "features" else ()
+    def beside(self) -> dict[str, str]:
+        """What is run beside JNPL as the paper writes it, in every item: variant -> name."""
+        both = {"nl-plus": "NL+ alone", STABLE: STABLE}
+        return both if self.name == "features" else {} if self.features is None else {"nl-plus": both["nl-plus"]}
 
 
 _WHOLE = {part: part for part in ("cifar10", "cifar100", "clothing1m")}

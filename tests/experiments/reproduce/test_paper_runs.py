@@ -61,11 +61,18 @@ def test_strange_json_is_named(made, change):
 
 def test_jnpl_can_be_read_as_its_variant(made):
     made.run("jnpl", scale="features", classify=True, accuracy=0.1)
-    made.run("jnpl-pl30", scale="features", classify=True, accuracy=0.8)
+    made.run("jnpl-stable", scale="features", classify=True, accuracy=0.8)
+    made.run("jnpl-n0-stable", scale="features", accuracy=0.6)
+    made.run("nl-plus", scale="features", classify=True, accuracy=0.5)
+    made.run("nl-plus-weights", scale="features", classify=True, accuracy=0.4)
     made.run("nlnl", scale="features", classify=True, accuracy=0.7)
     runs = made.results("features")
-    later = runs.reading("-pl30")
-    assert [each.get("test_accuracy") for each in runs.of("jnpl", ("symm", 0.6))] == [0.1]
-    assert [each.get("test_accuracy") for each in later.of("jnpl", ("symm", 0.6))] == [0.8]
-    assert later.of("jnpl-pl30", ("symm", 0.6)) == []
-    assert [each.get("test_accuracy") for each in later.of("nlnl", ("symm", 0.6))] == [0.7]
+
+    def read(each, *variants):
+        return [[run.get("test_accuracy") for run in each.of(variant, ("symm", 0.6))] for variant in variants]
+
+    variants = ("jnpl", "jnpl-n0", "jnpl-stable", "nlnl", "nl-plus", "nl-plus-weights")
+    assert read(runs, *variants) == [[0.1], [], [0.8], [0.7], [0.5], [0.4]]
+    assert read(runs.reading("jnpl-stable"), *variants) == [[0.8], [0.6], [], [0.7], [0.5], [0.4]]
+    assert read(runs.reading("nl-plus"), *variants) == [[0.5], [], [], [0.7], [0.5], [0.4]]
+    assert read(runs.reading("jnpl-stable", "nl-plus"), *variants) == [[0.1], [], [0.8], [0.7], [0.8], []]

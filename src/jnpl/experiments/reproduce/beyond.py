@@ -6,7 +6,7 @@ import statistics
 from typing import TYPE_CHECKING, Any
 
 from jnpl.experiments.paper import DATA_NAMES, SETTINGS, TABLE1, percent
-from jnpl.experiments.paper_variants import LATER, PL_LATER
+from jnpl.experiments.paper_variants import STABLE
 from jnpl.experiments.reproduce.accuracies import AccuracyTable, accuracies, as_csv, not_run
 from jnpl.experiments.reproduce.experiment import ASYMM40, SYMM60, Experiment, Rows
 from jnpl.experiments.reproduce.table1 import methods
@@ -21,22 +21,24 @@ if TYPE_CHECKING:
 
 HUMAN: Setting = ("human", 0.0)
 PARTS = ("cifar10n", "cifar100n")
-HEADS = {"ce": "CE", "nlnl": "NLNL", "nl-plus": "NL+", "jnpl": "JNPL", f"jnpl{LATER}": PL_LATER}
+HEADS = {"ce": "CE", "nlnl": "NLNL", "nl-plus": "NL+", "jnpl": "JNPL", "jnpl-pl30": "JNPL, PL+ from 30 %"}
 LINEAR = "-linear"
 WEIGHT_SETTINGS: tuple[Setting, ...] = (("asymm", 0.2), ASYMM40)
 WEIGHTS = {"nlnl": "NLNL, with its class weights", "nl-plus": "NL+", "nl-plus-weights": "NL+ with these weights"}
 STARTS = {
     "jnpl": "the first step",
     "jnpl-batch": "the first step, a mean over the batch",
-    f"jnpl{LATER}": "30 % of the epochs",
+    "jnpl-pl30": "30 % of the epochs",
     "jnpl-pl60": "60 % of the epochs",
     "jnpl-pl80": "80 % of the epochs",
     "nl-plus": "never (NL+ alone)",
 }
 STEPS = {"nl-plus": "NL+", "nl": "NL", "nl-plus-long": "NL+, epochs not divided"}
-STABLE = {"nlnl": "NLNL", "nl-plus": "NL+", "jnpl": "JNPL as written", "jnpl-stable": "jnpl-stable"}
-STABLE_PARTS = ("cifar10", "cifar100")
-_FILTERS = "Figures of the filters, without classifiers. The best epoch is by 2,000 test images, the last by all."
+FILTERS = {"nlnl": "NLNL", "nl-plus": "NL+", "jnpl": "JNPL as written", STABLE: STABLE}
+FILTER_PARTS = ("cifar10", "cifar100")
+_NO_CLASSIFIERS = (
+    "Figures of the filters, without classifiers. The best epoch is by 2,000 test images, the last by all."
+)
 
 
 def human_table(runs: PaperRuns) -> AccuracyTable:
@@ -121,10 +123,10 @@ def step_rows(runs: PaperRuns) -> Rows:
 
 def stable_rows(runs: PaperRuns) -> Rows:
     """AP and accuracy of the filters in the columns of Table 1, of the first seed that all of them have."""
-    rows = [["AP / accuracy", "noise", *STABLE.values()]]
-    for part in STABLE_PARTS:
+    rows = [["AP / accuracy", "noise", *FILTERS.values()]]
+    for part in FILTER_PARTS:
         for noise, rate in SETTINGS:
-            stored = runs.together(tuple(STABLE), (noise, rate), part)
+            stored = runs.together(tuple(FILTERS), (noise, rate), part)
             facts = [_short(seeds[0]) if seeds else "-" for seeds in stored]
             rows.append([DATA_NAMES[part], f"{noise} {percent(rate)}", *facts])
     return rows
@@ -182,7 +184,7 @@ EXPERIMENTS = (
         (*HEADS, *(f"{name}{LINEAR}" for name in HEADS)),
         (SYMM60,),
         head_rows,
-        _FILTERS,
+        _NO_CLASSIFIERS,
     ),
     _experiment(
         "starts",
@@ -210,17 +212,17 @@ EXPERIMENTS = (
         tuple(STEPS),
         (SYMM60,),
         step_rows,
-        _FILTERS,
+        _NO_CLASSIFIERS,
         parts=("cifar100",),
     ),
     _experiment(
         "stable",
         "JNPL with a PL+ that keeps all classes",
         "In the paper PL+ begins with the first step and takes the class with the largest p.",
-        tuple(STABLE),
+        tuple(FILTERS),
         SETTINGS,
         stable_rows,
         "Figures of the filters, seed 1; accuracy of all test images after the last epoch.",
-        parts=STABLE_PARTS,
+        parts=FILTER_PARTS,
     ),
 )

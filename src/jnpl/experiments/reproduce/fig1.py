@@ -31,20 +31,20 @@ _SIDED = 0.6  # of labels on their side of p_y = 0.5: a filter that says the sam
 
 def draw(runs: PaperRuns) -> Figure:
     """Draw histograms of p_y after the three stages of NLNL, and after JNPL."""
-    later = runs.scale.later
-    figure = style.new(10.4 + 2.3 * len(later), 3.1)
+    beside = runs.scale.beside
+    figure = style.new(10.4 + 2.3 * len(beside), 3.1)
     drawing.key(figure)
-    halves: Any = figure.subfigures(1, 2, width_ratios=[3.05, 1.08 + len(later)])
+    halves: Any = figure.subfigures(1, 2, width_ratios=[3.05, 1.08 + len(beside)])
     left, right = halves
     axes = style.panels(left, 1, 3)
-    nlnl, *jnpl = runs.beside(("nlnl", "jnpl", *later), SYMM60)
+    nlnl, *jnpl = runs.beside(("nlnl", "jnpl", *beside), SYMM60)
     left.supxlabel("(a) NLNL: three stages", fontsize=10)
     right.supxlabel("(b) JNPL: one stage", fontsize=10)
-    axes += style.panels(right, 1, 1 + len(later))
+    axes += style.panels(right, 1, 1 + len(beside))
     drawn = [None if nlnl is None else nlnl.stage(stage) for stage in STAGES]
     drawn += [None if run is None else run.stage() for run in jnpl]
     titles = ["NL", r"$\rightarrow$ SelNL", r"$\rightarrow$ SelPL", "NL+ and PL+"]
-    titles += ["NL+, PL+ from 30 % on"] * len(later)
+    titles += beside.values()
     for number, (axis, facts, title) in enumerate(zip(axes, drawn, titles, strict=True)):
         drawing.histogram_panel(axis, facts, title, "samples" if number in (0, 3) else "")
     drawing.even(axes, drawn)
@@ -80,7 +80,7 @@ EXPERIMENT = Experiment(
     name="fig1",
     title="Figure 1: p_y after NL, SelNL, SelPL, and after JNPL, 60 % symmetric noise",
     claim="NLNL needs three stages to draw wrong labels to p_y = 0 and right ones to 1; JNPL does it in one.",
-    variants=lambda scale: ("nlnl", "jnpl", *scale.later),
+    variants=lambda scale: ("nlnl", "jnpl", *scale.beside),
     settings=lambda _scale: (SYMM60,),
     draw=draw,
     one_seed=True,

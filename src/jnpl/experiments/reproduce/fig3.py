@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jnpl.experiments import style
-from jnpl.experiments.paper_variants import LATER
+from jnpl.experiments.paper_variants import STABLE
 from jnpl.experiments.reproduce import drawing
 from jnpl.experiments.reproduce.experiment import ACCURACY, NOT_ALL, SYMM60, Claim, Experiment, Verdict, unless_even
 from jnpl.experiments.reproduce.paper_runs import mean_curve, start_of_pl, where
@@ -39,12 +39,12 @@ _IN_ORDER = 0.6  # the least Kendall's tau of five values in the order of N
 
 
 def _variants(scale: Scale) -> tuple[str, ...]:
-    """As the paper has them and, where that is run too, with PL+ from 30 % of the epochs on."""
-    return (*PL_PLUS, *_later(scale))
+    """As the paper has them and, where that is run too, in jnpl-stable."""
+    return (*PL_PLUS, *_stable(scale))
 
 
-def _later(scale: Scale) -> tuple[str, ...]:
-    return tuple(f"{name}{LATER}" for name in PL_PLUS) if scale.later else ()
+def _stable(scale: Scale) -> tuple[str, ...]:
+    return tuple(f"{name}-stable" for name in PL_PLUS) if STABLE in scale.beside else ()
 
 
 def draw(runs: PaperRuns) -> Figure:
@@ -81,7 +81,7 @@ def _gradients(axis: Any) -> None:
 
 
 def _by_n(axis: Any, runs: PaperRuns) -> None:
-    variants = _later(runs.scale) or tuple(PL_PLUS)  # from the first step PL+ ruins the network, whatever N is
+    variants = _stable(runs.scale) or tuple(PL_PLUS)  # from the first step PL+ ruins the network, whatever N is
     curves = runs.curves(variants, SYMM60)
     for number, (variant, name) in enumerate(zip(variants, PL_PLUS.values(), strict=True)):
         if curve := curves.get(variant):
@@ -89,7 +89,7 @@ def _by_n(axis: Any, runs: PaperRuns) -> None:
     if not axis.lines:
         style.absent(axis, "Not run", "(d)", "accuracy by N")
         return
-    when = "PL+ from 30 %" if runs.scale.later else "symm 60 %"
+    when = STABLE if STABLE in runs.scale.beside else "symm 60 %"
     style.tidy(axis, "epoch", "test accuracy (%)", f"accuracy by N, {when}", "(d)")
     axis.legend(fontsize=8, framealpha=0.85, edgecolor="none", loc="best")
 
@@ -118,8 +118,8 @@ def kendall(values: Sequence[float]) -> float:
 
 def notes(runs: PaperRuns, _used: Sequence[PaperRun]) -> list[str]:
     """What the paper does not say, and how curves are drawn."""
-    later = ["In (d) PL+ begins after 30 % of the epochs."] if runs.scale.later else []
-    return ["The paper does not say the rate of (d): 60 % is our choice.", *later, *curve_notes(runs)]
+    stable = ["(d) is of jnpl-stable."] if STABLE in runs.scale.beside else []
+    return ["The paper does not say the rate of (d): 60 % is our choice.", *stable, *curve_notes(runs)]
 
 
 def curve_notes(runs: PaperRuns) -> list[str]:

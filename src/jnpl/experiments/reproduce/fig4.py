@@ -9,6 +9,7 @@ import numpy as np
 
 from jnpl.experiments import style
 from jnpl.experiments.paper import STAGES
+from jnpl.experiments.paper_variants import STABLE
 from jnpl.experiments.reproduce import drawing
 from jnpl.experiments.reproduce.experiment import (
     ACCURACY,
@@ -39,7 +40,12 @@ _EARLY = 0.9  # of the accuracy that NL+ ends with: where the speed of both is c
 
 
 def _variants(scale: Scale) -> tuple[str, ...]:
-    return ("nlnl", "nl-plus", "jnpl", *(scale.later if scale.paper_schedule else ("nl-plus-late", "jnpl-late")))
+    return (
+        "nlnl",
+        "nl-plus",
+        "jnpl",
+        *([STABLE] if STABLE in scale.beside else [] if scale.paper_schedule else ["nl-plus-late", "jnpl-late"]),
+    )
 
 
 def draw(runs: PaperRuns) -> Figure:
@@ -47,7 +53,7 @@ def draw(runs: PaperRuns) -> Figure:
     figure = style.new(6.4, 4.0)
     (axis,) = style.panels(figure, 1, 1)
     rows = (("nlnl", "NLNL", 0), ("nl-plus", "NL+", 1), ("jnpl", "JNPL (NL+ and PL+)", 2))
-    ours = dict.fromkeys(runs.scale.later, "JNPL, PL+ from 30 % of the epochs (not the paper's)")
+    ours = {STABLE: f"{STABLE} (not the paper's)"} if STABLE in runs.scale.beside else {}
     ours |= {} if runs.scale.paper_schedule else {"nl-plus-late": "NL, then NL+ (not the paper's)"}
     curves = runs.curves((*(row[0] for row in rows), *ours), SYMM60)
     drawn = [(name, number, curves[variant]) for variant, name, number in rows if variant in curves]

@@ -9,7 +9,6 @@ import numpy as np
 
 from jnpl.experiments import style
 from jnpl.experiments.paper import DATA_NAMES, Setting, percent
-from jnpl.experiments.paper_variants import PL_LATER
 from jnpl.experiments.reproduce.experiment import AP, NOT_ALL, Claim, Experiment, Verdict, parts_of, unless_even
 
 if TYPE_CHECKING:
@@ -47,9 +46,12 @@ def _data_name(runs: PaperRuns, part: str) -> str:
 
 def _precision(axis: Any, runs: PaperRuns, part: str, noise: str, shown: dict[str, Any]) -> bool:
     settings: list[Setting] = [setting for setting in runs.scale.settings if setting[0] == noise]
-    shared = {setting: runs.shared(("nlnl", "jnpl", *runs.scale.later), setting, part) for setting in settings}
+    shared = {setting: runs.shared(("nlnl", "jnpl", *runs.scale.beside), setting, part) for setting in settings}
     lines = [("nlnl", "NLNL", style.NOISY, "s"), ("jnpl", "JNPL", style.CLEAN, "o")]
-    lines += [(variant, PL_LATER, style.LINES[3], "D") for variant in runs.scale.later]
+    lines += [
+        (variant, name, style.LINES[3 + number], "Dv"[number])
+        for number, (variant, name) in enumerate(runs.scale.beside.items())
+    ]
     for variant, name, color, mark in lines:
         for (figure, kind), dash in zip(_DEFINITIONS.items(), ("-", "--"), strict=True):
             points: dict[float, list[float]] = {}  # rate in percent -> AP of its runs
@@ -142,7 +144,7 @@ EXPERIMENT = Experiment(
     name="fig5",
     title="Figure 5: average precision of the filters",
     claim="JNPL filters better than NLNL, and its lead grows with the noise.",
-    variants=lambda scale: ("nlnl", "jnpl", *scale.later),
+    variants=lambda scale: ("nlnl", "jnpl", *scale.beside),
     parts=("cifar10", "cifar100"),
     draw=draw,
     notes=notes,

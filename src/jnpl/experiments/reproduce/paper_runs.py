@@ -56,8 +56,11 @@ class PaperRun:
 
     def pl_begins(self) -> int:
         """The epoch, from 0, at which PL+ begins by its own recipe."""
-        recipe = self.line["recipe"]
-        return math.ceil(float(recipe["method"]["pl_start"]) * int(recipe["train"]["epochs"]))
+        method = self.line["recipe"]["method"]
+        share = max(
+            float(method.get("pl_start", 0)), float(method.get("nl_share", 0))
+        )  # jnpl-stable has NL alone before
+        return math.ceil(share * int(self.line["recipe"]["train"]["epochs"]))
 
     def borders(self) -> list[tuple[str, int]]:
         """Stages of the filter and their epochs."""
@@ -97,14 +100,22 @@ class PaperRuns:
         current = {seed: run for seed, run in best.items() if run.is_current}
         return [run for _, run in sorted((current or best).items(), key=lambda pair: pair[0])]
 
-    def reading(self, later: str) -> PaperRuns:
-        """The same runs with JNPL read as the variants whose names end in `later`, which are beyond the paper."""
-        read_as = {run.spec.variant.removesuffix(later) for run in self.every if run.spec.variant.endswith(later)}
+    def reading(self, variant: str, place: str = "jnpl") -> PaperRuns:
+        """The same runs with a variant in the place of another one, those with another N of PL+ too.
 
-        def renamed(run: PaperRun) -> PaperRun:
-            return replace(run, spec=run.spec.model_copy(update={"variant": run.spec.variant.removesuffix(later)}))
+        What stood there (its name, or its name and a hyphen before more) is left out.
+        """
+        ending = variant.removeprefix(place)
 
-        return replace(self, every=[renamed(run) for run in self.every if run.spec.variant not in read_as])
+        def read(run: PaperRun) -> list[PaperRun]:
+            name = run.spec.variant
+            new = place if name == variant else name.removesuffix(ending) if name.startswith(f"{place}-") else name
+            there = [] if (name + "-").startswith(f"{place}-") else [run]
+            if new == name:
+                return there
+            return [*there, replace(run, spec=run.spec.model_copy(update={"variant": new}))]
+
+        return replace(self, every=[new for run in self.every for new in read(run)])
 
     def first(self, variant: str, setting: Setting, part: str = "cifar10") -> PaperRun | None:
         """The run with the first seed there is; None without one."""

@@ -6,7 +6,6 @@ import statistics
 from typing import TYPE_CHECKING
 
 from jnpl.experiments.paper import DATA_NAMES, METHODS, SETTINGS, TABLE1, percent, printed
-from jnpl.experiments.paper_variants import PL_LATER
 from jnpl.experiments.reproduce.accuracies import AccuracyTable, accuracies, as_csv, not_run
 from jnpl.experiments.reproduce.experiment import (
     ACCURACY,
@@ -33,7 +32,6 @@ _LEGEND = (
     "Test accuracy in percent; ± is the standard deviation over seeds, where there are several. Bold: the best two of "
     "the paper's seven methods."
 )
-NL_PLUS = "nl-plus"
 _PAPERS = tuple(TABLE1["cifar10"])  # its seven methods
 _BEST = 2  # the paper prints the best two of a column bold; we do so among its methods
 _COLUMNS = [f"{noise} {percent(rate)}" for noise, rate in SETTINGS]
@@ -44,8 +42,8 @@ def methods(scale: Scale) -> dict[str, str]:
     rows = {}
     for variant, name in METHODS.items():
         rows[variant] = name
-        if variant == "jnpl" and scale.features is not None:
-            rows |= {**dict.fromkeys(scale.later, PL_LATER), NL_PLUS: "NL+ without PL+"}
+        if variant == "jnpl":
+            rows |= scale.beside
     return rows
 
 
@@ -100,7 +98,7 @@ def order(runs: PaperRuns) -> Rows:
         if not any(columns):
             continue
         lines.append([f"{name}: Kendall's tau", *(tau(pairs) for pairs in columns)])
-        for variant in ("jnpl", *runs.scale.later, *(() if runs.scale.features is None else (NL_PLUS,))):
+        for variant in ("jnpl", *runs.scale.beside):
             names = f"place of {methods(runs.scale)[variant]}, ours (JNPL in the paper)"
             lines.append([f"{name}: {names}", *(_place(rows, variant, column) for column in range(len(SETTINGS)))])
     return lines if len(lines) > 1 else []
