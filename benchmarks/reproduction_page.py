@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
     from jnpl.experiments.reproduce.catalogue import ClaimVerdict
     from jnpl.experiments.reproduce.paper_runs import PaperRun, PaperRuns
-    from jnpl.experiments.spec import RunSpec
 
 ROOT = Path(__file__).parents[1]
 RESULTS, BREADTH = ROOT / "benchmarks/results/reproduce-small.jsonl", ROOT / "benchmarks/results/quality-breadth.jsonl"
@@ -196,21 +195,17 @@ def tables_page(features: PaperRuns, full: PaperRuns) -> str:
 
 def state(features: PaperRuns) -> str:
     """How many runs there are, of how many, and with which seeds."""
-    left, done = missing_runs(features), len(features.every)
+    wanted = specs_of(names_of("all"), features.scale, None, list(features.scale.stands_for))
+    done = {each.spec.name for each in features.every}
+    left = [spec for spec in wanted if spec.name not in done]
     if not left:
-        return f"All {done} runs of `jnpl reproduce all --scale features` are stored."
-    sentence = f"{done} of the {done + len(left)} runs of `jnpl reproduce all --scale features` are stored."
+        return f"All {len(wanted)} runs of `jnpl reproduce all --scale features` are stored."
+    count = len(wanted) - len(left)
+    sentence = f"{count} of the {len(wanted)} runs of `jnpl reproduce all --scale features` are stored."
     kinds = dict.fromkeys((DATA_NAMES[spec.data], spec.seed) for spec in left)
     counts = {kind: sum((DATA_NAMES[spec.data], spec.seed) == kind for spec in left) for kind in kinds}
     names = ", ".join(f"{count} of {data} with seed {seed}" for (data, seed), count in counts.items())
     return f"**{sentence}** Missing: {names}; the same command trains them."
-
-
-def missing_runs(features: PaperRuns) -> list[RunSpec]:
-    """The runs of `jnpl reproduce all --scale features` without a stored run."""
-    done = {each.spec.name for each in features.every}
-    wanted = specs_of(names_of("all"), features.scale, None, list(features.scale.stands_for))
-    return [spec for spec in wanted if spec.name not in done]
 
 
 def candidates(path: Path = PL_PLUS, data: str = "cifar10") -> dict[str, dict[str, Any]]:
