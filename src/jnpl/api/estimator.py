@@ -68,6 +68,7 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         method: another method than the recipe's (`jnpl methods`).
         backbone: the pretrained network that embeds images or texts (`jnpl backbones`): "auto", a name, or "none" to
             train from scratch.
+        quality: what "auto" embeds with: "fast" (photos at 128 pixels, texts by TF-IDF), "auto", or "best".
         cache: the folder of cached embeddings; by default $JNPL_CACHE, or a cache folder of the user.
         pseudo_label: train a classifier after the search; False: the network of the search is the classifier.
         threshold: label quality below which a label is an issue: 0.5, "auto", "per-class" or "1/c".
@@ -109,6 +110,7 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         lr: float | None = None,
         method: str | None = None,
         backbone: str = AUTO,
+        quality: str = AUTO,
         cache: str | os.PathLike[str] | None = None,
         pseudo_label: bool = True,
         threshold: float | str | None = None,
@@ -124,6 +126,7 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         self.lr = lr
         self.method = method
         self.backbone = backbone
+        self.quality = quality
         self.cache = cache
         self.pseudo_label = pseudo_label
         self.threshold = threshold
@@ -245,6 +248,7 @@ class JNPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             method=self.method,
             changes=changes,
             backbone=self.backbone if self.module is None or source.kind == "text" else NONE,
+            quality=self.quality,
             cache=self.cache,
             classify=self.pseudo_label,
             seed=int(seed if isinstance(seed, int | np.integer) else draws.randint(np.iinfo(np.int32).max)),

@@ -39,6 +39,7 @@ def find_label_issues(
     settings: Sequence[str] = (),
     class_names: Sequence[str] | None = None,
     backbone: str = AUTO,
+    quality: str = AUTO,
     cache: str | os.PathLike[str] | None = None,
     out: str | os.PathLike[str] | None = None,
     seed: int = 0,
@@ -60,6 +61,8 @@ def find_label_issues(
         class_names: names of the classes; only with `labels`.
         backbone: the pretrained network that embeds images or texts first (`jnpl backbones`): "auto", a name, or
             "none" to train from scratch.
+        quality: what "auto" embeds with: "fast" (photos at 128 pixels, texts by TF-IDF), "auto", or "best", whatever
+            time it takes.
         cache: the folder of cached embeddings; by default $JNPL_CACHE, or a cache folder of the user.
         out: a run folder for findings, model and checkpoints; a run that was killed there resumes. By default nothing
             but the cache of embeddings is written to disk.
@@ -100,6 +103,7 @@ def find_label_issues(
         method=method,
         change=list(settings),
         backbone=backbone,
+        quality=quality,
         cache=None if cache is None else Path(cache),
         seed=seed,
         opening=opening or OpenOptions(),

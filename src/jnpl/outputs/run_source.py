@@ -43,6 +43,7 @@ class RunDataOptions:
     workers: int | None = None
     size: int | None = None
     backbone: str = AUTO
+    quality: str = AUTO
     views: int = DEFAULT_VIEWS
     cache: Path | None = None
     seed: int = 0
@@ -77,6 +78,7 @@ class RunDataOptions:
             method=self.method,
             changes=changes,
             backbone=self.backbone,
+            quality=self.quality,
             views=self.views,
             cache=self.cache,
             seed=self.seed,
