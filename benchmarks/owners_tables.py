@@ -137,9 +137,18 @@ def rival(source: Source, seed: int) -> dict[str, Any]:
     }
 
 
+def rows_to_judge(source: Source) -> Any:
+    """Return the samples (N,) whose true label is known; all, unless the cells of the source say which."""
+    cells = source.cells
+    return (
+        np.ones(len(source), bool) if cells is None or "judged" not in cells else cells["judged"].to_numpy()[source.ids]
+    )
+
+
 def judged(quality: Any, flagged: Any, rate: float, source: Source) -> dict[str, float]:
     """Return AP, F1 and the estimated noise rate of a verdict on labels whose true ones are known."""
-    wrong = source.labels != source.true_labels
+    rows = rows_to_judge(source)
+    quality, flagged, wrong = quality[rows], flagged[rows], (source.labels != source.true_labels)[rows]
     found = int((flagged & wrong).sum())
     return {
         "ap": metrics.average_precision(quality, wrong),
