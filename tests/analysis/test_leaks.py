@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from tests.helpers.runs import photos
 
 import jnpl
-from jnpl.analysis.leaks import label_columns
-from jnpl.data.opening import open_source
+from jnpl.analysis.leaks import label_columns, warn_of_leaks
+from jnpl.data.opening import open_source, open_test
+from jnpl.data.options import OpenOptions
+from jnpl.data.source import Source, Texts
 
 RANDOM = np.random.default_rng(0)
 TRUE = RANDOM.integers(0, 3, 150)
@@ -60,3 +63,30 @@ def test_a_user_is_told_before_the_training(caplog):
         "column 'code 2' predicts the label in 100 % of the rows: if it tells it, leave it out with --exclude 'code 2'"
     )
     assert line in caplog.text
+
+
+def texts(values):
+    return Source(
+        "texts", Texts(np.array(values, object)), np.arange(len(values)) % 2, ("a", "b"), np.arange(len(values))
+    )
+
+
+@pytest.mark.parametrize("form", ["files", "array", "texts", "table"])
+def test_test_data_that_are_training_data_are_told(tmp_path, caplog, form):
+    if form == "files":
+        photos(tmp_path / "photos")
+        data, test = tmp_path / "photos", tmp_path / "photos"
+        other = photos(tmp_path / "other", seed=1)
+    elif form == "texts":
+        data, test, other = texts(["x", "y", "z"]), texts([" y", "z"]), texts(["w", "v"])
+    elif form == "array":
+        x = RANDOM.random((20, 3))
+        data, test, other = (x, [0, 1] * 10), (x[:4], [0, 1] * 2), (x[:4] + 1, [0, 1] * 2)
+    else:
+        data, test, other = FRAME, FRAME[:50], FRAME[:50].assign(size=7.5)
+    count = {"files": 12, "texts": 2, "array": 4, "table": 50}[form]
+    for part, line in ((test, f"{count} of the {count} test samples"), (other, "")):
+        caplog.clear()
+        warn_of_leaks(open_test(open_source(data), part, OpenOptions()))
+        assert line in caplog.text
+        assert ("are training samples too: the test accuracy is that of remembered labels" in caplog.text) == bool(line)

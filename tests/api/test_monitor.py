@@ -146,6 +146,9 @@ def test_compact_for_many_classes():
         ([5], [[0.1, 0.2]], "index must lie in 0..1"),
         ([0.5], [[0.1, 0.2]], "whole numbers"),
         ([0], [[float("nan"), 0.2]], "a diverged network"),
+        ([0], [[0.1, 0.2j]], "logits must be real numbers"),
+        ([0], torch.tensor([[0.1, 0.2j]]), "logits must be real numbers"),
+        ([0], np.ma.masked_array([[0.1, 0.2]], [[True, False]]), "logits is a masked array with 1 masked values"),
     ],
 )
 def test_batches_that_are_wrong(index, logits, message):

@@ -294,6 +294,8 @@ def test_wrong_settings_are_named(settings, message):
         ([0, 1], [[0.2, 0.3, 0.5]], 5, "probs must have shape (2, 3), not (1, 3)"),
         ([0], [[0.5, 0.5]], 5, "probs must have shape (1, 3), not (1, 2)"),
         ([0], [[2.0, -3.0, 0.5]], 5, "probs must lie in 0..1, not -3.0..2.0: logits? a diverged network?"),
+        ([1, 0], [[0.2, 0.3, 0.5], [0.9, 0.9, 0.9]], 5, "probs of a sample must sum to 1, not 2.7 (sample 0): logits?"),
+        ([0], [[0.5, 0.5j, 0.5]], 5, "predictions must be real numbers, not complex128"),
         ([0], [[np.nan, 0.5, 0.5]], 5, "probs must lie in 0..1, not nan..nan: logits? a diverged network?"),
         ([0], [[0.2, 0.3, 0.5]], 4, "epoch must be a whole number of at least 5, not 4"),
         ([0], [[0.2, 0.3, 0.5]], 5.5, "epoch must be a whole number of at least 5, not 5.5"),

@@ -1,4 +1,4 @@
-"""Features of a table that give the label away: a column equal to it, a code for it, numbers in blocks of one class."""
+"""Leaks: columns of a table that tell the label (a copy, a code for it), and test samples that are trained on."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jnpl.analysis.problems import common_samples
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 _SURE = 0.99  # share of the labels that a column predicts
 _BEYOND = 0.1  # part of the error of the largest class that may be left
 _LEAST = 20  # rows
+_COMMON = 0.1  # share of the test samples
 _LOG = logging.getLogger("jnpl")
 
 
@@ -34,8 +37,12 @@ def label_columns(source: Source) -> dict[str, float]:
     return {name: share for name, share in shares.items() if share >= least}
 
 
-def warn_of_label_columns(source: Source) -> None:
-    """Log a line for each column that predicts the label."""
+def warn_of_leaks(source: Source) -> None:
+    """Log a line for each column that predicts the label, and for test data that are training data."""
+    common = 0 if source.test is None else common_samples(source, source.test)
+    if source.test is not None and common >= _COMMON * len(source.test):
+        shown = f"{common:,} of the {len(source.test):,} test samples ({source.test.name}) are training samples too"
+        _LOG.warning("%s: the test accuracy is that of remembered labels", shown)
     for name, share in label_columns(source).items():
         option = f"if it tells it, leave it out with --exclude {shlex.quote(name)} (exclude)"
         _LOG.warning("column %r predicts the label in %.3g %% of the rows: %s", name, 100 * share, option)

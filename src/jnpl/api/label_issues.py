@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from jnpl.analysis.leaks import warn_of_label_columns
+from jnpl.analysis.leaks import warn_of_leaks
 from jnpl.data.opening import open_source
 from jnpl.data.options import OpenOptions
 from jnpl.data.source import Source
@@ -90,7 +90,7 @@ def find_label_issues(
     ):
         options = {"val_size": val_size, **options}
     source = make_source(data, labels, class_names, options)
-    warn_of_label_columns(source)
+    warn_of_leaks(source)
     folder = None if out is None else RunFolder(Path(out))
     if folder is not None and isinstance(data, str | os.PathLike):
         folder.check_outside(data)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from jnpl.data.sources.arrays import to_numpy
 from jnpl.internal.errors import InputError
 from jnpl.judging.findings import Findings
 from jnpl.judging.ledger import Ledger
@@ -72,7 +72,10 @@ class Monitor:
             logits: the network's outputs (B, C), or probabilities with `probs=True`.
             probs: whether `logits` are probabilities.
         """
-        rows = (logits.detach() if isinstance(logits, Tensor) else torch.tensor(np.asarray(logits))).float()
+        rows = logits.detach() if isinstance(logits, Tensor) else torch.from_numpy(to_numpy(logits, "logits").copy())
+        if rows.is_complex():
+            raise InputError("logits must be real numbers, not complex ones")
+        rows = rows.float()
         if rows.ndim != 2:
             raise InputError(f"logits must have shape (B, {self.ledger.num_classes}), not {tuple(rows.shape)}")
         # A new number each time, so that no visit replaces another.

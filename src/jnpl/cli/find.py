@@ -194,7 +194,7 @@ def _run(command: FindOptions, *, classify: bool) -> None:
     import torch
 
     from jnpl import pipeline
-    from jnpl.analysis.leaks import warn_of_label_columns
+    from jnpl.analysis.leaks import warn_of_leaks
     from jnpl.embedding.compute import process_rank
     from jnpl.internal.importing import find_user_modules
     from jnpl.outputs.run_source import RunDataOptions
@@ -216,7 +216,7 @@ def _run(command: FindOptions, *, classify: bool) -> None:
     reporter = Reporter(verbose=command.verbose)
     with options.collected_log() as reporter.first:
         opened = data_options.open(recipe.data.val_size)
-        warn_of_label_columns(opened.source)
+        warn_of_leaks(opened.source)
     kept = len(opened.source) - (0 if opened.held_out is None else len(opened.held_out))
     identity = {"seed": command.seed, "data": opened.source.name}
     folder.check_data(identity, kept, len(opened.source.class_names))  # before embedding

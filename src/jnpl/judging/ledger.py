@@ -18,6 +18,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 from torch import Tensor
 
+from jnpl.data.sources.arrays import to_numpy
 from jnpl.internal.allocator import scratch_zeros
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing
@@ -37,6 +38,7 @@ _CHUNK = 1 << 16  # rows per step when the whole ledger is read: no temporary gr
 _HEADER, _VERSION = "jnpl.ledger", 2  # one entry of metadata: safetensors shuffles several
 _BLOCKS = 10  # blocks in the window of a compact history, so up to 10 epochs are kept one by one
 _RIVALS = 3  # classes followed beside the given label; 8 + 4 + 40 + 3 * (4 + 10) = 94 bytes
+_SUM_ERROR = 0.02  # of probabilities, which may be rounded to bfloat16
 _GOLDEN = 0.6180339887498949  # its multiples, modulo 1, are spread evenly: dither without a generator
 _SETTINGS = ("num_samples", "num_classes", "history", "keep")
 
@@ -135,6 +137,10 @@ class Ledger:
             raise InputError(f"index must lie in 0..{self.num_samples - 1}, not {rows.min()}..{rows.max()}")
         if not (p.min() >= 0 and p.max() <= 1.001):  # written so that nan fails too
             raise InputError(f"probs must lie in 0..1, not {p.min()}..{p.max()}: logits? a diverged network?")
+        total = p.sum(axis=1)
+        if (off := np.abs(total - 1) > _SUM_ERROR).any():
+            at = int(off.argmax())
+            raise InputError(f"probs of a sample must sum to 1, not {total[at]:g} (sample {rows[at]}): logits?")
         rows = rows.astype(np.intp, copy=False)
         order = np.sort(rows)
         if (order[1:] == order[:-1]).any():  # twice in one batch: the last one counts
@@ -275,9 +281,15 @@ class Ledger:
 
 def _to_numpy(values: Values, dtype: torch.dtype | None = None) -> Array:
     if isinstance(values, Tensor):
-        array: Array = values.detach().to("cpu", dtype).numpy()
-        return array
-    return np.asarray(values, None if dtype is None else np.float32)
+        values = values.detach().cpu()
+        plain: Array = (values if dtype is None or values.is_complex() else values.to(dtype)).numpy()
+    else:
+        plain = to_numpy(values, "the ledger's input")
+    if dtype is None:
+        return plain
+    if plain.dtype.kind not in "biuf":
+        raise InputError(f"predictions must be real numbers, not {plain.dtype}")
+    return np.asarray(plain, np.float32)
 
 
 def _whole(name: str, value: object, least: int) -> int:

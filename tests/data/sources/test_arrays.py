@@ -243,3 +243,12 @@ def test_texts_with_true_labels_test_and_validation_data():
     assert source.validation.inputs.values.tolist() == ["dogs"]
     with pytest.raises(InputError, match="x_test holds vectors, but x texts"):
         from_arrays(["one cat", "two dogs"], ["cat", "dog"], x_test=[[1.0, 2.0]], y_test=["dog"])
+
+
+def test_masked_values_are_refused_and_a_mask_of_nothing_is_not():
+    x = np.ma.masked_array([[1.0, 2.0], [3.0, 4.0]], [[False, True], [False, False]])
+    with pytest.raises(InputError, match="x is a masked array with 1 masked values"):
+        from_arrays(x, [0, 1])
+    with pytest.raises(InputError, match="y is a masked array with 1 masked values"):
+        from_arrays(x.data, np.ma.masked_array([0, 1], [False, True]))
+    assert len(from_arrays(np.ma.masked_array(x.data), [0, 1])) == 2

@@ -318,3 +318,9 @@ def test_a_row_becomes_the_same_wherever_it_stands(columns, order):
     np.testing.assert_array_equal(encoding.apply(moved, WHERE), encoding.apply(frame, WHERE)[list(order)])
     alone = np.concatenate([encoding.apply(frame.iloc[[row]], WHERE) for row in range(8)])
     np.testing.assert_array_equal(alone, encoding.apply(frame, WHERE))
+
+
+def test_a_column_that_is_empty_in_new_data_alone_is_told(caplog):
+    encoding = Encoding.fit(pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": ["x", "y", "x"]}), None, "old")
+    assert encoding.apply(pd.DataFrame({"a": [np.nan] * 2, "b": ["x", None]}), "new").tolist()[0][0] == 2
+    assert caplog.messages == ["new: column 'a' is empty in all rows, and had values in training"]

@@ -311,6 +311,9 @@ def to_numpy(values: Any, name: str) -> Array:
     if type(values).__module__.partition(".")[0] == "torch" or hasattr(values, "detach"):
         values = values.detach().cpu()
         values = values.float() if "bfloat16" in str(values.dtype) else values
+    if np.ma.is_masked(values):
+        count = int(np.ma.count_masked(values))
+        raise InputError(f"{name} is a masked array with {count:,} masked values: fill them or leave them out")
     try:
         return np.asarray(values)
     except (ValueError, TypeError) as error:

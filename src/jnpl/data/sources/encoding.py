@@ -7,6 +7,7 @@ that rare and unseen categories share a feature only if the training table had r
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from collections import Counter
@@ -36,6 +37,7 @@ _WORD = re.compile(r"\w+")
 _BACK = "(--feature-column names the columns to learn from)"
 _ROW_NAME = re.compile(r"(?i:.*[ _.-]id)|.*[a-z]I[dD]")  # customer_id, customerId
 AS_THEY_ARE = "numbers as they are"
+_LOG = logging.getLogger("jnpl")
 _BECAME = {
     "number": AS_THEY_ARE,
     "boolean": "true and false as 1 and 0",
@@ -171,7 +173,10 @@ class Encoding:
         start = 0
         for column in self.columns:
             end = start + len(column.names)
-            column.write(_cells(frame, column.name, where), out[:, start:end], where)
+            cells = _cells(frame, column.name, where)
+            column.write(cells, out[:, start:end], where)
+            if not column.gaps and len(cells) and cells.isna().all():
+                _LOG.warning("%s: column %r is empty in all rows, and had values in training", where, column.name)
             start = end
         return out
 
