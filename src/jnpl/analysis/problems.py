@@ -168,8 +168,8 @@ def common_samples(source: Source, other: Source) -> int:
         return sum(text.strip() in stripped for text in texts[1])
     ours, theirs = (each.pictures or each.inputs for each in (source, other))
     if ours.path(0) is not None and theirs.path(0) is not None:
-        sizes = [each.sizes() for each in (ours, theirs)]
-        common = np.setdiff1d(np.intersect1d(*sizes), [0])
+        sizes = ours.sizes(), theirs.sizes()
+        common = np.setdiff1d(np.intersect1d(sizes[0], sizes[1]), [0])
         same_size = [np.flatnonzero(np.isin(each, common)).tolist() for each in sizes]
         digests = {digest for digest, _ in _hashed(ours, same_size[0], head_only=True)}
         return sum(digest in digests for digest, _ in _hashed(theirs, same_size[1], head_only=True))

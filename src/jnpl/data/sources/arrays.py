@@ -312,7 +312,7 @@ def to_numpy(values: Any, name: str) -> Array:
         values = values.detach().cpu()
         values = values.float() if "bfloat16" in str(values.dtype) else values
     if np.ma.is_masked(values):
-        count = int(np.ma.count_masked(values))
+        count = int(np.ma.getmaskarray(values).sum())
         raise InputError(f"{name} is a masked array with {count:,} masked values: fill them or leave them out")
     try:
         return np.asarray(values)
