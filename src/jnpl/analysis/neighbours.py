@@ -36,8 +36,8 @@ MIN_SAMPLES = 50  # fewer say too little about which distances are usual
 MIN_WIDTH = 128  # vectors of fewer numbers are rather measurements than embeddings
 EXACT_LIMIT = 30_000  # samples up to which all pairs are compared
 MAX_OUTLIERS = 0.02  # share of the samples
-_NEAR = 1 / 3  # of the distance to the tenth neighbour: near duplicates are closer
-_VERY_NEAR = (
+NEAR = 1 / 3  # of the distance to the tenth neighbour: near duplicates are closer
+VERY_NEAR = (
     0.05  # of the median distance to the tenth neighbour: enough on its own, for groups of more than ten copies
 )
 _SHARED_LETTERS = 0.75  # of the triples of letters in two texts: near duplicates share more
@@ -245,12 +245,12 @@ def _unit_vectors(values: Array, positions: Labels) -> Tensor:
 
     made = torch.empty((len(positions), values.shape[-1]))
     for start in range(0, len(positions), _BLOCK):
-        rows = torch.from_numpy(_mean_views(values, positions[start : start + _BLOCK]))
+        rows = torch.from_numpy(mean_views(values, positions[start : start + _BLOCK]))
         made[start : start + _BLOCK] = rows / rows.norm(dim=1, keepdim=True)
     return made
 
 
-def _mean_views(values: Array, rows: Labels | slice) -> npt.NDArray[np.float32]:
+def mean_views(values: Array, rows: Labels | slice) -> npt.NDArray[np.float32]:
     chosen = values[rows].astype(np.float32)
     mean: npt.NDArray[np.float32] = chosen.mean(axis=1) if chosen.ndim == 3 else chosen
     return mean
@@ -259,7 +259,7 @@ def _mean_views(values: Array, rows: Labels | slice) -> npt.NDArray[np.float32]:
 def _not_zero(values: Array) -> Mask:
     """Return whether each sample has a direction (N,): a text of unknown words may have none."""
     starts = range(0, len(values), _BLOCK)
-    lengths = np.concatenate([np.linalg.norm(_mean_views(values, slice(at, at + _BLOCK)), axis=1) for at in starts])
+    lengths = np.concatenate([np.linalg.norm(mean_views(values, slice(at, at + _BLOCK)), axis=1) for at in starts])
     has_direction: Mask = np.isfinite(lengths) & (lengths > 0)
     return has_direction
 
@@ -270,7 +270,7 @@ def _near_pairs(
     """Return pairs of positions that are much closer to each other than to the others around them."""
     tenth = distances[:, -1]
     local = np.minimum(tenth[:, None], tenth[index])
-    near = distances <= np.maximum(np.maximum(_NEAR * local, _VERY_NEAR * np.median(tenth)), _ROUNDING)
+    near = distances <= np.maximum(np.maximum(NEAR * local, VERY_NEAR * np.median(tenth)), _ROUNDING)
     rows, columns = np.nonzero(near)
     pairs = list(zip(positions[rows].tolist(), positions[index[rows, columns]].tolist(), strict=True))
     return pairs if texts is None else [pair for pair in pairs if _have_same_letters(*texts[list(pair)])]

@@ -287,8 +287,7 @@ class SavedModel:
             wanted = " x ".join(map(str, self.sample_shape[:2]))
             raise InputError(f"the model takes images of {wanted} pixels (height x width), as arrays")
         prepared = prepare(source, size, memory_limit=0, workers=workers)
-        if self.kind == "vector" and prepared.shape != self.sample_shape:
-            width = prepared.shape[0]
+        if self.kind == "vector" and (width := prepared.shape[-1]) != height:  # embeddings are (V, F)
             raise InputError(f"{source.name} has {width} features, but the model was trained on {height}")
         return prepared
 
