@@ -63,3 +63,11 @@ def few_trees(monkeypatch):
     """Let quick trees judge tables: those that users get take four fifths of a fit, and are no matter of most tests."""
     for name, few in (("LEAVES", (1, 5)), ("TRIED_TREES", 5), ("TREES", 10), ("BOOSTING_SIZE", 0)):
         monkeypatch.setattr(f"jnpl.judging.trees.{name}", few)
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory):
+    """A finished run on a small table (`tests.helpers.checked`), which no test changes."""
+    from tests.helpers.checked import make_run
+
+    return make_run(tmp_path_factory.mktemp("checked"))

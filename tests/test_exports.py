@@ -64,6 +64,7 @@ PACKAGE = [
     "Monitor",
     "RobustLoss",
     "__version__",
+    "check",
     "complement",
     "embed",
     "find_label_issues",

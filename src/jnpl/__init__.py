@@ -12,6 +12,7 @@ from jnpl._version import __version__
 
 if TYPE_CHECKING:
     from jnpl import losses, noise
+    from jnpl.api.check import check
     from jnpl.api.embeddings import Embeddings, embed
     from jnpl.api.estimator import JNPLClassifier
     from jnpl.api.label_issues import find_label_issues, score_labels
@@ -34,6 +35,7 @@ __all__ = [
     "Monitor",
     "RobustLoss",
     "__version__",
+    "check",
     "complement",
     "embed",
     "find_label_issues",
@@ -54,6 +56,7 @@ _DEFINED_IN = {  # public class or function -> module
     "Ledger": "jnpl.judging.ledger",
     "Monitor": "jnpl.api.monitor",
     "RobustLoss": "jnpl.losses.robust",
+    "check": "jnpl.api.check",
     "embed": "jnpl.api.embeddings",
     "find_label_issues": "jnpl.api.label_issues",
     "load": "jnpl.outputs.saved_model",

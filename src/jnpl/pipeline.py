@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jnpl.analysis.data_report import describe_data
+from jnpl.analysis.reference import Reference
 from jnpl.data.loading.prepare import default_workers
 from jnpl.data.opening import open_source, open_test
 from jnpl.data.split import hold_out, to_hold_out
 from jnpl.embedding.choice import AUTO, embed_for_training, is_fitted, uses_backbone
 from jnpl.embedding.compute import DEFAULT_VIEWS, EmbeddingOptions, process_device, process_rank
+from jnpl.internal.files import replacing
 from jnpl.internal.progress import part_of
 from jnpl.judging import scoring
 from jnpl.judging.out_of_fold import FOLDS, deal_folds
@@ -470,6 +472,10 @@ def write_data(
         options, backbone = origin.options, data.embedded.backbone
         if options is not None and backbone is not None:  # as it was chosen: later, "auto" may choose another one
             options = {**options, "backbone": backbone.facts["name"], "size": backbone.facts.get("size")}
+        reference = Reference.of(data.embedded)
+        if reference is not None:
+            with replacing(folder.reference_vectors) as draft:
+                reference.save(draft)
         folder.write_data(
             described,
             command=origin.command,

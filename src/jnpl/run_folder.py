@@ -43,9 +43,11 @@ OWN_FILES = frozenset(
     {
         "run.json",
         "backbone.safetensors",
+        "check.json",
         "data.json",
         "metrics.jsonl",
         "neighbours.parquet",
+        "reference.safetensors",
         "thumbnails.parquet",
         "findings.csv",
         "findings.json",
@@ -63,7 +65,7 @@ _FORMAT = "jnpl run 1"
 _MARKS = {"run.json": "format", "findings.json": "kind"}  # file -> key whose value starts with "jnpl" in a run folder
 _LOCK = ".lock"
 _DRAFT = re.compile(
-    r"\.(run|metrics|findings|model|backbone|data|neighbours|thumbnails|report|tracking)\.\w+\.\d+\.tmp"
+    r"\.(run|metrics|findings|model|backbone|check|reference|data|neighbours|thumbnails|report|tracking)\.\w+\.\d+\.tmp"
 )  # as internal.files names them
 
 
@@ -222,6 +224,11 @@ class RunFolder:
         """The weights of a backbone that was fitted to the data."""
         return self.path / "backbone.safetensors"
 
+    @property
+    def reference_vectors(self) -> Path:
+        """The samples as short vectors, to compare new ones with."""
+        return self.path / "reference.safetensors"
+
     def has_findings(self) -> bool:
         """Return whether findings are there."""
         return (self.path / "findings.json").is_file()
@@ -267,6 +274,12 @@ class RunFolder:
         """What data.json says; empty if there is none."""
         file = self.path / "data.json"
         return read_facts(file, DataFacts) if file.exists() else DataFacts()
+
+    @cached_property
+    def comparison(self) -> dict[str, Any] | None:
+        """What check.json says: how new samples compare with the run that judged them; None in other runs."""
+        file = self.path / "check.json"
+        return read_json(file) if file.is_file() else None
 
     def require_data_facts(self) -> DataFacts:
         """Return what data.json says; an InputError if the run has not written it, so that no held-out sample is lost.

@@ -72,6 +72,7 @@ def test_names_of_other_letters_and_numbers_stay(caplog):
 def test_two_spellings_of_the_only_class_are_no_data():
     with pytest.raises(InputError, match="has 1 class; at least 2 are needed"):
         open_source((X[:2], ["a", "A"]), merge_classes=True)
+    assert open_source((X[:2], ["a", "A"]), merge_classes=True, one_class=True).class_names == ("A",)
 
 
 def test_test_data_and_new_data_get_the_names_of_the_training_data():

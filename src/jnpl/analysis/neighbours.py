@@ -37,9 +37,7 @@ MIN_WIDTH = 128  # vectors of fewer numbers are rather measurements than embeddi
 EXACT_LIMIT = 30_000  # samples up to which all pairs are compared
 MAX_OUTLIERS = 0.02  # share of the samples
 NEAR = 1 / 3  # of the distance to the tenth neighbour: near duplicates are closer
-VERY_NEAR = (
-    0.05  # of the median distance to the tenth neighbour: enough on its own, for groups of more than ten copies
-)
+VERY_NEAR = 0.05  # of the median distance to the tenth neighbour: enough on its own, for groups of more than ten copies
 _SHARED_LETTERS = 0.75  # of the triples of letters in two texts: near duplicates share more
 _MAX_TEXT = 2000  # characters compared
 _FAR = 2.5  # standard deviations (estimated by the median absolute deviation) above the median: outliers are farther
@@ -251,6 +249,7 @@ def _unit_vectors(values: Array, positions: Labels) -> Tensor:
 
 
 def mean_views(values: Array, rows: Labels | slice) -> npt.NDArray[np.float32]:
+    """Return the mean (M, F) of the views of some rows of (N, V, F), or those rows of (N, F)."""
     chosen = values[rows].astype(np.float32)
     mean: npt.NDArray[np.float32] = chosen.mean(axis=1) if chosen.ndim == 3 else chosen
     return mean

@@ -74,7 +74,7 @@ class Reference:
             drawn = values[random.choice(len(values), min(len(values), _FITTED), replace=False)]
             basis = random.normal(size=(values.shape[1], _WIDTH)).astype(np.float32)
             for _ in range(2):  # subspace iteration: the directions in which the samples vary
-                basis = np.linalg.qr(drawn.T @ (drawn @ basis))[0]
+                basis = np.linalg.qr(drawn.T @ (drawn @ basis))[0].astype(np.float32)
         kept = cls(values, rows, mean, made.std, basis)
         return cls(kept._short(values).astype(np.float32 if is_table else np.float16), rows, mean, made.std, basis)
 
@@ -185,7 +185,7 @@ def _more_than_expected(as_far: Labels, calibrating: int) -> tuple[int, float]:
 
     If all are of one kind, their number is beta-binomial.
     """
-    from scipy.stats import betabinom  # noqa: PLC0415 - slow to import
+    from scipy.stats import betabinom  # type: ignore[import-untyped]  # noqa: PLC0415 - slow to import
 
     beyond = max(int(FALSE_SHARE * (calibrating + 1)), 1)
     count = int((as_far < beyond).sum())
@@ -195,7 +195,7 @@ def _more_than_expected(as_far: Labels, calibrating: int) -> tuple[int, float]:
 
 
 def _nearest(new: Floats, old: Floats, itself: Labels | None = None) -> tuple[Labels, npt.NDArray[np.float32]]:
-    """Return the ten nearest (N, 10) of M old vectors and their distances, the nearest first, `itself` (N,) left out."""
+    """Return the ten nearest (N, 10) of M old vectors and their distances, nearest first, without `itself` (N,)."""
     lengths, count = (old**2).sum(axis=1), min(NEIGHBOURS, len(old) - (itself is not None))
     index, distances = np.empty((len(new), count), np.int64), np.empty((len(new), count), np.float32)
     step = max(_BLOCK // len(old), 1)

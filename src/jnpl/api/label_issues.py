@@ -151,7 +151,7 @@ def make_source(data: Any, labels: Any, class_names: Sequence[str] | None, optio
         return open_source(data, **options)
     if hasattr(data, "columns"):
         return _labelled_frame(data, labels, class_names, options)
-    if strange := [name for name in options if name not in ("embed", "merge_classes")]:
+    if strange := [name for name in options if name not in ("embed", "merge_classes", "one_class")]:
         raise InputError(f"{', '.join(strange)} has no meaning for arrays")
     if isinstance(data, Source):
         source = _relabelled(data, labels, class_names)

@@ -13,6 +13,7 @@ import typer
 from jnpl._version import __version__
 from jnpl.cli.apply import apply
 from jnpl.cli.bench import app as bench
+from jnpl.cli.check import check
 from jnpl.cli.corrupt import corrupt
 from jnpl.cli.demo import demo
 from jnpl.cli.doctor import doctor
@@ -36,6 +37,7 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "embed": embed,
     "train": train,
     "predict": predict,
+    "check": check,
     "report": report,
     "review": review,
     "apply": apply,
@@ -66,7 +68,7 @@ _UsageError: Any = typer.BadParameter.__bases__[0]
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
-    """Run `jnpl`. Exit codes: 0 done, 2 wrong input (one line), 130 interrupted, 1 a bug of ours (traceback).
+    """Run `jnpl`. Exit codes: 0 done, 2 wrong input (one line), 3 a gate of `check` failed, 130 interrupted, 1 our bug.
 
     What the operating system refuses (a file, a folder, space, memory) counts as wrong input. With --debug, anywhere
     on the command line, the traceback of every error is printed too.

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from jnpl.judging.findings import Findings
     from jnpl.run_folder import RunFolder
 
+SUSPECT_COLUMNS = ["id", "given_label", "suggested_label", "label_quality", "suggested_confidence"]
 _PAIRS = 5
 _PIPE_WIDTH = 100_000  # columns: nothing is cut in a pipe or a file
 OVERLAP = 0.1  # share of samples of unclear class from which the summary mentions it
@@ -30,7 +31,7 @@ def show(result: dict[str, Any], run: RunFolder, top: int) -> None:
     findings, console = reviewed_run(run).findings, console_for_output()
     issues = int(findings.is_label_issue.sum())
     console.print(
-        f"{_headline(issues, result['samples'], findings)}{_estimate(findings)}; "
+        f"{headline(issues, result['samples'], findings)}{estimate(findings)}; "
         f"{result['classes']} classes, {result['epochs']} epochs in {result['seconds']:.0f} s"
     )
     if decided := int(findings.is_decided.sum()):
@@ -44,7 +45,7 @@ def show(result: dict[str, Any], run: RunFolder, top: int) -> None:
             verb = "looks" if pair.count == 1 else "look"
             console.print(f"  {pair.count:,} labelled {visible(pair.given)} {verb} like {visible(pair.suggested)}")
     if issues and top:
-        console.print(_worst(findings, min(top, issues)))
+        console.print(worst_labels(findings, findings.worst_positions(min(top, issues)).tolist()))
     console.print(f"all labels with their quality: {visible(run.path / 'findings.csv')}")
     if run.report_page.is_file():
         console.print(f"report:                        {visible(run.report_page)}")
@@ -56,7 +57,7 @@ def show(result: dict[str, Any], run: RunFolder, top: int) -> None:
         console.print(f"to correct labels:             jnpl apply {name}")
 
 
-def _headline(issues: int, samples: int, findings: Findings) -> str:
+def headline(issues: int, samples: int, findings: Findings) -> str:
     one = issues == 1
     if findings.look_wrong:
         return f"{issues:,} of {samples:,} labels {'looks' if one else 'look'} wrong"
@@ -79,7 +80,8 @@ def console_for_output() -> Console:
     return console
 
 
-def _estimate(findings: Findings) -> str:
+def estimate(findings: Findings) -> str:
+    """Return the noise rate and its interval, to follow a count."""
     if findings.noise is None:
         return f": {findings.noise_rate:.1%}"
     rate, low, high = findings.noise[:3]
@@ -122,13 +124,12 @@ def facts(run: RunFolder, top: int) -> dict[str, Any]:
     confused = confused_pairs(findings, [*map(str, findings.names)], _PAIRS)
     pairs = [{"given": pair.given, "suggested": pair.suggested, "count": pair.count} for pair in confused]
     rows = findings.table.iloc[findings.worst_positions(min(top, int(findings.is_label_issue.sum())))]
-    columns = ["id", "given_label", "suggested_label", "label_quality", "suggested_confidence"]
     now: dict[str, Any] = {"issues": int(findings.is_label_issue.sum()), "noise_rate": findings.noise_rate}
     if findings.noise_interval is not None:
         now["noise_interval"] = list(findings.noise_interval)
     if findings.decided is not None and findings.decided.any():
         now["decided"] = int(findings.decided.sum())
-    return {**now, "confused": pairs, "suspects": plain(rows[columns].to_dict(orient="records"))}
+    return {**now, "confused": pairs, "suspects": plain(rows[SUSPECT_COLUMNS].to_dict(orient="records"))}
 
 
 def _uneven(findings: Findings) -> str | None:
@@ -145,12 +146,13 @@ def _uneven(findings: Findings) -> str | None:
     return f"{line}; --threshold per-class gives each class its own threshold"
 
 
-def _worst(findings: Findings, count: int) -> Table:
+def worst_labels(findings: Findings, positions: list[int]) -> Table:
+    """Return a table of some samples, by position."""
     table = Table(title="labels to check first", title_justify="left", box=None)
     for column in ("id", "labelled", "looks like", "label quality", "confidence"):
         is_text = column in ("id", "labelled", "looks like")
         table.add_column(column, justify="left" if is_text else "right", overflow="fold", no_wrap=not is_text)
-    for at in findings.worst_positions(count).tolist():
+    for at in positions:
         row = findings.table.iloc[at].to_dict()
         better, confidence = row["suggested_label"], rounded(row["suggested_confidence"])
         if better == row["given_label"]:  # the confidence would be that in the given label

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jnpl.data.sources.user_embedding import Embed
 
 HUB = "hf:"
-_OF_ALL = ("labels", "merge_classes", "seed")  # options that every form of data takes
+_OF_ALL = ("labels", "merge_classes", "one_class", "seed")  # options that every form of data takes
 _LOG = logging.getLogger("jnpl")
 _COLUMNS = ("image_column", "label_column", "true_label_column", "feature_columns", "exclude", "embedding_column")
 
@@ -68,14 +68,17 @@ def open_source(data: Any, options: OpenOptions | None = None, **changes: Any) -
         source = with_labels(source, Path(options.labels))
     if common := common_spellings(source):
         if options.merge_classes:
-            return with_spellings(source, common)
-        _LOG.warning("%s", warning(source, common))
+            source = with_spellings(source, common)
+        else:
+            _LOG.warning("%s", warning(source, common))
+    if len(source.class_names) < 2 and not options.one_class:
+        raise InputError(f"{source.name} has 1 class; at least 2 are needed")
     return source
 
 
 def open_test(source: Source, test: Any, options: OpenOptions) -> Source:
     """Return a source with test data from elsewhere, opened with the options of the source that suit them."""
-    opened = open_source(test, options.for_test(source, test))
+    opened = open_source(test, options.for_test(source.encoding, test))
     if options.merge_classes:
         opened = with_spellings(opened, {spelling_key(name): name for name in source.class_names})
     return with_test(source, opened)

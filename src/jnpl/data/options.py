@@ -4,15 +4,12 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from jnpl.internal.errors import InputError
 from jnpl.internal.tables import data_suffix
-
-if TYPE_CHECKING:
-    from jnpl.data.source import Source
 
 _STORED_AS = {"root": "data_root", "feature_columns": "feature_column"}  # in data.json, as on the command line
 _Options = TypeVar("_Options")
@@ -38,6 +35,7 @@ class OpenOptions:
         image_root: tables: the folder that image paths are relative to.
         skip_unlabelled: tables: leave out rows without a label.
         merge_classes: make one class of those that differ only in case, blanks or Unicode form.
+        one_class: accept data of a single class, for a run that knows others.
         labels: a file of given labels, as `jnpl apply` and `jnpl corrupt` write it, in place of the data's own.
         noise: cifar10n and cifar100n: which of the human labels.
         config: the hub: the configuration of the data set.
@@ -67,6 +65,7 @@ class OpenOptions:
     image_root: str | os.PathLike[str] | None = None
     skip_unlabelled: bool = False
     merge_classes: bool = False
+    one_class: bool = False
     labels: str | os.PathLike[str] | None = None
     noise: str | None = None
     config: str | None = None
@@ -90,18 +89,15 @@ class OpenOptions:
         several = self.feature_columns or self.exclude or ()
         return [*several, *(column for column in single if column is not None)]
 
-    def for_test(self, source: "Source", test: Any) -> "OpenOptions":
-        """Return the options that test data share with a source.
-
-        A table is encoded like that of the source, which knows its columns.
-        """
+    def for_test(self, encoding: dict[str, Any] | None, test: Any) -> "OpenOptions":
+        """Return the options that test data share with other data, whose columns became features by `encoding`."""
         of_data = {"true_label_column", "labels", "noise", "config", "val_size", "coarse", "balanced", "seed"}
         defaults: dict[str, Any] = {field.name: field.default for field in fields(self) if field.name in of_data}
         shared = replace(self, **defaults)
         is_table = hasattr(test, "columns") or (isinstance(test, str | os.PathLike) and bool(data_suffix(test)))
-        if source.encoding is None or not is_table:
+        if encoding is None or not is_table:
             return shared
-        return replace(shared, feature_columns=None, exclude=None, encoding=source.encoding)
+        return replace(shared, feature_columns=None, exclude=None, encoding=encoding)
 
     def to_json(self) -> dict[str, Any]:
         """Return the options as entries of data.json, with absolute paths; `from_json` reads them."""

@@ -324,8 +324,6 @@ class Source:
         samples, classes = len(self.inputs), len(self.class_names)
         if samples == 0:
             raise InputError(f"{self.name} holds no samples")
-        if classes < 2:
-            raise InputError(f"{self.name} has {classes} class{'' if classes == 1 else 'es'}; at least 2 are needed")
         for field, labels in (("labels", self.labels), ("true_labels", self.true_labels)):
             if labels is None:
                 continue

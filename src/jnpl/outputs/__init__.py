@@ -1,6 +1,8 @@
 """A finished run -> report, review, exports, corrected labels, predictions.
 
 - `run_source`: the data of a run, opened again
+- `checking`: new samples, judged by the run and compared with its own
+- `gate`: whether checked labels pass, as exit code, JUnit XML and SARIF
 - `report/`: the page report.html
 - `review/`: the web page of `jnpl review`
 - `corrections`: corrected labels from findings and decisions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,7 +17,7 @@ from jnpl.data.loading.augment import CropFlip, EmbeddingViews, Standardize, Tra
 from jnpl.data.loading.prepare import Prepared, prepare
 from jnpl.data.source import Source
 from jnpl.embedding.backbones import ImageBackbone, TextBackbone, shared_backbone
-from jnpl.embedding.compute import image_classifier
+from jnpl.embedding.compute import EmbeddingOptions, embed_source, image_classifier
 from jnpl.internal.devices import checked_device
 from jnpl.internal.errors import InputError, UntrustedCodeError
 from jnpl.internal.files import require_file
@@ -319,6 +319,17 @@ def load(run: str | os.PathLike[str], device: str | torch.device = "cpu", *, tru
 
         run = download(run.removeprefix("hf:"))
     return SavedModel.load(run, device, trust_code=trust_code)
+
+
+def embedded_as_run(run: RunFolder, source: Source, options: EmbeddingOptions) -> Source:
+    """Return images or texts embedded as the run embedded its own; other data, and of other runs, as they are."""
+    facts = check_facts(read_json(run.model_facts), ModelFacts, "model.json").backbone
+    if facts is None or source.kind == "vector":
+        return source
+    state = load_file(run.backbone_weights) if run.backbone_weights.is_file() else None
+    fitted = None if state is None else {name: tensor.numpy() for name, tensor in state.items()}
+    backbone = _backbone(facts.model_dump(), fitted, options.device)
+    return source if backbone is None else embed_source(source, backbone, replace(options, views=facts.views))
 
 
 def _with_channels(images: Tensor, channels: int) -> Tensor:

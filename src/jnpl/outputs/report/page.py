@@ -94,6 +94,7 @@ def _context(run: RunFolder) -> dict[str, Any]:
         "look_wrong": findings.look_wrong,
         "results": results,
         "notes": _notes(run, findings, results),
+        "comparison": _comparison(run),
         "choices": [text.plain(line, 400) for line in (*data.choices, results.judged_by) if line],
         "threshold_reason": _threshold_reason(findings.threshold_info),
         "doubtful_test": bool(data.held_out) and not data.true_labels,
@@ -135,6 +136,20 @@ def _notes(run: RunFolder, findings: Findings, results: StoredResults) -> list[s
             f"or the {'threshold is' if charts.threshold_span(findings) is None else 'thresholds are'} too high."
         )
     return notes + [text.plain(note, 400) for note in results.notes if note != results.judged_by]
+
+
+def _comparison(run: RunFolder) -> dict[str, Any] | None:
+    """Return how checked samples compare with the run that judged them; None in other runs."""
+    if (facts := run.comparison) is None:
+        return None
+    names = ("id", "label", "run_id", "run_label")
+    copies = [{name: text.plain(copy.get(name, "")) for name in names} for copy in facts.get("copies", ())]
+    return {
+        "run": text.plain(facts.get("run", ""), 200),
+        "sentences": [text.plain(sentence, 400) for sentence in facts.get("sentences", ())],
+        "copies": copies[: page_tables.MAX_PROBLEMS],
+        "far": [text.plain(sample.get("id", "")) for sample in facts.get("far", ())][: page_tables.MAX_PROBLEMS],
+    }
 
 
 def _threshold_reason(info: dict[str, Any]) -> str:

@@ -1,0 +1,175 @@
+"""Whether new labels pass: the reasons against, and the check as JUnit XML and SARIF."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+import numpy as np
+
+from jnpl._version import __version__
+from jnpl.internal.errors import InputError
+from jnpl.internal.files import printable, write_text
+from jnpl.internal.json_files import read_json
+from jnpl.outputs.checking import SIGNALS, CheckedBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+_RULES = {  # of SARIF
+    "wrong-label": ("The label looks wrong", "warning"),
+    "copy-of-the-run": ("The sample is in the data of the run", "warning"),
+    "like-nothing-in-the-run": ("The sample looks like nothing in the run", "note"),
+    "unknown-class": ("The run does not know the class", "warning"),
+}
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def read_baseline(file: Path) -> set[str]:
+    """Return the ids of the label issues that an earlier `jnpl check --json` listed."""
+    try:
+        return {str(issue["id"]) for issue in read_json(file)["suspects"]}
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        how = "it is the output of an earlier `jnpl check ... --json`"
+        raise InputError(f"the baseline {str(file)!r} cannot be read: {how} ({error})") from None
+
+
+def parse_share(text: str) -> float:
+    """Return a share, written as 2% or 0.02.
+
+    >>> parse_share("2%"), parse_share("0.02")
+    (0.02, 0.02)
+    """
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < 1:
+        raise InputError(f"--fail-above takes a share of wrong labels, such as 2% or 0.02, got {text!r}")
+    return share
+
+
+def parse_signals(text: str | None) -> list[str]:
+    """Return the names of --fail-on, separated by commas."""
+    names = [] if text is None else [name.strip() for name in text.split(",")]
+    if strange := [name for name in names if name not in SIGNALS]:
+        raise InputError(f"--fail-on takes {', '.join(SIGNALS)}, separated by commas, got {strange[0]!r}")
+    return names
+
+
+def new_issues(batch: CheckedBatch, baseline: Collection[str] = ()) -> npt.NDArray[np.int64]:
+    """Return the positions of the label issues that are not in the baseline, the worst first."""
+    findings = batch.findings
+    worst = findings.worst_positions(int(findings.is_label_issue.sum()))
+    return np.array([at for at in worst.tolist() if str(findings.ids[at]) not in baseline], np.int64)
+
+
+def reasons(
+    batch: CheckedBatch, fail_above: float | None, fail_on: Collection[str], baseline: Collection[str] = ()
+) -> list[str]:
+    """Return why the batch does not pass; none if it does.
+
+    With `fail_above`, the whole 90 % interval of the noise rate must lie above it: of clean batches, at most one in 20
+    fails. Samples in the baseline do not count.
+    """
+    told, findings = [], batch.findings
+    if fail_above is not None:
+        scored = ~np.isnan(findings.label_quality)
+        counted = scored & ~np.isin(findings.ids.astype(str), list(baseline))
+        if findings.noise is None:
+            rate = float(findings.is_label_issue[counted].sum() / max(counted.sum(), 1))
+            low, shown = rate, f"{rate:.1%}"
+        else:
+            rate = float((1 - findings.label_quality[counted]).sum() / max(counted.sum(), 1))
+            low = max(rate - (findings.noise.rate - findings.noise.low), 0.0)
+            shown = f"{rate:.1%} (at least {low:.1%} with 95 % confidence)"
+        if low > fail_above:
+            told.append(f"the share of wrong labels is {shown}, above {100 * fail_above:.3g}%")
+    issues = new_issues(batch, baseline)
+    for name in fail_on:
+        if name == "new-issues" and len(issues):
+            them = "label looks wrong" if len(issues) == 1 else "labels look wrong"
+            new = " that the baseline does not list" if baseline else ""
+            told.append(f"{len(issues):,} {them}{new}, first {printable(str(findings.ids[issues[0]]))}")
+        elif name != "new-issues" and name in batch.signals:
+            told.append(batch.signals[name])
+    return told
+
+
+def write_junit(file: Path, batch: CheckedBatch, failed: list[str], baseline: Collection[str] = ()) -> None:
+    """Write the gate as one test and every label issue as another, failed unless it is in the baseline."""
+    findings, results = batch.findings, list(_results(batch))
+    suite = ET.Element("testsuite", name="jnpl check", errors="0", skipped="0")
+    gate = ET.SubElement(suite, "testcase", classname="jnpl.check", name="gate")
+    if failed:
+        ET.SubElement(gate, "failure", message="; ".join(failed), type="gate").text = "\n".join(failed)
+    listed = [result for result in results if str(findings.ids[result[1]]) not in baseline]
+    for rule, at, message in listed:
+        case = ET.SubElement(suite, "testcase", classname=f"jnpl.check.{rule}", name=_xml(str(findings.ids[at])))
+        ET.SubElement(case, "failure", message=_xml(message), type=rule).text = _xml(message)
+    suite.set("tests", str(1 + len(listed)))
+    suite.set("failures", str(bool(failed) + len(listed)))
+    root = ET.Element("testsuites")
+    root.append(suite)
+    write_text(file, '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n")
+
+
+def write_sarif(file: Path, batch: CheckedBatch, data: str, baseline: Collection[str] = ()) -> None:
+    """Write every sample with a problem as a result of SARIF 2.1.0, at its file or at its row of the table `data`."""
+    findings = batch.findings
+    results = []
+    for rule, at, message in _results(batch):
+        name = str(findings.ids[at])
+        place: dict[str, Any] = {"artifactLocation": {"uri": _uri(name if findings.paths is not None else data)}}
+        if findings.paths is None and isinstance(findings.ids[at], int | np.integer):
+            place["region"] = {"startLine": int(findings.ids[at]) + 2}  # below the line of the names
+        results.append(
+            {
+                "ruleId": rule,
+                "level": _RULES[rule][1],
+                "message": {"text": message},
+                "locations": [{"physicalLocation": place}],
+                "partialFingerprints": {"jnplSample/v1": f"{rule}:{name}"},
+                "baselineState": "unchanged" if name in baseline else "new",
+            }
+        )
+    rules = [{"id": rule, "shortDescription": {"text": title}} for rule, (title, _) in _RULES.items()]
+    home = "https://pypi.org/project/jnpl/"
+    driver = {"name": "jnpl", "version": __version__, "informationUri": home, "rules": rules}
+    log = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
+    write_text(file, json.dumps(log, indent=1) + "\n")
+
+
+def _results(batch: CheckedBatch) -> Iterator[tuple[str, int, str]]:
+    """Yield rule, position and message of every problem of one sample, label issues first."""
+    findings, facts = batch.findings, batch.facts
+    names = findings.class_names or range(findings.num_classes)
+    for at in new_issues(batch).tolist():
+        given, better = names[findings.given_labels[at]], names[findings.suggested_labels[at]]
+        looks = f"looks like {better}" if better != given else "is in doubt"
+        yield "wrong-label", at, f"labelled {given}, {looks} (label quality {findings.label_quality[at]:.3f})"
+    position = {str(name): at for at, name in enumerate(findings.ids.tolist())}
+    for copy in facts.get("copies", ()):
+        text = f"labelled {copy['label']}; sample {copy['run_id']} of the run is the same, labelled {copy['run_label']}"
+        yield "copy-of-the-run", position[str(copy["id"])], text
+    for far in facts.get("far", ()):
+        text = f"only {far['p_value']:.2%} of the run's samples are as far from all others"
+        yield "like-nothing-in-the-run", position[str(far["id"])], text
+    strange = {each["class"] for each in facts["unknown_classes"]}
+    for at in np.flatnonzero([names[label] in strange for label in findings.given_labels.tolist()]).tolist():
+        yield "unknown-class", at, f"labelled {names[findings.given_labels[at]]}, a class that the run does not know"
+
+
+def _xml(text: str) -> str:
+    """Return a text without the control characters that XML forbids."""
+    return "".join(letter if letter >= " " or letter in "\t\n" else "?" for letter in printable(text))
+
+
+def _uri(path: str) -> str:
+    from urllib.parse import quote  # noqa: PLC0415 - the one use
+
+    return quote(path.replace("\\", "/"))

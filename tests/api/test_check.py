@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.helpers.checked import frame
+
+from jnpl import check, find_label_issues
+from jnpl.internal.errors import InputError
+
+
+def test_a_data_frame_keeps_its_index(run):
+    rows = frame(30, 0.0, 4).drop(columns="true").set_index(pd.Index(range(100, 130)))
+    assert check(run, rows).table.index.tolist() == list(range(100, 130))
+    assert check(run, rows, "label").table.equals(check(run, rows).table)
+
+
+def test_arrays_with_labels(tmp_path):
+    random = np.random.default_rng(0)
+    true = random.integers(0, 2, 200)
+    x = random.normal(size=(200, 130)) + 2 * true[:, None]
+    find_label_issues(x[:150], np.array(["no", "yes"])[true[:150]], settings=["train.epochs=2"], out=tmp_path / "run")
+    given = true[150:].copy()
+    given[4] = 1 - given[4]
+    findings = check(
+        tmp_path / "run", np.concatenate([x[150:], x[:1]]), np.append(np.array(["no", "yes"])[given], "no")
+    )
+    assert findings.worst(1).index.tolist() == [4]
+    assert findings.class_names == ("no", "yes")
+
+
+def test_options_for_arrays_are_refused(run):
+    with pytest.raises(InputError, match="has no meaning for arrays"):
+        check(run, np.zeros((3, 4)), ["ant"] * 3, text_column="text")
