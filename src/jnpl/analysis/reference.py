@@ -74,7 +74,7 @@ class Reference:
             drawn = values[random.choice(len(values), min(len(values), _FITTED), replace=False)]
             basis = random.normal(size=(values.shape[1], _WIDTH)).astype(np.float32)
             for _ in range(2):  # subspace iteration: the directions in which the samples vary
-                basis = np.linalg.qr(drawn.T @ (drawn @ basis))[0].astype(np.float32)
+                basis = np.asarray(np.linalg.qr(drawn.T @ (drawn @ basis))[0], np.float32)
         kept = cls(values, rows, mean, made.std, basis)
         return cls(kept._short(values).astype(np.float32 if is_table else np.float16), rows, mean, made.std, basis)
 
@@ -117,7 +117,7 @@ def _values(source: Source, rows: Labels) -> npt.NDArray[np.float32]:
 
 def _unit(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     lengths = np.linalg.norm(values, axis=1, keepdims=True)
-    scaled: npt.NDArray[np.float32] = values / np.where(lengths > 0, lengths, 1)
+    scaled: npt.NDArray[np.float32] = values / np.where(lengths > 0, lengths, np.float32(1))
     return scaled
 
 

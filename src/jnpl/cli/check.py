@@ -57,7 +57,7 @@ def check(
     from jnpl.outputs.gate import new_issues, parse_share, parse_signals, read_baseline, reasons
 
     share, names = None if fail_above is None else parse_share(fail_above), parse_signals(fail_on)
-    known = set() if baseline is None else read_baseline(baseline)
+    listed = set() if baseline is None else read_baseline(baseline)
     from jnpl.run_folder import RunFolder
 
     target = None if out is None else RunFolder(out)
@@ -83,17 +83,17 @@ def check(
 
         batch.write(target, origin_of(RunFolder(run), data, opening, ["jnpl", *sys.argv[1:]]), report)
         page.write(target)
-    failed = reasons(batch, share, names, known)
+    failed = reasons(batch, share, names, listed)
     if junit is not None:
-        write_junit(junit, batch, failed, known)
+        write_junit(junit, batch, failed, listed)
     if sarif is not None:
-        write_sarif(sarif, batch, data, known)
+        write_sarif(sarif, batch, data, listed)
     if as_json:
         place = {} if out is None else {"out": str(out)}
         facts = {"run": str(run), "data": data, **place, **summary(batch), "failed": failed, **_details(batch)}
         typer.echo(json.dumps(facts))
     else:
-        _show(batch, new_issues(batch, known).tolist()[:_SHOWN], out)
+        _show(batch, new_issues(batch, listed).tolist()[:_SHOWN], out)
     if failed:
         typer.echo(f"jnpl: the gate failed: {visible('; '.join(failed))}", err=True)
         raise typer.Exit(FAILED)

@@ -58,6 +58,7 @@ def show(result: dict[str, Any], run: RunFolder, top: int) -> None:
 
 
 def headline(issues: int, samples: int, findings: Findings) -> str:
+    """Return how many labels look wrong, or are to be checked."""
     one = issues == 1
     if findings.look_wrong:
         return f"{issues:,} of {samples:,} labels {'looks' if one else 'look'} wrong"

@@ -200,11 +200,11 @@ def _tree_predictions(
     return TreePredictions(probs, share_agreeing(probs, labels), trees.description)
 
 
-def _facts(run: RunFolder, findings: Findings, comparison: Comparison | None, known: int) -> dict[str, Any]:
+def _facts(run: RunFolder, findings: Findings, comparison: Comparison | None, classes: int) -> dict[str, Any]:
     """Return what check.json says."""
     signals = {}
     facts: dict[str, Any] = {"run": str(run.path), "run_noise_rate": run.findings.noise_rate}
-    facts["unknown_classes"] = strange = _unknown_classes(findings, known)
+    facts["unknown_classes"] = strange = _unknown_classes(findings, classes)
     sentences = [_about(each) for each in strange]
     if comparison is not None:
         facts |= {
@@ -225,21 +225,21 @@ def _facts(run: RunFolder, findings: Findings, comparison: Comparison | None, kn
         copies = f"{facts['copy_samples']:,} samples are the same or nearly the same as samples of the run{labelled}"
         signals["leaks"] = copies
         sentences.append(copies)
-    shift, told = _shift(run, findings, comparison, known)
-    if told:
-        signals["shift"] = "; ".join(told)
+    shift, shifts = _shift(run, findings, comparison, classes)
+    if shifts:
+        signals["shift"] = "; ".join(shifts)
     if issues := int(findings.is_label_issue.sum()):
         signals["new-issues"] = f"{issues:,} label{'s look' if issues > 1 else ' looks'} wrong"
-    return {**facts, "shift": shift, "sentences": [*sentences, *told], "signals": signals}
+    return {**facts, "shift": shift, "sentences": [*sentences, *shifts], "signals": signals}
 
 
-def _unknown_classes(findings: Findings, known: int) -> list[dict[str, Any]]:
+def _unknown_classes(findings: Findings, classes: int) -> list[dict[str, Any]]:
     """Return the classes that the run does not have, and which of its classes their samples look like."""
     names, listed = findings.class_names or (), []
-    for label in range(known, findings.num_classes):
+    for label in range(classes, findings.num_classes):
         members = findings.given_labels == label
         counts = np.bincount(findings.suggested_labels[members & ~np.isnan(findings.suggested_confidence)])
-        like = int(counts[:known].argmax()) if len(counts) else 0
+        like = int(counts[:classes].argmax()) if len(counts) else 0
         share = float(counts[like] / max(counts.sum(), 1)) if len(counts) else 0.0
         listed.append({"class": names[label], "count": int(members.sum()), "looks_like": names[like], "share": share})
     return listed
@@ -275,11 +275,11 @@ def _copies(run: RunFolder, findings: Findings, comparison: Comparison) -> dict[
 
 
 def _shift(
-    run: RunFolder, findings: Findings, comparison: Comparison | None, known: int
+    run: RunFolder, findings: Findings, comparison: Comparison | None, classes: int
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the p-values of three shifts, and a sentence for each that is significant, by the rule of Holm (1979)."""
     old, names = run.findings, findings.class_names or ()
-    counts = [np.bincount(each.given_labels, minlength=findings.num_classes)[:known] for each in (findings, old)]
+    counts = [np.bincount(each.given_labels, minlength=findings.num_classes)[:classes] for each in (findings, old)]
     shares = [count / max(count.sum(), 1) for count in counts]
     most = int(np.abs(shares[0] - shares[1]).argmax())
     tests = {
@@ -301,15 +301,15 @@ def _shift(
             comparison.p_value,
             f"the samples differ: a classifier tells the new of two samples in {comparison.separability:.0%} of pairs",
         )
-    told = []
+    significant = []
     for rank, name in enumerate(sorted(tests, key=lambda name: tests[name][0])):
         if tests[name][0] * (len(tests) - rank) >= _SIGNIFICANT:
             break
-        told.append(f"{tests[name][1]} (p = {tests[name][0]:.2g})")
+        significant.append(f"{tests[name][1]} (p = {tests[name][0]:.2g})")
     facts: dict[str, Any] = {name: p_value for name, (p_value, _) in tests.items()}
     if "features" in tests and comparison is not None:
         facts["separability"] = comparison.separability
-    return facts, told
+    return facts, significant
 
 
 def _two_sided(difference: float, spread: float) -> float:

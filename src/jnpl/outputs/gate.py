@@ -76,7 +76,7 @@ def reasons(
     With `fail_above`, the whole 90 % interval of the noise rate must lie above it: of clean batches, at most one in 20
     fails. Samples in the baseline do not count.
     """
-    told, findings = [], batch.findings
+    lines, findings = [], batch.findings
     if fail_above is not None:
         scored = ~np.isnan(findings.label_quality)
         counted = scored & ~np.isin(findings.ids.astype(str), list(baseline))
@@ -88,16 +88,16 @@ def reasons(
             low = max(rate - (findings.noise.rate - findings.noise.low), 0.0)
             shown = f"{rate:.1%} (at least {low:.1%} with 95 % confidence)"
         if low > fail_above:
-            told.append(f"the share of wrong labels is {shown}, above {100 * fail_above:.3g}%")
+            lines.append(f"the share of wrong labels is {shown}, above {100 * fail_above:.3g}%")
     issues = new_issues(batch, baseline)
     for name in fail_on:
         if name == "new-issues" and len(issues):
             them = "label looks wrong" if len(issues) == 1 else "labels look wrong"
             new = " that the baseline does not list" if baseline else ""
-            told.append(f"{len(issues):,} {them}{new}, first {printable(str(findings.ids[issues[0]]))}")
+            lines.append(f"{len(issues):,} {them}{new}, first {printable(str(findings.ids[issues[0]]))}")
         elif name != "new-issues" and name in batch.signals:
-            told.append(batch.signals[name])
-    return told
+            lines.append(batch.signals[name])
+    return lines
 
 
 def write_junit(file: Path, batch: CheckedBatch, failed: list[str], baseline: Collection[str] = ()) -> None:
