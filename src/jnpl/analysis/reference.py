@@ -117,8 +117,7 @@ def _values(source: Source, rows: Labels) -> npt.NDArray[np.float32]:
 
 def _unit(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     lengths = np.linalg.norm(values, axis=1, keepdims=True)
-    scaled: npt.NDArray[np.float32] = values / np.where(lengths > 0, lengths, np.float32(1))
-    return scaled
+    return np.asarray(values / np.where(lengths > 0, lengths, 1), np.float32)
 
 
 class Comparison(NamedTuple):
