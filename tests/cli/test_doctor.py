@@ -3,17 +3,9 @@
 import json
 import sys
 
-import pytest
+from tests.helpers.command import jnpl
 
 from jnpl._version import __version__
-from jnpl.cli.app import main
-
-
-def jnpl(capsys, *args):
-    with pytest.raises(SystemExit) as stop:
-        main(list(args))
-    printed = capsys.readouterr()
-    return stop.value.code, printed.out, printed.err
 
 
 def by_name(checks):

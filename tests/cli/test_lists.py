@@ -3,10 +3,10 @@
 import json
 
 import pytest
+from tests.helpers.command import jnpl
 from tests.helpers.paths import ROOT
 from tests.helpers.scripts import load_script
 
-from jnpl.cli.app import main
 from jnpl.methods.registry import METHODS, table
 
 NAMES = [
@@ -28,13 +28,6 @@ NAMES = [
     "mlnt",
     "pencil",
 ]
-
-
-def jnpl(capsys, *args):
-    with pytest.raises(SystemExit) as stop:
-        main(list(args))
-    told = capsys.readouterr()
-    return stop.value.code, told.out, told.err
 
 
 def test_methods_json_is_as_pinned(capsys):

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from jnpl.experiments.confidence_figures import BINS
+from jnpl.experiments.paper import METHODS, SETTINGS
+from jnpl.experiments.reproduce.catalogue import verdicts
 from jnpl.experiments.reproduce.paper_runs import load
 from jnpl.experiments.results import add, read
 from jnpl.experiments.spec import RunSpec
@@ -101,6 +103,24 @@ class StoredRuns:
     def results(self, scale="small", missing=None):
         """The runs of a scale."""
         return load(self.file, scale, missing)
+
+    def verdict(self, name):
+        """The verdict on a claim of the paper."""
+        return next(each for each in verdicts(self.results()) if each.name == name)
+
+    def both_filters(self, lead, data="cifar10"):
+        """AP of JNPL is NLNL's and `lead` of the number of the rate, from 0 to 3."""
+        for noise, rates in (("symm", (0.2, 0.4, 0.6, 0.8)), ("asymm", (0.1, 0.2, 0.3, 0.4))):
+            for number, rate in enumerate(rates):
+                self.run("nlnl", noise, rate, ap=0.5, ap_clean=0.6, data=data)
+                ap, ap_clean = lead(number)
+                self.run("jnpl", noise, rate, ap=0.5 + ap, ap_clean=0.6 + ap_clean, data=data)
+
+    def whole_table(self, accuracy):
+        """All runs of Table 1: variant, number of the rate -> accuracy."""
+        for number, (noise, rate) in enumerate(SETTINGS):
+            for variant in METHODS:
+                self.run(variant, noise, rate, classify=True, accuracy=accuracy(variant, number % 4))
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.helpers.arithmetic import gradient, softmax
 
 from jnpl import functional as JF
 
@@ -43,10 +44,6 @@ def named(function):
 
 def compute_dtype(dtype):
     return torch.float64 if dtype == torch.float64 else torch.float32
-
-
-def gradient(loss, logits):
-    return torch.autograd.grad(loss.sum(), logits)[0]
 
 
 def random_batch(size=6, num_classes=5, dtype=torch.float64, scale=2.0, seed=0):
@@ -442,13 +439,6 @@ def test_wrong_uniforms():
 
 
 # --- The baselines of METHODS 5 in plain Python ----------------------------------------------------------------------
-
-
-def softmax(row):
-    top = max(row)
-    powers = [math.exp(value - top) for value in row]
-    total = math.fsum(powers)
-    return [power / total for power in powers]
 
 
 def plain_rce(p, y):

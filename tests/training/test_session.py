@@ -283,13 +283,6 @@ def test_oracles_come_from_the_true_labels():
     assert replace(source, true_labels=None).realised_noise() == (None, None)
 
 
-def test_find_is_not_taken_for_train_either(tmp_path):
-    source = vectors()
-    go(tmp_path / "run", source=source)
-    with pytest.raises(InputError, match="holds a run with pseudo-labels"):
-        go(tmp_path / "run", source=source, classify=False)
-
-
 def test_pseudo_settings_fill_each_other_in(tmp_path):
     go(tmp_path / "run", "pseudo.soft=false", "train.epochs=1")
     saved = json.loads((tmp_path / "run/run.json").read_text("utf-8"))["second"]

@@ -7,28 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from jnpl.experiments.paper import METHODS, SETTINGS, TABLE2
+from jnpl.experiments.paper import METHODS, TABLE2
 from jnpl.experiments.reproduce.catalogue import EXPERIMENTS, names_of, specs_of, verdicts
 from jnpl.experiments.reproduce.fig3 import PL_PLUS
 from jnpl.experiments.scales import SCALES
 from jnpl.internal.errors import InputError
 
 CLAIMS = [claim for item in EXPERIMENTS.values() for claim in item.claims]
-
-
-def both_filters(made, lead, data="cifar10"):
-    """AP of JNPL is NLNL's and `lead` of the number of the rate, from 0 to 3."""
-    for noise, rates in (("symm", (0.2, 0.4, 0.6, 0.8)), ("asymm", (0.1, 0.2, 0.3, 0.4))):
-        for number, rate in enumerate(rates):
-            made.run("nlnl", noise, rate, ap=0.5, ap_clean=0.6, data=data)
-            own = {"ap": 0.5 + lead(number)[0], "ap_clean": 0.6 + lead(number)[1]}
-            made.run("jnpl", noise, rate, data=data, **own)
-
-
-def whole_table(made, accuracy):
-    for number, (noise, rate) in enumerate(SETTINGS):
-        for variant in METHODS:
-            made.run(variant, noise, rate, classify=True, accuracy=accuracy(variant, number % 4))
 
 
 def three_rates(made):
@@ -38,11 +23,11 @@ def three_rates(made):
 
 
 def growing_lead(made):
-    both_filters(made, lambda number: (0.02 * (number + 1), 0.02 * (number + 1)))
+    made.both_filters(lambda number: (0.02 * (number + 1), 0.02 * (number + 1)))
 
 
 def growing_table(made):
-    whole_table(made, lambda variant, number: 0.5 + 0.01 * (number + 1) * (variant == "jnpl"))
+    made.whole_table(lambda variant, number: 0.5 + 0.01 * (number + 1) * (variant == "jnpl"))
 
 
 def test_the_most_important_runs_on_features_come_first():

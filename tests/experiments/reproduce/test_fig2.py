@@ -5,10 +5,6 @@ import pytest
 from jnpl.experiments.reproduce.catalogue import verdicts
 
 
-def verdict(made, name):
-    return next(each for each in verdicts(made.results()) if each.name == name)
-
-
 @pytest.mark.parametrize(
     ("plus", "status"),
     [
@@ -24,7 +20,7 @@ def test_nl_plus_converges_better(made, plus, status):
         made.run("nlnl", rate=rate, stages={"nl": made.facts(right=0.9, wrong=0.0, ap=1.0)})  # a third of the epochs
         made.run("nl", rate=rate, stages={"train": {**made.facts(right=0.5, wrong=0.1, ap=0.8), "epoch": 45}})
         made.run("nl-plus", rate=rate, stages={"train": {**made.facts(**plus), "epoch": 45}})
-    told = verdict(made, "converges")
+    told = made.verdict("converges")
     assert told.status == status
     assert "symm 20: p_y of right less that of wrong labels 0.40 with NL (45 epochs)" in told.figures
 

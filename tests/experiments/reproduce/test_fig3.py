@@ -2,13 +2,7 @@
 
 import pytest
 
-from jnpl.experiments.reproduce.catalogue import verdicts
-
 RISING = [0.1 + 0.01 * epoch for epoch in range(30)]
-
-
-def verdict(made, name):
-    return next(each for each in verdicts(made.results()) if each.name == name)
 
 
 @pytest.mark.parametrize(
@@ -24,4 +18,4 @@ def verdict(made, name):
 def test_a_larger_n_is_faster(made, offsets, status):
     for variant, offset in zip(("jnpl-ce", "jnpl-n0", "jnpl-n1", "jnpl-n2", "jnpl"), offsets, strict=True):
         made.run(variant, curve=[value + 0.01 * offset for value in RISING])
-    assert verdict(made, "larger-n").status == status
+    assert made.verdict("larger-n").status == status

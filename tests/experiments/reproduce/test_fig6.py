@@ -2,12 +2,6 @@
 
 import pytest
 
-from jnpl.experiments.reproduce.catalogue import verdicts
-
-
-def verdict(made, name):
-    return next(each for each in verdicts(made.results()) if each.name == name)
-
 
 @pytest.mark.parametrize(
     ("nl", "selnl", "auc", "right", "status"),
@@ -24,6 +18,6 @@ def test_cats_part_from_dogs(made, nl, selnl, auc, right, status):
     cats = {stage: {"cat": made.facts(auc=own, right=0.5, wrong=0.4)} for stage, own in (("nl", nl), ("selnl", selnl))}
     made.run("nlnl", "asymm", 0.4, stages=cats)
     made.run("nl-plus", "asymm", 0.4, stages={"train": {"cat": made.facts(auc=auc, right=right, wrong=0.25)}})
-    told = verdict(made, "cats-part")
+    told = made.verdict("cats-part")
     assert told.status == status
     assert f"{nl:.2f} (NL), {selnl:.2f} (SelNL), {auc:.2f} (NL+)" in told.figures

@@ -11,18 +11,7 @@ import pytest
 
 from jnpl.experiments.paper import METHODS, SETTINGS
 from jnpl.experiments.reproduce import output, table1
-from jnpl.experiments.reproduce.catalogue import verdicts
 from jnpl.experiments.result_tables import markdown_table
-
-
-def verdict(made, name):
-    return next(each for each in verdicts(made.results()) if each.name == name)
-
-
-def whole_table(made, accuracy):
-    for number, (noise, rate) in enumerate(SETTINGS):
-        for variant in METHODS:
-            made.run(variant, noise, rate, classify=True, accuracy=accuracy(variant, number % 4))
 
 
 @pytest.mark.parametrize(
@@ -36,34 +25,34 @@ def whole_table(made, accuracy):
 )
 def test_table_1(made, ours, best, grows):
     # fast is not the paper's: that it is better than all does not matter here.
-    whole_table(made, lambda variant, number: {"jnpl": ours(number), "fast": 0.9}.get(variant, 0.5))
-    assert verdict(made, "best").status == best
-    assert verdict(made, "table-lead").status == grows
+    made.whole_table(lambda variant, number: {"jnpl": ours(number), "fast": 0.9}.get(variant, 0.5))
+    assert made.verdict("best").status == best
+    assert made.verdict("table-lead").status == grows
 
 
 def test_in_table_1_only_seeds_count_that_all_have(made):
-    whole_table(made, lambda variant, _: 0.6 if variant == "jnpl" else 0.5)
-    before = [verdict(made, name) for name in ("best", "table-lead")]
+    made.whole_table(lambda variant, _: 0.6 if variant == "jnpl" else 0.5)
+    before = [made.verdict(name) for name in ("best", "table-lead")]
     for setting in SETTINGS:
         made.run("ce", *setting, seed=2, classify=True, accuracy=0.9)
-    assert [verdict(made, name) for name in ("best", "table-lead")] == before
+    assert [made.verdict(name) for name in ("best", "table-lead")] == before
 
 
 def test_in_a_verdict_a_run_without_a_classifier_counts_as_chance(made):
-    whole_table(made, lambda variant, _: 0.54 if variant == "nlnl" else 0.5)
+    made.whole_table(lambda variant, _: 0.54 if variant == "nlnl" else 0.5)
     for seed, accuracy in ((1, 0.6), (2, None), (3, 0.5)):
         for variant in METHODS:
             made.run(variant, "symm", 0.4, seed, classify=True, accuracy=0.54 if variant == "nlnl" else 0.5)
         made.run("jnpl", "symm", 0.4, seed, classify=True, accuracy=accuracy)
     made.run("nlnl", "symm", 0.8, classify=True, accuracy=None)  # it ran, and has nothing
     results = made.results()
-    told = verdict(made, "best")
+    told = made.verdict("best")
     text = output.markdown(results, "table1")
     assert "55.0 ± 7.1 (1 without)" in text
     assert "no classifier" in text
     # 60, 50 and chance at symm 40: the last place; at symm 80 NLNL has nothing, and the others are level
     assert told.figures == "Best in 0 of 8 settings, place 1 to 7 of 7."
-    leads = verdict(made, "table-lead").figures
+    leads = made.verdict("table-lead").figures
     assert "symm: 20 % -4.0, 40 % -14.0, 60 % -4.0, 80 % +0.0" in leads
 
 

@@ -4,16 +4,10 @@ import math
 
 import pytest
 import torch
+from tests.helpers.arithmetic import softmax
 
 from jnpl import functional as JF
 from jnpl.losses import JNPLLoss, PLPlusLoss
-
-
-def softmax(row):
-    top = max(row)
-    powers = [math.exp(value - top) for value in row]
-    total = math.fsum(powers)
-    return [power / total for power in powers]
 
 
 def literal_candidates(rows):

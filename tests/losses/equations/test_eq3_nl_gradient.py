@@ -4,18 +4,12 @@ import math
 
 import pytest
 import torch
+from tests.helpers.arithmetic import batch, gradient, softmax
 
 from jnpl import functional as JF
 
 CLASSES = [2, 3, 10, 100, 1000]
 DTYPES = [(torch.float64, 1e-13), (torch.float32, 1e-6)]
-
-
-def softmax(row):
-    top = max(row)
-    powers = [math.exp(value - top) for value in row]
-    total = math.fsum(powers)
-    return [power / total for power in powers]
 
 
 def eq3(row, complement):
@@ -31,19 +25,6 @@ def hessian(row, complement):
     pull = p[complement] / keep
     d_pull = [pull * ((j == complement) - p[j]) / keep for j in size]
     return [[d_pull[j] * ((i == complement) - p[i]) - pull * p[i] * ((i == j) - p[j]) for j in size] for i in size]
-
-
-def batch(num_classes, dtype, k=1, size=4, scale=3.0):
-    g = torch.Generator().manual_seed(num_classes)
-    logits = (scale * torch.randn(size, num_classes, generator=g, dtype=torch.float64)).to(dtype)
-    complements = torch.randint(num_classes, (size, k), generator=g)
-    complements[0, 0] = logits[0].argmax()  # one complement the network is sure of, one it has ruled out
-    complements[1, 0] = logits[1].argmin()
-    return logits.requires_grad_(), complements
-
-
-def gradient(loss, logits):
-    return torch.autograd.grad(loss.sum(), logits)[0]
 
 
 @pytest.mark.parametrize("num_classes", CLASSES)

@@ -4,15 +4,9 @@ import math
 
 import pytest
 import torch
+from tests.helpers.arithmetic import softmax
 
 from jnpl.losses import Draws, JNPLLoss, NLPlusLoss, PLPlusLoss
-
-
-def softmax(row):
-    top = max(row)
-    powers = [math.exp(value - top) for value in row]
-    total = math.fsum(powers)
-    return [power / total for power in powers]
 
 
 def jnpl_by_hand(rows, labels, complements, uniforms, pl_weight, n, weights=None):

@@ -4,18 +4,12 @@ import math
 
 import pytest
 import torch
+from tests.helpers.arithmetic import softmax
 
 from jnpl import functional as JF
 
 CLASSES = [2, 3, 10, 100, 1000]
 DTYPES = [(torch.float64, 1e-11), (torch.float32, 3e-6)]
-
-
-def softmax(row):
-    top = max(row)
-    powers = [math.exp(value - top) for value in row]
-    total = math.fsum(powers)
-    return [power / total for power in powers]
 
 
 def literal_nl_plus(row, complement, gamma=1.0):

@@ -4,18 +4,12 @@ import math
 
 import pytest
 import torch
+from tests.helpers.arithmetic import batch, gradient, softmax
 
 from jnpl import functional as JF
 
 CLASSES = [2, 3, 10, 100, 1000]
 DTYPES = [(torch.float64, 1e-14), (torch.float32, 2.5e-7)]
-
-
-def softmax(row):
-    top = max(row)
-    powers = [math.exp(value - top) for value in row]
-    total = math.fsum(powers)
-    return [power / total for power in powers]
 
 
 def eq6(row, complement):
@@ -33,19 +27,6 @@ def frozen_difference(row, complement, gamma, i, step=1e-5):
         moved[i] += sign * step
         ends.append(-weight * math.log(1 - softmax(moved)[complement]))
     return (ends[0] - ends[1]) / (2 * step)
-
-
-def batch(num_classes, dtype, k=1, size=4, scale=3.0):
-    g = torch.Generator().manual_seed(num_classes)
-    logits = (scale * torch.randn(size, num_classes, generator=g, dtype=torch.float64)).to(dtype)
-    complements = torch.randint(num_classes, (size, k), generator=g)
-    complements[0, 0] = logits[0].argmax()
-    complements[1, 0] = logits[1].argmin()
-    return logits.requires_grad_(), complements
-
-
-def gradient(loss, logits):
-    return torch.autograd.grad(loss.sum(), logits)[0]
 
 
 @pytest.mark.parametrize("num_classes", CLASSES)
@@ -178,11 +159,11 @@ def test_the_closed_form_over_all_complements_is_the_gradient_of_the_loss(num_cl
     loss = JF.nl_plus_exhaustive(leaf, labels) + cross_entropy * JF.pl(leaf, labels)
     loss.sum().backward()
     torch.testing.assert_close(found, leaf.grad)
-    for row, y, gradient in zip(logits.tolist(), labels.tolist(), found.tolist(), strict=True):
+    for row, y, slope in zip(logits.tolist(), labels.tolist(), found.tolist(), strict=True):
         p = softmax(row)
         plain = [math.fsum(eq6(row, k)[i] for k in range(num_classes) if k != y) for i in range(min(num_classes, 10))]
         plain = [each + cross_entropy * (p[i] - (i == y)) for i, each in enumerate(plain)]
-        assert gradient[: len(plain)] == pytest.approx(plain, abs=1e-12)
+        assert slope[: len(plain)] == pytest.approx(plain, abs=1e-12)
 
 
 def test_the_closed_form_is_finite_for_extreme_logits():

@@ -4,18 +4,12 @@ import math
 
 import pytest
 import torch
+from tests.helpers.arithmetic import gradient, softmax
 
 from jnpl import functional as JF
 
 CLASSES = [2, 3, 10, 100, 1000]
 DTYPES = [(torch.float64, 1e-13), (torch.float32, 3e-6)]
-
-
-def softmax(row):
-    top = max(row)
-    powers = [math.exp(value - top) for value in row]
-    total = math.fsum(powers)
-    return [power / total for power in powers]
 
 
 def product(p, n):
@@ -28,10 +22,6 @@ def batch(num_classes, dtype, size=4, scale=3.0):
     targets = torch.randint(num_classes, (size,), generator=g)
     targets[:2] = logits[:2].argmax(1)
     return logits.requires_grad_(), targets
-
-
-def gradient(loss, logits):
-    return torch.autograd.grad(loss.sum(), logits)[0]
 
 
 @pytest.mark.parametrize("num_classes", CLASSES)
