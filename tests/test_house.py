@@ -383,7 +383,6 @@ TESTED_IN = {  # modules without a test file of their name: where they are teste
     "training.feeds": "training/test_session.py",
     "training.learner": "training/test_loop.py",
     "training.phases": "training/test_session.py",
-    "training.processes": "integration/test_processes.py",
     "training.records": "training/test_loop.py",
     "training.run_callback": "training/test_session.py",
     "training.run_results": "training/test_session.py",

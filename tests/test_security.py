@@ -1,10 +1,21 @@
 """The package runs no code of strangers: a walk through its source for what would."""
 
 import ast
+import os
 from functools import cache
 from pathlib import Path
 
+import pytest
+import torch
+
 import jnpl
+from jnpl.internal.errors import InputError
+from jnpl.internal.tables import load_parquet
+from jnpl.judging.findings import Findings
+from jnpl.judging.ledger import Ledger
+from jnpl.outputs.saved_model import SavedModel
+from jnpl.training import checkpoint
+from tests.helpers.runs import findings, vector_model
 
 ROOT = Path(jnpl.__file__).parent
 TREES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text("utf-8")) for path in sorted(ROOT.rglob("*.py"))}
@@ -57,3 +68,73 @@ def test_archives_are_not_unpacked_blindly():
 
 def test_csv_files_are_written_where_formulas_are_escaped():
     assert {file for file, name, _ in calls() if name.endswith(".to_csv") or name == "csv.writer"} <= CSV
+
+
+_READERS = {"open", "read_bytes", "read_text", "load_file", "safe_open", "fromfile", "memmap", "read_table", "OSFile"}
+_LOADERS = {"np.load", "torch.load", "tarfile.open", "zipfile.ZipFile", "Image.open", "sqlite3.connect"}
+_CHECKS = {"require_file", "is_file", "digest_of", "file_digest"}
+_OTHERS = {  # whose files are the package's, or were written or checked a moment ago; or that open no file
+    *("analysis/problems.py _hashed", "cli/app.py _discard_output", "cli/report.py report", "cli/review.py review"),
+    *("cli/review.py ready", "data/loading/prepare.py _cached", "data/sources/cifar.py _class_names"),
+    *("data/sources/cifar.py _read", "data/sources/cifar.py _unpacked", "data/sources/cifarn.py _refuse_large"),
+    *("data/sources/download.py _receive", "data/sources/download.py _response", "data/sources/images.py decode"),
+    *("data/sources/images.py side", "embedding/efficientnet.py pretrained_network"),
+    *("embedding/efficientnet.py with_weights", "experiments/features.py _write"),
+    *("embedding/embedding_cache.py _append", "embedding/embedding_cache.py _overwrite"),
+    *("embedding/embedding_cache.py _open", "embedding/embedding_cache.py missing"),
+    *("embedding/embedding_cache.py values", "experiments/cross_validation.py _save_fold"),
+    *("experiments/features.py _part_of_cifar100", "experiments/reproduce/output.py render"),
+    *(
+        "experiments/process.py _start",
+        "experiments/process.py store",
+        "experiments/reproduce/output.py render",
+        "experiments/runner.py main",
+    ),
+    *("internal/allocator.py scratch_zeros", "internal/files.py create_new", "internal/files.py replacing"),
+    *("internal/files.py reserve", "internal/files.py sync_folder"),
+    "internal/tables.py table_writer",
+    *("judging/findings_files.py write", "noise/noisy_labels.py save", "api/embeddings.py save"),
+    *("outputs/export/label_studio.py write", "outputs/export/onnx.py _runner", "outputs/hub.py download"),
+    *("outputs/hub.py push_to_hub", "outputs/report/page.py render", "outputs/review/ranking.py from_bytes"),
+    *("outputs/review/review_session.py export", "outputs/review/server.py _add_page"),
+    *("outputs/review/server.py static", "outputs/run_source.py open_run_data", "pipeline.py _run_in_folder"),
+    *("recipes/load.py _packaged", "cli/find.py _run"),
+}
+
+
+def test_readers_open_regular_files_only():
+    """A pipe in place of a file is waited for: a function that reads a file checks first what it is."""
+    unchecked = set()
+    for file, tree in TREES.items():
+        for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
+            names = [ast.unparse(node.func) for node in ast.walk(function) if isinstance(node, ast.Call)]
+            last = {name.rpartition(".")[2] for name in names}
+            if (last & _READERS or set(names) & _LOADERS) and not last & _CHECKS:
+                unchecked.add(f"{file} {function.name}")
+    assert unchecked - _OTHERS == set()
+    assert _OTHERS - unchecked == set()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes on this system")
+@pytest.mark.parametrize("reader", ["findings", "ledger", "checkpoint", "model", "table"])
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(tmp_path, reader):
+    if reader == "findings":
+        findings().save(tmp_path)
+        file, read = tmp_path / "findings.parquet", lambda: Findings.load(tmp_path)
+    elif reader == "checkpoint":
+        place = checkpoint.save(tmp_path, checkpoint.State({"x": torch.ones(1)}, {}))
+        file, read = place / "state.safetensors", lambda: checkpoint.load(tmp_path)
+    elif reader == "model":
+        file, read = vector_model(tmp_path) / "model.safetensors", lambda: SavedModel.load(tmp_path)
+    else:
+        file = tmp_path / ("ledger.safetensors" if reader == "ledger" else "t.parquet")
+        read = (lambda: Ledger.load(file)) if reader == "ledger" else (lambda: load_parquet(file))
+    file.unlink(missing_ok=True)
+    os.mkfifo(file)
+    if reader == "checkpoint":
+        state, notes = read()
+        assert state is None
+        assert "is a pipe, not a file" in notes[0]
+    else:
+        with pytest.raises(InputError, match="is a pipe, not a file"):
+            read()

@@ -35,7 +35,7 @@ from jnpl.run_folder import RunFolder
 from jnpl.training.checkpoint import CheckpointInterval
 from jnpl.training.finetune import backbone_to_finetune, finetuning_recipe
 from jnpl.training.interrupt import StopRequest, watch
-from jnpl.training.processes import agree, make_fabric
+from jnpl.training.processes import WAIT, agree, make_fabric
 from jnpl.training.pseudo_labels import pseudo_label_settings
 from jnpl.training.reporting import Reporter
 from jnpl.training.run_results import RunNotes, RunResult, summarise
@@ -293,6 +293,9 @@ def run_recipe(
     folder = RunFolder(folder) if isinstance(folder, Path) else folder
     check_trackers(track, folder)
     report, method = report or Reporter(), METHODS[recipe.method.name]
+    if recipe.engine.num_nodes > 1 and process_rank()[0] == 0:
+        machines = f"{recipe.engine.num_nodes} machines, on which this command must be started too"
+        report.note(f"waiting for {machines}; gives up after {WAIT.total_seconds() / 60:g} minutes")
     fabric = make_fabric(recipe.engine, has_unused_parameters=method.has_unused_parameters)
     if not fabric.is_global_zero:
         report.quiet(True)

@@ -13,6 +13,7 @@ from jnpl.experiments.execute import FACTS, FORMAT
 from jnpl.experiments.process import RunProcess
 from jnpl.internal import locks
 from jnpl.internal.errors import InputError
+from jnpl.internal.files import require_file
 from jnpl.internal.json_files import StoredFacts, check_facts, read_json
 from jnpl.training.reporting import in_words
 
@@ -123,8 +124,8 @@ def _find(folder: Path) -> tuple[Path, dict[str, Any]]:
 def _epochs(log: Path) -> tuple[int, int] | None:
     """The last "epoch 7/45" in the log of a run."""
     try:
-        lines = _EPOCH.findall(log.read_text("utf-8", errors="replace"))
-    except OSError:
+        lines = _EPOCH.findall(require_file(log).read_text("utf-8", errors="replace"))
+    except (OSError, InputError):
         return None
     return (int(lines[-1][0]), int(lines[-1][1])) if lines else None
 

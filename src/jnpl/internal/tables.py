@@ -48,7 +48,7 @@ def load_parquet(source: str | os.PathLike[str] | Any, columns: Sequence[str] | 
     import pyarrow as pa  # noqa: PLC0415 - slow to import
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    place = pa.BufferReader(source) if isinstance(source, pa.Buffer) else os.fspath(source)
+    place = pa.BufferReader(source) if isinstance(source, pa.Buffer) else os.fspath(require_file(source))
     if isinstance(place, str):
         _refuse_repeated_names(pq.read_schema(place).names, place)  # Arrow's message names no column
     return pq.read_table(place, columns=columns, use_threads=False, pre_buffer=False)

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from jnpl.internal.errors import InputError
-from jnpl.internal.files import make_folder, replacing, write_text
+from jnpl.internal.files import make_folder, replacing, require_file, write_text
 from jnpl.internal.json_files import StoredFacts, check_facts, read_json
 from jnpl.internal.tables import load_parquet, save_parquet, table_writer
 from jnpl.judging.column_checks import checked_names
@@ -63,7 +63,7 @@ def read(folder: Path) -> dict[str, Any]:
         if (content["kind"], content["version"]) != (_KIND, _VERSION):
             raise InputError(f"kind {content['kind']!r} and version {content['version']!r}")
         facts = check_facts(content, _FindingsFacts, "findings.json")
-        with pa.OSFile(os.fspath(folder / "findings.parquet")) as file:
+        with pa.OSFile(os.fspath(require_file(folder / "findings.parquet"))) as file:
             raw = file.read_buffer()  # read once: the table below is the one that was hashed
         if hashlib.sha256(raw).hexdigest() != facts.parquet_sha256:
             raise InputError("findings.parquet is not the one that findings.json was written with")

@@ -21,7 +21,7 @@ from torch import Tensor
 from jnpl.data.sources.arrays import to_numpy
 from jnpl.internal.allocator import scratch_zeros
 from jnpl.internal.errors import InputError
-from jnpl.internal.files import replacing
+from jnpl.internal.files import replacing, require_file
 from jnpl.internal.json_files import parse_json
 from jnpl.judging.column_checks import checked_labels
 
@@ -252,7 +252,7 @@ class Ledger:
     def load(cls, path: str | os.PathLike[str]) -> Ledger:
         """Return the ledger that `save` wrote to `path`; any other file is an InputError that names it."""
         try:
-            with safe_open(path, framework="np") as file:
+            with safe_open(require_file(path), framework="np") as file:
                 state: dict[str, Any] = parse_json((file.metadata() or {})[_HEADER])
                 if state["version"] != _VERSION:
                     raise InputError(f"version {state['version']!r}, where this program reads {_VERSION}")

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from jnpl.data.sources.download import data_root, fetch, file_digest, parse_digest, reading
 from jnpl.internal.errors import InputError, one_line
+from jnpl.internal.files import require_file
 
 if TYPE_CHECKING:
     from torch import nn
@@ -114,9 +115,9 @@ def _read(path: Path, source: str) -> dict[str, Tensor]:
         if path.suffix.lower() == ".safetensors":
             from safetensors.torch import load_file  # noqa: PLC0415 - only for files of that kind
 
-            state = load_file(path)
+            state = load_file(require_file(path))
         else:
-            state = torch.load(path, map_location="cpu", weights_only=True)
+            state = torch.load(require_file(path), map_location="cpu", weights_only=True)
     except Exception as error:  # a damaged or hostile file may raise anything
         raise InputError(
             f"{source!r} cannot be read as weights (damaged, or more than tensors): {_why(error)}"

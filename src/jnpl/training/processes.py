@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from jnpl.data.loading.batches import Batch
     from jnpl.recipes.schema import Engine
+
+WAIT = timedelta(minutes=30)  # for other machines, and for the other processes while one of them works alone
 
 
 def make_fabric(engine: Engine, *, has_unused_parameters: bool = False) -> Fabric:
@@ -46,7 +49,11 @@ def make_fabric(engine: Engine, *, has_unused_parameters: bool = False) -> Fabri
     cores = os.cpu_count() or 1
     if fabric.device.type == "cpu" and isinstance(engine.devices, int) and engine.devices > cores:
         raise InputError(f"cannot train with {settings}: there are {cores} cores, and no GPU is used")
-    fabric.launch()
+    try:
+        fabric.launch()
+    except torch.distributed.DistError as error:
+        waited = f"{engine.num_nodes} machines did not meet within {WAIT.total_seconds() / 60:g} minutes"
+        raise InputError(f"{waited}; start the same command on all of them (docs/clusters.md)") from error
     if fabric.world_size > 1:
         atexit.unregister(_leave_the_group)
         atexit.register(_leave_the_group)
@@ -68,7 +75,7 @@ def _strategy(has_unused_parameters: bool) -> Any:
     from lightning_fabric.strategies.ddp import DDPStrategy  # noqa: PLC0415 (slow to import)
 
     # Batch norm's statistics are shared before they are used; per-sample state would be far too much every step.
-    return DDPStrategy(broadcast_buffers=False, find_unused_parameters=has_unused_parameters)
+    return DDPStrategy(timeout=WAIT, broadcast_buffers=False, find_unused_parameters=has_unused_parameters)
 
 
 def total(number: int, fabric: Fabric) -> float:

@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader, Dataset
 from jnpl.data.source import Array, Inputs, Source, UnreadableError
 from jnpl.internal import locks
 from jnpl.internal.errors import InputError
-from jnpl.internal.files import make_folder, replacing, reserve
+from jnpl.internal.files import make_folder, replacing, require_file, reserve
 from jnpl.internal.json_files import StoredFacts, check_facts, parse_json
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ def _opened(path: Path, work: _ReadJob) -> tuple[Array, dict[int, str]] | None:
     """Return the content of a cache file; None if it is missing or something else."""
     try:
         # Copy-on-write: torch needs writable memory, and other readers do not see changes.
-        values = np.load(path, mmap_mode="c", allow_pickle=False)
+        values = np.load(require_file(path), mmap_mode="c", allow_pickle=False)
         with path.open("rb") as file:
             file.seek(values.offset + values.nbytes)
             facts = check_facts(parse_json(file.read()), _CacheFacts, "the cache file")

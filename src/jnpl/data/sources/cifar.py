@@ -13,6 +13,7 @@ import numpy as np
 from jnpl.data.source import Array, InMemory, Labels, Source
 from jnpl.data.sources.download import data_root, fetch, reading, safe_members
 from jnpl.internal.errors import InputError
+from jnpl.internal.files import require_file
 
 if TYPE_CHECKING:
     import os
@@ -223,7 +224,7 @@ def _opened(place: Path) -> Iterator[dict[str, _ReleasedFile]]:
             paths = sorted(file for file in place.iterdir() if file.is_file())
             yield {file.name: _ReleasedFile(str(file), file.stat().st_size, _unpacked(file)) for file in paths}
             return
-        with tarfile.open(place) as tar:
+        with tarfile.open(require_file(place)) as tar:
             yield {
                 PurePosixPath(member.name).name: _ReleasedFile(
                     f"{place}:{member.name}", member.size, _packed(tar, member)

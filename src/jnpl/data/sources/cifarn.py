@@ -16,6 +16,7 @@ from jnpl.data.label_files import read_labels
 from jnpl.data.sources import cifar
 from jnpl.data.sources.download import data_root, reading
 from jnpl.internal.errors import InputError
+from jnpl.internal.files import require_file
 
 if TYPE_CHECKING:
     import os
@@ -158,7 +159,7 @@ def _read_saved(path: Path) -> dict[Any, Array]:
     with reading(path):
         if path.stat().st_size > LARGEST:
             raise InputError(f"{str(path)!r} has {path.stat().st_size:,} bytes; label files have below {LARGEST:,}")
-        raw = path.read_bytes()
+        raw = require_file(path).read_bytes()
     expected = "a dict of whole-number arrays saved by torch.save; another file can be given as .npz"
     refused = f"{str(path)!r} is refused, and was not run: it holds {{}}, not {expected}"
     try:
