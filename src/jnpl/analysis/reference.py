@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from jnpl.analysis.neighbours import NEAR, VERY_NEAR, embeddings, mean_views
 from jnpl.internal.errors import InputError
+from jnpl.internal.files import require_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,7 +92,7 @@ class Reference:
         from safetensors.numpy import load_file  # noqa: PLC0415
 
         try:
-            return cls(**load_file(file))
+            return cls(**load_file(require_file(file)))
         except (OSError, TypeError, ValueError, SafetensorError) as error:
             raise InputError(f"{str(file)!r} cannot be read: {error}") from error
 
