@@ -31,14 +31,14 @@ def test_the_targets_by_hand(script):
         "cnn/symm40": column(ce=[(0.6, 0.5, 0)] * 2, elr=[(0.9, 0.5, 0)] * 2, robust=[(0.8, 0.48, 0)] * 2),
         "cnn/clean": column(ce=[(None, 0.5, 0)], robust=[(None, 0.495, 1)]),
     }
-    costs = {"a network": {"ratios": {"ce": 1.0, "robust": 1.13}, "ms": 3}}
+    costs = {"a network": {"ratios": {"ce": 1.0, "robust": 1.13, "robust, compiled": 1.05}, "ms": 3}}
     rows = [line.split(" | ") for line in script.verdicts(columns, costs).splitlines()[2:]]
     assert [(row[1], row[2].rstrip(" |")) for row in rows] == [
         ("0 of 1; behind in cnn/symm40 (ELR (needs the index))", "**no**"),
         ("1 of 1", "yes"),
         ("smallest difference -0.020, in cnn/symm40; below in cnn/symm40", "**no**"),
         ("lost in cnn/clean", "**no**"),
-        ("1.13 (a network, 3 ms)", "**no**"),
+        ("1.13, compiled 1.05 (a network, 3 ms)", "**no**"),
     ]
 
 
