@@ -381,12 +381,10 @@ TESTED_IN = {  # modules without a test file of their name: where they are teste
     "training.epoch_view": "training/test_session.py",
     "training.evaluation": "training/test_loop.py",
     "training.feeds": "training/test_session.py",
-    "training.learner": "training/test_loop.py",
     "training.phases": "training/test_session.py",
     "training.records": "training/test_loop.py",
     "training.run_callback": "training/test_session.py",
     "training.run_results": "training/test_session.py",
-    "training.run_settings": "training/test_session.py",
     "training.run_setup": "training/test_session.py",
     "training.training_state": "training/test_session.py",
 }

@@ -125,3 +125,16 @@ def test_a_source_has_a_text_for_every_sample():
     assert source.fingerprint() == Source("toy", values, source.labels, ("a", "b"), source.ids).fingerprint()
     with pytest.raises(InputError, match="toy has 2 samples but 1 texts"):
         Source("toy", values, np.array([0, 1]), ("a", "b"), np.arange(2), texts=texts[:1])
+
+
+def test_realised_noise_is_that_of_the_true_labels():
+    random = np.random.default_rng(0)
+    true = random.integers(0, 3, 120)
+    given = np.where(random.random(120) < 0.3, random.integers(0, 3, 120), true)
+    noisy = Source("toy", InMemory(np.zeros((120, 2), np.float32)), given, ("a", "b", "c"), np.arange(120), true)
+    rate, matrix = noisy.realised_noise()
+    assert rate == pytest.approx((given != true).mean())
+    for label in range(3):
+        for other in range(3):
+            assert matrix[label, other] == pytest.approx((given[true == label] == other).mean())
+    assert replace(noisy, true_labels=None).realised_noise() == (None, None)

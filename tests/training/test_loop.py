@@ -370,22 +370,6 @@ def test_a_last_batch_of_one_sample(make):
     assert (told.ledger.seen == 2).all()
 
 
-def test_optimizers_take_their_settings():
-    net = nn.Linear(2, 2)
-    sgd = make_optimizer(net, Training(epochs=1, lr=0.3, momentum=0.7, weight_decay=0.2))
-    adam = make_optimizer(net, Training(epochs=1, lr=0.3, optimizer="adam", momentum=0.7, weight_decay=0.2))
-    adamw = make_optimizer(net, Training(epochs=1, lr=0.3, optimizer="adamw"))
-    assert (type(sgd), type(adam), type(adamw)) == (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW)
-    assert {key: sgd.defaults[key] for key in ("lr", "momentum", "weight_decay")} == {
-        "lr": 0.3,
-        "momentum": 0.7,
-        "weight_decay": 0.2,
-    }
-    assert sgd.defaults["nesterov"] is False
-    assert (adam.defaults["betas"], adam.defaults["weight_decay"]) == ((0.7, 0.999), 0.2)
-    assert len(sgd.param_groups) == 1  # biases and batch norm decay too (row 16)
-
-
 def test_accuracy_is_of_evaluation_mode_and_leaves_the_weights():
     source = images(20)
     method = a_ce(a_network(source))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -184,18 +183,6 @@ def test_a_train_run_is_not_taken_for_a_find_run(tmp_path):
         go(tmp_path / "run", source=source, classify=False)
 
 
-@pytest.mark.parametrize(("name", "who"), [("jnpl", "pseudo-labels need"), ("joint-optim", "joint-optim needs")])
-def test_whole_predictions_are_asked_for_before_the_first_step(name, who, tmp_path):
-    with pytest.raises(InputError, match=f"{who} whole predictions of past epochs: verdict.keep = full, got compact"):
-        go(tmp_path / "run", "verdict.keep=compact", f"method.name={name}")
-
-
-@pytest.mark.parametrize("score", ["aum", "margin"])
-def test_a_margin_is_not_calibrated(score, tmp_path):
-    with pytest.raises(InputError, match=rf"verdict.score = {score} is no probability .* verdict.calibrate = false"):
-        go(tmp_path / "run", f"verdict.score={score}", "verdict.calibrate=true")
-
-
 def test_two_networks_are_told_apart_and_averaged(tmp_path):
     told = go(tmp_path / "run", "method.name=co-teaching", "method.noise_rate=oracle")
     one, two = told["test_accuracy_network_1"], told["test_accuracy_network_2"]
@@ -272,17 +259,6 @@ def test_groups_share_a_given_label(tmp_path, monkeypatch):
     assert np.mean(sizes) > 0.6  # a class's last group is smaller and moves those behind it
 
 
-def test_oracles_come_from_the_true_labels():
-    source = vectors()
-    rate, matrix = source.realised_noise()
-    assert rate == pytest.approx((source.labels != source.true_labels).mean())
-    for true in range(3):
-        for given in range(3):
-            own = source.labels[source.true_labels == true]
-            assert matrix[true, given] == pytest.approx((own == given).mean())
-    assert replace(source, true_labels=None).realised_noise() == (None, None)
-
-
 def test_pseudo_settings_fill_each_other_in(tmp_path):
     go(tmp_path / "run", "pseudo.soft=false", "train.epochs=1")
     saved = json.loads((tmp_path / "run/run.json").read_text("utf-8"))["second"]
@@ -298,12 +274,6 @@ def test_pseudo_settings_fill_each_other_in(tmp_path):
     )
     saved = json.loads((tmp_path / "two/run.json").read_text("utf-8"))["second"]
     assert (saved["mode"], saved["by_class"], told["epochs"]) == ("nlnl", True, 3 + 4)
-
-
-@pytest.mark.parametrize("name", ["mlnt", "metacleaner"])
-def test_methods_that_cannot_be_compiled_say_so(name, tmp_path):
-    with pytest.raises(InputError, match=f"{name} does not work with compiled networks"):
-        go(tmp_path / "run", f"method.name={name}", "engine.compile=true")
 
 
 def test_the_classifier_may_begin_with_the_filters_weights(tmp_path):

@@ -1,4 +1,4 @@
-"""The running mean of weights against plain arithmetic; what belongs to it, what does not, and what is put back."""
+"""Optimisers, and the running mean of weights against plain arithmetic: what belongs to it, and what is put back."""
 
 import pytest
 import torch
@@ -7,7 +7,8 @@ from torch import nn
 
 from jnpl.losses.epoch_counts import EpochCounts
 from jnpl.methods.base import Method
-from jnpl.training.learner import AveragedWeights
+from jnpl.recipes.schema import Training
+from jnpl.training.learner import AveragedWeights, make_optimizer
 
 
 class Holder(nn.Module):
@@ -162,3 +163,19 @@ def test_no_gradient_is_recorded():
     assert holder.model.weight.requires_grad
     holder.model(torch.ones(1, 3)).sum().backward()
     assert holder.model.weight.grad is not None
+
+
+def test_optimizers_take_their_settings():
+    net = nn.Linear(2, 2)
+    sgd = make_optimizer(net, Training(epochs=1, lr=0.3, momentum=0.7, weight_decay=0.2))
+    adam = make_optimizer(net, Training(epochs=1, lr=0.3, optimizer="adam", momentum=0.7, weight_decay=0.2))
+    adamw = make_optimizer(net, Training(epochs=1, lr=0.3, optimizer="adamw"))
+    assert (type(sgd), type(adam), type(adamw)) == (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW)
+    assert {key: sgd.defaults[key] for key in ("lr", "momentum", "weight_decay")} == {
+        "lr": 0.3,
+        "momentum": 0.7,
+        "weight_decay": 0.2,
+    }
+    assert sgd.defaults["nesterov"] is False
+    assert (adam.defaults["betas"], adam.defaults["weight_decay"]) == ((0.7, 0.999), 0.2)
+    assert len(sgd.param_groups) == 1  # biases and batch norm decay too (row 16)
