@@ -276,16 +276,13 @@ def run_recipe(
 ) -> RunResult | None:
     """Train a method on all given labels, judge them, and write: the second half of `run`, with a recipe as it is.
 
+    Arguments that are not named here are those of `RunOptions`.
+
     Args:
         source: the data, with labels that may be wrong.
         recipe: method, network, training plan and engine.
         folder: the run folder, or None for a run in memory.
-        seed: decides first weights, order of the samples, augmentation and all other draws.
-        every: how often to write a checkpoint, by default every minute.
-        strict: refuse data with unreadable samples instead of leaving those out.
-        track: experiment trackers to log to as well (`jnpl.training.tracking.TRACKERS`).
-        classify: go on to train a classifier on pseudo-labels, if recipe and method say how.
-        network: a module or factory in place of the recipe's model; only for a run in memory.
+        track: the experiment trackers.
         observe: called at the end of every epoch, in the first process.
         complete: writes further files to the run folder, in the first process, once findings and model are there: the
             run is not finished before. For a run that was finished before it is called again.
