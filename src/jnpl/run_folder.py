@@ -2,8 +2,9 @@
 
 `run.json` (settings, seed, versions, fingerprint, results), `metrics.jsonl` (a line an epoch), `checkpoint/`, the
 findings, the model, `data.json` (facts of the data, and how they can be opened again), `neighbours.parquet` (where the
-data have embeddings), `thumbnails.parquet`, `report.html`, `review.sqlite` (decisions of a review) and `tracking.json`
-(ids of experiment trackers).
+data have embeddings), `thumbnails.parquet`, `report.html`, `review.sqlite` (decisions of a review), `audit.json`
+(labels checked at random; `before-audit/` then has the findings of the model) and `tracking.json` (ids of experiment
+trackers).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from jnpl.internal.errors import InputError, UnwritableError
 from jnpl.internal.files import create_new, draft_of, make_folder, reason_of, replacing, require_file, write_text
 from jnpl.internal.json_files import StoredFacts, parse_json, read_facts, read_json
 from jnpl.internal.tables import load_parquet, save_parquet
+from jnpl.judging.audit import UNSURE_LABEL, AuditSample, audited
 from jnpl.judging.findings import Findings
 from jnpl.methods.earlier_settings import with_present_method
 
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 
 OWN_FILES = frozenset(
     {
+        "audit.json",
         "run.json",
         "backbone.safetensors",
         "check.json",
@@ -182,6 +185,35 @@ class DataFacts(StoredFacts):
     columns: TableRows | None = None
 
 
+class AuditAnswer(StoredFacts):
+    """A checked label: the class number that is right, or WRONG_LABEL or UNSURE_LABEL."""
+
+    position: int
+    label: int
+    by: str
+    at: str
+
+
+class AuditFacts(StoredFacts):
+    """audit.json: the labels that were drawn, in order, and the answers in the order in which they were given."""
+
+    fingerprint: str
+    sizes: list[int]
+    positions: list[int]
+    part: list[int]
+    answers: list[AuditAnswer] = Field(default_factory=list)
+
+    @property
+    def sample(self) -> AuditSample:
+        """The sample that was drawn."""
+        return AuditSample(*(np.array(each, np.int64) for each in (self.positions, self.part, self.sizes)))
+
+    @property
+    def labels(self) -> dict[int, int]:
+        """Position -> answer."""
+        return {answer.position: answer.label for answer in self.answers}
+
+
 class RunFolder:
     """A run folder. Findings and the two JSON files are read at most once; writing through this object renews them.
 
@@ -258,10 +290,72 @@ class RunFolder:
         return Findings.load(self.path)
 
     def save_findings(self, findings: Findings) -> None:
-        """Write the findings."""
+        """Write the findings of a training; an audit of the same labels still counts."""
+        if self.model_findings_folder.exists():
+            findings.save(self.model_findings_folder)
+        self._replace_findings(self.with_audit(findings))
+
+    def _replace_findings(self, findings: Findings) -> None:
         self.__dict__.pop("findings", None)
         findings.save(self.path)
         self.findings = findings
+
+    @property
+    def model_findings(self) -> Findings:
+        """The findings as the model made them, without an audit."""
+        return Findings.load(self.model_findings_folder) if self.model_findings_folder.exists() else self.findings
+
+    # The audit
+
+    @property
+    def audit_file(self) -> Path:
+        """The answers of an audit."""
+        return self.path / "audit.json"
+
+    @property
+    def model_findings_folder(self) -> Path:
+        """Where the findings of the model are, once an audit has changed those of the run."""
+        return self.path / "before-audit"
+
+    def read_audit(self) -> AuditFacts | None:
+        """Return the audit of these labels; None if there is none. One of other labels is an InputError."""
+        if not self.audit_file.exists():
+            return None
+        facts = read_facts(self.audit_file, AuditFacts)
+        count, drawn = len(self.findings.given_labels), np.array(facts.positions)
+        strange = (
+            facts.fingerprint != self.findings.fingerprint
+            or len(drawn) != len(facts.part)
+            or len(set(facts.positions)) != len(drawn)
+            or not ((drawn >= 0) & (drawn < count)).all()
+            or not all(0 <= part < len(facts.sizes) for part in facts.part)
+            or not set(facts.labels) <= set(facts.positions)
+            or not all(UNSURE_LABEL <= label < self.findings.num_classes for label in facts.labels.values())
+        )
+        if strange:
+            raise InputError(f"{str(self.audit_file)!r} is about other labels than the findings; move it away")
+        return facts
+
+    def write_audit(self, facts: AuditFacts) -> None:
+        """Write the audit; it is on disk when this returns."""
+        write_text(self.audit_file, json.dumps(facts.model_dump(), indent=1) + "\n")
+
+    def apply_audit(self) -> None:
+        """Let the answers of the audit change the findings, and the results in run.json; without any, undo that."""
+        with self.lock():
+            model = self.model_findings
+            if not self.model_findings_folder.exists():
+                model.save(self.model_findings_folder)
+            self._replace_judged(self.with_audit(model))
+
+    def with_audit(self, findings: Findings) -> Findings:
+        """Return findings with the audit of these labels, if there is one with answers."""
+        if not self.audit_file.exists():
+            return findings
+        facts = read_facts(self.audit_file, AuditFacts)
+        if facts.fingerprint != findings.fingerprint or all(label == UNSURE_LABEL for label in facts.labels.values()):
+            return findings
+        return audited(findings, facts.sample, facts.labels)
 
     @cached_property
     def run_facts(self) -> RunFacts:
@@ -576,14 +670,21 @@ class RunFolder:
         if not self.has_findings():
             Findings.load(self.path)  # an error, before a lock is put into a folder without findings
         with self.lock():
-            has_results = self.run_facts.results is not None  # a run.json that cannot be read is an error
-            changed = self.findings.with_threshold(value)
-            self.save_findings(changed)
-            issues = int(changed.is_label_issue.sum())
-            if has_results and (facts := read_json(self.path / "run.json"))["results"]:
-                facts["results"].pop("relabel_accuracy", None)  # of the issues before
-                facts["results"] |= {"issues": issues, "noise_rate": changed.noise_rate}
-                self.write_facts(facts)
+            _ = self.run_facts.results  # a run.json that cannot be read is an error
+            model = self.model_findings.with_threshold(value)
+            if self.model_findings_folder.exists():
+                model.save(self.model_findings_folder)
+            return self._replace_judged(self.with_audit(model))
+
+    def _replace_judged(self, findings: Findings) -> int:
+        """Replace the findings, and what run.json says of them; return the number of label issues."""
+        has_results = self.run_facts.results is not None
+        self._replace_findings(findings)
+        issues = int(findings.is_label_issue.sum())
+        if has_results and (facts := read_json(self.path / "run.json"))["results"]:
+            facts["results"].pop("relabel_accuracy", None)  # of the issues before
+            facts["results"] |= {"issues": issues, **findings.noise_facts}
+            self.write_facts(facts)
         return issues
 
     def write_facts(self, facts: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ import typer
 
 from jnpl._version import __version__
 from jnpl.cli.apply import apply
+from jnpl.cli.audit import audit
 from jnpl.cli.bench import app as bench
 from jnpl.cli.check import check
 from jnpl.cli.corrupt import corrupt
@@ -40,6 +41,7 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "check": check,
     "report": report,
     "review": review,
+    "audit": audit,
     "apply": apply,
     "export": export,
     "corrupt": corrupt,

@@ -112,7 +112,7 @@ def apply(
         **({"reviewed": reviewed.decided} if decisions is None and reviewed.decided else {}),
         **({"reviewed_before": earlier} if (earlier := int(((before != -1) & (chosen == -1)).sum())) else {}),
     }
-    facts |= _expected(corrected)
+    facts |= _expected(corrected, str(run))
     failed: list[tuple[str, str]] = []
     with nullcontext() if preview else corrected.writing(target):  # complete before images are copied, in place after
         if (tree := copy or link) is not None:
@@ -142,8 +142,8 @@ def _show(facts: dict[str, Any], corrected: "CorrectedLabels") -> None:
             typer.echo(f"  by {count:,} decision{'s' * (count > 1)} of {reviews}")
     if "held_out" in facts:
         typer.echo(f"  {facts['held_out']:,} of the samples were held out: the run has no findings for them")
-    if "expected_wrong" in facts:
-        typer.echo(f"  wrong labels, expected: {_span(facts, 'before')} before, {_span(facts, 'after')} after")
+    if expected := _expected_line(facts, corrected):
+        typer.echo(f"  {expected}")
     if facts["uncertain"]:
         typer.echo(f"  {_kept(facts)}")
     overlap = corrected.findings.overlap
@@ -172,18 +172,31 @@ def _kept(facts: dict[str, Any]) -> str:
     return f"{count:,} more label {issues} {are} not decided and {'keeps' if count == 1 else 'keep'} {they}: {how}"
 
 
-def _expected(corrected: "CorrectedLabels") -> dict[str, Any]:
-    """Return the expected number of wrong labels before and after; nothing where it is not known."""
-    expected = corrected.expected_wrong()
+def _expected(corrected: "CorrectedLabels", run: str) -> dict[str, Any]:
+    """Return the noise rate in words, and the expected number of wrong labels before and after, where they are known."""
+    from jnpl.judging.caveats import noise_sentence
+
+    expected, noise = corrected.expected_wrong(), corrected.findings.noise
+    sentence = {} if noise is None else {"noise_sentence": noise_sentence(noise, run)}
     if expected is None:
-        return {}
+        return sentence
     numbers = expected._asdict().items()
-    return {
+    return sentence | {
         "expected_wrong": {
             name: [round(end, 1) for end in value] if isinstance(value, tuple) else round(value, 1)
             for name, value in numbers
         }
     }
+
+
+def _expected_line(facts: dict[str, Any], corrected: "CorrectedLabels") -> str | None:
+    """Return how many labels are expected to be wrong, or why that cannot be told."""
+    noise = corrected.findings.noise
+    if noise is not None and noise.caveat is not None:
+        return str(facts["noise_sentence"])
+    if "expected_wrong" not in facts:
+        return None
+    return f"wrong labels, expected: {_span(facts, 'before')} before, {_span(facts, 'after')} after"
 
 
 def _span(facts: dict[str, Any], when: str) -> str:

@@ -6,7 +6,7 @@ import html
 import secrets
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from jnpl.data.source import Source
+    from jnpl.outputs.audit_session import AuditSession
     from jnpl.run_folder import RunFolder
 
 MIN_TOKEN = 16  # characters
@@ -53,43 +54,73 @@ def review(
     Decisions are kept in review.sqlite in the run folder, each as soon as it is made. jnpl apply RUN writes the labels
     that follow from them, and jnpl find or jnpl train with --review RUN trusts them. Ctrl-C ends the server.
     """
+    from jnpl.run_folder import RunFolder
+
+    folder = RunFolder(run)
+    serve_page(folder, Page(data, host, port, token, reviewer, trust_code, show))
+    typer.echo(f"decisions: {folder.decisions}; next: jnpl apply {run}", err=True)
+
+
+class Page(NamedTuple):
+    """How `jnpl review` and `jnpl audit` serve their pages: the options of these commands."""
+
+    data: str | None
+    host: str
+    port: int | None
+    token: str | None
+    reviewer: str | None
+    trust_code: bool
+    show: bool
+
+
+def serve_page(folder: "RunFolder", page: Page, audit: "AuditSession | None" = None) -> None:
+    """Serve the review of a run, or its audit, until it is interrupted."""
     from jnpl.internal.importing import require
 
     for module in ("fastapi", "uvicorn"):
         require(module, "review")
+    from jnpl.outputs.audit_session import AuditSession
     from jnpl.outputs.review.request_checks import Access
     from jnpl.outputs.review.review_session import ReviewSession
     from jnpl.outputs.review.samples import Samples
     from jnpl.outputs.review.server import is_local, listen, make_app, serve
-    from jnpl.run_folder import RunFolder
 
+    token, host = page.token, page.host
     if token is None and not is_local(host):
         raise InputError(f"--host {host} can be reached from other machines: choose a secret with --token")
     if token is not None and len(token) < MIN_TOKEN:
         raise InputError(f"--token needs at least {MIN_TOKEN} characters, got {len(token)}")
     secret = secrets.token_urlsafe(24) if token is None else token
-    folder = RunFolder(run)
     _ = folder.findings, folder.run_facts  # damaged ones are an error before a page is shown
-    open_data, reason = data_opener(folder, data, trust_code=trust_code)
-    address = listen(host, port)
+    open_data, reason = data_opener(folder, page.data, trust_code=page.trust_code)
+    address = listen(host, page.port)
     link = address.link(secret)
     with ExitStack() as opened:
         opened.callback(address.listening.close)
-        session = ReviewSession(folder, Samples(folder, open_data, reason, trust_code=trust_code))
-        title = folder.run_facts.data or run.resolve().name
-        app = make_app(session, Access(secret, address.hosts), title=title, reviewer=(reviewer or _user())[:80])
+        session = ReviewSession(folder, Samples(folder, open_data, reason, trust_code=page.trust_code))
+        title = folder.run_facts.data or folder.path.resolve().name
+        app = make_app(
+            session,
+            audit or AuditSession(folder),
+            Access(secret, address.hosts),
+            title=title,
+            reviewer=(page.reviewer or user_name())[:80],
+            home="review" if audit is None else "audit",
+        )
 
         def ready() -> None:
-            typer.echo(f"review: {link}")
-            typer.echo("decisions are kept as you make them; Ctrl-C ends the server", err=True)
-            if show:
+            what, kept = (
+                ("review", "decisions are kept as you make them") if audit is None else ("audit", "answers are kept")
+            )
+            typer.echo(f"{what}: {link}", err=audit is not None)
+            typer.echo(f"{kept}; Ctrl-C ends the server", err=True)
+            if page.show:
                 import webbrowser
 
-                if not webbrowser.open(opened.enter_context(leading_to(link, run))):
+                if not webbrowser.open(opened.enter_context(leading_to(link, folder.path))):
                     typer.echo("jnpl: note: no browser could be opened; open the address above", err=True)
 
         serve(app, address, ready)
-    typer.echo(f"decisions: {folder.decisions}; next: jnpl apply {run}", err=True)
 
 
 def data_opener(
@@ -129,7 +160,8 @@ def leading_to(link: str, folder: Path) -> "Iterator[str]":
         page.unlink(missing_ok=True)
 
 
-def _user() -> str:
+def user_name() -> str:
+    """Return the name of the user, for decisions and answers."""
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):  # a user without a name

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from jnpl.internal.provenance import plain
 from jnpl.internal.terminal import rounded, visible
+from jnpl.judging.caveats import is_withheld, noise_sentence
 from jnpl.outputs.report.page_tables import confused_pairs
 from jnpl.outputs.review.reviewed_labels import reviewed_run
 
@@ -31,7 +32,7 @@ def show(result: dict[str, Any], run: RunFolder, top: int) -> None:
     findings, console = reviewed_run(run).findings, console_for_output()
     issues = int(findings.is_label_issue.sum())
     console.print(
-        f"{headline(issues, result['samples'], findings)}{estimate(findings)}; "
+        f"{headline(issues, result['samples'], findings)}{estimate(findings, shlex.quote(str(run.path)))}; "
         f"{result['classes']} classes, {result['epochs']} epochs in {result['seconds']:.0f} s"
     )
     if decided := int(findings.is_decided.sum()):
@@ -81,12 +82,11 @@ def console_for_output() -> Console:
     return console
 
 
-def estimate(findings: Findings) -> str:
-    """Return the noise rate and its interval, to follow a count."""
+def estimate(findings: Findings, run: str = "RUN") -> str:
+    """Return the noise rate and its interval, or why it cannot be told, to follow a count."""
     if findings.noise is None:
         return f": {findings.noise_rate:.1%}"
-    rate, low, high = findings.noise[:3]
-    return f"; estimated share of wrong labels {rate:.1%} ({low:.1%} to {high:.1%} with 90 % confidence)"
+    return f"; {noise_sentence(findings.noise, visible(run))}"
 
 
 def _notes(result: dict[str, Any], run: RunFolder, findings: Findings) -> list[str]:
@@ -99,7 +99,8 @@ def _notes(result: dict[str, Any], run: RunFolder, findings: Findings) -> list[s
             "more than half of the labels look wrong: check that labels and samples belong together (order, column); "
             f"if they do, train longer (--set train.epochs=100), or the {cut} too high (--threshold)",
         )
-    if (expected := findings.expected_wrong) is not None and issues:
+    withheld = findings.noise is not None and is_withheld(findings.noise)
+    if (expected := findings.expected_wrong) is not None and issues and not withheld:
         them = "of these labels are" if issues > 1 else "of them is"
         lines.append(f"about {expected:,.0f} {them} expected to be truly wrong: look before you change them")
     if findings.overlap is not None and findings.overlap >= OVERLAP:

@@ -3,6 +3,8 @@
 - `findings`: `Findings`, the result for every sample; `findings_files`: its files; `column_checks`: what is checked
 - `ledger`: `Ledger`, the predictions of the last epochs for every sample (needs torch, so it is not imported here)
 - `noise_model`: noise told from overlap of the classes: calibrated label quality, noise rate with its interval
+- `caveats`: what the estimated noise rate is worth, and the sentence that says so
+- `audit`: labels drawn at random and checked by a person: an unbiased noise rate with an exact interval
 - `margins`: logit margins summed over all epochs, for the scores AUM and averaged margin (needs torch)
 - `posterior`: probabilities of the true label, corrected by the estimated confusion between classes
 - `threshold`: the label quality below which a label is an issue

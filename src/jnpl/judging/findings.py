@@ -8,6 +8,7 @@ probabilities. A label is an issue if its quality lies strictly below the thresh
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -19,14 +20,15 @@ import numpy.typing as npt
 
 from jnpl.data.label_files import WithoutLabel
 from jnpl.internal.errors import InputError
-from jnpl.judging import findings_files
+from jnpl.judging import audit, findings_files
+from jnpl.judging.caveats import noise_sentence, of_few_samples
 from jnpl.judging.column_checks import checked_ids, checked_labels, checked_mask, checked_names, checked_texts
 from jnpl.judging.noise_model import Interval, NoiseEstimate, calibrate, likeliest_other, monotone
 from jnpl.judging.threshold import resolve_threshold
 from jnpl.noise.noisy_labels import transition_matrix
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pandas as pd
 
@@ -315,6 +317,8 @@ class Findings:
             return self
         scored = max(int(np.count_nonzero(~np.isnan(self.label_quality))), 1)
         rate, low, high = (min((self._decided_wrong + end) / scored, 1.0) for end in left)
+        if self.noise.caveat is not None:  # decisions about suspects say little of the others
+            high = max(high, self.noise.high)
         return replace(self, noise=self.noise._replace(rate=rate, low=low, high=high))
 
     @property
@@ -386,9 +390,64 @@ class Findings:
         return float((self.is_label_issue.sum() + self._decided_wrong) / max(scored, 1))
 
     @property
+    def noise_sentence(self) -> str | None:
+        """The noise rate in words, with its interval, or the reason why it cannot be told; None without calibration."""
+        return None if self.noise is None else noise_sentence(self.noise)
+
+    @property
+    def noise_facts(self) -> dict[str, Any]:
+        """Noise rate, interval, overlap and sentence, as `--json` has them."""
+        if self.noise is None:
+            return {"noise_rate": self.noise_rate}
+        return {
+            "noise_rate": self.noise.rate,
+            "noise_interval": [self.noise.low, self.noise.high],
+            "noise_sentence": self.noise_sentence,
+            "noise_checked": self.noise.checked,
+            "overlap": self.noise.overlap,
+        }
+
+    @property
     def noise_interval(self) -> tuple[float, float] | None:
         """The 90 % interval of the noise rate; None where quality is not calibrated."""
         return None if self.noise is None else (self.noise.low, self.noise.high)
+
+    def audit_sample(self, count: int = 50, seed: int = 0) -> Labels:
+        """Return positions (count,) of labels to check by hand: a random sample, stratified by label quality.
+
+        Args:
+            count: how many; a smaller sample is the beginning of a larger one.
+            seed: of the draw.
+        """
+        return audit.draw(self.label_quality, count, seed).positions
+
+    def audited(self, labels: Mapping[int, int], seed: int = 0) -> Findings:
+        """Return findings with noise rate, interval, qualities and threshold by labels that a person has checked.
+
+        Args:
+            labels: position -> right class number, for an `audit_sample` or its beginning: the given label's where that
+                is right; -1: wrong, without a better one; -2: the person is unsure.
+            seed: with which the sample was drawn.
+
+        Example:
+            >>> findings = Findings.from_probs([[0.9, 0.1]] * 80 + [[0.3, 0.7]] * 20, labels=[0] * 100)
+            >>> checked = {at: int(at >= 80) for at in findings.audit_sample(20).tolist()}  # the last 20 are wrong
+            >>> after = findings.audited(checked)
+            >>> after.noise_rate, [round(end, 2) for end in after.noise_interval]
+            (0.2, [0.09, 0.34])
+        """
+        if self.noise is not None and self.noise.checked:
+            raise InputError("these findings are audited already: audit those of the run")
+        scored = int(np.count_nonzero(~np.isnan(self.label_quality)))
+        return audit.audited(self, audit.draw(self.label_quality, scored, seed), labels)
+
+    @property
+    def fingerprint(self) -> str:
+        """The SHA-256 of ids, class names and given labels: what the decisions of a person refer to."""
+        digest = hashlib.sha256(repr((self.num_classes, self.class_names)).encode("utf-8", "backslashreplace"))
+        digest.update(self.given_labels.astype("<i8").tobytes())
+        digest.update("\0".join(map(str, self.ids.tolist())).encode("utf-8", "backslashreplace"))
+        return digest.hexdigest()
 
     @property
     def overlap(self) -> float | None:
@@ -567,7 +626,8 @@ def _resolved(
     threshold: float | str, quality: Floats, given: Labels, num_classes: int, noise: NoiseEstimate | None
 ) -> dict[str, Any]:
     unlikely = None if noise is None else noise.unlikely
-    return resolve_threshold(threshold, quality, given, num_classes, calibrated=noise is not None, unlikely=unlikely)
+    info = resolve_threshold(threshold, quality, given, num_classes, calibrated=noise is not None, unlikely=unlikely)
+    return {**info, "asked": threshold} if info["rule"] in ("precision", "budget") else info
 
 
 def _calibrated(
@@ -602,6 +662,7 @@ def _calibrated(
         noise = noise._replace(
             rate=rate, low=min(noise.low, rate), high=max(noise.high, rate), unlikely=float((given_probs < 0.5).mean())
         )
+        noise = of_few_samples(noise, unseen[usable], given[usable])
     stays = ~(confidence > quality) & ~(probs[rows, best] > probs[rows, given])
     return quality, np.where(stays, given, best), np.where(stays, quality, confidence), noise
 

@@ -134,8 +134,10 @@ class _NoiseFacts(StoredFacts):
     high: Annotated[float, Field(ge=0, le=1)]
     overlap: Annotated[float, Field(ge=0, le=1)]
     unlikely: Annotated[float, Field(ge=0, le=1)] | None = None
+    caveat: str | None = None
+    checked: Annotated[int, Field(ge=0)] = 0
 
 
 def _checked_noise(info: Any) -> NoiseEstimate:
     facts = check_facts(info, _NoiseFacts, "the noise rate in findings.json")
-    return NoiseEstimate(facts.rate, facts.low, facts.high, facts.overlap, facts.unlikely)
+    return NoiseEstimate(**facts.model_dump())

@@ -52,8 +52,12 @@ _MAX_CANDIDATES = 30  # classes of a sample with a probability of their own
 _MIN_FITTED, _MAX_FITTED, _FITTED_PER_CLASS = 10_000, 50_000, 200  # samples that the model is fitted to
 _RESAMPLED = 3_000  # samples of each fit for the interval
 # Other settings that fit about as well, for the interval: exponent (0: noise does not depend on the sample) and factor
-# of the expected a. Without an expected a the factor has no effect.
+# of the expected a, or of the fitted one where none is expected.
 _VARIANTS = ((0.0, 1.0), (0.45, 1.0), (0.75, 1.0), (EXPONENT, 0.85), (EXPONENT, 1.2), (0.0, 0.85), (0.0, 1.2))
+# The overlap is known to a part of itself at best, and a share that is called overlap is no noise: the interval reaches
+# as far as the overlap beyond a tenth would have to be wrong, on the sets of docs/noise-rate.md, and farther with few
+# samples per class.
+_CLEAR_OVERLAP, _OVERLAP_ERROR, _FEW_ERROR = 0.1, 0.45, 8.0
 _MIN_LOG = -25.0  # of a probability relative to the sample's largest one
 _FREE_ROUNDS = 8  # first rounds in which T is free, or has one rate
 _MAX_ROUNDS, _TOLERANCE = 300, 1e-6  # of EM; mean log-likelihood
@@ -130,7 +134,9 @@ class Interval(NamedTuple):
 class NoiseEstimate(NamedTuple):
     """Share of wrong labels, its 90 % interval, and the share in which classes overlap.
 
-    unlikely: share of labels to which the network gives a probability below 1/2, if that is known.
+    unlikely: share of labels to which the network gives a probability below 1/2, if that is known. caveat: why the
+    estimate may be far off, in words (`jnpl.judging.caveats`). checked: labels of an audit, whose rate this is; 0: the
+    model's.
     """
 
     rate: float
@@ -138,6 +144,8 @@ class NoiseEstimate(NamedTuple):
     high: float
     overlap: float
     unlikely: float | None = None
+    caveat: str | None = None
+    checked: int = 0
 
 
 class Calibrated(NamedTuple):
@@ -158,7 +166,8 @@ def calibrate(
 ) -> Calibrated:
     """Return the calibrated quality of every label and the noise rate with its 90 % interval.
 
-    The interval is the spread of fits to resampled samples with other settings, between which the data cannot decide.
+    The interval is the spread of fits to resampled samples with other settings, between which the data cannot decide;
+    wider where classes overlap much, or have few samples.
 
     Args:
         probs: (N, C) predicted probabilities, best by models that did not see the label; rows of nan stay nan.
@@ -198,16 +207,17 @@ def calibrate(
         column[rows] = values
     rate = float(1 - calibrated.quality.mean())
     rates = []
+    if expected_scale is None:  # the fitted a is the one to expect; in units of it, its prior is as for other models
+        unit = model.scale
+        candidates = candidates._replace(logs=candidates.logs * unit, rest=candidates.rest * unit)
+        model, expected_scale = replace(model, scale=1.0), 1.0
     for number, (exponent, factor) in enumerate(_VARIANTS):
         part = candidates.part(rng.choice(len(rows), min(len(rows), _RESAMPLED)))  # with replacement
-        expected, share = (
-            None if expected_scale is None else expected_scale * factor,
-            0.6 + 0.4 * number / len(_VARIANTS),
-        )
+        share = 0.6 + 0.4 * number / len(_VARIANTS)
         other = _em(
             part,
             _started(model, exponent),
-            expected,
+            expected_scale * factor,
             progress=part_of(progress, share, share),
             tolerance=_RESAMPLED_TOLERANCE,
         )
@@ -215,6 +225,8 @@ def calibrate(
     progress(1.0)
     margin = _NORMAL_90 * float(np.sqrt(np.mean((np.array(rates) - rate) ** 2)))
     overlap = float(calibrated.overlap.mean())
+    per_class = len(rows) / len(np.unique(given[rows]))
+    margin = max(margin, _OVERLAP_ERROR * (overlap - _CLEAR_OVERLAP)) + _FEW_ERROR * overlap / per_class
     return Calibrated(label_probs, NoiseEstimate(rate, max(rate - margin, 0.0), min(rate + margin, 1.0), overlap))
 
 

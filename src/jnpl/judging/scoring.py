@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from jnpl.judging.caveats import of_rules
 from jnpl.judging.findings import Findings
 from jnpl.judging.out_of_fold import FOLDS, expected_scale, out_of_fold
 from jnpl.judging.posterior import posterior
 from jnpl.judging.trees import share_agreeing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
     from torch import nn
@@ -221,8 +223,26 @@ def judge_labels(
         if unseen is not None:
             options |= {"unseen_probs": unseen.probs, "unseen_scale": unseen.expected_scale, "progress": progress}
         findings = Findings.from_probs(probs, source.labels, **options)
+        if findings.noise is not None and unseen is not None:
+            noise = of_rules(
+                findings.noise,
+                unseen.probs,
+                source.labels,
+                _content(source),
+                heads=unseen.expected_scale is not None,
+            )
+            findings = replace(findings, noise=noise)
     else:
         findings = Findings.from_ledger(ledger, source.labels, quality=recorded_quality, **options)
     if source.decided is None:
         return findings
     return findings.with_decisions(source.decided).with_threshold(settings.threshold)
+
+
+def _content(source: Source) -> Sequence[str] | npt.NDArray[np.floating[Any]] | None:
+    """Return what a rule could have read: the texts, or the columns of a table."""
+    if source.texts is not None:
+        return [str(text) for text in source.texts]
+    if source.kind != "vector" or source.backbone is not None or source.cells is None:
+        return None
+    return np.stack([source.inputs.read(at) for at in range(len(source))])

@@ -4,6 +4,7 @@
 - `checking`: new samples, judged by the run and compared with its own
 - `gate`: whether checked labels pass, as exit code, JUnit XML and SARIF
 - `report/`: the page report.html
+- `audit_session`: labels drawn at random, the answers of a person, and the noise rate that follows
 - `review/`: the web page of `jnpl review`
 - `corrections`: corrected labels from findings and decisions
 - `image_folder`: copies of or links to images in folders of their corrected classes

@@ -103,12 +103,10 @@ def summarise(source: Source, findings: Findings, trained: TrainedRun, notes: Ru
         "samples": len(source),
         "classes": len(source.class_names),
         "issues": int(findings.is_label_issue.sum()),
-        "noise_rate": findings.noise_rate,
+        **findings.noise_facts,
         "epochs": trained.epochs,
         "seconds": trained.seconds,
     }
-    if findings.noise is not None:
-        results |= {"noise_interval": [findings.noise.low, findings.noise.high], "overlap": findings.noise.overlap}
     if notes.lines:
         results["notes"] = notes.lines
     if notes.judged_by is not None:

@@ -18,6 +18,7 @@ from PIL import Image
 from tests.helpers.runs import many_findings
 
 from jnpl.cli.review import data_opener
+from jnpl.outputs.audit_session import AuditSession
 from jnpl.outputs.review.decisions import open_store
 from jnpl.outputs.review.request_checks import Access
 from jnpl.outputs.review.review_session import ReviewSession
@@ -112,11 +113,12 @@ def serve():
     """A function that serves a run folder in a thread of this process."""
     servers = []
 
-    def start(run):
+    def start(run, **home):
         folder = RunFolder(run)
         session = ReviewSession(folder, Samples(folder, *data_opener(folder, None)))
         address = listen("127.0.0.1", 0)
-        app = make_app(session, Access(TOKEN, address.hosts), title=folder.run_facts.data, reviewer="Ann")
+        access, title = Access(TOKEN, address.hosts), folder.run_facts.data
+        app = make_app(session, AuditSession(folder), access, title=title, reviewer="Ann", **home)
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", server_header=False, ws="none"))
         thread = threading.Thread(target=server.run, args=([address.listening],))
         thread.start()

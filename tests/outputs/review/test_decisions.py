@@ -117,7 +117,7 @@ def test_an_older_file_is_migrated(make_run):
     path = run / "review.sqlite"
     connection = sqlite3.connect(path)
     connection.executescript(decisions._MIGRATIONS[0] + "PRAGMA user_version = 1;")
-    connection.execute("INSERT INTO facts VALUES ('fingerprint', ?)", (decisions.fingerprint(findings),))
+    connection.execute("INSERT INTO facts VALUES ('fingerprint', ?)", (findings.fingerprint,))
     connection.execute("INSERT INTO reviewers VALUES (1, 'Ann')")
     connection.execute("INSERT INTO batches VALUES (1, 1, 'one', '2026-01-01T00:00:00+00:00', NULL)")
     connection.execute("INSERT INTO decisions VALUES (1, 1, 7, 'drop', NULL, 0.5, 1, NULL)")

@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from jnpl.outputs.review.estimates import Corrected, Prior, intercept, precision, prior
+from jnpl.judging.audit import intercept, logits
+from jnpl.outputs.review.estimates import Corrected, Prior, precision, prior
 
 
 def wrong_left(qualities, wrong, undecided, start=Prior()):  # noqa: B008 - a tuple
@@ -53,7 +54,8 @@ def test_without_decisions_the_estimate_is_that_of_the_run():
     none = np.empty(0)
     found = wrong_left(none, none.astype(bool), quality, start)
     assert found.value == pytest.approx(500, rel=1e-6)
-    assert start.deviation == pytest.approx((intercept(quality, 650) - intercept(quality, 500)) / 1.6449)
+    doubt = logits(quality, 7.0)
+    assert start.deviation == pytest.approx((intercept(doubt, 650) - intercept(doubt, 500)) / 1.6449)
     assert 600 < found.high < 720
     assert found.low < 430
 

@@ -20,6 +20,7 @@ from markupsafe import Markup
 from jnpl._version import __version__
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import write_text
+from jnpl.judging.caveats import noise_sentence, stated
 from jnpl.outputs.report import charts, page_tables, text
 from jnpl.outputs.review.reviewed_labels import reviewed_run
 from jnpl.run_folder import StoredResults
@@ -90,6 +91,7 @@ def _context(run: RunFolder) -> dict[str, Any]:
         "decided": int(findings.is_decided.sum()),
         "wrong_left": findings.wrong_left,
         "noise": findings.noise,
+        "stated": None if findings.noise is None else stated(findings.noise),
         "expected_wrong": findings.expected_wrong,
         "look_wrong": findings.look_wrong,
         "results": results,
@@ -130,6 +132,10 @@ def _notes(run: RunFolder, findings: Findings, results: StoredResults) -> list[s
     notes = []
     if run.run_facts.status not in (None, "finished"):
         notes.append("The run was not finished when this page was written: results of its second part may be missing.")
+    noise = findings.noise
+    if noise is not None and noise.caveat is not None:
+        sentence = noise_sentence(noise, shlex.quote(str(run.path)))
+        notes.append(text.plain(f"{sentence[0].upper()}{sentence[1:]}.", 400))
     if findings.noise_rate > 0.5:
         notes.append(
             "More than half of the labels look wrong: the network may need more epochs, "

@@ -7,7 +7,6 @@ counts for each sample. A batch is written in one transaction, which is on disk 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 import threading
@@ -167,7 +166,7 @@ class DecisionStore:
                 self._connection.execute("PRAGMA synchronous = FULL")  # on disk when a transaction ends
                 self._connection.execute("PRAGMA foreign_keys = ON")
                 if version < len(_MIGRATIONS):
-                    self._migrate(fingerprint(findings))
+                    self._migrate(findings.fingerprint)
             except BaseException:
                 self._connection.close()
                 raise
@@ -187,7 +186,7 @@ class DecisionStore:
         if (problem := self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
             raise InputError(f"{str(self.path)!r} is damaged: {visible(str(problem))}; restore it, or move it away")
         stored = self._connection.execute("SELECT value FROM facts WHERE name = 'fingerprint'").fetchone()
-        if stored is not None and stored[0] != fingerprint(findings):
+        if stored is not None and stored[0] != findings.fingerprint:
             reason = "its decisions are about other samples, classes or given labels than those of this run"
             raise InputError(f"{str(self.path)!r} does not fit the findings: {reason}; move it away to start anew")
         strange = self._connection.execute(
@@ -358,14 +357,6 @@ class DecisionStore:
             (json.dumps(list(map(int, positions))),),
         ).fetchall()
         return [Decision(*row) for row in rows]
-
-
-def fingerprint(findings: Findings) -> str:
-    """Return the SHA-256 of ids, class names and given labels: what decisions refer to."""
-    digest = hashlib.sha256(repr((findings.num_classes, findings.class_names)).encode("utf-8", "backslashreplace"))
-    digest.update(findings.given_labels.astype("<i8").tobytes())
-    digest.update("\0".join(map(str, findings.ids.tolist())).encode("utf-8", "backslashreplace"))
-    return digest.hexdigest()
 
 
 def open_store(run: RunFolder) -> DecisionStore:

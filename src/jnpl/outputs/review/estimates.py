@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from jnpl.judging.audit import fit_logistic, intercept, logits, sigmoid
 from jnpl.judging.noise_model import Interval
 
 if TYPE_CHECKING:
@@ -65,25 +66,12 @@ def prior(qualities: npt.NDArray[np.floating], total: float, most: float | None 
         total: expected number of wrong labels.
         most: upper end of its 90 % interval; None: the run has none.
     """
-    middle = intercept(qualities, total)
+    doubt = _SLOPE * logits(qualities[~np.isnan(qualities)], _MAX_LOGIT)
+    middle = intercept(doubt, total)
     if most is None:
         return Prior(middle)
-    above = (intercept(qualities, most) - middle) / _NORMAL_90
+    above = (intercept(doubt, most) - middle) / _NORMAL_90
     return Prior(middle, min(max(above, _MIN_DEVIATION), float(_PRIOR_DEVIATION[0])))
-
-
-def intercept(qualities: npt.NDArray[np.floating], total: float) -> float:
-    """Return the a at which, with b = 1, `total` labels of samples with qualities (N,) are expected to be wrong.
-
-    >>> round(intercept(np.array([0.5, 0.5, 0.5, 0.5]), total=2), 6)
-    0.0
-    """
-    logits = _logits(qualities[~np.isnan(qualities)])
-    low, high = -10.0, 10.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (low, middle) if _sigmoid(middle + _SLOPE * logits).sum() > total else (middle, high)
-    return (low + high) / 2
 
 
 @dataclass(frozen=True)
@@ -104,11 +92,11 @@ class Corrected:
         """
         deviation = _PRIOR_DEVIATION * (start.deviation / _PRIOR_DEVIATION[0])
         middle = np.array([start.intercept, _SLOPE])
-        return cls(*_fit(_logits(qualities), wrong.astype(np.float64), middle, deviation))
+        return cls(*fit_logistic(logits(qualities, _MAX_LOGIT), wrong.astype(np.float64), middle, deviation))
 
     def chances(self, qualities: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
         """Return the probability that labels of these qualities (U,) are wrong; nan where the quality is."""
-        wrong = _sigmoid(self.mean[0] + max(self.mean[1], 0.0) * _logits(qualities))
+        wrong = sigmoid(self.mean[0] + max(self.mean[1], 0.0) * logits(qualities, _MAX_LOGIT))
         return np.where(np.isnan(qualities), np.nan, wrong)
 
     def left(self, undecided: npt.NDArray[np.floating]) -> Interval:
@@ -116,44 +104,13 @@ class Corrected:
         scored = undecided[~np.isnan(undecided)]
         if not len(scored):
             return Interval(0.0, 0.0, 0.0)
-        counts, edges = np.histogram(_logits(scored), bins=_BINS, range=(-_MAX_LOGIT, _MAX_LOGIT))
+        counts, edges = np.histogram(logits(scored, _MAX_LOGIT), bins=_BINS, range=(-_MAX_LOGIT, _MAX_LOGIT))
         middle, counts = ((edges[:-1] + edges[1:]) / 2)[counts > 0], counts[counts > 0]
         random = np.random.default_rng(0)
         draws = random.multivariate_normal(self.mean, self.covariance, _DRAWS)
         draws[:, 1] = np.maximum(draws[:, 1], 0.0)  # a better quality never makes a label more doubtful
-        p = _sigmoid(draws[:, :1] + draws[:, 1:] * middle)  # (draws, bins)
+        p = sigmoid(draws[:, :1] + draws[:, 1:] * middle)  # (draws, bins)
         totals = p @ counts + random.normal(size=_DRAWS) * np.sqrt((p * (1 - p)) @ counts)
         low, high = np.quantile(totals, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
         value = float(self.chances(scored).sum())
         return Interval(value, float(min(max(low, 0.0), value)), float(max(min(high, len(scored)), value)))
-
-
-def _fit(
-    logits: npt.NDArray[np.float64],
-    wrong: npt.NDArray[np.float64],
-    middle: npt.NDArray[np.float64],
-    deviation: npt.NDArray[np.float64],
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return mean (2,) and covariance (2, 2) of the posterior of (a, b), by Newton's method. The prior is normal."""
-    design = np.stack([np.ones_like(logits), logits], axis=1)
-    prior, at = np.diag(1 / deviation**2), middle.copy()
-    for _ in range(50):
-        p = _sigmoid(design @ at)
-        gradient = design.T @ (wrong - p) - prior @ (at - middle)
-        hessian = design.T @ (design * (p * (1 - p))[:, None]) + prior
-        step = np.linalg.solve(hessian, gradient)
-        at = at + np.clip(step, -1, 1)
-        if np.abs(step).max() < 1e-8:
-            break
-    return at, np.linalg.inv(hessian).astype(np.float64)
-
-
-def _logits(qualities: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-    """log((1 - q) / q), within limits: (M,) -> (M,)."""
-    q = np.clip(qualities.astype(np.float64), 1e-12, 1 - 1e-12)
-    clipped: npt.NDArray[np.float64] = np.clip(np.log1p(-q) - np.log(q), -_MAX_LOGIT, _MAX_LOGIT)
-    return clipped
-
-
-def _sigmoid(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return 1 / (1 + np.exp(-x))

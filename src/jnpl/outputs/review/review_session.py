@@ -12,6 +12,7 @@ import numpy as np
 
 from jnpl.internal.errors import InputError
 from jnpl.internal.tables import table_writer
+from jnpl.judging.caveats import noise_sentence
 from jnpl.outputs.export import label_studio
 from jnpl.outputs.report.text import plain
 from jnpl.outputs.review.decisions import ACTIONS, NewDecision, as_rows, open_store
@@ -43,7 +44,7 @@ class ReviewSession:
 
     def __init__(self, run: RunFolder, samples: Samples) -> None:
         findings, facts = run.findings, run.run_facts
-        self.findings, self.samples = findings, samples
+        self.findings, self.samples, self._run = findings, samples, run
         self.names = [plain(name, _NAME_LIMIT) for name in findings.names]
         self._given = findings.given_labels
         self._store = open_store(run)
@@ -62,20 +63,29 @@ class ReviewSession:
         self._retraining.stop()
         self._store.close()
 
+    def noise_sentence(self) -> str | None:
+        """Return what is known of the noise rate, if that is other than the estimate of the run."""
+        noise = self.findings.noise
+        if noise is None or not (noise.checked or noise.caveat):
+            return None
+        return noise_sentence(noise, str(self._run.path))
+
     # State
 
     def _sync(self) -> None:
         """Read what this or another process has decided or learnt since."""
         with self._lock:
-            version = self._store.version()
-            if version == self._version:
+            version, audited = self._store.version(), self._run.findings is not self.findings
+            if version == self._version and not audited:
                 return
             current = self._store.current()
             actions = np.full_like(self._actions, -1)
             actions[current.positions] = current.actions
             self._actions = actions
-            if version[2] != self._ranking.number:
-                self._ranking, self._learnt_from = last_ranking(self._store, self.findings)
+            if version[2] != self._ranking.number or audited:
+                self.findings = self._run.findings
+                self._ranking, self._learnt_from = last_ranking(self._store, self._run)
+                self._lists, self._estimates = RecentCache(8), RecentCache(2)
             self._version = version
 
     def _check(self, position: int) -> int:
@@ -198,6 +208,11 @@ class ReviewSession:
         candidates = self.samples.candidates(position, self._ranking, 4)
         others = _others(candidates, brief["given"], brief["suggested"], brief["quality"], brief["confidence"])
         return brief | {"content": self.samples.content(position), "others": others}
+
+    def blind(self, position: int) -> dict[str, Any]:
+        """Return what an audit shows of a sample: nothing that the run thinks of it."""
+        given, name = int(self._given[position]), plain(self.findings.ids[position], _NAME_LIMIT)
+        return {"position": position, "id": name, "given": given, "content": self.samples.content(position)}
 
     def examples(self, position: int) -> dict[str, Any]:
         """Return samples that are surely of the given and of the suggested class, the most similar ones."""

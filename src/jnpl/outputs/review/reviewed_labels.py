@@ -78,7 +78,7 @@ def reviewed_run(run: RunFolder) -> ReviewedRun:
     if not run.decisions.exists():
         return run_alone(run)
     with closing(open_store(run)) as store:
-        return review_of(last_ranking(store, run.findings)[0], store.current())
+        return review_of(last_ranking(store, run)[0], store.current())
 
 
 def run_alone(run: RunFolder) -> ReviewedRun:
@@ -86,12 +86,20 @@ def run_alone(run: RunFolder) -> ReviewedRun:
     return review_of(Ranking(run.findings), NO_DECISIONS)
 
 
-def last_ranking(store: DecisionStore, findings: Findings) -> tuple[Ranking, int]:
-    """Return the ranking that was learnt last and the number of its decisions; that of the run's findings and 0."""
-    stored = store.last_round()
+def last_ranking(store: DecisionStore, run: RunFolder) -> tuple[Ranking, int]:
+    """Return the ranking that was learnt last and the number of its decisions; that of the run's findings and 0.
+
+    What an audit says of the noise rate, or a caveat, holds for the learnt ranking too.
+    """
+    stored, findings = store.last_round(), run.findings
     if stored is None:
         return Ranking(findings), 0
-    return Ranking.from_bytes(stored.arrays, stored.number, findings), stored.decisions
+    learnt = Ranking.from_bytes(stored.arrays, stored.number, findings)
+    judged = run.with_audit(learnt.findings)
+    if findings.noise is not None and judged.noise is not None and findings.noise.caveat and not judged.noise.checked:
+        low, high = min(findings.noise.low, judged.noise.low), max(findings.noise.high, judged.noise.high)
+        judged = replace(judged, noise=judged.noise._replace(low=low, high=high, caveat=findings.noise.caveat))
+    return replace(learnt, findings=judged), stored.decisions
 
 
 def review_of(ranking: Ranking, current: CurrentDecisions) -> ReviewedRun:

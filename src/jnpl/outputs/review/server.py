@@ -7,7 +7,7 @@ import socket
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from importlib import resources
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
 
 from fastapi import FastAPI, Query, Request, Response
@@ -25,12 +25,16 @@ from jnpl.outputs.review.samples import LARGE, SMALL
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
+    from jnpl.outputs.audit_session import AuditSession
+
 DEFAULT_PORT = 8765
 MAX_BATCH = 1000  # decisions of one request
 MAX_PAGE = 200  # samples of one answer
 _FILES = {
     "review.css": ("jnpl.outputs.review", "page/review.css", "text/css"),
     "review.js": ("jnpl.outputs.review", "page/review.js", "text/javascript"),
+    "sample.js": ("jnpl.outputs.review", "page/sample.js", "text/javascript"),
+    "audit.js": ("jnpl.outputs.review", "page/audit.js", "text/javascript"),
     "icon.svg": ("jnpl.outputs.review", "page/icon.svg", "image/svg+xml"),
     "report.css": ("jnpl.outputs.report", "report.css", "text/css"),  # colours, letters and tables of the report
 }
@@ -68,6 +72,20 @@ class UndoBody(_Body):
     """A request to undo the last batch of a tab."""
 
 
+class AnswerBody(_Body):
+    """The answer to one label of an audit: the right class number, or -1 for wrong, -2 for unsure."""
+
+    reviewer: str = Field(min_length=1, max_length=80)
+    position: int = Field(ge=0)
+    label: int = Field(ge=-2)
+
+
+class MoreBody(_Body):
+    """A request for more labels to check."""
+
+    count: int = Field(ge=1, le=MAX_BATCH)
+
+
 class PageQuery(Filter):
     """A page of a list."""
 
@@ -82,12 +100,21 @@ class SampleQuery(Filter):
     index: int | None = Field(None, ge=0)
 
 
-def make_app(session: ReviewSession, access: Access, *, title: str, reviewer: str) -> RequestChecks:
+def make_app(
+    session: ReviewSession,
+    audit: AuditSession,
+    access: Access,
+    *,
+    title: str,
+    reviewer: str,
+    home: Literal["review", "audit"] = "review",
+) -> RequestChecks:
     """Return the application of a review.
 
     Args:
         access: who may use it.
         reviewer: the name that decisions have unless the page gives another one.
+        home: the page that opens first.
     """
 
     @asynccontextmanager
@@ -98,7 +125,8 @@ def make_app(session: ReviewSession, access: Access, *, title: str, reviewer: st
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     _add_errors(app)
-    _add_page(app)
+    _add_pages(app, home)
+    _add_audit(app, audit, session, title, reviewer)
     _add_facts(app, session, title, reviewer)
     _add_samples(app, session)
     _add_files(app, session)
@@ -123,12 +151,22 @@ def _add_errors(app: FastAPI) -> None:
         return JSONResponse({"error": str(error), "conflicts": decisions, "positions": error.positions}, 409)
 
 
-def _add_page(app: FastAPI) -> None:
-    page = (resources.files("jnpl.outputs.review") / "page/review.html").read_bytes()
+def _add_pages(app: FastAPI, home: str) -> None:
+    def page(name: str) -> Response:
+        content = (resources.files("jnpl.outputs.review") / f"page/{name}.html").read_bytes()
+        return Response(content, media_type="text/html; charset=utf-8")
 
     @app.get("/")
-    def home() -> Response:
-        return Response(page, media_type="text/html; charset=utf-8")
+    def first() -> Response:
+        return page(home)
+
+    @app.get("/review")
+    def review() -> Response:
+        return page("review")
+
+    @app.get("/audit")
+    def audit() -> Response:
+        return page("audit")
 
     @app.get("/static/{name}")
     def static(name: str) -> Response:
@@ -152,12 +190,51 @@ def _add_facts(app: FastAPI, session: ReviewSession, title: str, reviewer: str) 
                 "duplicates": None if samples.duplicate_groups is None else int((samples.duplicate_groups >= 0).sum()),
                 "outliers": None if samples.outliers is None else int(samples.outliers.sum()),
             },
+            "noise": session.noise_sentence(),
             "status": session.status(),
         }
 
     @app.get("/api/status")
     def status() -> dict[str, Any]:
         return session.status()
+
+
+def _add_audit(app: FastAPI, audit: AuditSession, session: ReviewSession, title: str, reviewer: str) -> None:
+    def state() -> dict[str, Any]:
+        """Return what the page shows: the next label to check, or the result, which is no secret when all are."""
+        facts = audit.facts()
+        item = next((at for at in facts.positions if at not in facts.labels), None)
+        shown = {
+            "title": title,
+            "reviewer": reviewer,
+            "classes": session.names,
+            "drawn": len(facts.positions),
+            "answered": len(facts.labels),
+            "item": None if item is None else session.blind(item),
+        }
+        return shown if item is not None else shown | {"result": audit.result()}
+
+    @app.get("/api/audit")
+    def read() -> dict[str, Any]:
+        session.samples.wait()
+        return state()
+
+    @app.post("/api/audit/answer")
+    def answer(body: AnswerBody) -> dict[str, Any]:
+        facts = audit.answer([(body.position, body.label)], body.reviewer)
+        if len(facts.labels) == len(facts.positions):
+            audit.apply()
+        return state()
+
+    @app.post("/api/audit/undo")
+    def undo(_: UndoBody) -> dict[str, Any]:
+        audit.undo()
+        return state()
+
+    @app.post("/api/audit/more")
+    def more(body: MoreBody) -> dict[str, Any]:
+        audit.extend(body.count)
+        return state()
 
 
 def _add_samples(app: FastAPI, session: ReviewSession) -> None:

@@ -3,16 +3,7 @@
 (() => {
   const LEARN_EVERY = 50, PAGE = 24, POLL = 2000, CHOICES = 60;
   const root = document.documentElement, at = (id) => document.getElementById(id);
-  const kept = {
-    read(name, store = localStorage) { try { return store.getItem(name); } catch { return null; } },
-    write(name, value, store = localStorage) { try { store.setItem(name, value); } catch { /* no storage */ } },
-  };
-  const theme = kept.read("jnpl-theme");
-  if (theme === "dark" || theme === "light") root.dataset.theme = theme;
-
-  // A tab keeps its name when it is reloaded: `undo` takes back what this tab decided.
-  const tab = kept.read("jnpl-tab", sessionStorage) || crypto.randomUUID();
-  kept.write("jnpl-tab", tab, sessionStorage);
+  const { kept, make, content, tab } = window.jnplPage;
 
   const state = {
     run: null, status: null, view: "one", filter: {}, sample: null, pending: new Map(), page: null, offset: 0,
@@ -21,17 +12,6 @@
 
   // Small helpers
 
-  function make(tag, options = {}, ...children) {
-    const element = document.createElement(tag);
-    for (const [name, value] of Object.entries(options)) {
-      if (value === null || value === undefined || value === false) continue;
-      if (name === "text") element.textContent = value;
-      else if (name === "on") for (const [event, handler] of Object.entries(value)) element.addEventListener(event, handler);
-      else element.setAttribute(name, value === true ? "" : value);
-    }
-    element.append(...children);
-    return element;
-  }
   const name = (label) => state.run.classes[label];
   const bdi = (label, kind) => make("bdi", { class: kind, text: name(label) });
   const whole = (number) => number.toLocaleString("en");
@@ -200,24 +180,6 @@
       state.learning = true;
       request("/api/learn", { tab }).then(() => setTimeout(poll, 300)).catch(() => { state.learning = false; });
     }
-  }
-
-  // Contents of samples
-
-  function content(item, small) {
-    const what = item.content;
-    if (what.kind === "image") {
-      const image = make("img", { src: `/image/${item.position}${small ? "?small=true" : ""}`, alt: small ? "" : `Sample ${item.id}`, decoding: "async" });
-      image.addEventListener("error", () => image.replaceWith(make("p", { class: "none", text: "no picture" })));
-      return image;
-    }
-    if (what.kind === "text") return make("p", { class: "text", dir: "auto", text: what.text + (what.cut ? " …" : "") });
-    if (!what.cells.length) return make("p", { class: "none", text: "the run folder has no copy of this row" });
-    const body = make("tbody");
-    for (const [key, value] of what.cells) {
-      body.append(make("tr", {}, make("th", { scope: "row" }, make("bdi", { text: key })), make("td", {}, make("bdi", { text: value || "–" }))));
-    }
-    return make("table", { class: "cells" }, body);
   }
 
   // One at a time
@@ -637,6 +599,8 @@
     state.seenRound = state.run.status.round;
     document.title = `Label review: ${state.run.title}`;
     at("title").textContent = state.run.title;
+    at("noise").hidden = !state.run.noise;
+    at("noise").textContent = state.run.noise || "";
     at("reviewer").value = kept.read("jnpl-reviewer") || state.run.reviewer;
     at("auto-learn").checked = kept.read("jnpl-auto-learn") === "yes";
     for (const list of ["duplicates", "outliers"]) {

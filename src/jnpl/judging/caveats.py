@@ -1,0 +1,134 @@
+"""What the estimated noise rate is worth, and the one sentence that says so everywhere.
+
+The estimate assumes that wrong labels are not what the features predict. Where labels come from a rule, they are: a
+wrong label then looks like a right one, to every method that has only features and given labels. And with few samples
+per class nothing can tell wrong labels from classes that the features do not part. Both can be seen without a true
+label; the interval then says what is left.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jnpl.judging.noise_model import NoiseEstimate
+
+Floats: TypeAlias = npt.NDArray[np.floating[Any]]
+Labels: TypeAlias = npt.NDArray[np.int64]
+
+_LEAST = 0.005  # share that is worth saying "at least"
+_FEW, _BLURRED = 100, 0.35  # samples per class, overlap: with fewer and more, noise can hardly be told from overlap
+_MAX_SAMPLES, _MAX_WORDS = 10_000, 5_000  # that a rule is searched in
+_LEAVES = {"words": 40, "values": 2}  # of a tree, per class
+# A tree that agrees with so many labels, and with so large a part of those that the whole features predict (both beyond
+# the largest class), repeats a rule: labels of people, right ones as well as wrong ones, are told by more than that.
+_AGREEMENT = {"words": 0.82, "values": 0.85}
+_SHARE = {"words": 0.87, "values": 0.97}
+_REPEATED = 0.03  # by which out-of-fold heads agree more often than they are sure
+
+
+def noise_sentence(noise: NoiseEstimate, run: str = "RUN") -> str:
+    """Return the noise rate in words, with its interval, or the reason why it cannot be told.
+
+    >>> from jnpl.judging.noise_model import NoiseEstimate
+    >>> noise_sentence(NoiseEstimate(0.18, 0.162, 0.198, 0.1))
+    'estimated share of wrong labels 18.0% (16.2% to 19.8% with 90 % confidence)'
+    >>> noise_sentence(NoiseEstimate(0.18, 0.1, 0.27, 0.1, checked=50))
+    'share of wrong labels 18.0% (10.0% to 27.0% with 90 % confidence), from 50 labels checked at random'
+    >>> noise_sentence(NoiseEstimate(0.02, 0.02, 1.0, 0.1, caveat="the labels seem to follow a rule"))
+    'share of wrong labels at least 2.0%; the labels seem to follow a rule: check 50 at random (jnpl audit RUN)'
+    """
+    if noise.caveat is not None:
+        return f"share of wrong labels {stated(noise)}; {noise.caveat}: check 50 at random (jnpl audit {run})"
+    span = f"({noise.low:.1%} to {noise.high:.1%} with 90 % confidence)"
+    if noise.checked:
+        return f"share of wrong labels {stated(noise)} {span}, from {noise.checked:,} labels checked at random"
+    return f"estimated share of wrong labels {stated(noise)} {span}"
+
+
+def stated(noise: NoiseEstimate) -> str:
+    """Return the noise rate as far as it is known: a number, a range, a lower end, or "unknown"."""
+    if noise.caveat is None:
+        return f"{noise.rate:.1%}"
+    if not is_withheld(noise):
+        return f"{noise.low:.1%} to {noise.high:.1%}"
+    return f"at least {noise.low:.1%}" if noise.low >= _LEAST else "unknown"
+
+
+def of_few_samples(noise: NoiseEstimate, unseen: Floats, labels: Labels) -> NoiseEstimate:
+    """Return an estimate that reaches up to the share of labels which are not predicted, if there are too few samples
+    per class to tell noise from overlap.
+
+    Args:
+        noise: the estimate.
+        unseen: (N, C) predictions of models that did not see the label.
+        labels: (N,) given labels.
+    """
+    per_class = len(labels) / max(len(np.unique(labels)), 1)
+    if per_class >= _FEW or noise.overlap < _BLURRED:
+        return noise
+    missed = float((unseen.argmax(1) != labels).mean())
+    caveat = f"there are {per_class:.0f} samples per class, too few to tell wrong labels from overlapping classes"
+    return noise._replace(high=min(max(noise.high, missed), 1.0), caveat=caveat)
+
+
+def of_rules(
+    noise: NoiseEstimate, unseen: Floats, labels: Labels, content: Sequence[str] | Floats | None, *, heads: bool
+) -> NoiseEstimate:
+    """Return an estimate without an upper end, if the labels seem to follow a rule: then wrong ones look right.
+
+    Args:
+        noise: the estimate.
+        unseen: (N, C) predictions of models that did not see the label; rows of nan do not count.
+        labels: (N,) given labels.
+        content: N texts, or (N, F) columns of a table; None: embeddings, whose single numbers mean nothing.
+        heads: whether the predictions are those of linear heads, whose confidence is that in the true label.
+    """
+    rows = np.flatnonzero(~np.isnan(unseen[:, 0]))
+    rows = np.random.default_rng(0).permutation(rows)[:_MAX_SAMPLES]
+    if len(np.unique(labels[rows])) < 2:
+        return noise
+    caveat, agreement = None, float((unseen[rows].argmax(1) == labels[rows]).mean())
+    if content is not None and (rule := _rule(content, labels, rows, agreement)) is not None:
+        caveat = f"the labels seem to follow a rule ({rule})"
+    elif heads and agreement > float(unseen[rows].max(1).mean()) + _REPEATED:
+        caveat = "the labels seem to follow a rule (they are predicted more often than right labels would be)"
+    return noise if caveat is None else noise._replace(high=1.0, caveat=caveat)
+
+
+def _rule(content: Sequence[str] | Floats, labels: Labels, rows: Labels, agreement: float) -> str | None:
+    """Return in words how a small tree repeats the labels, in halves that it has not seen; None if it does not."""
+    from sklearn.tree import DecisionTreeClassifier  # noqa: PLC0415 - slow to import
+
+    kind, given = "values" if isinstance(content, np.ndarray) else "words", labels[rows]
+    try:
+        features = content[rows] if isinstance(content, np.ndarray) else _words([content[at] for at in rows])
+    except ValueError:  # no text has a word
+        return None
+    repeated = 0
+    leaves = _LEAVES[kind] * len(np.unique(given))
+    for half in (0, 1):
+        seen = np.arange(len(rows)) % 2 == half
+        tree = DecisionTreeClassifier(max_leaf_nodes=leaves, random_state=0).fit(features[seen], given[seen])
+        repeated += int((tree.predict(features[~seen]) == given[~seen]).sum())
+    share, largest = repeated / len(rows), np.bincount(given).max() / len(rows)
+    if share < _AGREEMENT[kind] or share - largest < _SHARE[kind] * (agreement - largest):
+        return None
+    return f"a few {kind} predict {share:.0%} of them"
+
+
+def _words(texts: Sequence[str]) -> Any:
+    """Return which words occur in each text, (N, F), sparse."""
+    from sklearn.feature_extraction.text import CountVectorizer  # noqa: PLC0415 - slow to import
+
+    return CountVectorizer(binary=True, min_df=3, max_features=_MAX_WORDS, token_pattern=r"\w+").fit_transform(texts)  # noqa: S106
+
+
+def is_withheld(noise: NoiseEstimate) -> bool:
+    """Return whether there is no estimate: any larger share is possible."""
+    return noise.caveat is not None and noise.high >= 1
