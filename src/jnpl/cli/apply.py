@@ -173,7 +173,7 @@ def _kept(facts: dict[str, Any]) -> str:
 
 
 def _expected(corrected: "CorrectedLabels", run: str) -> dict[str, Any]:
-    """Return the noise rate in words, and the expected number of wrong labels before and after, where they are known."""
+    """Return the noise rate in words, and the expected number of wrong labels before and after, where known."""
     from jnpl.judging.caveats import noise_sentence
 
     expected, noise = corrected.expected_wrong(), corrected.findings.noise
