@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from jnpl.data.new_data import open_new
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.internal.errors import InputError
 
@@ -18,7 +19,9 @@ def test_sparse_matrices(make):
     values = from_arrays(make(many), Y).inputs.values
     assert values.shape == (3, 3)
     np.testing.assert_allclose(values @ values.T, many @ many.T, rtol=1e-4, atol=1e-3)  # the rank is 3
+    with pytest.raises(InputError, match="x is a sparse matrix: find_label_issues and JNPLClassifier take it"):
+        open_new(make(few), Y, kind="vector")
     with pytest.raises(InputError, match="x_test is sparse"):
         from_arrays(few, Y, x_test=make(few), y_test=Y)
-    with pytest.raises(InputError, match="x must hold numbers"):
+    with pytest.raises(InputError, match="x must be a sparse matrix of numbers"):
         from_arrays(make(few.astype(complex)), Y)

@@ -100,7 +100,9 @@ def as_samples(x: Any, name: str) -> dict[str, Any]:
     """
     if (listed := as_listed(x, name)) is not None:
         return listed
-    if is_sparse(x) and x.dtype.kind in "biuf" and x.ndim == 2:
+    if is_sparse(x):
+        if x.dtype.kind not in "biuf" or x.ndim != 2:
+            raise InputError(f"{name} must be a sparse matrix of numbers, not {x.dtype} of shape {x.shape}")
         x = x @ sparse_basis(x)
     values = as_inputs(x, name)
     return {"inputs": InMemory(values), "ids": np.arange(len(values))}
@@ -240,6 +242,8 @@ def as_inputs(x: Any, name: str = "x") -> Array:
     >>> as_inputs([[[0.0, 1.0], [0.5, 0.25]]])[..., 0].tolist()
     [[[0, 255], [128, 64]]]
     """
+    if is_sparse(x):
+        raise InputError(f"{name} is a sparse matrix: find_label_issues and JNPLClassifier take it, nothing else does")
     values = to_numpy(x, name)
     if values.dtype.kind not in "biuf":
         raise InputError(f"{name} must hold numbers, not {values.dtype}")
