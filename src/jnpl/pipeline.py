@@ -440,6 +440,7 @@ def judge(
             unseen,
             part_of(progress, 0.8, 1.0),
         )
+        findings = replace(findings, groups=source.groups)
     return JudgedLabels(findings, final.probs, RunNotes(tuple(state.method.notes()), final.judged_by))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jnpl.analysis import reference as module
-from jnpl.analysis.reference import Copy, Reference, class_mix_test, compare, step_up, two_sample_test
+from jnpl.analysis.reference import Copy, Reference, class_mix_test, compare, two_sample_test
 from jnpl.data.source import EmbeddedInputs, InMemory, Source
 from jnpl.internal.errors import InputError
 
@@ -97,9 +97,3 @@ def test_the_mix_of_classes_is_tested_without_an_approximation():
     assert (p_values <= 0.5).mean() == pytest.approx(0.5, abs=0.15)  # discrete: few counts
     assert class_mix_test([50, 50], [90, 10]) < 0.01
     assert class_mix_test([50, 0], [90, 0]) == 1.0
-
-
-def test_step_up_takes_all_up_to_the_last_that_passes():
-    assert step_up([0.01, 0.04, 0.03, 0.9], 0.05).tolist() == [True, False, False, False]
-    assert step_up([0.02, 0.03, 0.037, 0.9], 0.05).tolist() == [True, True, True, False]  # the third carries the others
-    assert step_up([], 0.05).tolist() == []

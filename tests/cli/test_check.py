@@ -5,6 +5,7 @@ import os
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.helpers.checked import bad_batch, frame
 from tests.helpers.command import jnpl
@@ -55,6 +56,22 @@ def test_the_folder_has_a_report_and_can_be_applied(capsys, run, tables, tmp_pat
     assert "the run does not know the class dog (10 samples)" in page
     assert jnpl(capsys, "apply", str(tmp_path / "out"), "-o", str(tmp_path / "new.csv"))[0] == 0
     assert jnpl(capsys, "report", str(tmp_path / "out"))[0] == 0
+
+
+def test_groups_are_told(capsys, run, tmp_path):
+    rows = frame(400, 0.05, 8).drop(columns="true").assign(who=["ann", "bob"] * 200)
+    wrong = np.arange(1, 400, 4)
+    rows.loc[wrong, "label"] = rows.loc[wrong, "label"].map({"ant": "bee", "bee": "cow", "cow": "ant"})
+    rows.to_csv(tmp_path / "new.csv", index=False)
+    given = ("check", str(run), str(tmp_path / "new.csv"), "--group-column", "who")
+    code, out, _ = jnpl(capsys, *given, "-o", str(tmp_path / "out"), "--json")
+    groups = {row["group"]: row for row in json.loads(out)["groups"]["who"]}
+    assert code == 0
+    assert groups["bob"]["differs"]
+    assert groups["bob"]["low"] <= 0.53 <= groups["bob"]["high"]
+    assert groups["ann"]["low"] <= 0.05 <= groups["ann"]["high"]
+    assert "who bob: " in jnpl(capsys, *given)[1]
+    assert "Groups by who" in (tmp_path / "out" / "report.html").read_text()
 
 
 @pytest.mark.parametrize(

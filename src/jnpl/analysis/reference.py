@@ -16,6 +16,7 @@ import numpy.typing as npt
 from jnpl.analysis.neighbours import NEAR, VERY_NEAR, embeddings, mean_views
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import require_file
+from jnpl.judging.groups import step_up
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -209,22 +210,6 @@ def _nearest(new: Floats, old: Floats, itself: Labels | None = None) -> tuple[La
         index[start : start + step] = order
         distances[start : start + step] = np.take_along_axis(square, order, 1)
     return index, distances
-
-
-def step_up(p_values: npt.ArrayLike, share: float) -> npt.NDArray[np.bool_]:
-    """Return which hypotheses (N,) to reject so that at most a `share` of the rejected are true on average.
-
-    The step-up rule of Benjamini and Hochberg (1995).
-
-    >>> step_up([0.001, 0.03, 0.5, 0.02], 0.05).tolist()
-    [True, True, False, True]
-    """
-    values = np.asarray(p_values, np.float64)
-    order = np.argsort(values)
-    below = np.flatnonzero(values[order] <= share * np.arange(1, len(values) + 1) / max(len(values), 1))
-    rejected = np.zeros(len(values), bool)
-    rejected[order[: below[-1] + 1 if len(below) else 0]] = True
-    return rejected
 
 
 def two_sample_test(new: Floats, old: Floats, seed: int = 0) -> tuple[float, float]:

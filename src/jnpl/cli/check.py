@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jnpl.cli import options
-from jnpl.cli.options import AsJson, Cache, DataRoot, Threads, TrustCode, Workers
+from jnpl.cli.options import AsJson, Cache, DataRoot, GroupColumn, Threads, TrustCode, Workers
 from jnpl.internal.terminal import visible
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def check(
     label_column: Annotated[
         str | None, typer.Option(help="A table's column of given labels. Default: as in the run.")
     ] = None,
+    group_column: GroupColumn = None,
     data_root: DataRoot = None,
     fail_above: Annotated[
         str | None, typer.Option(help="Exit with 3 if surely more labels are wrong than this share, such as 2%.")
@@ -73,7 +74,7 @@ def check(
 
     if threads is not None:
         torch.set_num_threads(threads)
-    changes = {"label_column": label_column, "root": data_root}
+    changes = {"label_column": label_column, "group_columns": group_column or None, "root": data_root}
     opening = {name: value for name, value in changes.items() if value is not None}
     report = Reporter()
     with options.collected_log() as report.first:
@@ -101,13 +102,13 @@ def check(
 
 def _details(batch: "CheckedBatch") -> dict[str, object]:
     """Return what `--json` adds to the counts: the comparison with the run, and every label issue."""
-    from jnpl.cli.summary import SUSPECT_COLUMNS
+    from jnpl.cli.summary import SUSPECT_COLUMNS, group_facts
     from jnpl.internal.provenance import plain
     from jnpl.outputs.gate import new_issues
 
     rows = batch.findings.table.iloc[new_issues(batch)]
     facts = {name: value for name, value in batch.facts.items() if name != "run"}
-    return {**facts, "suspects": plain(rows[SUSPECT_COLUMNS].to_dict(orient="records"))}
+    return {**facts, **group_facts(batch.findings), "suspects": plain(rows[SUSPECT_COLUMNS].to_dict(orient="records"))}
 
 
 def _show(batch: "CheckedBatch", listed: list[int], out: Path | None) -> None:

@@ -63,6 +63,7 @@ class FindOptions:
     exclude: Annotated[
         list[str] | None, typer.Option(help="A table's column that is not learnt from (may be repeated).")
     ] = None
+    group_column: options.GroupColumn = None
     skip_unlabelled: Annotated[
         bool, typer.Option("--skip-unlabelled", help="Leave out the rows of a table that have no label.")
     ] = False

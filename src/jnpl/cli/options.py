@@ -26,6 +26,10 @@ DataRoot = Annotated[
 ImageColumn = Annotated[str | None, typer.Option(help="A table's column of image paths, or of the images themselves.")]
 EmbeddingColumn = Annotated[str | None, typer.Option(help="A table's column of vectors (embeddings of your own).")]
 TextColumn = Annotated[str | None, typer.Option(help="A table's column of texts.")]
+GroupColumn = Annotated[
+    list[str] | None,
+    typer.Option(help="A table's column that groups the samples, such as annotator or date (may be repeated)."),
+]
 EmbedFunction = Annotated[
     str | None,
     typer.Option(

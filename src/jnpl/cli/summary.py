@@ -13,6 +13,7 @@ from rich.text import Text
 from jnpl.internal.provenance import plain
 from jnpl.internal.terminal import rounded, visible
 from jnpl.judging.caveats import is_withheld, noise_sentence
+from jnpl.judging.groups import sentences
 from jnpl.outputs.report.page_tables import confused_pairs
 from jnpl.outputs.review.reviewed_labels import reviewed_run
 
@@ -117,7 +118,7 @@ def _notes(result: dict[str, Any], run: RunFolder, findings: Findings) -> list[s
     lines += _data_notes(run)
     if uneven := _uneven(findings):
         lines.append(uneven)
-    return lines
+    return [*lines, *sentences(findings)]
 
 
 def facts(run: RunFolder, top: int) -> dict[str, Any]:
@@ -131,7 +132,19 @@ def facts(run: RunFolder, top: int) -> dict[str, Any]:
         now["noise_interval"] = list(findings.noise_interval)
     if findings.decided is not None and findings.decided.any():
         now["decided"] = int(findings.decided.sum())
-    return {**now, "confused": pairs, "suspects": plain(rows[SUSPECT_COLUMNS].to_dict(orient="records"))}
+    return {
+        **now,
+        **group_facts(findings),
+        "confused": pairs,
+        "suspects": plain(rows[SUSPECT_COLUMNS].to_dict(orient="records")),
+    }
+
+
+def group_facts(findings: Findings) -> dict[str, Any]:
+    """Return what `--json` says of groups: column -> rows of `Findings.by_group`; nothing without groups."""
+    columns = findings.groups or {}
+    rows = {name: plain(findings.by_group(name).to_dict(orient="records")) for name in columns}
+    return {"groups": rows} if rows else {}
 
 
 def _uneven(findings: Findings) -> str | None:

@@ -202,7 +202,7 @@ FORMS = (  # the first that fits is taken
         "a table",
         _is_table,
         "table:load",
-        (*_COLUMNS, "text_column", "embed", "encoding", "image_root", "skip_unlabelled"),
+        (*_COLUMNS, "group_columns", "text_column", "embed", "encoding", "image_root", "skip_unlabelled"),
     ),
     Form("hub", "a Hugging Face data set", _is_hub, "huggingface:load", (*_COLUMNS, "text_column", "config")),
     Form("saved", "the data set {!r}", _is_saved_dataset, "huggingface:load_folder", (*_COLUMNS, "text_column")),

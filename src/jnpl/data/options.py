@@ -11,7 +11,11 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from jnpl.internal.errors import InputError
 from jnpl.internal.tables import data_suffix
 
-_STORED_AS = {"root": "data_root", "feature_columns": "feature_column"}  # in data.json, as on the command line
+_STORED_AS = {
+    "root": "data_root",
+    "feature_columns": "feature_column",
+    "group_columns": "group_column",
+}  # in data.json, as on the command line
 _Options = TypeVar("_Options")
 _PATHS = ("root", "image_root", "labels")
 
@@ -27,6 +31,7 @@ class OpenOptions:
         true_label_column: tables and the hub: the column of true labels.
         feature_columns: tables and the hub: the columns to learn from.
         exclude: tables and the hub: the columns that are not learnt from.
+        group_columns: tables: columns that group the samples, such as annotator or date; they are not learnt from.
         embedding_column: tables and the hub: the column of vectors.
         text_column: tables and the hub: the column of texts.
         embed: the function that turns texts or images into vectors, or its place as "module:function"; None: they stay
@@ -58,6 +63,7 @@ class OpenOptions:
     true_label_column: str | None = None
     feature_columns: Sequence[str] | None = None
     exclude: Sequence[str] | None = None
+    group_columns: Sequence[str] | None = None
     embedding_column: str | None = None
     text_column: str | None = None
     embed: str | Callable[[list[Any]], Any] | None = None
@@ -86,7 +92,7 @@ class OpenOptions:
     def columns(self) -> list[str]:
         """Return the names of the columns that the options name."""
         single = (self.image_column, self.embedding_column, self.text_column, self.label_column, self.true_label_column)
-        several = self.feature_columns or self.exclude or ()
+        several = [*(self.feature_columns or self.exclude or ()), *(self.group_columns or ())]
         return [*several, *(column for column in single if column is not None)]
 
     def for_test(self, encoding: dict[str, Any] | None, test: Any) -> "OpenOptions":

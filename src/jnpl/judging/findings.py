@@ -23,6 +23,7 @@ from jnpl.internal.errors import InputError
 from jnpl.judging import audit, findings_files
 from jnpl.judging.caveats import noise_sentence, of_few_samples
 from jnpl.judging.column_checks import checked_ids, checked_labels, checked_mask, checked_names, checked_texts
+from jnpl.judging.groups import COLUMN, rates_of_groups
 from jnpl.judging.noise_model import Interval, NoiseEstimate, calibrate, likeliest_other, monotone
 from jnpl.judging.threshold import resolve_threshold
 from jnpl.noise.noisy_labels import transition_matrix
@@ -67,6 +68,7 @@ class Findings:
         threshold_info: the threshold, its rule and the reason for it; see `from_probs`.
         noise: the estimated noise rate, its 90 % interval and the overlap of the classes, where quality is calibrated.
         decided: (N,) true for samples that a person has decided about (`with_decisions`), or None. They are no issues.
+        groups: name -> the group (N,) of each sample, such as its annotator, None where it has none; or None.
         chance_wrong: (N,) probability that the given label is wrong, where decisions have corrected 1 - quality; it is
             not saved. None: 1 - quality.
         index: the index of the data frame that the samples are rows of, for `table`; it is not saved. None: positions.
@@ -95,6 +97,7 @@ class Findings:
     threshold_info: dict[str, Any]
     noise: NoiseEstimate | None = None
     decided: Mask | None = None
+    groups: dict[str, Array] | None = None
     chance_wrong: Floats | None = field(default=None, compare=False)
     index: pd.Index[Any] | None = field(default=None, compare=False)
 
@@ -505,9 +508,34 @@ class Findings:
             paths=None if self.paths is None else self.paths[rows],
             unreadable=None if self.unreadable is None else self.unreadable[rows],
             decided=None if self.decided is None else self.decided[rows],
+            groups=None if self.groups is None else {name: of[rows] for name, of in self.groups.items()},
             chance_wrong=None if self.chance_wrong is None else self.chance_wrong[rows],
             index=None if self.index is None else self.index[rows],
         )
+
+    def by_group(self, groups: str | npt.ArrayLike) -> pd.DataFrame:
+        """Return the noise rate of each group, the highest first.
+
+        Args:
+            groups: the name of a group column of the data, or the groups (N,) of the samples, None for none.
+
+        Returns:
+            A row per group: `group`, `samples`, `issues`, `noise_rate` with its 90 % interval `low` and `high`, pooled
+            towards the mean where the group is small, `p_value` of a difference from the other groups, `differs` (5 %
+            of those that do are expected not to), `most_common_mistake`.
+
+        Example:
+            >>> probs = [[0.9, 0.1], [0.2, 0.8], [0.9, 0.1], [0.1, 0.9]] * 10
+            >>> findings = Findings.from_probs(probs, [0] * 40)
+            >>> findings.by_group(["ann", "bob"] * 20)[["group", "samples", "issues"]].values.tolist()
+            [['bob', 20, 20], ['ann', 20, 0]]
+        """
+        if isinstance(groups, str):
+            if groups not in (self.groups or {}):
+                names = ", ".join(self.groups or {}) or "none: name them with group_columns (--group-column)"
+                raise InputError(f"no group column {groups!r}; there are {names}")
+            groups = (self.groups or {})[groups]
+        return rates_of_groups(self, groups)
 
     def class_summary(self) -> pd.DataFrame:
         """Return, per class: samples with this label, issues, their share, the label most often suggested instead."""
@@ -555,6 +583,7 @@ class Findings:
             "suggested_confidence": self.suggested_confidence[rows],
             "unreadable": None if self.unreadable is None else self.unreadable[rows],
             "decided": None if self.decided is None else self.decided[rows],
+            **{f"{COLUMN}{name}": of[rows] for name, of in (self.groups or {}).items()},
         }
         return {name: values for name, values in columns.items() if values is not None}
 
@@ -674,6 +703,8 @@ def _likelier(suggested: Array, confidence: Array, given: Labels, quality: Array
 
 
 def _same(a: object, b: object) -> bool:
+    if isinstance(a, dict) and isinstance(b, dict) and all(isinstance(value, np.ndarray) for value in a.values()):
+        return a.keys() == b.keys() and all(_same(value, b[name]) for name, value in a.items())
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
     return type(a) is type(b) and a == b

@@ -15,6 +15,7 @@ from jnpl.internal.files import make_folder, replacing, require_file, write_text
 from jnpl.internal.json_files import StoredFacts, check_facts, read_json
 from jnpl.internal.tables import load_parquet, save_parquet, table_writer
 from jnpl.judging.column_checks import checked_names
+from jnpl.judging.groups import COLUMN
 from jnpl.judging.noise_model import NoiseEstimate
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ def read(folder: Path) -> dict[str, Any]:
             "paths": columns.get("path"),
             "unreadable": columns.get("unreadable"),
             "decided": columns.get("decided"),
+            "groups": {name[len(COLUMN) :]: of for name, of in columns.items() if name.startswith(COLUMN)} or None,
             "threshold_info": _checked_threshold(content["threshold"], facts.classes),
             "noise": _checked_noise(content["noise"]) if "noise" in content else None,
         }

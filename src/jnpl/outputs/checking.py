@@ -13,6 +13,7 @@ from jnpl.data.split import part
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import write_text
 from jnpl.judging.findings import Findings
+from jnpl.judging.groups import sentences as group_sentences
 from jnpl.judging.out_of_fold import FOLDS, deal_folds, expected_scale
 from jnpl.judging.posterior import posterior
 from jnpl.judging.scoring import MIN_CALIBRATED, with_trees
@@ -149,6 +150,7 @@ def _judged(run: RunFolder, model: SavedModel, source: Source, reference: Refere
         ids=source.ids,
         paths=paths,
         unreadable=broken if broken.any() else None,
+        groups=source.groups,
     )
 
 
@@ -230,7 +232,7 @@ def _facts(run: RunFolder, findings: Findings, comparison: Comparison | None, cl
         signals["shift"] = "; ".join(shifts)
     if issues := int(findings.is_label_issue.sum()):
         signals["new-issues"] = f"{issues:,} label{'s look' if issues > 1 else ' looks'} wrong"
-    return {**facts, "shift": shift, "sentences": [*sentences, *shifts], "signals": signals}
+    return {**facts, "shift": shift, "sentences": [*sentences, *shifts, *group_sentences(findings)], "signals": signals}
 
 
 def _unknown_classes(findings: Findings, classes: int) -> list[dict[str, Any]]:

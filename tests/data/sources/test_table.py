@@ -11,6 +11,7 @@ from tests.helpers.runs import photos
 
 from jnpl.data.new_data import open_new
 from jnpl.data.sources import table
+from jnpl.data.split import part
 from jnpl.internal.errors import InputError
 
 FRAME = pd.DataFrame({"width": [1.5, 2.5, 3.5], "count": [1, 2, 3], "label": ["b", "a", "b"]})
@@ -481,3 +482,17 @@ def test_a_lone_text_column_and_a_column_of_image_paths_need_no_name(tmp_path, c
         source = table.load(pd.DataFrame({"where": cells, "label": [0, 1, 0]}))
         assert source.kind == "image"
         assert source.ids.tolist() == [path.as_posix() for path in paths]
+
+
+def test_group_columns_are_kept_and_not_learnt_from():
+    days = pd.date_range("2024-01-01", periods=60, freq="D").strftime("%Y-%m-%d")
+    frame = pd.DataFrame(
+        {"length": np.sqrt(np.arange(60.0) % 17), "who": ["ann", "bob"] * 30, "day": days, "label": ["a", "b"] * 30}
+    )
+    source = table.load(frame, group_columns=["who", "day"])
+    assert [column["name"] for column in source.encoding["columns"]] == ["length"]
+    assert source.groups["who"][:2].tolist() == ["ann", "bob"]
+    assert source.groups["day"][:2].tolist() == ["2024-01-01/2024-01-07"] * 2  # a week
+    assert part(source, np.array([1, 3])).groups["who"].tolist() == ["bob", "bob"]
+    with pytest.raises(InputError, match="'week'"):
+        table.load(frame, group_columns=["week"])

@@ -6,6 +6,7 @@ import datetime as dt
 import numbers
 import re
 from collections.abc import Hashable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -22,6 +23,13 @@ COLUMN_KINDS: tuple[ColumnKind, ...] = get_args(ColumnKind)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?")
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _DAY = 86_400 * 10**6  # microseconds
+_FEW_GROUPS = 12  # different values that stay as they are
+_PERIODS = (
+    ("D", 14),
+    ("W", 90),
+    ("M", 1100),
+    ("Y", 10**9),
+)  # of groups of dates, and the days up to which they are used
 _TRUTH = {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}
 
 
@@ -165,3 +173,26 @@ def _moment(cell: dt.date | str) -> dt.datetime:
         except ValueError:  # digits of another script
             pass
     return pd.Timestamp(cell).to_pydatetime(warn=False)
+
+
+def group_names(cells: pd.Series[Any]) -> Array:
+    """Return the groups (N,) that a column names, None where it is empty: dates by day, week, month or year, many
+    different numbers by fifths.
+
+    >>> dates = [f"2024-{month:02}-{day:02}" for month in range(1, 13) for day in (1, 15)]
+    >>> group_names(pd.Series(dates))[:3].tolist()
+    ['2024-01', '2024-01', '2024-02']
+    """
+    cells = cells.reset_index(drop=True)
+    if cells.nunique() > _FEW_GROUPS:
+        if is_measured(cells):
+            cells = pd.qcut(cells, 5, duplicates="drop")
+        else:
+            with suppress(ValueError, TypeError):
+                dates = pd.to_datetime(cells, utc=True, format=None if cells.dtype.kind == "M" else "ISO8601")
+                days = (dates.max() - dates.min()).days
+                period = next(name for name, most in _PERIODS if days <= most)
+                cells = dates.dt.tz_localize(None).dt.to_period(period)
+    names = np.empty(len(cells), object)
+    names[:] = [None if missing else str(cell) for cell, missing in zip(cells, cells.isna(), strict=True)]
+    return names

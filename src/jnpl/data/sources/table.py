@@ -15,7 +15,7 @@ import pandas as pd
 from jnpl.data.options import OpenOptions
 from jnpl.data.source import InMemory, Source, Texts
 from jnpl.data.sources.arrays import WHOLE_NUMBER, as_labels, number_together
-from jnpl.data.sources.columns import is_measured, kind_of, levels, with_text_names
+from jnpl.data.sources.columns import group_names, is_measured, kind_of, levels, with_text_names
 from jnpl.data.sources.columns import values as values_of
 from jnpl.data.sources.encoding import AS_THEY_ARE, ROW_NAMES, Encoding, lone_text
 from jnpl.data.sources.images import absolute, any_exists, are_image_paths, file_samples
@@ -84,16 +84,19 @@ def load(path_or_frame: str | Path | pd.DataFrame, options: OpenOptions | None =
     labels = _split_labels(table, split, options)
     aside = {column for column in (table.label_column, options.true_label_column, split and split.name) if column}
     _refuse_measured_labels(labels, table.label_column, where, features=False)
+    groups = {column: group_names(frame[column]) for column in options.group_columns or ()}
 
     def source(inputs: Inputs, ids: Array | None = None, **more: Any) -> Source:
         ids = np.arange(len(frame)) if ids is None else ids
-        whole = Source(table.name, inputs, labels.given, labels.classes, ids, labels.true, **more)
+        whole = Source(
+            table.name, inputs, labels.given, labels.classes, ids, labels.true, groups=groups or None, **more
+        )
         divided = whole if len(labels.rows["train"]) == len(frame) else divide(whole, labels.rows)
         return divided if options.embed is None else embed_with(divided, options.embed)
 
     embedding_column, image_column, text_column = options.embedding_column, options.image_column, options.text_column
     if not has_inputs:
-        unused = {*aside, *(options.exclude or ())}
+        unused = {*aside, *groups, *(options.exclude or ())}
         embedding_column = guess_embedding_column(frame, unused) if options.embed is None else None
         image_column = None if embedding_column else _guess_image_column(frame, unused, table.root, where)
         if embedding_column is None and image_column is None:
@@ -116,7 +119,7 @@ def load(path_or_frame: str | Path | pd.DataFrame, options: OpenOptions | None =
     if options.encoding is None:
         _refuse_measured_labels(labels, table.label_column, where, features=True)
         train = frame.iloc[labels.rows["train"]]
-        learnt = learn(train, aside, labels.classes, where, options.feature_columns, options.exclude or ())
+        learnt = learn(train, {*aside, *groups}, labels.classes, where, options.feature_columns, options.exclude or ())
     else:
         learnt = Encoding.from_dict(options.encoding)
     return source(InMemory(learnt.apply(frame, where)), encoding=learnt.to_dict(), cells=cells)

@@ -106,6 +106,7 @@ def _context(run: RunFolder) -> dict[str, Any]:
         "names": names,
         "heat": heat,
         "pairs": page_tables.confused_pairs(findings, names, _MAX_PAIRS if heat else _MAX_PAIRS_ALONE),
+        "groups": page_tables.groups(findings),
         "classes": page_tables.classes(findings, names),
         "suspects": suspects,
         "with_thumbnails": bool(pictures),

@@ -18,6 +18,7 @@ from jnpl.analysis.data_report import (
     shown_members,
 )
 from jnpl.internal.pictures import media_type
+from jnpl.judging.groups import sentences as group_sentences
 from jnpl.outputs.report import charts, text
 from jnpl.run_folder import UnreadableSample
 
@@ -186,6 +187,19 @@ def classes(findings: Findings, names: Sequence[str]) -> list[ClassRow]:
         )
         for i in order.tolist()
     ]
+
+
+def groups(findings: Findings) -> list[tuple[str, list[str], list[dict[Any, Any]]]]:
+    """Return each group column with a sentence for each group that differs, and at most 100 rows, worst first."""
+    listed = []
+    for column in findings.groups or {}:
+        rows: list[dict[Any, Any]] = findings.by_group(column).head(MAX_PROBLEMS).to_dict(orient="records")
+        for row in rows:
+            row["group"] = text.plain(row["group"], _MAX_NAME)
+            row["most_common_mistake"] = text.plain(row["most_common_mistake"] or "-", 2 * _MAX_NAME)
+        listed.append((text.plain(column, _MAX_NAME), rows))
+    lines = [text.plain(line, 400) for line in group_sentences(findings)]
+    return [(column, [line for line in lines if line.startswith(f"{column} ")], rows) for column, rows in listed]
 
 
 def suspects(
