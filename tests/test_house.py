@@ -329,29 +329,6 @@ MAY_READ = {  # where it does not make a GPU wait, or cannot be helped
 }
 
 
-def test_what_makes_a_gpu_wait_is_found_in_all_that_a_step_calls():
-    source = """
-class A:
-    def step(self, batch):
-        if batch.labels.any():
-            return self.called(batch)
-        return len(batch) + float(len(batch)) + batch[-1] + batch[:-1]
-    def called(self, batch):
-        return self.rate * batch.labels[~self.keep] + int(batch.sum())
-    @property
-    def rate(self):
-        return self.scale.item()
-    def begin_epoch(self):
-        return self.scale.item()
-"""
-    functions = [("a", node.name, node) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
-    assert waits(functions) == {
-        ("a", "step"): ["batch.labels.any()"],
-        ("a", "called"): ["batch.labels[~self.keep]", "int(batch.sum())"],
-        ("a", "rate"): ["self.scale.item()"],
-    }
-
-
 def test_no_step_makes_a_gpu_wait():
     found = waits(list(functions_of(("methods", "losses"))))
     assert {place: what for place, what in found.items() if place not in MAY_READ} == {}

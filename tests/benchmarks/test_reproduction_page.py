@@ -171,17 +171,6 @@ def test_the_budget_is_the_time_of_the_runs_that_an_experiment_uses(script, made
     assert lines[-1] == "| all, each run once | 2 | 3.0 |"
 
 
-def test_no_other_results_could_be_committed(script, made):
-    made.run("nlnl")
-    made.run("jnpl", classify=True)
-    assert strange(script, made.file) == []
-    tiny = made.run("ce", scale="tiny")
-    made.run("jnpl", seed=2, name="jnpl-of-another-version")
-    large = made.run("nl-plus", curve=[0.1] * 16_000)
-    wrong = [tiny.name, "jnpl-of-another-version", large.name]
-    assert strange(script, made.file) == sorted(wrong)
-
-
 def test_without_results_the_page_says_so(script, tmp_path):
     results = script.results_of(tmp_path / "none.jsonl")
     text = script.results_page(results)

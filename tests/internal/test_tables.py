@@ -187,18 +187,6 @@ def arrow_readers(source):
     return found
 
 
-def test_the_walk_finds_every_way_to_call_a_reader():
-    for line in (
-        "pd.read_parquet(path)",
-        "pq.read_table(io.BytesIO(content))",
-        "from pyarrow.parquet import ParquetFile as File",
-        "readers = {'.parquet': pd.read_parquet}",
-        "pd.read_csv(path, engine='pyarrow')",
-    ):
-        assert arrow_readers(line) == [1], line
-    assert arrow_readers("table = load_parquet(path)\npd.read_csv(path)") == []
-
-
 @pytest.mark.parametrize("folder", ["src", "tests", "benchmarks", "examples", "docs"])
 def test_parquet_is_read_in_one_place(folder):
     """Arrow's threads and a Python-owned file abort the interpreter at its exit: see `load_parquet`."""

@@ -262,13 +262,13 @@ def _image_blocks(
     done: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float16]]] = []
     broken: dict[int, str] = {}
 
-    def embed(index: Tensor, images: Tensor) -> npt.NDArray[np.float16]:
+    def vectors_of(index: Tensor, images: Tensor) -> npt.NDArray[np.float16]:
         if len(index) == 0:
             return np.zeros((0, work.views, backbone.width), np.float16)
         embeddings = embed_images(network, backbone, images.to(work.device), work.views, index.tolist())
         return _halves(embeddings.cpu().numpy(), backbone.name)
 
-    for number, (index, vectors, failed) in enumerate(_in_threads(embed, read, work.device)):
+    for number, (index, vectors, failed) in enumerate(_in_threads(vectors_of, read, work.device)):
         broken |= failed
         if len(index):
             done.append((index.numpy(), vectors))
