@@ -29,18 +29,6 @@ def run(jnpl, tmp_path, monkeypatch):
     return jnpl
 
 
-@pytest.fixture
-def refused(run):
-    """Run `jnpl`, expect a mistake: -> the one line."""
-
-    def call(*args: object) -> str:
-        code, out, err = run(*args)
-        assert (code, out, err.count("\n")) == (2, "", 1), err
-        return err
-
-    return call
-
-
 def test_a_label_file_in_the_run(run, tmp_path):
     code, out, err = run("apply", "run")
     assert (code, err) == (0, "")

@@ -16,20 +16,6 @@ from jnpl.noise import generate
 
 
 @pytest.fixture
-def run(capsys, tmp_path, monkeypatch):
-    """Run `jnpl` in a folder of its own: arguments -> exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*args: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stop:
-            cli.main([str(arg) for arg in args])
-        streams = capsys.readouterr()
-        return int(stop.value.code or 0), streams.out, streams.err
-
-    return call
-
-
-@pytest.fixture
 def labels(tmp_path):
     np.save(tmp_path / "labels.npy", np.tile(np.arange(10), 50))
     return tmp_path / "labels.npy"

@@ -38,29 +38,6 @@ PINNED = {
 
 
 @pytest.fixture
-def run(jnpl, tmp_path, monkeypatch):
-    """Run `jnpl` in a folder of its own: arguments -> exit code, stdout, stderr, as file descriptors see them."""
-    monkeypatch.chdir(tmp_path)
-
-    return jnpl
-
-
-@pytest.fixture
-def refused(run):
-    """Run `jnpl`, expect a mistake: -> the one line."""
-
-    def call(*args: object) -> str:
-        code, out, err = run(*args)
-        assert (code, out) == (2, ""), err
-        assert err.startswith("jnpl: ")
-        assert err.endswith("\n")
-        assert err.count("\n") == 1, err
-        return err
-
-    return call
-
-
-@pytest.fixture
 def toy(tmp_path):
     random = np.random.default_rng(0)
     labels = np.arange(60) % 3
@@ -108,8 +85,8 @@ def test_all_options_of_data_are_options_of_the_command():
     """`RunDataOptions` is made from the parameters by name."""
     parameters = {field.name for field in fields(command.FindOptions)}
     stored = set(RunDataOptions(data="x").to_json())
-    # What only Python can say, and what the recipe does.
-    assert stored - parameters == {"encoding", "config", "val_size"}
+    # What Python and `jnpl check` alone can say, and what the recipe does.
+    assert stored - parameters == {"encoding", "config", "val_size", "one_class"}
     given = command.FindOptions(data="x", out=Path("run"), feature_column=["a"], data_root=Path("d"), size=9, seed=3)
     options = RunDataOptions.from_json(vars(given))
     assert (options.size, options.seed) == (9, 3)

@@ -16,29 +16,6 @@ QUICK = ("--workers", "0", "--device", "cpu")
 
 
 @pytest.fixture
-def run(jnpl, tmp_path, monkeypatch):
-    """Run `jnpl` in a folder of its own: arguments -> exit code, stdout, stderr, as file descriptors see them."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-
-    return jnpl
-
-
-@pytest.fixture
-def refused(run):
-    """Run `jnpl`, expect a mistake: -> the one line."""
-
-    def call(*args: object) -> str:
-        code, out, err = run(*args)
-        assert (code, out) == (2, ""), err
-        assert err.startswith("jnpl: ")
-        assert err.count("\n") == 1, err
-        return err
-
-    return call
-
-
-@pytest.fixture
 def arrays(tmp_path):
     vector_model(tmp_path / "run")
     x = np.random.default_rng(0).normal(2, 2, (30, 4)).astype(np.float32)

@@ -30,14 +30,6 @@ def decide(run, *decisions):
 
 
 @pytest.fixture
-def run(jnpl, tmp_path, monkeypatch):
-    """Run `jnpl` in a folder of its own: arguments -> exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    return jnpl
-
-
-@pytest.fixture
 def finished(run, tmp_path):
     """A finished run on 60 vectors in data.npz."""
     random = np.random.default_rng(0)

@@ -8,29 +8,14 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.helpers.six_samples import LABELS, PROBS
 
 from jnpl.internal.errors import InputError
 from jnpl.judging import Findings
 from jnpl.judging.ledger import Ledger
 from jnpl.judging.threshold import fit_threshold
 
-PROBS = np.array(
-    [
-        [0.90, 0.05, 0.05],  # 0 as 0: kept
-        [0.10, 0.70, 0.20],  # 0 as 1
-        [0.30, 0.30, 0.40],  # 1 as 2
-        [0.45, 0.25, 0.30],  # 0, doubtful, but nothing likelier
-        [0.50, 0.50, 0.00],  # 1 at exactly 0.5: kept, and 0 is not likelier
-        [0.05, 0.90, 0.05],  # 2 as 1
-    ]
-)
-LABELS = [0, 0, 1, 0, 1, 2]
 COLUMNS = ["id", "given_label", "suggested_label", "label_quality", "is_label_issue", "suggested_confidence"]
-
-
-@pytest.fixture
-def findings():
-    return Findings.from_probs(PROBS, LABELS)
 
 
 def test_verdicts_by_hand(findings):
