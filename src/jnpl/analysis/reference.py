@@ -186,7 +186,7 @@ def _more_than_expected(as_far: Labels, calibrating: int) -> tuple[int, float]:
 
     If all are of one kind, their number is beta-binomial.
     """
-    from scipy.stats import betabinom  # type: ignore[import-untyped]  # noqa: PLC0415 - slow to import
+    from scipy.stats import betabinom  # noqa: PLC0415 - slow to import
 
     beyond = max(int(FALSE_SHARE * (calibrating + 1)), 1)
     count = int((as_far < beyond).sum())

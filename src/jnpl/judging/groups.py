@@ -134,7 +134,7 @@ def _posterior(likelihoods: Floats, mean: float) -> Floats:
 
 def _p_values(likelihoods: Floats) -> Floats:
     """Return the p-value (G,) of each group's rate being that of the others: a likelihood ratio test."""
-    from scipy.special import erfc  # type: ignore[import-untyped]  # noqa: PLC0415 - slow to import
+    from scipy.special import erfc  # noqa: PLC0415 - slow to import
 
     others = likelihoods.sum(axis=0) - likelihoods
     apart = likelihoods.max(axis=1) + others.max(axis=1)
