@@ -69,13 +69,12 @@ def test_calibrated_issues_have_an_expected_number_of_wrong_labels(said):
     estimate = NoiseEstimate(0.35, 0.3, 0.4, overlap=0.0)
     told = said(replace(findings(), noise=estimate))
     assert "about 3 of these labels are expected to be truly wrong: look before you change them" in told
-    assert "[b]3[/b].png cat (no better label) 0.45 [b]" not in told
-    assert told.split("[b]3[/b].png ")[1].startswith("cat (no better label) 0.45 all labels")  # no confidence
+    assert told.split("[b]3[/b].png ")[1].startswith("cat unclear: cat or dog 0.45 0.28 all labels")
     likely = [(0.7, 0, 0), (0.8, 1, 1), *[(0.99, label, label) for label in (0, 1, 2)]]
     budget = replace(findings(likely, threshold="budget=2"), noise=estimate)
     told = said(budget, samples=5, issues=2, noise_rate=0.1)
     assert "2 of 5 labels to check; estimated share" in told
-    assert "[b]0[/b].png cat (may be right) 0.70" in told
+    assert "[b]0[/b].png cat unclear: cat or dog 0.70" in told
     assert "about 0 of these labels are expected to be truly wrong" in told
 
 

@@ -108,6 +108,7 @@ def test_the_parquet_file_is_what_a_stranger_expects(tmp_path):
         ("label_quality", "double"),
         ("is_label_issue", "bool"),
         ("suggested_confidence", "double"),
+        ("is_unclear", "bool"),
     ]
     frame = load_parquet(tmp_path / "findings.parquet").to_pandas()
     assert frame["given_label"].tolist() == ["cat", "cat", "dog", "cat", "dog", "emu"]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 SUSPECT_COLUMNS = ["id", "given_label", "suggested_label", "label_quality", "suggested_confidence"]
 _PAIRS = 5
+_EXCERPT = 70  # characters of a text or row in the list
 _PIPE_WIDTH = 100_000  # columns: nothing is cut in a pipe or a file
 OVERLAP = 0.1  # share of samples of unclear class from which the summary mentions it
 _UNEVEN = 3  # ratio of the largest to the smallest class above which the summary mentions it
@@ -167,13 +168,18 @@ def worst_labels(findings: Findings, positions: list[int]) -> Table:
     for column in ("id", "labelled", "looks like", "label quality", "confidence"):
         is_text = column in ("id", "labelled", "looks like")
         table.add_column(column, justify="left" if is_text else "right", overflow="fold", no_wrap=not is_text)
-    for at in positions:
-        row = findings.table.iloc[at].to_dict()
+    with_excerpts = findings.excerpts is not None
+    if with_excerpts:
+        table.add_column("sample", overflow="ellipsis", no_wrap=True, max_width=_EXCERPT)
+    for row in findings.part(positions).table.to_dict(orient="records"):
         better, confidence = row["suggested_label"], rounded(row["suggested_confidence"])
         if better == row["given_label"]:  # the confidence would be that in the given label
-            better, confidence = "(no better label)" if row["label_quality"] < 0.5 else "(may be right)", ""
+            better, confidence = "unclear", ""
+        elif row.get("is_unclear"):
+            better = f"unclear: {row['given_label']} or {better}"
         texts = (Text(visible(cell)) for cell in (row["id"], row["given_label"], better))
-        table.add_row(*texts, rounded(row["label_quality"]), confidence)
+        excerpt = [Text(visible(row["excerpt"] or ""))] if with_excerpts else []
+        table.add_row(*texts, rounded(row["label_quality"]), confidence, *excerpt)
     return table
 
 

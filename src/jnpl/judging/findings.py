@@ -55,7 +55,7 @@ class Findings:
     Args:
         given_labels: (N,) class numbers.
         suggested_labels: (N,) the likeliest class (cleanlab's `predicted_label`). It is the given label where no other
-            is likelier, even for an issue: that label is in doubt, but there is no better one.
+            is likelier, even for an issue, which is then `is_unclear`; the tables name `other_labels` for those.
         label_quality: (N,) probability that the given label is right, LOWER is worse: calibrated where `noise` is
             known, else the mean predicted probability of the given label, or the method's own score.
         suggested_confidence: (N,) probability that the suggested label is right: calibrated where `noise` is known,
@@ -69,8 +69,11 @@ class Findings:
         noise: the estimated noise rate, its 90 % interval and the overlap of the classes, where quality is calibrated.
         decided: (N,) true for samples that a person has decided about (`with_decisions`), or None. They are no issues.
         groups: name -> the group (N,) of each sample, such as its annotator, None where it has none; or None.
+        excerpts: (N,) texts to know a sample by, or None (`jnpl.judging.excerpts`).
         chance_wrong: (N,) probability that the given label is wrong, where decisions have corrected 1 - quality; it is
             not saved. None: 1 - quality.
+        other_labels: (N,) the likeliest class other than the given one, -1 where it is unknown, or None.
+        other_confidence: (N,) its probability, or None.
         index: the index of the data frame that the samples are rows of, for `table`; it is not saved. None: positions.
 
     Example:
@@ -98,7 +101,10 @@ class Findings:
     noise: NoiseEstimate | None = None
     decided: Mask | None = None
     groups: dict[str, Array] | None = None
+    excerpts: Array | None = None
     chance_wrong: Floats | None = field(default=None, compare=False)
+    other_labels: Labels | None = field(default=None, compare=False)
+    other_confidence: Floats | None = field(default=None, compare=False)
     index: pd.Index[Any] | None = field(default=None, compare=False)
 
     @classmethod
@@ -206,14 +212,15 @@ class Findings:
             raise InputError(f"probabilities of sample {row} must lie in 0..1 and sum to 1, not {values}")
         rows, best = np.arange(len(given)), probs.argmax(axis=1)
         quality, confidence = probs[rows, given], probs[rows, best]
-        noise = None
+        noise, other = None, likeliest_other(probs, given)
+        other_confidence = probs[rows, other]
         if unseen_probs is not None:
-            quality, best, confidence, noise = _calibrated(
-                probs, given, np.asarray(unseen_probs), unseen_scale, skip, progress
+            quality, best, confidence, other_confidence, noise = _calibrated(
+                probs, given, other, np.asarray(unseen_probs), unseen_scale, skip, progress
             )
         else:
             best = _likelier(best, confidence, given, quality)
-        return cls._create(
+        findings = cls._create(
             given,
             best,
             quality,
@@ -226,6 +233,7 @@ class Findings:
             unreadable,
             noise=noise,
         )
+        return replace(findings, other_labels=other, other_confidence=np.asarray(other_confidence, np.float64))
 
     @classmethod
     def _create(
@@ -385,6 +393,18 @@ class Findings:
         return (self.label_quality < cut) & ~self.is_decided
 
     @property
+    def is_unclear(self) -> Mask:
+        """(N,) true for issues of which no other label is likelier: it could be the given one, or `other_labels`."""
+        return self.is_label_issue & (self.suggested_labels == self.given_labels)
+
+    @property
+    def others(self) -> tuple[Labels, Floats]:
+        """(N,) the likeliest class other than the given one, -1 where it is unknown, and its probability."""
+        if self.other_labels is None or self.other_confidence is None:
+            return np.full(len(self.given_labels), -1), np.full(len(self.given_labels), np.nan)
+        return self.other_labels, self.other_confidence
+
+    @property
     def noise_rate(self) -> float:
         """Estimated share of wrong labels; where quality is not calibrated, the share of issues."""
         if self.noise is not None:
@@ -483,7 +503,8 @@ class Findings:
             k: number of rows, at most as many as have a quality and no decision.
 
         Returns:
-            Rows of `table`; the index holds the positions of the samples, or is that of the data frame.
+            Rows of `table`, the labels first; the index holds the positions of the samples, or is that of the data
+            frame.
 
         Example:
             >>> findings = Findings.from_probs([[0.9, 0.1], [0.6, 0.4]], labels=[0, 1])
@@ -493,7 +514,9 @@ class Findings:
         if k < 0:
             raise InputError(f"k must be a whole number of at least 0, not {k!r}")
         order = self._waiting(np.argsort(self.label_quality, kind="stable"))[:k]
-        return _frame(self._columns(order)).set_index(order if self.index is None else self.index[order])
+        frame = _frame(self._columns(order)).set_index(order if self.index is None else self.index[order])
+        first, last = ["given_label", "suggested_label"], ["label_quality", "id"]  # pandas hides the middle
+        return frame[[*first, *(name for name in frame.columns if name not in first + last), *last]]
 
     def part(self, positions: npt.ArrayLike) -> Findings:
         """Return the findings of some samples, by position (M,), with the same threshold."""
@@ -509,7 +532,10 @@ class Findings:
             unreadable=None if self.unreadable is None else self.unreadable[rows],
             decided=None if self.decided is None else self.decided[rows],
             groups=None if self.groups is None else {name: of[rows] for name, of in self.groups.items()},
+            excerpts=None if self.excerpts is None else self.excerpts[rows],
             chance_wrong=None if self.chance_wrong is None else self.chance_wrong[rows],
+            other_labels=None if self.other_labels is None else self.other_labels[rows],
+            other_confidence=None if self.other_confidence is None else self.other_confidence[rows],
             index=None if self.index is None else self.index[rows],
         )
 
@@ -573,17 +599,23 @@ class Findings:
         return np.array(self.class_names, object if isinstance(self.class_names[0], str) else np.int64)[labels]
 
     def _columns(self, rows: Array | slice = slice(None)) -> dict[str, Array]:
+        (other, other_confidence), unclear = self.others, self.is_unclear[rows]
+        unclear = unclear & (other[rows] >= 0)
+        suggested = np.where(unclear, other[rows], self.suggested_labels[rows])
+        confidence = np.where(unclear, other_confidence[rows], self.suggested_confidence[rows])
         columns: dict[str, Array | None] = {
             "id": self.ids[rows],
             "path": None if self.paths is None else self.paths[rows],
             "given_label": self._names(self.given_labels[rows]),
-            "suggested_label": self._names(self.suggested_labels[rows]),
+            "suggested_label": self._names(suggested),
             "label_quality": self.label_quality[rows],
             "is_label_issue": self.is_label_issue[rows],
-            "suggested_confidence": self.suggested_confidence[rows],
+            "suggested_confidence": confidence,
+            "is_unclear": unclear if unclear.any() else None,
             "unreadable": None if self.unreadable is None else self.unreadable[rows],
             "decided": None if self.decided is None else self.decided[rows],
             **{f"{COLUMN}{name}": of[rows] for name, of in (self.groups or {}).items()},
+            "excerpt": None if self.excerpts is None else self.excerpts[rows],
         }
         return {name: values for name, values in columns.items() if values is not None}
 
@@ -662,19 +694,21 @@ def _resolved(
 def _calibrated(
     probs: Array,
     given: Labels,
+    best: Labels,
     unseen: Array,
     expected_scale: float | None,
     skip: Mask,
     progress: Callable[[float], None] | None,
-) -> tuple[Floats, Labels, Floats, NoiseEstimate]:
-    """Return quality, suggested label, its confidence, all (N,), and the noise rate, calibrated by `unseen` (N, C).
+) -> tuple[Floats, Labels, Floats, Floats, NoiseEstimate]:
+    """Return quality, suggested label, its confidence, that of `best`, all (N,), and the noise rate, calibrated by
+    `unseen` (N, C).
 
-    The order of the qualities is that of the given labels in `probs`. The suggested label is the likeliest other class
-    there, if it is likelier than the given one by `probs` or by the calibrated probabilities.
+    The order of the qualities is that of the given labels in `probs`. The suggested label is `best`, the likeliest
+    other class there, if it is likelier than the given one by `probs` or by the calibrated probabilities.
     """
     if unseen.shape != probs.shape:
         raise InputError(f"unseen_probs must have the shape {probs.shape} of the probabilities, not {unseen.shape}")
-    rows, best = np.arange(len(given)), likeliest_other(probs, given)
+    rows = np.arange(len(given))
     usable = ~skip & ~np.isnan(probs[:, 0]) & ~np.isnan(unseen[:, 0])
     if not usable.all():
         unseen = np.where(usable[:, None], unseen, np.nan)
@@ -693,7 +727,7 @@ def _calibrated(
         )
         noise = of_few_samples(noise, unseen[usable], given[usable])
     stays = ~(confidence > quality) & ~(probs[rows, best] > probs[rows, given])
-    return quality, np.where(stays, given, best), np.where(stays, quality, confidence), noise
+    return quality, np.where(stays, given, best), np.where(stays, quality, confidence), confidence, noise
 
 
 def _likelier(suggested: Array, confidence: Array, given: Labels, quality: Array) -> Labels:

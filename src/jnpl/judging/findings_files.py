@@ -78,11 +78,15 @@ def read(folder: Path) -> dict[str, Any]:
             np.array([number[label] for label in columns[name].tolist()], np.int64)
             for name in ("given_label", "suggested_label")
         )
+        quality, confidence = (columns[name].astype(np.float64) for name in ("label_quality", "suggested_confidence"))
+        unclear = columns.get("is_unclear", np.zeros(len(given), bool)).astype(bool)
         return {
             "given_labels": given,
-            "suggested_labels": suggested,
-            "label_quality": columns["label_quality"].astype(np.float64),
-            "suggested_confidence": columns["suggested_confidence"].astype(np.float64),
+            "suggested_labels": np.where(unclear, given, suggested),
+            "label_quality": quality,
+            "suggested_confidence": np.where(unclear, quality, confidence),
+            "other_labels": np.where(suggested == given, -1, suggested),
+            "other_confidence": np.where(suggested == given, np.nan, confidence),
             "num_classes": facts.classes,
             "class_names": names,
             "ids": columns["id"],
@@ -90,6 +94,7 @@ def read(folder: Path) -> dict[str, Any]:
             "unreadable": columns.get("unreadable"),
             "decided": columns.get("decided"),
             "groups": {name[len(COLUMN) :]: of for name, of in columns.items() if name.startswith(COLUMN)} or None,
+            "excerpts": columns.get("excerpt"),
             "threshold_info": _checked_threshold(content["threshold"], facts.classes),
             "noise": _checked_noise(content["noise"]) if "noise" in content else None,
         }

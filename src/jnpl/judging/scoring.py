@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from jnpl.judging.caveats import of_rules
+from jnpl.judging.excerpts import excerpts
 from jnpl.judging.findings import Findings
 from jnpl.judging.out_of_fold import FOLDS, expected_scale, out_of_fold
 from jnpl.judging.posterior import posterior
@@ -234,9 +235,9 @@ def judge_labels(
             findings = replace(findings, noise=noise)
     else:
         findings = Findings.from_ledger(ledger, source.labels, quality=recorded_quality, **options)
-    if source.decided is None:
-        return findings
-    return findings.with_decisions(source.decided).with_threshold(settings.threshold)
+    if source.decided is not None:
+        findings = findings.with_decisions(source.decided).with_threshold(settings.threshold)
+    return replace(findings, excerpts=excerpts(source, findings))
 
 
 def _content(source: Source) -> Sequence[str] | npt.NDArray[np.floating[Any]] | None:

@@ -231,6 +231,9 @@ def with_held_out(findings: Findings, held_out: Sequence[LabelledSample]) -> Wit
         paths=joined_if_there(findings.paths, ids),
         unreadable=joined_if_there(findings.unreadable, no),
         decided=joined_if_there(findings.decided, no),
+        excerpts=joined_if_there(findings.excerpts, np.full(len(held_out), None, object)),
         chance_wrong=joined_if_there(findings.chance_wrong, unknown),
+        other_labels=joined_if_there(findings.other_labels, np.full(len(held_out), -1)),
+        other_confidence=joined_if_there(findings.other_confidence, unknown),
     )
     return WithHeldOut(whole, np.argsort(order, kind="stable")[: len(findings.ids)])

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from jnpl.internal.tables import table_writer
 from jnpl.outputs.review.reviewed_labels import reviewed_run
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from jnpl.judging.findings import Findings
     from jnpl.outputs.export.targets import ExportRequest
 
@@ -44,4 +43,6 @@ def cleanlab_table(findings: Findings) -> pd.DataFrame:
     """
     named = findings_rows(findings).rename(columns={"suggested_label": "predicted_label"})
     named["label_score"] = named["label_quality"]
+    predicted = [findings.names[label] for label in findings.suggested_labels.tolist()]  # the given one where unclear
+    named["predicted_label"] = pd.array(predicted, dtype=named["predicted_label"].dtype)
     return named[["id", "is_label_issue", "label_quality", "label_score", "given_label", "predicted_label"]]

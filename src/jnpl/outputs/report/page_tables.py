@@ -94,6 +94,7 @@ class Suspect:
     suggested_number: int
     quality: float
     confidence: float
+    is_unclear: bool  # could be the given or the suggested label
     picture: str | None
     values: tuple[str, ...]
 
@@ -212,6 +213,9 @@ def suspects(
         picture = _data_uri(pictures.get(position), room)
         room -= len(picture or "")
         given, suggested = int(findings.given_labels[position]), int(findings.suggested_labels[position])
+        confidence, is_unclear = float(findings.suggested_confidence[position]), suggested == given
+        if is_unclear and (other := int(findings.others[0][position])) >= 0:
+            suggested, confidence = other, float(findings.others[1][position])
         made.append(
             Suspect(
                 rank=rank,
@@ -221,7 +225,8 @@ def suspects(
                 given_number=given,
                 suggested_number=suggested,
                 quality=float(findings.label_quality[position]),
-                confidence=float(findings.suggested_confidence[position]),
+                confidence=confidence,
+                is_unclear=is_unclear,
                 picture=picture,
                 values=_values(columns, position),
             )

@@ -79,6 +79,8 @@ class Ranking:
             "suggested": self.suggested,
             "quality": self.quality,
             "confidence": self.confidence,
+            "other": self.findings.others[0],
+            "other_confidence": self.findings.others[1],
             "facts": np.array(json.dumps(facts)),
             **({} if self.candidates is None else {"candidates": self.candidates}),
             **({} if self.candidate_probs is None else {"candidate_probs": self.candidate_probs}),
@@ -97,6 +99,8 @@ class Ranking:
             suggested_labels=arrays["suggested"],
             label_quality=arrays["quality"],
             suggested_confidence=arrays["confidence"],
+            other_labels=arrays["other"],
+            other_confidence=arrays["other_confidence"],
             threshold_info=facts["threshold"],
             noise=None if facts["noise"] is None else NoiseEstimate(**facts["noise"]),
         )

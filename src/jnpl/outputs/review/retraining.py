@@ -191,6 +191,8 @@ def ranked_anew(before: Findings, decisions: npt.NDArray[np.int64], learnt: Find
         suggested_labels=merged(before.suggested_labels, learnt.suggested_labels),
         label_quality=merged(before.label_quality, learnt.label_quality),
         suggested_confidence=merged(before.suggested_confidence, learnt.suggested_confidence),
+        other_labels=merged(before.others[0], learnt.others[0]),
+        other_confidence=merged(before.others[1], learnt.others[1]),
         threshold_info=learnt.threshold_info,
         noise=learnt.noise,
     )

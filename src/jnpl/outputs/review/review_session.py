@@ -189,13 +189,19 @@ class ReviewSession:
     def _brief(self, position: int, decision: Decision | None) -> dict[str, Any]:
         ranking = self._ranking
         content = self.samples.content(position, 400)
+        suggested, confidence = int(ranking.suggested[position]), ranking.confidence[position]
+        other, other_confidence = (values[position] for values in ranking.findings.others)
+        is_unclear = bool(ranking.is_suspect[position] and suggested == self._given[position] and other >= 0)
+        if is_unclear:
+            suggested, confidence = int(other), other_confidence
         return {
             "position": position,
             "id": plain(self.findings.ids[position], _NAME_LIMIT),
             "given": int(self._given[position]),
-            "suggested": int(ranking.suggested[position]),
+            "suggested": suggested,
+            "unclear": is_unclear,
             "quality": _number(ranking.quality[position]),
-            "confidence": _number(ranking.confidence[position]),
+            "confidence": _number(confidence),
             "suspect": bool(ranking.is_suspect[position]),
             "content": content if content["kind"] != "row" else {**content, "cells": content["cells"][:6]},
             "decision": None if decision is None else decision._asdict(),
@@ -220,7 +226,7 @@ class ReviewSession:
         self._check(position)
         self.samples.wait()
         ranking = self._ranking
-        labels = dict.fromkeys([int(self._given[position]), int(ranking.suggested[position])])
+        labels = dict.fromkeys([int(self._given[position]), self._brief(position, None)["suggested"]])
         decided = self._decided_labels()
         return {
             "similar": self.samples.has_vectors,
@@ -402,7 +408,9 @@ def _others(
     shown = {given: quality or 0.0, suggested: (confidence if suggested != given else quality) or 0.0}
     left, rest = max(1 - sum(shown.values()), 0.0), 1 - sum(p for label, p in candidates if label in shown)
     scale = left / rest if rest > 0 else 0.0
-    return [{"label": label, "p": round(p * scale, 9)} for label, p in candidates if label not in shown][:2]
+    most = shown[suggested] if suggested != given else 1.0  # the suggested class is the likeliest of the others
+    others = [(label, min(p * scale, most)) for label, p in candidates if label not in shown][:2]
+    return [{"label": label, "p": round(p, 9)} for label, p in others]
 
 
 def _number(value: Any) -> float | None:

@@ -202,7 +202,8 @@
     at("one").classList.toggle("empty", !item);
     if (!item) {
       at("one-title").textContent = "No sample in this list";
-      at("subject").replaceChildren(make("p", { class: "none", text: "Choose another list or other filters." }));
+      const search = state.filter.search ? `Nothing in this list contains “${state.filter.search}”. ` : "";
+      at("subject").replaceChildren(make("p", { class: "none", text: `${search}Choose another list or other filters.` }));
       at("compare").replaceChildren();
       at("others").replaceChildren();
       for (const id of ["given", "suggested", "quality", "confidence"]) at(id).textContent = "–";
@@ -217,19 +218,23 @@
     at("subject").className = `subject ${kind}`;
     const shown = content(item);
     const box = kind === "image" ? shown : make("div", { class: "scroller", tabindex: 0, role: "region", "aria-label": kind === "text" ? "Text" : "Row" }, shown);
-    at("subject").replaceChildren(box, make("figcaption", {}, make("bdi", { class: "id", text: item.id })));
+    const enlarge = kind === "image" ? [make("button", { id: "enlarge", "aria-keyshortcuts": "E", on: { click: () => actions.enlarge() } }, "Enlarge ", make("kbd", { text: "E" }))] : [];
+    at("subject").replaceChildren(box, make("figcaption", {}, make("bdi", { class: "id", text: item.id }), ...enlarge));
+    if (kind === "image") shown.addEventListener("click", () => actions.enlarge());
     at("given").textContent = name(item.given);
     at("quality").textContent = `label quality ${quality(item.quality)}`;
-    at("suggested").textContent = changes ? name(item.suggested) : "no better one";
+    at("suggested-title").textContent = item.unclear ? "Unclear, or" : "Suggested label";
+    at("suggested").textContent = changes ? name(item.suggested) : item.suspect ? "unclear" : "the same";
     at("suggested").className = changes ? "suggested" : "doubt";
-    at("confidence").textContent = changes ? `confidence ${percent(item.confidence)}` : "the given label is in doubt, but no other is likelier";
+    const why = item.unclear ? "the likeliest other class, but not likelier than the given one: " : "";
+    at("confidence").textContent = changes ? `${why}confidence ${percent(item.confidence)}` : item.suspect ? "no other class is likelier" : "the given label looks right";
     at("others").replaceChildren(...(item.others.length ? [make("span", { class: "small", text: "Then:" })] : []), ...item.others.map(({ label, p }, index) =>
       make("button", { "data-label": label, "aria-keyshortcuts": index + 2, on: { click: () => decide("relabel", label) } },
         bdi(label), make("span", { class: "small", text: ` ${percent(p)} ` }), make("kbd", { text: index + 2 }))));
     at("accept").querySelector("bdi").textContent = changes ? name(item.suggested) : "the suggestion";
     at("keep").querySelector("bdi").textContent = name(item.given);
     for (const button of at("actions").children) button.setAttribute("aria-disabled", button.id === "accept" && !changes);
-    for (const id of ["accept", "keep"]) at(id).classList.toggle("main", (id === "accept") === changes);
+    for (const id of ["accept", "keep"]) at(id).classList.toggle("main", !item.unclear && (id === "accept") === changes);
     at("previous").setAttribute("aria-disabled", sample.previous === null);
     at("next").setAttribute("aria-disabled", sample.next === null);
     showDecision(item);
@@ -282,7 +287,7 @@
   function after(counts) {
     showCounts(counts);
     maybeLearn(counts);
-    refreshStatus().catch(() => {});
+    refreshStatus().then(loadPairs).catch(() => {});
   }
   // Returns null if someone else decided meanwhile and the reviewer leaves it so.
   async function send(body, given) {
@@ -340,7 +345,7 @@
   }
   const firstChoice = (item) => (item.decision
     ? { action: "leave", label: null }
-    : item.suggested !== item.given ? { action: "relabel", label: item.suggested } : { action: "keep", label: null });
+    : item.suggested !== item.given && item.confidence > 0.5 ? { action: "relabel", label: item.suggested } : { action: "leave", label: null });
   function showGrid(similar) {
     const { items, total } = state.page;
     const pair = state.filter.given !== undefined && state.filter.given !== "" && state.filter.suggested ? [bdi(Number(state.filter.given), "given"), make("span", { class: "arrow", text: " → " }), bdi(Number(state.filter.suggested), "suggested")] : ["Undecided"];
@@ -349,7 +354,7 @@
     at("grid-previous").setAttribute("aria-disabled", similar || state.offset === 0);
     at("grid-next").setAttribute("aria-disabled", similar || state.offset + items.length >= total);
     at("cards").replaceChildren(...items.map((item, index) => card(item, index)));
-    if (!items.length) at("cards").append(make("li", { class: "none", text: state.filter.search ? "No sample of this list fits the search." : "All samples of this list are decided." }));
+    if (!items.length) at("cards").append(make("li", { class: "none", text: state.filter.search ? `No undecided sample of this list contains “${state.filter.search}”.` : "All samples of this list are decided." }));
     showPending();
     remember();
   }
@@ -358,9 +363,9 @@
       on: { click: () => toggle(item.position), focus: (event) => rove(event.currentTarget) } },
       make("span", { class: `frame ${item.content.kind}` }, content(item, true)), make("span", { class: "choice" }));
     const more = make("button", { class: "more", "aria-label": `All choices for ${item.id}`, text: "…", on: { click: () => choose(item.position) } });
-    return make("li", { class: "card" }, pick, more, make("p", { class: "change" }, bdi(item.given, "given"), make("span", { class: "arrow", text: " → " }),
-      item.suggested === item.given ? make("span", { class: "doubt", text: "in doubt" }) : bdi(item.suggested, "suggested")),
-      make("p", { class: "small" }, item.suggested === item.given ? `quality ${quality(item.quality)}` : `confidence ${percent(item.confidence)}`), make("p", { class: "id" }, make("bdi", { text: item.id })));
+    return make("li", { class: "card" }, pick, make("div", { class: "labelling" }, make("p", { class: "change" }, bdi(item.given, "given"), make("span", { class: "arrow", text: " → " }),
+      item.suggested === item.given ? make("span", { class: "doubt", text: item.suspect ? "unclear" : "looks right" }) : bdi(item.suggested, item.unclear ? "doubt" : "suggested")), more),
+      make("p", { class: "small" }, item.suggested === item.given ? `quality ${quality(item.quality)}` : `${item.unclear ? "unclear, " : ""}confidence ${percent(item.confidence)}`), make("p", { class: "id" }, make("bdi", { text: item.id })));
   }
   function rove(focused) {
     for (const pick of at("cards").querySelectorAll(".pick")) pick.tabIndex = pick === focused ? 0 : -1;
@@ -407,7 +412,6 @@
       at("cards").querySelector(".pick")?.focus({ preventScroll: true });
       scrollTo({ top: 0 });
       after(answer.counts);
-      loadPairs();
     });
   }
 
@@ -462,7 +466,7 @@
     const pairs = await request("/api/pairs");
     const now = at("f-pair").value;
     at("f-pair").replaceChildren(make("option", { value: "", text: "all pairs" }), ...pairs.map((each) =>
-      make("option", { value: `${each.given}>${each.suggested}`, text: `${name(each.given)} → ${name(each.suggested)} (${whole(each.undecided)} of ${whole(each.count)})` })));
+      make("option", { value: `${each.given}>${each.suggested}`, text: `${name(each.given)} → ${name(each.suggested)} (${whole(each.undecided)}${each.undecided === each.count ? "" : ` of ${whole(each.count)}`} left)` })));
     const wanted = state.filter.given !== undefined && state.filter.given !== "" ? `${state.filter.given}>${state.filter.suggested}` : now;
     if ([...at("f-pair").options].some((each) => each.value === wanted)) at("f-pair").value = wanted;
   }
@@ -520,6 +524,7 @@
   const actions = {
     accept: () => enabled("accept") && decide("relabel", state.sample.item.suggested), keep: () => enabled("keep") && decide("keep"),
     other: () => enabled("other") && choose(), drop: () => enabled("drop") && decide("drop"), unsure: () => enabled("unsure") && decide("unsure"),
+    enlarge: () => at("enlarge") && at("subject").classList.toggle("enlarged"),
     undo, similar: () => enabled("similar") && similar(), previous: () => turn("previous"), next: () => turn("next"),
     "grid-undo": undo, save, "all-accept": () => setAll("relabel"), "all-keep": () => setAll("keep"), "all-leave": () => setAll("leave"),
     "grid-previous": () => enabled("grid-previous") && work(() => loadGrid(Math.max(state.offset - PAGE, 0))),
@@ -527,7 +532,7 @@
     "view-one": () => openView("one"), "view-grid": () => openView("grid"), learn: () => work(learn), "menu-button": () => at("menu").showModal(),
     "filters-button": () => at("filters-button").setAttribute("aria-expanded", at("filters").classList.toggle("open")),
   };
-  const oneKeys = { a: "accept", k: "keep", c: "other", d: "drop", u: "unsure", s: "similar", ArrowLeft: "previous", ArrowRight: "next" };
+  const oneKeys = { a: "accept", k: "keep", c: "other", d: "drop", u: "unsure", s: "similar", e: "enlarge", ArrowLeft: "previous", ArrowRight: "next" };
   function onKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     const target = event.target;
@@ -560,7 +565,7 @@
   }
 
   function listen() {
-    for (const [id, action] of Object.entries(actions)) at(id).addEventListener("click", () => action());
+    for (const [id, action] of Object.entries(actions)) at(id)?.addEventListener("click", () => action());
     document.addEventListener("keydown", onKey);
     at("filters").addEventListener("submit", (event) => { event.preventDefault(); applyFilters(); });
     for (const id of ["f-list", "f-pair", "f-decided", "f-verdict", "f-low", "f-high"]) at(id).addEventListener("change", applyFilters);
