@@ -12,6 +12,7 @@
 - `out_of_fold`: predictions of linear heads that did not see the label; `trees`: such models for tables
 - `chance`: whether labels are predicted better than chance, without having been seen
 - `scoring`: the predictions of a trained network -> `Findings`, by the recipe's settings
+- `excerpts`: what a person reads of a sample in a list: the beginning of a text, the cells that decide
 - `metrics`: how good a ranking and its issues are, where true labels are known
 """
 

@@ -70,7 +70,8 @@ def _unusual(
             np.abs(values[rows] - middle.reindex(label).to_numpy()) / spread.reindex(label).to_numpy()
             for label in (given[rows], suggested)
         ]
-        return np.nan_to_num(off[0] - off[1], nan=0.0)
+        unusual: npt.NDArray[np.float64] = np.nan_to_num(off[0] - off[1], nan=0.0)
+        return unusual
     codes, kinds = pd.factorize(column.astype(str))
     if len(kinds) > _MAX_VALUES:
         return np.zeros(len(rows))
@@ -79,7 +80,8 @@ def _unusual(
         shares.reindex(label, fill_value=0.0).to_numpy()[np.arange(len(rows)), codes[rows]]
         for label in (given[rows], suggested)
     ]
-    return _CATEGORY * (share[1] - share[0])
+    likelier: npt.NDArray[np.float64] = _CATEGORY * (share[1] - share[0])
+    return likelier
 
 
 def _cell(value: Any) -> str:

@@ -395,7 +395,8 @@ class Findings:
     @property
     def is_unclear(self) -> Mask:
         """(N,) true for issues of which no other label is likelier: it could be the given one, or `other_labels`."""
-        return self.is_label_issue & (self.suggested_labels == self.given_labels)
+        unclear: Mask = self.is_label_issue & (self.suggested_labels == self.given_labels)
+        return unclear
 
     @property
     def others(self) -> tuple[Labels, Floats]:

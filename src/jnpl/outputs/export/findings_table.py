@@ -44,5 +44,5 @@ def cleanlab_table(findings: Findings) -> pd.DataFrame:
     named = findings_rows(findings).rename(columns={"suggested_label": "predicted_label"})
     named["label_score"] = named["label_quality"]
     predicted = [findings.names[label] for label in findings.suggested_labels.tolist()]  # the given one where unclear
-    named["predicted_label"] = pd.array(predicted, dtype=named["predicted_label"].dtype)
+    named["predicted_label"] = pd.Series(predicted, named.index).astype(named["predicted_label"].dtype)
     return named[["id", "is_label_issue", "label_quality", "label_score", "given_label", "predicted_label"]]
