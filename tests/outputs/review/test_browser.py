@@ -350,7 +350,7 @@ def test_hostile_names(visit, make_run, serve):
     assert len(ids(page)) == 24
     press(page, "Enter")
     assert page.evaluate("window.hacked") is None
-    assert page.evaluate("document.querySelectorAll('script').length") == 1
+    assert page.evaluate("document.querySelectorAll('script').length") == 2
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
     assert len(stored(run)) == 27
 
