@@ -38,7 +38,8 @@ def test_an_encoder_of_texts_runs_on_the_device_of_the_embedding(monkeypatch, tm
         (32, 50_000, "auto", False, 128),
         (500, 10**7, "auto", False, 128),
         (500, 10**7, "auto", True, 224),
-        (500, 10**7, "best", False, 224),
+        (500, 10**7, "best", False, 288),
+        (250, 2_000, "best", False, 224),
         (500, 2_000, "fast", True, 128),
     ],
 )
