@@ -134,7 +134,8 @@ SETS = {
     "cifar100": Set(
         "CIFAR-100, 20,000 photographs at 128 pixels", cifar100, ("symm40", "asymm40", "human"), "cifar100", 128
     ),
-    "flowers": Set("flowers, 2,000 photographs", flowers, ("symm5", "symm20", "asymm20")),
+    "flowers": Set("flowers, 2,000 photographs at 128 pixels", flowers, ("symm5", "symm20", "asymm20"), size=128),
+    "flowers-160": Set("flowers at 160 pixels, the default for them", flowers, ("symm5", "symm20", "asymm20")),
     "agnews-tfidf": Set("AG News, TF-IDF", agnews, ("weak",)),
     "agnews-minilm": Set("AG News, MiniLM", agnews, ("weak",)),
     "yelp-tfidf": Set("Yelp, TF-IDF", yelp, ("weak",)),
@@ -144,7 +145,8 @@ SETS = {
     "trec6-tfidf": Set("TREC-6, TF-IDF", trec6, ("symm20",)),
     "trec6-minilm": Set("TREC-6, MiniLM", trec6, ("symm20",)),
 }
-FILES = {"cifar10": "cifar-10-batches-bin", "cifar100": "cifar-100-part.parquet", "flowers": "flowers.tar"}
+FILES = {"cifar10": "cifar-10-batches-bin", "cifar100": "cifar-100-part.parquet"}
+FILES |= dict.fromkeys(("flowers", "flowers-160"), "flowers.tar")
 FILES |= {
     f"{name}-{kind}": file
     for name, file in (

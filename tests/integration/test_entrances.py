@@ -11,6 +11,7 @@ import jnpl
 from jnpl import noise, pipeline
 from jnpl.data.opening import open_source
 from jnpl.outputs.review.decisions import CurrentDecisions
+from jnpl.outputs.review.ranking import Ranking
 from jnpl.outputs.review.retraining import retrain
 from jnpl.outputs.run_source import open_run_data
 from jnpl.recipes.load import parse_changes
@@ -85,7 +86,7 @@ def test_every_entrance_gives_the_same(make, capsys, tmp_path, monkeypatch):
     run = pipeline.run(opened, options, report=QUIET)
     learnt = retrain(
         source,
-        by_path.given_labels,
+        Ranking(by_path),
         NOTHING_DECIDED,
         RunFolder(tmp_path / "by-path").run_facts.recipe,
         0,
@@ -94,7 +95,7 @@ def test_every_entrance_gives_the_same(make, capsys, tmp_path, monkeypatch):
 
     for number, findings in enumerate([by_path, in_memory, fitted.findings_, run.findings]):
         assert findings_bytes(findings, tmp_path / str(number)) == expected
-    np.testing.assert_array_equal(learnt.quality, by_path.label_quality.astype(learnt.quality.dtype))
+    np.testing.assert_array_equal(learnt.findings.label_quality, by_path.label_quality)
     here, there = files_of(tmp_path / "run"), files_of(tmp_path / "by-path")
     assert set(here) == set(there)
     for file, content in here.items():

@@ -12,7 +12,7 @@ import numpy as np
 from jnpl.data.source import UnreadableError
 from jnpl.embedding import minilm
 from jnpl.embedding.backbones import DEFAULT_IMAGE_BACKBONE, ImageBackbone, TextBackbone, load_backbone
-from jnpl.embedding.compute import EmbeddingOptions, embed_source
+from jnpl.embedding.compute import DEFAULT_VIEWS, EmbeddingOptions, embed_source
 from jnpl.internal.devices import checked_device
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import user_cache
@@ -29,6 +29,7 @@ AUTO, NONE = "auto", "none"
 SECONDS_AT = {128: 4.5, 160: 7.0, 192: 10.3, 224: 14.5}
 SIZES = tuple(SECONDS_AT)
 SMALL_SIZE = 160  # pixels at which small images are seen: more of their AP is won than at 128, and no more at 224
+BEST_VIEWS = 4  # vectors of an image with `--quality best`
 BEST_SIZE = 288  # pixels with `--quality best`, of images that have as many: more of their AP, in 2.5 times the time
 _PHOTO_SECONDS = 300  # CPU seconds that the size may cost with `--quality auto`, without a GPU
 SMALLEST = 28  # pixels; in smaller images a network that was trained on photographs sees little
@@ -216,6 +217,8 @@ def embed_for_training(
         options: how to embed; without a cache folder, the default one is used.
     """
     options = options or EmbeddingOptions()
+    if quality == "best" and source.kind == "image" and options.views == DEFAULT_VIEWS:
+        options = replace(options, views=BEST_VIEWS)
     chosen = choose_backbone(source, name, size, quality=quality, device=str(options.device))
     if source.kind == "vector":
         return source, []
