@@ -168,12 +168,6 @@ def claims_in_full(runs: PaperRuns) -> str:
     return "\n\n".join(parts)
 
 
-def table1_order(features: PaperRuns) -> str:
-    """Our order of the methods of Table 1 beside the paper's."""
-    rows = table1.order(features)
-    return markdown_table(rows) if rows else "Not run."
-
-
 def tables_page(features: PaperRuns, full: PaperRuns) -> str:
     """The text of docs/results/reproduction-features.md: claims in full, figures, tables, and why they are so."""
     return _fill(
@@ -183,7 +177,6 @@ def tables_page(features: PaperRuns, full: PaperRuns) -> str:
         claims=claims_in_full(features),
         full=full_schedule(features, full),
         figures="\n\n".join(figure_section(features, item) for item in FIGURES),
-        order=table1_order(features),
         table1=output.markdown(features, "table1"),
         budget=budget(features),
         memorised=memorised(features),

@@ -98,7 +98,7 @@ CHOICES = {
 @pytest.mark.parametrize("choice", CHOICES)
 def test_the_package_does_what_the_page_calls_our_choice(choice):
     """The mean of the training images is tested with PENCIL's deviation above."""
-    assert f"\n| {choice} | " in (DOCS / "reproduction.md").read_text("utf-8")
+    assert f"\n| {choice} | " in (DOCS / "differences.md").read_text("utf-8")
     assert CHOICES[choice]()
 
 
