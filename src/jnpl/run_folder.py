@@ -553,6 +553,9 @@ class RunFolder:
         return False
 
     def _refuse(self, differs: str, identity: dict[str, Any]) -> NoReturn:
+        if differs.startswith("recipe.verdict.threshold"):
+            how = "jnpl report RUN --precision, --budget or --threshold chooses them anew without a training"
+            raise InputError(f"{str(self.path)!r} holds a run whose label issues were chosen in another way; {how}")
         raise InputError(
             f"{str(self.path)!r} holds a run with {differs}; name another folder, or "
             f"{self._how_to_repeat(pseudo_labels=identity.get('second') is not None)}"
@@ -663,15 +666,12 @@ class RunFolder:
         Returns:
             How many labels are issues now. The count in run.json follows.
         """
-        try:
-            value: float | str = float(threshold)
-        except ValueError:
-            value = threshold
         if not self.has_findings():
             Findings.load(self.path)  # an error, before a lock is put into a folder without findings
         with self.lock():
             _ = self.run_facts.results  # a run.json that cannot be read is an error
-            model = self.model_findings.with_threshold(value)
+            model = self.model_findings.with_threshold(as_threshold(threshold))
+            model = replace(model, threshold_info=model.threshold_info | {"asked": threshold})  # for Learn
             if self.model_findings_folder.exists():
                 model.save(self.model_findings_folder)
             return self._replace_judged(self.with_audit(model))

@@ -12,6 +12,8 @@ import pytest
 
 from jnpl import __version__, noise
 from jnpl.cli import app as cli
+from jnpl.data.label_files import with_labels
+from jnpl.data.opening import open_source
 from jnpl.noise import generate
 
 
@@ -93,11 +95,16 @@ def test_instance_noise_takes_x_from_the_same_file_or_another(run, tmp_path):
     assert 0.15 < first["rate_realised"] < 0.45
 
 
-def test_labels_that_start_at_one_are_pointed_out(run, tmp_path):
-    (tmp_path / "one.txt").write_text("1\n2\n3\n" * 2)
-    code, _, err = run("corrupt", "one.txt", "--rate", 0.5)
-    assert code == 0
-    assert err == "jnpl: note: no sample of class 0; classes are numbered 0 to C-1\n"
+def test_noise_invents_no_class_where_numbers_have_gaps(run, tmp_path):
+    pd.DataFrame({"x": np.sqrt(np.arange(120)), "label": [1, 2, 7, 12] * 30}).to_csv(tmp_path / "rows.csv", index=False)
+    code, out, err = run("corrupt", "rows.csv", "--rate", 0.5, "-o", "noisy.npz", "--table", "noisy.csv", "--json")
+    assert (code, err, json.loads(out)["classes"]) == (0, "", 4)
+    assert set(pd.read_csv(tmp_path / "noisy.csv")["noisy_label"]) == {1, 2, 7, 12}
+    assert noise.NoisyLabels.load(tmp_path / "noisy.npz").class_names == ("1", "2", "7", "12")
+    source = with_labels(open_source(tmp_path / "rows.csv"), tmp_path / "noisy.npz")
+    names = [str(source.class_names[label]) for label in source.labels]
+    assert names == pd.read_csv(tmp_path / "noisy.csv")["noisy_label"].astype(str).tolist()
+    assert json.loads(run("corrupt", "rows.csv", "--num-classes", 20, "-o", "all.npz", "--json")[1])["classes"] == 20
 
 
 def test_nothing_is_overwritten_unless_forced(run, labels, tmp_path):

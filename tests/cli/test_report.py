@@ -92,9 +92,13 @@ def test_a_refused_command_leaves_the_findings_as_they_are(report, refused, fold
     (folder / "run.json").write_text("{}")
     if locks.AVAILABLE:
         with RunFolder(folder).lock():
-            assert "another run is using" in refused(folder, "--budget", 1)
+            assert "another run is using" in refused(folder, "--budget", 1, "--replace")
     assert (folder / "findings.csv").read_bytes() == before
-    assert report("--budget", 1)[1] == "jnpl: the run now has 1 label issues; its findings are replaced\n"
+    assert "--replace goes with" in refused(folder, "--replace")
+    assert report("--budget", 1)[1] == ""  # a view
+    assert "<em>1</em> of" in (folder / "report.html").read_text("utf-8")
+    assert (folder / "findings.csv").read_bytes() == before
+    assert report("--budget", 1, "--replace")[1] == "jnpl: the run now has 1 label issue; its findings are replaced\n"
     assert (folder / "findings.csv").read_bytes() != before
 
 

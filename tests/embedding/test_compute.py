@@ -301,3 +301,31 @@ def test_labels_of_a_cached_data_set_may_change(tmp_path):
     calls = TinyNet.calls
     embeddings(replace(source, labels=(source.labels + 1) % 3), cache=tmp_path)
     assert TinyNet.calls == calls
+
+
+@pytest.mark.parametrize("kind", ["images", "texts"])
+def test_only_new_samples_are_embedded(tmp_path, kind, monkeypatch):
+    """Two samples are left out and three come in: three are embedded, in any order, and the values are the same."""
+    seen, notes = [], []
+    if kind == "images":
+        whole, backbone = open_source(photos(tmp_path / "photos", 24)), tiny_backbone()
+        read = ImageFiles.read
+        monkeypatch.setattr(ImageFiles, "read", lambda self, at, *size: seen.append(at) or read(self, at, *size))
+    else:
+        texts = np.array([f"text {at}" for at in range(24)], object)
+        whole = Source("texts", Texts(texts), np.arange(24) % 2, ("a", "b"), np.arange(24))
+
+        def encode(few):
+            seen.extend(few)
+            return np.array([[float(text.split()[1]), 1.0] for text in few], np.float32)
+
+        backbone = TextBackbone("counts", encode, 2, "d" * 64)
+    before = jnpl.data.split.part(whole, np.arange(21))
+    after = jnpl.data.split.part(whole, np.array([23, 22, *range(19), 21]))
+    embeddings(before, backbone, cache=tmp_path / "cache")
+    assert len(seen) == 21
+    seen.clear()
+    values = embeddings(after, backbone, cache=tmp_path / "cache", note=notes.append)
+    assert len(seen) == 3
+    assert notes == [f"{after.name}: 19 of 22 embeddings are taken from earlier runs"]
+    np.testing.assert_array_equal(values, embeddings(after, backbone))

@@ -81,6 +81,7 @@ def corrupt(
     source = _named(str(labels), data_root, val_size)
     if source is None:
         source = label_files.read_labels(labels, key=key, label_column=label_column)
+    source = label_files.without_gaps(source, num_classes)
     if kind in KINDS and "features" in KINDS[kind].needs and features is None and labels.suffix.lower() == ".npz":
         features = labels
     result = noise.corrupt(
@@ -96,9 +97,6 @@ def corrupt(
         inclusive=inclusive,
         class_names=source.class_names if source.holds_names else None,
     )
-    absent = sorted(set(range(result.num_classes)) - set(result.clean_labels.tolist()))
-    if absent and num_classes is None and source.class_names is None:
-        typer.echo(f"jnpl: note: no sample of class {absent[0]}; classes are numbered 0 to C-1", err=True)
     amount = "" if result.rate is None else f"{result.rate:g}"
     out = out or labels.with_name(f"{labels.stem}.{result.kind}{amount}.npz")
     inputs = [path for path in (labels, features, matrix) if path is not None]

@@ -9,6 +9,7 @@ import typer
 
 from jnpl.cli import options
 from jnpl.cli.options import AsJson
+from jnpl.internal.errors import InputError
 from jnpl.internal.terminal import visible
 
 
@@ -29,13 +30,16 @@ def report(
         str | None, typer.Option(help="Share of the label issues that should truly be wrong, such as 0.9.")
     ] = None,
     budget: Annotated[int | None, typer.Option(min=1, help="List as many label issues as you can check.")] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Make these the label issues of the run, for review and apply too.")
+    ] = False,
     show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write the findings of a run as one HTML page, which needs no network and no other file.
 
-    With --threshold, --precision or --budget, the label issues of the run are chosen anew first: its findings are
-    replaced, nothing is trained.
+    With --threshold, --precision or --budget, the page shows label issues that are chosen anew; nothing is trained. The
+    findings of the run stay as they are, unless --replace is given.
     """
     from jnpl.outputs.report import page
     from jnpl.run_folder import RunFolder
@@ -45,10 +49,13 @@ def report(
         from jnpl.outputs.output_paths import refuse_target
 
         refuse_target(out, folder, overwrite=overwrite)  # before the findings are replaced
-    if rule is not None:
-        issues = folder.change_threshold(rule)
-        typer.echo(f"jnpl: the run now has {issues:,} label issues; its findings are replaced", err=True)
-    written = page.write(folder, out)
+    if replace and rule is None:
+        raise InputError("--replace goes with --threshold, --precision or --budget")
+    if replace and rule is not None:
+        count = folder.change_threshold(rule)
+        issues = "label issue" if count == 1 else "label issues"
+        typer.echo(f"jnpl: the run now has {count:,} {issues}; its findings are replaced", err=True)
+    written = page.write(folder, out, None if replace else rule)
     if show:
         import webbrowser
 

@@ -100,6 +100,19 @@ def read_labels(path: Path, *, key: str | None = None, label_column: str = "labe
     raise InputError(f"cannot read labels from {str(path)!r}: use .npy, .npz, .csv, .parquet or .txt")
 
 
+def without_gaps(file: LabelFile, num_classes: int | None) -> LabelFile:
+    """Return labels in which only classes count that there are, where the numbers 0 to C-1 have gaps.
+
+    Labels 1, 2, 5 are three classes with these names; no noise may invent a class 0, 3 or 4.
+    """
+    present = np.unique(file.labels)
+    whole = num_classes is not None or file.class_names is not None or file.labels.dtype.kind not in "iu"
+    if whole or not len(present) or np.array_equal(present, np.arange(len(present))):
+        return file
+    names = tuple(map(str, present.tolist()))
+    return replace(file, labels=np.searchsorted(present, file.labels), class_names=names, holds_names=True)
+
+
 def with_labels(source: Source, path: Path) -> Source:
     """Return the source with given labels from a file.
 

@@ -231,8 +231,8 @@ class _NewDataReader:
         if column is None:
             shown = ", ".join(table.frame.columns)
             raise InputError(
-                f"the model was trained on texts: --text-column names the column of {table.where} that holds them "
-                f"(there are {shown})"
+                f"the model was trained on texts: text_column (--text-column) names the column of {table.where} that "
+                f"holds them (there are {shown})"
             )
         texts, unreadable = texts_of(table.frame[column], column, table.where)
         return {"inputs": Texts(texts), "unreadable": unreadable}
@@ -282,7 +282,7 @@ def _pictures(table: Table, column: str | None) -> dict[str, Any]:
         shown = ", ".join(frame.columns)
         raise InputError(
             f"the model was trained on images, and {table.where} is a table: give a folder of images, or name the "
-            f"column of paths or bytes with --image-column (there are {shown})"
+            f"column of paths or bytes with image_column, --image-column (there are {shown})"
         )
     fields = images(table, column, new=True)
     return {name: fields[name] for name in ("inputs", "ids", "unreadable")}

@@ -26,7 +26,7 @@ from jnpl.internal.devices import available_device
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import numpy.typing as npt
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from jnpl.data.loading.augment import EmbeddingViews
     from jnpl.data.source import Array, Inputs
     from jnpl.embedding.backbones import Backbone
+    from jnpl.embedding.embedding_cache import EarlierRows
 
     Compute: TypeAlias = Callable[
         ["EmbeddingWork", Mapping[int, range], Callable[[int], None]], Iterator[tuple[int, "EmbeddedBlock"]]
@@ -191,8 +192,14 @@ def _embedded(source: Source, backbone: Backbone, options: EmbeddingOptions) -> 
         options.note(f"{source.name}: embeddings are cached, nothing to compute")
     elif done:
         options.note(f"{source.name}: embedding goes on at sample {done:,} of {len(source):,}")
+    earlier, skipped = _earlier_rows(cache, source, backbone, views, options)
     work = EmbeddingWork(
-        source.inputs, source.unreadable or {}, backbone, views, options.workers, torch.device(options.device)
+        source.inputs,
+        {**skipped, **(source.unreadable or {})},
+        backbone,
+        views,
+        options.workers,
+        torch.device(options.device),
     )
 
     def progress(begun: int = 0) -> None:
@@ -205,12 +212,52 @@ def _embedded(source: Source, backbone: Backbone, options: EmbeddingOptions) -> 
         for block, (values, unreadable) in options.compute(
             work, {block: cache.rows(block) for block in local_blocks}, progress
         ):
+            if earlier is not None:
+                earlier.fill(cache.rows(block), values)
             cache.write(block, values, unreadable)
             clipped |= bool(values.max() >= _LARGEST or values.min() <= -_LARGEST)
             progress()
     if clipped:
         options.note(f"{source.name}: numbers of {backbone.name} beyond {_LARGEST:,.0f} (float16) are cut to it")
     return cache.values(), cache.unreadable(), key
+
+
+def _earlier_rows(
+    cache: EmbeddingCache, source: Source, backbone: Backbone, views: int, options: EmbeddingOptions
+) -> tuple[EarlierRows | None, dict[int, str]]:
+    """Return the samples that were embedded before as part of other data, and these as positions to leave out.
+
+    Files are recognised by path, size and time of the last change, texts by what they say. Crops, beyond two views, depend
+    on the position.
+    """
+    names = _sample_names(source.inputs) if cache.is_shared and views <= DEFAULT_VIEWS else None
+    if names is None:
+        return None, {}
+    facts = json.dumps([describe(backbone, views), backbone.code], sort_keys=True)
+    family = hashlib.sha256(facts.encode()).hexdigest()
+    if not cache.missing():
+        cache.name_samples(family, names)
+        return None, {}
+    earlier = cache.earlier(family, names)
+    cache.name_samples(family, names)
+    there = np.flatnonzero(earlier.cache_of >= 0).tolist()
+    if there:
+        options.note(f"{source.name}: {len(there):,} of {len(source):,} embeddings are taken from earlier runs")
+    return earlier, dict.fromkeys(there, "embedded before")
+
+
+def _sample_names(inputs: Inputs) -> npt.NDArray[np.uint64] | None:
+    """Return what samples (N,) are recognised by in any data: hashes; None for samples in memory."""
+    contents: Iterable[str]
+    if (texts := inputs.texts()) is not None:
+        contents = texts.tolist()
+    elif (times := inputs.modified_times()).all() and len(times) and inputs.path(0) is not None:
+        sizes = inputs.sizes().tolist()
+        contents = (f"{inputs.path(at)}\0{sizes[at]}\0{time}" for at, time in enumerate(times.tolist()))
+    else:
+        return None
+    digests = b"".join(hashlib.sha256(each.encode("utf-8", "surrogatepass")).digest()[:8] for each in contents)
+    return np.frombuffer(digests, "<u8")
 
 
 def _forget_readable(cache: EmbeddingCache, inputs: Inputs) -> None:

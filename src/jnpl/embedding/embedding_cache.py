@@ -15,6 +15,7 @@ import json
 import math
 import os
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +23,13 @@ import numpy as np
 
 from jnpl.internal import locks
 from jnpl.internal.errors import InputError, UnwritableError
-from jnpl.internal.files import make_folder, write_text
+from jnpl.internal.files import make_folder, replacing, write_text
 from jnpl.internal.json_files import parse_json, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import numpy.typing as npt
 
     from jnpl.data.source import Array
 
@@ -34,6 +37,7 @@ BLOCK = 512  # samples
 _FORMAT = 2
 _DIGEST = 32  # bytes
 _VALUES, _BLOCKS, _UNREADABLE, _DESCRIPTION = "values.f16", "blocks", "unreadable.jsonl", "cache.json"
+_SAMPLES = "samples"  # what each sample is recognised by, for other sets that have it too
 _LOCK = "lock"
 
 
@@ -74,6 +78,35 @@ class EmbeddingCache:
                 write_text(folder / _DESCRIPTION, json.dumps(described) + "\n")
             self.missing()
             self._unreadable = self.unreadable()
+
+    def name_samples(self, family: str, names: npt.NDArray[np.uint64]) -> None:
+        """Store what samples (N,) are recognised by, among embeddings of one family: the same backbone and views."""
+        if self._folder is not None and not (self._folder / _SAMPLES).is_file():
+            with _writing(self._folder), replacing(self._folder / _SAMPLES) as draft:
+                draft.write_bytes(bytes.fromhex(family) + names.astype("<u8").tobytes())
+
+    def earlier(self, family: str, names: npt.NDArray[np.uint64]) -> EarlierRows:
+        """Return which of these samples (N,) other caches in the same folder have finished, in this family."""
+        caches, cache_of, row_of = [], np.full(len(names), -1), np.zeros(len(names), np.int64)
+        folders = [] if self._folder is None else sorted(self._folder.parent.glob(f"*/{_SAMPLES}"))
+        for file in folders:
+            stored = file.read_bytes() if file.parent != self._folder else b""
+            if stored[:_DIGEST] != bytes.fromhex(family) or (other := _opened(file.parent)) is None:
+                continue
+            stored_names = np.frombuffer(stored[_DIGEST:], "<u8")
+            if other.shape != (len(stored_names), *self.shape[1:]):
+                continue
+            finished = np.repeat(other._done.any(1), BLOCK)[: len(stored_names)]
+            finished[list(other.unreadable())] = False
+            rows = np.flatnonzero(finished)
+            order = rows[np.argsort(stored_names[rows], kind="stable")]
+            place = np.minimum(np.searchsorted(stored_names[order], names), max(len(order) - 1, 0))
+            if not len(order):
+                continue
+            is_new = (cache_of < 0) & (stored_names[order][place] == names)
+            cache_of[is_new], row_of[is_new] = len(caches), order[place[is_new]]
+            caches.append(other.values())
+        return EarlierRows(caches, cache_of, row_of)
 
     @property
     def is_shared(self) -> bool:
@@ -169,6 +202,35 @@ class EmbeddingCache:
             return np.memmap(self._folder / _VALUES, np.float16, mode="c", shape=self.shape)
         except (OSError, ValueError) as error:
             raise InputError(f"the cached embeddings in {str(self._folder)!r} cannot be read: {error}") from error
+
+
+@dataclass(frozen=True, eq=False)
+class EarlierRows:
+    """Rows of other caches: for each of N samples the number of the cache, -1 for none, and the row in it."""
+
+    caches: list[Array]
+    cache_of: npt.NDArray[np.int64]
+    row_of: npt.NDArray[np.int64]
+
+    def fill(self, rows: range, values: Array) -> None:
+        """Write what is there of some samples into their embeddings (B, V, F)."""
+        for number, cache in enumerate(self.caches):
+            at = np.flatnonzero(self.cache_of[rows.start : rows.stop] == number)
+            values[at] = cache[self.row_of[at + rows.start]]
+
+
+def _opened(folder: Path) -> EmbeddingCache | None:
+    """Return the cache in a folder; None if it cannot be read."""
+    try:
+        stored = read_json(folder / _DESCRIPTION)
+        shape, key = tuple(stored["shape"]), str(stored["key"])
+        blocks = -(-shape[0] // BLOCK)
+        sizes = {_VALUES: 2 * math.prod(shape), _BLOCKS: blocks * _DIGEST}
+        if folder.name != key[:32] or not _is_intact(folder, stored, sizes) or stored["format"] != _FORMAT:
+            return None
+        return EmbeddingCache(folder.parent, key, shape)
+    except (OSError, ValueError, LookupError, TypeError, InputError):
+        return None
 
 
 def _is_intact(folder: Path, described: dict[str, Any], sizes: dict[str, int]) -> bool:

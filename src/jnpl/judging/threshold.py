@@ -97,6 +97,18 @@ def _between(weight: Floats, mean: Floats, spread: Floats, samples: int) -> Fitt
     return FittedThreshold(cut, True, f"two groups of qualities part at {cut:.3f}", float(weight[0]))
 
 
+def as_threshold(text: str) -> float | str:
+    """Return a threshold as `resolve_threshold` takes it: a number, or the name of a rule.
+
+    >>> as_threshold("0.3"), as_threshold("budget=20")
+    (0.3, 'budget=20')
+    """
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def resolve_threshold(
     threshold: float | str,
     quality: npt.ArrayLike,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import logging
 import os
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,8 @@ def make_fabric(engine: Engine, *, has_unused_parameters: bool = False) -> Fabri
     `has_unused_parameters` says that a step may leave parameters without a gradient.
     """
     from lightning_fabric import Fabric  # noqa: PLC0415 (slow to import)
+
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # "Using bfloat16 Automatic Mixed Precision"
 
     settings = f"accelerator={engine.accelerator!r}, devices={engine.devices!r}, precision={engine.precision!r}"
     if engine.precision == "16-mixed" and available_device(engine.accelerator).type == "cpu":

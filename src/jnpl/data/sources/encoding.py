@@ -46,8 +46,8 @@ _BECAME = {
     "text": "texts as their most frequent words (TF-IDF)",
 }
 _HINTS = {
-    "text": "learn from a text with --text-column",
-    "image": "take images with --image-column",
+    "text": "learn from a text with text_column (--text-column)",
+    "image": "take images with image_column (--image-column)",
     "list": "take lists of numbers with --embedding-column",
 }
 

@@ -430,7 +430,9 @@ def _guess_image_column(frame: pd.DataFrame, labels: Collection[str], root: Path
     others = [column for column in frame.columns if column not in labels]
     inside = [column for column in others if holds_images(frame[column])]
     if len(inside) > 1 and "image" not in inside:
-        raise InputError(f"{where} has several columns of images, {', '.join(inside)}; --image-column names one")
+        raise InputError(
+            f"{where} has several columns of images, {', '.join(inside)}; image_column (--image-column) names one"
+        )
     if inside:
         return "image" if "image" in inside else inside[0]
     features = [name for name in others if is_measured(frame[name]) and name.casefold() not in ROW_NAMES]
@@ -471,7 +473,7 @@ def images(table: Table, name: str, *, new: bool = False) -> dict[str, Any]:
     if named and not new and not any_exists(named, root):
         raise InputError(
             f"{where} names images in column {name!r} that are not there, first {named[0]!r} "
-            f"in {str(root)!r}; image_root says where the paths start"
+            f"in {str(root)!r}; image_root (--image-root) says where the paths start"
         )
     return file_samples(paths, root)
 

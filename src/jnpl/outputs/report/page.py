@@ -21,6 +21,7 @@ from jnpl._version import __version__
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import write_text
 from jnpl.judging.caveats import noise_sentence, stated
+from jnpl.judging.threshold import as_threshold
 from jnpl.outputs.report import charts, page_tables, text
 from jnpl.outputs.review.reviewed_labels import reviewed_run
 from jnpl.run_folder import StoredResults
@@ -34,14 +35,17 @@ if TYPE_CHECKING:
 _MAX_PAIRS, _MAX_PAIRS_ALONE = 10, 30  # most confused pairs: beside the heat map, and in its place
 
 
-def write(run: RunFolder, out: Path | None = None) -> Path:
-    """Write the report of a run to `out`, by default report.html in its folder; return the path."""
+def write(run: RunFolder, out: Path | None = None, threshold: str | None = None) -> Path:
+    """Write the report of a run to `out`, by default report.html in its folder; return the path.
+
+    A `threshold`, as in `Findings.from_probs`, chooses the label issues of this page alone.
+    """
     target = run.report_page if out is None else out
-    write_text(target, render(run))
+    write_text(target, render(run, threshold))
     return target
 
 
-def render(run: RunFolder) -> str:
+def render(run: RunFolder, threshold: str | None = None) -> str:
     """Return the whole page as HTML. Only the findings must be there, every other file of the run may be missing."""
     if not run.path.is_dir():
         raise InputError(f"{str(run.path)!r} is no folder; name a run folder, as `jnpl find DATA -o RUN` writes it")
@@ -52,7 +56,7 @@ def render(run: RunFolder) -> str:
     script = (files / "report.js").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     page = _template().render(
-        **_context(run),
+        **_context(run, threshold),
         script=Markup(script),  # noqa: S704 - our own file
         style=Markup((files / "report.css").read_text("utf-8")),  # noqa: S704 - our own file
         script_hash=f"sha256-{digest}",
@@ -75,8 +79,10 @@ def _template() -> Template:
     return environment.get_template("report.html.j2")
 
 
-def _context(run: RunFolder) -> dict[str, Any]:
+def _context(run: RunFolder, threshold: str | None) -> dict[str, Any]:
     findings, lines, pictures = reviewed_run(run).findings, run.read_log(), run.thumbnails()
+    if threshold is not None:
+        findings = findings.with_threshold(as_threshold(threshold))
     data, results = run.data_facts, run.run_facts.results or StoredResults()
     folder_name = run.path.resolve().name
     names = page_tables.printable_names(findings)

@@ -15,6 +15,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from jnpl.judging.noise_model import NoiseEstimate
+from jnpl.judging.threshold import as_threshold
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -104,6 +105,8 @@ class Ranking:
             threshold_info=facts["threshold"],
             noise=None if facts["noise"] is None else NoiseEstimate(**facts["noise"]),
         )
+        if (asked := findings.threshold_info.get("asked")) is not None:  # by `jnpl report --replace`
+            learnt = learnt.with_threshold(as_threshold(str(asked)))
         return cls(learnt, arrays.get("candidates"), arrays.get("candidate_probs"), number)
 
 
