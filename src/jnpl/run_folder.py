@@ -15,6 +15,7 @@ import platform
 import re
 import shlex
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -31,6 +32,7 @@ from jnpl.internal.json_files import StoredFacts, parse_json, read_facts, read_j
 from jnpl.internal.tables import load_parquet, save_parquet
 from jnpl.judging.audit import UNSURE_LABEL, AuditSample, audited
 from jnpl.judging.findings import Findings
+from jnpl.judging.threshold import as_threshold
 from jnpl.methods.earlier_settings import with_present_method
 
 if TYPE_CHECKING:

@@ -104,7 +104,12 @@ def test_noise_invents_no_class_where_numbers_have_gaps(run, tmp_path):
     source = with_labels(open_source(tmp_path / "rows.csv"), tmp_path / "noisy.npz")
     names = [str(source.class_names[label]) for label in source.labels]
     assert names == pd.read_csv(tmp_path / "noisy.csv")["noisy_label"].astype(str).tolist()
-    assert json.loads(run("corrupt", "rows.csv", "--num-classes", 20, "-o", "all.npz", "--json")[1])["classes"] == 20
+    assert (
+        json.loads(run("corrupt", "rows.csv", "--rate", 0.5, "--num-classes", 20, "-o", "all.npz", "--json")[1])[
+            "classes"
+        ]
+        == 20
+    )
 
 
 def test_nothing_is_overwritten_unless_forced(run, labels, tmp_path):

@@ -87,7 +87,8 @@ class EmbeddingCache:
 
     def earlier(self, family: str, names: npt.NDArray[np.uint64]) -> EarlierRows:
         """Return which of these samples (N,) other caches in the same folder have finished, in this family."""
-        caches, cache_of, row_of = [], np.full(len(names), -1), np.zeros(len(names), np.int64)
+        caches: list[Array] = []
+        cache_of, row_of = np.full(len(names), -1), np.zeros(len(names), np.int64)
         folders = [] if self._folder is None else sorted(self._folder.parent.glob(f"*/{_SAMPLES}"))
         for file in folders:
             stored = file.read_bytes() if file.parent != self._folder else b""

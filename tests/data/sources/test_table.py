@@ -289,7 +289,9 @@ def test_an_image_column_is_guessed_where_nothing_is_numeric(tmp_path, column):
     frame = pd.DataFrame({"note": ["n", "m"], column: ["1.png", "2.png"], "label": ["x", "y"]})
     assert table.load(save(frame, tmp_path / "t.csv")).kind == "image"
     assert table.load(save(frame.assign(id=[0, 1]), tmp_path / "t.csv")).kind == "image"
-    with pytest.raises(InputError, match=rf"'{column}' \(paths of images\); .* or take images with --image-column"):
+    with pytest.raises(
+        InputError, match=rf"'{column}' \(paths of images\); .* or take images with image_column \(--image-column\)"
+    ):
         table.load(frame.assign(age=[1, 2]))
 
 
