@@ -186,7 +186,7 @@ TABLE = Encoding.fit(pd.DataFrame({"length": [1, 3, 2], "width": [5, 4, 6]}), No
         (
             pd.DataFrame({"a": ["x"]}),
             {"kind": "text"},
-            r"trained on texts: text_column \(--text-column\) names the column of the data frame that holds them \(there are a\)",
+            r"trained on texts: text_column \(--text-column\) names the column of the data frame that holds them",
         ),
         (
             pd.DataFrame({"a": ["x"]}),

@@ -227,8 +227,8 @@ def _earlier_rows(
 ) -> tuple[EarlierRows | None, dict[int, str]]:
     """Return the samples that were embedded before as part of other data, and these as positions to leave out.
 
-    Files are recognised by path, size and time of the last change, texts by what they say. Crops, beyond two views, depend
-    on the position.
+    Files are recognised by path, size and time of the last change, texts by what they say. Crops, beyond two views,
+    depend on the position.
     """
     names = _sample_names(source.inputs) if cache.is_shared and views <= DEFAULT_VIEWS else None
     if names is None:
