@@ -25,6 +25,7 @@ from jnpl.embedding.compute import DEFAULT_VIEWS, EmbeddingOptions, process_devi
 from jnpl.internal.files import replacing
 from jnpl.internal.progress import part_of
 from jnpl.judging import scoring
+from jnpl.judging.consensus import with_consensus
 from jnpl.judging.out_of_fold import FOLDS, deal_folds
 from jnpl.judging.trees import tree_predictions
 from jnpl.methods.registry import METHODS
@@ -441,6 +442,8 @@ def judge(
             part_of(progress, 0.8, 1.0),
         )
         findings = replace(findings, groups=source.groups)
+        if source.votes is not None:
+            findings = with_consensus(findings, source.votes, final.probs, unseen, verdict.threshold)
     return JudgedLabels(findings, final.probs, RunNotes(tuple(state.method.notes()), final.judged_by))
 
 

@@ -14,6 +14,7 @@ from jnpl.data.opening import open_source
 from jnpl.data.options import OpenOptions
 from jnpl.data.source import Source
 from jnpl.data.sources.arrays import as_labels, from_arrays, number_together
+from jnpl.data.sources.votes import most_frequent, number_votes, read_votes
 from jnpl.embedding.choice import AUTO
 from jnpl.internal.errors import InputError
 from jnpl.judging.findings import Findings
@@ -53,7 +54,8 @@ def find_label_issues(
             paths of images; or a data frame. Alone, or with the name of a label column, whatever `jnpl find` takes: a
             folder, a table, an .npz, a
             data frame, a data set of (input, label) items, `Embeddings`, or the name of a data set.
-        labels: the given labels (N,), class names or numbers; or the name of a column of a table.
+        labels: the given labels (N,), class names or numbers; or the name of a column of a table. With those (N, A) of
+            A annotators, missing ones allowed, the findings are on their consensus.
         recipe: a name (`jnpl recipes`) or a .toml file. By default `fast-embeddings` on images, texts and wide vectors,
             else `fast`, adapted to the data.
         method: another method than the recipe's (`jnpl methods`).
@@ -145,6 +147,8 @@ def make_source(data: Any, labels: Any, class_names: Sequence[str] | None, optio
         if "label_column" in options:
             raise InputError(f"the label column is given twice: as {labels!r}, and by label_column")
         labels, options = None, {**options, "label_column": labels}
+    if getattr(labels, "ndim", 1) == 2:
+        return _with_votes(data, labels, class_names, options)
     if labels is None:
         if class_names is not None:
             raise InputError("class_names go with labels; data alone have names of their own")
@@ -158,6 +162,17 @@ def make_source(data: Any, labels: Any, class_names: Sequence[str] | None, optio
     else:
         source = from_arrays(data, labels, class_names=class_names)
     return open_source(source, **options)
+
+
+def _with_votes(data: Any, labels: Any, class_names: Sequence[str] | None, options: dict[str, Any]) -> Source:
+    """Return the source of data with labels (N, A) by A annotators."""
+    table = labels if hasattr(labels, "columns") else {str(at + 1): column for at, column in enumerate(labels.T)}
+    votes = read_votes({str(name): table[name].tolist() for name in table})
+    most = most_frequent(votes)
+    if None in most:
+        raise InputError(f"sample {most.index(None)} has no label by anybody")
+    source = make_source(data, most, class_names, options)
+    return replace(source, votes=number_votes(votes, source.class_names))
 
 
 def _labelled_frame(data: Any, labels: Any, class_names: Sequence[str] | None, options: dict[str, Any]) -> Source:

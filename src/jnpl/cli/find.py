@@ -54,6 +54,12 @@ class FindOptions:
     ] = None
     image_column: options.ImageColumn = None
     label_column: Annotated[str | None, typer.Option(help="A table's column of given labels. Default: label.")] = None
+    label_columns: Annotated[
+        str | None,
+        typer.Option(
+            help="A table's columns of labels by several annotators, separated by commas; cells may be empty."
+        ),
+    ] = None
     true_label_column: Annotated[
         str | None, typer.Option(help="A table's column of true labels, if you know them: only to measure.")
     ] = None

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 SUSPECT_COLUMNS = ["id", "given_label", "suggested_label", "label_quality", "suggested_confidence"]
 _PAIRS = 5
 _EXCERPT = 70  # characters of a text or row in the list
+_ASKED = 20  # samples to ask another annotator about
 _PIPE_WIDTH = 100_000  # columns: nothing is cut in a pipe or a file
 OVERLAP = 0.1  # share of samples of unclear class from which the summary mentions it
 _UNEVEN = 3  # ratio of the largest to the smallest class above which the summary mentions it
@@ -119,6 +120,15 @@ def _notes(result: dict[str, Any], run: RunFolder, findings: Findings) -> list[s
     lines += _data_notes(run)
     if uneven := _uneven(findings):
         lines.append(uneven)
+    if findings.votes is not None:
+        lines.append(
+            f"labels are the consensus of {len(findings.votes)} annotators, quality is the chance that it is right"
+        )
+        lines += [
+            f"annotator {row['annotator']}: {row['labels']:,} labels, {row['agreement']:.1%} agree with the consensus, "
+            f"{row['quality']:.1%} expected to be right"
+            for row in findings.annotators.head(_PAIRS).to_dict(orient="records")
+        ]
     return [*lines, *sentences(findings)]
 
 
@@ -142,10 +152,14 @@ def facts(run: RunFolder, top: int) -> dict[str, Any]:
 
 
 def group_facts(findings: Findings) -> dict[str, Any]:
-    """Return what `--json` says of groups: column -> rows of `Findings.by_group`; nothing without groups."""
+    """Return what `--json` says of groups, column -> rows of `Findings.by_group`, and of annotators."""
     columns = findings.groups or {}
     rows = {name: plain(findings.by_group(name).to_dict(orient="records")) for name in columns}
-    return {"groups": rows} if rows else {}
+    facts: dict[str, Any] = {"groups": rows} if rows else {}
+    if findings.votes is not None:
+        facts["annotators"] = plain(findings.annotators.to_dict(orient="records"))
+        facts["ask_next"] = plain(findings.ask_next(_ASKED).to_dict(orient="records"))
+    return facts
 
 
 def _uneven(findings: Findings) -> str | None:

@@ -28,6 +28,7 @@ class OpenOptions:
         root: folder of the named data sets.
         image_column: tables and the hub: the column of images, or of their paths.
         label_column: tables and the hub: the column of given labels.
+        label_columns: tables: columns of labels by several annotators, in place of `label_column`; cells may be empty.
         true_label_column: tables and the hub: the column of true labels.
         feature_columns: tables and the hub: the columns to learn from.
         exclude: tables and the hub: the columns that are not learnt from.
@@ -60,6 +61,7 @@ class OpenOptions:
     root: str | os.PathLike[str] | None = None
     image_column: str | None = None
     label_column: str | None = None
+    label_columns: Sequence[str] | None = None
     true_label_column: str | None = None
     feature_columns: Sequence[str] | None = None
     exclude: Sequence[str] | None = None
@@ -92,7 +94,11 @@ class OpenOptions:
     def columns(self) -> list[str]:
         """Return the names of the columns that the options name."""
         single = (self.image_column, self.embedding_column, self.text_column, self.label_column, self.true_label_column)
-        several = [*(self.feature_columns or self.exclude or ()), *(self.group_columns or ())]
+        several = [
+            *(self.feature_columns or self.exclude or ()),
+            *(self.group_columns or ()),
+            *(self.label_columns or ()),
+        ]
         return [*several, *(column for column in single if column is not None)]
 
     def for_test(self, encoding: dict[str, Any] | None, test: Any) -> "OpenOptions":
@@ -121,7 +127,10 @@ class OpenOptions:
     def from_json(cls, stored: Mapping[str, Any]) -> "OpenOptions":
         """Return the options that `to_json` wrote; a value of another type is an InputError."""
         names = {field.name: _STORED_AS.get(field.name, field.name) for field in fields(cls)}
-        return read_options(cls, {name: stored[place] for name, place in names.items() if stored.get(place, []) != []})
+        values = {name: stored[place] for name, place in names.items() if stored.get(place, []) != []}
+        if isinstance(columns := values.get("label_columns"), str):  # of the command line
+            values["label_columns"] = [column.strip() for column in columns.split(",")]
+        return read_options(cls, values)
 
 
 def read_options(kind: type[_Options], stored: Mapping[str, Any]) -> _Options:

@@ -294,6 +294,7 @@ class Source:
         validation: data that are never trained on, but that methods may use to choose between networks.
         weights: how much each sample counts in training (N,), if not equally; their mean does not matter.
         groups: name of a column -> the group (N,) of each sample, None where it has none.
+        votes: annotator -> class number (N,) of each sample, -1 where there is none; `labels` are the most frequent.
         decided: labels (N,) that a person has decided on, -1 where there is none. Training trusts them.
         texts: the texts (N,) that the vectors were made from.
         encoding: how the columns of a table became vectors (`jnpl.data.sources.encoding.Encoding.to_dict`).
@@ -314,6 +315,7 @@ class Source:
     validation: Source | None = None
     weights: npt.NDArray[np.float32] | None = None  # (N,) above 0
     groups: dict[str, Array] | None = None  # (N,) object arrays
+    votes: dict[str, Labels] | None = None
     decided: Labels | None = None  # (N,) class numbers, or -1
     texts: Array | None = None  # (N,) object array of str
     encoding: dict[str, Any] | None = None

@@ -42,6 +42,7 @@ def part(source: Source, positions: Labels) -> Source:
         weights=taken(source.weights),
         decided=taken(source.decided),
         texts=taken(source.texts),
+        votes=None if source.votes is None else {name: values[positions] for name, values in source.votes.items()},
         groups=None if source.groups is None else {name: values[positions] for name, values in source.groups.items()},
         unreadable=broken or None,
         test=None,

@@ -23,6 +23,7 @@ from jnpl.internal.errors import InputError
 from jnpl.judging import audit, findings_files
 from jnpl.judging.caveats import noise_sentence, of_few_samples
 from jnpl.judging.column_checks import checked_ids, checked_labels, checked_mask, checked_names, checked_texts
+from jnpl.judging.consensus import VOTE, annotator_table, ask_next
 from jnpl.judging.groups import COLUMN, rates_of_groups
 from jnpl.judging.noise_model import Interval, NoiseEstimate, calibrate, likeliest_other, monotone
 from jnpl.judging.threshold import resolve_threshold
@@ -70,6 +71,8 @@ class Findings:
         decided: (N,) true for samples that a person has decided about (`with_decisions`), or None. They are no issues.
         groups: name -> the group (N,) of each sample, such as its annotator, None where it has none; or None.
         excerpts: (N,) texts to know a sample by, or None (`jnpl.judging.excerpts`).
+        votes: annotator -> class number (N,) of each sample, -1 where there is none; or None. The given labels are then
+            their consensus, and the quality is the probability that it is right.
         chance_wrong: (N,) probability that the given label is wrong, where decisions have corrected 1 - quality; it is
             not saved. None: 1 - quality.
         other_labels: (N,) the likeliest class other than the given one, -1 where it is unknown, or None.
@@ -102,6 +105,7 @@ class Findings:
     decided: Mask | None = None
     groups: dict[str, Array] | None = None
     excerpts: Array | None = None
+    votes: dict[str, Labels] | None = None
     chance_wrong: Floats | None = field(default=None, compare=False)
     other_labels: Labels | None = field(default=None, compare=False)
     other_confidence: Floats | None = field(default=None, compare=False)
@@ -532,6 +536,7 @@ class Findings:
             paths=None if self.paths is None else self.paths[rows],
             unreadable=None if self.unreadable is None else self.unreadable[rows],
             decided=None if self.decided is None else self.decided[rows],
+            votes=None if self.votes is None else {name: of[rows] for name, of in self.votes.items()},
             groups=None if self.groups is None else {name: of[rows] for name, of in self.groups.items()},
             excerpts=None if self.excerpts is None else self.excerpts[rows],
             chance_wrong=None if self.chance_wrong is None else self.chance_wrong[rows],
@@ -563,6 +568,31 @@ class Findings:
                 raise InputError(f"no group column {groups!r}; there are {names}")
             groups = (self.groups or {})[groups]
         return rates_of_groups(self, groups)
+
+    @property
+    def annotators(self) -> pd.DataFrame:
+        """A row per annotator, the worst first: `labels`, `agreement` with the consensus, `quality`.
+
+        Quality is the expected share of right labels. Only of data with several labels per sample.
+        """
+        return annotator_table(self._several_votes(), self.given_labels, self.label_quality)
+
+    def ask_next(self, k: int) -> pd.DataFrame:
+        """Return the `k` samples whose consensus is least sure, and in `ask` the best annotator without a label on it.
+
+        Args:
+            k: number of rows.
+
+        Returns:
+            `id`, `consensus`, `label_quality` and `ask`, None where all annotators have labelled the sample.
+        """
+        self._several_votes()
+        return ask_next(self, k)
+
+    def _several_votes(self) -> dict[str, Labels]:
+        if self.votes is None:
+            raise InputError("there is one label per sample; several are named with label_columns (--label-columns)")
+        return self.votes
 
     def class_summary(self) -> pd.DataFrame:
         """Return, per class: samples with this label, issues, their share, the label most often suggested instead."""
@@ -599,6 +629,12 @@ class Findings:
             return labels.copy()
         return np.array(self.class_names, object if isinstance(self.class_names[0], str) else np.int64)[labels]
 
+    def _vote_names(self, given: Labels) -> Array:
+        """Return class names (M,) as texts, None where there is no vote."""
+        names = np.empty(len(given), object)
+        names[:] = [None if label < 0 else str(self.names[label]) for label in given.tolist()]
+        return names
+
     def _columns(self, rows: Array | slice = slice(None)) -> dict[str, Array]:
         (other, other_confidence), unclear = self.others, self.is_unclear[rows]
         unclear = unclear & (other[rows] >= 0)
@@ -617,6 +653,7 @@ class Findings:
             "decided": None if self.decided is None else self.decided[rows],
             **{f"{COLUMN}{name}": of[rows] for name, of in (self.groups or {}).items()},
             "excerpt": None if self.excerpts is None else self.excerpts[rows],
+            **{f"{VOTE}{name}": self._vote_names(of[rows]) for name, of in (self.votes or {}).items()},
         }
         return {name: values for name, values in columns.items() if values is not None}
 

@@ -15,6 +15,7 @@ from jnpl.internal.files import make_folder, replacing, require_file, write_text
 from jnpl.internal.json_files import StoredFacts, check_facts, read_json
 from jnpl.internal.tables import load_parquet, save_parquet, table_writer
 from jnpl.judging.column_checks import checked_names
+from jnpl.judging.consensus import VOTE
 from jnpl.judging.groups import COLUMN
 from jnpl.judging.noise_model import NoiseEstimate
 
@@ -74,6 +75,7 @@ def read(folder: Path) -> dict[str, Any]:
             raise InputError(f"{len(table)} rows, where findings.json has {facts.samples}")
         names = checked_names(facts.class_names, facts.classes)
         number = {name: i for i, name in enumerate(names or range(facts.classes))}
+        by_text = {str(name): i for name, i in number.items()}
         given, suggested = (
             np.array([number[label] for label in columns[name].tolist()], np.int64)
             for name in ("given_label", "suggested_label")
@@ -95,6 +97,12 @@ def read(folder: Path) -> dict[str, Any]:
             "decided": columns.get("decided"),
             "groups": {name[len(COLUMN) :]: of for name, of in columns.items() if name.startswith(COLUMN)} or None,
             "excerpts": columns.get("excerpt"),
+            "votes": {
+                name[len(VOTE) :]: np.array([by_text.get(label, -1) for label in of.tolist()], np.int64)
+                for name, of in columns.items()
+                if name.startswith(VOTE)
+            }
+            or None,
             "threshold_info": _checked_threshold(content["threshold"], facts.classes),
             "noise": _checked_noise(content["noise"]) if "noise" in content else None,
         }

@@ -12,6 +12,7 @@ from jnpl.analysis.reference import Comparison, Reference, class_mix_test, compa
 from jnpl.data.split import part
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import write_text
+from jnpl.judging.excerpts import excerpts
 from jnpl.judging.findings import Findings
 from jnpl.judging.groups import sentences as group_sentences
 from jnpl.judging.out_of_fold import FOLDS, deal_folds, expected_scale
@@ -135,12 +136,16 @@ def _judged(run: RunFolder, model: SavedModel, source: Source, reference: Refere
     suggested = labels.copy()
     quality[usable], confidence[usable] = scored.label_quality, scored.suggested_confidence
     suggested[usable] = scored.suggested_labels
+    other, other_confidence = np.full(len(source), -1), np.full(len(source), np.nan)
+    other[usable], other_confidence[usable] = scored.others
     strange = np.setdiff1d(np.flatnonzero(~np.isnan(probs[:, 0])), rows)
     suggested[strange], confidence[strange] = probs[strange].argmax(axis=1), probs[strange].max(axis=1)
     broken = np.isnan(probs[:, 0])
     paths = source.ids if source.ids.dtype == object else None
-    return replace(
+    findings = replace(
         scored,
+        other_labels=other,
+        other_confidence=other_confidence,
         given_labels=labels,
         suggested_labels=suggested,
         label_quality=quality,
@@ -152,6 +157,7 @@ def _judged(run: RunFolder, model: SavedModel, source: Source, reference: Refere
         unreadable=broken if broken.any() else None,
         groups=source.groups,
     )
+    return replace(findings, excerpts=excerpts(source, findings))
 
 
 class _Scores(NamedTuple):

@@ -21,6 +21,7 @@ from jnpl.data.sources.encoding import AS_THEY_ARE, ROW_NAMES, Encoding, lone_te
 from jnpl.data.sources.images import absolute, any_exists, are_image_paths, file_samples
 from jnpl.data.sources.sample_columns import holds_images, images_of, texts_of
 from jnpl.data.sources.user_embedding import embed_with
+from jnpl.data.sources.votes import MAJORITY, most_frequent, number_votes, read_votes
 from jnpl.data.split import divide, find_split
 from jnpl.internal.errors import InputError
 from jnpl.internal.json_files import parse_json
@@ -82,14 +83,25 @@ def load(path_or_frame: str | Path | pd.DataFrame, options: OpenOptions | None =
     _check_frame(frame, where)
     split = None if options.encoding is not None else find_split(frame, options.columns())
     labels = _split_labels(table, split, options)
+    given_by = options.label_columns or ()
     aside = {column for column in (table.label_column, options.true_label_column, split and split.name) if column}
+    aside |= set(given_by)
+    votes = number_votes(read_votes({column: frame[column].tolist() for column in given_by}), labels.classes) or None
     _refuse_measured_labels(labels, table.label_column, where, features=False)
     groups = {column: group_names(frame[column]) for column in options.group_columns or ()}
 
     def source(inputs: Inputs, ids: Array | None = None, **more: Any) -> Source:
         ids = np.arange(len(frame)) if ids is None else ids
         whole = Source(
-            table.name, inputs, labels.given, labels.classes, ids, labels.true, groups=groups or None, **more
+            table.name,
+            inputs,
+            labels.given,
+            labels.classes,
+            ids,
+            labels.true,
+            groups=groups or None,
+            votes=votes,
+            **more,
         )
         divided = whole if len(labels.rows["train"]) == len(frame) else divide(whole, labels.rows)
         return divided if options.embed is None else embed_with(divided, options.embed)
@@ -138,15 +150,23 @@ class Table:
 
 def open_table(path_or_frame: str | Path | pd.DataFrame, options: OpenOptions, *, new: bool = False) -> Table:
     """Read a table that must have the columns of the options; a table of `new` data need not have labels."""
-    label_column = options.label_column or "label"
+    votes = options.label_columns or ()
+    if votes and options.label_column is not None:
+        raise InputError("label_column (--label-column) and label_columns (--label-columns) exclude each other")
+    label_column = options.label_column or (votes[0] if votes else "label")
     if isinstance(path_or_frame, pd.DataFrame):
         frame, name, where, folder = path_or_frame, "table", "the data frame", Path()
     else:
         path = Path(path_or_frame)
-        as_text = {options.image_column, label_column, options.true_label_column, options.text_column} - {None}
+        as_text = {options.image_column, label_column, *votes, options.true_label_column, options.text_column} - {None}
         frame, name, where, folder = read(path, as_text), table_name(path), repr(str(path_or_frame)), path.parent
     frame = with_text_names(frame)
     require_columns(frame.columns, [*options.columns(), *([] if new else [label_column])], where)
+    if votes and not new:
+        label_column = MAJORITY
+        frame = frame.assign(
+            **{MAJORITY: most_frequent(read_votes({column: frame[column].tolist() for column in votes}))}
+        )
     return Table(frame, where, name, Path(options.image_root or folder), label_column)
 
 

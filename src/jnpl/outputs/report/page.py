@@ -113,6 +113,7 @@ def _context(run: RunFolder, threshold: str | None) -> dict[str, Any]:
         "heat": heat,
         "pairs": page_tables.confused_pairs(findings, names, _MAX_PAIRS if heat else _MAX_PAIRS_ALONE),
         "groups": page_tables.groups(findings),
+        "annotators": page_tables.annotators(findings),
         "classes": page_tables.classes(findings, names),
         "suspects": suspects,
         "with_thumbnails": bool(pictures),

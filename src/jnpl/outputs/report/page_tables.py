@@ -190,6 +190,14 @@ def classes(findings: Findings, names: Sequence[str]) -> list[ClassRow]:
     ]
 
 
+def annotators(findings: Findings) -> list[dict[Any, Any]]:
+    """Return a row for each of at most 100 annotators, the worst first; empty with one label per sample."""
+    rows: list[dict[Any, Any]] = []
+    if findings.votes is not None:
+        rows = findings.annotators.head(MAX_PROBLEMS).to_dict(orient="records")
+    return [{**row, "annotator": text.plain(row["annotator"], _MAX_NAME)} for row in rows]
+
+
 def groups(findings: Findings) -> list[tuple[str, list[str], list[dict[Any, Any]]]]:
     """Return each group column with a sentence for each group that differs, and at most 100 rows, worst first."""
     listed = []
