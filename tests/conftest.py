@@ -66,7 +66,7 @@ def few_trees(monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def run(tmp_path_factory):
+def checked_run(tmp_path_factory):
     """A finished run on a small table (`tests.helpers.checked`), which no test changes."""
     from tests.helpers.checked import make_run
 

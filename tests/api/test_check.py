@@ -9,10 +9,10 @@ from jnpl import check, find_label_issues
 from jnpl.internal.errors import InputError
 
 
-def test_a_data_frame_keeps_its_index(run):
+def test_a_data_frame_keeps_its_index(checked_run):
     rows = frame(30, 0.0, 4).drop(columns="true").set_index(pd.Index(range(100, 130)))
-    assert check(run, rows).table.index.tolist() == list(range(100, 130))
-    assert check(run, rows, "label").table.equals(check(run, rows).table)
+    assert check(checked_run, rows).table.index.tolist() == list(range(100, 130))
+    assert check(checked_run, rows, "label").table.equals(check(checked_run, rows).table)
 
 
 def test_arrays_with_labels(tmp_path):
@@ -29,6 +29,6 @@ def test_arrays_with_labels(tmp_path):
     assert findings.class_names == ("no", "yes")
 
 
-def test_options_for_arrays_are_refused(run):
+def test_options_for_arrays_are_refused(checked_run):
     with pytest.raises(InputError, match="has no meaning for arrays"):
-        check(run, np.zeros((3, 4)), ["ant"] * 3, text_column="text")
+        check(checked_run, np.zeros((3, 4)), ["ant"] * 3, text_column="text")

@@ -23,10 +23,10 @@ def tables(tmp_path_factory):
     return folder
 
 
-def test_the_gate_fails_with_3_and_says_why(capsys, run, tables, tmp_path):
+def test_the_gate_fails_with_3_and_says_why(capsys, checked_run, tables, tmp_path):
     files = ("--junit", str(tmp_path / "j.xml"), "--sarif", str(tmp_path / "s.json"))
     told = ("--fail-above", "2%", "--fail-on", "leaks,unknown-classes")
-    code, out, err = jnpl(capsys, "check", str(run), str(tables / "bad.csv"), "--json", *told, *files)
+    code, out, err = jnpl(capsys, "check", str(checked_run), str(tables / "bad.csv"), "--json", *told, *files)
     facts = json.loads(out)
     assert code == 3
     assert len(facts["failed"]) == 3
@@ -37,18 +37,18 @@ def test_the_gate_fails_with_3_and_says_why(capsys, run, tables, tmp_path):
     assert facts["noise_interval"][0] > 0.02
     (tmp_path / "known.json").write_text(out)
     known = ("--baseline", str(tmp_path / "known.json"), "--fail-on", "new-issues")
-    code, _, err = jnpl(capsys, "check", str(run), str(tables / "bad.csv"), *known)
+    code, _, err = jnpl(capsys, "check", str(checked_run), str(tables / "bad.csv"), *known)
     assert (code, err) == (0, "")
 
 
-def test_good_labels_pass(capsys, run, tables):
-    code, out, err = jnpl(capsys, "check", str(run), str(tables / "good.csv"), "--fail-above", "2%")
+def test_good_labels_pass(capsys, checked_run, tables):
+    code, out, err = jnpl(capsys, "check", str(checked_run), str(tables / "good.csv"), "--fail-above", "2%")
     assert (code, err) == (0, "")
     assert "of 300 labels" in out
 
 
-def test_the_folder_has_a_report_and_can_be_applied(capsys, run, tables, tmp_path):
-    code, out, _ = jnpl(capsys, "check", str(run), str(tables / "bad.csv"), "-o", str(tmp_path / "out"))
+def test_the_folder_has_a_report_and_can_be_applied(capsys, checked_run, tables, tmp_path):
+    code, out, _ = jnpl(capsys, "check", str(checked_run), str(tables / "bad.csv"), "-o", str(tmp_path / "out"))
     assert code == 0
     assert "report: " in out
     page = (tmp_path / "out" / "report.html").read_text()
@@ -58,12 +58,12 @@ def test_the_folder_has_a_report_and_can_be_applied(capsys, run, tables, tmp_pat
     assert jnpl(capsys, "report", str(tmp_path / "out"))[0] == 0
 
 
-def test_groups_are_told(capsys, run, tmp_path):
+def test_groups_are_told(capsys, checked_run, tmp_path):
     rows = frame(400, 0.05, 8).drop(columns="true").assign(who=["ann", "bob"] * 200)
     wrong = np.arange(1, 400, 4)
     rows.loc[wrong, "label"] = rows.loc[wrong, "label"].map({"ant": "bee", "bee": "cow", "cow": "ant"})
     rows.to_csv(tmp_path / "new.csv", index=False)
-    given = ("check", str(run), str(tmp_path / "new.csv"), "--group-column", "who")
+    given = ("check", str(checked_run), str(tmp_path / "new.csv"), "--group-column", "who")
     code, out, _ = jnpl(capsys, *given, "-o", str(tmp_path / "out"), "--json")
     groups = {row["group"]: row for row in json.loads(out)["groups"]["who"]}
     assert code == 0
@@ -82,8 +82,8 @@ def test_groups_are_told(capsys, run, tmp_path):
         (["--baseline", "none.json"], "the baseline 'none.json' cannot be read"),
     ],
 )
-def test_wrong_options_are_one_line(capsys, run, tables, options, message):
-    code, out, err = jnpl(capsys, "check", str(run), str(tables / "good.csv"), *options)
+def test_wrong_options_are_one_line(capsys, checked_run, tables, options, message):
+    code, out, err = jnpl(capsys, "check", str(checked_run), str(tables / "good.csv"), *options)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err
 

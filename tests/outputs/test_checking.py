@@ -13,13 +13,13 @@ from jnpl.run_folder import RunFolder
 from jnpl.training.reporting import Reporter
 
 
-def checked(run, rows, **options):
-    return check_data(run, rows, None, options, report=Reporter(verbose=False))
+def checked(checked_run, rows, **options):
+    return check_data(checked_run, rows, None, options, report=Reporter(verbose=False))
 
 
-def test_labels_are_judged_as_well_as_those_that_were_trained_on(run):
+def test_labels_are_judged_as_well_as_those_that_were_trained_on(checked_run):
     rows = frame(400, 0.15, 7)
-    batch = checked(run, rows.drop(columns="true"))
+    batch = checked(checked_run, rows.drop(columns="true"))
     wrong = rows["label"] != rows["true"]
     assert average_precision_score(wrong, 1 - batch.findings.label_quality) > 0.85
     low, high = batch.findings.noise_interval
@@ -28,12 +28,12 @@ def test_labels_are_judged_as_well_as_those_that_were_trained_on(run):
     assert set(batch.signals) == {"new-issues"}
 
 
-def test_a_clean_batch_says_nothing(run):
-    assert checked(run, frame(300, 0.08, 11).drop(columns="true")).facts["sentences"] == []
+def test_a_clean_batch_says_nothing(checked_run):
+    assert checked(checked_run, frame(300, 0.08, 11).drop(columns="true")).facts["sentences"] == []
 
 
-def test_a_bad_batch_says_what_is_wrong(run):
-    batch = checked(run, bad_batch())
+def test_a_bad_batch_says_what_is_wrong(checked_run):
+    batch = checked(checked_run, bad_batch())
     assert [each["class"] for each in batch.facts["unknown_classes"]] == ["dog"]
     assert batch.facts["unknown_classes"][0]["count"] == 10
     assert np.isnan(batch.findings.label_quality[:10]).all()
@@ -45,43 +45,43 @@ def test_a_bad_batch_says_what_is_wrong(run):
     assert set(batch.signals) == {"new-issues", "leaks", "unknown-classes", "shift"}
 
 
-def test_a_handful_is_judged_by_the_noise_of_the_run(run):
+def test_a_handful_is_judged_by_the_noise_of_the_run(checked_run):
     rows = frame(20, 0.0, 3)
     rows.loc[3, "label"] = next(name for name in CLASSES if name != rows.loc[3, "true"])
-    findings = checked(run, rows.drop(columns="true")).findings
+    findings = checked(checked_run, rows.drop(columns="true")).findings
     assert findings.worst(1).index.tolist() == [3]
     assert findings.noise is None
     one_class = rows[rows["label"] == "ant"].drop(columns="true")
-    assert len(checked(run, one_class).findings.table) == len(one_class)
+    assert len(checked(checked_run, one_class).findings.table) == len(one_class)
 
 
-def test_decision_trees_of_the_run_judge_new_rows_too(run, monkeypatch):
-    folder = RunFolder(run)
+def test_decision_trees_of_the_run_judge_new_rows_too(checked_run, monkeypatch):
+    folder = RunFolder(checked_run)
     recipe = {**folder.run_facts.recipe, "verdict": {**folder.run_facts.recipe["verdict"], "trees": True}}
     monkeypatch.setattr(
         "jnpl.run_folder.RunFolder.run_facts", folder.run_facts.model_copy(update={"recipe": recipe}), raising=False
     )
     rows = frame(200, 0.15, 7)
-    findings = checked(run, rows.drop(columns="true")).findings
+    findings = checked(checked_run, rows.drop(columns="true")).findings
     assert average_precision_score(rows["label"] != rows["true"], 1 - findings.label_quality) > 0.85
 
 
-def test_the_folder_of_a_check_is_a_run_folder(run, tmp_path):
+def test_the_folder_of_a_check_is_a_run_folder(checked_run, tmp_path):
     bad_batch().to_csv(tmp_path / "new.csv", index=False)
-    findings = check(run, tmp_path / "new.csv", out=tmp_path / "out")
+    findings = check(checked_run, tmp_path / "new.csv", out=tmp_path / "out")
     folder = RunFolder(tmp_path / "out")
     assert folder.findings == findings
     assert folder.comparison["conflicting_copies"] == 2
     assert folder.data_facts.options["data"] == str(tmp_path / "new.csv")
     assert folder.run_facts.results.noise_rate == findings.noise_rate
-    check(run, tmp_path / "new.csv", out=tmp_path / "out")  # again
+    check(checked_run, tmp_path / "new.csv", out=tmp_path / "out")  # again
     frame(50).to_csv(tmp_path / "other.csv", index=False)
     with pytest.raises(InputError, match="holds a run with"):
-        check(run, tmp_path / "other.csv", out=tmp_path / "out")
+        check(checked_run, tmp_path / "other.csv", out=tmp_path / "out")
 
 
-def test_data_that_do_not_fit(run):
+def test_data_that_do_not_fit(checked_run):
     with pytest.raises(InputError, match="no label of the run's classes"):
-        checked(run, frame(20).drop(columns="true").assign(label="elk"))
+        checked(checked_run, frame(20).drop(columns="true").assign(label="elk"))
     with pytest.raises(InputError, match="column"):
-        checked(run, pd.DataFrame({"other": [1.0, 2.0], "label": ["ant", "bee"]}))
+        checked(checked_run, pd.DataFrame({"other": [1.0, 2.0], "label": ["ant", "bee"]}))

@@ -13,8 +13,8 @@ from jnpl.training.reporting import Reporter
 
 
 @pytest.fixture(scope="module")
-def batch(run):
-    return check_data(run, bad_batch(), None, {}, report=Reporter(verbose=False))
+def batch(checked_run):
+    return check_data(checked_run, bad_batch(), None, {}, report=Reporter(verbose=False))
 
 
 def test_every_reason_is_told(batch):
@@ -27,8 +27,8 @@ def test_every_reason_is_told(batch):
     assert gate.reasons(batch, 0.9, ()) == []
 
 
-def test_a_clean_batch_passes(run):
-    clean = check_data(run, frame(300, 0.0, 5).drop(columns="true"), None, {}, report=Reporter(verbose=False))
+def test_a_clean_batch_passes(checked_run):
+    clean = check_data(checked_run, frame(300, 0.0, 5).drop(columns="true"), None, {}, report=Reporter(verbose=False))
     assert gate.reasons(clean, 0.02, ("leaks", "unknown-classes")) == []
 
 

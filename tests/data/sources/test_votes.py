@@ -3,6 +3,8 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from tests.helpers.checked import frame
+from tests.helpers.command import jnpl
 
 from jnpl import Findings, find_label_issues
 from jnpl.data.opening import open_source
@@ -10,8 +12,6 @@ from jnpl.data.sources.votes import most_frequent, number_votes, read_votes
 from jnpl.internal.errors import InputError
 from jnpl.outputs.run_source import open_run_data
 from jnpl.run_folder import RunFolder
-from tests.helpers.checked import frame
-from tests.helpers.command import jnpl
 
 FRAME = pd.DataFrame(
     {
