@@ -423,6 +423,7 @@ def judge(
         network,
         training_set,
         trees,
+        of_siblings=state.records.unseen,
         linear=settings.model_name == "linear",
         weight_decay=settings.recipe.train.weight_decay,
         seed=settings.seed,

@@ -142,6 +142,7 @@ def unseen_probs(
     training_set: Predicted,
     trees: TreePredictions | None = None,
     *,
+    of_siblings: Ledger | None = None,
     linear: bool,
     weight_decay: float,
     seed: int,
@@ -149,7 +150,8 @@ def unseen_probs(
 ) -> UnseenProbs | None:
     """Return the probabilities that calibrate the findings; None if they are not calibrated.
 
-    For a linear head these are out-of-fold predictions, on tables those of trees. Other networks would take too long to
+    For a linear head these are out-of-fold predictions, recorded in training (`of_siblings`) or made now, on tables
+    those of trees. Other networks would take too long to
     train several times, and heads that several processes train have no vectors in one place: their own predictions are
     taken, which know the given labels, so that the noise rate may be too low.
     """
@@ -157,6 +159,8 @@ def unseen_probs(
         return None
     if trees is not None:
         return UnseenProbs(trees.probs)
+    if of_siblings is not None and of_siblings.seen.any():
+        return UnseenProbs(of_siblings.mean_probs(), expected_scale(training_set.ledger.num_classes))
     readable = training_set.vectors(_MAX_VECTORS) if linear else None
     if readable is None or len(readable[0]) < FOLDS:
         return UnseenProbs(mean_probs(network, training_set))

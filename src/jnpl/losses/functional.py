@@ -38,6 +38,7 @@ __all__ = [
     "nl_plus",
     "nl_plus_exhaustive",
     "nl_plus_exhaustive_gradient",
+    "nl_plus_exhaustive_gradient_of_probs",
     "pl",
     "pl_plus",
     "pl_plus_candidates",
@@ -194,10 +195,29 @@ def nl_plus_exhaustive_gradient(logits: Tensor, labels: Tensor, cross_entropy: f
         tensor([[ 0.2500, -0.2500]])
     """
     logits = check_logits(logits)
-    label = check_labels(labels, logits).unsqueeze(1)
-    probs = logits.softmax(1)
-    p_y = probs.gather(1, label)
-    return probs.scatter_add(1, label, torch.full_like(p_y, -1.0)) * (p_y + cross_entropy)
+    probs = logits.softmax(1).unsqueeze(1)
+    return nl_plus_exhaustive_gradient_of_probs(probs, check_labels(labels, logits), cross_entropy).squeeze(1)
+
+
+def nl_plus_exhaustive_gradient_of_probs(probs: Tensor, labels: Tensor, cross_entropy: float = 0.0) -> Tensor:
+    """`nl_plus_exhaustive_gradient` of K networks, from their predictions: (B, K, C), (B,) -> (B, K, C).
+
+    Args:
+        probs: predictions of the K networks, (B, K, C).
+        labels: given labels, (B,).
+        cross_entropy: weight of `pl`, whose gradient is added.
+
+    Returns:
+        The gradient of each network's losses on its logits, (B, K, C).
+
+    Example:
+        >>> nl_plus_exhaustive_gradient_of_probs(torch.tensor([[[0.5, 0.5], [0.0, 1.0]]]), torch.tensor([1]))
+        tensor([[[ 0.2500, -0.2500],
+                 [ 0.0000,  0.0000]]])
+    """
+    label = labels.view(-1, 1, 1).expand(-1, probs.shape[1], 1)
+    weight = probs.gather(2, label) + cross_entropy
+    return (probs * weight).scatter_add_(2, label, -weight)
 
 
 def pl_plus(logits: Tensor, targets: Tensor, n: int = 3) -> Tensor:

@@ -144,6 +144,23 @@ class Method(nn.Module, ABC):
     def step(self, batch: Batch) -> StepOutput:
         """Compute the loss of one batch."""
 
+    @property
+    def has_logit_gradient(self) -> bool:
+        """Whether `logit_gradient` gives the gradient of `step`, so that a linear head trains without autograd."""
+        return False
+
+    def logit_gradient(self, probs: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return the losses (B,) of the first of K heads, and the gradient of each head's losses on its logits.
+
+        Args:
+            probs: what the heads predict, (B, K, C).
+            batch: the samples.
+
+        Returns:
+            Losses (B,) and gradient (B, K, C), sample by sample; `step` would take the mean.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no closed form of its gradient")
+
     def forward(self, batch: Batch) -> StepOutput:
         """Call `step`: wrappers for several processes expect it here."""
         return self.step(batch)

@@ -15,12 +15,16 @@ from jnpl.losses.class_balance import class_weights, even_weights
 from jnpl.losses.epoch_counts import EpochCounts
 from jnpl.losses.modules import NLPlusLoss
 from jnpl.losses.warm_up import WarmUp
-from jnpl.methods.base import Method, MethodSettings, StepOutput, Task, TrainingSetView
+from jnpl.methods.base import Method, MethodSettings, StepOutput, Task, TrainingSetView, gather_labels
 from jnpl.methods.extended_jnpl import CrossEntropyFade, with_counters_in_place
 from jnpl.methods.refinement import REFINE, Refinement
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from jnpl.data.loading.batches import Batch
+
+_TINY = 1e-30  # against the logarithm of 0
 
 
 class RefinedNL(Method):
@@ -93,6 +97,34 @@ class RefinedNL(Method):
     def begin_epoch(self, training_set: TrainingSetView) -> None:  # noqa: ARG002 (counts are kept by step)
         """Set the weight of cross-entropy by what the last epoch predicted."""
         self.warm_up.observe(self.counts.take(self.sum_over_processes))
+
+    @property
+    def has_logit_gradient(self) -> bool:
+        """With the paper's gamma, the gradients of both stages have a closed form."""
+        return self.nl_plus.negative.gamma == 1
+
+    def logit_gradient(self, probs: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return the losses of the first head and the gradient of all: (B, K, C) -> (B,), (B, K, C).
+
+        The loss of NL+ is given as 1 - p_y, which has its gradient.
+        """
+        weights, first = self.sample_weights(batch), probs[:, 0]
+        if self.stage == 1:
+            targets = self.refinement.targets[batch.index.to(probs.device)]
+            losses, gradient = -(targets * first.clamp_min(_TINY).log()).sum(1), probs - targets.unsqueeze(1)
+        else:
+            labels = self.trusted_labels(batch)
+            if self.warm_up.share:
+                self.counts.add(first, labels, weights)
+            share = self.warm_up.cross_entropy_weight(self.epoch, self.epochs)
+            p_y = gather_labels(first, labels)
+            losses = 1 - p_y - share * p_y.clamp_min(_TINY).log()
+            gradient = JF.nl_plus_exhaustive_gradient_of_probs(probs, labels, share)
+            if (balance := self.nl_plus.negative.class_weight) is not None:
+                weights = balance[labels] if weights is None else balance[labels] * weights
+        if weights is None:
+            return losses, gradient
+        return weights * losses, weights.view(-1, 1, 1) * gradient
 
     def step(self, batch: Batch) -> StepOutput:
         """Compute the loss of one batch."""

@@ -46,6 +46,8 @@ _CROSS_ENTROPY = {
 _CROSS_ENTROPY_EPOCHS = 30  # in more epochs cross-entropy memorises wrong labels of a small set
 _MANY_CLASSES = 10
 _REFERENCE_WIDTH = 1280  # of the embeddings that the learning rates of a head were chosen on
+_HEAD_SAMPLES, _LARGE = 100_000, 250_000  # samples that a head sees in a stage; more than so many have 4 epochs
+_REFINED_DECAY = 0.6  # weight decay of the stage `refine`, relative to the first
 EMBEDDING_WIDTH = 128  # vectors with at least as many numbers count as embeddings unless the user says otherwise
 
 
@@ -79,7 +81,7 @@ def adapt_recipe(source: Source, name: str | None, method: str | None, changes: 
         width = source.inputs.read(_first_readable(source)).shape[0]
         plan = head_plan(width, len(source), len(source.class_names))
         if method not in (None, load_recipe(EMBEDDINGS).method.name):
-            plan = {name: value for name, value in plan.items() if name.startswith("train.")}
+            plan = {name: value for name, value in plan.items() if name in ("train.weight_decay", "train.lr")}
         recipe = load_default_recipe(EMBEDDINGS, method, {**plan, **changes})
         return AdaptedRecipe(recipe, _embedding_lines(source, recipe))
     recipe = load_default_recipe(name, method, changes)
@@ -108,17 +110,20 @@ def head_plan(width: int, samples: int, classes: int) -> dict[str, Any]:
     Weight decay is larger for few samples, and smaller in the first stage for many classes. Embeddings of `width`
     numbers are scaled to a total variance of `width`: narrow ones need a higher learning rate and, in proportion to it,
     less weight decay. With few classes this makes little difference, and is left out. With many, cross-entropy at the
-    start fades by the confusion of classes. The rules were fitted to photographs and texts of 1,500 to 20,000 samples
-    (docs/owners.md, docs/field.md).
+    start fades by the confusion of classes. The more samples, the fewer epochs. The rules were fitted to photographs
+    and texts of 1,500 to 50,000 samples (docs/owners.md, docs/field.md).
 
-    >>> head_plan(1280, 10_000, 10)
-    {'train.weight_decay': 0.03, 'stages.refine.weight_decay': 0.03}
+    >>> plan = head_plan(1280, 10_000, 10)
+    >>> plan["train.epochs"], plan["train.weight_decay"], plan["stages.refine.weight_decay"]
+    (10, 0.03, 0.018)
     >>> head_plan(256, 10_000, 100)["train.lr"]
     0.21
     """
     decay = min(max(0.085 * math.sqrt(width / samples), 5e-3), 0.1)
-    first = decay * min(1.0, math.sqrt(10 / classes))
-    plan: dict[str, Any] = {}
+    first, decay = decay * min(1.0, math.sqrt(10 / classes)), _REFINED_DECAY * decay
+    least = 4 if samples > _LARGE else 6 if classes <= _MANY_CLASSES else 10
+    epochs = min(max(round(_HEAD_SAMPLES / samples), least), 20)
+    plan: dict[str, Any] = {"train.epochs": epochs, "stages.refine.epochs": min(epochs, 10)}
     if classes > _MANY_CLASSES:
         plan["method.ce_fade"] = "confusion"
         if width < _REFERENCE_WIDTH:

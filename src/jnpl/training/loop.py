@@ -46,10 +46,14 @@ class Position:
 
     def add(self, batch: Batch, output: StepOutput) -> None:
         """Count a batch."""
-        for name, value in {"loss": output.loss, **output.scalars}.items():
-            weighted = value.detach().float() * len(batch.labels)
-            self.sums[name] = self.sums[name] + weighted if name in self.sums else weighted
-        self.samples += len(batch.labels)
+        samples, means = len(batch.labels), {"loss": output.loss, **output.scalars}
+        self.count({name: value.detach().float() * samples for name, value in means.items()}, samples)
+
+    def count(self, sums: dict[str, Tensor], samples: int) -> None:
+        """Count so many samples, over which the numbers are summed."""
+        for name, value in sums.items():
+            self.sums[name] = self.sums[name] + value if name in self.sums else value
+        self.samples += samples
         self.step += 1
 
     def means(self) -> dict[str, float]:

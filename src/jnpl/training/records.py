@@ -29,6 +29,7 @@ class SampleRecords:
 
     ledger: Ledger
     margins: Margins | None = None  # for `verdict.score` aum and margin
+    unseen: Ledger | None = None  # by out-of-fold siblings of the network, where it has some
 
     @cached_property
     def scores(self) -> Ledger:

@@ -47,7 +47,7 @@ class RunCallback(LoopCallback):
         learner, position, fabric = self._state.learner, self._state.position, self._setup.fabric
         if learner.average is not None:
             learner.average.update()
-        self._report.step(position, learner.optimizer.param_groups[0]["lr"])
+        self._report.step(position, self._state.phase.plan.lr_at(position.epoch))
         signal, seconds = self.stop_request.signal, self._setup.settings.every.seconds
         due = seconds is not None and time.monotonic() - self._saved_at >= seconds
         if fabric.world_size > 1:  # all processes save and stop together, or they wait for each other for ever

@@ -10,8 +10,10 @@ import torch
 from jnpl.data.loading.batches import generator_for
 from jnpl.judging.ledger import Ledger
 from jnpl.judging.margins import margins_of
+from jnpl.judging.out_of_fold import FOLDS, deal_folds
 from jnpl.methods.base import Task
 from jnpl.models.build import build
+from jnpl.models.head_matrix import HeadMatrix
 from jnpl.training.feeds import make_feeds
 from jnpl.training.records import SampleRecords
 from jnpl.training.run_results import TrainedModel
@@ -48,12 +50,22 @@ class RunSetup:
             None if source.decided is None else torch.from_numpy(source.decided),
         )
 
-    def empty_records(self) -> SampleRecords:
-        """Return records for the predictions of every sample."""
+    def empty_records(self, *, of_heads: bool = False) -> SampleRecords:
+        """Return records for the predictions of every sample; heads with siblings record one mean of each."""
         source, verdict = self.settings.source, self.settings.recipe.verdict
+        if of_heads:
+            seen, unseen = (Ledger(len(source), self.task.num_classes, history=1) for _ in range(2))
+            return SampleRecords(seen, unseen=unseen)
         labels = source.labels if verdict.keep == "compact" else None
         ledger = Ledger(len(source), self.task.num_classes, verdict.history, verdict.keep, labels)
         return SampleRecords(ledger, margins_of(verdict.score, source.labels, self.task.num_classes))
+
+    def head_matrix(self, head: nn.Linear, *, siblings: bool) -> HeadMatrix:
+        """Return a head as a matrix to train, with siblings that each leave out a fold, or without."""
+        labels = self.task.trusted_labels.numpy()
+        folds = min(FOLDS, len(labels)) if siblings else 0
+        fold_of = torch.from_numpy(deal_folds(labels, folds, self.settings.seed)) if siblings else None
+        return HeadMatrix(head, len(labels), fold_of)
 
     def trained_model(self, classifier: nn.Module) -> TrainedModel:
         """Return a trained network with what a run folder keeps of it."""

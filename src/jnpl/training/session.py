@@ -15,6 +15,7 @@ from jnpl.methods import registry
 from jnpl.training import checkpoint, pseudo_labels
 from jnpl.training.epoch_log import EpochLog
 from jnpl.training.learner import BestWeights, Learner
+from jnpl.training.heads import in_blocks, train_heads, trains_heads, write_records
 from jnpl.training.loop import train
 from jnpl.training.phases import make_phases
 from jnpl.training.run_callback import RunCallback
@@ -51,8 +52,10 @@ class Session:
         selects = any(phase.select for phase in phases)
         validation = settings.source.validation if selects else None
         validation_feed = None if validation is None else setup.feeds.make(validation)
-        self._state = TrainingState(setup, phases, Learner(method, phases[0].plan, fabric), setup.empty_records())
+        records = setup.empty_records(of_heads=trains_heads(settings.recipe, method, phases, fabric))
+        self._state = TrainingState(setup, phases, Learner(method, phases[0].plan, fabric), records)
         self._state.set_phase()
+        self._state.begin_heads()
         self._chosen_accuracy: dict[str, float] = {}  # test accuracy of the best weights of the phase before
         self._log = EpochLog(folder if fabric.is_global_zero else None, report)
         self._callback = RunCallback(self._state, folder, self._log, report, validation_feed)
@@ -109,8 +112,9 @@ class Session:
             state.method.begin_stage(state.training_set())
             if state.phase.fresh:
                 state.method.reset_networks(self._setup.task.build)
-                state.records = self._setup.empty_records()
+                state.records = state.empty_records()
             state.learner.replan(state.phase.plan, fresh=state.phase.fresh)
+            state.begin_heads()
 
     def train_classifier(
         self,
@@ -139,11 +143,17 @@ class Session:
         state, fabric = self._state, self._setup.fabric
         # The loop seeds the global generators for dropout: others find them as they were.
         gpus = [fabric.device] if fabric.device.type == "cuda" else []
-        shown = self._report.training(state.epochs, state.feed.steps(), state.position)
+        feed = state.feed if state.heads is None else in_blocks(state.feed)
+        shown = self._report.training(state.epochs, feed.steps(), state.position)
         with shown, torch.random.fork_rng(gpus):
             wrapped = (state.learner.wrapped, state.learner.wrapped_optimizer)
+            plan, position = state.phase.plan, state.position
             try:
-                train(*wrapped, state.feed, state.records, state.phase.plan, fabric, state.position, self._callback)
+                if state.heads is not None:
+                    train_heads(state.heads, state.method, feed, plan, position, self._callback)
+                    write_records(state.heads, state.records, position.total - 1)
+                else:
+                    train(*wrapped, feed, state.records, plan, fabric, position, self._callback)
             except LearningError as error:
                 newest = None if self._folder is None else checkpoint.newest(self._folder.checkpoints)
                 kept = "" if newest is None else f"; the last good checkpoint is {str(newest)!r}"

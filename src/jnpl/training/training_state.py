@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
 
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.json_files import check_facts
+from jnpl.judging.out_of_fold import FOLDS
 from jnpl.methods.pseudo_label import PseudoLabel, Targets
 from jnpl.training import checkpoint
 from jnpl.training.checkpoint import CheckpointFacts, State
 from jnpl.training.evaluation import TrainingSet
+from jnpl.training.heads import trains_heads
 from jnpl.training.learner import BestWeights, Learner
 from jnpl.training.loop import Position
 from jnpl.training.processes import gather_objects
@@ -24,7 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from torch import nn
+
     from jnpl.methods.base import Method
+    from jnpl.models.head_matrix import HeadMatrix
     from jnpl.training.phases import Phase
     from jnpl.training.records import SampleRecords
     from jnpl.training.run_setup import RunSetup
@@ -42,6 +48,7 @@ class TrainingState:
     best: BestWeights = field(default_factory=BestWeights)  # weights of this phase with the highest validation accuracy
     notes: RunNotes = field(default_factory=RunNotes)  # lines for the user about the judged labels
     seconds_before: float = 0.0  # time of the run before a resume
+    heads: HeadMatrix | None = None  # the head of this phase with its siblings, if `training.heads` trains it
     _started: float = field(default_factory=time.monotonic)
 
     @property
@@ -81,11 +88,27 @@ class TrainingState:
             self.setup.feeds.train, batch_size=plan.batch_size, group_size=method.group_size, views=method.views
         )
 
+    @cached_property
+    def trains_heads(self) -> bool:
+        """Whether `training.heads` trains all phases of this run."""
+        return trains_heads(self.setup.settings.recipe, self.method, self.phases, self.setup.fabric)
+
+    def begin_heads(self) -> None:
+        """Make the matrix of this phase's heads, if there is one; only the first phase has siblings."""
+        if self.trains_heads:
+            siblings = self.position.phase == 0 and len(self.setup.task.labels) >= FOLDS
+            self.heads = self.setup.head_matrix(cast("nn.Linear", self.method.model), siblings=siblings)
+
+    def empty_records(self) -> SampleRecords:
+        """Return records for a phase; what siblings have predicted is kept."""
+        records = self.setup.empty_records(of_heads=self.trains_heads)
+        return replace(records, unseen=self.records.unseen) if self.trains_heads else records
+
     def install(self, method: Method) -> None:
         """Train this method from now on, with a new optimiser and empty records."""
         self.learner = Learner(method, self.phase.plan, self.setup.fabric)
         self.set_phase()
-        self.records = self.setup.empty_records()
+        self.records = self.empty_records()
 
     def pseudo_method(self, targets: Targets) -> Method:
         """Return a classifier on pseudo-labels, with first weights of its own, for the present phase."""
@@ -138,6 +161,7 @@ class TrainingState:
             **checkpoint.prefixed("sums", sums),
             **checkpoint.prefixed("kept", self.best.weights),
             **checkpoint.prefixed("average", average.values if average else {}),
+            **checkpoint.prefixed("heads", self.heads.state_dict() if self.heads else {}),
         }
         for name, record in records.items():
             tensors |= checkpoint.prefixed(name, record.pop("arrays"))
@@ -190,6 +214,7 @@ class TrainingState:
         else:
             self.set_phase()
             self.learner.replan(self.phase.plan, fresh=True)
+            self.begin_heads()
         self.method.epoch = position.epoch
 
     def _unpack(self, state: State) -> None:
@@ -209,6 +234,8 @@ class TrainingState:
                 method.get_buffer(name).zero_()
         if learner.average is not None:
             learner.average.load(checkpoint.part("average", tensors), facts["averaged"])
+        if self.heads is not None:
+            self.heads.load_state_dict(checkpoint.part("heads", tensors))
         self.best = BestWeights(checkpoint.part("kept", tensors), facts["kept_accuracy"])
         self.unreadable.update({int(at): reason for at, reason in facts["unreadable"].items()})
         if facts["precision"]:

@@ -38,6 +38,13 @@ class Batch(NamedTuple):
     rows: Rows
     views: tuple[Tensor, ...] = ()  # (B, ...) each: further views of the same samples, augmented anew
 
+    def part(self, rows: slice) -> Batch:
+        """Return some rows of a batch that is in one process."""
+        index = self.index[rows]
+        return self._replace(
+            inputs=self.inputs[rows], labels=self.labels[rows], index=index, rows=Rows(0, len(index), len(index))
+        )
+
 
 def generator_for(seed: int, *place: int | str) -> torch.Generator:
     """Return the random generator of one place in a run, such as ("step", epoch, step).

@@ -1,0 +1,100 @@
+"""A linear head on vectors, trained with its out-of-fold siblings: the loop of the default recipe on embeddings.
+
+For methods that know the gradient of their loss on the logits (`Method.logit_gradient`), in one process and in float32.
+All others are trained by `loop`. Steps, order of the samples and log are the same here; autograd, an optimiser object
+and the ledger of every step are left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from jnpl.internal.errors import LearningError
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+    from jnpl.data.loading.feed import Feed
+    from jnpl.methods.base import Method
+    from jnpl.models.head_matrix import HeadMatrix
+    from jnpl.recipes.schema import Recipe, Training
+    from jnpl.training.loop import LoopCallback, Position
+    from jnpl.training.phases import Phase
+    from jnpl.training.records import SampleRecords
+
+_BLOCK = 1024  # samples
+_RECORDED = 4096  # samples whose mean predictions are written together
+
+
+def trains_heads(recipe: Recipe, method: Method, phases: list[Phase], fabric: Fabric) -> bool:
+    """Return whether all phases of a run can be trained by `train_heads`."""
+    return (
+        method.has_logit_gradient
+        and isinstance(method.model, nn.Linear)
+        and method.model.weight.dtype == torch.float32
+        and recipe.engine.precision == "32"
+        and fabric.world_size == 1
+        and recipe.verdict.keep == "full"
+        and recipe.verdict.score not in ("aum", "margin")
+        and all(_is_plain(phase) for phase in phases)
+    )
+
+
+def _is_plain(phase: Phase) -> bool:
+    """Return whether a phase is plain SGD on given labels."""
+    plan = phase.plan
+    plain = plan.optimizer == "sgd" and not plan.average and plan.accumulate == 1 and plan.clip_norm is None
+    return plain and not phase.select and not phase.pseudo
+
+
+def in_blocks(feed: Feed) -> Feed:
+    """Return the same samples in blocks of some batches, which are fetched, moved and converted together."""
+    return replace(feed, batch_size=max(_BLOCK // feed.batch_size, 1) * feed.batch_size)
+
+
+def train_heads(
+    heads: HeadMatrix, method: Method, blocks: Feed, plan: Training, position: Position, callback: LoopCallback
+) -> None:
+    """Train from `position` to the last epoch, by steps of `plan.batch_size` samples within blocks of many.
+
+    The predictions of the last half of the epochs are averaged.
+    """
+    while position.epoch < plan.epochs:
+        if position.step == 0:
+            callback.before_epoch()
+            if position.epoch <= plan.epochs // 2:
+                heads.reset()
+        momentum = plan.momentum_at(position.epoch)
+        for block in blocks.epoch(position.total, position.step):
+            loss = torch.zeros((), device=block.inputs.device)
+            for start in range(0, len(block.labels), plan.batch_size):
+                batch = block.part(slice(start, start + plan.batch_size))
+                rate = plan.lr_at(position.epoch + (position.samples + start) / len(blocks.labels))
+                index = batch.index.to(batch.inputs.device)
+                probs = heads.probs(batch.inputs)
+                heads.record(index, probs)
+                losses, gradient = method.logit_gradient(probs, batch)
+                heads.descend(
+                    batch.inputs, index, gradient, rate=rate, momentum=momentum, decay=plan.weight_decay
+                )
+                loss += losses.sum()
+            position.count({"loss": loss}, len(block.labels))
+            callback.after_step()
+        if not position.sums["loss"].isfinite():  # once an epoch: a GPU waits for nothing in between
+            raise LearningError(f"the loss is {position.sums['loss'].item()} in epoch {position.total}: try a smaller train.lr")
+        callback.after_epoch()
+        position.epoch, position.step, position.sums, position.samples = position.epoch + 1, 0, {}, 0
+
+
+def write_records(heads: HeadMatrix, records: SampleRecords, epoch: int) -> None:
+    """Write the averaged predictions: those of the siblings to `unseen`, the mean with the head's to the ledger."""
+    for index in heads.count.nonzero().squeeze(1).split(_RECORDED):
+        mean, unseen = heads.means(index)
+        if unseen is not None and records.unseen is not None:
+            records.unseen.record(index, unseen, epoch)
+            mean = (mean + unseen) / 2
+        records.ledger.record(index, mean, epoch)
