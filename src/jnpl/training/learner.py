@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from jnpl.internal.errors import InputError
 from jnpl.training.loop import OWN_PLAN
@@ -34,18 +34,23 @@ class Learner:
             method.sum_over_processes = lambda tensor: torch.as_tensor(fabric.all_reduce(tensor, reduce_op="sum"))
             method.gather_over_processes = lambda batch, rows: gather(batch, rows, fabric)
 
+    @cached_property
+    def wrapped_optimizer(self) -> Any:
+        """The optimiser as the loop calls it, made when it is first needed: PyTorch imports its compiler for it."""
+        optimizer = make_optimizer(self.method, self.plan, self.method.parameter_groups())
+        return self.fabric.setup_optimizers(optimizer)
+
     @property
     def optimizer(self) -> torch.optim.Optimizer:
         """The optimiser without Fabric's wrapper."""
-        bare: torch.optim.Optimizer = self.wrapped_optimizer.optimizer
+        bare: torch.optim.Optimizer = getattr(self.wrapped_optimizer, "optimizer", self.wrapped_optimizer)
         return bare
 
     def replan(self, plan: Training, *, fresh: bool) -> None:
         """Make the optimiser of the next plan; unless `fresh`, it keeps the state of an old one of the same kind."""
-        old = self.optimizer
+        old = None if fresh else self.optimizer
         self._take(plan)
-        new = self.optimizer
-        if not fresh and type(old) is type(new):
+        if old is not None and type(old) is type(new := self.optimizer):
             new.load_state_dict({"state": old.state_dict()["state"], "param_groups": new.state_dict()["param_groups"]})
 
     def evaluated(self) -> AbstractContextManager[None]:
@@ -59,9 +64,8 @@ class Learner:
             self.average = None
 
     def _take(self, plan: Training) -> None:
-        self.wrapped_optimizer: Any = self.fabric.setup_optimizers(
-            make_optimizer(self.method, plan, self.method.parameter_groups())
-        )
+        self.plan = plan
+        vars(self).pop("wrapped_optimizer", None)
         self.average = AveragedWeights(self.method, plan.average) if plan.average else None
 
 
@@ -87,6 +91,8 @@ class AveragedWeights:
         """Add the weights after a step."""
         decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
         self.steps += 1
+        from torch.optim.swa_utils import get_ema_multi_avg_fn  # noqa: PLC0415 (slow to import)
+
         average = get_ema_multi_avg_fn(decay)  # type: ignore[no-untyped-call]
         average(list(self.values.values()), list(self._current.values()), self.steps)
 

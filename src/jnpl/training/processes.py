@@ -7,7 +7,8 @@ import gc
 import logging
 import os
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
@@ -26,11 +27,55 @@ if TYPE_CHECKING:
 WAIT = timedelta(minutes=30)  # for other machines, and for the other processes while one of them works alone
 
 
+_LAUNCHED = ("WORLD_SIZE", "LOCAL_RANK", "SLURM_NTASKS")  # set where a launcher has started this process
+
+
+class OneProcess:
+    """What Fabric does with one process on a CPU in float32, where everything stays as it is.
+
+    Importing Fabric takes longer than training a head on 10,000 embeddings.
+    """
+
+    world_size, global_rank, is_global_zero = 1, 0, True
+    device = torch.device("cpu")
+    strategy = SimpleNamespace(precision=SimpleNamespace(state_dict=dict, load_state_dict=lambda state: None))
+
+    def setup_module(self, module: nn.Module) -> nn.Module:
+        """Return the module."""
+        return module
+
+    def setup_optimizers(self, optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
+        """Return the optimiser."""
+        return optimizer
+
+    def backward(self, loss: Tensor) -> None:
+        """Compute the gradients."""
+        loss.backward()  # type: ignore[no-untyped-call]
+
+    def clip_gradients(
+        self, module: nn.Module, optimizer: torch.optim.Optimizer, max_norm: float, *, error_if_nonfinite: bool
+    ) -> None:
+        """Clip the norm of all gradients."""
+        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        torch.nn.utils.clip_grad_norm_(parameters, max_norm, error_if_nonfinite=error_if_nonfinite)
+
+    def broadcast(self, value: Any) -> Any:
+        """Return the value."""
+        return value
+
+    def barrier(self) -> None:
+        """Wait for nobody."""
+
+
 def make_fabric(engine: Engine, *, has_unused_parameters: bool = False) -> Fabric:
-    """Return Fabric for these engine settings, with all its processes started.
+    """Return Fabric for these engine settings, with all its processes started; `OneProcess` where that is enough.
 
     `has_unused_parameters` says that a step may leave parameters without a gradient.
     """
+    plain = engine.accelerator in ("auto", "cpu") and available_device(engine.accelerator).type == "cpu"
+    alone = engine.devices == 1 and engine.num_nodes == 1 and not any(name in os.environ for name in _LAUNCHED)
+    if plain and alone and engine.precision == "32":
+        return cast("Fabric", OneProcess())
     from lightning_fabric import Fabric  # noqa: PLC0415 (slow to import)
 
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # "Using bfloat16 Automatic Mixed Precision"

@@ -146,13 +146,13 @@ class Session:
         feed = state.feed if state.heads is None else in_blocks(state.feed)
         shown = self._report.training(state.epochs, feed.steps(), state.position)
         with shown, torch.random.fork_rng(gpus):
-            wrapped = (state.learner.wrapped, state.learner.wrapped_optimizer)
             plan, position = state.phase.plan, state.position
             try:
                 if state.heads is not None:
                     train_heads(state.heads, state.method, feed, plan, position, self._callback)
                     write_records(state.heads, state.records, position.total - 1)
                 else:
+                    wrapped = (state.learner.wrapped, state.learner.wrapped_optimizer)
                     train(*wrapped, feed, state.records, plan, fabric, position, self._callback)
             except LearningError as error:
                 newest = None if self._folder is None else checkpoint.newest(self._folder.checkpoints)

@@ -98,6 +98,8 @@ class TrainingState:
         if self.trains_heads:
             siblings = self.position.phase == 0 and len(self.setup.task.labels) >= FOLDS
             self.heads = self.setup.head_matrix(cast("nn.Linear", self.method.model), siblings=siblings)
+        else:
+            _ = self.learner.optimizer  # refuses settings that do not go together, before a run folder is begun
 
     def empty_records(self) -> SampleRecords:
         """Return records for a phase; what siblings have predicted is kept."""
@@ -153,7 +155,7 @@ class TrainingState:
         counts = {
             name: method.sum_over_processes(method.get_buffer(name).clone()) for name in method.per_process_buffers
         }
-        optimizer = checkpoint.pack_optimizer(self.learner.optimizer)
+        optimizer = State({}, {}) if self.heads else checkpoint.pack_optimizer(self.learner.optimizer)
         records = self.records.state_dict()
         tensors = {
             **checkpoint.prefixed("method", {**method.state_dict(), **counts}),
@@ -222,8 +224,11 @@ class TrainingState:
         tensors, facts = state
         method, learner = self.learner.method, self.learner
         method.load_state_dict(checkpoint.part("method", tensors))
-        saved = State(checkpoint.part("optimizer", tensors), facts["optimizer"])
-        checkpoint.unpack_optimizer(learner.optimizer, saved)
+        if self.heads is not None:
+            self.heads.load_state_dict(checkpoint.part("heads", tensors))
+        else:
+            saved = State(checkpoint.part("optimizer", tensors), facts["optimizer"])
+            checkpoint.unpack_optimizer(learner.optimizer, saved)
         self.records.load_state_dict(
             {name: {**record, "arrays": checkpoint.part(name, tensors)} for name, record in facts["records"].items()}
         )
@@ -234,8 +239,6 @@ class TrainingState:
                 method.get_buffer(name).zero_()
         if learner.average is not None:
             learner.average.load(checkpoint.part("average", tensors), facts["averaged"])
-        if self.heads is not None:
-            self.heads.load_state_dict(checkpoint.part("heads", tensors))
         self.best = BestWeights(checkpoint.part("kept", tensors), facts["kept_accuracy"])
         self.unreadable.update({int(at): reason for at, reason in facts["unreadable"].items()})
         if facts["precision"]:
