@@ -30,6 +30,7 @@ FUNCTIONAL = [
     "nl_plus",
     "nl_plus_exhaustive",
     "nl_plus_exhaustive_gradient",
+    "nl_plus_exhaustive_gradient_of_probs",
     "pl",
     "pl_plus",
     "pl_plus_candidates",

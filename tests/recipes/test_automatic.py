@@ -172,4 +172,13 @@ def test_weight_decay_of_a_head_falls_with_samples_classes_and_for_many_classes_
     plans = {each: head_plan(*each) for each in [(256, 10_000, 10), (256, 40_000, 10), (1280, 10_000, 100)]}
     assert [plan["train.weight_decay"] for plan in plans.values()] == [0.014, 0.0068, 0.0096]
     narrow = head_plan(256, 10_000, 100)
-    assert narrow["stages.refine.weight_decay"] == pytest.approx(0.0136 * (256 / 1280) ** 0.45, rel=0.02)
+    assert narrow["stages.refine.weight_decay"] == pytest.approx(0.6 * 0.0136 * (256 / 1280) ** 0.45, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("samples", "classes", "epochs"),
+    [(500, 2, (20, 10)), (10_000, 10, (10, 10)), (50_000, 10, (6, 6)), (20_000, 100, (10, 10)), (10**6, 100, (4, 4))],
+)
+def test_a_head_sees_many_samples_fewer_times(samples, classes, epochs):
+    plan = head_plan(1280, samples, classes)
+    assert (plan["train.epochs"], plan["stages.refine.epochs"]) == epochs

@@ -200,7 +200,7 @@ def nl_plus_exhaustive_gradient(logits: Tensor, labels: Tensor, cross_entropy: f
 
 
 def nl_plus_exhaustive_gradient_of_probs(probs: Tensor, labels: Tensor, cross_entropy: float = 0.0) -> Tensor:
-    """`nl_plus_exhaustive_gradient` of K networks, from their predictions: (B, K, C), (B,) -> (B, K, C).
+    """`nl_plus_exhaustive_gradient` from K times predictions (B, C): (B, K, C), (B,) -> (B, K, C).
 
     Args:
         probs: predictions of the K networks, (B, K, C).

@@ -4,6 +4,7 @@
 - `resnet`: ResNet-18, -34 and -50
 - `small`: networks for small images: ResNet-8 and -20, and those of the compared methods
 - `mlp`: networks for vectors: a multi-layer perceptron, a linear layer
+- `head_matrix`: a linear head and its siblings of the folds, trained as one matrix
 - `penultimate`: the input of a network's last linear layer
 - `weights`: load weights from a file or an address
 """

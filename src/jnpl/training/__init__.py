@@ -3,7 +3,8 @@
 - `session`: a run while it trains, phase after phase; `run_setup`: what of it stays the same, `training_state`: what
   changes, and what a checkpoint holds; `run_callback`: what it does between steps and epochs; `run_settings`: what it
   trains on and how, and which settings do not work together.
-- `loop`: the training loop; `learner`: a method with optimiser, averaged weights and best weights.
+- `loop`: the training loop; `heads`: that of a linear head with its out-of-fold siblings, without autograd;
+  `learner`: a method with optimiser, averaged weights and best weights.
 - `phases`: stages of the method, then pseudo-labels; `pseudo_labels`: settings and targets of the latter.
 - `feeds`: source and recipe -> batches; `records`: what is recorded of every sample.
 - `evaluation`: the one loop that predicts in evaluation mode.

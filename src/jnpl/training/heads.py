@@ -78,14 +78,14 @@ def train_heads(
                 probs = heads.probs(batch.inputs)
                 heads.record(index, probs)
                 losses, gradient = method.logit_gradient(probs, batch)
-                heads.descend(
-                    batch.inputs, index, gradient, rate=rate, momentum=momentum, decay=plan.weight_decay
-                )
+                heads.descend(batch.inputs, index, gradient, rate=rate, momentum=momentum, decay=plan.weight_decay)
                 loss += losses.sum()
             position.count({"loss": loss}, len(block.labels))
             callback.after_step()
         if not position.sums["loss"].isfinite():  # once an epoch: a GPU waits for nothing in between
-            raise LearningError(f"the loss is {position.sums['loss'].item()} in epoch {position.total}: try a smaller train.lr")
+            raise LearningError(
+                f"the loss is {position.sums['loss'].item()} in epoch {position.total}: try a smaller train.lr"
+            )
         callback.after_epoch()
         position.epoch, position.step, position.sums, position.samples = position.epoch + 1, 0, {}, 0
 
