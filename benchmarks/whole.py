@@ -1,268 +1,203 @@
-"""Where the time of one `jnpl find` goes, and how soon it begins: 10,000 images in memory, recipe fast.
+"""CPU seconds and memory of whole commands, from process start to findings and report, beside those of rivals.
 
-    python benchmarks/whole.py [--data DIR] [--images 10000] [--pixels 16] [--epochs 30]     # results/whole.jsonl
+    python benchmarks/whole.py --data DIR [--rows find-10000 ...] [--repeats 3]     # results/whole.jsonl, README.md
 
-Parts are timed from inside one command, after its imports, one thread. `network` is the network's own arithmetic:
-forward, backward (that of the loss is in it), the optimiser's step and the predictions at the end. The limit for every
-other part is 5 %. The start is the time from `python` to the first batch, a new process each time, the minimum
-and the median of `--starts`. Without --data the images are noise: the arithmetic is the same. Results are stored only
-with --data and the default sizes.
+The rival of vectors is what users of cleanlab run, in a process of its own too: five-fold logistic regression on the
+same standardised vectors, its C as chosen in docs/owners.md, and `find_label_issues`; of a table the same with
+histogram gradient boosting; of a folder of photographs it is `jnpl embed` alone. All run with one thread, in turns, and
+the least of `--repeats` counts: a busy machine only adds. Vectors are those of CIFAR-10, CIFAR-100 and flowers, with
+labels by people or 20 % wrong ones; the million is generated (`load.py`), and has no rival.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
-import statistics
 import subprocess
 import sys
+import tarfile
 import tempfile
-import time
-from collections import defaultdict
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import torch
+import pandas as pd
 
-from jnpl import pipeline as engine
-from jnpl.cli import app as cli
-from jnpl.data import opening
-from jnpl.data.loading.augment import CropFlip
-from jnpl.data.loading.feed import Feed
-from jnpl.data.sources import cifar
-from jnpl.data.sources.arrays import downsample
 from jnpl.experiments import results
 from jnpl.internal import provenance
-from jnpl.internal.errors import InputError
-from jnpl.judging import Findings, scoring
-from jnpl.losses import JNPLLoss
-from jnpl.methods.extended_jnpl import ExtendedJNPL
-from jnpl.models.resnet import ResNet
-from jnpl.run_folder import RunFolder
-from jnpl.training import checkpoint, feeds, loop, records
-from jnpl.training.evaluation import TrainingSet
-from jnpl.training.learner import AveragedWeights
-from jnpl.training.run_callback import RunCallback
+from jnpl.internal.files import write_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
 RESULTS, README = Path(__file__).parent / "results" / "whole.jsonl", Path(__file__).parent / "README.md"
 BLOCK = re.compile(r"(<!-- whole: generated -->\n).*?(<!-- end -->)", re.DOTALL)
-MOST, START = 0.05, 3.0  # limits: a part's share, seconds to the first batch
-FIRST_BATCH = """
-import os, time
-from jnpl.training.records import SampleRecords
-from jnpl.cli.app import main
-def seen(self, batch, output, epoch, fabric):
-    print("first", time.time() - float(os.environ["BEGAN"]), flush=True)
-    os._exit(0)
-SampleRecords.record = seen
-main()
+FIND = [sys.executable, "-m", "jnpl", "find"]
+STARTER = """
+import resource, subprocess, sys
+code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss)
+sys.exit(code)
+"""
+VECTORS = """
+import sys
+import numpy as np
+from cleanlab.filter import find_label_issues
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+data = np.load(sys.argv[1])
+x, y = data["x"].astype(np.float32), data["y"]
+x = (x - x.mean(0)) / np.maximum(x.std(0), 1e-6)
+probs = np.zeros((len(x), y.max() + 1))
+for train, held in StratifiedKFold(5, shuffle=True, random_state=0).split(x, y):
+    probs[held] = LogisticRegression(C=float(sys.argv[2]), max_iter=200).fit(x[train], y[train]).predict_proba(x[held])
+print(find_label_issues(y, probs, n_jobs=1).sum())
+"""
+TABLE = """
+import sys
+import pandas as pd
+from cleanlab.filter import find_label_issues
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.model_selection import cross_val_predict
+table = pd.read_csv(sys.argv[1])
+x, y = table.drop(columns="label"), table["label"].astype("category").cat.codes.to_numpy()
+probs = cross_val_predict(HistGradientBoostingClassifier(random_state=0), x, y, cv=5, method="predict_proba")
+print(find_label_issues(y, probs, n_jobs=1).sum())
 """
 
 
-class Clock:
-    """Seconds by part; a part inside another is taken out of it."""
+class Row(NamedTuple):
+    """A row of the table: its data, what `jnpl find` runs with beside them, the rival's command, and the goals."""
 
-    def __init__(self) -> None:
-        self.parts: dict[str, float] = defaultdict(float)
-        self._open: list[float] = []  # time of inner parts, by depth
-
-    def around(self, owner: Any, name: str, part: str) -> None:
-        """Time every call of `owner.name` as `part`."""
-        inner = getattr(owner, name)
-
-        def timed(*args: Any, **kwargs: Any) -> Any:
-            with self._counted(part):
-                return inner(*args, **kwargs)
-
-        setattr(owner, name, timed)
-
-    def along(self, owner: Any, name: str, part: str) -> None:
-        """Time every item that the iterator of `owner.name` gives, as `part`."""
-        inner = getattr(owner, name)
-
-        def timed(*args: Any, **kwargs: Any) -> Any:
-            items = iter(inner(*args, **kwargs))
-            while True:
-                with self._counted(part):
-                    item = next(items, self)
-                if item is self:
-                    return
-                yield item
-
-        setattr(owner, name, timed)
-
-    @contextmanager
-    def _counted(self, part: str) -> Iterator[None]:
-        start = time.perf_counter()
-        self._open.append(0.0)
-        try:
-            yield
-        finally:
-            spent = time.perf_counter() - start
-            self.parts[part] += spent - self._open.pop()
-            if self._open:
-                self._open[-1] += spent
+    title: str
+    write: Callable[[Path, Path], None]  # (data sets, file or folder to write)
+    file: str
+    rival: tuple[str, ...]  # after `python`; {} is the file
+    ratio: float | None = None
+    seconds: float | None = None
+    gib: float | None = None
 
 
-def images(root: Path | None, count: int, pixels: int, place: Path) -> Path:
-    """An .npz of CIFAR-10's first images, or of noise."""
-    if root is None:
-        rng = np.random.default_rng(0)
-        x, y = rng.integers(0, 256, (count, pixels, pixels, 3), np.uint8), rng.integers(0, 10, count)
-    else:
-        whole = downsample(cifar.load("cifar10", root, download=False), pixels)
-        x, y = np.asarray(whole.inputs.values[:count]), whole.labels[:count]  # type: ignore[attr-defined]
-    np.savez(place / "images.npz", x=x, y=y)
-    return place / "images.npz"
+def _vectors(name: str, column: str, samples: int) -> Callable[[Path, Path], None]:
+    def write(data: Path, target: Path) -> None:
+        import owners  # noqa: PLC0415 (slow to import)
+
+        source = owners.embedded(name, data)
+        labels = owners.labels_of(name, column, 0, data, source)
+        np.savez(target, x=source.inputs.values[:samples].mean(1, dtype=np.float32), y=labels[:samples])
+
+    return write
 
 
-def shares(data: Path, epochs: int, out: Path) -> dict[str, float]:
-    """Shares of the run's time by part, and its seconds."""
-    torch.set_num_threads(1)
-    clock = Clock()
-    clock.around(ResNet, "forward", "network")
-    clock.around(torch.Tensor, "backward", "network")
-    clock.around(torch.optim.SGD, "step", "network")
-    clock.around(CropFlip, "train", "augmentation")
-    clock.around(CropFlip, "evaluate", "augmentation")
-    clock.along(Feed, "epoch", "batches")
-    clock.around(engine, "make_fabric", "starting Fabric")
-    clock.around(ExtendedJNPL, "step", "the method beside its loss")
-    clock.around(loop.Position, "add", "sums for the log")
-    clock.around(RunCallback, "after_step", "after a step")
-    clock.around(scoring, "final_probs", "posterior")
-    clock.around(JNPLLoss, "terms", "loss")
-    clock.around(AveragedWeights, "update", "mean of the weights")
-    clock.around(records.SampleRecords, "record", "ledger")
-    clock.around(TrainingSet, "probabilities", "look at the end")
-    clock.around(Findings, "save", "findings")
-    clock.around(checkpoint, "save", "checkpoints")
-    clock.around(RunFolder, "log", "log")
-    clock.around(feeds, "prepare", "preparing data")
-    clock.around(opening, "open_source", "reading data")
-    clock.around(RunFolder, "write_data", "data of the report")
-    words = [
-        "find",
-        str(data),
-        "-o",
-        str(out),
-        "--recipe",
-        "fast",
-        "--set",
-        f"train.epochs={epochs}",
-        "--accelerator",
-        "cpu",
-        "--threads",
-        "1",
+def _million(data: Path, target: Path) -> None:
+    import load  # noqa: PLC0415
+
+    del data
+    load.write_vectors(target, 1_000_000, 100, 128)
+
+
+def _photographs(data: Path, target: Path) -> None:
+    with tarfile.open(data / "flowers.tar") as archive:
+        archive.extractall(target.parent, filter="data")
+
+
+def _letter(data: Path, target: Path) -> None:
+    table = pd.read_csv(data / "letter.csv.gz")
+    random = np.random.default_rng(0)
+    wrong, classes = random.random(len(table)) < 0.2, table["label"].unique()
+    table["label"] = np.where(wrong, random.choice(classes, len(table)), table["label"])
+    table.to_csv(target, index=False)
+
+
+ROWS = {
+    "find-2000": Row("2,000 x 1,280, 5 classes", _vectors("flowers", "symm20", 2000), "v.npz", ("-c", VECTORS, "{}", "1e-3"), 1.5),
+    "find-10000": Row("10,000 x 1,280, 10 classes", _vectors("cifar10", "worse", 10_000), "v.npz", ("-c", VECTORS, "{}", "1e-4"), 0.9),
+    "find-50000": Row("50,000 x 1,280, 10 classes", _vectors("cifar10", "worse", 50_000), "v.npz", ("-c", VECTORS, "{}", "1e-4"), 0.5),
+    "find-20000": Row("20,000 x 1,280, 100 classes", _vectors("cifar100", "human", 20_000), "v.npz", ("-c", VECTORS, "{}", "1e-3"), 0.5),
+    "million": Row("1,000,000 x 128, 100 classes", _million, "v.npz", (), None, 300, 2.0),
+    "photographs": Row("2,000 photographs, beside `jnpl embed`", _photographs, "flowers", ("-m", "jnpl", "embed", "{}", "--threads", "1", "--cache"), 1.15),
+    "table": Row("20,000 rows of a table (letter)", _letter, "letter.csv", ("-c", TABLE, "{}"), 1.0),
+}  # fmt: skip
+
+
+def measure(command: list[str]) -> tuple[float, float]:
+    """Return the CPU seconds of a command and its children, and its peak memory in GiB."""
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    started = [sys.executable, "-S", "-c", STARTER, *command]  # a small process: memory begins with that of the parent
+    done = subprocess.run(started, env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(done.stderr[-2000:])
+    spent, kib = map(float, done.stdout.split())
+    return spent, kib / 2**20
+
+
+def run(name: str, data: Path, repeats: int) -> None:
+    """Measure a row in turns with its rival, and store it."""
+    row, found = ROWS[name], {"jnpl": [], "rival": []}  # type: ignore[var-annotated]
+    with tempfile.TemporaryDirectory() as place:
+        target = Path(place, row.file)
+        row.write(data, target)
+        for number in range(repeats):
+            fresh = ["-o", f"{place}/run{number}", "--cache", f"{place}/cache{number}", "--threads", "1"]
+            found["jnpl"].append(measure([*FIND, str(target), *fresh]))
+            if row.rival:
+                cache = [f"{place}/embed{number}"] if row.rival[-1] == "--cache" else []
+                command = [part.replace("{}", str(target)) if part == "{}" else part for part in row.rival]
+                found["rival"].append(measure([sys.executable, *command, *cache]))
+    least = {who: list(map(min, zip(*values, strict=True))) for who, values in found.items() if values}
+    facts = {"least": least, "all": found, "versions": provenance.versions(), "commit": provenance.commit()}
+    results.add(RESULTS, {"name": name, "results": facts})
+    print(name, json.dumps(least), flush=True)
+
+
+def block(done: dict[str, dict[str, object]]) -> str:
+    """Return the part of README.md that is generated."""
+    lines = [
+        "CPU seconds of whole processes, imports included, one thread, least of some turns; memory is the peak.",
+        "",
+        "| work | `jnpl find` | rival | ratio | goal | memory | of the rival |",
+        "|---|---|---|---|---|---|---|",
     ]
-    start = time.perf_counter()
-    try:
-        cli.main(words)
-    except SystemExit as done:
-        if done.code:
-            raise
-    total = time.perf_counter() - start
-    known = sum(clock.parts.values())
-    return {**{part: spent / total for part, spent in clock.parts.items()}, "rest": 1 - known / total, "seconds": total}
-
-
-def first_batch(data: Path, place: Path, number: int) -> float:
-    """Seconds from the start of Python to the first batch of `jnpl find`."""
-    command = [
-        sys.executable,
-        "-c",
-        FIRST_BATCH,
-        "find",
-        str(data),
-        "-o",
-        str(place / f"start-{number}"),
-        "--recipe",
-        "fast",
-        "--threads",
-        "1",
-    ]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "BEGAN": str(time.time()), "OMP_NUM_THREADS": "1"},
-    )
-    lines = [line for line in done.stdout.splitlines() if line.startswith("first")]
-    if not lines:
-        raise SystemExit(done.stderr)
-    return float(lines[0].split()[1])
-
-
-def pytorch() -> float:
-    """Seconds to load PyTorch: the largest part of a start that is not ours."""
-    start, env = time.perf_counter(), {**os.environ, "OMP_NUM_THREADS": "1"}
-    subprocess.run([sys.executable, "-c", "import os, torch; os._exit(0)"], check=True, env=env)
-    return time.perf_counter() - start
+    for name, row in ROWS.items():
+        if name not in done:
+            continue
+        least: dict[str, list[float]] = done[name]["results"]["least"]  # type: ignore[index]
+        (spent, gib), rival = least["jnpl"], least.get("rival")
+        ratio = None if rival is None else spent / rival[0]
+        goals = [
+            f"{limit:g}{unit}" for limit, unit in ((row.ratio, ""), (row.seconds, " s"), (row.gib, " GiB")) if limit
+        ]
+        met = [
+            limit is None or (value is not None and value <= limit)
+            for value, limit in ((ratio, row.ratio), (spent, row.seconds), (gib, row.gib))
+        ]
+        cells = [
+            row.title,
+            f"{spent:.1f} s",
+            "" if rival is None else f"{rival[0]:.1f} s",
+            "" if ratio is None else f"{ratio:.2f}",
+            f"{', '.join(goals)}: {'met' if all(met) else '**not met**'}",
+            f"{gib:.2f} GiB",
+            "" if rival is None else f"{rival[1]:.2f} GiB",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="folder with CIFAR-10's binary version")
-    parser.add_argument("--images", type=int, default=10_000)
-    parser.add_argument("--pixels", type=int, choices=(16, 32), default=16)
-    parser.add_argument("--epochs", type=int, default=30)
-    parser.add_argument("--starts", type=int, default=5)
+    parser.add_argument("--data", type=Path, required=True, help="folder of the data sets, as for owners.py")
+    parser.add_argument("--rows", nargs="+", choices=list(ROWS), default=list(ROWS))
+    parser.add_argument("--repeats", type=int, default=3)
     args = parser.parse_args()
-    whole = all(getattr(args, name) == parser.get_default(name) for name in ("images", "pixels", "epochs"))
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        try:
-            data = images(args.data, args.images, args.pixels, place)
-        except InputError as error:
-            parser.error(str(error))
-        starts, limits = [], []
-        for number in range(args.starts):  # in turns: a busy machine slows both
-            starts.append(first_batch(data, place, number))
-            limits.append(pytorch())
-        parts = shares(data, args.epochs, place / "run")
-    facts = {
-        "images": args.images,
-        "pixels": args.pixels,
-        "epochs": args.epochs,
-        "data": args.data is not None,
-        "versions": provenance.versions(),
-        "commit": provenance.commit(),
-        "shares": parts,
-        "starts": starts,
-        "limits": limits,
-    }
-    if whole and args.data is not None:  # else it is only a test
-        results.add(RESULTS, {"name": "find", "results": facts})
-        text = BLOCK.sub(lambda match: match[1] + block(facts) + match[2], README.read_text("utf-8"))
-        README.write_text(text, "utf-8")
-    print(block(facts))
-
-
-def block(facts: dict[str, Any]) -> str:
-    """Return the part of README.md that is generated."""
-    data = "CIFAR-10" if facts["data"] else "noise"
-    parts = {part: share for part, share in facts["shares"].items() if part != "seconds"}
-    starts, limits = ([min(facts[name]), statistics.median(facts[name])] for name in ("starts", "limits"))
-    most = max(share for part, share in parts.items() if part != "network")
-    begun = "met" if starts[1] <= START else "met by the best start only" if starts[0] <= START else "not met"
-    head = (
-        f"{facts['images']:,} images of {data} in memory, {facts['pixels']} pixels, resnet8, {facts['epochs']} epochs, "
-        f"one thread. The first batch starts {starts[0]:.1f} s after the start of Python in the best of "
-        f"{len(facts['starts'])} starts (median {starts[1]:.1f}); loading PyTorch alone takes {limits[0]:.1f} s "
-        f"(median {limits[1]:.1f}). Limit: {START:.0f} s, {begun}. Shares of the time (limit for each part but the "
-        f"network: {MOST:.0%}, {'met' if most <= MOST else 'not met'}):"
-    )
-    rows = [f"| {part} | {parts[part]:.1%} |" for part in sorted(parts, key=lambda part: -parts[part])]
-    lines = [head, "", "| part | share |", "|---|---|", *rows]
-    return "\n".join(lines) + "\n"
+    for name in args.rows:
+        run(name, args.data.resolve(), args.repeats)
+        text = BLOCK.sub(lambda match: match[1] + block(results.read(RESULTS)) + match[2], README.read_text("utf-8"))
+        write_text(README, text)
 
 
 if __name__ == "__main__":

@@ -103,8 +103,8 @@ class Training(Settings):
             return self.momentum
         return self.momentum_from[1]
 
-    def lr_at(self, epoch: int) -> float:
-        """Return the learning rate of an epoch, counted from 0.
+    def lr_at(self, epoch: float) -> float:
+        """Return the learning rate of an epoch, counted from 0, or of a moment within it.
 
         >>> Training(epochs=1000, lr=0.01, schedule="step", milestones=(800,)).lr_at(800)
         0.001

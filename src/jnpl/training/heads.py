@@ -92,7 +92,7 @@ def train_heads(
 
 def write_records(heads: HeadMatrix, records: SampleRecords, epoch: int) -> None:
     """Write the averaged predictions: those of the siblings to `unseen`, the mean with the head's to the ledger."""
-    for index in heads.count.nonzero().squeeze(1).split(_RECORDED):
+    for index in torch.split(heads.count.nonzero().squeeze(1), _RECORDED):
         mean, unseen = heads.means(index)
         if unseen is not None and records.unseen is not None:
             records.unseen.record(index, unseen, epoch)

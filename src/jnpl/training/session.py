@@ -14,8 +14,8 @@ from jnpl.internal.settings import flat_settings
 from jnpl.methods import registry
 from jnpl.training import checkpoint, pseudo_labels
 from jnpl.training.epoch_log import EpochLog
-from jnpl.training.learner import BestWeights, Learner
 from jnpl.training.heads import in_blocks, train_heads, trains_heads, write_records
+from jnpl.training.learner import BestWeights, Learner
 from jnpl.training.loop import train
 from jnpl.training.phases import make_phases
 from jnpl.training.run_callback import RunCallback
