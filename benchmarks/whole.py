@@ -87,7 +87,7 @@ def _vectors(name: str, column: str, samples: int) -> Callable[[Path, Path], Non
 
         source = owners.embedded(name, data)
         labels = owners.labels_of(name, column, 0, data, source)
-        np.savez(target, x=source.inputs.values[:samples].mean(1, dtype=np.float32), y=labels[:samples])
+        np.savez(target, x=source.inputs.array()[:samples].mean(1, dtype=np.float32), y=labels[:samples])
 
     return write
 
@@ -112,15 +112,22 @@ def _letter(data: Path, target: Path) -> None:
     table.to_csv(target, index=False)
 
 
+def _folds(c: str) -> tuple[str, ...]:
+    return ("-c", VECTORS, "{}", c)
+
+
+_EMBED = ("-m", "jnpl", "embed", "{}", "--threads", "1", "--cache")
 ROWS = {
-    "find-2000": Row("2,000 x 1,280, 5 classes", _vectors("flowers", "symm20", 2000), "v.npz", ("-c", VECTORS, "{}", "1e-3"), 1.5),
-    "find-10000": Row("10,000 x 1,280, 10 classes", _vectors("cifar10", "worse", 10_000), "v.npz", ("-c", VECTORS, "{}", "1e-4"), 0.9),
-    "find-50000": Row("50,000 x 1,280, 10 classes", _vectors("cifar10", "worse", 50_000), "v.npz", ("-c", VECTORS, "{}", "1e-4"), 0.5),
-    "find-20000": Row("20,000 x 1,280, 100 classes", _vectors("cifar100", "human", 20_000), "v.npz", ("-c", VECTORS, "{}", "1e-3"), 0.5),
+    "find-2000": Row("2,000 x 1,280, 5 classes", _vectors("flowers", "symm20", 2000), "v.npz", _folds("1e-3"), 1.5),
+    "find-10000": Row("10,000 x 1,280, 10 classes", _vectors("cifar10", "worse", 10_000), "v.npz", _folds("1e-4"), 0.9),
+    "find-50000": Row("50,000 x 1,280, 10 classes", _vectors("cifar10", "worse", 50_000), "v.npz", _folds("1e-4"), 0.5),
+    "find-20000": Row(
+        "20,000 x 1,280, 100 classes", _vectors("cifar100", "human", 20_000), "v.npz", _folds("1e-3"), 0.5
+    ),
     "million": Row("1,000,000 x 128, 100 classes", _million, "v.npz", (), None, 300, 2.0),
-    "photographs": Row("2,000 photographs, beside `jnpl embed`", _photographs, "flowers", ("-m", "jnpl", "embed", "{}", "--threads", "1", "--cache"), 1.15),
+    "photographs": Row("2,000 photographs, beside `jnpl embed`", _photographs, "flowers", _EMBED, 1.15),
     "table": Row("20,000 rows of a table (letter)", _letter, "letter.csv", ("-c", TABLE, "{}"), 1.0),
-}  # fmt: skip
+}
 
 
 def measure(command: list[str]) -> tuple[float, float]:

@@ -19,19 +19,18 @@ from jnpl.judging.trees import tree_predictions
 from jnpl.losses import functional as JF
 from jnpl.losses.class_balance import even_weights
 from jnpl.losses.warm_up import WarmUp, cross_entropy_share
+from jnpl.models.head_matrix import HeadMatrix
+from jnpl.models.mlp import linear
 from jnpl.recipes.load import EMBEDDINGS, load_recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from torch import Tensor
 
 Kind: TypeAlias = Literal["linear", "trees"]
 Floats: TypeAlias = npt.NDArray[np.float32]
 
 FOLDS = 5
 _MAX_STEPS, _MIN_EPOCHS = 40_000, 4  # fewer epochs of more than 256,000 samples: a head has learnt enough by then
-_PREDICTED = 8192  # samples that are predicted together
 
 
 def out_of_fold(
@@ -114,44 +113,30 @@ def _linear(
     seed: int,
     progress: Callable[[float], None],
 ) -> Floats:
-    """Train the heads of all folds side by side (K, F, C); a sample has no gradient in the head of its own fold.
-
-    Plan and losses are those of the default recipe's first stage, but for a fade of cross-entropy that no head decides.
-    """
-    x, y, fold = torch.from_numpy(values), torch.from_numpy(labels.astype(np.int64)), torch.from_numpy(fold_of)
-    samples, folds = len(y), int(fold.max()) + 1
+    """Train a head for each fold, as the default recipe does in its first stage, but for a fade of cross-entropy that
+    no head decides."""
+    x, y, samples = torch.from_numpy(values), torch.from_numpy(labels.astype(np.int64)), len(labels)
+    heads = HeadMatrix(linear(x.shape[1], num_classes), samples, torch.from_numpy(fold_of))
     class_weight = even_weights(y, num_classes)
-    weight, bias = torch.zeros(folds, x.shape[1], num_classes), torch.zeros(folds, 1, num_classes)
-    speeds = torch.zeros_like(weight), torch.zeros_like(bias)
-    total = torch.zeros(samples, num_classes)
     plan = load_recipe(EMBEDDINGS).train
     steps = math.ceil(samples / plan.batch_size)
     plan = plan.model_copy(update={"epochs": max(min(plan.epochs, _MAX_STEPS // steps), _MIN_EPOCHS)})
     warm_up = WarmUp(num_classes, cross_entropy=True, fade=0.5)
-    recorded = plan.epochs // 2  # last epochs whose predictions are averaged
     for epoch in range(plan.epochs):
-        rate, cross_entropy = plan.lr_at(epoch), warm_up.cross_entropy_weight(epoch, plan.epochs)
+        if epoch <= plan.epochs // 2:
+            heads.reset()  # what the later epochs predict is averaged
+        cross_entropy = warm_up.cross_entropy_weight(epoch, plan.epochs)
         order = torch.randperm(samples, generator=generator_for(seed, "out of fold", epoch))
         for step, index in enumerate(torch.split(order, plan.batch_size)):
-            inputs, target = x[index], y[index]
-            logits = inputs @ weight + bias  # (K, B, C)
-            gradient = JF.nl_plus_exhaustive_gradient(logits.flatten(0, 1), target.repeat(folds), cross_entropy)
-            learns = (fold[index] != torch.arange(folds).unsqueeze(1)).float() * class_weight[target]  # (K, B)
-            gradient = gradient.view_as(logits) * (learns.unsqueeze(2) / len(index))
-            _descend(weight, inputs.T @ gradient + weight_decay * weight, speeds[0], rate, plan.momentum)
-            _descend(bias, gradient.sum(1, keepdim=True), speeds[1], rate, plan.momentum)
+            inputs, target, rate = x[index], y[index], plan.lr_at(epoch + step / steps)
+            probs = heads.probs(inputs)
+            heads.record(index, probs)
+            gradient = JF.nl_plus_exhaustive_gradient_of_probs(probs, target, cross_entropy)
+            gradient *= class_weight[target].view(-1, 1, 1)
+            heads.descend(inputs, index, gradient, rate=rate, momentum=plan.momentum, decay=weight_decay)
             if step % 32 == 0:
                 progress((epoch + step / steps) / plan.epochs)
-        if epoch >= plan.epochs - recorded:
-            for k in range(folds):
-                for rows in torch.split((fold == k).nonzero().squeeze(1), _PREDICTED):
-                    total[rows] += (x[rows] @ weight[k] + bias[k]).softmax(1) / recorded
     progress(1.0)
-    probs: Floats = total.numpy()
-    return probs
-
-
-def _descend(weight: Tensor, gradient: Tensor, speed: Tensor, rate: float, momentum: float) -> None:
-    """One step of SGD with momentum, in place."""
-    speed.mul_(momentum).add_(gradient)
-    weight.sub_(rate * speed)
+    unseen = heads.means(torch.arange(samples))[1]
+    probs_of_siblings: Floats = np.asarray(unseen)
+    return probs_of_siblings

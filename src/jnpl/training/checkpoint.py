@@ -78,11 +78,7 @@ def save(folder: Path, state: State) -> Path:
         shutil.rmtree(left, ignore_errors=True)
     try:
         draft.mkdir(parents=True)
-        # A clone each: safetensors refuses tensors that share memory.
-        save_file(
-            {name: tensor.detach().cpu().clone().contiguous() for name, tensor in state.tensors.items()},
-            draft / "state.safetensors",
-        )
+        save_file(_unshared(state.tensors), draft / "state.safetensors")
         digest = digest_of(state.facts, draft / "state.safetensors")
         facts = {"format": _FORMAT, "sha256": digest, "facts": state.facts}
         (draft / "state.json").write_text(json.dumps(facts, allow_nan=False), "utf-8")
@@ -99,6 +95,20 @@ def save(folder: Path, state: State) -> Path:
     for old in numbers[: -_KEEP + 1]:
         shutil.rmtree(folder / f"{old:08d}", ignore_errors=True)
     return target
+
+
+def _unshared(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return tensors as safetensors takes them: on the CPU, in order, and copied where they share memory."""
+    memory: set[int] = set()
+    unshared = {}
+    for name, tensor in tensors.items():
+        value = tensor.detach().cpu().contiguous()
+        whole = value.untyped_storage()
+        if whole.data_ptr() in memory or whole.nbytes() != value.nbytes:
+            value = value.clone()
+        memory.add(whole.data_ptr())
+        unshared[name] = value
+    return unshared
 
 
 def load(folder: Path) -> tuple[State | None, list[str]]:

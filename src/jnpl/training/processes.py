@@ -38,7 +38,7 @@ class OneProcess:
 
     world_size, global_rank, is_global_zero = 1, 0, True
     device = torch.device("cpu")
-    strategy = SimpleNamespace(precision=SimpleNamespace(state_dict=dict, load_state_dict=lambda state: None))
+    strategy = SimpleNamespace(precision=SimpleNamespace(state_dict=dict, load_state_dict=dict))
 
     def setup_module(self, module: nn.Module) -> nn.Module:
         """Return the module."""
@@ -53,11 +53,10 @@ class OneProcess:
         loss.backward()  # type: ignore[no-untyped-call]
 
     def clip_gradients(
-        self, module: nn.Module, optimizer: torch.optim.Optimizer, max_norm: float, *, error_if_nonfinite: bool
+        self, module: nn.Module, _: torch.optim.Optimizer, max_norm: float, *, error_if_nonfinite: bool
     ) -> None:
         """Clip the norm of all gradients."""
-        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-        torch.nn.utils.clip_grad_norm_(parameters, max_norm, error_if_nonfinite=error_if_nonfinite)
+        torch.nn.utils.clip_grad_norm_(module.parameters(), max_norm, error_if_nonfinite=error_if_nonfinite)
 
     def broadcast(self, value: Any) -> Any:
         """Return the value."""
