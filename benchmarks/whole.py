@@ -87,7 +87,7 @@ def _vectors(name: str, column: str, samples: int) -> Callable[[Path, Path], Non
 
         source = owners.embedded(name, data)
         labels = owners.labels_of(name, column, 0, data, source)
-        np.savez(target, x=source.inputs.array()[:samples].mean(1, dtype=np.float32), y=labels[:samples])
+        np.savez(target, x=np.asarray(source.inputs.array())[:samples].mean(1, dtype=np.float32), y=labels[:samples])
 
     return write
 

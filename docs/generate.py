@@ -2,7 +2,7 @@
 
 docs/methods: the list of methods, and the settings on each method's page, from the registry. docs/architecture.md: the
 table of rooms, from the docstrings in the rooms' `__init__.py`, in the order of tests/test_house.py. README.md: the
-tables of results, from benchmarks/results.
+tables of results, from benchmarks/results. And src/jnpl/methods/table.json, for `jnpl methods`.
 """
 
 from __future__ import annotations
@@ -212,6 +212,7 @@ def pages() -> dict[Path, str]:
         PAGES / "README.md": index(),
         ARCHITECTURE: _filled(ARCHITECTURE, rooms()),
         README: _filled(README, results()),
+        PACKAGE / "methods" / "table.json": json.dumps(table(), indent=1, ensure_ascii=False) + "\n",
     }
     for name in METHODS:
         made[PAGES / f"{name}.md"] = _filled(PAGES / f"{name}.md", settings(name), SKELETON.format(name=name))

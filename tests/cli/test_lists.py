@@ -1,6 +1,8 @@
 """`jnpl methods`, `jnpl backbones`, `jnpl train`, and the pages that are generated from the registry."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 from tests.helpers.command import jnpl
@@ -46,6 +48,14 @@ def test_methods_json_is_as_pinned(capsys):
     assert by_name["jnpl"]["needs"] == by_name["nlnl"]["needs"] == "nothing"
     assert "reconstruction" in by_name["metacleaner"]["paper"]
     assert "validation" in by_name["mlnt"]["needs"]
+
+
+def test_methods_are_listed_without_loading_torch():
+    script = "import sys; from jnpl.cli import main; sys.argv = ['jnpl', 'methods', '--json']\ntry: main()\n"
+    script += "except SystemExit: print('torch' in sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stderr.strip() == "False"
+    assert json.loads(done.stdout) == table()  # docs/generate.py writes it from the registry
 
 
 def test_methods_for_people(capsys):
