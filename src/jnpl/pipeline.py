@@ -24,6 +24,7 @@ from jnpl.embedding.choice import AUTO, embed_for_training, is_fitted, uses_back
 from jnpl.embedding.compute import DEFAULT_VIEWS, EmbeddingOptions, process_device, process_rank
 from jnpl.internal.files import replacing
 from jnpl.internal.progress import part_of
+from jnpl.internal.threads import threads_for
 from jnpl.judging import scoring
 from jnpl.judging.consensus import with_consensus
 from jnpl.judging.out_of_fold import FOLDS, deal_folds
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from jnpl.training.epoch_view import EpochView
 
 _MANY = 20_000  # samples from which the search for duplicates takes so long that a line says what is going on
+_TREE_WORK = 500  # operations of the trees for each number of a table, about
 _STOPPED_JUDGING = "stopped while labels were judged; run the same command again to resume"
 _STOPPED_SEARCHING = "stopped while duplicates were searched for; run the same command again to resume"
 __all__ = [
@@ -456,9 +458,10 @@ def _tree_predictions(settings: RunSettings, progress: Callable[[float], None]) 
     values = np.stack([source.inputs.read(at) for at in range(len(source))])
     labels = scoring.trusted_labels(source.labels, source.decided)
     fold = deal_folds(labels, min(FOLDS, len(source)), seed)
-    return tree_predictions(
-        values, labels, fold, len(source.class_names), weights=source.weights, seed=seed, progress=progress
-    )
+    with threads_for(_TREE_WORK * values.size):
+        return tree_predictions(
+            values, labels, fold, len(source.class_names), weights=source.weights, seed=seed, progress=progress
+        )
 
 
 def write_data(

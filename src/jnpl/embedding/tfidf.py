@@ -17,6 +17,7 @@ from jnpl.embedding.backbones import TextBackbone
 from jnpl.internal.checks import checked_seed, whole
 from jnpl.internal.errors import InputError
 from jnpl.internal.json_files import parse_json
+from jnpl.internal.threads import threads_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -145,7 +146,8 @@ def _fit_svd(
         texts = [texts[index] for index in np.sort(chosen)]
     width = max(1, min(width, len(texts) - 1, len(vocabulary) - 1))
     matrix = _vectorizer(settings, vocabulary, idf).transform(texts)
-    _, _, right = randomized_svd(matrix, width, n_iter=4, random_state=seed % 2**32)
+    with threads_for(matrix.nnz * width):
+        _, _, right = randomized_svd(matrix, width, n_iter=4, random_state=seed % 2**32)
     return np.ascontiguousarray(right, np.float32)
 
 

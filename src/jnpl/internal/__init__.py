@@ -6,6 +6,7 @@
 - `terminal`: texts of others, safe to print
 - `importing`: optional dependencies, and functions or classes named as "package.module:name"
 - `devices`: the PyTorch device that a name such as "auto" or "gpu" means on this machine
+- `threads`: one thread for small work
 - `allocator`: freed memory is kept for the next layer of a network, large arrays are memory maps
 - `checks`: checks of numbers that several rooms need
 - `progress`: progress of work that consists of parts

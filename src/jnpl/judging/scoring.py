@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from jnpl.internal.threads import threads_for
 from jnpl.judging.caveats import of_rules
 from jnpl.judging.excerpts import excerpts
 from jnpl.judging.findings import Findings
@@ -167,14 +168,10 @@ def unseen_probs(
     positions, vectors = readable
     labels = trusted_labels(training_set.labels, training_set.decided)
     probs = np.full((len(labels), training_set.ledger.num_classes), np.nan, np.float32)
-    probs[positions] = out_of_fold(
-        vectors,
-        labels[positions],
-        probs.shape[1],
-        weight_decay=weight_decay,
-        seed=seed,
-        progress=progress,
-    )
+    with threads_for(FOLDS * vectors.shape[1] * probs.shape[1] * 128):  # in batches of 128
+        probs[positions] = out_of_fold(
+            vectors, labels[positions], probs.shape[1], weight_decay=weight_decay, seed=seed, progress=progress
+        )
     return UnseenProbs(probs, expected_scale(probs.shape[1]))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import torch
 from jnpl.internal.allocator import keep_freed_memory
 from jnpl.internal.errors import LearningError
 from jnpl.internal.settings import flat_settings
+from jnpl.internal.threads import threads_for
 from jnpl.methods import registry
 from jnpl.training import checkpoint, pseudo_labels
 from jnpl.training.epoch_log import EpochLog
@@ -82,23 +83,21 @@ class Session:
 
     @contextmanager
     def running(self, stop_request: StopRequest, trackers: Sequence[str] = ()) -> Iterator[None]:
-        """Prepare the process for training while the block runs: signals, experiment trackers, threads, memory."""
+        """Prepare the process for training while the block runs: signals, experiment trackers, memory."""
         self._callback.stop_request = stop_request
         keep_freed_memory()
         facts = flat_settings(self._settings.recipe.model_dump(mode="json")) | {"seed": self._settings.seed}
-        with self._log.tracked(trackers, facts, self._state.position.total), self._threads():
+        with self._log.tracked(trackers, facts, self._state.position.total):
             yield
 
-    @contextmanager
-    def _threads(self) -> Iterator[None]:
-        """Train a linear head with one thread: more would wait for each other longer than they compute."""
-        before = torch.get_num_threads()
-        if self._settings.model_name == "linear" and self._setup.fabric.device.type == "cpu":
-            torch.set_num_threads(1)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(before)
+    def _threads(self) -> AbstractContextManager[None]:
+        """Return the context in which a network for vectors is trained by one thread, unless its layers are large."""
+        if len(self._setup.feeds.shape) > 1 or self._setup.fabric.device.type != "cpu":
+            return nullcontext()
+        state = self._state
+        head = None if state.heads is None else state.heads.weight.numel()
+        weights = head or sum(weight.numel() for weight in state.method.model.parameters())
+        return threads_for(weights * state.phase.plan.batch_size)
 
     def train_method(self) -> None:
         """Train the stages of the method, from the present position."""
@@ -145,7 +144,7 @@ class Session:
         gpus = [fabric.device] if fabric.device.type == "cuda" else []
         feed = state.feed if state.heads is None else in_blocks(state.feed)
         shown = self._report.training(state.epochs, feed.steps(), state.position)
-        with shown, torch.random.fork_rng(gpus):
+        with shown, torch.random.fork_rng(gpus), self._threads():
             plan, position = state.phase.plan, state.position
             try:
                 if state.heads is not None:
