@@ -152,9 +152,9 @@ def unseen_probs(
     """Return the probabilities that calibrate the findings; None if they are not calibrated.
 
     For a linear head these are out-of-fold predictions, recorded in training (`of_siblings`) or made now, on tables
-    those of trees. Other networks would take too long to
-    train several times, and heads that several processes train have no vectors in one place: their own predictions are
-    taken, which know the given labels, so that the noise rate may be too low.
+    those of trees. Other networks would take too long to train several times, and heads that several processes train
+    have no vectors in one place: their own predictions are taken, which know the given labels, so that the noise rate
+    may be too low.
     """
     if not settings.calibrate or len(training_set.labels) < MIN_CALIBRATED:
         return None
