@@ -160,6 +160,7 @@ class Session:
         with self._callback.stop_request.at_once(_STOPPED):
             if state.following_phase is None and self._settings.may_train_later:
                 self._callback.save(state.position)
+            state.heads = None  # its sums are as large as the ledger
             state.learner.finish_average()
             if state.best.weights:
                 state.method.load_state_dict(state.best.weights, strict=False)
