@@ -15,7 +15,7 @@ from jnpl import noise
 from jnpl.cli.app import main
 from jnpl.data.source import EmbeddedInputs, Source
 from jnpl.internal.errors import InputError
-from jnpl.methods.refinement import Refinement
+from jnpl.methods.refined_nl import RefinedNL
 from jnpl.outputs.export import onnx
 from jnpl.outputs.export.targets import ExportRequest
 from jnpl.pipeline import CheckpointInterval, run_recipe
@@ -87,19 +87,19 @@ def test_a_run_killed_in_the_second_stage_resumes_exactly(tmp_path, monkeypatch)
     recipe = adapt_recipe(source, None, None, {"train.epochs": 3, "stages.refine.epochs": 2}).recipe
     report = Reporter()
     report.quiet(True)
-    refine, calls = Refinement.loss, []
+    gradient, calls = RefinedNL.logit_gradient, []
 
-    def dies(*given):
-        calls.append(given)
+    def dies(method, *given):
+        calls.extend([given] * method.stage)
         if len(calls) == 4:  # the second batch of the second epoch
             raise KeyboardInterrupt
-        return refine(*given)
+        return gradient(method, *given)
 
-    monkeypatch.setattr(Refinement, "loss", dies)
+    monkeypatch.setattr(RefinedNL, "logit_gradient", dies)
     every = CheckpointInterval(seconds=0)
     with pytest.raises(KeyboardInterrupt):
         run_recipe(source, recipe, tmp_path / "run", every=every, report=report)
-    monkeypatch.setattr(Refinement, "loss", refine)
+    monkeypatch.setattr(RefinedNL, "logit_gradient", gradient)
     resumed = run_recipe(source, recipe, tmp_path / "run", every=every, report=report)
     whole = run_recipe(source, recipe, report=report)
     np.testing.assert_array_equal(resumed.findings.label_quality, whole.findings.label_quality)
