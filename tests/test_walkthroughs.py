@@ -36,7 +36,7 @@ NOT_RUN = {
     r"^jnpl (bench|reproduce|demo)": "takes minutes; has tests of its own",
     r"my_package|my-|embedding:|package\.module": "is about the reader's own code",
     r"--to onnx|--to hf": "has tests of its own, and needs an extra",
-    r"--open|^jnpl review|--review": "opens a browser, or needs decisions; has tests of its own",
+    r"--open|^jnpl (review|audit)|--review": "opens a browser, or needs decisions; has tests of its own",
     r"vectors\.parquet|noisy\.npz|--method co-teaching|digits -o": "takes minutes, or needs the reader's own file",
 }
 
@@ -49,7 +49,7 @@ def files(tmp_path_factory):
     for name, colour in (("rose", (200, 40, 60)), ("tulip", (240, 200, 40))):
         for number in range(16):
             image = Image.fromarray((random.normal(colour, 40, (32, 32, 3))).clip(0, 255).astype(np.uint8))
-            for parent in ("photos", "new-photos", "new_photos"):
+            for parent in ("photos", "new-photos", "new_photos", "incoming"):
                 (folder / parent / name).mkdir(parents=True, exist_ok=True)
                 image.save(folder / parent / name / f"{number}.png")
             rows.append((f"photos/{name}/{number}.png", name))
