@@ -64,8 +64,8 @@ OWN_FILES = frozenset(
         "review.sqlite-wal",
     }
 )  # that a run cannot do without; report.html can be made again
-THUMBNAIL_SIDE = 96  # pixels of the longer side
-MAX_THUMBNAILS = 750
+THUMBNAIL_SIDE = 160  # pixels of the longer side
+MAX_THUMBNAILS = 1500
 _FORMAT = "jnpl run 1"
 _MARKS = {"run.json": "format", "findings.json": "kind"}  # file -> key whose value starts with "jnpl" in a run folder
 _LOCK = ".lock"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jnpl.data.source import Inputs, Kind, Source
     from jnpl.judging.findings import Findings
 
-MAX_SUSPECTS = 500  # shown with pictures or texts
+MAX_SUSPECTS = 2000  # shown with pictures or texts
 MAX_OUTLIERS = 50
 MAX_NEAR_GROUPS, _MAX_MEMBERS = 50, 4  # of near duplicates
 MAX_COLUMNS = 12  # of the data's own table

@@ -32,7 +32,14 @@ def apply(
     ] = None,
     decisions: Annotated[
         Path | None,
-        typer.Option(help="Your own decisions: a table with the columns id and label, or an export of jnpl review."),
+        typer.Option(
+            help="Decisions from elsewhere: a table with the columns id and label, or an export of jnpl review, Label "
+            "Studio (.json), CVAT for images (.xml) or FiftyOne (.json)."
+        ),
+    ] = None,
+    id_column: Annotated[str, typer.Option(help="With --decisions: the table's column of ids.")] = "id",
+    label_column: Annotated[
+        str | None, typer.Option(help="With --decisions: the table's column of labels, or FiftyOne's field.")
     ] = None,
     review: Annotated[bool, typer.Option(help="Use the decisions of jnpl review, if there are any.")] = True,
     min_confidence: Annotated[
@@ -66,7 +73,7 @@ def apply(
         raise InputError("--hard goes with --link")
     import numpy as np
 
-    from jnpl.data.label_files import read_label_rows
+    from jnpl.data.decision_files import read_decisions
     from jnpl.internal.tables import suffix_of
     from jnpl.outputs.corrections import correct, place_decisions, with_held_out
     from jnpl.outputs.image_folder import copy_image_folder, data_root, with_places
@@ -87,7 +94,10 @@ def apply(
     chosen = np.full(len(whole.findings.ids), -1, np.int64)
     chosen[whole.rows_of_run] = reviewed.decisions
     if decisions is not None:
-        chosen = place_decisions(read_label_rows(decisions), whole.findings)
+        chosen = place_decisions(
+            read_decisions(decisions, whole.findings.ids, id_column=id_column, label_column=label_column),
+            whole.findings,
+        )
         ranking = reviewed.ranking
         reviewed = review_of(ranking, as_current(chosen[whole.rows_of_run], ranking.findings))
         whole = with_held_out(reviewed.findings, data_facts.held_out)

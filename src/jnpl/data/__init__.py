@@ -8,6 +8,7 @@
 - `spellings`: class names that differ in spelling only
 - `split`: parts of a source, held-out samples, test data
 - `loading/`: prepared samples, augmentation, batches
+- `decision_files`: decisions made elsewhere: Label Studio, CVAT, FiftyOne, tables
 - `label_files`: labels in files, and sources with labels from a file
 - `new_data`: data to predict (`open_new`)
 """

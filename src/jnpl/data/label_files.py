@@ -147,7 +147,9 @@ def _corrected(source: Source, path: Path) -> Source:
     return replace(some, labels=labels[kept], test=source.test, validation=source.validation)
 
 
-def read_label_rows(path: str | os.PathLike[str], *, decisions: bool = True) -> LabelRows:
+def read_label_rows(
+    path: str | os.PathLike[str], *, decisions: bool = True, columns: tuple[str, str] = ("id", "label")
+) -> LabelRows:
     """Read (id, label) rows from a .csv, .parquet or .json table, such as `jnpl apply` writes.
 
     A row without a label may have drop or unsure in the column action, as exported by `jnpl review`. Other columns are
@@ -156,19 +158,20 @@ def read_label_rows(path: str | os.PathLike[str], *, decisions: bool = True) -> 
 
     Args:
         decisions: whether the table may be an export of `jnpl review`, which names some of the samples only.
+        columns: the names of those of id and label.
     """
     suffix = suffix_of(path)
     frame = load_table(path)
     if suffix == ".csv":
         frame = frame.map(unescaped)
-    require_columns(frame.columns, ("id", "label"), repr(str(path)))
+    require_columns(frame.columns, columns, repr(str(path)))
     if not decisions and {"action", "reviewer"} <= set(frame.columns):
         hint = "take --review RUN, or the table that jnpl apply writes"
         raise InputError(f"{str(path)!r} holds the decisions of a review, not the labels of all samples: {hint}")
     actions = frame["action"].tolist() if "action" in frame.columns else [None] * len(frame)
     label_rows: LabelRows = []
     for row, (name, label, action) in enumerate(
-        zip(frame["id"].tolist(), frame["label"].tolist(), actions, strict=True)
+        zip(*(frame[column].tolist() for column in columns), actions, strict=True)
     ):
         where = f"in row {row} (counted from 0), id {str(name)!r}"
         word = action.strip() if isinstance(action, str) else ""

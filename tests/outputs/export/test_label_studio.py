@@ -54,7 +54,7 @@ def test_images(tmp_path):
     assert second["data"]["given_label"] == HOSTILE[0]
     assert second["data"]["label_quality"] == pytest.approx(0.1)
     assert second["predictions"][0]["result"][0]["value"]["choices"] == [HOSTILE[1]]
-    assert second["predictions"][0]["score"] == pytest.approx(0.8)
+    assert second["predictions"][0]["score"] == pytest.approx(0.1)  # label quality: the queue begins with the worst
 
 
 def test_another_place_for_the_images(tmp_path):

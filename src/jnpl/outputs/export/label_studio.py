@@ -89,7 +89,7 @@ def tasks(
         task: dict[str, Any] = {"data": {name: shown, "id": str(row["id"]), **{key: row[key] for key in _FACTS}}}
         if row["suggested_confidence"] is not None:
             result = [choice(findings, str(position), row["suggested_label"])]
-            prediction = {"model_version": MODEL_VERSION, "score": row["suggested_confidence"], "result": result}
+            prediction = {"model_version": MODEL_VERSION, "score": row["label_quality"], "result": result}
             task["predictions"] = [prediction]
         yield task
 

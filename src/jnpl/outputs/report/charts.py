@@ -119,10 +119,11 @@ def histogram(findings: Findings) -> Chart | None:
     steps = steps_to(max(a + b for a, b in zip(low, high, strict=True)))
     top, width, bars = steps[-1], 100 / _BINS, []
     for number, (below, above) in enumerate(zip(low, high, strict=True)):
-        base, span = 100.0, f"quality {edges[number]:.3g} to {edges[number + 1]:.3g}"
+        total, base, span = 0, 100.0, f"quality {edges[number]:.3g} to {edges[number + 1]:.3g}"
         for kind, count in (("suspect", below), ("kept", above)):  # both in a bin with a threshold in it
             if count:
-                height = max(100 * count / top, _MIN_HEIGHT)
+                total += count
+                height = max(base - (100 - 100 * math.sqrt(total / top)), _MIN_HEIGHT)
                 base -= height
                 title_text = f"{span}: {text.counted(count, 'label', 'labels')}, {kind}"
                 bars.append(Bar(round(number * width, 3), round(base, 3), width, round(height, 3), kind, title_text))
@@ -131,7 +132,7 @@ def histogram(findings: Findings) -> Chart | None:
     cut = f"the threshold {at}" if spread is None else f"the threshold of their class, {spread}"
     unsure = int(np.count_nonzero(np.abs(findings.label_quality - 0.5) <= 0.4))  # nan is not
     them = text.counted(unsure, "label has", "labels have") if unsure else "No label has"
-    note = f"{them} a quality between 0.1 and 0.9."
+    note = f"The scale is a square root, so that few suspects can be seen. {them} a quality between 0.1 and 0.9."
     if unsure:
         note += f" The run is less sure of {'it' if unsure == 1 else 'these'}."
     return Chart(
@@ -139,7 +140,9 @@ def histogram(findings: Findings) -> Chart | None:
         summary=f"Histogram of label quality: {suspects:,} labels below {cut}, {kept:,} above or on it.",
         x_label="label quality",
         x_ticks=tuple(Tick(100 * x, f"{x:g}") for x in (0, 0.25, 0.5, 0.75, 1)),
-        y_ticks=tuple(Tick(100 - 100 * step / top, f"{step:,.0f}") for step in steps if step == int(step)),
+        y_ticks=tuple(
+            Tick(round(100 - 100 * math.sqrt(step / top), 3), f"{step:,.0f}") for step in steps if step == int(step)
+        ),
         legend=(LegendEntry("suspect", f"suspects ({suspects:,})"), LegendEntry("kept", f"kept ({kept:,})")),
         bars=tuple(bars),
         marks=(Mark(round(100 * findings.threshold, 3), "threshold", f"threshold {at}"),) if spread is None else (),

@@ -91,6 +91,7 @@ def _context(run: RunFolder, threshold: str | None) -> dict[str, Any]:
     shown_columns, hidden_columns = page_tables.column_names(data.columns)
     epoch_names, epoch_rows = page_tables.epochs(lines)
     return {
+        "next_steps": _next_steps(run, findings),
         "data_name": text.plain(run.run_facts.data or folder_name, 80),
         "summary": findings.summary(),
         "rate": findings.noise_rate,
@@ -133,6 +134,17 @@ def _context(run: RunFolder, threshold: str | None) -> dict[str, Any]:
         "version": __version__,
         "folder": text.plain(folder_name, 80),
     }
+
+
+def _next_steps(run: RunFolder, findings: Findings) -> list[tuple[str, str]]:
+    """Return commands with what they are for."""
+    name = text.plain(shlex.quote(str(run.path)), 300)
+    if not findings.is_label_issue.any():
+        return [(f"jnpl report {name} --budget 20", "shows the most doubtful labels")]
+    return [
+        (f"jnpl review {name}", "to decide about the suspects on a page"),
+        (f"jnpl apply {name}", "to write the corrected labels"),
+    ]
 
 
 def _notes(run: RunFolder, findings: Findings, results: StoredResults) -> list[str]:

@@ -33,7 +33,7 @@ _MAX_VALUES = 3  # columns of a near duplicate or an outlier
 _MAX_HEAT_MAP = 30  # classes up to which a heat map is readable
 _MAX_CLASSES = 1_000
 _MAX_EPOCHS = 100
-_MAX_PICTURE_BYTES = 10_000_000  # of suspects, and a third for others: keeps the page below 20 MB
+_MAX_PICTURE_BYTES = 14_000_000  # of suspects, and a third for others: keeps the page below 20 MB
 _MAX_NAME = 60  # characters of a class name
 
 
@@ -214,7 +214,7 @@ def groups(findings: Findings) -> list[tuple[str, list[str], list[dict[Any, Any]
 def suspects(
     findings: Findings, names: Sequence[str], pictures: dict[int, bytes], columns: TableRows | None
 ) -> list[Suspect]:
-    """Return at most 500 suspects, worst first, with pictures as data URIs and values from the data's table."""
+    """Return at most 2,000 suspects, worst first, with pictures as data URIs and values from the data's table."""
     most = min(int(findings.is_label_issue.sum()), MAX_SUSPECTS)
     room, made = _MAX_PICTURE_BYTES, []
     for rank, position in enumerate(findings.worst_positions(most).tolist(), 1):
