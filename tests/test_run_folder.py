@@ -414,3 +414,10 @@ def test_a_mistake_of_the_caller_leaves_no_thumbnails(tmp_path):
     with pytest.raises(InputError, match="a picture must be uint8"):
         RunFolder(tmp_path).write_thumbnails([0], lambda _: np.zeros((4, 4)))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("line", ['{"epoch": "x"}', '{"epoch": 1.5}', '{"epoch": 1, "test_accuracy": "good"}', "{}"])
+def test_lines_that_no_run_logs_end_the_log(tmp_path, line):
+    folder = RunFolder(tmp_path)
+    (tmp_path / "metrics.jsonl").write_text('{"epoch": 0, "loss": 1.0}\n' + line + '\n{"epoch": 2}\n')
+    assert folder.read_log() == folder.cut_log(9) == [{"epoch": 0, "loss": 1.0}]

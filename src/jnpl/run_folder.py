@@ -735,7 +735,7 @@ class RunFolder:
                 line = parse_json(text)
             except ValueError:
                 break
-            if not isinstance(line, dict):
+            if not isinstance(line, dict) or not _is_epoch(line):
                 break
             lines.append(line)
         return lines
@@ -755,6 +755,13 @@ class RunFolder:
         """Add the id of a tracker to tracking.json, and return it."""
         write_text(self.path / "tracking.json", json.dumps(self.tracking_ids() | {tracker: value}) + "\n")
         return value
+
+
+def _is_epoch(line: dict[str, Any]) -> bool:
+    """Whether a line of metrics.jsonl has the number of an epoch, and numbers where they are compared."""
+    numbers = [value for name, value in line.items() if name.startswith("test_accuracy")]
+    is_text = isinstance(line.get("stage", ""), str)
+    return type(line.get("epoch")) is int and is_text and all(isinstance(value, float | int) for value in numbers)
 
 
 def _difference(key: str, theirs: Any, ours: Any) -> str:

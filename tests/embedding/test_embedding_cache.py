@@ -236,7 +236,7 @@ def test_reasons_survive_a_line_that_a_kill_has_torn(tmp_path):
     zeros = np.zeros((BLOCK, 1, 2), np.float16)
     cache.write(0, zeros, {3: "empty file"})
     with (tmp_path / ("k" * 32) / "unreadable.jsonl").open("a") as file:
-        file.write('[70, "not an im')
+        file.write('[1e400, "too far"]\n[0.5, "between"]\n[true, "no"]\n[70, "not an im')
     again = EmbeddingCache(tmp_path, "k" * 64, shape)
     assert (again.missing(), again.unreadable()) == ([1], {3: "empty file"})
     again.write(1, zeros, {70: "not an image", 71: "a line\nbreak"})

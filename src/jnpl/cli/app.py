@@ -91,8 +91,8 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     except Interrupted as stop:
         typer.echo(f"jnpl: {visible(stop)}", err=True)
         sys.exit(stop.code)
-    except (KeyboardInterrupt, typer.Abort):
-        code = 130
+    except (KeyboardInterrupt, typer.Abort) as stop:
+        code = _code_of(stop)
     except BrokenPipeError:  # `jnpl recipes | head`: nobody reads on
         _discard_output()
         sys.exit(1)  # as typer exits, where it sees this first
@@ -106,6 +106,13 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     if code == 130:  # typer also returns this code for an interrupt
         typer.echo("jnpl: interrupted", err=True)
     sys.exit(code or 0)
+
+
+def _code_of(stop: BaseException) -> int:
+    """Return 130 for Ctrl-C; typer takes the end of a file, in a reader of ours, for the same: raise that again."""
+    if isinstance(stop.__cause__, EOFError):
+        raise stop.__cause__ from None
+    return 130
 
 
 def _message(error: Exception) -> str | None:

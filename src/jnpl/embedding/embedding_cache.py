@@ -180,8 +180,8 @@ class EmbeddingCache:
             for line in file.read_text("utf-8", "replace").splitlines():
                 try:
                     position, reason = parse_json(line)
-                    if 0 <= int(position) < self.shape[0]:
-                        reasons[int(position)] = reason
+                    if type(position) is int and 0 <= position < self.shape[0]:
+                        reasons[position] = reason
                 except (ValueError, TypeError):
                     continue
         return {at: str(reason) for at, reason in sorted(reasons.items()) if reason is not None}

@@ -103,8 +103,8 @@ def read(folder: Path) -> dict[str, Any]:
                 if name.startswith(VOTE)
             }
             or None,
-            "threshold_info": _checked_threshold(content["threshold"], facts.classes),
-            "noise": _checked_noise(content["noise"]) if "noise" in content else None,
+            "threshold_info": checked_threshold(content["threshold"], facts.classes),
+            "noise": checked_noise(content["noise"]) if "noise" in content else None,
         }
     except (OSError, LookupError, TypeError, ValueError) as error:  # pyarrow's errors are among these
         reason = f"no entry {error}" if isinstance(error, KeyError) else str(error)
@@ -134,7 +134,8 @@ class _ThresholdFacts(StoredFacts):
     by_class: list[_Finite] | None = None
 
 
-def _checked_threshold(info: Any, num_classes: int) -> dict[str, Any]:
+def checked_threshold(info: Any, num_classes: int) -> dict[str, Any]:
+    """Return the facts of a threshold after a check."""
     by_class = check_facts(info, _ThresholdFacts, "the threshold in findings.json").by_class
     if by_class is not None and len(by_class) != num_classes:
         raise InputError(f"{len(by_class)} thresholds for {num_classes} classes")
@@ -153,6 +154,7 @@ class _NoiseFacts(StoredFacts):
     checked: Annotated[int, Field(ge=0)] = 0
 
 
-def _checked_noise(info: Any) -> NoiseEstimate:
+def checked_noise(info: Any) -> NoiseEstimate:
+    """Return a stored estimate of the noise rate after a check."""
     facts = check_facts(info, _NoiseFacts, "the noise rate in findings.json")
     return NoiseEstimate(**facts.model_dump())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
+from contextlib import closing
 
 import pytest
 
@@ -144,6 +145,44 @@ def test_a_newer_or_a_foreign_file_is_refused(make_run):
         open_store(RunFolder(run))
 
 
+FORGED = {
+    "trigger": "CREATE TRIGGER t AFTER INSERT ON decisions BEGIN DELETE FROM current; END",
+    "view": "CREATE VIEW v AS SELECT 1",
+    "table": "CREATE TABLE more (x)",
+    "view in place of a table": "ALTER TABLE facts RENAME TO f; CREATE VIEW facts AS SELECT * FROM f",
+    "position": "UPDATE decisions SET position = 5.5",
+    "position of another": "UPDATE decisions SET position = 6",
+    "label": "UPDATE decisions SET label = 0.5",
+    "class": "UPDATE decisions SET label = 99",
+    "quality": "UPDATE decisions SET quality = 'good'",
+    "quality above 1": "UPDATE decisions SET quality = 7",
+    "suspect": "UPDATE decisions SET is_suspect = 'yes'",
+    "batch": "UPDATE decisions SET batch = 9",
+    "reviewer": "UPDATE reviewers SET name = x'00ff'",
+    "long reviewer": "UPDATE reviewers SET name = printf('%.*c', 999, 'x')",
+    "time": "UPDATE batches SET made_at = 'yesterday'",
+    "undone": "UPDATE batches SET undone_at = 5",
+    "round of a text": "INSERT INTO rounds VALUES (1, '2026-01-01T00:00:00+00:00', 1, 0.5, 'arrays')",
+    "round of many": "INSERT INTO rounds VALUES (1, '2026-01-01T00:00:00+00:00', 1e9, 0.5, x'00')",
+    "round of no time": "INSERT INTO rounds VALUES (1, 'then', 1, 0.5, x'00')",
+}
+
+
+@pytest.mark.parametrize("statement", FORGED.values(), ids=FORGED)
+def test_a_forged_file_is_refused_before_anything_of_it_runs(make_run, statement):
+    run = make_run()
+    store = open_store(RunFolder(run))
+    decide(store, (5, "relabel", 2))
+    store.close()
+    with closing(sqlite3.connect(run / "review.sqlite")) as connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.executescript(statement)
+        connection.commit()
+    with pytest.raises(InputError, match="cannot be used") as caught:
+        open_store(RunFolder(run))
+    assert "\n" not in str(caught.value)
+
+
 def test_the_file_needs_no_new_sqlite(store):
     written = store._connection.execute("SELECT sql FROM sqlite_master WHERE type = 'table'").fetchall()
     assert len(written) >= 6
@@ -157,7 +196,8 @@ def test_a_file_that_is_refused_is_closed(make_run, monkeypatch):
             super().close()
 
     closed, real = [], sqlite3.connect
-    monkeypatch.setattr(sqlite3, "connect", lambda *args, **more: real(*args, factory=Noted, **more))
+    factory = {":memory:": sqlite3.Connection}  # where the expected schema is made
+    monkeypatch.setattr(sqlite3, "connect", lambda at, **more: real(at, factory=factory.get(at, Noted), **more))
     run = make_run()
     store = open_store(RunFolder(run))
     assert not closed

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pytest
 from tests.helpers.runs import many_findings
 
+from jnpl.internal.errors import InputError
 from jnpl.outputs.review.ranking import Filter, Ranking, mask_of, pairs
 
 
@@ -29,6 +32,35 @@ def test_a_ranking_as_bytes(findings):
     assert again.candidates is None
     for name in ("suggested", "quality", "confidence", "is_suspect"):
         np.testing.assert_array_equal(getattr(again, name), getattr(ranking, name))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("suggested", np.full(400, 99)),
+        ("suggested", np.zeros(400)),
+        ("quality", np.full(400, 7.0)),
+        ("quality", np.zeros((400, 2))),
+        ("confidence", np.zeros(399)),
+        ("candidates", np.full((400, 4), -1, np.int32)),
+        ("facts", np.array('{"threshold": {"value": "x"}, "noise": null}')),
+        ("facts", np.array('{"threshold": {"value": 0.5}, "noise": {"rate": 1e400}}')),
+        ("facts", np.array("[" * 9999)),
+    ],
+)
+def test_a_forged_ranking_is_refused(findings, name, value):
+    with np.load(io.BytesIO(Ranking(findings).to_bytes())) as stored:
+        arrays = dict(stored)
+    file = io.BytesIO()
+    np.savez(file, **{**arrays, name: value})
+    with pytest.raises(InputError, match=r"the ranking of Learn in review\.sqlite cannot be used"):
+        Ranking.from_bytes(file.getvalue(), 1, findings)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK", b"\x93NUMPY"])
+def test_a_damaged_ranking_is_refused(findings, content):
+    with pytest.raises(InputError, match=r"the ranking of Learn in review\.sqlite cannot be used"):
+        Ranking.from_bytes(content, 1, findings)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
@@ -83,6 +83,25 @@ _ALL = (
     " JOIN reviewers r ON r.number = b.reviewer ORDER BY c.position"
 )
 _SOME = _ALL.replace(" ORDER BY", " WHERE c.position IN (SELECT value FROM json_each(?)) ORDER BY")
+
+
+# What the values of a row must be: SQLite stores any value in any column.
+_MOMENT = "typeof({0}) = 'text' AND length({0}) BETWEEN 19 AND 40 AND julianday({0}) IS NOT NULL"
+_WHOLE = "typeof({0}) = 'integer' AND {0} BETWEEN 0 AND {1}"
+_VALID = {
+    "reviewers": "typeof(name) = 'text' AND length(name) BETWEEN 1 AND 80",
+    "batches": f"typeof(tab) = 'text' AND {_MOMENT.format('made_at')} AND"
+    f" (undone_at IS NULL OR {_MOMENT.format('undone_at')})",
+    "decisions": f"{_WHOLE.format('position', ':samples - 1')} AND"
+    f" (label IS NULL OR {_WHOLE.format('label', ':classes - 1')}) AND"
+    " (quality IS NULL OR (typeof(quality) IN ('real', 'integer') AND quality BETWEEN 0 AND 1)) AND"
+    f" {_WHOLE.format('is_suspect', '1')} AND action IN ('keep', 'relabel', 'drop', 'unsure') AND"
+    " (action = 'relabel') = (label IS NOT NULL)",
+    "current": "position = (SELECT d.position FROM decisions d WHERE d.number = decision)",
+    "rounds": f"{_MOMENT.format('made_at')} AND {_WHOLE.format('decisions', ':samples')} AND"
+    " typeof(seconds) = 'real' AND seconds >= 0 AND typeof(arrays) = 'blob'",
+}
+_WITH_ROUNDS = 2  # version
 
 
 class NewDecision(NamedTuple):
@@ -183,20 +202,30 @@ class DecisionStore:
             if self._connection.execute("SELECT 1 FROM sqlite_master").fetchone() is not None:
                 raise InputError(f"{str(self.path)!r} is a database of another program; move it away to start anew")
             return 0
+        if _schema(self._connection) != _expected_schema(int(version)):  # a trigger or a view would run what it likes
+            reason = "it has other tables, or triggers or views, than jnpl review makes"
+            raise InputError(f"{str(self.path)!r} cannot be used: {reason}; move it away to start anew")
         if (problem := self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
             raise InputError(f"{str(self.path)!r} is damaged: {visible(str(problem))}; restore it, or move it away")
         stored = self._connection.execute("SELECT value FROM facts WHERE name = 'fingerprint'").fetchone()
         if stored is not None and stored[0] != findings.fingerprint:
             reason = "its decisions are about other samples, classes or given labels than those of this run"
             raise InputError(f"{str(self.path)!r} does not fit the findings: {reason}; move it away to start anew")
-        strange = self._connection.execute(
-            "SELECT d.position, d.label FROM current c JOIN decisions d ON d.number = c.decision"
-            " WHERE d.position NOT BETWEEN 0 AND ? OR d.label NOT BETWEEN 0 AND ? OR d.position <> c.position LIMIT 1",
-            (len(findings.ids) - 1, findings.num_classes - 1),
-        ).fetchone()
-        if strange is not None:
-            raise InputError(f"{str(self.path)!r} decides about sample {strange[0]}, label {strange[1]}; there is none")
+        self._check_rows(findings, int(version))
         return int(version)
+
+    def _check_rows(self, findings: Findings, version: int) -> None:
+        """Raise an InputError if a row holds values that no decision on these samples has."""
+        limits = {"samples": len(findings.ids), "classes": findings.num_classes}
+        for table, condition in _VALID.items():
+            if table == "rounds" and version < _WITH_ROUNDS:
+                continue
+            query = f"SELECT * FROM {table} WHERE NOT ({condition}) OR ({condition}) IS NULL LIMIT 1"  # noqa: S608 - ours
+            if (row := self._connection.execute(query, limits).fetchone()) is not None:
+                shown = visible(str(row)[:80])
+                raise InputError(f"{str(self.path)!r} cannot be used: its table {table} holds {shown}; restore it")
+        if (row := self._connection.execute("PRAGMA foreign_key_check").fetchone()) is not None:
+            raise InputError(f"{str(self.path)!r} cannot be used: a row of {row[0]} names one that is not there")
 
     def _migrate(self, data_fingerprint: str) -> None:
         with self._transaction() as connection:
@@ -357,6 +386,20 @@ class DecisionStore:
             (json.dumps(list(map(int, positions))),),
         ).fetchall()
         return [Decision(*row) for row in rows]
+
+
+def _schema(connection: sqlite3.Connection) -> set[tuple[str, ...]]:
+    """Return what the tables, indices, triggers and views of a database are made by."""
+    rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_stat%'")
+    return {(kind, name, table, " ".join((sql or "").split())) for kind, name, table, sql in rows}
+
+
+def _expected_schema(version: int) -> set[tuple[str, ...]]:
+    """Return the schema of a file of this version."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        for script in _MIGRATIONS[:version]:
+            connection.executescript(script)
+        return _schema(connection)
 
 
 def open_store(run: RunFolder) -> DecisionStore:

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from jnpl.judging.noise_model import NoiseEstimate
+from jnpl.internal.errors import InputError, one_line
+from jnpl.internal.json_files import parse_json
+from jnpl.judging.findings_files import checked_noise, checked_threshold
 from jnpl.judging.threshold import as_threshold
 
 if TYPE_CHECKING:
@@ -92,22 +94,39 @@ class Ranking:
     @classmethod
     def from_bytes(cls, content: bytes, number: int, findings: Findings) -> Ranking:
         """Return what `to_bytes` wrote, about the samples of these findings."""
-        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-        facts = json.loads(str(arrays["facts"]))
-        learnt = replace(
-            findings,
-            suggested_labels=arrays["suggested"],
-            label_quality=arrays["quality"],
-            suggested_confidence=arrays["confidence"],
-            other_labels=arrays["other"],
-            other_confidence=arrays["other_confidence"],
-            threshold_info=facts["threshold"],
-            noise=None if facts["noise"] is None else NoiseEstimate(**facts["noise"]),
-        )
+        try:
+            with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+                arrays = {name: stored[name] for name in stored.files}
+            facts = parse_json(str(arrays["facts"]))
+            _check(arrays, len(findings.ids), findings.num_classes)
+            learnt = replace(
+                findings,
+                suggested_labels=arrays["suggested"],
+                label_quality=arrays["quality"],
+                suggested_confidence=arrays["confidence"],
+                other_labels=arrays["other"],
+                other_confidence=arrays["other_confidence"],
+                threshold_info=checked_threshold(facts["threshold"], findings.num_classes),
+                noise=None if facts["noise"] is None else checked_noise(facts["noise"]),
+            )
+        except Exception as error:  # a damaged .npz may raise anything
+            raise InputError(f"the ranking of Learn in review.sqlite cannot be used: {one_line(error)}") from error
         if (asked := findings.threshold_info.get("asked")) is not None:  # by `jnpl report --replace`
             learnt = learnt.with_threshold(as_threshold(str(asked)))
         return cls(learnt, arrays.get("candidates"), arrays.get("candidate_probs"), number)
+
+
+def _check(arrays: dict[str, npt.NDArray[Any]], samples: int, classes: int) -> None:
+    """Raise an InputError unless the arrays of a ranking are about so many samples and classes."""
+    for name, values in arrays.items():
+        if name == "facts":
+            continue
+        is_class = name in ("suggested", "other", "candidates")
+        with np.errstate(invalid="ignore"):
+            inside = (values >= (-1 if name == "other" else 0)) & (values < classes if is_class else values <= 1)
+        right = values.dtype.kind == ("i" if is_class else "f") and (inside | (values != values)).all()  # noqa: PLR0124
+        if not right or values.shape[:1] != (samples,) or values.ndim > 1 + name.startswith("candidate"):
+            raise InputError(f"{name} is {values.dtype} of shape {values.shape}, with values that cannot be")
 
 
 class Filter(BaseModel):
