@@ -1,5 +1,7 @@
 """Verdicts by hand, the table's contract, and what a saved folder gives back."""
 
+import json
+import math
 import subprocess
 import sys
 
@@ -286,3 +288,23 @@ def test_a_threshold_for_each_class_is_kept_and_used(tmp_path):
     np.testing.assert_array_equal(findings.is_label_issue, quality < own[labels])
     findings.save(tmp_path)
     assert Findings.load(tmp_path) == findings
+
+
+@pytest.mark.parametrize("threshold", ["auto", 0.9, "budget=20", "per-class"])
+def test_of_labels_that_are_not_predicted_nothing_is_said(tmp_path, threshold):
+    random = np.random.default_rng(0)
+    probs, given = random.dirichlet(np.ones(3), 200), random.integers(0, 3, 200)
+    unseen = random.dirichlet(np.ones(3), 200)
+    findings = Findings.from_probs(probs, given, unseen_probs=unseen, threshold=threshold)
+    assert not findings.is_label_issue.any()
+    assert (findings.suggested_labels == given).all()
+    assert math.isnan(findings.noise_rate)
+    assert findings.noise_facts["noise_rate"] is None
+    assert findings.noise_interval == (0.0, 1.0)
+    assert "unknown; the features predict the labels no better than chance" in findings.noise_sentence
+    assert not findings.with_threshold("budget=50").is_label_issue.any()
+    findings.save(tmp_path)
+    assert json.loads((tmp_path / "findings.json").read_text())["noise_rate"] is None
+    assert Findings.load(tmp_path) == findings
+    checked = {at: int(given[at]) if at % 4 else -1 for at in findings.audit_sample(40).tolist()}
+    assert 0 < findings.audited(checked).noise_rate < 0.5

@@ -138,7 +138,10 @@ def facts(run: RunFolder, top: int) -> dict[str, Any]:
     confused = confused_pairs(findings, [*map(str, findings.names)], _PAIRS)
     pairs = [{"given": pair.given, "suggested": pair.suggested, "count": pair.count} for pair in confused]
     rows = findings.table.iloc[findings.worst_positions(min(top, int(findings.is_label_issue.sum())))]
-    now: dict[str, Any] = {"issues": int(findings.is_label_issue.sum()), "noise_rate": findings.noise_rate}
+    now: dict[str, Any] = {
+        "issues": int(findings.is_label_issue.sum()),
+        "noise_rate": findings.noise_facts["noise_rate"],
+    }
     if findings.noise_interval is not None:
         now["noise_interval"] = list(findings.noise_interval)
     if findings.decided is not None and findings.decided.any():

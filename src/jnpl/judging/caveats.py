@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 Labels: TypeAlias = npt.NDArray[np.int64]
 
+NO_SIGNAL = "the features predict the labels no better than chance"
 _LEAST = 0.005  # share that is worth saying "at least"
 _FEW, _BLURRED = 100, 0.35  # samples per class, overlap: with fewer and more, noise can hardly be told from overlap
 _MAX_SAMPLES, _MAX_WORDS = 10_000, 5_000  # that a rule is searched in

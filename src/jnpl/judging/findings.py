@@ -9,6 +9,7 @@ probabilities. A label is an issue if its quality lies strictly below the thresh
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -21,7 +22,8 @@ import numpy.typing as npt
 from jnpl.data.label_files import WithoutLabel
 from jnpl.internal.errors import InputError
 from jnpl.judging import audit, findings_files
-from jnpl.judging.caveats import noise_sentence, of_few_samples
+from jnpl.judging.caveats import NO_SIGNAL, noise_sentence, of_few_samples
+from jnpl.judging.chance import above_chance
 from jnpl.judging.column_checks import checked_ids, checked_labels, checked_mask, checked_names, checked_texts
 from jnpl.judging.consensus import VOTE, annotator_table, ask_next
 from jnpl.judging.groups import COLUMN, rates_of_groups
@@ -411,9 +413,9 @@ class Findings:
 
     @property
     def noise_rate(self) -> float:
-        """Estimated share of wrong labels; where quality is not calibrated, the share of issues."""
+        """Estimated share of wrong labels, nan if nothing can be said; without calibration, the share of issues."""
         if self.noise is not None:
-            return self.noise.rate
+            return math.nan if self.noise.caveat == NO_SIGNAL else self.noise.rate
         scored = np.count_nonzero(~np.isnan(self.label_quality))
         return float((self.is_label_issue.sum() + self._decided_wrong) / max(scored, 1))
 
@@ -425,10 +427,11 @@ class Findings:
     @property
     def noise_facts(self) -> dict[str, Any]:
         """Noise rate, interval, overlap and sentence, as `--json` has them."""
+        rate = None if math.isnan(self.noise_rate) else self.noise_rate
         if self.noise is None:
-            return {"noise_rate": self.noise_rate}
+            return {"noise_rate": rate}
         return {
-            "noise_rate": self.noise.rate,
+            "noise_rate": rate,
             "noise_interval": [self.noise.low, self.noise.high],
             "noise_sentence": self.noise_sentence,
             "noise_checked": self.noise.checked,
@@ -677,6 +680,7 @@ class Findings:
         columns = self._columns()
         content = {
             **self.summary(),
+            "noise_rate": self.noise_facts["noise_rate"],
             "class_names": None if self.class_names is None else list(self.class_names),
             "threshold": self.threshold_info,
             **({} if self.noise is None else {"noise": self.noise._asdict()}),
@@ -726,6 +730,8 @@ def _resolved(
 ) -> dict[str, Any]:
     unlikely = None if noise is None else noise.unlikely
     info = resolve_threshold(threshold, quality, given, num_classes, calibrated=noise is not None, unlikely=unlikely)
+    if noise is not None and noise.caveat == NO_SIGNAL:
+        return {"rule": info["rule"], "value": 0.0, "reason": NO_SIGNAL, "asked": threshold}
     return {**info, "asked": threshold} if info["rule"] in ("precision", "budget") else info
 
 
@@ -741,7 +747,8 @@ def _calibrated(
     """Return quality, suggested label, its confidence, that of `best`, all (N,), and the noise rate, calibrated by
     `unseen` (N, C).
 
-    The order of the qualities is that of the given labels in `probs`. The suggested label is `best`, the likeliest
+    Where `unseen` tells the labels no better than chance, the quality is 1/2: nothing is known of any label.
+    Else the order of the qualities is that of the given labels in `probs`. The suggested label is `best`, the likeliest
     other class there, if it is likelier than the given one by `probs` or by the calibrated probabilities.
     """
     if unseen.shape != probs.shape:
@@ -750,6 +757,10 @@ def _calibrated(
     usable = ~skip & ~np.isnan(probs[:, 0]) & ~np.isnan(unseen[:, 0])
     if not usable.all():
         unseen = np.where(usable[:, None], unseen, np.nan)
+    if usable.any() and not above_chance(unseen, given):
+        unknown = np.where(usable, 0.5, np.nan)
+        others = unknown / (probs.shape[1] - 1)
+        return unknown, given, unknown, others, NoiseEstimate(0.5, 0.0, 1.0, 0.0, caveat=NO_SIGNAL)
     calibrated, noise = calibrate(unseen, given, best, expected_scale=expected_scale, progress=progress)
     quality, confidence = np.full(len(given), np.nan), np.full(len(given), np.nan)
     if usable.any():

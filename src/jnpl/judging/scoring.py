@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from jnpl.internal.threads import threads_for
-from jnpl.judging.caveats import of_rules
+from jnpl.judging.caveats import NO_SIGNAL, of_rules
 from jnpl.judging.excerpts import excerpts
 from jnpl.judging.findings import Findings
 from jnpl.judging.out_of_fold import FOLDS, expected_scale, out_of_fold
@@ -225,7 +225,7 @@ def judge_labels(
         if unseen is not None:
             options |= {"unseen_probs": unseen.probs, "unseen_scale": unseen.expected_scale, "progress": progress}
         findings = Findings.from_probs(probs, source.labels, **options)
-        if findings.noise is not None and unseen is not None:
+        if findings.noise is not None and unseen is not None and findings.noise.caveat != NO_SIGNAL:
             noise = of_rules(
                 findings.noise,
                 unseen.probs,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -81,7 +82,7 @@ def summary(batch: CheckedBatch) -> dict[str, Any]:
         "samples": len(findings.given_labels),
         "classes": findings.num_classes,
         "issues": int(findings.is_label_issue.sum()),
-        "noise_rate": findings.noise_rate,
+        "noise_rate": findings.noise_facts["noise_rate"],
         **({} if interval is None else {"noise_interval": list(interval)}),
     }
 
@@ -211,7 +212,7 @@ def _tree_predictions(
 def _facts(run: RunFolder, findings: Findings, comparison: Comparison | None, classes: int) -> dict[str, Any]:
     """Return what check.json says."""
     signals = {}
-    facts: dict[str, Any] = {"run": str(run.path), "run_noise_rate": run.findings.noise_rate}
+    facts: dict[str, Any] = {"run": str(run.path), "run_noise_rate": run.findings.noise_facts["noise_rate"]}
     facts["unknown_classes"] = strange = _unknown_classes(findings, classes)
     sentences = [_about(each) for each in strange]
     if comparison is not None:
@@ -298,7 +299,12 @@ def _shift(
     }
     recipe = run.run_facts.recipe or {}  # only rates by predictions that did not see the labels can be compared
     unseen = recipe.get("model") == "linear" or recipe.get("verdict", {}).get("trees")
-    if findings.noise is not None and old.noise is not None and unseen:
+    if (
+        findings.noise is not None
+        and old.noise is not None
+        and unseen
+        and not math.isnan(findings.noise_rate - old.noise_rate)
+    ):
         spread = [(each.high - each.low) / (2 * _NORMAL_90) for each in (findings.noise, old.noise)]
         tests["noise_rate"] = (
             _two_sided(findings.noise_rate - old.noise_rate, sum(spread)),

@@ -79,7 +79,7 @@ def _present_results(run: RunFolder, stored: dict[str, Any]) -> dict[str, Any]:
         findings = run.findings
         if results.get("issues") != (issues := int(findings.is_label_issue.sum())):
             results.pop("relabel_accuracy", None)  # of the issues before
-        results |= {"issues": issues, "noise_rate": findings.noise_rate}
+        results |= {"issues": issues, "noise_rate": findings.noise_facts["noise_rate"]}
     return results
 
 

@@ -49,7 +49,11 @@ def data_set(findings: Findings, name: str, *, issues: bool = False) -> dict[str
             "label_quality": f"{_FIELDS}FloatField",
             "is_label_issue": f"{_FIELDS}BooleanField",
         },
-        "info": {"source": "jnpl", "noise_rate": findings.noise_rate, "label_quality": "0..1, lower is worse"},
+        "info": {
+            "source": "jnpl",
+            "noise_rate": findings.noise_facts["noise_rate"],
+            "label_quality": "0..1, lower is worse",
+        },
         "samples": [_sample(row) for row in json_rows(findings_rows(findings, issues=issues))],
     }
 
