@@ -91,7 +91,7 @@ class EmbeddingCache:
         cache_of, row_of = np.full(len(names), -1), np.zeros(len(names), np.int64)
         folders = [] if self._folder is None else sorted(self._folder.parent.glob(f"*/{_SAMPLES}"))
         for file in folders:
-            stored = file.read_bytes() if file.parent != self._folder else b""
+            stored = file.read_bytes() if file.parent != self._folder and file.is_file() else b""
             if stored[:_DIGEST] != bytes.fromhex(family) or (other := _opened(file.parent)) is None:
                 continue
             stored_names = np.frombuffer(stored[_DIGEST:], "<u8")
