@@ -121,7 +121,7 @@ def head_plan(width: int, samples: int, classes: int) -> dict[str, Any]:
     """
     decay = min(max(0.085 * math.sqrt(width / samples), 5e-3), 0.1)
     first, decay = decay * min(1.0, math.sqrt(10 / classes)), _REFINED_DECAY * decay
-    least = 4 if samples > _LARGE else 6 if classes <= _MANY_CLASSES else 10
+    least = 4 if samples > _LARGE else 6 if classes <= _MANY_CLASSES else 20  # cross-entropy fades epoch by epoch
     epochs = min(max(round(_HEAD_SAMPLES / samples), least), 20)
     plan: dict[str, Any] = {"train.epochs": epochs, "stages.refine.epochs": min(epochs, 10)}
     if classes > _MANY_CLASSES:
