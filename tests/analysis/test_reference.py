@@ -26,6 +26,7 @@ def test_a_reference_is_saved_and_loaded(tmp_path):
     made.save(tmp_path / "file")
     loaded = Reference.load(tmp_path / "file")
     assert all(np.array_equal(getattr(made, name), getattr(loaded, name)) for name in vars(made))
+    assert (tmp_path / "file").stat().st_mode & 0o044 == 0o044  # others may read it
     (tmp_path / "file").write_text("no tensors")
     with pytest.raises(InputError, match="cannot be read"):
         Reference.load(tmp_path / "file")

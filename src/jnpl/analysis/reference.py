@@ -84,7 +84,9 @@ class Reference:
         """Write the reference."""
         from safetensors.numpy import save_file  # noqa: PLC0415 - not needed to compare
 
+        mode = file.stat().st_mode if file.exists() else 0o644  # safetensors lets only the owner read
         save_file({name: np.ascontiguousarray(value) for name, value in vars(self).items()}, file)
+        file.chmod(mode)
 
     @classmethod
     def load(cls, file: Path) -> Reference:
