@@ -17,6 +17,7 @@ from jnpl import Findings, noise, pipeline
 from jnpl.data.label_files import with_labels
 from jnpl.data.loading.augment import CropFlip, Standardize
 from jnpl.data.opening import open_source
+from jnpl.data.options import OpenOptions
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.internal.errors import InputError
 from jnpl.internal.tables import load_parquet
@@ -24,6 +25,7 @@ from jnpl.models.build import build
 from jnpl.pipeline import CheckpointInterval
 from jnpl.recipes.load import load_recipe, parse_changes
 from jnpl.recipes.schema import Engine
+from jnpl.run_folder import RunFolder
 from jnpl.training import checkpoint, run_callback, session
 from jnpl.training.interrupt import Interrupted
 from jnpl.training.processes import make_fabric
@@ -508,3 +510,14 @@ def test_of_several_processes_one_tells_of_the_embedding(tmp_path, monkeypatch, 
     opened, report = pipeline.OpenedData(from_arrays(["a red car", "a blue sea"] * 3, [0, 1] * 3)), Reporter()
     data = pipeline.embed_data(opened, pipeline.RunOptions(cache=tmp_path), report)
     assert (data.embedded.kind, len(data.choices), report.console.quiet) == ("vector", 1, quiet)
+
+
+def test_test_samples_that_are_training_samples_are_told(tmp_path):
+    random = np.random.default_rng(0)
+    true = random.integers(0, 2, 120)
+    x = (random.normal(size=(120, 130)) + 2 * true[:, None]).astype(np.float32)
+    test = (np.concatenate([x[100:], x[:3] + np.float32(0.01)]), np.append(true[100:], true[:3]))
+    opened = pipeline.open_data((x[:100], true[:100]), OpenOptions(), test=test)
+    folder = RunFolder(tmp_path / "run")
+    pipeline.run(opened, pipeline.RunOptions(changes={"train.epochs": 2}), folder)
+    assert any("3 of the 23 test samples are training samples, or nearly" in line for line in folder.data_facts.choices)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jnpl.analysis.data_report import describe_data
-from jnpl.analysis.reference import Reference
+from jnpl.analysis.reference import Reference, copies_of
 from jnpl.data.loading.prepare import default_workers
 from jnpl.data.opening import open_source, open_test
 from jnpl.data.split import hold_out, to_hold_out
@@ -484,6 +484,14 @@ def write_data(
         if reference is not None:
             with replacing(folder.reference_vectors) as draft:
                 reference.save(draft)
+            test = data.embedded.test
+            if test is not None and (copies := copies_of(reference, test)):
+                them = (
+                    "is nearly or exactly a training sample" if len(copies) == 1 else "are training samples, or nearly"
+                )
+                line = f"{len(copies):,} of the {len(test):,} test samples {them}: the test accuracy is too high"
+                report.note(line)
+                choices = [*choices, line]
         folder.write_data(
             described,
             command=origin.command,

@@ -102,7 +102,10 @@ class Reference:
     def project(self, source: Source) -> tuple[Labels, npt.NDArray[np.float32]]:
         """Return the positions (N,) of new samples that can be compared and their vectors (N, K)."""
         rows = np.delete(np.arange(len(source)), list(source.unreadable or ()))
-        return rows, self._short(self._scaled(_values(source, rows)))
+        values = _values(source, rows)
+        if values.shape[1] != (width := len(self.basis) or self.vectors.shape[1]):
+            raise InputError(f"{source.name} has {values.shape[1]} features, but the run was trained on {width}")
+        return rows, self._short(self._scaled(values))
 
     def _scaled(self, values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         return (values - self.mean) / self.std if len(self.mean) else _unit(values)
@@ -160,8 +163,6 @@ def compare(reference: Reference, source: Source, seed: int = 0) -> Comparison:
     """
     rows, values = reference.project(source)
     random, old = np.random.default_rng(seed), reference.vectors.astype(np.float32)
-    if values.shape[1] != old.shape[1]:
-        raise InputError(f"{source.name} has {values.shape[1]} features, but the run was trained on {old.shape[1]}")
     index, distances = _nearest(values, old)
     drawn = np.sort(random.choice(len(old), min(len(old), _CALIBRATING), replace=False))
     usual = np.sort(_nearest(old[drawn], old, drawn)[1].mean(axis=1))
@@ -170,6 +171,27 @@ def compare(reference: Reference, source: Source, seed: int = 0) -> Comparison:
     far[rows] = (1 + as_far) / (1 + len(usual))
     is_far[rows] = step_up(far[rows], FALSE_SHARE)
     extra = _more_than_expected(as_far, len(usual))
+    copies = _copies(reference, source, rows, values, index, distances)
+    separability, p_value = two_sample_test(values, old, seed)
+    return Comparison(far, is_far, *extra, copies, separability, p_value)
+
+
+def copies_of(reference: Reference, source: Source) -> list[Copy]:
+    """Return the samples that are the same or nearly the same as one of the reference."""
+    rows, values = reference.project(source)
+    return _copies(reference, source, rows, values, *_nearest(values, reference.vectors.astype(np.float32)))
+
+
+def _copies(
+    reference: Reference,
+    source: Source,
+    rows: Labels,
+    values: Floats,
+    index: Labels,
+    distances: npt.NDArray[np.float32],
+) -> list[Copy]:
+    """Return the copies among samples at `rows` (N,), by their vectors (N, K) and nearest neighbours (N, 10)."""
+    old = reference.vectors.astype(np.float32)
     is_table, typical = bool(len(reference.mean)), float(np.median(distances[:, -1]))
     exact_only = is_table or source.texts is not None  # of few words or columns, many samples are near each other
     first, gap = index[:, 0], ((values - old[index[:, 0]]) ** 2).sum(axis=1)  # without the rounding of a product
@@ -178,9 +200,7 @@ def compare(reference: Reference, source: Source, seed: int = 0) -> Comparison:
         close = np.flatnonzero(gap <= np.maximum(NEAR * distances[:, -1], VERY_NEAR * typical))
         local = _nearest(old[first[close]], old, first[close])[1][:, -1]
         near[close[gap[close] <= np.maximum(NEAR * local, VERY_NEAR * typical)]] = True
-    copies = [Copy(int(rows[at]), int(reference.rows[first[at]])) for at in np.flatnonzero(near).tolist()]
-    separability, p_value = two_sample_test(values, old, seed)
-    return Comparison(far, is_far, *extra, copies, separability, p_value)
+    return [Copy(int(rows[at]), int(reference.rows[first[at]])) for at in np.flatnonzero(near).tolist()]
 
 
 def _more_than_expected(as_far: Labels, calibrating: int) -> tuple[int, float]:
