@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 SUSPECT_COLUMNS = ["id", "given_label", "suggested_label", "label_quality", "suggested_confidence"]
 _PAIRS = 5
+_FEW = 100  # samples, below which quality is not calibrated
 _EXCERPT = 70  # characters of a text or row in the list
 _ASKED = 20  # samples to ask another annotator about
 _PIPE_WIDTH = 100_000  # columns: nothing is cut in a pipe or a file
@@ -102,6 +103,8 @@ def _notes(result: dict[str, Any], run: RunFolder, findings: Findings) -> list[s
             "more than half of the labels look wrong: check that labels and samples belong together (order, column); "
             f"if they do, train longer (--set train.epochs=100), or the {cut} too high (--threshold)",
         )
+    if (scored := int(np.count_nonzero(~np.isnan(findings.label_quality)))) < _FEW:
+        lines.append(f"only {scored} samples: too few to estimate how many labels are wrong; the order is a hint")
     withheld = findings.noise is not None and is_withheld(findings.noise)
     if (expected := findings.expected_wrong) is not None and issues and not withheld:
         them = "of these labels are" if issues > 1 else "of them is"

@@ -81,6 +81,8 @@ def test_empty_class_missing_folder_and_one_class(tmp_path):
     (tmp_path / "dog").mkdir()
     with pytest.raises(InputError, match=r"class folder '.*dog' holds no images"):
         folder.load(tmp_path)
+    touch(tmp_path, "eel/1.png")
+    assert folder.load(tmp_path).class_names == ("cat", "eel")  # and a note says so
     with pytest.raises(InputError, match=r"no such folder: '.*none'"):
         folder.load(tmp_path / "none")
     with pytest.raises(InputError, match=r"1.png' is not a folder"):

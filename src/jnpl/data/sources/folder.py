@@ -112,14 +112,19 @@ def _find(root: Path, split: str, allowed: tuple[str, ...] | None = None) -> _Cl
     is_image = partial(_is_image, endings=extensions())
     files: list[WalkedFile] = []
     labels: list[str] = []
+    empty: list[str] = []
     for label in classes:
         start = f"{split}/{label}" if split else label
         inside = sorted(walk(root, start, {_identity(root), _identity(base)}, is_image))
         if not inside:
-            raise InputError(f"class folder {str(base / label)!r} holds no images; add some or remove it")
+            empty.append(label)
         files += inside
         labels += [label] * len(inside)
-    return _ClassFolders(files, labels, allowed or classes)
+    if len(classes) - len(empty) < min(len(classes), 2):
+        raise InputError(f"class folder {str(base / empty[0])!r} holds no images; add some or remove it")
+    if empty and allowed is None:
+        _LOG.warning("%s: no images in %s, which is left out", base, _listed(empty))
+    return _ClassFolders(files, labels, allowed or [label for label in classes if label not in empty])
 
 
 def walk(
