@@ -124,7 +124,7 @@ def _find(root: Path, split: str, allowed: tuple[str, ...] | None = None) -> _Cl
         raise InputError(f"class folder {str(base / empty[0])!r} holds no images; add some or remove it")
     if empty and allowed is None:
         _LOG.warning("%s: no images in %s, which is left out", base, _listed(empty))
-    return _ClassFolders(files, labels, allowed or [label for label in classes if label not in empty])
+    return _ClassFolders(files, labels, allowed or tuple(label for label in classes if label not in empty))
 
 
 def walk(
