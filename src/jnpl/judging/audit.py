@@ -36,7 +36,7 @@ Labels: TypeAlias = npt.NDArray[np.int64]
 
 RIGHT, WRONG, UNSURE, OPEN = 0, 1, 2, -1  # answers
 WRONG_LABEL, UNSURE_LABEL = -1, -2  # in place of the right label: wrong, without a better one; unsure
-_QUANTILES = 400  # of a part's confidence distribution
+_QUANTILES = 200  # of a part's confidence distribution
 _TAIL = 0.05
 _MAX_LOGIT = 25.0  # of a quality
 _PRIOR_SLOPE, _PRIOR_DEVIATION = 1.0, np.array([3.0, 0.5])  # of a and b

@@ -30,7 +30,7 @@ _LEAVES = {"words": 40, "values": 2}  # of a tree, per class
 # the largest class), repeats a rule: labels of people, right ones as well as wrong ones, are told by more than that.
 _AGREEMENT = {"words": 0.82, "values": 0.85}
 _SHARE = {"words": 0.87, "values": 0.97}
-_REPEATED = 0.03  # by which out-of-fold heads agree more often than they are sure
+_REPEATED = 0.05  # by which out-of-fold heads agree more often than they are sure
 
 
 def noise_sentence(noise: NoiseEstimate, run: str = "RUN") -> str:
