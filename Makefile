@@ -60,6 +60,7 @@ pages: .venv/.extras  ## write the generated pages of docs/ from the committed r
 	@$(BIN)/python benchmarks/field.py --table
 	@$(BIN)/python benchmarks/owners.py page
 	@$(BIN)/python benchmarks/owners.py tables-page
+	@$(BIN)/python benchmarks/noise_rate.py page
 	@$(BIN)/python benchmarks/review.py page
 	@$(BIN)/python benchmarks/own_loop.py page
 	@$(BIN)/python docs/generate.py

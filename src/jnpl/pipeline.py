@@ -431,19 +431,19 @@ def judge(
         seed=settings.seed,
         progress=part_of(progress, begun + 0.1, 0.8),
     )
+    source = settings.source_to_judge or settings.source
+    records, show = state.records, part_of(progress, 0.8, 1.0)
     findings = None
+
+    def judge_by(probs: npt.NDArray[np.floating[Any]] | None) -> Findings:
+        quality = records.quality()
+        return scoring.judge_labels(source, records.ledger, quality, verdict, state.unreadable, probs, unseen, show)
+
     if fabric.is_global_zero or in_all:
-        source = settings.source_to_judge or settings.source
-        findings = scoring.judge_labels(
-            source,
-            state.records.ledger,
-            state.records.quality(),
-            verdict,
-            state.unreadable,
-            final.probs,
-            unseen,
-            part_of(progress, 0.8, 1.0),
-        )
+        findings = judge_by(final.probs)
+        if fabric.world_size == 1 and scoring.follows_uneven_rule(findings, verdict):
+            final = scoring.final_probs(verdict.model_copy(update={"score": "posterior"}), network, training_set, trees)
+            final, findings = final._replace(judged_by=scoring.BY_RULE), judge_by(final.probs)
         findings = replace(findings, groups=source.groups)
         if source.votes is not None:
             findings = with_consensus(findings, source.votes, final.probs, unseen, verdict.threshold)

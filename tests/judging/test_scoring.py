@@ -10,7 +10,9 @@ from torch import nn
 
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.judging import scoring
+from jnpl.judging.findings import Findings
 from jnpl.judging.ledger import Ledger
+from jnpl.judging.noise_model import NoiseEstimate
 from jnpl.judging.out_of_fold import expected_scale, out_of_fold
 from jnpl.judging.posterior import posterior
 from jnpl.judging.trees import TreePredictions
@@ -183,3 +185,20 @@ def test_agreement_decides_between_network_and_trees(network, tree, weight, told
     assert line.startswith(told)
     surer = np.where(others > 0.5, 0.85, 0.15)  # three quarters of the way from 0.7 to 0.9
     np.testing.assert_allclose(probs, weight * surer + (1 - weight) * own, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("counts", "high", "score", "follows"),
+    [
+        ((60, 30), 1.0, "blend", True),
+        ((60, 31), 1.0, "blend", False),
+        ((60, 30), 0.4, "blend", False),
+        ((60, 30), 1.0, "network", False),
+    ],
+)
+def test_labels_by_a_rule_of_uneven_classes_are_ranked_by_the_posterior(counts, high, score, follows):
+    given = np.repeat([0, 1], counts)
+    findings = Findings.from_probs(np.full((len(given), 3), 1 / 3), given)
+    noise = NoiseEstimate(0.02, 0.01, high, 0.1, caveat="the labels seem to follow a rule")
+    assert scoring.follows_uneven_rule(replace(findings, noise=noise), Judging(score=score)) == follows
+    assert not scoring.follows_uneven_rule(findings, Judging(score=score))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from jnpl.internal.threads import threads_for
-from jnpl.judging.caveats import NO_SIGNAL, of_rules
+from jnpl.judging.caveats import NO_SIGNAL, is_withheld, of_rules
 from jnpl.judging.excerpts import excerpts
 from jnpl.judging.findings import Findings
 from jnpl.judging.out_of_fold import FOLDS, expected_scale, out_of_fold
@@ -32,6 +32,8 @@ _CONFIDENCE_SHARE = 0.75
 _MAX_POWER = 16.0
 MAX_NETWORK_LEAD = 0.1  # in agreement; above it the trees are left out: memorised labels explain less (docs/tables.md)
 
+_UNEVEN_RULE = 2  # times the labels of the smallest class, chosen on docs/noise-rate.md
+BY_RULE = "judged by the posterior alone: the labels seem to follow a rule, of uneven classes"
 MIN_CALIBRATED = 100  # samples: with fewer, noise and overlap cannot be told apart
 _MAX_VECTORS = 1 << 29  # numbers of all vectors together, up to which out-of-fold heads are trained (2 GB of disk)
 
@@ -96,6 +98,18 @@ def final_probs(
         return FinalProbs(probs, judged_by)
     corrected = posterior(probs, labels, decided=training_set.decided, progress=progress).probs
     return FinalProbs(corrected if settings.score == "posterior" else (probs + corrected) / 2, judged_by)
+
+
+def follows_uneven_rule(findings: Findings, settings: Judging) -> bool:
+    """Return whether the posterior alone ranks better than its mean with the network: the labels seem to follow a rule
+    that gives some class twice as many as another one.
+
+    The network has learnt the rule; the confusion of its classes, which the posterior is made of, has not.
+    """
+    if settings.score != "blend" or findings.noise is None or not is_withheld(findings.noise):
+        return False
+    counts = np.bincount(findings.given_labels, minlength=findings.num_classes)
+    return bool(counts.max() >= _UNEVEN_RULE * counts[counts > 0].min())
 
 
 def with_trees(
