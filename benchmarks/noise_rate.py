@@ -72,7 +72,11 @@ def columns(name: str) -> list[str]:
 def cell(name: str, column: str, seed: int, data: Path) -> Source:
     """Return a set with the labels of a column and its true labels."""
     if column not in ("rule", "rules", "clean") and not column.startswith("symm20-"):
-        return (owners if name in owners.SETS else owners_tables).cell(name, column, seed, data)
+        return (
+            owners.cell(name, column, seed, data)
+            if name in owners.SETS
+            else owners_tables.cell(name, column, seed, data)
+        )
     whole = cell(name, columns(name)[0], seed, data)
     true, size = whole.true_labels, len(whole.class_names)
     if true is None:
