@@ -605,7 +605,7 @@ UNSEEN_TEXT = """\
 {repeated:.0%} of cases ({least:.0%} to {most:.0%} in other columns): the features predict the rule, and its
 mistakes. Such a label looks like a right one to every method that has only features and given labels, so the estimate
 is far too low, ours and cleanlab's; the ranking still finds some (AP above). Only labels that somebody checks tell:
-`jnpl review` corrects the estimate by the decisions."""
+`jnpl audit` draws them at random."""
 
 CHECKS: dict[str, Callable[[dict[str, Any], float], bool]] = {
     "noise rate": lambda each, _: abs(each["noise_rate"] - each["wrong"]) <= allowed(each),

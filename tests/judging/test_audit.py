@@ -1,5 +1,7 @@
 """Samples for an audit, the exact interval of their noise rate, and recalibrated findings."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -52,9 +54,20 @@ def test_the_rate_is_unbiased_and_the_sample_proportional():
 def test_labels_without_a_quality_are_not_drawn_and_a_constant_quality_is_one_part():
     sample = audit.draw(np.array([np.nan, 0.5, 0.5, np.nan]), 10)
     assert (sorted(sample.positions.tolist()), sample.sizes.tolist()) == ([1, 2], [2])
-    for quality, count in ((np.full(3, np.nan), 5), (np.ones(3), 0)):
-        with pytest.raises(InputError):
-            audit.draw(quality, count)
+    assert audit.draw(np.full(3, np.nan), 5).sizes.tolist() == [3]  # nothing is known of any: all are drawn from
+    with pytest.raises(InputError, match="at least one label"):
+        audit.draw(np.ones(3), 0)
+
+
+def test_labels_that_nothing_is_known_of_can_be_audited():
+    model = many_findings(200, 3, 0.3)
+    wrong = model.label_quality < 0.5
+    blank = np.full(200, np.nan)
+    model = replace(model, label_quality=blank, suggested_confidence=blank, suggested_labels=model.given_labels)
+    checked = {int(at): int((model.given_labels[at] + wrong[at]) % 3) for at in model.audit_sample(60)}
+    after = model.audited(checked)
+    assert after.noise_interval[0] <= wrong.mean() <= after.noise_interval[1]
+    assert (~np.isnan(after.label_quality)).sum() == 60
 
 
 def test_unsure_answers_widen_the_interval_to_both_sides():

@@ -141,12 +141,9 @@ def facts(run: RunFolder, top: int) -> dict[str, Any]:
     confused = confused_pairs(findings, [*map(str, findings.names)], _PAIRS)
     pairs = [{"given": pair.given, "suggested": pair.suggested, "count": pair.count} for pair in confused]
     rows = findings.table.iloc[findings.worst_positions(min(top, int(findings.is_label_issue.sum())))]
-    now: dict[str, Any] = {
-        "issues": int(findings.is_label_issue.sum()),
-        "noise_rate": findings.noise_facts["noise_rate"],
-    }
-    if findings.noise_interval is not None:
-        now["noise_interval"] = list(findings.noise_interval)
+    now: dict[str, Any] = {"issues": int(findings.is_label_issue.sum()), **findings.noise_facts}
+    if findings.noise is not None:
+        now["noise_sentence"] = noise_sentence(findings.noise, shlex.quote(str(run.path)))
     if findings.decided is not None and findings.decided.any():
         now["decided"] = int(findings.decided.sum())
     return {

@@ -65,7 +65,7 @@ class AuditedRate(NamedTuple):
 
 
 def draw(quality: Floats, count: int, seed: int = 0) -> AuditSample:
-    """Return a stratified random sample of the labels that have a quality (N,); a smaller one is its beginning.
+    """Return a stratified random sample of the `population` of labels; a smaller one is its beginning.
 
     >>> quality = np.repeat([0.1, 0.9], [20, 80])
     >>> sample = draw(quality, 10)
@@ -76,9 +76,7 @@ def draw(quality: Floats, count: int, seed: int = 0) -> AuditSample:
     """
     if count < 1:
         raise InputError(f"an audit needs at least one label to check, got {count}")
-    scored = np.flatnonzero(~np.isnan(quality))
-    if not len(scored):
-        raise InputError("no label has a quality, so that there is nothing to check")
+    scored = population(quality)
     rng = np.random.default_rng([seed, 0xA0D17])
     low = quality[scored] < _cut(quality[scored])
     parts = [part for part in (scored[low], scored[~low]) if len(part)]
@@ -89,6 +87,12 @@ def draw(quality: Floats, count: int, seed: int = 0) -> AuditSample:
     )
     order = np.argsort(np.concatenate(keys), kind="stable")[:count]
     return AuditSample(shuffled[order], part_of[order], np.array([len(part) for part in parts]))
+
+
+def population(quality: Floats) -> Labels:
+    """Return the positions of the labels that the noise rate counts: those with a quality (N,), or all if none has."""
+    scored = np.flatnonzero(~np.isnan(quality))
+    return scored if len(scored) else np.arange(len(quality))
 
 
 def estimate(sample: AuditSample, answers: npt.NDArray[np.integer]) -> AuditedRate:
@@ -175,7 +179,7 @@ def audited(findings: Findings, sample: AuditSample, labels: Mapping[int, int]) 
     result = estimate(sample, answers)
     checked = answers != OPEN
     at, answer_at = sample.positions[checked], answers[checked]
-    doubt = logits(findings.label_quality, _MAX_LOGIT)
+    doubt = np.nan_to_num(logits(findings.label_quality, _MAX_LOGIT))
     _, slope = fit_logistic(
         doubt[at[answer_at != UNSURE]],
         (answer_at[answer_at != UNSURE] == WRONG).astype(np.float64),

@@ -106,7 +106,8 @@ def follows_uneven_rule(findings: Findings, settings: Judging) -> bool:
 
     The network has learnt the rule; the confusion of its classes, which the posterior is made of, has not.
     """
-    if settings.score != "blend" or findings.noise is None or not is_withheld(findings.noise):
+    noise = findings.noise
+    if settings.score != "blend" or noise is None or not is_withheld(noise) or noise.caveat == NO_SIGNAL:
         return False
     counts = np.bincount(findings.given_labels, minlength=findings.num_classes)
     return bool(counts.max() >= _UNEVEN_RULE * counts[counts > 0].min())

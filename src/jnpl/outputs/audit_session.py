@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jnpl.internal.errors import InputError
-from jnpl.judging.audit import OPEN, UNSURE_LABEL, AuditSample, answers_of, draw, estimate, more_to_halve
+from jnpl.judging.audit import OPEN, UNSURE_LABEL, AuditSample, answers_of, draw, estimate, more_to_halve, population
 from jnpl.judging.caveats import noise_sentence
 from jnpl.outputs.report import page
 from jnpl.run_folder import AuditAnswer, AuditFacts
@@ -106,7 +106,7 @@ class AuditSession:
             return counts | {"checked": 0, "wrong": 0, "unsure": counts["answered"]}
         rate, by_class = estimate(sample, answers), []
         given = findings.given_labels[sample.positions]
-        scored = findings.given_labels[~np.isnan(findings.label_quality)]
+        scored = findings.given_labels[population(self.run.model_findings.label_quality)]
         for label, size in enumerate(np.bincount(scored, minlength=findings.num_classes).tolist()):
             of_class = given == label
             if np.isin(answers[of_class], (0, 1)).any():
