@@ -469,8 +469,7 @@ class Findings:
         """
         if self.noise is not None and self.noise.checked:
             raise InputError("these findings are audited already: audit those of the run")
-        scored = int(np.count_nonzero(~np.isnan(self.label_quality)))
-        return audit.audited(self, audit.draw(self.label_quality, scored, seed), labels)
+        return audit.audited(self, audit.draw(self.label_quality, len(self.given_labels), seed), labels)
 
     @property
     def fingerprint(self) -> str:
