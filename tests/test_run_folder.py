@@ -15,7 +15,6 @@ from jnpl import Findings
 from jnpl.data.source import UnreadableError
 from jnpl.internal.errors import InputError
 from jnpl.internal.tables import load_parquet
-from jnpl.methods.registry import METHODS
 from jnpl.run_folder import LabelledSample, RunFolder
 from tests.helpers.marks import posix
 from tests.helpers.runs import findings
@@ -49,17 +48,6 @@ def test_a_new_run_an_old_one_and_a_finished_one(folder):
     assert folder.open(IDENTITY) == {"issues": 3}
     with pytest.raises(InputError, match="seed = 0, not 1"):
         folder.open({**IDENTITY, "seed": 1})
-
-
-def test_a_run_of_jnpl_with_the_settings_that_refined_nl_had_stays_one_of_jnpl(tmp_path):
-    settings = {"name": "jnpl", "pl_weight": 0.0, "complements": "exhaustive", "refine": True}
-    jnpl = {**IDENTITY, "recipe": {"method": METHODS["jnpl"].Settings(**settings).model_dump(mode="json")}}
-    folder = RunFolder(tmp_path)
-    folder.write(jnpl, "finished", {"issues": 3})
-    assert folder.open(jnpl) == {"issues": 3}
-    refined = METHODS["refined-nl"].Settings(ce_start=False, ce_end=0.0, class_weight="none")
-    now = {**IDENTITY, "recipe": {"method": refined.model_dump(mode="json")}}
-    assert folder.open(now) == {"issues": 3}  # an earlier version wrote it by the name of jnpl
 
 
 def test_an_empty_folder_will_do(tmp_path):
@@ -400,14 +388,14 @@ def test_thumbnails_come_back_in_their_order_without_those_that_cannot_be_read(t
         run.thumbnails()
 
 
-def test_there_are_at_most_750_thumbnails_and_no_more_are_read(tmp_path):
+def test_thumbnails_are_limited_and_no_more_are_read(tmp_path):
     asked = []
 
     def read(position):
         asked.append(position)
         return np.zeros((2, 2, 1), np.uint8)
 
-    assert RunFolder(tmp_path).write_thumbnails(range(1000), read) == 750 == len(asked)
+    assert RunFolder(tmp_path).write_thumbnails(range(2000), read) == 1500 == len(asked)
 
 
 def test_a_mistake_of_the_caller_leaves_no_thumbnails(tmp_path):

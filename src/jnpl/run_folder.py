@@ -33,7 +33,6 @@ from jnpl.internal.tables import load_parquet, save_parquet
 from jnpl.judging.audit import UNSURE_LABEL, AuditSample, audited
 from jnpl.judging.findings import Findings
 from jnpl.judging.threshold import as_threshold
-from jnpl.methods.earlier_settings import with_present_method
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -469,7 +468,7 @@ class RunFolder:
             save_parquet(draft, pa.table(columns))
 
     def write_thumbnails(self, positions: Iterable[int], read: Callable[[int], npt.NDArray[Any]]) -> int:
-        """Write pictures of the first 750 samples that can be read; return their number.
+        """Write pictures of the first `MAX_THUMBNAILS` samples that can be read; return their number.
 
         Args:
             positions: of the samples, the worst suspects first.
@@ -502,7 +501,7 @@ class RunFolder:
             The results of the run if it is finished, else None.
         """
         self.check_place()
-        saved = self._saved(identity)
+        saved = self._saved()
         if saved is None:
             make_folder(self.path)
             return None
@@ -518,7 +517,7 @@ class RunFolder:
             identity: what is known of it: seed, name of the data.
             samples: number of samples, without held-out ones.
         """
-        saved = self._saved(identity)
+        saved = self._saved()
         if saved is None or self._is_replaced(saved, identity):
             return
         results = saved.get("results") or {}
@@ -526,8 +525,8 @@ class RunFolder:
             theirs = f"{results.get('samples')} samples of {results.get('classes')} classes"
             self._refuse(f"other data: {theirs}, not {samples} of {classes}", identity)
 
-    def _saved(self, identity: dict[str, Any]) -> dict[str, Any] | None:
-        """Return what run.json says, of `refined-nl` with the names of today; None if there is none."""
+    def _saved(self) -> dict[str, Any] | None:
+        """Return what run.json says; None if there is none."""
         file = self.path / "run.json"
         if not file.is_file():
             return None
@@ -539,10 +538,6 @@ class RunFolder:
             raise InputError(f"{str(self.path)!r} holds something else than a run; name an empty or a new folder")
         if not isinstance(saved.get("results") or {}, dict):
             raise InputError(f"{str(file)!r} cannot be used: results: it must be an object")
-        if identity.get("recipe", {}).get("method", {}).get("name") != "refined-nl":
-            return saved
-        if isinstance(recipe := saved.get("recipe"), dict) and isinstance(method := recipe.get("method"), dict):
-            saved["recipe"] = {**recipe, "method": with_present_method(method)}
         return saved
 
     def _is_replaced(self, saved: dict[str, Any], identity: dict[str, Any]) -> bool:

@@ -423,35 +423,3 @@ def test_the_guard_does_not_act_in_the_second_stage():
     method.stage, method.epoch = 1, 0
     method.begin_epoch(None)
     assert (method.guard.active, method.guard.times) == (False, 1)
-
-
-def test_a_state_of_an_earlier_version_is_read():
-    """It had counters, targets and what the guard did under names of their own."""
-    settings = {"guard": 0.3, "gamma_rise": "agreement", "ce_start": True, "ce_fade": "confusion", "refine": True}
-    labels = torch.arange(40)
-    task = Task(lambda number: Says(), labels, 40)
-    method = ExtendedJNPL(task, ExtendedJNPL.Settings(complements="exhaustive", **settings))
-    old = {
-        "model.weight": torch.full((1,), 2.0),
-        "predicted": torch.arange(40.0),
-        "given": torch.ones(40),
-        "agreed": torch.full((40,), 0.5),
-        "confusion": torch.eye(40),
-        "agreement": torch.tensor(0.25),
-        "concentration": torch.tensor(0.125),
-        "held": torch.tensor(True),
-        "guarded": torch.tensor(3),
-        "pl_scale": torch.tensor(0.5),
-        "targets": torch.full((40, 40), 0.1),
-    }
-    method.load_state_dict(old)
-    assert method.counts.predicted.equal(old["predicted"])
-    assert method.counts.given.equal(old["given"])
-    assert method.counts.right.equal(old["agreed"])
-    assert method.counts.confusion.equal(old["confusion"])
-    assert method.refinement.targets.equal(old["targets"])
-    assert (method.warm_up.recall, method.warm_up.concentration) == (0.25, 0.125)
-    assert (method.guard.active, method.guard.times, method.guard.pl_scale) == (True, 3, 0.5)
-    again = ExtendedJNPL(task, method.settings)
-    again.load_state_dict(method.state_dict())
-    assert all(again.state_dict()[name].equal(value) for name, value in method.state_dict().items())

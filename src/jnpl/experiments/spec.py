@@ -13,7 +13,6 @@ from jnpl.experiments.scales import SCALES, ScaleName
 from jnpl.experiments.variants import BASE, BENCH, CIFAR, TABLES, Variant
 from jnpl.internal.errors import InputError
 from jnpl.internal.settings import Settings
-from jnpl.methods.earlier_settings import with_earlier_method
 
 if TYPE_CHECKING:
     from jnpl.recipes.schema import Recipe
@@ -35,6 +34,18 @@ _LATER = {
     "train.cycle": None,
     "pseudo.train.lr_end": 0.0,
     "pseudo.train.cycle": None,
+}
+# When results were stored, `refined-nl` was `jnpl` with these settings, and its `ce_end` was `pl_start`.
+_REFINED_NL: dict[str, Any] = {
+    "name": "jnpl",
+    "pl_weight": 0.0,
+    "n": 3,
+    "complements": "exhaustive",
+    "num_complements": None,
+    "gamma_rise": None,
+    "pl_target": "predicted",
+    "pl_mean": "selected",
+    "guard": 0.0,
 }
 _AT_SCALE = ("scale", "classify", "weights")  # fields of `jnpl reproduce`
 _AT_SIZE = ("images", "start", "test_images", "pixels", "net", "epochs", "batch_size", "padding")  # of `jnpl bench`
@@ -177,4 +188,8 @@ class RunSpec(Settings):
 
 def as_stored(recipe: dict[str, Any]) -> dict[str, Any]:
     """A recipe as JSON, with the name and settings that its method had when results were stored."""
-    return {**recipe, "method": with_earlier_method(recipe["method"])}
+    method = dict(recipe["method"])
+    if method["name"] == "refined-nl":
+        method["pl_start"] = method.pop("ce_end")
+        method |= _REFINED_NL
+    return {**recipe, "method": method}

@@ -6,7 +6,6 @@
 - `two_networks`, `small_loss`: base classes of methods that have two networks, and that select samples by a small loss
 - `jnpl`: JNPL, the paper alone; `extended_jnpl`, what the name `jnpl` stands for, has settings for departures from it
 - `refinement`: the second stage of `refined_nl`, the default on embeddings
-- `earlier_settings`: settings as earlier versions stored them
 - `beta_mixture`: the mixture of two Beta distributions of M-correction
 - `mixup`: the random draws of mixup
 - `pseudo_label`: training on pseudo-labels, the second part of `jnpl train`

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
 
 import torch
 from torch import nn
@@ -199,14 +199,6 @@ class Method(nn.Module, ABC):
         Test accuracy is that of "ensemble" if there is one by this name, else the mean over networks.
         """
         return {"model": self.predict(inputs)}
-
-    def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **options: Any) -> Any:
-        """Load a state, also one that an earlier version has saved."""
-        return super().load_state_dict(self.with_present_names(dict(state_dict)), *args, **options)
-
-    def with_present_names(self, state: dict[str, Any]) -> dict[str, Any]:
-        """Return a state in which names of earlier versions are replaced by those of today."""
-        return state
 
     def network_state(self) -> dict[str, Tensor]:
         """Return weights and buffers of the networks by name, without the other state: counters, per-sample state."""

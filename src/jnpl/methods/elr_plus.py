@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from pydantic import Field
@@ -62,11 +62,6 @@ class ELRPlus(TwoNetworks):
         for name in ("targets_1", "targets_2"):
             self.register_buffer(name, torch.zeros(len(task.labels), task.num_classes))
         self.steps = StepCount()  # of the run
-
-    def with_present_names(self, state: dict[str, Any]) -> dict[str, Any]:
-        """Return a state; in earlier versions the number of steps was a buffer of the method."""
-        names = {"iteration": "steps._extra_state"}
-        return {names.get(name, name): value for name, value in state.items()}
 
     def step(self, batch: Batch) -> StepOutput:
         """Compute the loss of one batch."""

@@ -6,9 +6,8 @@ reinforce arbitrary early predictions (`pl_start`), and both can lose classes (`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import torch
 from pydantic import Field, model_validator
 
 from jnpl.losses import functional as JF
@@ -139,21 +138,3 @@ class ExtendedJNPL(JNPL):
 
     def _pl_has_begun(self, epoch: int) -> bool:
         return epoch >= self.settings.pl_start * self.epochs
-
-    def with_present_names(self, state: dict[str, Any]) -> dict[str, Any]:
-        """Return a state; counters of earlier versions in their places."""
-        return with_counters_in_place(state)
-
-
-def with_counters_in_place(state: dict[str, Any]) -> dict[str, Any]:
-    """Return a state in which the counters of earlier versions, all buffers of the method, are where they are now."""
-    if "agreement" not in state:
-        return state
-    names = {"agreed": "counts.right", "targets": "refinement.targets"}
-    names |= {name: f"counts.{name}" for name in ("predicted", "given", "confusion")}
-    numbers = {
-        "warm_up._extra_state": [state.pop("agreement"), state.pop("concentration", 1.0)],
-        "guard._extra_state": [state.pop(name) for name in ("held", "guarded", "pl_scale")],
-    }
-    packed = {name: torch.tensor(list(map(float, values)), dtype=torch.float64) for name, values in numbers.items()}
-    return {names.get(name, name): value for name, value in state.items()} | packed

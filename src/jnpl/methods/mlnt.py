@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from pydantic import Field, model_validator
@@ -138,11 +138,6 @@ class MLNT(Method):
     def network_logits(self, inputs: Tensor) -> dict[str, Tensor]:
         """Return logits (B, C) of student and teacher."""
         return {"student": self.model(inputs), "teacher": self.predict(inputs)}
-
-    def with_present_names(self, state: dict[str, Any]) -> dict[str, Any]:
-        """Return a state; in earlier versions the number of steps was a buffer of the method."""
-        names = {"iteration": "steps._extra_state"}
-        return {names.get(name, name): value for name, value in state.items()}
 
     def step(self, batch: Batch) -> StepOutput:
         """Compute the loss of one batch."""

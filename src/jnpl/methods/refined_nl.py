@@ -6,7 +6,7 @@ sets measured (docs/pl-plus.md), and a second stage that learns soft targets jud
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
@@ -16,7 +16,7 @@ from jnpl.losses.epoch_counts import EpochCounts
 from jnpl.losses.modules import NLPlusLoss
 from jnpl.losses.warm_up import WarmUp
 from jnpl.methods.base import Method, MethodSettings, StepOutput, Task, TrainingSetView, gather_labels
-from jnpl.methods.extended_jnpl import CrossEntropyFade, with_counters_in_place
+from jnpl.methods.extended_jnpl import CrossEntropyFade  # noqa: TC001 - a type of settings
 from jnpl.methods.refinement import REFINE, Refinement
 
 if TYPE_CHECKING:
@@ -82,13 +82,6 @@ class RefinedNL(Method):
         if settings.refine:
             self.stages = (*self.stages, REFINE)
             self.refinement = Refinement(len(task.labels), task.num_classes)
-
-    def with_present_names(self, state: dict[str, Any]) -> dict[str, Any]:
-        """Return a state, also that of `jnpl`, which this method was by its settings in earlier versions."""
-        state = with_counters_in_place(state)
-        state.pop("guard._extra_state", None)
-        names = {"loss.negative.class_weight": "nl_plus.negative.class_weight"}
-        return {names.get(name, name): value for name, value in state.items()}
 
     def begin_stage(self, training_set: TrainingSetView) -> None:
         """Make the targets of the second stage."""
