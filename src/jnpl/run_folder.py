@@ -32,6 +32,7 @@ from jnpl.internal.json_files import StoredFacts, parse_json, read_facts, read_j
 from jnpl.internal.tables import load_parquet, save_parquet
 from jnpl.judging.audit import UNSURE_LABEL, AuditSample, audited
 from jnpl.judging.findings import Findings
+from jnpl.judging.tag_findings import TagFindings
 from jnpl.judging.threshold import as_threshold
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ OWN_FILES = frozenset(
 )  # that a run cannot do without; report.html can be made again
 THUMBNAIL_SIDE = 160  # pixels of the longer side
 MAX_THUMBNAILS = 1500
+TAGS = "tags"  # the kind of a run on several tags per sample, in run.json
 _FORMAT = "jnpl run 1"
 _MARKS = {"run.json": "format", "findings.json": "kind"}  # file -> key whose value starts with "jnpl" in a run folder
 _LOCK = ".lock"
@@ -90,6 +92,7 @@ class RunFacts(StoredFacts):
     """run.json. Every entry may be missing, as in that of `jnpl demo`."""
 
     status: str | None = None
+    kind: str | None = None  # TAGS; None: one label per sample
     versions: dict[str, Any] = Field(default_factory=dict)
     seed: int | None = None
     data: str | None = None
@@ -287,8 +290,25 @@ class RunFolder:
 
     @cached_property
     def findings(self) -> Findings:
-        """The findings; an InputError if there are none that can be read."""
+        """The findings; an InputError if there are none that can be read, or if samples have several tags."""
+        if self.has_tags:
+            raise InputError(f"{str(self.path)!r} is a run on several tags per sample, for which this is not made")
         return Findings.load(self.path)
+
+    @property
+    def has_tags(self) -> bool:
+        """Return whether the run is about several tags per sample: it has `tag_findings` and no `findings`."""
+        return self.run_facts.kind == TAGS
+
+    @cached_property
+    def tag_findings(self) -> TagFindings:
+        """The findings on several tags per sample; an InputError if there are none that can be read."""
+        return TagFindings.load(self.path)
+
+    def save_tag_findings(self, findings: TagFindings) -> None:
+        """Write the findings on several tags per sample."""
+        findings.save(self.path)
+        self.tag_findings = findings
 
     def save_findings(self, findings: Findings) -> None:
         """Write the findings of a training; an audit of the same labels still counts."""
@@ -642,7 +662,12 @@ class RunFolder:
             raise InputError(f"another run is using {str(self.path)!r}; wait for it, or stop it")
         with file:
             self._sweep()
-            for name in ("findings", "run_facts", "data_facts"):  # another process may have written since
+            for name in (
+                "findings",
+                "tag_findings",
+                "run_facts",
+                "data_facts",
+            ):  # another process may have written since
                 self.__dict__.pop(name, None)
             yield
 

@@ -20,6 +20,7 @@ from jnpl.data.options import OpenOptions
 from jnpl.data.source import Source
 from jnpl.data.spellings import common_spellings, spelling_key, warning, with_spellings
 from jnpl.data.split import with_test
+from jnpl.data.tags import checked_tags
 from jnpl.internal.errors import InputError
 from jnpl.internal.tables import DATA_SUFFIXES, data_suffix
 
@@ -66,6 +67,10 @@ def open_source(data: Any, options: OpenOptions | None = None, **changes: Any) -
         from jnpl.data.label_files import with_labels  # noqa: PLC0415 - only where it is asked for
 
         source = with_labels(source, Path(options.labels))
+    if source.tags is not None:
+        return checked_tags(source, merge=options.merge_classes)
+    if options.multi_label or options.tag_columns:
+        raise InputError(f"{source.name} has one label per sample: multi_label and tag_columns need lists or columns")
     if common := common_spellings(source):
         if options.merge_classes:
             source = with_spellings(source, common)
@@ -206,6 +211,8 @@ FORMS = (  # the first that fits is taken
             *_COLUMNS,
             "group_columns",
             "label_columns",
+            "tag_columns",
+            "multi_label",
             "text_column",
             "embed",
             "encoding",

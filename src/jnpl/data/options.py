@@ -29,6 +29,8 @@ class OpenOptions:
         image_column: tables and the hub: the column of images, or of their paths.
         label_column: tables and the hub: the column of given labels.
         label_columns: tables: columns of labels by several annotators, in place of `label_column`; cells may be empty.
+        tag_columns: tables: columns of 0 and 1, one for each tag, in place of `label_column`.
+        multi_label: a sample may have several tags: the labels are lists, such as "cat;dog".
         true_label_column: tables and the hub: the column of true labels.
         feature_columns: tables and the hub: the columns to learn from.
         exclude: tables and the hub: the columns that are not learnt from.
@@ -62,6 +64,8 @@ class OpenOptions:
     image_column: str | None = None
     label_column: str | None = None
     label_columns: Sequence[str] | None = None
+    tag_columns: Sequence[str] | None = None
+    multi_label: bool = False
     true_label_column: str | None = None
     feature_columns: Sequence[str] | None = None
     exclude: Sequence[str] | None = None
@@ -98,6 +102,7 @@ class OpenOptions:
             *(self.feature_columns or self.exclude or ()),
             *(self.group_columns or ()),
             *(self.label_columns or ()),
+            *(self.tag_columns or ()),
         ]
         return [*several, *(column for column in single if column is not None)]
 
@@ -128,8 +133,9 @@ class OpenOptions:
         """Return the options that `to_json` wrote; a value of another type is an InputError."""
         names = {field.name: _STORED_AS.get(field.name, field.name) for field in fields(cls)}
         values = {name: stored[place] for name, place in names.items() if stored.get(place, []) != []}
-        if isinstance(columns := values.get("label_columns"), str):  # of the command line
-            values["label_columns"] = [column.strip() for column in columns.split(",")]
+        for several in ("label_columns", "tag_columns"):
+            if isinstance(columns := values.get(several), str):  # of the command line
+                values[several] = [column.strip() for column in columns.split(",")]
         return read_options(cls, values)
 
 

@@ -296,6 +296,7 @@ class Source:
         groups: name of a column -> the group (N,) of each sample, None where it has none.
         votes: annotator -> class number (N,) of each sample, -1 where there is none; `labels` are the most frequent.
         decided: labels (N,) that a person has decided on, -1 where there is none. Training trusts them.
+        tags: where a sample may have several tags, whether it has each of the C classes (N, C). `labels` are then 0.
         texts: the texts (N,) that the vectors were made from.
         encoding: how the columns of a table became vectors (`jnpl.data.sources.encoding.Encoding.to_dict`).
         cells: the table without its label columns. It stays whole in a part of the source: ids count its rows.
@@ -317,6 +318,7 @@ class Source:
     groups: dict[str, Array] | None = None  # (N,) object arrays
     votes: dict[str, Labels] | None = None
     decided: Labels | None = None  # (N,) class numbers, or -1
+    tags: npt.NDArray[np.bool_] | None = None  # (N, C)
     texts: Array | None = None  # (N,) object array of str
     encoding: dict[str, Any] | None = None
     cells: pd.DataFrame | None = None
@@ -340,6 +342,9 @@ class Source:
         self._require_length("ids", self.ids)
         self._require_length("texts", self.texts)
         self._require_length("decided labels", self.decided)
+        if self.tags is not None and (self.tags.shape != (samples, classes) or self.tags.dtype != bool):
+            description = f"{self.tags.dtype} {self.tags.shape}"
+            raise InputError(f"tags of {self.name} must be booleans ({samples}, {classes}), not {description}")
         if (weights := self.weights) is not None:
             right = weights.shape == (samples,) and weights.dtype == np.float32
             if not (right and (weights > 0).all() and np.isfinite(weights).all()):
@@ -382,6 +387,8 @@ class Source:
             digest.update(self.weights.astype("<f4").tobytes())
         if self.decided is not None:
             digest.update(b"decided" + self.decided.astype("<i8").tobytes())
+        if self.tags is not None:
+            digest.update(b"tags" + np.packbits(self.tags).tobytes())
         for other in (self.test, self.validation):
             if other is not None:
                 digest.update(other.fingerprint().encode())

@@ -41,6 +41,7 @@ def part(source: Source, positions: Labels) -> Source:
         true_labels=taken(source.true_labels),
         weights=taken(source.weights),
         decided=taken(source.decided),
+        tags=taken(source.tags),
         texts=taken(source.texts),
         votes=None if source.votes is None else {name: values[positions] for name, values in source.votes.items()},
         groups=None if source.groups is None else {name: values[positions] for name, values in source.groups.items()},

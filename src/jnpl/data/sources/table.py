@@ -23,6 +23,7 @@ from jnpl.data.sources.sample_columns import holds_images, images_of, texts_of
 from jnpl.data.sources.user_embedding import embed_with
 from jnpl.data.sources.votes import MAJORITY, most_frequent, number_votes, read_votes
 from jnpl.data.split import divide, find_split
+from jnpl.data.tags import are_lists, tags_of_columns, tags_of_lists
 from jnpl.internal.errors import InputError
 from jnpl.internal.json_files import parse_json
 from jnpl.internal.tables import DATA_SUFFIXES, data_suffix, load_table, require_columns
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from jnpl.data.source import Array, Inputs, Labels
     from jnpl.data.split import SplitColumn
+    from jnpl.data.tags import Mask, Tags
 
 IMAGE_NAMES = ("image", "image_path", "path", "file", "filename", "file_name")
 EMBEDDING_NAMES = ("embedding", "embeddings")
@@ -82,11 +84,12 @@ def load(path_or_frame: str | Path | pd.DataFrame, options: OpenOptions | None =
     frame, where = table.frame, table.where
     _check_frame(frame, where)
     split = None if options.encoding is not None else find_split(frame, options.columns())
-    labels = _split_labels(table, split, options)
-    given_by = options.label_columns or ()
+    labels = _tagged_rows(table, split, options) or _split_labels(table, split, options)
+    given_by = [*(options.label_columns or ()), *(options.tag_columns or ())]
     aside = {column for column in (table.label_column, options.true_label_column, split and split.name) if column}
-    aside |= set(given_by)
-    votes = number_votes(read_votes({column: frame[column].tolist() for column in given_by}), labels.classes) or None
+    aside = (aside & set(frame.columns)) | set(given_by)
+    votes = {column: frame[column].tolist() for column in options.label_columns or ()}
+    numbered_votes = number_votes(read_votes(votes), labels.classes) or None
     _refuse_measured_labels(labels, table.label_column, where, features=False)
     groups = {column: group_names(frame[column]) for column in options.group_columns or ()}
 
@@ -100,7 +103,8 @@ def load(path_or_frame: str | Path | pd.DataFrame, options: OpenOptions | None =
             ids,
             labels.true,
             groups=groups or None,
-            votes=votes,
+            votes=numbered_votes,
+            tags=labels.tags,
             **more,
         )
         divided = whole if len(labels.rows["train"]) == len(frame) else divide(whole, labels.rows)
@@ -153,6 +157,7 @@ def open_table(path_or_frame: str | Path | pd.DataFrame, options: OpenOptions, *
     votes = options.label_columns or ()
     if votes and options.label_column is not None:
         raise InputError("label_column (--label-column) and label_columns (--label-columns) exclude each other")
+    _check_tag_options(options)
     label_column = options.label_column or (votes[0] if votes else "label")
     if isinstance(path_or_frame, pd.DataFrame):
         frame, name, where, folder = path_or_frame, "table", "the data frame", Path()
@@ -161,7 +166,8 @@ def open_table(path_or_frame: str | Path | pd.DataFrame, options: OpenOptions, *
         as_text = {options.image_column, label_column, *votes, options.true_label_column, options.text_column} - {None}
         frame, name, where, folder = read(path, as_text), table_name(path), repr(str(path_or_frame)), path.parent
     frame = with_text_names(frame)
-    require_columns(frame.columns, [*options.columns(), *([] if new else [label_column])], where)
+    needed = [] if new or options.tag_columns else [label_column]
+    require_columns(frame.columns, [*options.columns(), *needed], where)
     if votes and not new:
         label_column = MAJORITY
         frame = frame.assign(
@@ -205,6 +211,7 @@ class _SplitLabels(NamedTuple):
     true: Labels | None
     classes: tuple[str, ...] | tuple[int, ...]
     rows: dict[str, Labels]  # of each part
+    tags: Mask | None = None  # of samples with several, (N, C)
 
 
 def _split_labels(table: Table, split: SplitColumn | None, options: OpenOptions) -> _SplitLabels:
@@ -246,6 +253,43 @@ def _split_labels(table: Table, split: SplitColumn | None, options: OpenOptions)
     return _SplitLabels(class_numbers, true, classes, rows)
 
 
+def _check_tag_options(options: OpenOptions) -> None:
+    if not (options.tag_columns or options.multi_label):
+        return
+    for name in ("label_columns", "true_label_column", *(["label_column"] if options.tag_columns else [])):
+        if getattr(options, name):
+            tags = "tag_columns (--tag-columns)" if options.tag_columns else "multi_label (--multi-label)"
+            raise InputError(f"{name} (--{name.replace('_', '-')}) and {tags} exclude each other")
+
+
+def _tags(table: Table, options: OpenOptions) -> Tags | None:
+    """Return the tags of all rows, if they are asked for or the label column holds lists; else None."""
+    frame, where = table.frame, table.where
+    if options.tag_columns:
+        return tags_of_columns(frame, options.tag_columns, where)
+    if options.label_columns:
+        return None
+    cells = frame[table.label_column].tolist() if options.multi_label or table.label_column in frame.columns else []
+    if not options.multi_label and (not cells or options.encoding is not None or not are_lists(cells)):
+        return None
+    return tags_of_lists(cells, f"column {table.label_column!r} of {where}")
+
+
+def _tagged_rows(table: Table, split: SplitColumn | None, options: OpenOptions) -> _SplitLabels | None:
+    """Return tags in place of labels; None if there are none."""
+    tags = _tags(table, options)
+    if tags is None:
+        return None
+    rows = {"train": np.arange(len(table.frame))} if split is None else dict(split.rows)
+    if options.skip_unlabelled:
+        rows = {name: at[tags.given[at].any(1)] for name, at in rows.items()}
+        if not len(rows["train"]):
+            raise InputError(f"{table.where} has no tag at all")
+    none = np.empty(0, np.int64)
+    rows = {"test": none, "validation": none, **rows}
+    return _SplitLabels(np.zeros(len(table.frame), np.int64), None, tags.names, rows, tags.given)
+
+
 def _labelled(column: pd.Series[Any], rows: Labels, name: str, where: str) -> Labels:
     """Return those of some rows (M,) that have a label; the log says how many have none."""
     missing = _missing(column)[rows]
@@ -263,6 +307,8 @@ def _refuse_measured_labels(labels: _SplitLabels, name: str, where: str, *, feat
     is also more than `MOST_NUMBERS` different whole numbers with few rows each, unless they count from 0 or 1 without a
     gap; photos and texts may have thousands of numbered classes, such as articles.
     """
+    if labels.tags is not None:
+        return
     rows, values = len(labels.rows["train"]), [label for label in labels.classes if isinstance(label, int)]
     many = features and len(values) > MOST_NUMBERS and rows < ROWS_PER_NUMBER * len(values)
     if many and values[0] in (0, 1) and values[-1] - values[0] + 1 == len(values):

@@ -1,0 +1,290 @@
+"""Several tags per sample: from columns of 0 and 1, from lists, and from indicator matrices."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from jnpl.data.spellings import spelling_key
+from jnpl.internal.errors import InputError
+from jnpl.internal.json_files import parse_json
+from jnpl.internal.tables import is_missing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from jnpl.data.source import Source
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+SEPARATORS = (";", "|", ",")
+MOST_TAGS, MOST_PAIRS = 10_000, 1 << 28  # tags, and samples x tags, that fit into memory
+MANY_TAGS = 1000  # from which a line says that it takes long
+FEWEST = 5  # samples with a tag, and without it, from which it can be judged
+_YES, _NO = frozenset({"1", "1.0", "true", "yes"}), frozenset({"0", "0.0", "false", "no"})
+_SHOWN = 5
+_LOG = logging.getLogger("jnpl")
+
+
+class Tags(NamedTuple):
+    """Which of T tags each of N samples has: (N, T), and their names."""
+
+    given: Mask
+    names: tuple[str, ...]
+
+    def part(self, rows: npt.NDArray[np.integer[Any]]) -> Tags:
+        """Return the tags of some samples (M,)."""
+        return Tags(self.given[rows], self.names)
+
+
+def are_lists(cells: Sequence[Any]) -> bool:
+    """Return whether every cell that is not empty is a list, a tuple, a set or an array, as in a Parquet list column.
+
+    >>> are_lists([["cat"], None]), are_lists(["cat;dog"])
+    (True, False)
+    """
+    present = [cell for cell in cells if _is_list(cell) or not is_missing(cell)]
+    return bool(present) and all(map(_is_list, present))
+
+
+def tags_of_lists(cells: Sequence[Any], where: str) -> Tags:
+    """Return the tags of lists, JSON lists, or texts in which tags are separated by one of `;`, `|` and `,`.
+
+    An empty cell is a sample without tags.
+
+    Args:
+        cells: N lists or texts.
+        where: what holds them, for messages.
+
+    Example:
+        >>> tags = tags_of_lists(["cat;dog", "", "dog"], "column 'tags'")
+        >>> tags.names, tags.given.tolist()
+        (('cat', 'dog'), [[True, True], [False, False], [False, True]])
+    """
+    plain = [
+        cell if _is_list(cell) else None if is_missing(cell) else _text(cell, row, where)
+        for row, cell in enumerate(cells)
+    ]
+    texts = [(row, cell) for row, cell in enumerate(plain) if isinstance(cell, str) and not cell.startswith("[")]
+    separator = _separator(texts, where)
+    lists = [_listed(cell, row, separator, where) for row, cell in enumerate(plain)]
+    names = tuple(sorted({name for row in lists for name in row}))
+    if not names:
+        raise InputError(f"{where} has no tag at all; there is nothing to learn from")
+    _check_count(len(lists), len(names), where)
+    number = {name: at for at, name in enumerate(names)}
+    given = np.zeros((len(lists), len(names)), bool)
+    for row, tags in enumerate(lists):
+        given[row, [number[name] for name in tags]] = True
+    return Tags(given, names)
+
+
+def tags_of_columns(frame: pd.DataFrame, columns: Sequence[str], where: str) -> Tags:
+    """Return the tags of columns that hold 1 (or true, yes) where a sample has the tag, and 0 (false, no) elsewhere.
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"cat": [1, 0], "dog": [True, True]})
+    >>> tags_of_columns(frame, ["cat", "dog"], "the data frame").given.tolist()
+    [[True, True], [False, True]]
+    """
+    if twice := sorted({name for name in columns if list(columns).count(name) > 1}):
+        raise InputError(f"tag_columns (--tag-columns) names the column {twice[0]!r} twice")
+    _check_count(len(frame), len(columns), where)
+    given = np.zeros((len(frame), len(columns)), bool)
+    for at, name in enumerate(columns):
+        cells = ["" if is_missing(cell) else str(cell).strip().casefold() for cell in frame[name].tolist()]
+        strange = next((row for row, cell in enumerate(cells) if cell not in _YES and cell not in _NO), None)
+        if strange is not None:
+            shown = repr(frame[name].tolist()[strange])
+            raise InputError(f"tag column {name!r} of {where} must hold 0 and 1, not {shown} (row {strange})")
+        given[:, at] = [cell in _YES for cell in cells]
+    return Tags(given, tuple(map(str, columns)))
+
+
+def as_tags(y: Any, class_names: Sequence[str] | None = None, name: str = "y") -> Tags:
+    """Return the tags in an indicator matrix (N, T), dense, sparse or a data frame, or in N lists or texts of tags.
+
+    >>> as_tags([[1, 0], [1, 1]], ["cat", "dog"]).given.tolist(), as_tags([["cat"], []]).names
+    ([[True, False], [True, True]], ('cat',))
+    """
+    if hasattr(y, "columns"):
+        class_names = list(map(str, y.columns)) if class_names is None else class_names
+        y = y.to_numpy()
+    elif hasattr(y, "toarray"):
+        y = y.toarray()
+    elif hasattr(y, "detach"):
+        y = y.detach().cpu().numpy()
+    matrix = _as_matrix(y)
+    if matrix is None:
+        cells = y.tolist() if hasattr(y, "tolist") else list(y)
+        tags = tags_of_lists(cells, name)
+        return tags if class_names is None else _ordered(tags, class_names, name)
+    if not np.isin(matrix, (0, 1)).all():
+        strange = matrix[~np.isin(matrix, (0, 1))].ravel()[0]
+        raise InputError(f"{name} is a matrix of tags, which must hold 0 and 1, not {strange}")
+    names = [str(at) for at in range(matrix.shape[1])] if class_names is None else list(map(str, class_names))
+    if len(names) != matrix.shape[1] or len(set(names)) != len(names):
+        raise InputError(f"class_names must be {matrix.shape[1]} different names of tags, not {names[:_SHOWN]}")
+    _check_count(*matrix.shape, name)
+    return Tags(matrix.astype(bool), tuple(names))
+
+
+def with_tags(source: Source, tags: Tags) -> Source:
+    """Return a source with tags in place of labels; `checked_tags` checks them."""
+    if len(tags.given) != len(source):
+        raise InputError(f"{source.name} holds {len(source)} samples, but tags of {len(tags.given)}")
+    labels = np.zeros(len(source), np.int64)
+    return replace(source, labels=labels, class_names=tags.names, tags=tags.given, true_labels=None)
+
+
+def checked_tags(source: Source, *, merge: bool = False) -> Source:
+    """Return a source whose tags can be judged, else raise an InputError; the log says which of them cannot be.
+
+    Args:
+        source: data with tags.
+        merge: make one tag of those that differ in spelling only.
+    """
+    source = _one_spelling(source, merge=merge)
+    given = np.zeros((0, 0), bool) if source.tags is None else source.tags
+    if not given.any():
+        raise InputError(f"no sample of {source.name} has a tag; there is nothing to learn from")
+    counts, samples = given.sum(0), len(given)
+    rare, common = (counts > 0) & (counts < FEWEST), (counts < samples) & (counts > samples - FEWEST)
+    groups = {
+        "on no sample": counts == 0,
+        "on every sample": counts == samples,
+        f"on fewer than {FEWEST} samples": rare,
+        f"missing on fewer than {FEWEST} samples": common & ~rare,
+    }
+    for what, chosen in groups.items():
+        if chosen.any():
+            names = _shown([str(source.class_names[at]) for at in np.flatnonzero(chosen)])
+            _LOG.warning("%s: tags that are %s are not judged: %s", source.name, what, names)
+    if not can_be_judged(given).any():
+        raise InputError(
+            f"no tag of {source.name} is on at least {FEWEST} samples and not on at least {FEWEST}: none can be judged"
+        )
+    if empty := int((~given.any(1)).sum()):
+        _LOG.warning("%s: %s of %s samples have no tag", source.name, f"{empty:,}", f"{samples:,}")
+    if len(counts) > MANY_TAGS:
+        _LOG.warning("%s: %s tags: time and memory grow with their number", source.name, f"{len(counts):,}")
+    return source
+
+
+def can_be_judged(tags: Mask) -> Mask:
+    """Return the tags (T,) that are on at least `FEWEST` samples, and not on at least as many.
+
+    >>> can_be_judged(np.array([[True, True]] * 5 + [[False, True]] * 5)).tolist()
+    [True, False]
+    """
+    counts = tags.sum(0)
+    judged: Mask = (counts >= FEWEST) & (counts <= len(tags) - FEWEST)
+    return judged
+
+
+def _shown(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return ", ".join(map(repr, names[:_SHOWN])) + more
+
+
+def _check_count(samples: int, tags: int, where: str) -> None:
+    if tags > MOST_TAGS or samples * tags > MOST_PAIRS:
+        limit = f"at most {MOST_TAGS:,} tags, and {MOST_PAIRS:,} samples x tags"
+        raise InputError(f"{where} has {tags:,} tags of {samples:,} samples, but {limit} can be judged at once")
+
+
+def _is_list(cell: Any) -> bool:
+    return isinstance(cell, list | tuple | set | frozenset | np.ndarray)
+
+
+def _text(cell: Any, row: int, where: str) -> str:
+    if isinstance(cell, str):
+        return cell.strip()
+    if isinstance(cell, int | np.integer) and not isinstance(cell, bool):
+        return str(cell)
+    raise InputError(f"{where} must hold lists of tags or texts such as 'cat;dog', not {cell!r} (row {row})")
+
+
+def _separator(texts: list[tuple[int, str]], where: str) -> str | None:
+    """Return the separator in all texts; None if there is none. Two of them are an InputError."""
+    first = {mark: next(((row, text) for row, text in texts if mark in text), None) for mark in SEPARATORS}
+    used = {mark: place for mark, place in first.items() if place is not None}
+    if len(used) > 1:
+        places = " and ".join(f"{mark!r} in row {row} ({text[:40]!r})" for mark, (row, text) in used.items())
+        raise InputError(f"{where} separates tags in several ways: {places}; use one, or JSON lists")
+    return next(iter(used), None)
+
+
+def _listed(cell: Any, row: int, separator: str | None, where: str) -> list[str]:
+    if cell is None or (isinstance(cell, str) and not cell):
+        return []
+    if isinstance(cell, str) and cell.startswith("["):
+        try:
+            cell = parse_json(cell)
+        except ValueError:
+            raise InputError(f"{where} has {cell[:40]!r} in row {row}, which is no JSON list of tags") from None
+    items = (
+        cell.split(separator)
+        if isinstance(cell, str) and separator
+        else [cell]
+        if isinstance(cell, str)
+        else list(cell)
+    )
+    names = [
+        str(item.item() if isinstance(item, np.generic) else item).strip()
+        for item in items
+        if not _is_odd(item, row, where)
+    ]
+    return [name for name in dict.fromkeys(names) if name]
+
+
+def _is_odd(item: Any, row: int, where: str) -> bool:
+    """Whether an item of a list is missing; one that is neither text nor number is an InputError."""
+    if _is_list(item) or isinstance(item, dict):
+        raise InputError(f"{where} must hold flat lists of tags, not {str(item)[:40]!r} inside a list (row {row})")
+    return is_missing(item)
+
+
+def _as_matrix(y: Any) -> npt.NDArray[Any] | None:
+    """Return numbers (N, T); None for anything else, such as lists of names, or of different lengths."""
+    try:
+        array = np.asarray(y)
+    except ValueError:  # lists of different lengths
+        return None
+    return array if array.ndim == 2 and array.dtype.kind in "biuf" else None
+
+
+def _ordered(tags: Tags, class_names: Sequence[str], name: str) -> Tags:
+    names = tuple(map(str, class_names))
+    if len(set(names)) != len(names):
+        raise InputError(f"class_names must be different names of tags, not {list(names[:_SHOWN])}")
+    if strange := [tag for tag in tags.names if tag not in names]:
+        raise InputError(f"{name} has a tag {strange[0]!r}, which is not in class_names")
+    given = np.zeros((len(tags.given), len(names)), bool)
+    given[:, [names.index(tag) for tag in tags.names]] = tags.given
+    return Tags(given, names)
+
+
+def _one_spelling(source: Source, *, merge: bool) -> Source:
+    """Return a source with one tag for those that differ in spelling only; without `merge`, the log names these."""
+    groups: dict[str, list[int]] = {}
+    for at, tag in enumerate(source.class_names):
+        groups.setdefault(spelling_key(tag), []).append(at)
+    several = [places for places in groups.values() if len(places) > 1]
+    if source.tags is None or not several:
+        return source
+    if not merge:
+        shown = "; ".join(" and ".join(ascii(source.class_names[at]) for at in places) for places in several[:_SHOWN])
+        option = "--merge-classes (merge_classes) makes one of each"
+        _LOG.warning("%s: tags that differ in spelling only: %s; %s", source.name, shown, option)
+        return source
+    given, counts = source.tags, source.tags.sum(0)
+    best = [str(source.class_names[max(places, key=lambda at: counts[at])]) for places in groups.values()]
+    merged = np.stack([given[:, places].any(1) for places in groups.values()], axis=1)
+    return replace(source, class_names=tuple(best), tags=merged)
