@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-EXTRAS := bench,hf,onnx,ray,review,tensorboard
+EXTRAS := bench,hf,mcp,onnx,ray,review,tensorboard
 GROUPS := --group dev --group docs
 
 .PHONY: help demo test lint types unit slow format bench pages docs docs-serve dist audit clean

@@ -2,7 +2,8 @@
 
 docs/methods: the list of methods, and the settings on each method's page, from the registry. docs/architecture.md: the
 table of rooms, from the docstrings in the rooms' `__init__.py`, in the order of tests/test_house.py. README.md: the
-tables of results, from benchmarks/results. And src/jnpl/methods/table.json, for `jnpl methods`.
+tables of results, from benchmarks/results. llms.txt, for language models: commands, Python names and pages, from the
+package and mkdocs.yml. And src/jnpl/methods/table.json, for `jnpl methods`.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
+import typer
 from pydantic_core import PydanticUndefined
 
+import jnpl
+from jnpl.cli.app import COMMANDS, app
 from jnpl.methods.registry import METHODS, table
 
 if TYPE_CHECKING:
@@ -26,7 +30,7 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).parent
 PAGES = DOCS / "methods"
 PACKAGE = DOCS.parent / "src/jnpl"
-ARCHITECTURE, README = DOCS / "architecture.md", DOCS.parent / "README.md"
+ARCHITECTURE, README, LLMS = DOCS / "architecture.md", DOCS.parent / "README.md", DOCS.parent / "llms.txt"
 RESULTS = DOCS.parent / "benchmarks/results"
 OWNERS = {  # columns of benchmarks/results/owners.jsonl -> what they are
     "cifar10/worse": "CIFAR-10N, 50,000 photos, labels by people",
@@ -44,8 +48,9 @@ FIELD = {  # methods in benchmarks/results/field.jsonl -> what they are called
     "jnpl": "JNPL: the paper's NL+ and PL+, on our schedule",
     "fast": "`jnpl find`, ours: NL+ in two stages, no PL+",
 }
-BLOCK = re.compile(r"(<!-- (?:settings|rooms|results): generated -->\n).*?(<!-- end -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- (?:settings|rooms|results|lists): generated -->\n).*?(<!-- end -->)", re.DOTALL)
 
+PAGE = re.compile(r'^ +- "?(.+?)"?: ([\w/-]+\.md)$', re.MULTILINE)  # of the navigation in mkdocs.yml
 
 SKELETON = """# {name}
 
@@ -94,6 +99,23 @@ def settings(name: str) -> str:
         default = "required" if field.default is PydanticUndefined else f"`{field.default!r}`"
         rows.append(f"| `method.{key}` | {default} | {field.description or ''} |".replace("| ''", "|"))
     return "\n".join(["| setting | default | |", "|---|---|---|", *rows]) + "\n"
+
+
+def llms() -> str:
+    """Return the lists of llms.txt: commands, Python names, and pages in docs/."""
+    program: Any = typer.main.get_command(app)
+    commands = [f"- `jnpl {name}`: {first_line(program.commands[name].help)}" for name in COMMANDS]
+    names = [name for name in jnpl.__all__ if not name.startswith("__")]
+    python = [f"- `jnpl.{name}`: {first_line(getattr(jnpl, name).__doc__)}" for name in names]
+    listed = PAGE.findall((DOCS.parent / "mkdocs.yml").read_text("utf-8"))
+    pages = [f"- [{title}](docs/{path})" for title, path in listed if (DOCS / path).exists()]
+    parts = {"Commands": commands, "Python": python, "Pages": pages}
+    return "\n".join(f"## {heading}\n\n" + "\n".join(lines) + "\n" for heading, lines in parts.items())
+
+
+def first_line(text: str) -> str:
+    """Return the first line of a docstring."""
+    return text.strip().splitlines()[0]
 
 
 def room_names() -> tuple[str, ...]:
@@ -212,6 +234,7 @@ def pages() -> dict[Path, str]:
         PAGES / "README.md": index(),
         ARCHITECTURE: _filled(ARCHITECTURE, rooms()),
         README: _filled(README, results()),
+        LLMS: _filled(LLMS, llms()),
         PACKAGE / "methods" / "table.json": json.dumps(table(), indent=1, ensure_ascii=False) + "\n",
     }
     for name in METHODS:

@@ -63,9 +63,15 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     pages["reference/recipes.md"] = recipes()
     pages["reference/run-folder.md"] = section("Run folder")
     pages["reference/glossary.md"] = section("Glossary")
+    pages["llms.txt"] = _for_site((ROOT / "llms.txt").read_text("utf-8"))
     for name, text in pages.items():
         files.append(File.generated(config, name, content=text))
     return files
+
+
+def _for_site(text: str) -> str:
+    """Let the links of llms.txt lead to the pages of the site."""
+    return re.sub(r"\]\(docs/([\w/-]+)\.md\)", lambda match: f"]({match[1].removesuffix('README')}/)", text)
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
@@ -97,8 +103,9 @@ def commands() -> str:
     program: Any = typer.main.get_command(app)
     about = (
         "This page has the text of `jnpl COMMAND --help`. Exit codes: 0 done, 2 wrong input (one line says what was "
-        "expected), 130 interrupted, 1 an error of the program. With `--json` a command prints exactly one JSON object "
-        "to standard output. `jnpl --install-completion` teaches your shell the commands and their options."
+        "expected), 3 a gate of `jnpl check` failed, 130 interrupted, 1 an error of the program. With `--json` a "
+        "command prints exactly one JSON object to standard output. `jnpl --install-completion` teaches your shell the "
+        "commands and their options."
     )
     parts = [f"# Commands\n\n{about}"]
     for name in COMMANDS:

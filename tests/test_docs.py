@@ -7,11 +7,15 @@ import shlex
 import pytest
 import typer
 
-from jnpl.cli.app import app
+import jnpl
+from jnpl.cli.app import COMMANDS, app
 from tests.helpers.paths import ROOT
 
 PAGES = [
-    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md")),
+    *(
+        ROOT / name
+        for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md", "llms.txt")
+    ),
     *sorted(path for path in (ROOT / "docs").rglob("*.md") if "templates" not in path.parts),
 ]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -98,6 +102,16 @@ def test_every_command_and_option_exists(page):
         options = {name for option in command.params for name in (*option.opts, *option.secondary_opts)} | {"--help"}
         used = {word.split("=")[0] for word in words if re.fullmatch(r"--?[a-z][\w-]*(=.*)?", word)}
         assert used <= options, (command.name, used - options)
+
+
+def test_llms_txt_lists_every_command_name_and_page():
+    text = (ROOT / "llms.txt").read_text("utf-8")
+    assert re.findall(r"^- `jnpl ([\w-]+)`: \w", text, re.MULTILINE) == list(COMMANDS)
+    assert re.findall(r"^- `jnpl\.(\w+)`: \w", text, re.MULTILINE) == [n for n in jnpl.__all__ if n[0] != "_"]
+    in_navigation = re.findall(r": ([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE)
+    assert {f"docs/{name}" for name in in_navigation if (ROOT / "docs" / name).exists()} <= {
+        *re.findall(r"\]\((docs/[\w-]+\.md)\)", text)
+    }
 
 
 def test_the_workflows_and_templates_can_be_read_and_call_targets_that_exist():

@@ -2,8 +2,8 @@
 
 - `app`: the table of commands, and the exit codes; `options`: options that several commands share.
 - One module per command, named after it: `apply`, `audit`, `bench`, `check`, `corrupt`, `demo`, `doctor`, `embed`,
-  `export`, `find` (and train), `lists` (methods, recipes, datasets, backbones), `predict`, `report`, `reproduce`,
-  `review`.
+  `export`, `find` (and train), `lists` (methods, recipes, datasets, backbones), `mcp`, `predict`, `report`,
+  `reproduce`, `review`.
 - `summary`: what `jnpl find` and `jnpl train` print at the end.
 """
 

@@ -22,6 +22,7 @@ from jnpl.cli.embed import embed
 from jnpl.cli.export import export
 from jnpl.cli.find import find, train
 from jnpl.cli.lists import backbones, datasets, methods, recipes
+from jnpl.cli.mcp import mcp
 from jnpl.cli.predict import predict
 from jnpl.cli.report import report
 from jnpl.cli.reproduce import reproduce
@@ -44,6 +45,7 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "audit": audit,
     "apply": apply,
     "export": export,
+    "mcp": mcp,
     "corrupt": corrupt,
     "reproduce": reproduce,
     "methods": methods,
@@ -97,7 +99,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         _discard_output()
         sys.exit(1)  # as typer exits, where it sees this first
     except Exception as error:
-        message = _message(error)
+        message = error_line(error)
         if message is None:
             raise
         if debug:
@@ -115,7 +117,7 @@ def _code_of(stop: BaseException) -> int:
     return 130
 
 
-def _message(error: Exception) -> str | None:
+def error_line(error: Exception) -> str | None:
     """Return the line for an error that is not our own fault; None for all others."""
     if isinstance(error, InputError):
         return str(error)
