@@ -35,7 +35,7 @@ NOT_RUN = {
     r"\bcifar|clothing1m|paper-|--data-root": "needs a data set that is not shipped",
     r"^jnpl (bench|reproduce|demo)": "takes minutes; has tests of its own",
     r"my_package|my-|embedding:|package\.module": "is about the reader's own code",
-    r"--to onnx|--to hf": "has tests of its own, and needs an extra",
+    r"--to onnx|--to hf|^jnpl mcp": "has tests of its own, and needs an extra",
     r"--open|^jnpl (review|audit)|--review": "opens a browser, or needs decisions; has tests of its own",
     r"vectors\.parquet|noisy\.npz|--method co-teaching|digits -o": "takes minutes, or needs the reader's own file",
 }
