@@ -151,5 +151,5 @@ def test_other_mistakes_are_one_line():
         as_tags(LISTS, ["cat"])
     with pytest.raises(InputError, match="at most 10,000 tags"):
         as_tags(np.zeros((2, 10_001)))
-    with pytest.raises(InputError, match="one label per sample"):
+    with pytest.raises(InputError, match="multi_label has no meaning"):
         open_source((np.zeros((4, 2)), ["a", "b"] * 2), multi_label=True)

@@ -131,7 +131,7 @@ def as_tags(y: Any, class_names: Sequence[str] | None = None, name: str = "y") -
     names = [str(at) for at in range(matrix.shape[1])] if class_names is None else list(map(str, class_names))
     if len(names) != matrix.shape[1] or len(set(names)) != len(names):
         raise InputError(f"class_names must be {matrix.shape[1]} different names of tags, not {names[:_SHOWN]}")
-    _check_count(*matrix.shape, name)
+    _check_count(len(matrix), matrix.shape[1], name)
     return Tags(matrix.astype(bool), tuple(names))
 
 

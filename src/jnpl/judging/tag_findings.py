@@ -127,8 +127,7 @@ class TagFindings:
     @property
     def suggested(self) -> Mask:
         """(N, T) the given tags with every issue turned over."""
-        turned: Mask = self.given ^ self.is_issue
-        return turned
+        return np.asarray(np.logical_xor(self.given, self.is_issue))
 
     @cached_property
     def sample_quality(self) -> Floats:
@@ -139,8 +138,7 @@ class TagFindings:
     @property
     def is_label_issue(self) -> Mask:
         """(N,) true for samples with an issue."""
-        issues: Mask = self.is_issue.any(1)
-        return issues
+        return np.asarray(self.is_issue.any(axis=1))
 
     @property
     def judged(self) -> Mask:
