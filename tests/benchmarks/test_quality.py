@@ -24,7 +24,7 @@ def test_the_pages_of_fast_are_made_from_the_results():
     """`python benchmarks/fast_page.py`."""
     fast_page = load_script("benchmarks/fast_page.py")
     pages = fast_page.pages()
-    assert len(pages) == 1 + len(fast_page.SUITES)
+    assert len(pages) == 2 + len(fast_page.SUITES)
     for path, text in pages.items():
         assert path.read_text("utf-8") == text, path.name
     assert fast_page.BLOCK.search(fast_page.README.read_text("utf-8"))[0].count(fast_page.readme_block()) == 1

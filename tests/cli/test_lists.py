@@ -150,8 +150,8 @@ def test_mistakes_are_one_line(capsys, tmp_path, args, told):
 
 
 def test_the_page_of_all_methods_is_what_the_results_say():
-    """docs/rivals.md is made from benchmarks/results: `python benchmarks/rivals.py --table`."""
+    """docs/results/rivals.md is made from benchmarks/results: `python benchmarks/rivals.py --table`."""
     module = load_script("benchmarks/rivals.py")
-    assert (ROOT / "docs/rivals.md").read_text("utf-8") == module.page()
+    assert (ROOT / "docs/results/rivals.md").read_text("utf-8") == module.page()
     for name in NAMES:
         assert module.page().count(f"\n| {name} |") == 2, f"{name} is not in both tables"

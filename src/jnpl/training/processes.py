@@ -100,7 +100,7 @@ def make_fabric(engine: Engine, *, has_unused_parameters: bool = False) -> Fabri
         fabric.launch()
     except torch.distributed.DistError as error:
         waited = f"{engine.num_nodes} machines did not meet within {WAIT.total_seconds() / 60:g} minutes"
-        raise InputError(f"{waited}; start the same command on all of them (docs/clusters.md)") from error
+        raise InputError(f"{waited}; start the same command on all of them (docs/size.md)") from error
     if fabric.world_size > 1:
         atexit.unregister(_leave_the_group)
         atexit.register(_leave_the_group)
