@@ -61,7 +61,8 @@ HEAD = """# Losses in your own training loop
 and no setting differs between columns. AP: average precision of the given label's probability (mean of a sample's last
 ten visits) at finding wrong labels. Accuracy: on test data with right labels, after the last epoch. Mean ± standard
 deviation of three seeds; [n]: of n seeds. "Lost": classes with fewer than a tenth of their predictions, in the worst
-seed. symm, asymm: per cent of injected noise ([label noise](../bench.md#label-noise-for-experiments)); natural: labels of people (CIFAR-10N worse)
+seed. symm, asymm: per cent of injected noise ([label
+noise](../bench.md#label-noise-for-experiments)); natural: labels of people (CIFAR-10N worse)
 or by keyword rules (news). `python benchmarks/own_loop.py run --data DIR` fills `benchmarks/results/own_loop.jsonl`,
 `page` writes this page. The form of `RobustLoss` was chosen on seed 0 of fourteen of these columns."""
 COSTS: tuple[tuple[str, int, Callable[[], nn.Module], tuple[int, ...], int], ...] = (

@@ -1,7 +1,7 @@
 """All methods with 40 % wrong labels, on CIFAR-10 and on digits: last-epoch accuracy, filter AP, cost of an epoch.
 
-    python benchmarks/rivals.py --data DIR            # fill results/rivals.jsonl, resumable; write docs/results/rivals.md
-    python benchmarks/rivals.py --digits              # fill results/digits.jsonl, about 5 minutes; write docs/results/rivals.md
+    python benchmarks/rivals.py --data DIR            # fill results/rivals.jsonl, resumable; write the page
+    python benchmarks/rivals.py --digits              # fill results/digits.jsonl, about 5 minutes; write the page
     python benchmarks/rivals.py --data DIR --cost     # seconds of an epoch, side by side, in results/rivals-cost.jsonl
     python benchmarks/rivals.py --table               # docs/results/rivals.md from the results alone
 
