@@ -27,8 +27,8 @@ RESULTS = ROOT / "benchmarks" / "results" / "digits.jsonl"
 KEYS = ("test_accuracy", "ap")
 SEED = 0  # trained here; benchmarks/rivals.py trained three
 CHANCE = 0.4
-# Floors for the AP of one seed and for the mean of three. Seen: docs/results/rivals.md. Cross-entropy has memorised most
-# wrong labels by its last epoch; MetaCleaner's weights compare five samples of one label with each other: a coarse ranking.
+# Floors for the AP of one seed and for the mean of three. Seen: docs/results/rivals.md. Cross-entropy has memorised
+# most wrong labels by its last epoch; MetaCleaner's weights compare five samples of one label: a coarse ranking.
 AP = dict.fromkeys(METHODS, 0.9) | {"ce": 0.6, "metacleaner": 0.5}
 MARGIN = 0.08  # of the accuracy over cross-entropy's, after the last epoch
 
