@@ -87,7 +87,7 @@ def test_backbones_for_people(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "timm", None)  # as if it were not installed
     code, out, err = jnpl(capsys, "backbones")
     assert (code, err) == (0, "")
-    assert "image -> 1280 numbers; 224 x 224 pixels; mean and std: (value - 127) / 128" in out
+    assert "image -> 1280 numbers; up to 224 x 224 pixels; mean and std: (value - 127) / 128" in out
     assert 'not installed: pip install "jnpl[timm]"' in out
     assert max(map(len, out.splitlines())) < 160
 

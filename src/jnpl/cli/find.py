@@ -105,7 +105,7 @@ class FindOptions:
     threshold: Annotated[
         str | None,
         typer.Option(
-            help="Label quality below which a label is an issue: auto (those more likely wrong than right), a number "
+            help="Label quality below which a label is an issue: auto (the median of three estimates), a number "
             "(0.5), per-class, or 1/c (1 / classes)."
         ),
     ] = None

@@ -64,7 +64,7 @@ def backbones(*, as_json: AsJson = False) -> None:
         typer.echo(json.dumps(rows))
         return
     for row in rows:
-        size = f"{row['size']} x {row['size']} pixels" if row["size"] else "the model's size"
+        size = f"up to {row['size']} x {row['size']} pixels" if row["size"] else "the model's size"
         pixels = "" if row["takes"] == "text" else f"; {size}; mean and std: {row['mean_std']}"
         width = f"{row['width']} numbers" if row["width"] else "the model's width"
         typer.echo(f"{row['name']:22} {row['takes']} -> {width}{pixels}")
