@@ -45,8 +45,7 @@ from jnpl.experiments import results
 from jnpl.experiments.result_tables import markdown_table, spread
 from jnpl.losses import CollapseWarning, GCELoss, JNPLLoss, MAELoss, NCERCELoss, RobustLoss, SCELoss
 from jnpl.methods.elr import clamped_probs, early_learning, moved_targets
-from jnpl.models.mlp import mlp
-from jnpl.models.small import resnet8
+from jnpl.models.small import mlp, resnet8
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -320,7 +320,7 @@ def functions_of(rooms):
 
 
 MAY_READ = {  # where it does not make a GPU wait, or cannot be helped
-    ("methods.mixup", "draw_mixup"): "a draw on the CPU",
+    ("methods.base", "draw_mixup"): "a draw on the CPU",
     ("losses.argument_checks", "_in_range"): "labels on the CPU",
     ("losses.argument_checks", "check_gamma"): "a plain number",
     ("losses.modules", "add"): "every 5,000 samples, of a loss in the user's own loop",
@@ -341,7 +341,6 @@ TESTED_IN = {  # modules without a test file of their name: where they are teste
     "cli.embed": "integration/test_data_forms.py",
     "cli.options": "cli/test_corrupt.py",
     "complement": "test_exports.py",
-    "experiments.demo_figures": "experiments/test_demo.py",
     "experiments.paper_variants": "experiments/test_spec.py",
     "experiments.plots": "experiments/reproduce/test_output.py",
     "experiments.reproduce.accuracies": "experiments/reproduce/test_output.py",
@@ -357,7 +356,6 @@ TESTED_IN = {  # modules without a test file of their name: where they are teste
     "methods.sop_plus": "methods/test_sop.py",
     "metrics": "test_exports.py",
     "outputs.run_source": "integration/test_entrances.py",
-    "training.epoch_log": "training/test_session.py",
     "training.epoch_view": "training/test_session.py",
     "training.evaluation": "training/test_loop.py",
     "training.feeds": "training/test_session.py",
@@ -365,7 +363,6 @@ TESTED_IN = {  # modules without a test file of their name: where they are teste
     "training.records": "training/test_loop.py",
     "training.run_callback": "training/test_session.py",
     "training.run_results": "training/test_session.py",
-    "training.run_setup": "training/test_session.py",
     "training.training_state": "training/test_session.py",
 }
 

@@ -30,7 +30,7 @@ from jnpl.training import checkpoint, run_callback, session
 from jnpl.training.interrupt import Interrupted
 from jnpl.training.processes import make_fabric
 from jnpl.training.reporting import Reporter
-from jnpl.training.run_settings import RunSettings
+from jnpl.training.run_setup import RunSettings
 
 PINNED = {"run", "samples", "classes", "issues", "noise_rate", "epochs", "seconds"}
 TRUTH = {"ap", "ap_clean", "relabel_accuracy"}
@@ -489,7 +489,7 @@ def test_what_an_observer_sees(tmp_path):
 
 
 def test_a_run_in_memory_has_no_place_for_tensorboard(monkeypatch):
-    monkeypatch.setattr("jnpl.training.tracking.require", lambda *_: None)
+    monkeypatch.setattr("jnpl.training.epoch_log.require", lambda *_: None)
     with pytest.raises(InputError, match="tensorboard needs a run folder"):
         pipeline.run_recipe(images(), load_recipe("small", parse_changes(FAST)), track=["tensorboard"])
 

@@ -22,9 +22,9 @@ from jnpl.data.opening import open_source, open_test
 from jnpl.data.split import hold_out, to_hold_out
 from jnpl.embedding.choice import AUTO, embed_for_training, is_fitted, uses_backbone
 from jnpl.embedding.compute import DEFAULT_VIEWS, EmbeddingOptions, process_device, process_rank
+from jnpl.internal.devices import threads_for
 from jnpl.internal.files import replacing
 from jnpl.internal.progress import part_of
-from jnpl.internal.threads import threads_for
 from jnpl.judging import scoring
 from jnpl.judging.consensus import with_consensus
 from jnpl.judging.out_of_fold import FOLDS, deal_folds
@@ -35,15 +35,15 @@ from jnpl.recipes.automatic import adapt_recipe
 from jnpl.recipes.load import DEFAULT
 from jnpl.run_folder import RunFolder
 from jnpl.training.checkpoint import CheckpointInterval
+from jnpl.training.epoch_log import check_trackers
 from jnpl.training.finetune import backbone_to_finetune, finetuning_recipe
 from jnpl.training.interrupt import StopRequest, watch
 from jnpl.training.processes import WAIT, agree, make_fabric
 from jnpl.training.pseudo_labels import pseudo_label_settings
 from jnpl.training.reporting import Reporter
 from jnpl.training.run_results import RunNotes, RunResult, summarise
-from jnpl.training.run_settings import RunSettings
+from jnpl.training.run_setup import RunSettings
 from jnpl.training.session import Session
-from jnpl.training.tracking import check_trackers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -92,7 +92,7 @@ class RunOptions:
     seed: int = 0  # decides first weights, order of the samples, augmentation and all other draws
     strict: bool = False  # refuse data with unreadable samples instead of leaving those out
     every: CheckpointInterval | None = None  # how often to write a checkpoint, by default every minute
-    trackers: Sequence[str] = ()  # experiment trackers to log to as well (`jnpl.training.tracking.TRACKERS`)
+    trackers: Sequence[str] = ()  # experiment trackers to log to as well (`jnpl.training.epoch_log.TRACKERS`)
     # a module or factory in place of the recipe's model; only for a run in memory
     network: nn.Module | Factory | None = None
 

@@ -29,7 +29,7 @@ from jnpl import Findings, find_label_issues, metrics, noise
 from jnpl.api.estimator import JNPLClassifier
 from jnpl.internal.errors import InputError
 from jnpl.judging.threshold import fit_threshold
-from jnpl.models.mlp import mlp
+from jnpl.models.small import mlp
 
 INHERENT = dict.fromkeys(
     ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),

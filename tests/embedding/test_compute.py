@@ -14,8 +14,7 @@ from tests.helpers.backbones import SIZE, WIDTH, TinyNet, noise_images, tiny_bac
 import jnpl
 from jnpl.data.opening import open_source
 from jnpl.data.source import BackboneRecord, InMemory, Source, Texts, UnreadableError
-from jnpl.data.sources.image_bytes import ImageBytes
-from jnpl.data.sources.images import ImageFiles
+from jnpl.data.sources.images import ImageBytes, ImageFiles
 from jnpl.embedding.backbones import TextBackbone, load_backbone
 from jnpl.embedding.compute import EmbeddingOptions, batch_size, cache_key, embed_images, embed_source, identity
 from jnpl.internal.errors import InputError

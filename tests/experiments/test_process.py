@@ -1,13 +1,16 @@
 """A run as a process: what its end means, and how often it was started."""
 
 import json
+import os
+import subprocess
+import sys
 import threading
 
 import pytest
 from tests.helpers.tally import Tally
 
 from jnpl.experiments import results
-from jnpl.experiments.process import STARTS, RunOutcome, RunProcess
+from jnpl.experiments.process import STARTS, RunOutcome, RunProcess, main
 from jnpl.internal import locks
 
 
@@ -70,3 +73,45 @@ def test_a_run_that_is_asked_to_stop_is_stopped(run):
     stop.set()
     assert run.attend(stop=stop).state == "killed"
     assert not locks.is_held(run.lock)
+
+
+SLEEPER = """
+import signal, sys, time
+from pathlib import Path
+def stop(*_):
+    Path(sys.argv[1], "saved").touch()
+    sys.exit(143)
+signal.signal(signal.SIGTERM, stop)
+Path(sys.argv[1], "begun").touch()
+for _ in range(600):
+    time.sleep(0.1)
+"""
+HOLDER = """
+import subprocess, sys
+command = [sys.executable, "-m", "jnpl.experiments.process", "sleeper", sys.argv[1]]
+child = subprocess.Popen(command, stdin=subprocess.PIPE)
+print(child.pid, flush=True)
+child.wait()
+"""
+
+
+@pytest.mark.skipif(not locks.AVAILABLE, reason="there are no such signals on Windows")
+def test_a_process_stops_when_its_parent_is_killed(tmp_path, monkeypatch, wait):
+    (tmp_path / "sleeper.py").write_text(SLEEPER)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE)
+    with holder:
+        assert int(holder.stdout.readline()) > 0
+        wait((tmp_path / "begun").exists, holder)
+        assert not (tmp_path / "saved").exists()
+        holder.kill()
+    wait((tmp_path / "saved").exists)
+
+
+def test_arguments_are_passed_on(tmp_path, monkeypatch, capsys):
+    (tmp_path / "shown.py").write_text("import sys\nif __name__ == '__main__':\n    print(sys.argv[1:])\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("threading.Thread.start", lambda _: None)
+    monkeypatch.setattr(sys, "argv", ["process", "shown", "a", "--b"])
+    main()
+    assert capsys.readouterr().out == "['a', '--b']\n"

@@ -25,7 +25,7 @@ from jnpl.internal import provenance
 from jnpl.internal.errors import InputError, LearningError
 from jnpl.methods.pseudo_label import PseudoLabel
 from jnpl.methods.registry import METHODS
-from jnpl.noise.class_maps import CIFAR100_SUPERCLASS
+from jnpl.noise.kinds import CIFAR100_SUPERCLASS
 from jnpl.outputs.saved_model import SavedModel
 from jnpl.pipeline import CheckpointInterval, run_recipe
 from jnpl.recipes.schema import parse_recipe

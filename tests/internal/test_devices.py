@@ -2,8 +2,9 @@
 
 import pytest
 import torch
+from threadpoolctl import threadpool_info
 
-from jnpl.internal.devices import available_device, checked_device
+from jnpl.internal.devices import available_device, checked_device, threads_for
 from jnpl.internal.errors import InputError
 
 
@@ -29,3 +30,16 @@ def test_a_device_that_is_not_there():
         InputError, match=r"device must be auto, cpu, cuda, cuda:1 or mps, and be available; got 'abacus'"
     ):
         checked_device("abacus")
+
+
+@pytest.mark.parametrize(("multiplications", "threads"), [(1e6, 1), (1e9, 2)])
+def test_small_work_has_one_thread_everywhere(multiplications, threads):
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with threads_for(multiplications):
+            assert torch.get_num_threads() == threads
+            assert {pool["num_threads"] for pool in threadpool_info()} <= {1, threads}
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

@@ -15,7 +15,7 @@ from tests.helpers import quick
 
 from jnpl import noise
 from jnpl.data.sources.arrays import from_arrays
-from jnpl.noise.class_maps import class_map
+from jnpl.noise.kinds import class_map
 from jnpl.recipes.load import load_recipe
 
 

@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from jnpl.models.head_matrix import HeadMatrix
-from jnpl.models.mlp import linear
+from jnpl.models.small import linear
 
 FOLD = torch.tensor([0, 1, 2] * 8)
 X = torch.randn(24, 5, generator=torch.Generator().manual_seed(0))

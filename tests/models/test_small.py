@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from jnpl.models.small import cnn9, preact_resnet18, preact_resnet32, resnet8, resnet20
+from jnpl.models.small import cnn9, linear, mlp, preact_resnet18, preact_resnet32, resnet8, resnet20
 
 ALL = [resnet8, resnet20, cnn9, preact_resnet18, preact_resnet32]
 
@@ -153,3 +153,16 @@ def test_preact_resnet32_starts_from_hes_normal_draw():
     expected = (2 / (128 * 9)) ** 0.5
     assert abs(weight.std().item() / expected - 1) < 0.02
     assert weight.abs().max().item() > 3 * expected  # normal, not uniform
+
+
+def test_layers_are_as_wide_as_said():
+    network = mlp(5, 3, hidden=(7, 4))
+    assert [(layer.in_features, layer.out_features) for layer in network if isinstance(layer, nn.Linear)] == [
+        *((5, 7), (7, 4), (4, 3))
+    ]
+    assert [type(layer) for layer in network[1::2]] == [nn.ReLU, nn.ReLU]
+    assert [type(layer) for layer in mlp(5, 3, hidden=())] == [nn.Linear]
+
+
+def test_a_linear_layer_starts_with_all_classes_alike():
+    assert (linear(5, 3)(torch.randn(4, 5)) == 0).all()

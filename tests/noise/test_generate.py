@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from jnpl import noise
 from jnpl.internal.errors import InputError
-from jnpl.noise import class_maps as maps
-from jnpl.noise import generate
+from jnpl.noise import (
+    generate,
+    kinds,
+)
 
 
 def balanced(classes: int, each: int) -> np.ndarray:
@@ -91,10 +93,10 @@ class TestAsymmetric:
     def test_cats_that_turned_dogs_do_not_turn_back(self):
         clean = balanced(10, 500)
         noisy = noise.asymmetric(clean, 0.4, "cifar10")
-        for source, target in maps.CIFAR10.items():
+        for source, target in kinds.CIFAR10.items():
             assert (noisy[clean == source] == target).sum() == 200
         assert (noise.asymmetric(clean, 1.0, "cifar10")[clean == 3] == 5).all()
-        untouched = ~np.isin(clean, list(maps.CIFAR10))
+        untouched = ~np.isin(clean, list(kinds.CIFAR10))
         assert (noisy[untouched] == clean[untouched]).all()
 
     def test_the_same_samples_are_picked_as_by_symmetric_noise(self):

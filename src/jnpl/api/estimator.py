@@ -20,9 +20,8 @@ from torch import nn
 from jnpl.api.label_issues import make_source, with_index
 from jnpl.data.new_data import open_new
 from jnpl.data.source import InMemory, Inputs, Source
-from jnpl.data.sources.arrays import as_image_paths, as_inputs, as_listed
+from jnpl.data.sources.arrays import as_image_paths, as_inputs, as_listed, is_sparse, sparse_basis
 from jnpl.data.sources.encoding import lone_text
-from jnpl.data.sources.sparse import is_sparse, sparse_basis
 from jnpl.embedding.choice import AUTO, NONE
 from jnpl.internal.devices import available_device
 from jnpl.internal.errors import InputError

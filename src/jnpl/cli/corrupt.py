@@ -10,8 +10,7 @@ import typer
 from jnpl.cli.options import AsJson, DataRoot
 from jnpl.internal.errors import InputError
 from jnpl.internal.terminal import visible
-from jnpl.noise.class_maps import MAP_NAMES
-from jnpl.noise.kinds import KINDS, kinds_that_take
+from jnpl.noise.kinds import KINDS, MAP_NAMES, kinds_that_take
 
 if TYPE_CHECKING:
     from jnpl.data.label_files import LabelFile

@@ -36,7 +36,7 @@ from jnpl.internal.tables import (
     suffix_of,
     unescaped,
 )
-from jnpl.noise.class_maps import MAP_NAMES
+from jnpl.noise.kinds import MAP_NAMES
 from jnpl.noise.noisy_labels import NoisyLabels
 
 if TYPE_CHECKING:

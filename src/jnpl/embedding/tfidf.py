@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jnpl.embedding.backbones import TextBackbone
-from jnpl.internal.checks import checked_seed, whole
-from jnpl.internal.errors import InputError
+from jnpl.internal.devices import threads_for
+from jnpl.internal.errors import InputError, checked_seed, whole
 from jnpl.internal.json_files import parse_json
-from jnpl.internal.threads import threads_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,8 +13,7 @@ from torch import nn
 
 from jnpl.data.sources.user_embedding import embed_texts
 from jnpl.embedding.backbones import ImageBackbone, TextBackbone, checked_image_backbone
-from jnpl.internal.checks import whole
-from jnpl.internal.errors import InputError, one_line
+from jnpl.internal.errors import InputError, one_line, whole
 from jnpl.internal.importing import import_by_name
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@
 - `run_data`: the samples of a run, `features`: those of scales on embeddings.
 - `runner`: trains one run as a process; `observer` notes its figures after every epoch (`ranking_figures` for
   `jnpl bench`, `confidence_figures` for `jnpl reproduce`); `cross_validation` is the variant cleanlab.
-- `execute`: trains the runs of an experiment here or on Ray, with `process` (a run as a process) and `parent_watch`;
-  `status`: its progress.
+- `execute`: trains the runs of an experiment here or on Ray; `process`: a run as a process, which ends with
+  its parent; `status`: the progress.
 - `results`: files of results; `result_tables` and `plots` show those of `jnpl bench`.
-- `reproduce`: the paper's figures and tables; `demo` and `demo_figures`: `jnpl demo`; `style`: that of all figures.
+- `reproduce`: the paper's figures and tables; `demo`: `jnpl demo`; `style`: that of all figures.
 """

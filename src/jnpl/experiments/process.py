@@ -1,12 +1,20 @@
-"""A run as a process: its files, its lock, how it is started and how it ended."""
+"""A run as a process: its files, its lock, how it is started and how it ended.
+
+`python -m jnpl.experiments.process MODULE ARGUMENTS` runs a module, and stops it when the parent process ends: its
+standard input is a pipe that nobody writes to, which ends with the process that holds the other end. The module gets
+SIGTERM, which makes a run save itself and stop.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
+import runpy
+import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,7 +26,6 @@ from jnpl.internal.files import make_folder, write_text
 from jnpl.internal.json_files import read_json
 
 if TYPE_CHECKING:
-    import threading
     from pathlib import Path
 
 RESULT = "result.json"
@@ -117,12 +124,12 @@ class RunProcess:
         """Start a process, which inherits `lock` and holds it as long as it lives, whatever happens to this process.
 
         In a session of its own it does not get the terminal's Ctrl-C: this process stops it, and if this process ends,
-        so does its standard input, and `parent_watch` stops it.
+        so does its standard input, and `main` stops it.
         """
         make_folder(self.folder)
         (self.folder / "failed").unlink(missing_ok=True)
         write_text(self.folder / "settings.json", self.settings + "\n")
-        command = [sys.executable, "-m", "jnpl.experiments.parent_watch", self.module]
+        command = [sys.executable, "-m", "jnpl.experiments.process", self.module]
         command.append(str(self.folder / "settings.json"))
         if self.data_root is not None:
             command += ["--data-root", str(self.data_root)]
@@ -172,3 +179,22 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         process.wait()
     if process.stdin is not None:
         process.stdin.close()
+
+
+def main() -> None:
+    """Run the module of the command line as a program."""
+    module = sys.argv.pop(1)
+    threading.Thread(target=_wait_for_parent, daemon=True).start()
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def _wait_for_parent() -> None:
+    while os.read(0, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(PATIENCE)
+    os._exit(128 + signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    main()

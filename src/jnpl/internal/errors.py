@@ -1,6 +1,8 @@
-"""Exceptions for wrong input. Their messages have one line; the command line exits with code 2."""
+"""Exceptions for wrong input, and checks of numbers. Messages have one line; the command line exits with code 2."""
 
 from __future__ import annotations
+
+import operator
 
 
 class InputError(ValueError):
@@ -40,3 +42,18 @@ def one_line(error: BaseException, width: int = 200) -> str:
     """
     text = " ".join(f"{type(error).__name__}: {error}".split())
     return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def whole(value: int, name: str) -> int:
+    """Return a whole number, of Python or numpy, as an int."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise InputError(f"{name} must be a whole number, got {value!r}") from None
+
+
+def checked_seed(seed: int) -> int:
+    """Return a seed, a whole number of at least 0, as an int."""
+    if whole(seed, "seed") < 0:
+        raise InputError(f"seed must not be negative, got {seed}")
+    return operator.index(seed)

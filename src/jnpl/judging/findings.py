@@ -22,8 +22,7 @@ import numpy.typing as npt
 from jnpl.data.label_files import WithoutLabel
 from jnpl.internal.errors import InputError
 from jnpl.judging import audit, findings_files
-from jnpl.judging.caveats import NO_SIGNAL, noise_sentence, of_few_samples
-from jnpl.judging.chance import above_chance
+from jnpl.judging.caveats import NO_SIGNAL, above_chance, noise_sentence, of_few_samples
 from jnpl.judging.column_checks import checked_ids, checked_labels, checked_mask, checked_names, checked_texts
 from jnpl.judging.consensus import VOTE, annotator_table, ask_next
 from jnpl.judging.groups import COLUMN, rates_of_groups

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from jnpl.internal.threads import threads_for
+from jnpl.internal.devices import threads_for
 from jnpl.judging.caveats import NO_SIGNAL, is_withheld, of_rules
 from jnpl.judging.excerpts import excerpts
 from jnpl.judging.findings import Findings

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from jnpl.data.loading.augment import View
     from jnpl.data.loading.batches import Batch
-
 
 __all__ = [
     "Method",
@@ -268,3 +268,10 @@ def frozen_copy(network: nn.Module) -> nn.Module:
 def gather_labels(values: Tensor, labels: Tensor) -> Tensor:
     """Return the value of each row's label: (B, C), (B,) -> (B,)."""
     return values.gather(1, labels.unsqueeze(1)).squeeze(1)
+
+
+def draw_mixup(batch: Batch, alpha: float, rows: int) -> tuple[float, Tensor]:
+    """Draw a weight from Beta(alpha, alpha), the same in all processes, and a partner for each own row: (), (rows,)."""
+    seed = int(torch.randint(2**62, (), generator=batch.generator))  # torch's Beta takes no generator
+    weight = float(np.random.default_rng(seed).beta(alpha, alpha))
+    return weight, torch.randperm(rows, generator=batch.generator).to(batch.labels.device)

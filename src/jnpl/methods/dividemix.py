@@ -12,9 +12,8 @@ from pydantic import Field
 from torch.nn import functional as F
 
 from jnpl.losses import functional as JF
-from jnpl.methods.base import MethodSettings, StepOutput, Task
+from jnpl.methods.base import MethodSettings, StepOutput, Task, draw_mixup
 from jnpl.methods.joint_optim import entropy, log_mean
-from jnpl.methods.mixup import draw_mixup
 from jnpl.methods.two_networks import TwoNetworks, log_mean_prediction
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from pydantic import Field
 from torch.nn import functional as F
 
 from jnpl.losses import functional as JF
-from jnpl.methods.base import MethodSettings, StepCount, StepOutput, Task, frozen_copy
+from jnpl.methods.base import MethodSettings, StepCount, StepOutput, Task, draw_mixup, frozen_copy
 from jnpl.methods.elr import clamped_probs, early_learning, moved_targets, target_quality
-from jnpl.methods.mixup import draw_mixup
 from jnpl.methods.two_networks import TwoNetworks, log_mean_prediction
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from torch.nn import functional as F
 
 from jnpl.losses import functional as JF
 from jnpl.methods import beta_mixture
-from jnpl.methods.base import Method, MethodSettings, StepOutput, Task
-from jnpl.methods.mixup import draw_mixup
+from jnpl.methods.base import Method, MethodSettings, StepOutput, Task, draw_mixup
 
 if TYPE_CHECKING:
     from jnpl.data.loading.batches import Batch

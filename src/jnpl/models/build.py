@@ -19,12 +19,10 @@ from torch import Tensor, nn
 from jnpl.data.loading.augment import EmbeddingViews
 from jnpl.embedding.backbones import ImageBackbone, load_backbone
 from jnpl.embedding.compute import EmbeddingClassifier
-from jnpl.internal.checks import checked_seed, whole
-from jnpl.internal.errors import InputError, one_line
+from jnpl.internal.errors import InputError, checked_seed, one_line, whole
 from jnpl.internal.importing import import_by_name
-from jnpl.models.mlp import linear, mlp
 from jnpl.models.resnet import STEMS, Stem, resnet18, resnet34, resnet50
-from jnpl.models.small import CNN9_SMALLEST, cnn9, preact_resnet18, preact_resnet32, resnet8, resnet20
+from jnpl.models.small import CNN9_SMALLEST, cnn9, linear, mlp, preact_resnet18, preact_resnet32, resnet8, resnet20
 from jnpl.models.weights import load_weights
 
 if TYPE_CHECKING:

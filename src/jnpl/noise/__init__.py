@@ -1,8 +1,7 @@
 """Label noise: clean labels and a seed -> noisy labels, the same bytes on every platform.
 
 - `generate`: a function for each kind of noise, and `corrupt`, which takes the kind by name
-- `kinds`: the table of kinds and their arguments (`KINDS`)
-- `class_maps`: the class maps of asymmetric noise (`MAP_NAMES`)
+- `kinds`: the table of kinds and their arguments (`KINDS`), and the class maps of asymmetric noise (`MAP_NAMES`)
 - `instance`: the draws of instance-dependent noise
 - `noisy_labels`: `NoisyLabels`, the result of `corrupt`, in memory and as a file
 
@@ -13,8 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jnpl.noise.class_maps import MAP_NAMES
-from jnpl.noise.kinds import KINDS
+from jnpl.noise.kinds import KINDS, MAP_NAMES
 
 if TYPE_CHECKING:
     from jnpl.noise.generate import (

@@ -16,11 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 
-from jnpl.internal.checks import checked_seed
-from jnpl.internal.errors import InputError
-from jnpl.noise.class_maps import ClassMap, class_map, classes_of_map
+from jnpl.internal.errors import InputError, checked_seed
 from jnpl.noise.instance import feature_parts, flip_rates, instance_targets
-from jnpl.noise.kinds import ALIASES, KINDS
+from jnpl.noise.kinds import ALIASES, KINDS, ClassMap, class_map, classes_of_map
 from jnpl.noise.noisy_labels import BoolArray, FloatArray, IntArray, NoisyLabels, as_array, labels_and_size
 
 if TYPE_CHECKING:

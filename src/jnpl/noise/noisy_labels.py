@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from jnpl.internal.checks import whole
-from jnpl.internal.errors import InputError
+from jnpl.internal.errors import InputError, whole
 from jnpl.internal.files import replacing, require_file
 from jnpl.internal.json_files import parse_json
 
 if TYPE_CHECKING:
     import os
 
-    from jnpl.noise.class_maps import ClassMap
+    from jnpl.noise.kinds import ClassMap
 
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 IntArray: TypeAlias = npt.NDArray[np.int64]

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from jnpl.internal.allocator import keep_freed_memory
+from jnpl.internal.devices import threads_for
 from jnpl.internal.errors import LearningError
 from jnpl.internal.settings import flat_settings
-from jnpl.internal.threads import threads_for
 from jnpl.methods import registry
 from jnpl.training import checkpoint, pseudo_labels
 from jnpl.training.epoch_log import EpochLog
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from jnpl.run_folder import RunFolder
     from jnpl.training.interrupt import StopRequest
     from jnpl.training.reporting import Reporter
-    from jnpl.training.run_settings import RunSettings
+    from jnpl.training.run_setup import RunSettings
 
 _STOPPED = "stopped at the end of a phase; run the same command again to resume"
 

@@ -132,7 +132,7 @@ def test_cifar100_has_fine_and_coarse_labels(hundred):
 
 
 def test_names_that_are_built_in_are_those_of_the_superclasses():
-    from jnpl.noise.class_maps import CIFAR100_SUPERCLASS
+    from jnpl.noise.kinds import CIFAR100_SUPERCLASS
 
     def members(coarse):
         number = cifar.CIFAR100_COARSE_NAMES.index(coarse)

@@ -10,8 +10,7 @@ import pytest
 from PIL import Image
 
 from jnpl.data.sources import table
-from jnpl.data.sources.image_bytes import ImageBytes
-from jnpl.data.sources.images import ImageFiles
+from jnpl.data.sources.images import ImageBytes, ImageFiles
 from jnpl.data.sources.sample_columns import texts_of
 from jnpl.internal.errors import InputError
 from jnpl.internal.tables import save_parquet
@@ -79,7 +78,7 @@ def test_mistakes(tmp_path):
     with pytest.raises(InputError, match=r"column 'image' of '.*' holds no image at all"):
         table.load(saved(tmp_path / "t.parquet", pa.array([None] * 3, STRUCT)))
     two = pd.DataFrame({"x": cells("a", "b", "c"), "y": cells("a", "b", "c"), "label": LABELS})
-    with pytest.raises(InputError, match="several columns of images, x, y; --image-column names one"):
+    with pytest.raises(InputError, match=r"several columns of images, x, y; image_column \(--image-column\) names one"):
         table.load(two)
     assert table.load(two, image_column="y").kind == "image"
     mixed = pd.DataFrame({"x": pd.Series([png(0), 3, png(1)], dtype=object), "label": LABELS})

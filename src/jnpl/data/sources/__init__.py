@@ -5,11 +5,11 @@
   values of one column) and `sample_columns` (images and texts inside it)
 - `votes`: labels of several annotators
 - `user_embedding`: the user's own function that embeds texts or images
-- `arrays`: arrays, tensors, lists and .npz files; `sparse`: sparse matrices as dense ones
+- `arrays`: arrays, tensors, lists, sparse matrices and .npz files
 - `torch_dataset`: any data set of (input, label) items
 - `huggingface`: data sets of the Hugging Face hub
 - `bundled`: data sets that ship with scikit-learn
 - `cifar`, `cifarn`, `clothing1m`: named data sets
-- `images`: decoding of image files; `image_bytes`: encoded images in memory
+- `images`: decoding of image files, and of encoded images in memory
 - `download`: downloads, and the folder for data sets
 """

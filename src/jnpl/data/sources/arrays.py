@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jnpl.data.source import InMemory, Source, Texts, number
-from jnpl.data.sources.sparse import is_sparse, sparse_basis
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.files import require_file
 from jnpl.internal.tables import is_missing
@@ -392,3 +391,23 @@ def _reason(error: Exception) -> str:
     if "allow_pickle" in str(error):
         return "it holds Python objects, which are not loaded; save plain arrays of numbers or text"
     return "not a valid .npz file"
+
+
+# As of the backbone tfidf. On 3,000 texts of AG News the AP is 0.555, with all 10,387 columns of words 0.521.
+WIDTH = 256
+
+
+def is_sparse(x: Any) -> bool:
+    """Return whether x is a sparse matrix or array of SciPy, without importing SciPy for what it is not."""
+    return type(x).__module__.startswith("scipy.sparse")
+
+
+def sparse_basis(x: Any) -> Array:
+    """Return the directions (F, 256) onto which a sparse matrix (N, F) is projected; few columns stay as they are."""
+    rows, columns = x.shape
+    if columns <= WIDTH:
+        return np.eye(columns, dtype=np.float32)
+    from sklearn.utils.extmath import randomized_svd  # noqa: PLC0415 - slow to import
+
+    _, _, right = randomized_svd(x.astype(np.float32), min(WIDTH, rows), n_iter=4, random_state=0)
+    return np.ascontiguousarray(right.T, np.float32)

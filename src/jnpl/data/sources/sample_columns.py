@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from jnpl.data.sources.image_bytes import ImageBytes
-from jnpl.data.sources.images import ImageFiles
+from jnpl.data.sources.images import ImageBytes, ImageFiles
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import printable
 from jnpl.internal.tables import holds_bytes, is_missing

@@ -8,7 +8,7 @@ from jnpl.internal.errors import InputError
 from jnpl.methods.registry import METHODS
 from jnpl.recipes.load import load_recipe, parse_changes
 from jnpl.training.pseudo_labels import pseudo_label_settings
-from jnpl.training.run_settings import RunSettings, check_settings
+from jnpl.training.run_setup import RunSettings, check_settings
 
 
 @pytest.mark.parametrize(

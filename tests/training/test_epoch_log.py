@@ -7,7 +7,7 @@ import pytest
 
 from jnpl.internal.errors import InputError
 from jnpl.run_folder import RunFolder
-from jnpl.training.tracking import TRACKERS, check_trackers, tracking
+from jnpl.training.epoch_log import TRACKERS, check_trackers, tracking
 
 SETTINGS = {"train.epochs": 2, "model": "auto"}
 LINES = [{"epoch": 0, "loss": 2.5, "stage": "train"}, {"epoch": 1, "loss": 1.5, "stage": "train"}]
