@@ -16,6 +16,7 @@ from jnpl.internal.terminal import visible
 
 if TYPE_CHECKING:
     from jnpl.outputs.corrections import CorrectedLabels
+    from jnpl.outputs.image_folder import How
 
 _OVERLAP = 0.1  # share of samples of unclear class from which the command warns
 SHOWN = 10  # class pairs and failed files to print
@@ -48,6 +49,13 @@ def apply(
     drop: Annotated[bool, typer.Option("--drop", help="Leave out label issues without a better label.")] = False,
     copy: Annotated[Path | None, typer.Option(help="Also copy the images to this new folder, sorted by class.")] = None,
     link: Annotated[Path | None, typer.Option(help="Also link the images in this new folder, sorted by class.")] = None,
+    same_form: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write the data in their own form with the corrected labels: of COCO a .json, of YOLO a new "
+            "folder of label files."
+        ),
+    ] = None,
     hard: Annotated[bool, typer.Option("--hard", help="With --link: hard links in place of symbolic ones.")] = False,
     root: Annotated[
         Path | None, typer.Option(help="Folder of the images. Default: where they were during the run.")
@@ -76,9 +84,10 @@ def apply(
     from jnpl.data.decision_files import read_decisions
     from jnpl.internal.tables import suffix_of
     from jnpl.outputs.corrections import correct, place_decisions, with_held_out
-    from jnpl.outputs.image_folder import copy_image_folder, data_root, with_places
+    from jnpl.outputs.image_folder import data_root, with_places
     from jnpl.outputs.output_paths import refuse_target
     from jnpl.outputs.review.reviewed_labels import as_current, review_of, reviewed_run, run_alone
+    from jnpl.outputs.same_form import same_form_writer
     from jnpl.run_folder import RunFolder
 
     folder = RunFolder(run)
@@ -86,8 +95,9 @@ def apply(
     suffix_of(target)
     if not preview:
         refuse_target(target, folder, overwrite=overwrite, read=decisions, called="table of decisions")
-    elif copy is not None or link is not None:
-        raise InputError("--preview writes nothing; leave out --copy and --link")
+    elif copy is not None or link is not None or same_form is not None:
+        raise InputError("--preview writes nothing; leave out --copy, --link and --same-form")
+    write_same_form = same_form_writer(folder, same_form, overwrite=overwrite)
     data_facts = folder.require_data_facts()
     reviewed = reviewed_run(folder) if review else run_alone(folder)
     whole = with_held_out(reviewed.findings, data_facts.held_out)
@@ -123,21 +133,29 @@ def apply(
         **({"reviewed_before": earlier} if (earlier := int(((before != -1) & (chosen == -1)).sum())) else {}),
     }
     facts |= _expected(corrected, str(run))
-    failed: list[tuple[str, str]] = []
     with nullcontext() if preview else corrected.writing(target):  # complete before images are copied, in place after
         if (tree := copy or link) is not None:
-            failed = copy_image_folder(
+            facts |= _write_tree(
                 corrected, data_root(folder, root), tree, "copy" if copy else "hard" if hard else "link"
             )
-            facts |= {"tree": str(tree), "files": len(corrected.rows) - len(failed), "missing": len(failed)}
-    for name, reason in failed[:SHOWN]:
-        typer.echo(f"not in the tree: {visible(name)} ({visible(reason)})", err=True)
-    if len(failed) > SHOWN:
-        typer.echo(f"... and {len(failed) - SHOWN:,} more", err=True)
+        if write_same_form is not None:
+            facts |= {"same_form": str(same_form), "changed_in_form": write_same_form(corrected)}
     if as_json:
         typer.echo(json.dumps(facts))
     else:
         _show({**facts, "suggests": suggest or min_confidence is not None}, corrected)
+
+
+def _write_tree(corrected: "CorrectedLabels", root: Path, tree: Path, how: "How") -> dict[str, Any]:
+    """Copy or link the images by class, print those that failed, and return the counts."""
+    from jnpl.outputs.image_folder import copy_image_folder
+
+    failed = copy_image_folder(corrected, root, tree, how)
+    for name, reason in failed[:SHOWN]:
+        typer.echo(f"not in the tree: {visible(name)} ({visible(reason)})", err=True)
+    if len(failed) > SHOWN:
+        typer.echo(f"... and {len(failed) - SHOWN:,} more", err=True)
+    return {"tree": str(tree), "files": len(corrected.rows) - len(failed), "missing": len(failed)}
 
 
 def _show(facts: dict[str, Any], corrected: "CorrectedLabels") -> None:
@@ -167,6 +185,8 @@ def _show(facts: dict[str, Any], corrected: "CorrectedLabels") -> None:
         typer.echo(f"  {count:,} labelled {visible(names[before])} {verb} {visible(names[after])}")
     if "tree" in facts:
         typer.echo(f"{facts['files']:,} images by class: {visible(facts['tree'])}")
+    if "same_form" in facts:
+        typer.echo(f"data with {facts['changed_in_form']:,} changes: {visible(facts['same_form'])}")
     typer.echo("nothing was written (--preview)" if is_preview else f"corrected labels: {visible(facts['out'])}")
 
 

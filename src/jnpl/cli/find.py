@@ -25,8 +25,8 @@ class FindOptions:
     data: Annotated[
         str,
         typer.Argument(
-            help="A folder of images with one sub-folder per class, a table (.csv, .tsv, .parquet), an .npz, a name "
-            "(jnpl datasets), hf:NAME, or a folder of datasets.save_to_disk."
+            help="A folder of images with one sub-folder per class, a table (.csv, .tsv, .parquet), an .npz, boxes "
+            "(COCO .json, YOLO data.yaml), a name (jnpl datasets), hf:NAME, or a folder of datasets.save_to_disk."
         ),
     ]
     out: Annotated[Path, typer.Option("--out", "-o", help="The run folder. An unfinished run in it is resumed.")]
@@ -72,6 +72,9 @@ class FindOptions:
     group_column: options.GroupColumn = None
     skip_unlabelled: Annotated[
         bool, typer.Option("--skip-unlabelled", help="Leave out the rows of a table that have no label.")
+    ] = False
+    crops: Annotated[
+        bool, typer.Option("--crops", help="COCO and YOLO: take each box as a sample with one label, its class.")
     ] = False
     merge_classes: Annotated[
         bool,

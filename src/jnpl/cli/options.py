@@ -70,7 +70,8 @@ Cache = Annotated[
     ),
 ]
 ImageRoot = Annotated[
-    Path | None, typer.Option(help="Folder that a table's image paths start from. Default: the table's folder.")
+    Path | None,
+    typer.Option(help="Folder that the image paths of a table or COCO file start from. Default: the file's folder."),
 ]
 
 # Output

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +86,8 @@ def open_new(
         if hasattr(data, "shape") or (isinstance(data, list) and not _is_pairs(data)):
             reader.refuse_part("an array")
             return reader.inputs(InMemory(as_inputs(data, "x")), "x")
+    if form is not None and form.name == "boxes":
+        options = replace(options, crops=True)
     return reader.labelled(open_source(data, options))
 
 

@@ -43,7 +43,8 @@ def open_source(data: Any, options: OpenOptions | None = None, **changes: Any) -
 
     Args:
         data: text is a name of `jnpl.data.datasets.DATASETS`, `hf:NAME`, or a path: a folder of class folders or of
-            `datasets.save_to_disk`, a .csv, .tsv or .parquet table, or an .npz. Otherwise a Source, a data frame, a
+            `datasets.save_to_disk`, a .csv, .tsv or .parquet table, an .npz, or boxes: a COCO .json or the data.yaml of
+            YOLO. Otherwise a Source, a data frame, a
             pair (x, y), a Hugging Face data set, or any data set of (input, label) items.
         options: how to open the data.
         **changes: options by name, such as `label_column="species"`.
@@ -134,7 +135,7 @@ def _embedded(source: Source, embed: str | Embed | None) -> Source:
 
 def _unknown_path(data: str | os.PathLike[str]) -> InputError:
     if Path(data).exists():
-        kinds = f"a folder of class folders, one of {', '.join(DATA_SUFFIXES)}, or an .npz"
+        kinds = f"a folder of class folders, one of {', '.join(DATA_SUFFIXES)}, an .npz, or a .json or .yaml of boxes"
         return InputError(f"data is {kinds}, not {str(data)!r}")
     near = difflib.get_close_matches(str(data), DATASETS, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -171,6 +172,14 @@ def _is_saved_dataset(data: Any) -> bool:
 
 def _is_folder(data: Any) -> bool:
     return _is_path(data) and Path(data).is_dir()
+
+
+def _is_boxes(data: Any) -> bool:
+    """Whether data is a .json (COCO), a .yaml, or a folder with a data.yaml (YOLO)."""
+    if not _is_path(data):
+        return False
+    path = Path(data)
+    return (path.suffix.lower() in (".json", ".yaml", ".yml") and path.is_file()) or (path / "data.yaml").is_file()
 
 
 def _is_npz(data: Any) -> bool:
@@ -222,6 +231,7 @@ FORMS = (  # the first that fits is taken
     ),
     Form("hub", "a Hugging Face data set", _is_hub, "huggingface:load", (*_COLUMNS, "text_column", "config")),
     Form("saved", "the data set {!r}", _is_saved_dataset, "huggingface:load_folder", (*_COLUMNS, "text_column")),
+    Form("boxes", "the boxes {!r}", _is_boxes, "boxes:load", ("crops", "image_root")),
     Form("folder", "the folder {!r}", _is_folder, "folder:load"),
     Form("npz", "the .npz {!r}", _is_npz, "arrays:load"),
     Form("pair", "data of type tuple", _is_pair, "arrays:from_pair"),

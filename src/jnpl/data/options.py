@@ -40,7 +40,8 @@ class OpenOptions:
         embed: the function that turns texts or images into vectors, or its place as "module:function"; None: they stay
             as they are, for a backbone.
         encoding: tables: how another table's columns became features (`Source.encoding`), to do the same here.
-        image_root: tables: the folder that image paths are relative to.
+        image_root: tables and COCO: the folder that image paths are relative to.
+        crops: COCO and YOLO: take each box as a sample.
         skip_unlabelled: tables: leave out rows without a label.
         merge_classes: make one class of those that differ only in case, blanks or Unicode form.
         one_class: accept data of a single class, for a run that knows others.
@@ -75,6 +76,7 @@ class OpenOptions:
     embed: str | Callable[[list[Any]], Any] | None = None
     encoding: dict[str, Any] | None = None
     image_root: str | os.PathLike[str] | None = None
+    crops: bool = False
     skip_unlabelled: bool = False
     merge_classes: bool = False
     one_class: bool = False

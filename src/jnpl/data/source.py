@@ -85,6 +85,10 @@ class Inputs(ABC):
         """Return the file that holds the sample at `position` alone; None if there is none."""
         return None
 
+    def are_parts(self) -> bool:
+        """Whether samples are parts of files: their ids name a file and a place in it."""
+        return False
+
     def content(self, position: int) -> Any:  # noqa: ARG002
         """Return bytes or a buffer, the same for equal samples in memory; None if samples cannot be compared."""
         return None
@@ -287,7 +291,7 @@ class Source:
         inputs: the N samples.
         labels: given labels (N,), class numbers.
         class_names: names of the C classes, strings or integers.
-        ids: positions (N,), or paths for files.
+        ids: positions (N,), paths for files, or path and place for parts of files.
         true_labels: true labels (N,), where known. Only `metrics` uses them.
         test: data that are never trained on.
         unreadable: position -> reason, of samples that cannot be read and are left out of training.
@@ -362,6 +366,12 @@ class Source:
     def kind(self) -> Kind:
         """Images, vectors or texts."""
         return self.inputs.kind
+
+    @property
+    def paths(self) -> Array | None:
+        """The ids (N,) where they are paths of files; else None."""
+        is_files = self.ids.dtype == object and not (self.pictures or self.inputs).are_parts()
+        return self.ids if is_files else None
 
     def realised_noise(self) -> tuple[float | None, npt.NDArray[np.float32] | None]:
         """Return the share of wrong labels and P(given = j | true = i) (C, C); None, None without true labels.

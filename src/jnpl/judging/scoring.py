@@ -221,7 +221,7 @@ def judge_labels(
 
     Labels are scored by `probs` (N, C), else by `recorded_quality` (N,), else by the predictions in the ledger.
     """
-    paths = source.ids.tolist() if source.ids.dtype == object else None
+    paths = None if source.paths is None else source.paths.tolist()
     broken = np.zeros(len(source), bool)
     broken[list(unreadable)] = True
     options: dict[str, Any] = {

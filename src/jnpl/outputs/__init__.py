@@ -8,6 +8,7 @@
 - `review/`: the web page of `jnpl review`
 - `corrections`: corrected labels from findings and decisions
 - `image_folder`: copies of or links to images in folders of their corrected classes
+- `same_form`: the data in their own form with corrected labels
 - `saved_model`: the trained model of a run, for new data
 - `hub`: the model with a model card, as a folder and on the Hugging Face hub
 - `predict`: predictions of a saved model as a table

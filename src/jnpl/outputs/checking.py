@@ -142,7 +142,6 @@ def _judged(run: RunFolder, model: SavedModel, source: Source, reference: Refere
     strange = np.setdiff1d(np.flatnonzero(~np.isnan(probs[:, 0])), rows)
     suggested[strange], confidence[strange] = probs[strange].argmax(axis=1), probs[strange].max(axis=1)
     broken = np.isnan(probs[:, 0])
-    paths = source.ids if source.ids.dtype == object else None
     findings = replace(
         scored,
         other_labels=other,
@@ -154,7 +153,7 @@ def _judged(run: RunFolder, model: SavedModel, source: Source, reference: Refere
         num_classes=len(source.class_names),
         class_names=source.class_names,
         ids=source.ids,
-        paths=paths,
+        paths=source.paths,
         unreadable=broken if broken.any() else None,
         groups=source.groups,
     )

@@ -10,6 +10,7 @@ import os
 import shutil
 import stat
 import unicodedata
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Literal
@@ -20,20 +21,25 @@ from jnpl.internal.errors import InputError, UnwritableError
 from jnpl.internal.files import abandoned_drafts, draft_of, make_folder, original, reason_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from jnpl.judging.findings import Findings
     from jnpl.outputs.corrections import CorrectedLabels
     from jnpl.run_folder import RunFolder
 
 How = Literal["copy", "link", "hard"]
 NOT_FILES = "the data of this run are rows, not image files: only a table of labels can be written"
+_CROPS = "the samples of this run are boxes in images: --same-form writes their annotations with corrected classes"
 # Errors that would stop every other file too.
 _FATAL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EXDEV, errno.EPERM, errno.EROFS, errno.EMLINK, errno.EFBIG)
 
 
 def data_root(run: RunFolder, root: Path | None = None) -> Path:
     """Return the folder of the images, which the paths of `with_places` start from: `root`, else as in data.json."""
+    facts = run.require_data_facts()
+    if (facts.options or {}).get("crops"):
+        raise InputError(_CROPS)
     if root is None:
-        facts = run.require_data_facts()
         if facts.kind not in (None, "image"):
             raise InputError(NOT_FILES)
         if facts.root is None:
@@ -77,16 +83,27 @@ def copy_image_folder(corrected: CorrectedLabels, root: Path, target: Path, how:
     names = [str(name) for name in findings.names]
     if wrong := [name for name in names if not _is_folder_name(name)]:
         raise InputError(f"the class {wrong[0]!r} cannot be the name of a folder")
-    _refuse_target(target, root)
-    target = Path(os.path.abspath(target))  # noqa: PTH100 - a name of its own, also for "."
+    _refuse_inside(target, root)
     places = [(row, image_place(root, source), place) for row, source, place in _places(corrected, names)]
+    with new_folder(target) as draft:
+        return _fill(draft, corrected, names, places, root, how)
+
+
+@contextmanager
+def new_folder(target: Path) -> Iterator[Path]:
+    """Yield a hidden folder to fill; it takes the place of `target`, new or empty, when the block has succeeded."""
+    if target.exists() and not target.is_dir():
+        raise InputError(f"{str(target)!r} is a file; name a new or an empty folder")
+    if target.is_dir() and (inside := next(target.iterdir(), None)) is not None:
+        raise InputError(f"{str(target)!r} is not empty (it holds {inside.name!r}); name a new or an empty folder")
+    target = Path(os.path.abspath(target))  # noqa: PTH100 - a name of its own, also for "."
     make_folder(target.parent)
     draft = draft_of(target)
     for left in {draft, *abandoned_drafts(target)}:  # of a process that was killed
         shutil.rmtree(left, ignore_errors=True)  # holds nothing but our own links and copies
     try:
         draft.mkdir()  # what is wrong with the place of the target is known now
-        failed = _fill(draft, corrected, names, places, root, how)
+        yield draft
         if target.is_dir():
             target.rmdir()  # it is empty
         draft.rename(target)
@@ -96,7 +113,6 @@ def copy_image_folder(corrected: CorrectedLabels, root: Path, target: Path, how:
         raise UnwritableError(f"cannot write {str(target)!r}: {reason_of(error)}") from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    return failed
 
 
 def _fill(
@@ -180,11 +196,7 @@ def _is_folder_name(name: str) -> bool:
     return name not in ("", ".", "..") and not name.startswith(".") and not set(name) & set("/\\\0")
 
 
-def _refuse_target(target: Path, root: Path) -> None:
+def _refuse_inside(target: Path, root: Path) -> None:
     place, base = target.resolve(), root.resolve()
     if place == base or base in place.parents:
         raise InputError(f"{str(target)!r} lies inside the data folder {str(root)!r}; name one outside it")
-    if target.exists() and not target.is_dir():
-        raise InputError(f"{str(target)!r} is a file; name a new or an empty folder")
-    if target.is_dir() and (inside := next(target.iterdir(), None)) is not None:
-        raise InputError(f"{str(target)!r} is not empty (it holds {inside.name!r}); name a new or an empty folder")

@@ -3,6 +3,7 @@
 - `folder`: a folder of images with one sub-folder per class
 - `table`: .csv, .tsv and .parquet tables and data frames, with `encoding` (columns to features), `columns` (types and
   values of one column) and `sample_columns` (images and texts inside it)
+- `boxes`: boxes of objects in images (COCO, YOLO)
 - `votes`: labels of several annotators
 - `user_embedding`: the user's own function that embeds texts or images
 - `arrays`: arrays, tensors, lists, sparse matrices and .npz files
