@@ -188,6 +188,11 @@ class DataFacts(StoredFacts):
     dropped: tuple[str | int, ...] = ()  # by them
     columns: TableRows | None = None
 
+    @property
+    def are_crops(self) -> bool:
+        """Whether samples are boxes in images."""
+        return bool((self.options or {}).get("crops"))
+
 
 class AuditAnswer(StoredFacts):
     """A checked label: the class number that is right, or WRONG_LABEL or UNSURE_LABEL."""

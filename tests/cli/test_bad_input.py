@@ -295,6 +295,15 @@ CASES = [
     Case("find pipe.npz -o new", "is a pipe", pipe("pipe.npz")),
     Case("find pipe.csv -o new", "is a pipe", pipe("pipe.csv")),
     Case("find pipe.parquet -o new", "is a pipe", pipe("pipe.parquet")),
+    # boxes
+    Case("find data.json --crops -o new", "no COCO file: it has no list 'images'", text("data.json", "{}")),
+    Case("find data.json --crops -o new", "not valid JSON: .*nested too deeply", text("data.json", DEEP), "deep COCO"),
+    Case("find data.yaml --crops -o new", "is not valid YAML", text("data.yaml", DEEP), "deep YAML"),
+    Case("find data.yaml --crops -o new", "has no entry names", text("data.yaml", "- a"), "YAML list"),
+    Case("find data.csv --crops -o new", "crops has no meaning for a table"),
+    Case("find photos --crops -o new", "crops has no meaning for the folder"),
+    Case("find data.json --crops -o new", "no such file or folder: 'data.json'", name="no COCO file"),
+    Case("apply run --same-form new.json", "is for runs on boxes"),
     # .npz
     Case(FIND, "not a valid .npz", raw("data.npz", b"")),
     Case(FIND, "not a valid .npz", raw("data.npz", b"PK\x03\x04 and more"), "torn .npz"),

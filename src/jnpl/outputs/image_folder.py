@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 How = Literal["copy", "link", "hard"]
 NOT_FILES = "the data of this run are rows, not image files: only a table of labels can be written"
-_CROPS = "the samples of this run are boxes in images: --same-form writes their annotations with corrected classes"
+CROPS = (
+    "the samples of this run are boxes in images: jnpl apply RUN --same-form FILE writes them with corrected classes"
+)
 # Errors that would stop every other file too.
 _FATAL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EXDEV, errno.EPERM, errno.EROFS, errno.EMLINK, errno.EFBIG)
 
@@ -37,8 +39,8 @@ _FATAL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EXDEV, errno.EPERM, errno.ERO
 def data_root(run: RunFolder, root: Path | None = None) -> Path:
     """Return the folder of the images, which the paths of `with_places` start from: `root`, else as in data.json."""
     facts = run.require_data_facts()
-    if (facts.options or {}).get("crops"):
-        raise InputError(_CROPS)
+    if facts.are_crops:
+        raise InputError(CROPS)
     if root is None:
         if facts.kind not in (None, "image"):
             raise InputError(NOT_FILES)

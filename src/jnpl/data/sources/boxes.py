@@ -1,4 +1,4 @@
-"""Boxes of objects in images, from a COCO .json or the data.yaml of YOLO: each box is a crop with one label."""
+"""Boxes of objects in images, from a COCO .json or the data.yaml of YOLO: crops with one label, or images with tags."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from jnpl.data.source import Inputs, Source, UnreadableError
 from jnpl.data.sources.folder import walk
-from jnpl.data.sources.images import ImageFiles, any_exists, extensions
+from jnpl.data.sources.images import ImageFiles, any_exists, extensions, file_samples
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.files import printable, reason_of, require_file
 from jnpl.internal.json_files import read_json
@@ -140,35 +140,36 @@ class Boxes:
 
 
 def load(path: str | Path, *, crops: bool = False, image_root: str | os.PathLike[str] | None = None) -> Source:
-    """Open the boxes of a COCO .json, or of the data.yaml of YOLO (or its folder), as crops with one label each.
+    """Open the boxes of a COCO .json, or of the data.yaml of YOLO (or its folder).
 
     Args:
         path: the .json with images, annotations and categories, or data.yaml.
-        crops: must be true.
+        crops: each box is a sample with one label; an id is the path of an image, # and the id of the annotation or the
+            line of the label file. Else each image is a sample, whose tags are the classes of its boxes.
         image_root: COCO: the folder that the names of images start from; by default that of the file, or `images`, or
             the name of the split, in or beside it.
-
-    Returns:
-        The source; an id is the path of an image, # and the id of the annotation or the line of the label file.
     """
-    if not crops:
-        raise InputError(f"{str(path)!r} holds boxes: --crops takes each box as a sample with one label")
-    boxes = read_boxes(path, image_root)
-    present = sorted(set(boxes.numbers.tolist()))
-    order = [number for number in boxes.names if number in set(present)]
+    boxes = read_boxes(path, image_root, crowds=not crops)
+    present = set(boxes.numbers.tolist())
+    order = [number for number in boxes.names if number in present]
     label_of = {number: label for label, number in enumerate(order)}
     labels = np.array([label_of[number] for number in boxes.numbers.tolist()], np.int64)
+    names = tuple(boxes.names[number] for number in order)
+    if not crops:
+        samples = file_samples(boxes.images, boxes.root)
+        tags = np.zeros((len(boxes.images), len(names)), bool)
+        tags[boxes.image_of, labels] = True
+        return Source(boxes.name, labels=np.zeros(len(tags), np.int64), class_names=names, tags=tags, **samples)
     files = ImageFiles(boxes.images, boxes.root)
     inputs = ImageCrops(files, boxes.image_of, boxes.corners, shares=boxes.shares, stated=boxes.stated)
-    ids = np.array(boxes.ids, object)
-    return Source(boxes.name, inputs, labels, tuple(boxes.names[number] for number in order), ids)
+    return Source(boxes.name, inputs, labels, names, np.array(boxes.ids, object))
 
 
-def read_boxes(path: str | Path, image_root: str | os.PathLike[str] | None = None) -> Boxes:
-    """Read a COCO .json, or the data.yaml of YOLO or its folder."""
+def read_boxes(path: str | Path, image_root: str | os.PathLike[str] | None = None, *, crowds: bool = False) -> Boxes:
+    """Read a COCO .json, or the data.yaml of YOLO or its folder; `crowds` says whether boxes of crowds count."""
     place = Path(path)
     if place.suffix.lower() == ".json":
-        return _read_coco(place, image_root)
+        return _read_coco(place, image_root, crowds=crowds)
     if image_root is not None:
         raise InputError(f"image_root (--image-root) has no meaning for {str(path)!r}, which says where its images are")
     return _read_yolo(place / YAML if place.is_dir() else place)
@@ -193,7 +194,7 @@ def read_coco_file(path: Path) -> dict[str, Any]:
     return made
 
 
-def _read_coco(path: Path, image_root: str | os.PathLike[str] | None) -> Boxes:
+def _read_coco(path: Path, image_root: str | os.PathLike[str] | None, *, crowds: bool) -> Boxes:
     where, content = repr(str(path)), read_coco_file(path)
     names = dict(_entries(content["categories"], "name", str, f"category of {where}"))
     images = dict(_entries(content["images"], "file_name", str, f"image of {where}"))
@@ -203,23 +204,23 @@ def _read_coco(path: Path, image_root: str | os.PathLike[str] | None) -> Boxes:
         raise InputError(f"two images of {where} have the file name {twice!r}")
     row_of = {image: row for row, image in enumerate(images)}
     stated = np.array([[_pixels(image, side) for side in ("width", "height")] for image in content["images"]], np.int64)
-    kept, left_out, crowds = list[tuple[int, int, int, list[float]]](), list[int](), 0
+    kept, left_out, of_crowds = list[tuple[int, int, int, list[float]]](), list[int](), 0
     entries = _entries(content["annotations"], "category_id", int, f"annotation of {where}")
     for (place, category), annotation in zip(entries, content["annotations"], strict=True):
-        if (image := annotation.get("image_id")) not in row_of:
+        if type(image := annotation.get("image_id")) is not int or image not in row_of:
             raise InputError(f"annotation {place} of {where} is of image {image!r}, which is not among its images")
         if category not in names:
             shown = ", ".join(f"{number} {name}" for number, name in list(names.items())[:20])
             raise InputError(f"annotation {place} of {where} has the category {category}; there are {shown}")
         box = _box(annotation.get("bbox"), f"annotation {place} of {where}")
-        if annotation.get("iscrowd") == 1:
-            crowds += 1
+        if annotation.get("iscrowd") == 1 and not crowds:
+            of_crowds += 1
         elif _is_visible(box, stated[row_of[image]]):
             kept.append((row_of[image], place, category, box))
         else:
             left_out.append(place)
-    if crowds:
-        _LOG.warning("%s: %s of crowds (iscrowd) %s left out", path, *_counted(crowds))
+    if of_crowds:
+        _LOG.warning("%s: %s of crowds (iscrowd) %s left out", path, *_counted(of_crowds))
     _note_left_out(path, len(left_out), f"annotation {left_out[0]}" if left_out else "")
     paths = list(images.values())
     return _made(path, _image_folder(path, image_root, paths), paths, stated, kept, names, shares=False)

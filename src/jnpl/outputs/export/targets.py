@@ -79,6 +79,10 @@ def export(request: ExportRequest) -> dict[str, Any]:
         if getattr(request, option) not in (None, False) and option not in target.options:
             flag = f"--{option.replace('_', '-')}"
             raise InputError(f"{flag} is for {targets_with(option)}, not for {request.target}")
+    if request.target in ("label-studio", "fiftyone") and request.run.data_facts.are_crops:
+        from jnpl.outputs.image_folder import CROPS  # noqa: PLC0415 - imports numpy
+
+        raise InputError(CROPS)
     refuse_target(request.out, request.run, overwrite=request.overwrite or target.folder, read=request.data)
     results: dict[str, Any] = importlib.import_module(f"jnpl.outputs.export.{target.module}").export(request)
     return results
