@@ -366,8 +366,8 @@ def _yolo_images(facts: dict[str, Any], root: Path, path: Path) -> Iterator[str]
             if place is None:
                 raise InputError(f"{split} in {str(path)!r} is {text!r}, and there is no {str(places[0])!r}")
             if place.is_dir():
-                found = [f"{place}/{file.path}" for file in walk(place)]
-                listed = sorted(name for name in found if PurePosixPath(name).suffix.lower() in endings)
+                files = [f"{place}/{file.path}" for file in walk(place)]
+                listed = sorted(name for name in files if PurePosixPath(name).suffix.lower() in endings)
             else:
                 lines = require_file(place).read_text("utf-8", "replace").splitlines()
                 listed = [str(root / line.strip()) for line in lines if line.strip()]
@@ -405,26 +405,26 @@ def with_class(line: bytes, number: int) -> bytes:
     >>> with_class(b"3 0.5 0.5 0.1 0.2\\r\\n", 11)
     b'11 0.5 0.5 0.1 0.2\\r\\n'
     """
-    found = _CLASS.match(line)
-    return line if found is None else line[: found.start(1)] + str(number).encode() + line[found.end() :]
+    head = _CLASS.match(line)
+    return line if head is None else line[: head.start(1)] + str(number).encode() + line[head.end() :]
 
 
 def _read_line(line: bytes, where: str) -> tuple[int, list[float]]:
     """Return class and left, top, right, bottom of a line: class x y width height, or class and a polygon."""
-    found = _CLASS.match(line)
+    head = _CLASS.match(line)
     try:
         values = [float(text) for text in line.split()[1:]]
     except ValueError:
         values = []
     polygon = len(values) >= 6 and len(values) % 2 == 0
-    if found is None or not (polygon or len(values) in (4, 5)) or not all(abs(value) < 1e6 for value in values):
+    if head is None or not (polygon or len(values) in (4, 5)) or not all(abs(value) < 1e6 for value in values):
         shown = line.decode("utf-8", "replace").strip()[:60]
         raise InputError(f"{where} must be: class x y width height, or class x1 y1 x2 y2 x3 y3 ..., not {shown!r}")
     if polygon:
         across, down = values[::2], values[1::2]
-        return int(found[1]), [min(across), min(down), max(across), max(down)]
+        return int(head[1]), [min(across), min(down), max(across), max(down)]
     x, y, width, height = values[:4]  # a fifth number is the confidence of a model
-    return int(found[1]), [x - width / 2, y - height / 2, x + width / 2, y + height / 2]
+    return int(head[1]), [x - width / 2, y - height / 2, x + width / 2, y + height / 2]
 
 
 def _made(
