@@ -118,7 +118,7 @@ def test_files_of_another_kind(tmp_path):
     (tmp_path / "a.zip").write_bytes(b"")
     with pytest.raises(
         InputError,
-        match=r"folder of class folders, one of .csv, .tsv, .parquet, .csv.gz, .tsv.gz, an .npz, or a .json or .yaml of boxes, not",
+        match=r".csv.gz, .tsv.gz, an .npz, or a .json or .yaml of boxes, not",
     ):
         open_source(tmp_path / "a.zip")
 
