@@ -116,17 +116,17 @@ def test_a_foreign_folder_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 @pytest.mark.slow
-def test_the_readme_tells_what_its_command_shows(tmp_path: Path) -> None:
-    """`make demo ARGS="--seeds 3"`: the claim, and the table of the README (other processors round differently)."""
+def test_the_page_tells_what_its_command_shows(tmp_path: Path) -> None:
+    """`make demo ARGS="--seeds 3"`: the claim, and the table of the page (other processors round differently)."""
     command = [sys.executable, "-m", "jnpl", "demo", "--seeds", "3", "--json", "--out", str(tmp_path / "run")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     methods = json.loads(done.stdout)["methods"]
     assert methods["jnpl"]["test_accuracy"] >= 0.94
     assert methods["jnpl"]["ap"] >= 0.97
     assert methods["ce"]["test_accuracy"] <= 0.75
-    readme = (ROOT / "README.md").read_text("utf-8").partition("<!-- figures: make demo")[2]
+    page = (ROOT / "docs/how-it-works.md").read_text("utf-8").partition("<!-- figures: make demo")[2]
     for name, title in demo.TITLES.items():
-        specs = next(line for line in readme.splitlines() if line.startswith(f"| {title} |")).split("|")[2:5]
+        specs = next(line for line in page.splitlines() if line.startswith(f"| {title} |")).split("|")[2:5]
         told = [float(spec) for spec in specs]
         assert told == pytest.approx(
             [methods[name][key] for key in ("test_accuracy", "best_test_accuracy", "ap")], abs=0.02
