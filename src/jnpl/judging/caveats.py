@@ -135,7 +135,7 @@ def is_withheld(noise: NoiseEstimate) -> bool:
     return noise.caveat is not None and noise.high >= 1
 
 
-_DEVIATIONS = 4.0  # of the mean probability, if the labels were shuffled; choosing among trees takes some of them
+_DEVIATIONS = 3.5  # of the mean probability, if the labels were shuffled; choosing among trees takes some of them
 
 
 def above_chance(unseen_probs: npt.NDArray[np.floating[Any]], labels: Labels) -> bool:

@@ -238,11 +238,12 @@ def test_similar_suspects_in_one_go(visit, learning):
     press(page, "s")
     assert page.locator("#grid-title").inner_text() == f"Similar to {first['id']}"
     assert ids(page)[0] == first["id"]
-    found = [item["id"] for item in client.json(f"/api/similar/{first['position']}?limit=24")["items"]]
-    assert ids(page) == found
+    similar = client.json(f"/api/similar/{first['position']}?limit=24")["items"]
+    assert ids(page) == [item["id"] for item in similar]
     press(page, "Enter")
-    assert len(stored(run)) == 24
-    assert {str(position) for position in stored(run)} == set(found)
+    likely = {item["id"] for item in similar if not item["unclear"]}  # the others are left undecided
+    assert len(likely) > 12
+    assert {str(position) for position in stored(run)} == likely
 
 
 def test_learning_ranks_anew_and_keeps_decisions(visit, learning):
