@@ -2,8 +2,8 @@
 
 STAMPS is the folder of stamps of Tux Paint (GPL-2), on Debian and Ubuntu /usr/share/tuxpaint/stamps of the package
 tuxpaint-stamps-default. Its photographs of five kinds of things are put on white, some into the folder of another
-class, `jnpl find` judges them, and Chromium takes a picture of the first suspects in the report. It prints the output of
-`jnpl find`, and how many of the first suspects were moved. Needs playwright and a Chromium.
+class, `jnpl find` judges them, and Chromium takes a picture of the first suspects in the report. It prints the output
+of `jnpl find`, and how many of the first suspects were moved. Needs playwright and a Chromium.
 """
 
 from __future__ import annotations
