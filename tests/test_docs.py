@@ -10,6 +10,7 @@ import typer
 import jnpl
 from jnpl.cli.app import COMMANDS, app
 from tests.helpers.paths import ROOT
+from tests.helpers.scripts import load_script
 
 PAGES = [
     *(
@@ -123,3 +124,14 @@ def test_the_workflows_and_templates_can_be_read_and_call_targets_that_exist():
         text = file.read_text("utf-8")
         assert yaml.safe_load(text), file
         assert set(re.findall(r"run: make ([a-z-]+)", text)) <= targets, file
+        if file.parent.name != "workflows":
+            continue
+        for job in yaml.safe_load(text)["jobs"].values():
+            inputs = [step.get("with", {}).values() for step in job["steps"]]
+            assert not [value for values in inputs for value in values if isinstance(value, list | dict)], file
+
+
+def test_the_version_is_the_same_everywhere_and_a_tag_must_name_it():
+    versions = load_script(".ci/check_version.py").versions
+    assert set(versions(f"v{jnpl.__version__}").values()) == {jnpl.__version__}
+    assert versions("v9.9")["the tag v9.9"] == "9.9"
