@@ -1,7 +1,6 @@
-"""Check that a tag, the version of the package, CITATION.cff and CHANGELOG.md agree: `python .ci/check_version.py v0.3.0`.
+"""Check that the version is the same in the package, CITATION.cff, CHANGELOG.md and a tag.
 
-Without a tag, the last three.
-"""
+    python .ci/check_version.py [v0.3.0]
 
 from __future__ import annotations
 
