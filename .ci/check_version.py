@@ -1,6 +1,7 @@
 """Check that the version is the same in the package, CITATION.cff, CHANGELOG.md and a tag.
 
-    python .ci/check_version.py [v0.3.0]
+python .ci/check_version.py [v0.3.0]
+"""
 
 from __future__ import annotations
 
