@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,7 @@ from jnpl import embed, noise
 from jnpl.analysis.neighbours import mean_views
 from jnpl.analysis.reference import Reference, compare
 from jnpl.data.opening import open_source
+from jnpl.data.source import Source
 from jnpl.data.split import part
 from jnpl.embedding.compute import EmbeddingOptions
 from jnpl.experiments import results
@@ -39,9 +40,6 @@ from jnpl.outputs.gate import reasons
 from jnpl.pipeline import OpenedData, RunOptions, run
 from jnpl.run_folder import RunFolder
 from jnpl.training.reporting import Reporter
-
-if TYPE_CHECKING:
-    from jnpl.data.source import Source
 
 FILE = Path(__file__).parent / "results" / "beyond.jsonl"
 PAGE = Path(__file__).parents[1] / "docs" / "checks.md"

@@ -38,11 +38,12 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -61,9 +62,6 @@ from jnpl.experiments.result_tables import markdown_table
 from jnpl.internal import provenance
 from jnpl.internal.allocator import keep_freed_memory
 from jnpl.judging.ledger import Ledger
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 RESULTS = Path(__file__).parent / "results" / "embedding.jsonl"
 PIXELS, BATCH, VIEWS, WIDTH, CLASSES = 128, 16, 2, 1280, 10

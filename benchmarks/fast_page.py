@@ -10,20 +10,17 @@ from __future__ import annotations
 import re
 import statistics
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from jnpl.experiments import plots
 from jnpl.experiments import result_tables as tables
 from jnpl.experiments import results as jsonl
+from jnpl.experiments.result_tables import Result
+from jnpl.experiments.spec import RunSpec
 from jnpl.experiments.variants import BENCH, LONG, NEWER, SHARE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from jnpl.experiments.result_tables import Result
-    from jnpl.experiments.spec import RunSpec
 
 ROOT = Path(__file__).parents[1]
 RESULTS, DOCS = ROOT / "benchmarks/results", ROOT / "docs"

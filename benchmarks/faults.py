@@ -32,16 +32,15 @@ import time
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).parent))
-import review
+from collections.abc import Callable, Iterator
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+import review
 
 RESULTS = Path(__file__).parent / "results" / "faults.jsonl"
 QUICK = ("--set", "train.epochs=60", "--set", "train.batch_size=32", "--threads", "1", "--checkpoint-every", "1")

@@ -24,8 +24,9 @@ import random
 import statistics
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -36,17 +37,12 @@ from torch.utils.data import DataLoader, Dataset
 from jnpl.data.loading.augment import CropFlip
 from jnpl.data.loading.feed import Feed
 from jnpl.data.loading.prepare import decode, prepare
-from jnpl.data.source import InMemory, Source
+from jnpl.data.source import Array, InMemory, Source
 from jnpl.data.sources import cifar
 from jnpl.data.sources.images import ImageFiles
 from jnpl.data.split import part
 from jnpl.experiments.result_tables import markdown_table
 from jnpl.internal import provenance
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from jnpl.data.source import Array
 
 BATCH, WORKERS, SIDE, PADDING = 128, 2, 256, 4
 PASSES = 3

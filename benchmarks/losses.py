@@ -14,8 +14,9 @@ import argparse
 import json
 import statistics
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,9 +26,6 @@ from jnpl import complement
 from jnpl import functional as JF
 from jnpl.experiments.result_tables import markdown_table
 from jnpl.internal import provenance
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 BATCH = 128
 SAMPLED = [(10, 1), (100, 110), (1000, 1000)]

@@ -15,7 +15,7 @@ import re
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,19 +25,17 @@ import owners
 import owners_tables
 from jnpl import metrics, noise
 from jnpl.data import split
+from jnpl.data.source import Source
 from jnpl.experiments import results
 from jnpl.experiments.result_tables import markdown_table
 from jnpl.internal.files import write_text
 from jnpl.judging import audit
 from jnpl.judging.caveats import stated
+from jnpl.judging.findings import Findings
 from jnpl.judging.noise_model import NoiseEstimate
 from jnpl.pipeline import run_recipe
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.training.reporting import Reporter
-
-if TYPE_CHECKING:
-    from jnpl.data.source import Source
-    from jnpl.judging.findings import Findings
 
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parents[1] / "docs" / "noise-rate.md"

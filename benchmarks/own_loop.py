@@ -22,12 +22,13 @@ import sys
 import tarfile
 import time
 import warnings
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -46,9 +47,6 @@ from jnpl.experiments.result_tables import markdown_table, spread
 from jnpl.losses import CollapseWarning, GCELoss, JNPLLoss, MAELoss, NCERCELoss, RobustLoss, SCELoss
 from jnpl.methods.elr import clamped_probs, early_learning, moved_targets
 from jnpl.models.small import mlp, resnet8
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 HERE = Path(__file__).parent
 FILE, PAGE = HERE / "results/own_loop.jsonl", HERE.parent / "docs/results/own-loop.md"

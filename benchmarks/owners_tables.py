@@ -7,10 +7,13 @@ folds, cleanlab's rankings and `find_label_issues`.
 
 from __future__ import annotations
 
+import argparse
 import json
 import time
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,8 +21,9 @@ from sklearn import datasets
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import StratifiedKFold
 
-from jnpl import metrics, noise
+from jnpl import Findings, metrics, noise
 from jnpl.data.opening import open_source
+from jnpl.data.source import Source
 from jnpl.experiments import results
 from jnpl.experiments.result_tables import markdown_table, spread
 from jnpl.internal.importing import require
@@ -27,14 +31,6 @@ from jnpl.outputs.corrections import correct
 from jnpl.pipeline import run_recipe
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.training.reporting import Reporter
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from jnpl import Findings
-    from jnpl.data.source import Source
 
 FILE = "owners-tables.jsonl"
 LISTS = ("count", "stated", "true")  # of a verdict, one number per bin

@@ -13,22 +13,19 @@ import tempfile
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
+from jnpl.data.source import Labels
 from jnpl.experiments import results, run_data
 from jnpl.experiments.spec import RunSpec
 from jnpl.internal import provenance
 from jnpl.pipeline import run_recipe
+from jnpl.training.epoch_view import EpochView
 from jnpl.training.reporting import Reporter
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from jnpl.data.source import Labels
-    from jnpl.training.epoch_view import EpochView
 
 RESULTS = Path(__file__).parent / "results/pl-plus.jsonl"
 RUNS = (

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise, product
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -27,28 +29,21 @@ import owners
 from jnpl import metrics, noise
 from jnpl.data import split
 from jnpl.data.opening import open_source
+from jnpl.data.source import Source
 from jnpl.experiments import features, results
 from jnpl.experiments.result_tables import markdown_table
 from jnpl.internal.files import write_text
 from jnpl.losses import class_weights
 from jnpl.losses import functional as JF
+from jnpl.methods.base import Task
 from jnpl.methods.extended_jnpl import ExtendedJNPL
 from jnpl.methods.registry import METHODS
 from jnpl.pipeline import run_recipe
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.recipes.load import load_recipe
-from jnpl.recipes.schema import parse_recipe
+from jnpl.recipes.schema import Recipe, parse_recipe
+from jnpl.training.epoch_view import EpochView
 from jnpl.training.reporting import Reporter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    import numpy.typing as npt
-
-    from jnpl.data.source import Source
-    from jnpl.methods.base import Task
-    from jnpl.recipes.schema import Recipe
-    from jnpl.training.epoch_view import EpochView
 
 RESULTS = Path(__file__).parent / "results/pl-plus-search.jsonl"
 PAGE = Path(__file__).parents[1] / "docs/pl-plus.md"

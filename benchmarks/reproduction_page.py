@@ -18,10 +18,11 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jnpl.experiments import style
 from jnpl.experiments.features import PART
@@ -30,21 +31,23 @@ from jnpl.experiments.paper_variants import FACTORS, SMALL, STABLE
 from jnpl.experiments.reproduce import beyond, output, table1
 from jnpl.experiments.reproduce.accuracies import accuracies
 from jnpl.experiments.reproduce.captions import caption, used
-from jnpl.experiments.reproduce.catalogue import EXPERIMENTS, FIGURES, GROUPS, names_of, specs_of, verdicts
+from jnpl.experiments.reproduce.catalogue import (
+    EXPERIMENTS,
+    FIGURES,
+    GROUPS,
+    ClaimVerdict,
+    names_of,
+    specs_of,
+    verdicts,
+)
 from jnpl.experiments.reproduce.cost import TERA, gpu_hours
 from jnpl.experiments.reproduce.experiment import ASYMM40, SYMM60
 from jnpl.experiments.reproduce.fig1 import sides
 from jnpl.experiments.reproduce.fig2 import SETTINGS as FIGURE2
-from jnpl.experiments.reproduce.paper_runs import load, mean_curve
+from jnpl.experiments.reproduce.paper_runs import PaperRun, PaperRuns, load, mean_curve
 from jnpl.experiments.result_tables import markdown_table
 from jnpl.experiments.results import read
 from jnpl.experiments.scales import SCALES, how_to_get
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jnpl.experiments.reproduce.catalogue import ClaimVerdict
-    from jnpl.experiments.reproduce.paper_runs import PaperRun, PaperRuns
 
 ROOT = Path(__file__).parents[1]
 RESULTS, BREADTH = ROOT / "benchmarks/results/reproduce-small.jsonl", ROOT / "benchmarks/results/quality-breadth.jsonl"

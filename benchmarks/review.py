@@ -25,25 +25,22 @@ import sys
 import tarfile
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from jnpl import Findings, noise
+from jnpl.data.source import Source
 from jnpl.experiments import results
 from jnpl.experiments.result_tables import markdown_table, spread
 from jnpl.internal.files import write_text
 from jnpl.internal.importing import require
 from jnpl.outputs.run_source import open_run_data
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from jnpl.data.source import Source
 
 RESULTS = Path(__file__).parent / "results"
 FILE = "review.jsonl"

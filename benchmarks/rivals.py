@@ -22,7 +22,7 @@ import time
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -30,6 +30,7 @@ import torch
 from jnpl import __version__, noise
 from jnpl.data import split
 from jnpl.data.opening import open_source
+from jnpl.data.source import Source
 from jnpl.experiments import results, run_data
 from jnpl.experiments.execute import run_all
 from jnpl.experiments.process import RESULT
@@ -40,7 +41,7 @@ from jnpl.internal.files import write_text
 from jnpl.internal.settings import Settings
 from jnpl.judging.ledger import Ledger
 from jnpl.methods import registry
-from jnpl.methods.base import Task
+from jnpl.methods.base import Method, Task
 from jnpl.methods.registry import METHODS
 from jnpl.models.build import build
 from jnpl.pipeline import CheckpointInterval, run_recipe
@@ -53,10 +54,6 @@ from jnpl.training.loop import LoopCallback, Position, train
 from jnpl.training.processes import make_fabric
 from jnpl.training.records import SampleRecords
 from jnpl.training.reporting import Reporter
-
-if TYPE_CHECKING:
-    from jnpl.data.source import Source
-    from jnpl.methods.base import Method
 
 HERE = Path(__file__).parent
 COST, PAGE = HERE / "results/rivals-cost.jsonl", HERE.parent / "docs/results/rivals.md"

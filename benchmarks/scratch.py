@@ -14,10 +14,11 @@ import argparse
 import sys
 import tarfile
 import time
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -26,18 +27,14 @@ from sklearn.datasets import load_digits
 
 from jnpl import metrics, noise
 from jnpl.data.opening import open_source
+from jnpl.data.source import Source
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.experiments import results
 from jnpl.pipeline import run_recipe
 from jnpl.recipes.automatic import adapt_recipe
 from jnpl.recipes.load import load_recipe
+from jnpl.recipes.schema import Recipe
 from jnpl.training.reporting import Reporter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from jnpl.data.source import Source
-    from jnpl.recipes.schema import Recipe
 
 FILE = Path(__file__).parent / "results" / "scratch.jsonl"
 SHAPES = ("disc", "square", "triangle", "cross", "ring")

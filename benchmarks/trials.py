@@ -15,7 +15,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,10 +25,8 @@ from jnpl.experiments import run_data
 from jnpl.experiments.spec import RunSpec
 from jnpl.pipeline import CheckpointInterval, run_recipe
 from jnpl.recipes.schema import parse_recipe
+from jnpl.training.epoch_view import EpochView
 from jnpl.training.reporting import Reporter
-
-if TYPE_CHECKING:
-    from jnpl.training.epoch_view import EpochView
 
 TRIALS = Path(__file__).with_name("trials.jsonl")
 EVERY = 5  # epochs between two lines

@@ -19,8 +19,9 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,9 +29,6 @@ import pandas as pd
 from jnpl.experiments import results
 from jnpl.internal import provenance
 from jnpl.internal.files import write_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 RESULTS, README = Path(__file__).parent / "results" / "whole.jsonl", Path(__file__).parent / "README.md"
 BLOCK = re.compile(r"(<!-- whole: generated -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,9 +16,6 @@ from tests.helpers.paths import ROOT
 from jnpl import Findings, noise
 from jnpl.cli.app import main
 from jnpl.experiments import demo
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FILES = (
     "findings.csv",

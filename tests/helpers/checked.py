@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from jnpl import find_label_issues
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CLASSES = np.array(["ant", "bee", "cow"])
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from multiprocessing.process import BaseProcess
-    from pathlib import Path
+from collections.abc import Callable
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
 
 # Imports of a training; each process would need two seconds for them.
 PRELOAD = ["lightning_fabric", "jnpl.cli.app", "jnpl.cli.find", "jnpl.pipeline", "jnpl.experiments.runner"]

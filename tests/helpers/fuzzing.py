@@ -10,9 +10,12 @@ import json
 import signal
 import tarfile
 import zipfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from random import Random
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -43,11 +46,6 @@ from jnpl.recipes.load import load_recipe
 from jnpl.run_folder import RunFolder
 from jnpl.training import checkpoint
 from tests.helpers.runs import findings, vector_model
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-    from random import Random
 
 SECONDS = 20  # a reader that takes longer hangs
 

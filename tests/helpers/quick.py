@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from jnpl import noise
+from jnpl.data.source import Source
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.pipeline import CheckpointInterval, run_recipe
 from jnpl.recipes.schema import Recipe, parse_recipe
 from jnpl.training.interrupt import Interrupted
+from jnpl.training.loop import Position
 from jnpl.training.reporting import Reporter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from jnpl.data.source import Source
-    from jnpl.training.loop import Position
 
 SHARED = 141  # samples for two processes: a last batch of 13, so that they and one process take the same steps
 OWN: dict[str, dict[str, Any]] = {

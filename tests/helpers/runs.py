@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -11,9 +12,6 @@ from safetensors.torch import save_file
 
 from jnpl.judging import Findings
 from jnpl.models.build import build
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CLASSES = ("cat", "dog", "eel")
 COLOURS = ((220, 40, 40), (40, 220, 40), (40, 40, 220))

@@ -8,13 +8,10 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from jnpl.experiments.observer import Observer
 from jnpl.experiments.runner import main
-
-if TYPE_CHECKING:
-    from jnpl.training.epoch_view import EpochView
+from jnpl.training.epoch_view import EpochView
 
 if __name__ == "__main__":
     look, quick = Observer.__call__, Path(sys.argv[1]).parents[2] / "quick"

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from jnpl.data.loading.batches import Batch, Rows, generator_for
 from jnpl.methods.base import Method, StepOutput, Task
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 CLASSES = 4
 

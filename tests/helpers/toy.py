@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
 from jnpl import noise
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # An MLP, because batch norm would see half the batch, with PL+ at the weight of NL+.
 LIKE_ONE = ("--set", "model=mlp", "--set", "method.pl_weight=1.0", "--set", "train.lr=0.01")

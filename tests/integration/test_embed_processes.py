@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,8 +13,6 @@ from tests.helpers.command import jnpl
 from tests.helpers.marks import posix
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pytest
 
 pytestmark = posix

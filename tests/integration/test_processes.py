@@ -7,7 +7,8 @@ import os
 import signal
 import subprocess
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +19,6 @@ from tests.helpers.pair import TWO
 from jnpl import Ledger
 from jnpl.cli.app import main
 from jnpl.internal.tables import load_parquet
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = posix
 

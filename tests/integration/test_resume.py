@@ -7,19 +7,17 @@ import os
 import random
 import signal
 import time
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
-from typing import TYPE_CHECKING, NamedTuple
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from tests.helpers import forked, toy
 
 from jnpl.cli.app import main
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from multiprocessing.process import BaseProcess
-    from pathlib import Path
 
 SAME = ("model.safetensors", "findings.parquet", "findings.csv")
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jnpl.api.label_issues import make_source, with_index
 from jnpl.data.datasets import DATASETS
@@ -15,16 +16,12 @@ from jnpl.data.options import OpenOptions
 from jnpl.embedding.choice import default_cache
 from jnpl.embedding.compute import EmbeddingOptions
 from jnpl.internal.json_files import read_json
+from jnpl.judging.findings import Findings
 from jnpl.outputs.checking import CheckedBatch, check_samples
 from jnpl.outputs.run_source import RunDataOptions
 from jnpl.pipeline import Origin
 from jnpl.run_folder import RunFolder
 from jnpl.training.reporting import Reporter
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jnpl.judging.findings import Findings
 
 
 def check(

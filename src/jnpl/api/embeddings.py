@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+import os
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from jnpl.api.label_issues import make_source
 from jnpl.data.loading.prepare import default_workers
+from jnpl.data.source import Source
 from jnpl.embedding.choice import AUTO, embed_for_training
 from jnpl.embedding.compute import DEFAULT_VIEWS, EmbeddingOptions, compute_blocks, process_device, process_rank
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing
 from jnpl.internal.ray_cluster import check_engine
 from jnpl.internal.tables import save_parquet
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
-
-    from jnpl.data.source import Source
 
 SUFFIXES = (".npz", ".parquet")
 

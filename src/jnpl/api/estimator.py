@@ -3,10 +3,12 @@
 # ruff: noqa: N803, N806 - X is scikit-learn's name
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,17 +29,12 @@ from jnpl.internal.devices import available_device
 from jnpl.internal.errors import InputError
 from jnpl.methods.registry import METHODS
 from jnpl.methods.two_networks import TwoNetworks
+from jnpl.models.build import Factory
 from jnpl.outputs.saved_model import SavedModel
 from jnpl.pipeline import OpenedData, RunOptions, run
 from jnpl.recipes.load import load_default_recipe, parse_changes
 from jnpl.training.reporting import Reporter
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Sequence
-
-    from jnpl.models.build import Factory
-    from jnpl.training.run_results import RunResult, TrainedModel
+from jnpl.training.run_results import RunResult, TrainedModel
 
 Array: TypeAlias = npt.NDArray[Any]
 Floats: TypeAlias = npt.NDArray[np.float32]

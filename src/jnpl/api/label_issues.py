@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from jnpl.analysis.leaks import warn_of_leaks
 from jnpl.data.opening import open_source
@@ -24,11 +26,6 @@ from jnpl.pipeline import OpenedData, Origin, run
 from jnpl.recipes.load import load_default_recipe, parse_changes
 from jnpl.run_folder import RunFolder
 from jnpl.training.reporting import Reporter
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
 
 
 def find_label_issues(

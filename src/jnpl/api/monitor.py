@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from jnpl.data.sources.arrays import to_numpy
 from jnpl.internal.errors import InputError
-from jnpl.judging.findings import Findings
-from jnpl.judging.ledger import Ledger
+from jnpl.judging.findings import Findings, Names
+from jnpl.judging.ledger import Ledger, Values
 from jnpl.judging.posterior import posterior
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy.typing as npt
-
-    from jnpl.judging.findings import Names
-    from jnpl.judging.ledger import Values
 
 
 class Monitor:

@@ -4,6 +4,7 @@
 import getpass
 import html
 import secrets
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -15,8 +16,6 @@ from jnpl.cli.options import TrustCode
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from jnpl.data.source import Source
     from jnpl.outputs.audit_session import AuditSession
     from jnpl.run_folder import RunFolder

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 from xml.etree import ElementTree as ET
 
-from jnpl.data.label_files import WithoutLabel, read_label_rows
+import numpy.typing as npt
+
+from jnpl.data.label_files import LabelRows, WithoutLabel, read_label_rows
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import require_file
 from jnpl.internal.json_files import parse_json
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import numpy.typing as npt
-
-    from jnpl.data.label_files import LabelRows
 
 _FIELD = "decision"  # of FiftyOne, where no other is named
 _TAGS = {each.name.lower(): each for each in WithoutLabel}  # "drop" and "unsure"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from jnpl.data.source import number
+from jnpl.data.source import Labels, Source, number
 from jnpl.data.sources.arrays import WHOLE_NUMBER, as_labels, open_arrays
 from jnpl.data.split import part
 from jnpl.internal.errors import InputError
@@ -40,11 +41,7 @@ from jnpl.noise.kinds import MAP_NAMES
 from jnpl.noise.noisy_labels import NoisyLabels
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     import pandas as pd
-
-    from jnpl.data.source import Labels, Source
 
 NOISY_COLUMN = "noisy_label"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)

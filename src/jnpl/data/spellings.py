@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import unicodedata
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from jnpl.data.source import Source
 
 _SHOWN = 5  # groups

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,8 +11,6 @@ import numpy as np
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     import pandas as pd
 
     from jnpl.data.source import Array, Labels, Source

@@ -5,23 +5,18 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from jnpl.data.source import UnreadableError
+from jnpl.data.source import Source, UnreadableError
 from jnpl.embedding import minilm
-from jnpl.embedding.backbones import DEFAULT_IMAGE_BACKBONE, ImageBackbone, TextBackbone, load_backbone
+from jnpl.embedding.backbones import DEFAULT_IMAGE_BACKBONE, Backbone, ImageBackbone, TextBackbone, load_backbone
 from jnpl.embedding.compute import DEFAULT_VIEWS, EmbeddingOptions, embed_source
 from jnpl.internal.devices import checked_device
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import user_cache
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from jnpl.data.source import Source
-    from jnpl.embedding.backbones import Backbone
 
 AUTO, NONE = "auto", "none"
 # Pixels at which efficientnet-lite0 sees images, and the CPU seconds that 1,000 of them take with two views

@@ -14,12 +14,14 @@ import hashlib
 import json
 import math
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from jnpl.internal import locks
 from jnpl.internal.errors import InputError, UnwritableError
@@ -27,10 +29,6 @@ from jnpl.internal.files import make_folder, replacing, write_text
 from jnpl.internal.json_files import parse_json, read_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import numpy.typing as npt
-
     from jnpl.data.source import Array
 
 BLOCK = 512  # samples

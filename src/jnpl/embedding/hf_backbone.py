@@ -15,12 +15,15 @@ import inspect
 import json
 import logging
 import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from types import ModuleType
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -35,12 +38,6 @@ from jnpl.internal.devices import checked_device
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.importing import require
 from jnpl.internal.json_files import read_json
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from types import ModuleType
-
-    import numpy.typing as npt
 
 PREFIX = "hf:"
 TEXT_BATCH = 32  # texts per pass

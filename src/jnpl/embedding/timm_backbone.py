@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 from jnpl.embedding.backbones import ImageBackbone, checked_image_backbone
 from jnpl.internal.errors import InputError, MissingExtraError, one_line
 from jnpl.internal.importing import require
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 PREFIX = "timm:"
 

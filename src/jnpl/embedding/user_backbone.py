@@ -6,18 +6,16 @@ import hashlib
 import inspect
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from torch import nn
 
 from jnpl.data.sources.user_embedding import embed_texts
 from jnpl.embedding.backbones import ImageBackbone, TextBackbone, checked_image_backbone
 from jnpl.internal.errors import InputError, one_line, whole
 from jnpl.internal.importing import import_by_name
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 SIZE = 224
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, as torchvision has them

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from jnpl.data.source import Labels, Source
 from jnpl.judging import metrics
 
 if TYPE_CHECKING:
     from jnpl.data.loading.feed import Feed
-    from jnpl.data.source import Labels, Source
     from jnpl.experiments.observer import Observer, Seconds
     from jnpl.training.epoch_view import EpochView
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from typing import TYPE_CHECKING, Any, TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from jnpl.data.source import Source
 from jnpl.data.split import part
 from jnpl.experiments.observer import Seconds, Stopwatch
 from jnpl.experiments.run_data import is_wrong
@@ -17,13 +19,8 @@ from jnpl.internal.importing import require
 from jnpl.judging import metrics
 from jnpl.outputs.saved_model import SavedModel
 from jnpl.pipeline import CheckpointInterval, run_recipe
+from jnpl.recipes.schema import Recipe
 from jnpl.training.reporting import Reporter
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from jnpl.data.source import Source
-    from jnpl.recipes.schema import Recipe
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 

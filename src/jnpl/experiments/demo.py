@@ -6,16 +6,22 @@ import os
 import platform
 import shutil
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import pandas as pd
 import torch
+from matplotlib.figure import Figure
+from rich.console import Console
 from rich.table import Table
 
 from jnpl import __version__
+from jnpl.data.source import Source
 from jnpl.data.sources import bundled
 from jnpl.experiments import style
 from jnpl.experiments.run_data import true_labels, values_of
@@ -23,24 +29,14 @@ from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder
 from jnpl.internal.terminal import rounded
 from jnpl.judging import metrics
+from jnpl.judging.findings import Findings
 from jnpl.noise import generate as noise
+from jnpl.noise.noisy_labels import NoisyLabels
 from jnpl.pipeline import run_recipe
 from jnpl.recipes.schema import Recipe, parse_recipe
 from jnpl.run_folder import RunFolder
+from jnpl.training.epoch_view import EpochView
 from jnpl.training.reporting import Reporter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    import numpy.typing as npt
-    import pandas as pd
-    from matplotlib.figure import Figure
-    from rich.console import Console
-
-    from jnpl.data.source import Source
-    from jnpl.judging.findings import Findings
-    from jnpl.noise.noisy_labels import NoisyLabels
-    from jnpl.training.epoch_view import EpochView
 
 _FORMAT = "jnpl demo 1"
 METHODS = ("ce", "jnpl")

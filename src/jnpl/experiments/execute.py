@@ -12,11 +12,12 @@ import threading
 import time
 import uuid
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from jnpl.experiments.process import PATIENCE, STARTS, RunOutcome, RunProcess
 from jnpl.internal import locks
@@ -27,9 +28,6 @@ from jnpl.internal.json_files import read_json
 from jnpl.internal.ray_cluster import check_engine, connect
 from jnpl.training.interrupt import Interrupted, watch
 from jnpl.training.reporting import in_words
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 FORMAT, FACTS = "jnpl experiment 1", "experiment.json"
 JOBS = 2

@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from jnpl.data.opening import open_source
-from jnpl.data.source import EmbeddedInputs, Source
+from jnpl.data.source import Array, EmbeddedInputs, Source
 from jnpl.data.sources import cifar
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.data.sources.cifarn import human_labels
@@ -22,14 +25,6 @@ from jnpl.embedding.compute import EmbeddingOptions
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder, replacing
 from jnpl.internal.tables import load_parquet
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    import numpy.typing as npt
-
-    from jnpl.data.source import Array
 
 PART = "cifar-100-part.parquet"  # a part of CIFAR-100 in the layout of Hugging Face, where the whole is not there
 _ARRAYS = ("x", "y", "x_test", "y_test")

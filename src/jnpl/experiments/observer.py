@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from jnpl.internal.files import make_folder, write_text
 from jnpl.internal.json_files import read_json
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from jnpl.training.epoch_view import EpochView
 
 _KEPT = 3  # epochs whose notes are kept: a kill may leave them one before the two checkpoints there are

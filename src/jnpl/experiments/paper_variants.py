@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,8 +13,6 @@ from jnpl.recipes.load import load_recipe
 from jnpl.recipes.schema import Recipe, parse_recipe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from jnpl.experiments.spec import RunSpec
 
 _PL_WEIGHT = 0.01  # the paper's; beside all nine complements it weighs a ninth of what it does beside one

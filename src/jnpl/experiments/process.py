@@ -18,15 +18,13 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
+from pathlib import Path
+from typing import IO, Any, Literal, NamedTuple
 
 from jnpl.experiments import results
 from jnpl.internal import locks
 from jnpl.internal.files import make_folder, write_text
 from jnpl.internal.json_files import read_json
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RESULT = "result.json"
 STARTS = 4  # how often one command starts a run whose process is killed

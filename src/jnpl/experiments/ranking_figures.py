@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from jnpl.experiments.observer import Seconds
+from jnpl.data.source import Source
+from jnpl.experiments.observer import Observer, Seconds
 from jnpl.experiments.run_data import is_wrong
 from jnpl.judging import metrics
 
 if TYPE_CHECKING:
-    from jnpl.data.source import Source
-    from jnpl.experiments.observer import Observer
     from jnpl.training.epoch_view import EpochView
 
 _EVERY = 3  # epochs between two points of a curve whose score takes passes over the data of its own

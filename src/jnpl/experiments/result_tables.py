@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import pandas as pd
 
@@ -14,10 +16,6 @@ from jnpl.experiments.spec import RunSpec
 from jnpl.experiments.variants import BASE, BENCH
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import write_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
 
 TABLE_FILE, PLOT_FILE = "table.md", "ap-time.png"
 _FIGURES = (

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from jnpl.internal import locks
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder, require_file, write_text
 from jnpl.internal.json_files import parse_json
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FILE = "results.jsonl"  # its name in the output folder of `jnpl bench` and `jnpl reproduce`
 

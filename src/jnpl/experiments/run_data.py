@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jnpl.data.opening import open_source
+from jnpl.data.source import Array, Labels, Source
 from jnpl.data.sources import bundled
 from jnpl.data.sources.arrays import downsample
 from jnpl.data.split import part
@@ -19,10 +22,6 @@ from jnpl.internal.errors import InputError
 from jnpl.noise import generate as noise
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from jnpl.data.source import Array, Labels, Source
     from jnpl.experiments.spec import RunSpec
 
 HELD_OUT = 0.2  # of CIFAR's training images, the last, take the place of the test set where settings are chosen

@@ -8,13 +8,15 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
+from jnpl.data.source import Source
 from jnpl.experiments import cross_validation, run_data
 from jnpl.experiments.confidence_figures import ConfidenceFigures
 from jnpl.experiments.observer import Observer
@@ -31,16 +33,11 @@ from jnpl.internal.files import make_folder, write_text
 from jnpl.judging import metrics
 from jnpl.outputs.saved_model import SavedModel
 from jnpl.pipeline import CheckpointInterval, run_recipe
+from jnpl.recipes.schema import Recipe
 from jnpl.run_folder import RunFolder
 from jnpl.training import checkpoint
 from jnpl.training.interrupt import Interrupted
 from jnpl.training.reporting import Reporter
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jnpl.data.source import Source
-    from jnpl.recipes.schema import Recipe
 
 _PAUSE = 20.0  # seconds without a checkpoint, where an epoch takes less than it takes to write one
 

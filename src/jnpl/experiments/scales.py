@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import Literal
 
 from jnpl.data.datasets import DATASETS
 from jnpl.data.sources import cifar, cifarn, clothing1m
@@ -12,10 +14,6 @@ from jnpl.experiments.features import Features
 from jnpl.experiments.features import is_there as images_are_there
 from jnpl.experiments.paper import DATA_NAMES, SETTINGS, Setting
 from jnpl.experiments.paper_variants import FACTORS, SMALL, STABLE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 ScaleName = Literal["paper", "features", "features-full", "small", "tiny"]
 

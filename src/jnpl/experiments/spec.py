@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import AliasChoices, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
@@ -13,9 +13,7 @@ from jnpl.experiments.scales import SCALES, ScaleName
 from jnpl.experiments.variants import BASE, BENCH, CIFAR, TABLES, Variant
 from jnpl.internal.errors import InputError
 from jnpl.internal.settings import Settings
-
-if TYPE_CHECKING:
-    from jnpl.recipes.schema import Recipe
+from jnpl.recipes.schema import Recipe
 
 Noise = Literal["symm", "asymm", "instance", "human", "none"]
 WITH_RATE = ("symm", "asymm", "instance")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -16,9 +17,6 @@ from jnpl.internal.errors import InputError
 from jnpl.internal.files import require_file
 from jnpl.internal.json_files import StoredFacts, check_facts, read_json
 from jnpl.training.reporting import in_words
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _SHOWN = 5  # names of waiting runs
 _EPOCH = re.compile(r"^epoch (\d+)/(\d+) ", re.MULTILINE)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
@@ -11,9 +12,6 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from jnpl.internal.files import replacing
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CLEAN, NOISY, INK, MUTED, GRID = "#2f6db5", "#e1812c", "#222222", "#6b6b6b", "#e3e3e3"  # the paper's blue and orange
 LINES = ("#000000", "#2f6db5", "#e1812c", "#009e73", "#cc79a7", "#56b4e9")  # after Okabe and Ito

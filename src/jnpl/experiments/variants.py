@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,8 +12,6 @@ from jnpl.recipes.load import load_recipe
 from jnpl.recipes.schema import Recipe, parse_recipe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from jnpl.experiments.spec import RunSpec
 
 CIFAR = ("cifar10", "cifar10n")

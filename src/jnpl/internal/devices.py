@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import torch
 
 from jnpl.internal.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def available_device(name: str = "auto") -> torch.device:

@@ -7,14 +7,11 @@ import os
 import re
 import stat
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from jnpl.internal.errors import InputError, UnwritableError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _LONG_NAME = 200  # bytes; names may have 255
 _KINDS = {stat.S_ISDIR: "a folder", stat.S_ISFIFO: "a pipe", stat.S_ISSOCK: "a socket"}

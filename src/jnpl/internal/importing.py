@@ -5,12 +5,9 @@ from __future__ import annotations
 import importlib
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import ModuleType
 
 from jnpl.internal.errors import InputError, MissingExtraError, UntrustedCodeError, one_line
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 
 def require(module: str, extra: str) -> ModuleType:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any, TypeVar
+import os
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import reason_of, require_file
-
-if TYPE_CHECKING:
-    import os
 
 _Facts = TypeVar("_Facts", bound="StoredFacts")
 

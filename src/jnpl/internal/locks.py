@@ -7,15 +7,13 @@ draft is locked by all that may write it, on the draft itself, and is tested by 
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import IO, TYPE_CHECKING
+from pathlib import Path
+from typing import IO
 
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import abandoned_drafts, require_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 try:
     import fcntl

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from PIL import Image
 
 from jnpl.internal.errors import InputError
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 _MAX_PNG_SIDE = 64  # a PNG of this side is small, and a JPEG would blur its few pixels
 _MEDIA_TYPES = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png"}  # by the first bytes

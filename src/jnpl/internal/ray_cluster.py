@@ -6,14 +6,12 @@ import os
 import signal
 import socket
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jnpl.internal.errors import InputError
 from jnpl.internal.importing import require
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # For clusters that we start; a user's own settings stand. By default Ray runs workers at nice 15 and kills one that has
 # not registered after 60 seconds: where other processes keep the cores busy, that is every one.

@@ -12,6 +12,7 @@ import re
 import sys
 import warnings
 from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -21,8 +22,6 @@ from jnpl.internal.files import replacing, require_file
 from jnpl.internal.json_files import parse_json, read_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-
     import pandas as pd
 
 SUFFIXES = (".csv", ".parquet", ".json")  # of tables that jnpl writes and reads back

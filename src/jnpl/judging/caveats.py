@@ -8,14 +8,13 @@ label; the interval then says what is left.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from jnpl.judging.noise_model import NoiseEstimate
 
 Floats: TypeAlias = npt.NDArray[np.floating[Any]]

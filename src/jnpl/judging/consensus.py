@@ -12,6 +12,7 @@ and the mistakes of an annotator are pulled towards those of all by as much as 2
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -21,8 +22,6 @@ import numpy.typing as npt
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import pandas as pd
 
     from jnpl.judging.findings import Findings

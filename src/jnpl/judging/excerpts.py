@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from jnpl.data.source import Source
-    from jnpl.judging.findings import Findings
+from jnpl.data.source import Source
+from jnpl.judging.findings import Findings
 
 _CHARACTERS = 100
 _CELLS = 3

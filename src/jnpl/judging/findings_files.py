@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import numpy.typing as npt
 from pydantic import Field
 
 from jnpl.internal.errors import InputError
@@ -20,10 +23,6 @@ from jnpl.judging.groups import COLUMN
 from jnpl.judging.noise_model import NoiseEstimate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    import numpy.typing as npt
     import pandas as pd
 
 _KIND, _VERSION = "jnpl.findings", 1  # written to findings.json

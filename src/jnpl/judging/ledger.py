@@ -9,7 +9,9 @@ recorded before; a part of M samples is read, `seen` (M,) being how often each w
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,10 +26,6 @@ from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing, require_file
 from jnpl.internal.json_files import parse_json
 from jnpl.judging.column_checks import checked_labels
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterator, Mapping
 
 Array: TypeAlias = npt.NDArray[Any]
 Floats: TypeAlias = npt.NDArray[np.float32]

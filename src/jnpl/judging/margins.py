@@ -7,18 +7,15 @@ Area Under the Margin Ranking*, NeurIPS 2020.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
+import numpy as np
+import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from jnpl.internal.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy as np
-    import numpy.typing as npt
-    from torch import Tensor
 
 _SCORES = ("aum", "margin")
 

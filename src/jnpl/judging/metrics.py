@@ -6,15 +6,13 @@ matter.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from jnpl.internal.errors import InputError
-
-if TYPE_CHECKING:
-    from jnpl.judging.findings import Findings
+from jnpl.judging.findings import Findings
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Mask: TypeAlias = npt.NDArray[np.bool_]

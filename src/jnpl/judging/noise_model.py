@@ -29,17 +29,15 @@ one of the other classes is the true one enters the likelihood, but neither the 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from jnpl.internal.errors import InputError
 from jnpl.internal.progress import part_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Labels: TypeAlias = npt.NDArray[np.int64]

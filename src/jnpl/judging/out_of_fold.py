@@ -7,7 +7,8 @@ model predicts can be compared with the given labels: it has not memorised them.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import Callable
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +23,6 @@ from jnpl.losses.warm_up import WarmUp, cross_entropy_share
 from jnpl.models.head_matrix import HeadMatrix
 from jnpl.models.small import linear
 from jnpl.recipes.load import EMBEDDINGS, load_recipe
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Kind: TypeAlias = Literal["linear", "trees"]
 Floats: TypeAlias = npt.NDArray[np.float32]

@@ -18,15 +18,13 @@ predictions (`without_background`). With more than 500 classes no mistake has a 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from jnpl.internal.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
+from torch import Tensor
 
 from jnpl.losses.argument_checks import check_given_labels
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
 
 MAX_DEFAULT_COUNT = 12_000  # up to 1,039 classes; beyond, the exhaustive form costs far less
 

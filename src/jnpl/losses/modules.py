@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -12,9 +13,6 @@ from jnpl.losses import complement
 from jnpl.losses import functional as JF
 from jnpl.losses.argument_checks import check_gamma, check_n, is_transformed
 from jnpl.losses.class_balance import class_weights
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 __all__ = [
     "CollapseWarning",

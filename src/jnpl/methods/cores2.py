@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 import torch
 from pydantic import Field
+from torch import Tensor
 from torch.nn import functional as F
 
 from jnpl.losses import functional as JF
 from jnpl.methods.base import Method, MethodSettings, StepOutput, Task, TrainingSetView
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from jnpl.data.loading.batches import Batch
 
 _TINY = 1e-8  # added to probabilities, as in the authors' code: bounds the regulariser

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from pydantic import Field
+from torch import Tensor
 from torch.nn import functional as F
 
 from jnpl.losses import functional as JF
@@ -15,8 +16,6 @@ from jnpl.methods.elr import clamped_probs, early_learning, moved_targets, targe
 from jnpl.methods.two_networks import TwoNetworks, log_mean_prediction
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from jnpl.data.loading.batches import Batch
 
 

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 from pydantic import Field, field_validator
+from torch import Tensor
 
 from jnpl.internal.errors import InputError
 from jnpl.losses import functional as JF
 from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task, TrainingSetView, gather_labels
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from jnpl.data.loading.batches import Batch
 
 Matrix = tuple[tuple[float, ...], ...]

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 import torch
 from pydantic import Field
+from torch import Tensor
 
 from jnpl.losses import functional as JF
 from jnpl.methods.base import Method, MethodSettings, StepOutput, Task, TrainingSetView
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from jnpl.data.loading.batches import Batch
 
 

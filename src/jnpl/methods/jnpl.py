@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pydantic import Field, model_validator
+from torch import Tensor
 
 from jnpl.losses import functional as JF
 from jnpl.losses.class_balance import class_weights, even_weights
@@ -16,8 +17,6 @@ from jnpl.losses.modules import JNPLLoss
 from jnpl.methods.base import Method, MethodSettings, StepOutput, Task
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from jnpl.data.loading.batches import Batch
 
 

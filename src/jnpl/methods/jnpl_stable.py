@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from pydantic import Field
+from torch import Tensor
 
 from jnpl.losses import functional as JF
 from jnpl.losses.collapse_guard import loses_classes
 from jnpl.losses.epoch_counts import EpochCounts
+from jnpl.methods.base import Task, TrainingSetView
 from jnpl.methods.jnpl import JNPL, Terms
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from jnpl.data.loading.batches import Batch
-    from jnpl.methods.base import Task, TrainingSetView
 
 
 class JNPLStable(JNPL):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from pydantic import Field
+from torch import Tensor
 
 from jnpl.losses import functional as JF
 from jnpl.methods.base import StepOutput, Task
@@ -13,8 +14,6 @@ from jnpl.methods.small_loss import SmallLoss, SmallLossSettings, mean_of
 from jnpl.methods.two_networks import log_mean_prediction
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from jnpl.data.loading.batches import Batch
 
 

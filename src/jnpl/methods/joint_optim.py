@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 from pydantic import Field
+from torch import Tensor
 from torch.nn import functional as F
 
 from jnpl.internal.errors import InputError
@@ -14,8 +15,6 @@ from jnpl.losses import functional as JF
 from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task, TrainingSetView, gather_labels
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from jnpl.data.loading.batches import Batch
 
 _UPDATE_FROM = 0.35  # share of the stage: the paper's 70 of 200 epochs

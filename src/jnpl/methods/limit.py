@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from jnpl.losses import functional as JF
 from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task, gather_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from torch import Tensor, nn
-
     from jnpl.data.loading.batches import Batch
 
 

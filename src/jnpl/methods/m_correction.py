@@ -13,11 +13,10 @@ from torch.nn import functional as F
 
 from jnpl.losses import functional as JF
 from jnpl.methods import beta_mixture
-from jnpl.methods.base import Method, MethodSettings, StepOutput, Task, draw_mixup
+from jnpl.methods.base import Method, MethodSettings, StepOutput, Task, TrainingSetView, draw_mixup
 
 if TYPE_CHECKING:
     from jnpl.data.loading.batches import Batch
-    from jnpl.methods.base import TrainingSetView
 
 
 def class_balance(log_probs: Tensor) -> Tensor:

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import torch
 from pydantic import Field
-from torch import nn
+from torch import Tensor, nn
 
 from jnpl.losses import functional as JF
 from jnpl.methods.base import Method, MethodSettings, StepOutput, Task
 from jnpl.models.penultimate import head_of, with_features
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from jnpl.data.loading.batches import Batch
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 from pydantic import Field, model_validator
-from torch import nn
+from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
@@ -28,8 +28,6 @@ from jnpl.methods.base import (
 from jnpl.models.penultimate import head_of, with_features
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from jnpl.data.loading.batches import Batch
 
 

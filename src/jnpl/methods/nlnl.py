@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 from pydantic import Field, model_validator
+from torch import Tensor
 
 from jnpl.internal.errors import InputError
 from jnpl.losses import complement
@@ -14,8 +15,6 @@ from jnpl.losses.class_balance import class_weights
 from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task, TrainingSetView
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from jnpl.data.loading.batches import Batch
 
 _NL, _SELNL, _SELPL = range(3)

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 from pydantic import Field, model_validator
+from torch import Tensor
 from torch.nn import functional as F
 
 from jnpl.losses import functional as JF
 from jnpl.methods.base import Method, MethodSettings, Stage, StepOutput, Task, gather_labels
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from jnpl.data.loading.batches import Batch
 
 _CE, _LABELS, _CLASSIFY = range(3)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
+from torch import Tensor
 
 from jnpl.losses import functional as JF
 from jnpl.methods.base import Method, MethodSettings, StepOutput, Task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from torch import Tensor
-
     from jnpl.data.loading.batches import Batch
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from jnpl.losses import functional as JF
 from jnpl.methods.base import Method, StepOutput, Task
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-    from torch import Tensor
-
     from jnpl.data.loading.batches import Batch
 
 

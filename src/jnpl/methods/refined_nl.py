@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
+from torch import Tensor
 
 from jnpl.losses import functional as JF
 from jnpl.losses.class_balance import class_weights, even_weights
@@ -16,12 +17,10 @@ from jnpl.losses.epoch_counts import EpochCounts
 from jnpl.losses.modules import NLPlusLoss
 from jnpl.losses.warm_up import WarmUp
 from jnpl.methods.base import Method, MethodSettings, StepOutput, Task, TrainingSetView, gather_labels
-from jnpl.methods.extended_jnpl import CrossEntropyFade  # noqa: TC001 - a type of settings
+from jnpl.methods.extended_jnpl import CrossEntropyFade
 from jnpl.methods.refinement import REFINE, Refinement
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from jnpl.data.loading.batches import Batch
 
 _TINY = 1e-30  # against the logarithm of 0

@@ -6,17 +6,12 @@ is at the same time the classifier that pseudo-labels would give.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
 from jnpl.losses import functional as JF
-from jnpl.methods.base import Stage
-
-if TYPE_CHECKING:
-    from jnpl.methods.base import TrainingSetView
+from jnpl.methods.base import Stage, TrainingSetView
 
 REFINE = Stage("refine", fresh=True)
 

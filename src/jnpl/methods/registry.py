@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jnpl.internal.errors import InputError
+from jnpl.methods.base import Method, MethodSettings, Task
 from jnpl.methods.co_teaching import CoTeaching
 from jnpl.methods.co_teaching_plus import CoTeachingPlus
 from jnpl.methods.cores2 import CORES2
@@ -27,9 +28,6 @@ from jnpl.methods.plain import CE, MAE, NCERCE, NFLRCE, SCE
 from jnpl.methods.refined_nl import RefinedNL
 from jnpl.methods.sop import SOP
 from jnpl.methods.sop_plus import SOPPlus
-
-if TYPE_CHECKING:
-    from jnpl.methods.base import Method, MethodSettings, Task
 
 METHODS: dict[str, type[Method]] = {
     "ce": CE,

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import torch
 from pydantic import Field
+from torch import Tensor
 
 from jnpl.internal.errors import InputError
 from jnpl.methods.base import MethodSettings, Task
 from jnpl.methods.two_networks import TwoNetworks
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from jnpl.data.loading.batches import Batch
 
 

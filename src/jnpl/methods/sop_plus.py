@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 import torch
 from pydantic import Field
+from torch import Tensor
 
 from jnpl.methods.base import StepOutput, Task
 from jnpl.methods.joint_optim import log_mean
 from jnpl.methods.sop import SOP, SOPSettings
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from jnpl.data.loading.batches import Batch
 
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable
+from typing import ClassVar
 
 import torch
+from torch import Tensor, nn
 
 from jnpl.methods.base import Method, Task
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from torch import Tensor, nn
 
 
 def log_mean_prediction(first: Tensor, second: Tensor) -> Tensor:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -24,10 +25,6 @@ from jnpl.internal.importing import import_by_name
 from jnpl.models.resnet import STEMS, Stem, resnet18, resnet34, resnet50
 from jnpl.models.small import CNN9_SMALLEST, cnn9, linear, mlp, preact_resnet18, preact_resnet32, resnet8, resnet20
 from jnpl.models.weights import load_weights
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterator
 
 Factory = Callable[..., nn.Module]
 

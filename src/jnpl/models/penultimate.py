@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from jnpl.internal.errors import InputError
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 def head_of(network: nn.Module) -> nn.Linear:

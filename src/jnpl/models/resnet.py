@@ -6,16 +6,12 @@ initialisation (as in the code of NLNL, by the same first author; torchvision us
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+from collections.abc import Sequence
+from typing import ClassVar, Literal, get_args
 
-from torch import nn
+from torch import Tensor, nn
 
 from jnpl.internal.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torch import Tensor
 
 Stem = Literal["cifar", "imagenet"]
 STEMS: tuple[str, ...] = get_args(Stem)

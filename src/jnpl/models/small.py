@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-from torch import nn
+from torch import Tensor, nn
 
 from jnpl.models.resnet import BasicBlock, ResNet, conv
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torch import Tensor
 
 
 def resnet8(num_classes: int, *, in_channels: int = 3) -> ResNet:

@@ -8,18 +8,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote, urldefrag, urlsplit
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from jnpl.data.sources.download import data_root, fetch, file_digest, parse_digest, reading
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.files import require_file
-
-if TYPE_CHECKING:
-    from torch import nn
 
 SUFFIXES = (".pth", ".pt", ".safetensors")
 HEAD = "fc."

@@ -12,19 +12,16 @@ only five of the ten classes are sources.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from jnpl.internal.errors import InputError, checked_seed
 from jnpl.noise.instance import feature_parts, flip_rates, instance_targets
 from jnpl.noise.kinds import ALIASES, KINDS, ClassMap, class_map, classes_of_map
 from jnpl.noise.noisy_labels import BoolArray, FloatArray, IntArray, NoisyLabels, as_array, labels_and_size
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    import numpy.typing as npt
 
 Count: TypeAlias = Literal["exact", "bernoulli"]
 

@@ -11,12 +11,11 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from jnpl.noise.noisy_labels import FloatArray, IntArray
 
 PARTS = 32  # random projections that stand for the "parts" of Xia et al. 2020

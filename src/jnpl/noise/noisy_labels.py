@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import zipfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +18,7 @@ import numpy.typing as npt
 from jnpl.internal.errors import InputError, whole
 from jnpl.internal.files import replacing, require_file
 from jnpl.internal.json_files import parse_json
-
-if TYPE_CHECKING:
-    import os
-
-    from jnpl.noise.kinds import ClassMap
+from jnpl.noise.kinds import ClassMap
 
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 IntArray: TypeAlias = npt.NDArray[np.int64]

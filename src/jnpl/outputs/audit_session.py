@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,12 +13,7 @@ from jnpl.internal.errors import InputError
 from jnpl.judging.audit import OPEN, UNSURE_LABEL, AuditSample, answers_of, draw, estimate, more_to_halve, population
 from jnpl.judging.caveats import noise_sentence
 from jnpl.outputs.report import page
-from jnpl.run_folder import AuditAnswer, AuditFacts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from jnpl.run_folder import RunFolder
+from jnpl.run_folder import AuditAnswer, AuditFacts, RunFolder
 
 DEFAULT_COUNT = 50
 

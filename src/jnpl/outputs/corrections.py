@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -10,15 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from jnpl.data.label_files import WithoutLabel, place_labels
+from jnpl.data.label_files import LabelRows, WithoutLabel, place_labels
 from jnpl.internal.errors import InputError
 from jnpl.internal.tables import table_writer
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from jnpl.data.label_files import LabelRows
     from jnpl.judging.findings import Findings
     from jnpl.run_folder import LabelledSample
 

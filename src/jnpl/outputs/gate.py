@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
+import numpy.typing as npt
 
 from jnpl._version import __version__
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import printable, write_text
 from jnpl.internal.json_files import read_json
 from jnpl.outputs.checking import SIGNALS, CheckedBatch
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-    from pathlib import Path
-
-    import numpy.typing as npt
 
 _RULES = {  # of SARIF
     "wrong-label": ("The label looks wrong", "warning"),

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jnpl._version import __version__
 from jnpl.internal.errors import InputError, one_line
@@ -17,9 +18,6 @@ from jnpl.internal.files import make_folder, write_text
 from jnpl.internal.importing import is_own_code, require
 from jnpl.outputs.saved_model import SavedModel
 from jnpl.run_folder import RunFolder
-
-if TYPE_CHECKING:
-    import os
 
 _FILES = ["model.json", "model.safetensors", "backbone.safetensors"]
 _TASKS = {"image": "image-classification", "text": "text-classification", "vector": "tabular-classification"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +14,6 @@ import pandas as pd
 from jnpl.internal.tables import suffix_of, table_writer
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable
-
     from jnpl.data.new_data import NewData
     from jnpl.outputs.saved_model import Part, SavedModel
 

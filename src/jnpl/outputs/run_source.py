@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jnpl.data.datasets import DATASETS
 from jnpl.data.options import OpenOptions, read_options
+from jnpl.data.source import Source
 from jnpl.embedding.choice import AUTO
 from jnpl.embedding.compute import DEFAULT_VIEWS
 from jnpl.internal.importing import find_user_modules, refuse_code
@@ -16,11 +18,6 @@ from jnpl.outputs.review.reviewed_labels import given_decisions, with_review
 from jnpl.pipeline import OpenedData, RunOptions, embed_data, open_data
 from jnpl.recipes.load import changed_settings, load_default_recipe
 from jnpl.training.reporting import Reporter
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from jnpl.data.source import Source
 
 
 @dataclass(frozen=True, kw_only=True)

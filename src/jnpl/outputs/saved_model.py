@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +14,11 @@ import torch
 from pydantic import Field, TypeAdapter, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file
+from torch import Tensor, nn
 
 from jnpl.data.loading.augment import CropFlip, EmbeddingViews, Standardize, Transform
 from jnpl.data.loading.prepare import Prepared, prepare
-from jnpl.data.source import Source
+from jnpl.data.source import Array, Kind, Source
 from jnpl.embedding.backbones import ImageBackbone, TextBackbone, shared_backbone
 from jnpl.embedding.compute import EmbeddingOptions, embed_source, image_classifier
 from jnpl.internal.devices import checked_device
@@ -26,14 +29,6 @@ from jnpl.internal.json_files import StoredFacts, check_facts, digest_of, read_j
 from jnpl.models.build import build
 from jnpl.run_folder import RunFolder
 from jnpl.training.evaluation import probabilities
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterator
-
-    from torch import Tensor, nn
-
-    from jnpl.data.source import Array, Kind
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 

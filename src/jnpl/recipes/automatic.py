@@ -6,22 +6,18 @@ Small data sets do not get more epochs: after the first ones, a network learns m
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
+from jnpl.data.source import Source
 from jnpl.embedding.choice import common_side
 from jnpl.internal.devices import available_device
 from jnpl.losses.class_balance import even_weights
 from jnpl.recipes.load import DEFAULT, EMBEDDINGS, load_default_recipe, load_recipe
-from jnpl.recipes.schema import DEFAULT_METHOD
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from jnpl.data.source import Source
-    from jnpl.recipes.schema import Recipe
+from jnpl.recipes.schema import DEFAULT_METHOD, Recipe
 
 SIDES = (16, 24, 32, 48, 64, 96, 128)  # pixels
 NAMED_RECIPE_SIDE = 64  # pixels of image files for a recipe that the user names and that gives none

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jnpl.internal.errors import InputError
 from jnpl.recipes.schema import DEFAULT_METHOD, Recipe, parse_recipe
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 DEFAULT = "fast"  # of the method jnpl, for which alone it is made
 DEFAULT_OTHER_METHODS = "small"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from pathlib import Path  # noqa: TC003 (pydantic reads it)
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_origin
 
 from pydantic import (

@@ -10,23 +10,20 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
 import torch
 from pydantic import Field
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from jnpl.internal.errors import InputError, UnwritableError
 from jnpl.internal.files import draft_of, sync_folder
 from jnpl.internal.json_files import StoredFacts, digest_of, read_json
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from torch import Tensor
 
 _FORMAT = "jnpl checkpoint 1"
 _KEEP = 2

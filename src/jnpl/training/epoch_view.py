@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
+from jnpl.data.source import Source
 from jnpl.judging import scoring
-from jnpl.training.evaluation import accuracy, source_probabilities
+from jnpl.recipes.schema import Judging
+from jnpl.training.evaluation import TrainingSet, accuracy, source_probabilities
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    import numpy.typing as npt
-
     from jnpl.data.loading.feed import Feed
-    from jnpl.data.source import Source
     from jnpl.judging.ledger import Ledger
-    from jnpl.recipes.schema import Judging
-    from jnpl.training.evaluation import TrainingSet
     from jnpl.training.learner import Learner
     from jnpl.training.phases import Phase
     from jnpl.training.records import SampleRecords

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor, nn
 
 from jnpl.data.loading.prepare import prepare
+from jnpl.data.source import Source
 from jnpl.internal.allocator import scratch_zeros
 from jnpl.judging.posterior import posterior
 from jnpl.training.processes import gather_objects, share_buffers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from lightning_fabric import Fabric
-    from torch import Tensor, nn
 
     from jnpl.data.loading.augment import Transform
     from jnpl.data.loading.feed import Feed
-    from jnpl.data.source import Source
     from jnpl.judging.ledger import Ledger
     from jnpl.methods.base import Method
 

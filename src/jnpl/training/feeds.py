@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,16 +13,14 @@ import torch
 from jnpl.data.loading.augment import CropFlip, EmbeddingViews, Standardize, Transform
 from jnpl.data.loading.feed import Feed
 from jnpl.data.loading.prepare import Prepared, default_workers, prepare
+from jnpl.data.source import Source
 from jnpl.embedding.backbones import ImageBackbone, load_backbone
 from jnpl.internal.errors import InputError
 from jnpl.models.build import FINETUNE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from lightning_fabric import Fabric
 
-    from jnpl.data.source import Source
     from jnpl.recipes.schema import Recipe
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from safetensors.torch import save
 
 from jnpl.data.loading.augment import EmbeddingViews
+from jnpl.data.source import Source
 from jnpl.embedding.backbones import ImageBackbone, load_backbone
 from jnpl.embedding.choice import default_cache
 from jnpl.embedding.compute import EmbeddingClassifier
@@ -16,13 +19,9 @@ from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder, replacing
 from jnpl.models.build import FINETUNE
 from jnpl.recipes.load import FINETUNE_RECIPE, load_default_recipe
+from jnpl.recipes.schema import Recipe
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Mapping
-
-    from jnpl.data.source import Source
-    from jnpl.recipes.schema import Recipe
     from jnpl.training.run_results import TrainedModel
 
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor, nn
 
 from jnpl.internal.errors import InputError
 from jnpl.training.loop import OWN_PLAN
 from jnpl.training.processes import gather
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from lightning_fabric import Fabric
-    from torch import Tensor, nn
 
     from jnpl.methods.base import Method, ParameterGroup
     from jnpl.recipes.schema import Training

@@ -7,13 +7,13 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from jnpl.internal.errors import LearningError
 from jnpl.training.processes import total
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
-    from torch import Tensor
 
     from jnpl.data.loading.batches import Batch
     from jnpl.data.loading.feed import Feed

@@ -6,20 +6,19 @@ import atexit
 import gc
 import logging
 import os
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
+from torch import Tensor, nn
 
 from jnpl.internal.devices import available_device
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from lightning_fabric import Fabric
-    from torch import Tensor, nn
 
     from jnpl.data.loading.batches import Batch
     from jnpl.recipes.schema import Engine

@@ -6,18 +6,15 @@ predecessor's code takes two: a first network learns from the kept samples alone
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from jnpl.internal.errors import LearningError
+from jnpl.methods.base import Method
 from jnpl.methods.pseudo_label import Targets
-from jnpl.recipes.schema import Pseudo
-
-if TYPE_CHECKING:
-    from jnpl.methods.base import Method
-    from jnpl.recipes.schema import Recipe, Training
+from jnpl.recipes.schema import Pseudo, Recipe, Training
 
 Labels: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float32]

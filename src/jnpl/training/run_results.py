@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from safetensors.torch import save_file
+from torch import nn
 
+from jnpl.data.source import Source
 from jnpl.internal.files import replacing, write_text
 from jnpl.internal.json_files import digest_of
 from jnpl.judging import metrics
-from jnpl.training.phases import same_network
+from jnpl.judging.findings import Findings
+from jnpl.training.phases import Phase, same_network
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from torch import nn
-
     from jnpl.data.loading.augment import Transform
-    from jnpl.data.source import Source
-    from jnpl.judging.findings import Findings
     from jnpl.run_folder import RunFolder
-    from jnpl.training.phases import Phase
 
 
 @dataclass(frozen=True)

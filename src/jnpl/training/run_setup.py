@@ -5,38 +5,35 @@ Settings that do not work together are refused here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
+from torch import nn
 
 from jnpl.data.loading.batches import generator_for
+from jnpl.data.source import Source
 from jnpl.internal.errors import InputError
 from jnpl.judging.ledger import Ledger
 from jnpl.judging.margins import margins_of
 from jnpl.judging.out_of_fold import FOLDS, deal_folds
 from jnpl.methods.base import Task
 from jnpl.methods.registry import METHODS
-from jnpl.models.build import build
+from jnpl.models.build import Factory, build
 from jnpl.models.head_matrix import HeadMatrix
+from jnpl.recipes.schema import Recipe
 from jnpl.training.checkpoint import CheckpointInterval
 from jnpl.training.feeds import make_feeds
-from jnpl.training.pseudo_labels import pseudo_label_settings
+from jnpl.training.pseudo_labels import PseudoLabelSettings, pseudo_label_settings
 from jnpl.training.records import SampleRecords
 from jnpl.training.run_results import TrainedModel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from lightning_fabric import Fabric
-    from torch import nn
 
-    from jnpl.data.source import Source
-    from jnpl.models.build import Factory
-    from jnpl.recipes.schema import Recipe
     from jnpl.training.epoch_view import EpochView
-    from jnpl.training.pseudo_labels import PseudoLabelSettings
 
 
 class RunSetup:

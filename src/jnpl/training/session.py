@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from jnpl.internal.allocator import keep_freed_memory
@@ -16,24 +18,20 @@ from jnpl.methods import registry
 from jnpl.training import checkpoint, pseudo_labels
 from jnpl.training.epoch_log import EpochLog
 from jnpl.training.heads import in_blocks, train_heads, trains_heads, write_records
+from jnpl.training.interrupt import StopRequest
 from jnpl.training.learner import BestWeights, Learner
 from jnpl.training.loop import train
 from jnpl.training.phases import make_phases
 from jnpl.training.run_callback import RunCallback
 from jnpl.training.run_results import RunNotes, TrainedRun, accuracies
-from jnpl.training.run_setup import RunSetup
+from jnpl.training.run_setup import RunSettings, RunSetup
 from jnpl.training.training_state import TrainingState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    import numpy.typing as npt
     from lightning_fabric import Fabric
 
     from jnpl.run_folder import RunFolder
-    from jnpl.training.interrupt import StopRequest
     from jnpl.training.reporting import Reporter
-    from jnpl.training.run_setup import RunSettings
 
 _STOPPED = "stopped at the end of a phase; run the same command again to resume"
 

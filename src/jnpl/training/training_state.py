@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
+from torch import nn
 
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.json_files import check_facts
 from jnpl.judging.out_of_fold import FOLDS
+from jnpl.methods.base import Method
 from jnpl.methods.pseudo_label import PseudoLabel, Targets
+from jnpl.models.head_matrix import HeadMatrix
 from jnpl.training import checkpoint
 from jnpl.training.checkpoint import CheckpointFacts, State
 from jnpl.training.evaluation import TrainingSet
 from jnpl.training.heads import trains_heads
 from jnpl.training.learner import BestWeights, Learner
 from jnpl.training.loop import Position
+from jnpl.training.phases import Phase
 from jnpl.training.processes import gather_objects
 from jnpl.training.run_results import RunNotes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from torch import nn
-
-    from jnpl.methods.base import Method
-    from jnpl.models.head_matrix import HeadMatrix
-    from jnpl.training.phases import Phase
     from jnpl.training.records import SampleRecords
     from jnpl.training.run_setup import RunSetup
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
-from jnpl.data.loading.augment import DRAWS
+from jnpl.data.loading.augment import DRAWS, Transform, View
 from jnpl.data.loading.batches import Batch, Groups, evaluation, generator_for, local_rows, order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torch import Tensor
-
-    from jnpl.data.loading.augment import Transform, View
     from jnpl.data.loading.prepare import Prepared
     from jnpl.data.source import Labels
 

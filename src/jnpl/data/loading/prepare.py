@@ -6,14 +6,17 @@ import hashlib
 import json
 import math
 import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from jnpl.data.source import Array, Inputs, Source, UnreadableError
@@ -21,12 +24,6 @@ from jnpl.internal import locks
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder, replacing, require_file, reserve
 from jnpl.internal.json_files import StoredFacts, check_facts, parse_json
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from torch import Tensor
 
 _BATCH_BYTES = 12 * 2**20  # approximate size of a batch when a whole source is read
 _AHEAD = 2  # batches that each worker reads ahead

@@ -8,13 +8,10 @@ need no torchvision (kornia) draw from the global generator instead.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 from torch.nn import functional as F
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 STRONG_DRAWS = 6  # from U(0, 1) for each image: two operations, their strengths, the two places of the square
 _GREY = 128.0

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from jnpl.data.source import InMemory, Source, Texts, number
+from jnpl.data.source import Array, InMemory, Inputs, Labels, Source, Texts, number
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.files import require_file
 from jnpl.internal.tables import is_missing
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from jnpl.data.source import Array, Inputs, Labels
 
 NEEDED = ("x", "y")
 OPTIONAL = ("y_true", "x_test", "y_test", "x_val", "y_val", "class_names", "ids", "backbone")

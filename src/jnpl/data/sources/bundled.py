@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from jnpl.data.source import InMemory, Source
+from jnpl.data.source import Array, InMemory, Labels, Source
 from jnpl.internal.errors import InputError
-
-if TYPE_CHECKING:
-    from jnpl.data.source import Array, Labels
 
 TEST_SIZES: dict[str, int | float] = {"digits": 397, "wine": 0.25, "breast-cancer": 0.25, "iris": 0.25}
 

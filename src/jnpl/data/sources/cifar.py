@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import tarfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, Literal
+from typing import IO, Literal
 
 import numpy as np
 
@@ -14,10 +16,6 @@ from jnpl.data.source import Array, InMemory, Labels, Source
 from jnpl.data.sources.download import data_root, fetch, reading, safe_members
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import require_file
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterator
 
 PIXELS = 3 * 32 * 32
 CHUNK = 2_000  # records read at a time

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import zipfile
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
 from jnpl.data.label_files import read_labels
+from jnpl.data.source import Array, Labels, Source
 from jnpl.data.sources import cifar
 from jnpl.data.sources.download import data_root, reading
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import require_file
-
-if TYPE_CHECKING:
-    import os
-
-    from jnpl.data.source import Array, Labels, Source
 
 # What a pickle of arrays of whole numbers names, written with numpy 2 or with numpy 1: nothing else is called.
 _RECONSTRUCT: Any = np.empty(0).__reduce__()[0]

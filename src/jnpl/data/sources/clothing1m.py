@@ -9,9 +9,10 @@ noisy_label_kv.txt, clean_label_kv.txt: a path and a label per line
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -20,9 +21,6 @@ from jnpl.data.sources.download import data_root, reading
 from jnpl.data.sources.images import ImageFiles
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import require_file
-
-if TYPE_CHECKING:
-    import os
 
 CLASS_NAMES = (
     *("T-shirt", "Shirt", "Knitwear", "Chiffon", "Sweater", "Hoodie", "Windbreaker"),

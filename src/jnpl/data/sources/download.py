@@ -14,10 +14,10 @@ import sys
 import tarfile
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 from urllib import request
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
@@ -26,9 +26,6 @@ from jnpl._version import __version__
 from jnpl.internal import locks
 from jnpl.internal.errors import InputError, UnwritableError
 from jnpl.internal.files import user_cache
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Progress: TypeAlias = Callable[[int, int | None], None]  # bytes so far, total bytes if the server says
 

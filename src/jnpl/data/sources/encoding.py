@@ -11,21 +11,18 @@ import logging
 import math
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
+from jnpl.data.source import Array, Labels
 from jnpl.data.sources.columns import COLUMN_KINDS, ColumnKind, distinct, kind_of, levels, values, with_text_names
 from jnpl.data.sources.images import names_image
 from jnpl.internal.errors import InputError
 from jnpl.internal.json_files import StoredFacts, check_facts
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jnpl.data.source import Array, Labels
 
 ROW_NAMES = ("id", "index", "uuid", "guid", "unnamed: 0", "rownames", "rowid")  # of columns that only number the rows
 MOST_LEVELS = 50  # of a category; rarer ones share a feature

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,9 +16,6 @@ from jnpl.data.source import Source
 from jnpl.data.sources.images import ImageFiles, extensions
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 TRAIN = "train"
 TEST = ("test", "val", "valid", "validation")  # the first one found is the test data, the next the validation data

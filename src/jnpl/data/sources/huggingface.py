@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jnpl.data.options import OpenOptions
-from jnpl.data.source import InMemory, Inputs, Source, Texts, UnreadableError
+from jnpl.data.source import Array, InMemory, Inputs, Kind, Labels, Source, Texts, UnreadableError
 from jnpl.data.sources.arrays import as_labels, number_together
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.importing import require
 from jnpl.internal.tables import require_columns
 
 if TYPE_CHECKING:
-    from jnpl.data.source import Array, Kind, Labels
     from jnpl.data.sources.encoding import Encoding
 
 TRAIN = ("train", "training")

@@ -6,19 +6,15 @@ import hashlib
 import io
 import os
 import stat
+from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
 from pathlib import Path, PurePath
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
-from jnpl.data.source import Inputs, UnreadableError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from jnpl.data.source import Array, Kind, Labels
+from jnpl.data.source import Array, Inputs, Kind, Labels, UnreadableError
 
 MAX_PIXELS = 1024**3 // 4 // 3  # 89 million: above this, Pillow warns of decompression bombs
 _PATHS_TRIED = 20

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from jnpl.data.source import Array, Inputs
 from jnpl.data.sources.images import ImageBytes, ImageFiles
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import printable
 from jnpl.internal.tables import holds_bytes, is_missing
-
-if TYPE_CHECKING:
-    from jnpl.data.source import Array, Inputs
 
 
 def holds_images(column: pd.Series[Any]) -> bool:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 import os
 import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from jnpl.data.options import OpenOptions
-from jnpl.data.source import InMemory, Source, Texts
+from jnpl.data.source import Array, InMemory, Inputs, Labels, Source, Texts
 from jnpl.data.sources.arrays import WHOLE_NUMBER, as_labels, number_together
 from jnpl.data.sources.columns import group_names, is_measured, kind_of, levels, with_text_names
 from jnpl.data.sources.columns import values as values_of
@@ -22,20 +24,11 @@ from jnpl.data.sources.images import absolute, any_exists, are_image_paths, file
 from jnpl.data.sources.sample_columns import holds_images, images_of, texts_of
 from jnpl.data.sources.user_embedding import embed_with
 from jnpl.data.sources.votes import MAJORITY, most_frequent, number_votes, read_votes
-from jnpl.data.split import divide, find_split
-from jnpl.data.tags import are_lists, tags_of_columns, tags_of_lists
+from jnpl.data.split import SplitColumn, divide, find_split
+from jnpl.data.tags import Mask, Tags, are_lists, tags_of_columns, tags_of_lists
 from jnpl.internal.errors import InputError
 from jnpl.internal.json_files import parse_json
 from jnpl.internal.tables import DATA_SUFFIXES, data_suffix, load_table, require_columns
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    import numpy.typing as npt
-
-    from jnpl.data.source import Array, Inputs, Labels
-    from jnpl.data.split import SplitColumn
-    from jnpl.data.tags import Mask, Tags
 
 IMAGE_NAMES = ("image", "image_path", "path", "file", "filename", "file_name")
 EMBEDDING_NAMES = ("embedding", "embeddings")

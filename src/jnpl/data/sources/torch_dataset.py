@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from jnpl.data.source import InMemory, Inputs, Source, UnreadableError
+from jnpl.data.source import Array, InMemory, Inputs, Kind, Labels, Source, UnreadableError
 from jnpl.data.sources.arrays import as_inputs, as_labels, number_together
 from jnpl.internal.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jnpl.data.source import Array, Kind, Labels
 
 _ITEMS_TRIED = 20  # until one can be read
 _COMPARED = 8  # samples by which data sets are told apart

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from jnpl.data.source import InMemory, Source, UnreadableError
+from jnpl.data.source import Array, InMemory, Inputs, Labels, Source, UnreadableError
 from jnpl.data.sources.arrays import as_inputs
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.importing import import_by_name
 
 if TYPE_CHECKING:
     from PIL import Image
-
-    from jnpl.data.source import Array, Inputs, Labels
 
 BATCH = 256  # texts per call of the function
 IMAGE_BATCH = 32  # images per call: they are decoded at their full size

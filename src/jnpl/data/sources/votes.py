@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from jnpl.data.source import Array, Labels
 from jnpl.data.sources.arrays import WHOLE_NUMBER
 from jnpl.internal.tables import is_missing
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from jnpl.data.source import Array, Labels
 
 MAJORITY = "most frequent label"  # the column of given labels where there are several
 

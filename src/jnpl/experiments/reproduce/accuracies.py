@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from jnpl.experiments.paper import Setting
 from jnpl.experiments.result_tables import csv_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jnpl.experiments.paper import Setting
     from jnpl.experiments.reproduce.paper_runs import PaperRun, PaperRuns
 
 

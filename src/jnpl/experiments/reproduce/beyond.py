@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import statistics
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from jnpl.experiments.paper import DATA_NAMES, SETTINGS, TABLE1, percent
+from jnpl.experiments.paper import DATA_NAMES, SETTINGS, TABLE1, Setting, percent
 from jnpl.experiments.paper_variants import STABLE
-from jnpl.experiments.reproduce.accuracies import AccuracyTable, accuracies, as_csv, not_run
+from jnpl.experiments.reproduce.accuracies import Accuracies, AccuracyTable, accuracies, as_csv, not_run
 from jnpl.experiments.reproduce.experiment import ASYMM40, SYMM60, Experiment, Rows
+from jnpl.experiments.reproduce.paper_runs import PaperRun, PaperRuns
 from jnpl.experiments.reproduce.table1 import methods
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from jnpl.experiments.paper import Setting
-    from jnpl.experiments.reproduce.accuracies import Accuracies
-    from jnpl.experiments.reproduce.paper_runs import PaperRun, PaperRuns
-    from jnpl.experiments.scales import Scale
+from jnpl.experiments.scales import Scale
 
 HUMAN: Setting = ("human", 0.0)
 PARTS = ("cifar10n", "cifar100n")

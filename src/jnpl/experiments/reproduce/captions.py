@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from jnpl.experiments.reproduce.catalogue import EXPERIMENTS, verdicts
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jnpl.experiments.reproduce.catalogue import ClaimVerdict
-    from jnpl.experiments.reproduce.paper_runs import PaperRun, PaperRuns
-    from jnpl.experiments.spec import RunSpec
+from jnpl.experiments.reproduce.catalogue import EXPERIMENTS, ClaimVerdict, verdicts
+from jnpl.experiments.reproduce.paper_runs import PaperRun, PaperRuns
+from jnpl.experiments.spec import RunSpec
 
 
 class Caption(NamedTuple):

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
 
 from jnpl.experiments.paper import DATA_NAMES
 from jnpl.experiments.reproduce import beyond, fig1, fig2, fig3, fig4, fig5, fig6, table1, table2
-from jnpl.experiments.reproduce.experiment import ASYMM40, SYMM60
+from jnpl.experiments.reproduce.experiment import ASYMM40, SYMM60, Status
+from jnpl.experiments.reproduce.paper_runs import PaperRuns
+from jnpl.experiments.scales import Scale
+from jnpl.experiments.spec import RunSpec
 from jnpl.internal.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from jnpl.experiments.reproduce.experiment import Status
-    from jnpl.experiments.reproduce.paper_runs import PaperRuns
-    from jnpl.experiments.scales import Scale
-    from jnpl.experiments.spec import RunSpec
 
 _PAPER = tuple(module.EXPERIMENT for module in (fig1, fig2, fig3, fig4, fig5, fig6, table1, table2))
 EXPERIMENTS = {experiment.name: experiment for experiment in (*_PAPER, *beyond.EXPERIMENTS)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -11,13 +12,11 @@ import torch
 from jnpl.methods.mlnt import MLNT
 from jnpl.methods.registry import METHODS
 from jnpl.models.build import build
+from jnpl.recipes.schema import Recipe
 from jnpl.training.pseudo_labels import pseudo_label_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from jnpl.experiments.spec import RunSpec
-    from jnpl.recipes.schema import Recipe
 
 TERA = 15e12  # operations a second that a GPU is taken to sustain
 _BACKWARD = 3  # a step costs three forward passes

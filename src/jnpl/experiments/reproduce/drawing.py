@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +12,6 @@ from matplotlib.colors import PowerNorm
 from jnpl.experiments import style
 from jnpl.experiments.confidence_figures import BINS, MOST
 from jnpl.experiments.reproduce.paper_runs import smooth
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 

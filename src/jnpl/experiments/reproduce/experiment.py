@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from jnpl.experiments.paper import DATA_NAMES
+from jnpl.experiments.paper import DATA_NAMES, Setting
+from jnpl.experiments.scales import Scale
 from jnpl.experiments.spec import RunSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
-
     from matplotlib.figure import Figure
 
-    from jnpl.experiments.paper import Setting
     from jnpl.experiments.reproduce.paper_runs import PaperRun, PaperRuns
-    from jnpl.experiments.scales import Scale
 
 Status = Literal["agrees", "disagrees", "no difference", "not enough data"]
 Verdict: TypeAlias = tuple[Status, str]  # and the figures that it follows from, in words

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from jnpl.experiments import style
 from jnpl.experiments.paper import STAGES
@@ -19,12 +20,7 @@ from jnpl.experiments.reproduce.experiment import (
     agrees_if,
     seeds_of,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from jnpl.experiments.reproduce.paper_runs import PaperRuns
-
+from jnpl.experiments.reproduce.paper_runs import PaperRuns
 
 _SIDED = 0.6  # of labels on their side of p_y = 0.5: a filter that says the same of all has 0.5
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
 
 from jnpl.experiments import style
 from jnpl.experiments.paper import Setting, percent
 from jnpl.experiments.reproduce import drawing
 from jnpl.experiments.reproduce.experiment import AP, NOT_ALL, Claim, Experiment, Verdict, unless_even
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from matplotlib.figure import Figure
-
-    from jnpl.experiments.reproduce.paper_runs import PaperRun, PaperRuns
-    from jnpl.experiments.scales import Scale
-
+from jnpl.experiments.reproduce.paper_runs import PaperRun, PaperRuns
+from jnpl.experiments.scales import Scale
 
 SETTINGS: tuple[Setting, ...] = (("symm", 0.2), ("symm", 0.4), ("symm", 0.6))
 _APART = 0.01  # of p_y: less is none

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from jnpl.experiments import style
 from jnpl.experiments.paper_variants import STABLE
 from jnpl.experiments.reproduce import drawing
 from jnpl.experiments.reproduce.experiment import ACCURACY, NOT_ALL, SYMM60, Claim, Experiment, Verdict, unless_even
-from jnpl.experiments.reproduce.paper_runs import mean_curve, start_of_pl, where
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from matplotlib.figure import Figure
-
-    from jnpl.experiments.reproduce.paper_runs import PaperRun, PaperRuns
-    from jnpl.experiments.scales import Scale
+from jnpl.experiments.reproduce.paper_runs import PaperRun, PaperRuns, mean_curve, start_of_pl, where
+from jnpl.experiments.scales import Scale
 
 # Variants by their N.
 PL_PLUS = {

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import statistics
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from jnpl.experiments import style
 from jnpl.experiments.paper import STAGES
@@ -23,16 +25,8 @@ from jnpl.experiments.reproduce.experiment import (
     unless_even,
 )
 from jnpl.experiments.reproduce.fig3 import curve_notes
-from jnpl.experiments.reproduce.paper_runs import mean_curve, smooth, start_of_pl, where
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from matplotlib.figure import Figure
-
-    from jnpl.experiments.reproduce.paper_runs import PaperRun, PaperRuns
-    from jnpl.experiments.scales import Scale
-
+from jnpl.experiments.reproduce.paper_runs import PaperRun, PaperRuns, mean_curve, smooth, start_of_pl, where
+from jnpl.experiments.scales import Scale
 
 _KNOWS = 2  # times the accuracy of chance: what has learnt nothing reaches nothing
 _OVERFIT = 0.02  # of accuracy lost since the best epoch

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from jnpl.experiments import style
 from jnpl.experiments.paper import DATA_NAMES, Setting, percent
 from jnpl.experiments.reproduce.experiment import AP, NOT_ALL, Claim, Experiment, Verdict, parts_of, unless_even
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from matplotlib.figure import Figure
-
     from jnpl.experiments.reproduce.paper_runs import PaperRun, PaperRuns
 
 

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
 
 from jnpl.experiments import style
 from jnpl.experiments.reproduce import drawing
 from jnpl.experiments.reproduce.experiment import ASYMM40, NOT_ALL, Claim, Experiment, Verdict, agrees_if, seeds_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from matplotlib.figure import Figure
-
-    from jnpl.experiments.reproduce.paper_runs import PaperRun, PaperRuns
-
+from jnpl.experiments.reproduce.paper_runs import PaperRun, PaperRuns
 
 _PARTS_BY = 0.05  # AUC: so much more is a difference that one sees in the histograms
 _PARTED = 0.6  # AUC: 0.5 is chance

@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from matplotlib.figure import Figure
 
 from jnpl._version import __version__
 from jnpl.experiments import style
 from jnpl.experiments.reproduce import captions
 from jnpl.experiments.reproduce.catalogue import EXPERIMENTS, FIGURES, verdicts
+from jnpl.experiments.reproduce.experiment import Rows
+from jnpl.experiments.reproduce.paper_runs import PaperRuns
 from jnpl.experiments.result_tables import csv_table, latex_table, markdown_table
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder, write_text
 from jnpl.internal.json_files import read_json
 from jnpl.training.reporting import in_words
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from matplotlib.figure import Figure
-
-    from jnpl.experiments.reproduce.experiment import Rows
-    from jnpl.experiments.reproduce.paper_runs import PaperRuns
 
 SUMMARY, PAGE = "reproduce.json", "index.html"
 TABLE_FORMATS = ("md", "csv", "tex")

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from jnpl.experiments.paper import Setting
 from jnpl.experiments.reproduce.experiment import seeds_of
 from jnpl.experiments.results import read
 from jnpl.experiments.scales import SCALES, Scale
 from jnpl.experiments.spec import RunSpec
 from jnpl.internal.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from jnpl.experiments.paper import Setting
 
 _SMOOTHED = 5  # epochs
 

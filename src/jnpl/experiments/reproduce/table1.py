@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
-from jnpl.experiments.paper import DATA_NAMES, METHODS, SETTINGS, TABLE1, percent, printed
-from jnpl.experiments.reproduce.accuracies import AccuracyTable, accuracies, as_csv, not_run
+from jnpl.experiments.paper import DATA_NAMES, METHODS, SETTINGS, TABLE1, Setting, percent, printed
+from jnpl.experiments.reproduce.accuracies import Accuracies, AccuracyTable, accuracies, as_csv, not_run
 from jnpl.experiments.reproduce.experiment import (
     ACCURACY,
     NOT_ALL,
@@ -19,14 +19,8 @@ from jnpl.experiments.reproduce.experiment import (
     unless_even,
 )
 from jnpl.experiments.reproduce.fig3 import kendall
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from jnpl.experiments.paper import Setting
-    from jnpl.experiments.reproduce.accuracies import Accuracies
-    from jnpl.experiments.reproduce.paper_runs import PaperRuns
-    from jnpl.experiments.scales import Scale
+from jnpl.experiments.reproduce.paper_runs import PaperRuns
+from jnpl.experiments.scales import Scale
 
 _LEGEND = (
     "Test accuracy in percent; ± is the standard deviation over seeds, where there are several. Bold: the best two of "

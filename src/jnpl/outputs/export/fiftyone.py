@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import write_text
 from jnpl.internal.tables import json_rows
+from jnpl.judging.findings import Findings
 from jnpl.outputs.export.findings_table import findings_rows
 from jnpl.outputs.review.reviewed_labels import reviewed_run
 
 if TYPE_CHECKING:
-    from jnpl.judging.findings import Findings
     from jnpl.outputs.export.targets import ExportRequest
 
 _FIELDS = "fiftyone.core.fields."

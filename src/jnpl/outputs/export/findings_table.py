@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from jnpl.internal.tables import table_writer
+from jnpl.judging.findings import Findings
 from jnpl.outputs.review.reviewed_labels import reviewed_run
 
 if TYPE_CHECKING:
-    from jnpl.judging.findings import Findings
     from jnpl.outputs.export.targets import ExportRequest
 
 

@@ -6,26 +6,25 @@ The format is that of https://labelstud.io/guide/predictions.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
+
+import pandas as pd
 
 from jnpl.data.sources.table import read
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing, write_text
 from jnpl.internal.tables import json_rows
 from jnpl.internal.terminal import visible
+from jnpl.judging.findings import Findings
 from jnpl.outputs.export.findings_table import findings_rows
 from jnpl.outputs.output_paths import refuse_target
 from jnpl.outputs.review.reviewed_labels import reviewed_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pandas as pd
-
-    from jnpl.judging.findings import Findings
     from jnpl.outputs.export.targets import ExportRequest
 
 LOCAL_FILES = "/data/local-files/?d="  # how Label Studio reaches files below its LOCAL_FILES_DOCUMENT_ROOT

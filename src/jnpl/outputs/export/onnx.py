@@ -7,7 +7,9 @@ import io
 import json
 import logging
 import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,16 +23,12 @@ from jnpl.data.source import Source
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing
 from jnpl.internal.importing import require
+from jnpl.judging.findings import Findings
 from jnpl.outputs.image_folder import data_root, image_place, with_places
-from jnpl.outputs.saved_model import SavedModel
+from jnpl.outputs.saved_model import Floats, SavedModel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from jnpl.judging.findings import Findings
     from jnpl.outputs.export.targets import ExportRequest
-    from jnpl.outputs.saved_model import Floats
 
 CHECKED = 16  # samples that an exported model is checked on
 TOLERANCE = 1e-4  # largest difference between probabilities of two runtimes

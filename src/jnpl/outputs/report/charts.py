@@ -7,6 +7,7 @@ Lengths in percent and labels outside the SVG let a plot stretch to any screen w
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -15,8 +16,6 @@ import numpy as np
 from jnpl.outputs.report import text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from jnpl.judging.findings import Findings
 
 _BINS = 40

@@ -12,7 +12,8 @@ import hashlib
 import shlex
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
@@ -21,16 +22,11 @@ from jnpl._version import __version__
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import write_text
 from jnpl.judging.caveats import noise_sentence, stated
+from jnpl.judging.findings import Findings
 from jnpl.judging.threshold import as_threshold
 from jnpl.outputs.report import charts, page_tables, text
 from jnpl.outputs.review.reviewed_labels import reviewed_run
-from jnpl.run_folder import StoredResults
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from jnpl.judging.findings import Findings
-    from jnpl.run_folder import RunFolder
+from jnpl.run_folder import RunFolder, StoredResults
 
 _MAX_PAIRS, _MAX_PAIRS_ALONE = 10, 30  # most confused pairs: beside the heat map, and in its place
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,15 +19,10 @@ from jnpl.analysis.data_report import (
     shown_members,
 )
 from jnpl.internal.pictures import media_type
+from jnpl.judging.findings import Findings
 from jnpl.judging.groups import sentences as group_sentences
 from jnpl.outputs.report import charts, text
-from jnpl.run_folder import UnreadableSample
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jnpl.judging.findings import Findings
-    from jnpl.run_folder import DataFacts, RunFacts, SameContent, TableRows
+from jnpl.run_folder import DataFacts, RunFacts, SameContent, TableRows, UnreadableSample
 
 MAX_PROBLEMS = 100  # rows of each kind of problem
 _MAX_VALUES = 3  # columns of a near duplicate or an outlier

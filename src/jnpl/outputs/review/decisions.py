@@ -10,23 +10,21 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import require_file
 from jnpl.internal.terminal import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    import numpy.typing as npt
-
     from jnpl.judging.findings import Findings
     from jnpl.run_folder import RunFolder
 

@@ -17,15 +17,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from jnpl.judging.audit import fit_logistic, intercept, logits, sigmoid
 from jnpl.judging.noise_model import Interval
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 _SLOPE = 1.0  # prior mean of b
 _PRIOR_DEVIATION = np.array([0.7, 0.5])  # of a and b, where the run has no interval

@@ -7,27 +7,25 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from jnpl.data.label_files import WithoutLabel
+from jnpl.data.source import Source
 from jnpl.data.split import part
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.importing import refuse_code
+from jnpl.judging.findings import Findings
 from jnpl.judging.noise_model import Interval
+from jnpl.outputs.review.decisions import CurrentDecisions
 from jnpl.outputs.review.ranking import CANDIDATES, Ranking
 from jnpl.outputs.review.reviewed_labels import resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy.typing as npt
-
-    from jnpl.data.source import Source
-    from jnpl.judging.findings import Findings
-    from jnpl.outputs.review.decisions import CurrentDecisions
     from jnpl.outputs.review.samples import Samples
     from jnpl.recipes.schema import Recipe
     from jnpl.training.epoch_view import EpochView

@@ -8,26 +8,22 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from jnpl.data.source import UnreadableError
+from jnpl.data.source import Inputs, Source, UnreadableError
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.pictures import encoded, media_type
 from jnpl.internal.tables import is_missing
-from jnpl.run_folder import THUMBNAIL_SIDE
+from jnpl.run_folder import THUMBNAIL_SIDE, RunFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
-
-    import numpy.typing as npt
-
-    from jnpl.data.source import Inputs, Source
     from jnpl.outputs.review.ranking import Mask, Positions, Ranking
     from jnpl.outputs.saved_model import SavedModel
-    from jnpl.run_folder import RunFolder
 
 LARGE, SMALL = 1024, 320  # pixels of the longer side of a picture
 MAX_TEXT = 20_000  # characters

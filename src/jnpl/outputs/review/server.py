@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import socket
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from importlib import resources
@@ -23,8 +24,6 @@ from jnpl.outputs.review.review_session import FORMATS, ReviewSession
 from jnpl.outputs.review.samples import LARGE, SMALL
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
     from jnpl.outputs.audit_session import AuditSession
 
 DEFAULT_PORT = 8765
