@@ -592,7 +592,7 @@ CASES = [
     Case("review run --no-open", "is a folder", lambda here: (here / "run/review.sqlite").mkdir(), "decisions folder"),
     Case("review run --no-open", "is a pipe", pipe("run/review.sqlite"), "decisions pipe"),
     Case("review run --no-open", "does not fit the findings", decisions_of_other_data, "foreign decisions"),
-    Case("review run --no-open", "version 99 of a newer jnpl", database("PRAGMA user_version = 99"), "newer decisions"),
+    Case("review run --no-open", "by another version of jnpl", database("PRAGMA user_version = 99"), "newer decisions"),
     Case("review run --no-open", "of another program", database("CREATE TABLE mine (a)"), "database of others"),
     Case("review run --no-open", "its table decisions holds", decided("position = 600"), "decision on nothing"),
     Case("review run --no-open", "is damaged|malformed|not a database", torn_decisions, "half a database"),

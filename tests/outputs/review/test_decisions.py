@@ -112,33 +112,14 @@ def test_rules_of_the_file(store):
     assert store._connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
 
 
-def test_an_older_file_is_migrated(make_run):
-    run = make_run()
-    findings = Findings.load(run)
-    path = run / "review.sqlite"
-    connection = sqlite3.connect(path)
-    connection.executescript(decisions._MIGRATIONS[0] + "PRAGMA user_version = 1;")
-    connection.execute("INSERT INTO facts VALUES ('fingerprint', ?)", (findings.fingerprint,))
-    connection.execute("INSERT INTO reviewers VALUES (1, 'Ann')")
-    connection.execute("INSERT INTO batches VALUES (1, 1, 'one', '2026-01-01T00:00:00+00:00', NULL)")
-    connection.execute("INSERT INTO decisions VALUES (1, 1, 7, 'drop', NULL, 0.5, 1, NULL)")
-    connection.execute("INSERT INTO current VALUES (7, 1)")
-    connection.commit()
-    connection.close()
-    store = open_store(RunFolder(run))
-    assert found(store) == [(7, "drop", None)]
-    store.add_round(1, 0.5, b"arrays")
-    assert store.last_round().arrays == b"arrays"
-    store.close()
-
-
-def test_a_newer_or_a_foreign_file_is_refused(make_run):
+@pytest.mark.parametrize("version", [1, 99])
+def test_a_file_of_another_version_or_program_is_refused(make_run, version):
     run = make_run()
     open_store(RunFolder(run)).close()
     connection = sqlite3.connect(run / "review.sqlite")
-    connection.execute("PRAGMA user_version = 99")
+    connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
-    with pytest.raises(InputError, match="version 99 of a newer jnpl"):
+    with pytest.raises(InputError, match="written by another version of jnpl; move it away to start anew"):
         open_store(RunFolder(run))
     (run / "review.sqlite").write_bytes(b"no database" * 1000)
     with pytest.raises(InputError, match="cannot be used"):

@@ -32,48 +32,43 @@ Action: TypeAlias = Literal["keep", "relabel", "drop", "unsure"]
 ACTIONS: tuple[str, ...] = get_args(Action)
 _BUSY = 10_000  # milliseconds to wait for another process that writes
 
-# Each entry brings the file to the next version; the version is the number of entries that were run. Tables are not
-# STRICT, which SQLite knows since 3.37 only: Python on RHEL 9 and Debian 11 has 3.34.
-_MIGRATIONS = (
-    """
-    CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-    CREATE TABLE reviewers (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
-    CREATE TABLE batches (
-        number INTEGER PRIMARY KEY AUTOINCREMENT,
-        reviewer INTEGER NOT NULL REFERENCES reviewers,
-        tab TEXT NOT NULL,
-        made_at TEXT NOT NULL,
-        undone_at TEXT
-    );
-    CREATE INDEX batches_of_a_tab ON batches (tab, number);
-    CREATE TABLE decisions (
-        number INTEGER PRIMARY KEY AUTOINCREMENT,
-        batch INTEGER NOT NULL REFERENCES batches,
-        position INTEGER NOT NULL,
-        action TEXT NOT NULL CHECK (action IN ('keep', 'relabel', 'drop', 'unsure')),
-        label INTEGER,
-        quality REAL,
-        is_suspect INTEGER NOT NULL,
-        previous INTEGER REFERENCES decisions,
-        CHECK ((action = 'relabel') = (label IS NOT NULL))
-    );
-    CREATE INDEX decisions_of_a_batch ON decisions (batch);
-    CREATE TABLE current (
-        position INTEGER PRIMARY KEY,
-        decision INTEGER NOT NULL UNIQUE REFERENCES decisions
-    );
-    """,
-    """
-    CREATE TABLE rounds (
-        number INTEGER PRIMARY KEY AUTOINCREMENT,
-        made_at TEXT NOT NULL,
-        decisions INTEGER NOT NULL,
-        seconds REAL NOT NULL,
-        arrays BLOB NOT NULL
-    );
-    """,
-    "DELETE FROM rounds",  # that have no noise rate: Learn makes them anew
-)
+# Tables are not STRICT, which SQLite knows since 3.37 only: Python on RHEL 9 and Debian 11 has 3.34.
+_VERSION = 3
+_TABLES = """
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE reviewers (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE batches (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    reviewer INTEGER NOT NULL REFERENCES reviewers,
+    tab TEXT NOT NULL,
+    made_at TEXT NOT NULL,
+    undone_at TEXT
+);
+CREATE INDEX batches_of_a_tab ON batches (tab, number);
+CREATE TABLE decisions (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    batch INTEGER NOT NULL REFERENCES batches,
+    position INTEGER NOT NULL,
+    action TEXT NOT NULL CHECK (action IN ('keep', 'relabel', 'drop', 'unsure')),
+    label INTEGER,
+    quality REAL,
+    is_suspect INTEGER NOT NULL,
+    previous INTEGER REFERENCES decisions,
+    CHECK ((action = 'relabel') = (label IS NOT NULL))
+);
+CREATE INDEX decisions_of_a_batch ON decisions (batch);
+CREATE TABLE current (
+    position INTEGER PRIMARY KEY,
+    decision INTEGER NOT NULL UNIQUE REFERENCES decisions
+);
+CREATE TABLE rounds (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    made_at TEXT NOT NULL,
+    decisions INTEGER NOT NULL,
+    seconds REAL NOT NULL,
+    arrays BLOB NOT NULL
+);
+"""
 
 _ALL = (
     "SELECT d.number, d.position, d.action, d.label, r.name, b.made_at FROM current c"
@@ -99,7 +94,6 @@ _VALID = {
     "rounds": f"{_MOMENT.format('made_at')} AND {_WHOLE.format('decisions', ':samples')} AND"
     " typeof(seconds) = 'real' AND seconds >= 0 AND typeof(arrays) = 'blob'",
 }
-_WITH_ROUNDS = 2  # version
 
 
 class NewDecision(NamedTuple):
@@ -182,8 +176,8 @@ class DecisionStore:
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 self._connection.execute("PRAGMA synchronous = FULL")  # on disk when a transaction ends
                 self._connection.execute("PRAGMA foreign_keys = ON")
-                if version < len(_MIGRATIONS):
-                    self._migrate(findings.fingerprint)
+                if version == 0:
+                    self._make(findings.fingerprint)
             except BaseException:
                 self._connection.close()
                 raise
@@ -193,14 +187,13 @@ class DecisionStore:
     def _check(self, findings: Findings) -> int:
         """Return the version of the file, 0 for a new one; refuse one that is damaged, or not of this run."""
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
-        if version > len(_MIGRATIONS):
-            here = f"this jnpl knows versions up to {len(_MIGRATIONS)}"
-            raise InputError(f"{str(self.path)!r} has version {version} of a newer jnpl; {here}")
+        if version not in (0, _VERSION):
+            raise InputError(f"{str(self.path)!r} was written by another version of jnpl; move it away to start anew")
         if version == 0:
             if self._connection.execute("SELECT 1 FROM sqlite_master").fetchone() is not None:
                 raise InputError(f"{str(self.path)!r} is a database of another program; move it away to start anew")
             return 0
-        if _schema(self._connection) != _expected_schema(int(version)):  # a trigger or a view would run what it likes
+        if _schema(self._connection) != _expected_schema():  # a trigger or a view would run what it likes
             reason = "it has other tables, or triggers or views, than jnpl review makes"
             raise InputError(f"{str(self.path)!r} cannot be used: {reason}; move it away to start anew")
         if (problem := self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
@@ -209,15 +202,13 @@ class DecisionStore:
         if stored is not None and stored[0] != findings.fingerprint:
             reason = "its decisions are about other samples, classes or given labels than those of this run"
             raise InputError(f"{str(self.path)!r} does not fit the findings: {reason}; move it away to start anew")
-        self._check_rows(findings, int(version))
+        self._check_rows(findings)
         return int(version)
 
-    def _check_rows(self, findings: Findings, version: int) -> None:
+    def _check_rows(self, findings: Findings) -> None:
         """Raise an InputError if a row holds values that no decision on these samples has."""
         limits = {"samples": len(findings.ids), "classes": findings.num_classes}
         for table, condition in _VALID.items():
-            if table == "rounds" and version < _WITH_ROUNDS:
-                continue
             query = f"SELECT * FROM {table} WHERE NOT ({condition}) OR ({condition}) IS NULL LIMIT 1"  # noqa: S608 - ours
             if (row := self._connection.execute(query, limits).fetchone()) is not None:
                 shown = visible(str(row)[:80])
@@ -225,13 +216,12 @@ class DecisionStore:
         if (row := self._connection.execute("PRAGMA foreign_key_check").fetchone()) is not None:
             raise InputError(f"{str(self.path)!r} cannot be used: a row of {row[0]} names one that is not there")
 
-    def _migrate(self, data_fingerprint: str) -> None:
+    def _make(self, data_fingerprint: str) -> None:
         with self._transaction() as connection:
-            version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-            for script in _MIGRATIONS[version:]:
-                for statement in script.split(";\n"):
+            if connection.execute("PRAGMA user_version").fetchone()[0] == 0:  # else another process made it meanwhile
+                for statement in _TABLES.split(";\n"):
                     connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {len(_MIGRATIONS)}")
+                connection.execute(f"PRAGMA user_version = {_VERSION}")
             connection.execute("INSERT OR IGNORE INTO facts VALUES ('fingerprint', ?)", (data_fingerprint,))
 
     @contextmanager
@@ -392,11 +382,10 @@ def _schema(connection: sqlite3.Connection) -> set[tuple[str, ...]]:
     return {(kind, name, table, " ".join((sql or "").split())) for kind, name, table, sql in rows}
 
 
-def _expected_schema(version: int) -> set[tuple[str, ...]]:
-    """Return the schema of a file of this version."""
+def _expected_schema() -> set[tuple[str, ...]]:
+    """Return the schema that jnpl review makes."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        for script in _MIGRATIONS[:version]:
-            connection.executescript(script)
+        connection.executescript(_TABLES)
         return _schema(connection)
 
 
