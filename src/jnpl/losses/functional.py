@@ -39,6 +39,8 @@ __all__ = [
     "nl_plus_exhaustive",
     "nl_plus_exhaustive_gradient",
     "nl_plus_exhaustive_gradient_of_probs",
+    "nl_plus_tags",
+    "nl_plus_tags_gradient_of_probs",
     "pl",
     "pl_plus",
     "pl_plus_candidates",
@@ -218,6 +220,52 @@ def nl_plus_exhaustive_gradient_of_probs(probs: Tensor, labels: Tensor, cross_en
     label = labels.view(-1, 1, 1).expand(-1, probs.shape[1], 1)
     weight = probs.gather(2, label) + cross_entropy
     return (probs * weight).scatter_add_(2, label, -weight)
+
+
+def nl_plus_tags(logits: Tensor, tags: Tensor, gamma: float = 1.0) -> Tensor:
+    """NL+ (Eq. 5) of every tag as two classes, "has it" and "has it not": (B, C), (B, C) -> (B, C).
+
+    The only complement of the given state is the other state, so that 1 - p_ybar is p_y, the probability of the given
+    state: NL is binary cross-entropy, and NL+ is -p_y^gamma log(p_y) with a constant weight. With gamma = 1 the gradient
+    is p_y (p - y), the gradient of 1 - p_y: a state that the network holds for impossible pulls at nothing.
+
+    Args:
+        logits: of having each of C tags, (B, C).
+        tags: whether a sample has each tag, (B, C) of booleans or 0 and 1.
+        gamma: exponent of the constant weight. 1 is NL+, 0 is binary cross-entropy.
+
+    Returns:
+        Losses (B, C).
+
+    Example:
+        >>> nl_plus_tags(torch.zeros(1, 2), torch.tensor([[True, False]]))  # -(1/2) log(1/2)
+        tensor([[0.3466, 0.3466]])
+    """
+    check_gamma(gamma)
+    if logits.shape != tags.shape or logits.ndim != 2:
+        raise ValueError(f"logits and tags must be (B, C), not {tuple(logits.shape)} and {tuple(tags.shape)}")
+    given = torch.where(tags.bool(), logits, -logits)
+    loss = -torch.nn.functional.logsigmoid(given)  # -log p_y
+    return loss * (-gamma * loss.detach()).exp()
+
+
+def nl_plus_tags_gradient_of_probs(probs: Tensor, tags: Tensor, cross_entropy: float = 0.0) -> Tensor:
+    """Gradient of `nl_plus_tags` (gamma 1) on the logits, p_y (p - y), from K times probabilities (B, C).
+
+    Args:
+        probs: probabilities of each tag by the K networks, (B, K, C).
+        tags: 1.0 where a sample has the tag, else 0.0, (B, C).
+        cross_entropy: weight of binary cross-entropy, whose gradient p - y is added.
+
+    Returns:
+        The gradient of each network's losses on its logits, (B, K, C).
+
+    Example:
+        >>> nl_plus_tags_gradient_of_probs(torch.tensor([[[0.5, 0.25]]]), torch.tensor([[1.0, 0.0]]))
+        tensor([[[-0.2500,  0.1875]]])
+    """
+    error = probs - tags.unsqueeze(1)
+    return error * (1 + cross_entropy - error.abs())  # |p - y| is 1 - p_y
 
 
 def pl_plus(logits: Tensor, targets: Tensor, n: int = 3) -> Tensor:

@@ -25,6 +25,7 @@ class HeadMatrix:
         head: the network, with the weights that all K heads start from.
         samples: N.
         fold_of: (N,) the fold of each sample; None: no siblings.
+        several: a sample may have several of the C classes, which are tags: each has a probability of its own.
 
     Example:
         >>> heads = HeadMatrix(torch.nn.Linear(4, 3), samples=6, fold_of=torch.tensor([0, 1, 0, 1, 0, 1]))
@@ -32,7 +33,10 @@ class HeadMatrix:
         torch.Size([2, 3, 3])
     """
 
-    def __init__(self, head: nn.Linear, samples: int, fold_of: Tensor | None = None) -> None:
+    def __init__(
+        self, head: nn.Linear, samples: int, fold_of: Tensor | None = None, *, several: bool = False
+    ) -> None:
+        self.several = several
         self.classes, device = head.out_features, head.weight.device
         self.fold_of = None if fold_of is None else fold_of.to(device)
         self.heads = 1 if fold_of is None else 2 + int(fold_of.max())
@@ -47,7 +51,8 @@ class HeadMatrix:
 
     def probs(self, inputs: Tensor) -> Tensor:
         """Return what each head predicts: (B, F) -> (B, K, C)."""
-        return torch.addmm(self.bias, inputs, self.weight.T).view(len(inputs), self.heads, self.classes).softmax(2)
+        logits = torch.addmm(self.bias, inputs, self.weight.T).view(len(inputs), self.heads, self.classes)
+        return logits.sigmoid() if self.several else logits.softmax(2)
 
     def record(self, index: Tensor, probs: Tensor) -> None:
         """Add the predictions (B, K, C) of the samples `index` to the sums."""
