@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from jnpl.judging import metrics
     from jnpl.judging.findings import Findings
     from jnpl.judging.ledger import Ledger
+    from jnpl.judging.tag_findings import TagFindings
     from jnpl.losses import complement, functional
     from jnpl.losses.modules import JNPLLoss
     from jnpl.losses.robust import RobustLoss
@@ -34,6 +35,7 @@ __all__ = [
     "Ledger",
     "Monitor",
     "RobustLoss",
+    "TagFindings",
     "__version__",
     "check",
     "complement",
@@ -56,6 +58,7 @@ _DEFINED_IN = {  # public class or function -> module
     "Ledger": "jnpl.judging.ledger",
     "Monitor": "jnpl.api.monitor",
     "RobustLoss": "jnpl.losses.robust",
+    "TagFindings": "jnpl.judging.tag_findings",
     "check": "jnpl.api.check",
     "embed": "jnpl.api.embeddings",
     "find_label_issues": "jnpl.api.label_issues",

@@ -8,41 +8,51 @@ user's, decisions of a review. The data themselves are opened by `jnpl.data.open
 from __future__ import annotations
 
 import os
+import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import torch
 
 from jnpl.analysis.data_report import describe_data
 from jnpl.analysis.reference import Reference, copies_of
 from jnpl.data.loading.prepare import default_workers
 from jnpl.data.opening import open_source, open_test
 from jnpl.data.split import hold_out, to_hold_out
+from jnpl.data.tags import by_tag_set, can_be_judged
 from jnpl.embedding.choice import AUTO, embed_for_training, is_fitted, uses_backbone
 from jnpl.embedding.compute import DEFAULT_VIEWS, EmbeddingOptions, process_device, process_rank
 from jnpl.internal.devices import threads_for
+from jnpl.internal.errors import InputError
 from jnpl.internal.files import replacing
 from jnpl.internal.progress import part_of
 from jnpl.judging import scoring
 from jnpl.judging.consensus import with_consensus
 from jnpl.judging.out_of_fold import FOLDS, deal_folds
+from jnpl.judging.tag_findings import THRESHOLD, TagFindings, TagNoise
+from jnpl.judging.tag_heads import train_tag_heads
+from jnpl.judging.tag_noise import best_thresholds, judge_probs
 from jnpl.judging.trees import tree_predictions
 from jnpl.methods.registry import METHODS
 from jnpl.models.build import FINETUNE
-from jnpl.recipes.automatic import adapt_recipe
+from jnpl.models.tag_head import TagHead
+from jnpl.recipes.automatic import adapt_recipe, tag_recipe
 from jnpl.recipes.load import DEFAULT
-from jnpl.run_folder import RunFolder
+from jnpl.run_folder import TAGS, RunFolder
 from jnpl.training.checkpoint import CheckpointInterval
 from jnpl.training.epoch_log import check_trackers
+from jnpl.training.evaluation import vectors_of
+from jnpl.training.feeds import make_feeds
 from jnpl.training.finetune import backbone_to_finetune, finetuning_recipe
 from jnpl.training.interrupt import StopRequest, watch
 from jnpl.training.processes import WAIT, agree, make_fabric
 from jnpl.training.pseudo_labels import pseudo_label_settings
 from jnpl.training.reporting import Reporter
-from jnpl.training.run_results import RunNotes, RunResult, summarise
-from jnpl.training.run_setup import RunSettings
+from jnpl.training.run_results import RunNotes, RunResult, TagRunResult, summarise
+from jnpl.training.run_setup import RunSettings, describe_model
 from jnpl.training.session import Session
 
 if TYPE_CHECKING:
@@ -55,6 +65,7 @@ if TYPE_CHECKING:
     from jnpl.data.options import OpenOptions
     from jnpl.data.source import Labels, Source
     from jnpl.judging.findings import Findings
+    from jnpl.judging.tag_noise import JudgedTags
     from jnpl.judging.trees import TreePredictions
     from jnpl.models.build import Factory
     from jnpl.recipes.schema import Recipe
@@ -62,6 +73,7 @@ if TYPE_CHECKING:
 
 _MANY = 20_000  # samples from which the search for duplicates takes so long that a line says what is going on
 _TREE_WORK = 500  # operations of the trees for each number of a table, about
+_MOST_NUMBERS = 1 << 36  # of all vectors together; beyond the memory they are in a temporary file
 _STOPPED_JUDGING = "stopped while labels were judged; run the same command again to resume"
 _STOPPED_SEARCHING = "stopped while duplicates were searched for; run the same command again to resume"
 __all__ = [
@@ -73,6 +85,7 @@ __all__ = [
     "open_data",
     "run",
     "run_recipe",
+    "run_tags",
 ]
 
 
@@ -464,6 +477,145 @@ def _tree_predictions(settings: RunSettings, progress: Callable[[float], None]) 
         )
 
 
+def run_tags(
+    opened: OpenedData,
+    options: RunOptions,
+    folder: RunFolder | None = None,
+    *,
+    origin: Origin | None = None,
+    report: Reporter | None = None,
+) -> TagRunResult:
+    """Embed, train a head with one output per tag, judge and write: `run` for data with several tags per sample.
+
+    The head takes seconds, so that a run which was interrupted trains it again, on the cached embeddings.
+    """
+    report = report or Reporter()
+    _refuse_for_tags(opened.source, options)
+    data = embed_data(opened, options, report)
+    if data.embedded.kind != "vector":
+        raise InputError(f"several tags per sample need embeddings of the {data.embedded.kind}s: --backbone names one")
+    recipe, adapted = tag_recipe(data.embedded, data.changes)
+    choices = [*data.choices, *adapted]
+    identity = {
+        "kind": TAGS,
+        "seed": options.seed,
+        "data": data.embedded.name,
+        "fingerprint": data.embedded.fingerprint(),
+        "recipe": recipe.model_dump(mode="json", include={"data", "train"}) | {"threshold": recipe.verdict.threshold},
+    }
+    if folder is None:
+        return judge_tags(data.embedded, recipe, options, report)
+    is_new = not folder.path.exists()
+    if (done := folder.open(identity)) is not None:
+        report.note(f"{folder.path} is finished; nothing to do")
+        return TagRunResult(done, folder.tag_findings)
+    with ExitStack() as stack:
+        if is_new:
+            stack.callback(folder.remove_unused)
+        stack.enter_context(folder.lock())
+        folder.open(identity)  # another run may have been here since
+        folder.begin(identity)
+        stop_request = stack.enter_context(watch())
+        with stop_request.at_once(_STOPPED_JUDGING):
+            result = judge_tags(data.embedded, recipe, options, report, folder.path)
+        folder.save_tag_findings(result.findings)
+        if result.model is not None:
+            result.model.write(folder, result.results)
+        with stop_request.at_once(_STOPPED_SEARCHING):
+            write_data(folder, data, choices, opened.reviewed, origin or Origin(), report)
+        folder.write(identity, "finished", result.results)
+    return result
+
+
+def _refuse_for_tags(source: Source, options: RunOptions) -> None:
+    """Raise an InputError for options that have no meaning for several tags per sample."""
+    chosen = {
+        "--recipe": options.recipe not in (None, DEFAULT),
+        "--method": options.method is not None,
+        "--finetune": options.finetune,
+        "--weights": options.changes.get("weights") is not None,
+        "--track": bool(options.trackers),
+        "a network of your own": options.network is not None or "model" in options.changes,
+    }
+    if strange := [name for name, is_chosen in chosen.items() if is_chosen]:
+        raise InputError(f"{strange[0]} has no meaning for several tags per sample ({source.name})")
+    if options.changes.get("verdict.threshold") in ("per-class", "1/c"):
+        raise InputError("--threshold per-class and 1/c have no meaning for several tags per sample")
+    if process_rank()[1] > 1:
+        raise InputError("several tags per sample are judged by one process: leave out --devices and --num-nodes")
+
+
+def judge_tags(
+    source: Source, recipe: Recipe, options: RunOptions, report: Reporter, folder: Path | None = None
+) -> TagRunResult:
+    """Train heads on the given tags of embedded data, and judge these."""
+    begun = time.monotonic()
+    fabric = make_fabric(recipe.engine.model_copy(update={"accelerator": "cpu"}))
+    feeds = make_feeds(source, recipe, fabric, options.seed, report.note, strict=options.strict)
+    if source.tags is None or (readable := vectors_of(feeds.train, _MOST_NUMBERS)) is None:
+        raise InputError(f"{source.name} has no tags, or no vectors to judge them by")
+    positions, vectors = readable
+    given = source.tags[positions]
+    weights = None if source.weights is None else source.weights[positions]
+    with report.judging() as progress:
+        heads = train_tag_heads(
+            vectors, given, recipe.train, weights=weights, seed=options.seed, progress=part_of(progress, 0.0, 0.6)
+        )
+        judgeable = np.flatnonzero(can_be_judged(given))
+        if not len(judgeable):
+            raise InputError(f"no tag of {source.name} is on enough samples that can be read")
+        judged = judge_probs(
+            heads.seen[:, judgeable],
+            heads.unseen[:, judgeable],
+            given[:, judgeable],
+            seed=options.seed,
+            progress=part_of(progress, 0.6, 1.0),
+        )
+    findings = _tag_findings(source, positions, judgeable, judged).with_threshold(recipe.verdict.threshold)
+    network = TagHead(vectors.shape[1], given.shape[1])
+    network.linear.load_state_dict(heads.head.state_dict())
+    bias = torch.zeros(given.shape[1])
+    bias[torch.from_numpy(judgeable)] = torch.from_numpy(judged.model.bias).float()
+    network.calibrate(judged.model.scale, bias, judged.model.soft_share)
+    thresholds = [] if findings.thresholds is None else findings.thresholds.tolist()
+    model = describe_model(network, "tags", source, feeds, thresholds=thresholds)
+    results: dict[str, Any] = {
+        "run": None if folder is None else str(folder),
+        **findings.summary(),
+        "classes": len(source.class_names),
+        "epochs": recipe.train.epochs,
+        "seconds": time.monotonic() - begun,
+    }
+    if broken := len(source) - len(positions):
+        results["unreadable"] = broken
+    return TagRunResult(results, findings, model)
+
+
+def _tag_findings(source: Source, positions: Labels, judgeable: Labels, judged: JudgedTags) -> TagFindings:
+    """Return findings on all samples and tags, of which some samples (M,) and tags (K,) were judged."""
+    names = tuple(map(str, source.class_names))
+    tags = np.zeros((len(source), len(names)), bool) if source.tags is None else source.tags
+    quality, broken = np.full(tags.shape, np.nan), np.ones(len(source), bool)
+    quality[np.ix_(positions, judgeable)], broken[positions] = judged.quality, False
+    thresholds = np.full(len(names), THRESHOLD)
+    thresholds[judgeable] = best_thresholds(judged.probs)
+    rates = []
+    for of_known in (judged.noise.missing_by_tag, judged.noise.extra_by_tag):
+        by_tag = np.full((len(names), 3), np.nan)
+        by_tag[judgeable] = of_known
+        rates.append(by_tag)
+    return TagFindings(
+        names,
+        tags,
+        quality,
+        source.ids,
+        thresholds,
+        TagNoise(judged.noise.missing, judged.noise.extra, *rates),
+        paths=source.ids if source.ids.dtype == object else None,
+        unreadable=broken if broken.any() else None,
+    )
+
+
 def write_data(
     folder: RunFolder,
     data: EmbeddedData,
@@ -476,11 +628,12 @@ def write_data(
     if len(data.embedded) >= _MANY:
         report.note("looking for duplicates and outliers, and writing what the report shows")
     with report.searching() as progress:
-        described = describe_data(data.embedded, folder.findings, data.held_out, progress)
+        findings = folder.tag_findings if folder.has_tags else folder.findings
+        described = describe_data(data.embedded, findings, data.held_out, progress)
         options, backbone = origin.options, data.embedded.backbone
         if options is not None and backbone is not None:  # as it was chosen: later, "auto" may choose another one
             options = {**options, "backbone": backbone.facts["name"], "size": backbone.facts.get("size")}
-        reference = Reference.of(data.embedded)
+        reference = None if folder.has_tags else Reference.of(data.embedded)
         if reference is not None:
             with replacing(folder.reference_vectors) as draft:
                 reference.save(draft)
@@ -504,5 +657,6 @@ def write_data(
 
 def _named(source: Source, positions: Labels) -> list[dict[str, Any]]:
     """Return id and given label of some samples."""
+    source = by_tag_set(source)
     rows = zip(source.ids[positions].tolist(), source.labels[positions].tolist(), strict=True)
     return [{"id": name, "label": source.class_names[label]} for name, label in rows]

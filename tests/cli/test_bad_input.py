@@ -55,6 +55,12 @@ def text(name: str, content: str) -> Callable[[Path], None]:
     return lambda here: (here / name).write_text(content, "utf-8", newline="")
 
 
+def tagged(odd: str, even: str) -> Callable[[Path], None]:
+    """Write a table of 12 rows with a column of tags."""
+    rows = "".join(f"{at * 7 % 12},{at % 5},{odd if at % 2 else even}\n" for at in range(12))
+    return text("tags.csv", "a,b,label\n" + rows)
+
+
 def raw(name: str, content: bytes) -> Callable[[Path], None]:
     """Write a file of bytes."""
     return lambda here: (here / name).write_bytes(content)
@@ -209,6 +215,7 @@ def torn_decisions(here: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
+TAGGED = "find tags.csv -o new --multi-label"
 FIND = "find data.npz -o new"
 TABLE = "find data.csv -o new"
 CASES = [
@@ -258,6 +265,23 @@ CASES = [
     Case(f"{FIND} --backbone bert", "backbone"),
     Case(f"{FIND} --noise worse", "noise has no meaning"),
     Case(f"{FIND} --coarse", "coarse has no meaning"),
+    # Several tags per sample
+    Case(f"{FIND} --multi-label", "multi_label has no meaning"),
+    Case(f"{FIND} --tag-columns a,b", "tag_columns has no meaning"),
+    Case("find data.csv -o new --tag-columns a,none", "none"),
+    Case("find data.csv -o new --tag-columns a", "tag column 'a' of 'data.csv' must hold 0 and 1, not 2"),
+    Case("find data.csv -o new --tag-columns a --label-column label", "exclude each other"),
+    Case("find data.csv -o new --multi-label --true-label-column a", "exclude each other"),
+    Case("find data.csv -o new --multi-label --labels labels.csv", "no meaning for several tags"),
+    Case(f"{TAGGED}", "separates tags in several ways", tagged("x;y", "x|y"), "tags separated in two ways"),
+    Case(f"{TAGGED}", "has no tag at all", tagged("", ""), "no tags"),
+    Case(f"{TAGGED}", "none can be judged", tagged("x", "x"), "a tag on all"),
+    Case(f"{TAGGED}", "no JSON list", tagged("[x", "y"), "torn JSON of tags"),
+    Case(f"{TAGGED} --method nlnl", "--method has no meaning", tagged("x;y", "y")),
+    Case(f"{TAGGED} --recipe small", "--recipe has no meaning", tagged("x;y", "y")),
+    Case(f"{TAGGED} --finetune", "--finetune has no meaning", tagged("x;y", "y")),
+    Case(f"{TAGGED} --track mlflow", "--track has no meaning", tagged("x;y", "y")),
+    Case(f"{TAGGED} --threshold per-class", "no meaning for several tags", tagged("x;y", "y")),
     Case(f"{FIND} --balanced", "balanced has no meaning"),
     Case(f"{FIND} --text-column a", "text_column has no meaning"),
     # Settings

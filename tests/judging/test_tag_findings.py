@@ -73,7 +73,7 @@ def test_decided_pairs_are_no_issues_and_a_threshold_changes_what_is():
     assert result.suspects["position"].tolist() == [0]
     assert result.table["suggested_tags"].tolist()[1] == ["cat", "dog; red"]
     assert findings().with_threshold(0.2).suspects["position"].tolist() == [1]
-    with pytest.raises(InputError, match="lies in"):
+    with pytest.raises(InputError, match="must be a number in"):
         findings().with_threshold(2)
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from jnpl.analysis.problems import Problems
     from jnpl.data.source import Inputs, Kind, Source
     from jnpl.judging.findings import Findings
+    from jnpl.judging.tag_findings import TagFindings
 
 MAX_SUSPECTS = 2000  # shown with pictures or texts
 MAX_OUTLIERS = 50
@@ -49,7 +50,7 @@ class DataReport:
 
 def describe_data(
     source: Source,
-    findings: Findings,
+    findings: Findings | TagFindings,
     held_out: Sequence[dict[str, Any]] = (),
     progress: Callable[[float], None] = lambda _: None,
 ) -> DataReport:
@@ -104,7 +105,7 @@ def _shown_neighbours(source: Source, listed: Problems) -> list[int]:
     return [position[name] for name in names]
 
 
-def _unreadable(findings: Findings, source: Source) -> dict[int, str]:
+def _unreadable(findings: Findings | TagFindings, source: Source) -> dict[int, str]:
     """Return position -> reason for every sample that could not be read; a new read gives the reason."""
     reasons = dict(source.unreadable or {})
     for position in [] if findings.unreadable is None else np.flatnonzero(findings.unreadable).tolist():

@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 _SURE = 0.99  # share of the labels that a column predicts
 _BEYOND = 0.1  # part of the error of the largest class that may be left
 _LEAST = 20  # rows
+_TAGS = 100  # the first of them, that are compared with columns
 _COMMON = 0.1  # share of the test samples
 _LOG = logging.getLogger("jnpl")
 
 
 def label_columns(source: Source) -> dict[str, float]:
-    """Return the learnt columns of a table that predict the given labels, one alone, with the share of the rows.
+    """Return the learnt columns of a table that predict labels, or a tag, one alone, with the share of the rows.
 
     The other rows with the same value predict a label, or, of a column of many numbers, a neighbour in the order of the
     values. With wrong labels no honest column can predict nearly all of them.
@@ -32,9 +33,13 @@ def label_columns(source: Source) -> dict[str, float]:
         return {}
     rows = np.asarray(source.ids, np.int64)  # a part of the rows has the whole table
     learnt = dict.fromkeys(str(column["name"]) for column in source.encoding["columns"] if column["kind"] != "text")
-    shares = {name: _share(source.cells[name].iloc[rows], source.labels) for name in learnt}
-    least = max(_SURE, 1 - _BEYOND * (1 - float(np.bincount(source.labels).max()) / len(source)))
-    return {name: share for name, share in shares.items() if share >= least}
+    of_tags = () if source.tags is None else source.tags.T[:_TAGS].astype(np.int64)
+    leaks: dict[str, float] = {}
+    for labels in [source.labels] if source.tags is None else of_tags:
+        least = max(_SURE, 1 - _BEYOND * (1 - float(np.bincount(labels).max()) / len(source)))
+        shares = {name: _share(source.cells[name].iloc[rows], labels) for name in learnt if name not in leaks}
+        leaks |= {name: share for name, share in shares.items() if share >= least and labels.any()}
+    return leaks
 
 
 def warn_of_leaks(source: Source) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jnpl.analysis.neighbours import embeddings, neighbours
+from jnpl.data.tags import by_tag_set
 from jnpl.internal.progress import part_of
 
 if TYPE_CHECKING:
@@ -106,13 +107,17 @@ def problems(
     broken = sorted(((source.unreadable if unreadable is None else unreadable) or {}).items())
     readable = np.ones(len(source), bool)
     readable[[position for position, _ in broken]] = False
-    counts = np.bincount(source.labels[readable], minlength=len(source.class_names))
+    if source.tags is None:
+        counts = np.bincount(source.labels[readable], minlength=len(source.class_names))
+    else:
+        counts = source.tags[readable].sum(axis=0)
     filled = counts[counts > 0]
     hashing = 1.0 if embeddings(source) is None else _HASHING
     groups = _groups(source, np.flatnonzero(readable).tolist(), part_of(progress, 0.0, hashing))
     near = neighbours(source, readable, groups or (), part_of(progress, hashing, 1.0))
+    labelled = by_tag_set(source)
     duplicates, near_duplicates = (
-        _Labelled(source, groups_of_kind) for groups_of_kind in (groups or (), near.groups if near else ())
+        _Labelled(labelled, groups_of_kind) for groups_of_kind in (groups or (), near.groups if near else ())
     )
     outliers = near.outliers if near else []
     return Problems(

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -17,15 +17,27 @@ from jnpl.data.options import OpenOptions
 from jnpl.data.source import Source
 from jnpl.data.sources.arrays import as_labels, from_arrays, number_together
 from jnpl.data.sources.votes import most_frequent, number_votes, read_votes
+from jnpl.data.tags import as_tags, checked_tags, with_tags
 from jnpl.embedding.choice import AUTO
 from jnpl.internal.errors import InputError
 from jnpl.judging.findings import Findings
 from jnpl.judging.posterior import posterior
+from jnpl.judging.tag_findings import TagFindings
 from jnpl.outputs.run_source import RunDataOptions
-from jnpl.pipeline import OpenedData, Origin, run
+from jnpl.pipeline import OpenedData, Origin, run, run_tags
 from jnpl.recipes.load import load_default_recipe, parse_changes
 from jnpl.run_folder import RunFolder
 from jnpl.training.reporting import Reporter
+
+
+@overload
+def find_label_issues(
+    data: Any, labels: Any = None, *, multi_label: Literal[False] = False, **options: Any
+) -> Findings: ...
+
+
+@overload
+def find_label_issues(data: Any, labels: Any = None, *, multi_label: Literal[True], **options: Any) -> TagFindings: ...
 
 
 def find_label_issues(
@@ -42,8 +54,9 @@ def find_label_issues(
     out: str | os.PathLike[str] | None = None,
     seed: int = 0,
     verbose: bool = False,
+    multi_label: bool = False,
     **options: Any,
-) -> Findings:
+) -> Findings | TagFindings:
     """Train once on the given labels and return which of them are probably wrong.
 
     Args:
@@ -67,11 +80,13 @@ def find_label_issues(
             but the cache of embeddings is written to disk.
         seed: the same number gives the same findings, bit for bit.
         verbose: print a line an epoch on stderr.
+        multi_label: a sample may have several tags: `labels` are an indicator matrix (N, T), dense or sparse, a data
+            frame of 0 and 1, or N lists or texts of tags; in data alone, the label column holds lists.
         **options: for data alone, how to read them, as `jnpl find` has it: `label_column`, `text_column`, `noise`, ...
 
     Returns:
         Findings on every sample: label quality (LOWER is worse), label issues, suggested labels, noise rate. The table
-        of a data frame keeps its index.
+        of a data frame keeps its index. Of several tags per sample `TagFindings`: missing and extra tags.
 
     Example:
         >>> x = [[i / 40, (i % 2) * 2 + (i % 5) / 9] for i in range(40)]
@@ -80,6 +95,9 @@ def find_label_issues(
         >>> findings = find_label_issues(x, y, settings=["train.epochs=20"])
         >>> findings.worst(1)[["id", "given_label", "suggested_label"]].values.tolist()
         [[7, 'even', 'odd']]
+        >>> tags = [["odd", "late"] if i % 2 and i > 20 else ["odd"] if i % 2 else [] for i in range(40)]
+        >>> find_label_issues(x, tags, multi_label=True).tag_names
+        ('late', 'odd')
     """
     if isinstance(settings, str):
         raise InputError(f"settings are a list of changes, such as [{settings!r}], not one text")
@@ -88,7 +106,10 @@ def find_label_issues(
         val_size := load_default_recipe(recipe, method, changes).data.val_size
     ):
         options = {"val_size": val_size, **options}
-    source = make_source(data, labels, class_names, options)
+    if multi_label:
+        source, options = make_tagged(data, labels, class_names, options)
+    else:
+        source = make_source(data, labels, class_names, options)
     warn_of_leaks(source)
     folder = None if out is None else RunFolder(Path(out))
     if folder is not None and isinstance(data, str | os.PathLike):
@@ -109,6 +130,10 @@ def find_label_issues(
     )
     run_options = data_options.run_options(changes)
     origin = Origin(options=None if opening is None else data_options.to_json())
+    if source.tags is not None:
+        return with_index(
+            run_tags(OpenedData(source), run_options, folder, origin=origin, report=report).findings, data
+        )
     result = run(OpenedData(source), run_options, folder, origin=origin, report=report)
     if folder is not None:
         return with_index(folder.findings, data)  # also in those of several processes that have no result
@@ -126,7 +151,10 @@ def _opened_by(data: Any, labels: Any, options: dict[str, Any]) -> OpenOptions |
     return OpenOptions(**(options if labels is None else {**options, "label_column": labels}))
 
 
-def with_index(findings: Findings, data: Any) -> Findings:
+_Indexed = TypeVar("_Indexed", Findings, TagFindings)
+
+
+def with_index(findings: _Indexed, data: Any) -> _Indexed:
     """Return the findings with the index of a data frame; of other data, and where rows are unknown, as they are."""
     index = getattr(data, "index", None) if hasattr(data, "columns") else None
     if index is None or not hasattr(index, "take"):
@@ -159,6 +187,24 @@ def make_source(data: Any, labels: Any, class_names: Sequence[str] | None, optio
     else:
         source = from_arrays(data, labels, class_names=class_names)
     return open_source(source, **options)
+
+
+def make_tagged(
+    data: Any, labels: Any, class_names: Sequence[str] | None, options: dict[str, Any]
+) -> tuple[Source, dict[str, Any]]:
+    """Return the source of data with several tags per sample, and the options that say so.
+
+    `labels` are tags, the name of a label column, or None, where the data hold them.
+    """
+    if labels is None or isinstance(labels, str):
+        options = options if options.get("tag_columns") else {**options, "multi_label": True}
+        return make_source(data, labels, class_names, options), options
+    tags = as_tags(labels, class_names, "labels")
+    merge = bool(options.pop("merge_classes", False))
+    # Labels for now: that there are two classes is asked of them.
+    none = np.arange(len(tags.given)) % 2
+    source = make_source(data, none, None, options)
+    return checked_tags(with_tags(source, tags), merge=merge), options
 
 
 def _with_votes(data: Any, labels: Any, class_names: Sequence[str] | None, options: dict[str, Any]) -> Source:

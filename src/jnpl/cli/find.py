@@ -60,6 +60,15 @@ class FindOptions:
             help="A table's columns of labels by several annotators, separated by commas; cells may be empty."
         ),
     ] = None
+    multi_label: Annotated[
+        bool,
+        typer.Option(
+            "--multi-label", help="A sample may have several tags: labels are lists, such as cat;dog, or JSON."
+        ),
+    ] = False
+    tag_columns: Annotated[
+        str | None, typer.Option(help="A table's columns of 0 and 1, one for each tag, separated by commas.")
+    ] = None
     true_label_column: Annotated[
         str | None, typer.Option(help="A table's column of true labels, if you know them: only to measure.")
     ] = None
@@ -239,6 +248,10 @@ def _run(command: FindOptions, *, classify: bool) -> None:
         every=every,
         trackers=command.trackers(),
     )
+    if opened.source.tags is not None:
+        tags = pipeline.run_tags(opened, run_options, folder, origin=origin, report=reporter)
+        _show_tags(command, folder, tags.results)
+        return
     result = pipeline.run(opened, run_options, folder, origin=origin, report=reporter)
     if result is not None:  # else not the first of several processes
         _show(command, folder, result.results)
@@ -267,6 +280,16 @@ def _show(command: FindOptions, folder: "RunFolder", results: dict[str, Any]) ->
         typer.echo(json.dumps(results | facts(folder, command.top)))
     else:
         show(results, folder, command.top)
+
+
+def _show_tags(command: FindOptions, folder: "RunFolder", results: dict[str, Any]) -> None:
+    """Print the summary of a finished run on several tags per sample."""
+    from jnpl.cli.summary import show_tags, tag_facts
+
+    if command.as_json:
+        typer.echo(json.dumps(results | tag_facts(folder, command.top)))
+    else:
+        show_tags(results, folder, command.top)
 
 
 def _checkpoint_interval(text: str) -> "CheckpointInterval":

@@ -28,6 +28,7 @@ from jnpl.internal.terminal import visible
 
 if TYPE_CHECKING:
     import pandas as pd
+    from rich.table import Table
 
     from jnpl.run_folder import RunFolder
 
@@ -74,8 +75,9 @@ def predict(
 ) -> None:
     """Label new data with the model of a run.
 
-    Gives one row per sample: id, predicted_label, confidence, and the probability of every class. Samples that cannot
-    be read are reported and have no prediction. If the data have labels, the accuracy is printed.
+    Gives one row per sample: id, predicted_label, confidence, and the probability of every class; of several tags per
+    sample, predicted_tags in place of both. Samples that cannot be read are reported and have no prediction. If the
+    data have labels, the accuracy is printed.
     """
     from jnpl.run_folder import RunFolder
 
@@ -109,7 +111,8 @@ def predict(
         embed=embed,
         image_root=image_root,
     )
-    new = open_new(data, model.classes, options, kind=model.kind, encoding=model.encoding, part=part)
+    several = model.thresholds is not None
+    new = open_new(data, model.classes, options, kind=model.kind, encoding=model.encoding, part=part, several=several)
     begin, rows, problems = time.monotonic(), list[dict[str, Any]](), 0
 
     def show(frame: "pd.DataFrame") -> None:
@@ -142,21 +145,28 @@ def own_modules(run: "RunFolder") -> list[str]:
         return []  # loading the model reports the error
 
 
-def _show(facts: dict[str, Any], rows: list[dict[str, Any]], out: Path | None) -> None:
+def _table(rows: list[dict[str, Any]]) -> "Table":
+    """Return the first predictions, of those samples that could be read."""
     from rich.table import Table
     from rich.text import Text
 
+    table, tags = Table(box=None), bool(rows) and "predicted_tags" in rows[0]
+    for column in ("id", "tags") if tags else ("id", "predicted", "confidence"):
+        table.add_column(column, justify="left" if column in ("id", "tags") else "right")
+    for row in rows[:SHOWN]:
+        if tags:
+            table.add_row(Text(visible(row["id"])), Text(visible(", ".join(row["predicted_tags"] or ()))))
+        elif row["confidence"] is not None:
+            table.add_row(Text(visible(row["id"])), Text(visible(row["predicted_label"])), f"{row['confidence']:.3f}")
+    return table
+
+
+def _show(facts: dict[str, Any], rows: list[dict[str, Any]], out: Path | None) -> None:
     from jnpl.cli.summary import console_for_output
 
     console = console_for_output()
-    table = Table(box=None)
-    for column in ("id", "predicted", "confidence"):
-        table.add_column(column, justify="left" if column == "id" else "right")
-    for row in rows[:SHOWN]:
-        if row["confidence"] is not None:
-            table.add_row(Text(visible(row["id"])), Text(visible(row["predicted_label"])), f"{row['confidence']:.3f}")
     if out is None:
-        console.print(table)
+        console.print(_table(rows))
         if facts["samples"] > SHOWN:
             console.print(f"... of {facts['samples']:,} samples; -o FILE writes all of them")
     counts = sorted(facts["predicted_labels"].items(), key=lambda pair: -pair[1])
@@ -167,6 +177,8 @@ def _show(facts: dict[str, Any], rows: list[dict[str, Any]], out: Path | None) -
         console.print(f"{facts['unreadable']:,} could not be read")
     if "accuracy" in facts:
         console.print(f"accuracy {facts['accuracy']:.3f} on the {facts['labelled']:,} samples with a label")
+    if "f1" in facts:
+        console.print(f"F1 {facts['f1']:.3f} of the predicted tags, against those in the data")
     if facts.get("unknown_labels"):
         console.print(f"{facts['unknown_labels']:,} samples have labels that the model was not trained on")
     if out is not None:

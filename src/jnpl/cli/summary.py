@@ -165,6 +165,44 @@ def group_facts(findings: Findings) -> dict[str, Any]:
     return facts
 
 
+def show_tags(result: dict[str, Any], run: RunFolder, top: int) -> None:
+    """Print what `show` prints, of several tags per sample."""
+    findings, console = run.tag_findings, console_for_output()
+    counts = findings.summary()
+    one = counts["issues"] == 1
+    console.print(
+        f"{counts['issues']:,} of {counts['samples']:,} samples {'has' if one else 'have'} tags that look wrong: "
+        f"{counts['missing']:,} missing, {counts['extra']:,} extra; {counts['tags']:,} tags, {result['epochs']} epochs "
+        f"in {result['seconds']:.0f} s"
+    )
+    console.print(f"{findings.noise_sentence}")
+    if (unknown := int((~findings.judged).sum())) > 0:
+        console.print(f"{unknown:,} tags are on too few or too many samples to be judged")
+    if broken := result.get("unreadable"):
+        console.print(f"{broken:,} samples could not be read and were left out")
+    if top and counts["issues"]:
+        table = Table(title="tags to check first", title_justify="left", box=None)
+        for column in ("id", "tag", "looks", "quality"):
+            table.add_column(column, justify="right" if column == "quality" else "left", overflow="fold")
+        for row in findings.suspects.head(top).to_dict(orient="records"):
+            cells = (Text(visible(row[name])) for name in ("id", "tag", "kind"))
+            table.add_row(*cells, rounded(row["quality"]))
+        console.print(table)
+    console.print(f"all samples with their tags: {visible(run.path / 'findings.csv')}")
+
+
+def tag_facts(run: RunFolder, top: int) -> dict[str, Any]:
+    """Return what `--json` adds to the results of several tags per sample: the worst pairs, and a row per tag."""
+    findings = run.tag_findings
+    pairs = findings.suspects.drop(columns=["position", "given", "is_issue"]).head(top)
+    return {
+        **findings.summary(),
+        "noise_sentence": findings.noise_sentence,
+        "by_tag": plain(findings.tag_summary().to_dict(orient="records")),
+        "suspects": plain(pairs.to_dict(orient="records")),
+    }
+
+
 def _uneven(findings: Findings) -> str | None:
     """Return a line if the largest class has more than 3 times the samples of the smallest non-empty one."""
     scored = ~np.isnan(findings.label_quality)

@@ -19,6 +19,7 @@ from jnpl.data.sources.user_embedding import embed_inputs
 from jnpl.data.spellings import spelling_key
 from jnpl.data.split import find_split
 from jnpl.data.split import part as part_of
+from jnpl.data.tags import Tags, tags_of_columns, tags_of_lists, with_names
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import printable
 from jnpl.internal.tables import is_missing
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from jnpl.data.source import Array, Inputs, Kind, Labels
     from jnpl.data.sources.table import Table
+    from jnpl.data.tags import Mask
 
 PARTS = ("train", "test", "validation")
 
@@ -37,10 +39,12 @@ class NewData:
     """Samples to predict, and their labels if the data have any; the labels inside `source` have no meaning.
 
     `labels` are class numbers of the model (N,): -1 where a sample has no label, -2 where the model does not know it.
+    `tags` are those of a model of tags (N, T).
     """
 
     source: Source
     labels: Labels | None = None
+    tags: Mask | None = None
 
 
 def open_new(
@@ -51,6 +55,7 @@ def open_new(
     kind: Kind,
     encoding: dict[str, Any] | None = None,
     part: str | None = None,
+    several: bool = False,
 ) -> NewData:
     """Open data to predict, for a model with these classes and this kind of input.
 
@@ -60,13 +65,14 @@ def open_new(
             that is not hidden is a sample; its label is the outermost folder around it that has the name of a class.
         encoding: of the table that the model was trained on (`Source.encoding`).
         part: "train", "test" or "validation" of data that have parts.
+        several: the classes are tags, of which a sample may have several.
     """
     options = options or OpenOptions()
     if part is not None and part not in PARTS:
         raise InputError(f"part is one of {', '.join(PARTS)}, not {part!r}")
     if options.embed is not None and kind != "vector":
         raise InputError(f"embed (--embed) has no meaning for a model of {kind}s: it was not trained on vectors")
-    reader = _NewDataReader(tuple(classes), kind, encoding, options, part)
+    reader = _NewDataReader(tuple(classes), kind, encoding, options, part, several)
     form = form_of(data)
     readers = {"table": reader.table, "folder": reader.folder, "npz": reader.npz}
     is_image = form is None and isinstance(data, str | os.PathLike) and data not in DATASETS and Path(data).exists()
@@ -100,6 +106,7 @@ class _NewDataReader:
     encoding: dict[str, Any] | None
     options: OpenOptions
     part: str | None
+    several: bool = False
 
     def image(self, path: Path) -> NewData:
         """Open one image file."""
@@ -130,6 +137,7 @@ class _NewDataReader:
         ids: Array | None = None,
         labels: Sequence[Any] | None = None,
         unreadable: dict[int, str] | None = None,
+        tags: Tags | None = None,
     ) -> NewData:
         if len(inputs) == 0:
             raise InputError(f"{name} holds no samples")
@@ -139,7 +147,8 @@ class _NewDataReader:
         none = np.zeros(len(inputs), np.int64)
         where = np.arange(len(inputs)) if ids is None else ids
         source = Source(name, inputs, none, self.classes, where, unreadable=unreadable)
-        return NewData(source, None if labels is None else self.numbers(labels))
+        model_tags = None if tags is None else with_names(tags, self.classes).given
+        return NewData(source, None if labels is None or self.several else self.numbers(labels), model_tags)
 
     def numbers(self, labels: Sequence[Any]) -> Labels | None:
         """Return the class numbers (N,) of labels given by name (None: no label); None if no sample has a label."""
@@ -162,6 +171,9 @@ class _NewDataReader:
         chosen = {"test": source.test, "validation": source.validation}.get(self.part or "train", source)
         if chosen is None:
             raise InputError(f"{source.name} has no {self.part} data")
+        if self.several:
+            tags = None if chosen.tags is None else Tags(chosen.tags, tuple(map(str, chosen.class_names)))
+            return NewData(chosen, tags=None if tags is None else with_names(tags, self.classes).given)
         return NewData(chosen, self.numbers([chosen.class_names[label] for label in chosen.labels.tolist()]))
 
     def files(self, paths: list[str], inputs: Inputs, name: str) -> NewData:
@@ -191,8 +203,9 @@ class _NewDataReader:
 
         table = open_table(path_or_frame, self.options, new=True)
         frame, column = table.frame, table.label_column
-        labels = _labels(frame[column].tolist()) if column in frame.columns else None
-        new = self.inputs(**self._samples(table), name=table.name, labels=labels)
+        labels = _labels(frame[column].tolist()) if column in frame.columns and not self.several else None
+        tags = self._tags(table) if self.several else None
+        new = self.inputs(**self._samples(table), name=table.name, labels=labels, tags=tags)
         if self.part is None:
             return new
         split = find_split(frame, self.options.columns())
@@ -200,7 +213,21 @@ class _NewDataReader:
             raise InputError(
                 f"part={self.part!r} has no meaning for {table.where}: it has no column split with such rows"
             )
-        return NewData(part_of(new.source, rows), None if new.labels is None else new.labels[rows])
+        return NewData(
+            part_of(new.source, rows),
+            None if new.labels is None else new.labels[rows],
+            None if new.tags is None else new.tags[rows],
+        )
+
+    def _tags(self, table: Table) -> Tags | None:
+        """Return the tags of a table: of its columns with the names of all tags, or of lists in its label column."""
+        names = [str(name) for name in self.classes]
+        if set(names) <= set(table.frame.columns):
+            return tags_of_columns(table.frame, names, table.where)
+        if table.label_column not in table.frame.columns:
+            return None
+        cells = table.frame[table.label_column].tolist()
+        return tags_of_lists(cells, f"column {table.label_column!r} of {table.where}")
 
     def _samples(self, table: Table) -> dict[str, Any]:
         """Return the samples of a table as arguments of `inputs`: inputs, and where they have them ids, unreadable."""
@@ -255,7 +282,8 @@ class _NewDataReader:
                 trained_on, there = listed([column.name for column in encoding.columns]), listed(list(frame.columns))
                 raise InputError(f"the model was trained on a table of {trained_on}; {where} has only {there}")
             return {"inputs": InMemory(encoding.apply(frame, where))}
-        labels = {table.label_column} & set(frame.columns)
+        tags = set(map(str, self.classes)) if self.several else set()
+        labels = ({table.label_column} | tags) & set(frame.columns)
         column = options.embedding_column
         if column is None and options.feature_columns is None:
             column = guess_embedding_column(frame, labels)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jnpl.data.tags import Tags, with_names
 from jnpl.internal.errors import InputError
 
 if TYPE_CHECKING:
@@ -92,13 +93,20 @@ def with_test(source: Source, test: Source) -> Source:
     if strange:
         shown = ", ".join(map(str, source.class_names[:10]))
         raise InputError(f"{test.name} has a class {strange[0]!r} that {source.name} has not ({shown})")
+    if (source.tags is None) != (test.tags is None):
+        one, other = ("several tags" if each.tags is not None else "one label" for each in (source, test))
+        raise InputError(f"{source.name} has {one} per sample, but {test.name} {other}")
     numbers = np.array([number_of[str(name)] for name in test.class_names], np.int64)
+    tags = None
+    if test.tags is not None:
+        tags = with_names(Tags(test.tags, tuple(map(str, test.class_names))), source.class_names).given
     return replace(
         source,
         test=replace(
             test,
-            labels=numbers[test.labels],
+            labels=numbers[test.labels] if tags is None else test.labels,
             class_names=source.class_names,
+            tags=tags,
             test=None,
             true_labels=None,
             validation=None,

@@ -134,6 +134,27 @@ def as_tags(y: Any, class_names: Sequence[str] | None = None, name: str = "y") -
     return Tags(matrix.astype(bool), tuple(names))
 
 
+def separator_for(names: Sequence[str]) -> str:
+    """Return the first separator that is in no name, for lists of tags in a text.
+
+    >>> separator_for(["cat", "dog; red"])
+    '|'
+    """
+    return next((mark for mark in (*SEPARATORS, "\t") if not any(mark in name for name in names)), SEPARATORS[0])
+
+
+def with_names(tags: Tags, names: Sequence[object]) -> Tags:
+    """Return the tags (N, T) in the order of some names; tags with other names are left out.
+
+    >>> with_names(Tags(np.array([[True, False]]), ("cat", "dog")), ["dog", "eel", "cat"]).given.tolist()
+    [[False, False, True]]
+    """
+    place = {name: at for at, name in enumerate(tags.names)}
+    none = np.zeros(len(tags.given), bool)
+    columns = [tags.given[:, place[str(name)]] if str(name) in place else none for name in names]
+    return Tags(np.stack(columns, axis=1), tuple(map(str, names)))
+
+
 def with_tags(source: Source, tags: Tags) -> Source:
     """Return a source with tags in place of labels; `checked_tags` checks them."""
     if len(tags.given) != len(source):
@@ -174,6 +195,22 @@ def checked_tags(source: Source, *, merge: bool = False) -> Source:
     if len(counts) > MANY_TAGS:
         _LOG.warning("%s: %s tags: time and memory grow with their number", source.name, f"{len(counts):,}")
     return source
+
+
+def by_tag_set(source: Source) -> Source:
+    """Return a source in which every set of tags is a class of its own, named like "cat; dog"; others as they are.
+
+    >>> from jnpl.data.opening import open_source
+    >>> frame = {"x": [0.1, 0.3, 0.2] * 5, "label": [["cat", "dog"], ["dog"], []] * 5}
+    >>> import pandas as pd
+    >>> by_tag_set(open_source(pd.DataFrame(frame))).class_names
+    ('no tag', 'dog', 'cat; dog')
+    """
+    if source.tags is None:
+        return source
+    sets, labels = np.unique(source.tags, axis=0, return_inverse=True)
+    names = ["; ".join(str(source.class_names[at]) for at in np.flatnonzero(row).tolist()) or "no tag" for row in sets]
+    return replace(source, labels=labels.ravel().astype(np.int64), class_names=tuple(names), tags=None)
 
 
 def can_be_judged(tags: Mask) -> Mask:
@@ -260,14 +297,12 @@ def _as_matrix(y: Any) -> npt.NDArray[Any] | None:
 
 
 def _ordered(tags: Tags, class_names: Sequence[str], name: str) -> Tags:
-    names = tuple(map(str, class_names))
+    names = list(map(str, class_names))
     if len(set(names)) != len(names):
-        raise InputError(f"class_names must be different names of tags, not {list(names[:_SHOWN])}")
-    if strange := [tag for tag in tags.names if tag not in names]:
+        raise InputError(f"class_names must be different names of tags, not {names[:_SHOWN]}")
+    if strange := sorted(set(tags.names) - set(names)):
         raise InputError(f"{name} has a tag {strange[0]!r}, which is not in class_names")
-    given = np.zeros((len(tags.given), len(names)), bool)
-    given[:, [names.index(tag) for tag in tags.names]] = tags.given
-    return Tags(given, names)
+    return with_names(tags, names)
 
 
 def _one_spelling(source: Source, *, merge: bool) -> Source:

@@ -9,7 +9,8 @@
 - `margins`: logit margins summed over all epochs, for the scores AUM and averaged margin (needs torch)
 - `groups`: noise rates of annotators, sources or weeks
 - `consensus`: one label from those of several annotators
-- `tag_findings`: `TagFindings`, the result where samples have several tags
+- `tag_findings`: `TagFindings`, the result where samples have several tags; `tag_heads`: heads with one output per tag;
+  `tag_noise`: which tags are missing, which are extra, and which are merely unclear
 - `posterior`: probabilities of the true label, corrected by the estimated confusion between classes
 - `threshold`: the label quality below which a label is an issue
 - `out_of_fold`: predictions of linear heads that did not see the label; `trees`: such models for tables

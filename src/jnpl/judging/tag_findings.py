@@ -18,13 +18,14 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from jnpl.data.tags import can_be_judged
+from jnpl.data.tags import can_be_judged, separator_for
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import make_folder, replacing, require_file, write_text
 from jnpl.internal.json_files import StoredFacts, check_facts, read_json
 from jnpl.internal.tables import load_parquet, save_parquet, table_writer
 from jnpl.judging.column_checks import checked_ids, checked_mask, checked_names, checked_texts
 from jnpl.judging.noise_model import Interval
+from jnpl.judging.threshold import resolve_threshold
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +36,6 @@ Array: TypeAlias = npt.NDArray[Any]
 
 KIND, _VERSION = "jnpl.tag-findings", 1  # in findings.json
 THRESHOLD = 0.5  # of the quality: pairs that are more likely wrong than right
-_SEPARATORS = (";", "|", ",", "\t")  # in the CSV
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,11 +279,17 @@ class TagFindings:
         digest.update("\0".join(map(str, self.ids.tolist())).encode("utf-8", "backslashreplace"))
         return digest.hexdigest()
 
-    def with_threshold(self, threshold: float) -> TagFindings:
-        """Return the same findings with another threshold of the quality."""
-        if not 0 <= threshold <= 1:
-            raise InputError(f"the threshold of the quality lies in 0..1, got {threshold:g}")
-        return replace(self, threshold=float(threshold))
+    def with_threshold(self, threshold: float | str) -> TagFindings:
+        """Return the same findings with another threshold of the quality of pairs.
+
+        Args:
+            threshold: a number, or a rule of `Findings.from_probs`: "auto", "precision=0.9" or "budget=200" pairs.
+        """
+        if threshold in ("per-class", "1/c"):
+            raise InputError(f"the threshold {threshold!r} has no meaning for several tags per sample")
+        quality = np.where(self.is_decided, np.nan, self.quality).ravel()
+        info = resolve_threshold(threshold, quality, np.zeros(quality.size, np.int64), 2, calibrated=True)
+        return replace(self, threshold=float(info["value"]))
 
     def _lists(self, mask: Mask) -> Array:
         """Return (N,) lists of the names that a mask (N, T) has."""
@@ -328,7 +334,7 @@ class TagFindings:
         with replacing(place / "findings.parquet") as draft:
             save_parquet(draft, pa.table(columns))
             digest = hashlib.sha256(draft.read_bytes()).hexdigest()
-        mark = next((mark for mark in _SEPARATORS if not any(mark in name for name in self.tag_names)), _SEPARATORS[0])
+        mark = separator_for(self.tag_names)
         shown = self.table.map(lambda cell: mark.join(cell) if isinstance(cell, list) else cell)
         with table_writer(place / "findings.csv") as write_rows:
             write_rows(shown)

@@ -10,11 +10,11 @@ import numpy.typing as npt
 import torch
 
 from jnpl.data.loading.batches import generator_for
-from jnpl.internal.threads import threads_for
+from jnpl.internal.devices import threads_for
 from jnpl.judging.out_of_fold import FOLDS, deal_folds
 from jnpl.losses import functional as JF
 from jnpl.models.head_matrix import HeadMatrix
-from jnpl.models.mlp import linear
+from jnpl.models.small import linear
 
 if TYPE_CHECKING:
     from collections.abc import Callable

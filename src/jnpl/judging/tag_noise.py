@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from jnpl.judging.noise_model import Interval, monotone
 from jnpl.judging.tag_findings import TagNoise
+from jnpl.models.tag_head import SOFT_SLOPE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 Floats: TypeAlias = npt.NDArray[np.float64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
-_SOFT, _SOFT_SHARE = 0.4, 0.2  # slope of the second sigmoid, and w; chosen on seed 0 of docs/tags.md
+_SOFT_SHARE = 0.2  # w; it and the slope of the second sigmoid are chosen on seed 0 of docs/tags.md
 _EXTRA_SHARE, _MISSING_RATE = 0.04, 0.15  # the means of the priors on the rates, ...
 _EXTRA_PRECISION, _MISSING_PRECISION = 4.0, 1.0  # ... 1 / variance of their logits, ...
 _BIAS_PRECISION = 0.3  # ... and of the biases
@@ -58,7 +59,7 @@ class TagModel:
     def true_probs(self, logits: npt.NDArray[np.floating]) -> Floats:
         """Return the probability of each true tag (N, T)."""
         scaled = self.scale * logits
-        soft = self.soft_share * _sigmoid(_SOFT * scaled + self.bias)
+        soft = self.soft_share * _sigmoid(SOFT_SLOPE * scaled + self.bias)
         return (1 - self.soft_share) * _sigmoid(scaled + self.bias) + soft
 
     def given_true(self, probs: Floats, given: Mask) -> Floats:
@@ -147,19 +148,18 @@ def fit(
     problem = _Problem(logits, given, soft_share, extra_share)
     if start is not None:
         common = np.median(start.missing), np.median(start.extra)
-        own = (start.missing != common[0]) | (start.extra != common[1])
-        return problem.solve(_variances(own))[0]
+        deviates = (start.missing != common[0]) | (start.extra != common[1])
+        return problem.solve(_variances(deviates))[0]
     shared, likelihood = problem.solve(np.full(tags, _SHARED))
     if tags == 1:
         return shared
-    free, of_free = problem.solve(np.full(tags, _OF_A_TAG))
-    own = of_free - likelihood > _COST * np.log(max(len(given), 2))
-    model = problem.solve(_variances(own))[0] if own.any() else shared
-    return model
+    of_free = problem.solve(np.full(tags, _OF_A_TAG))[1]
+    deviates = of_free - likelihood > _COST * np.log(max(len(given), 2))
+    return problem.solve(_variances(deviates))[0] if deviates.any() else shared
 
 
-def _variances(own: npt.NDArray[np.bool_]) -> Floats:
-    return np.where(own, _OF_A_TAG, _SHARED)
+def _variances(deviates: npt.NDArray[np.bool_]) -> Floats:
+    return np.where(deviates, _OF_A_TAG, _SHARED)
 
 
 class _Point(NamedTuple):
@@ -177,9 +177,7 @@ class _Point(NamedTuple):
 class _Problem:
     """The likelihood of given tags, with the priors, and Newton's method with Fisher's information for its maximum."""
 
-    def __init__(
-        self, logits: npt.NDArray[np.floating], given: Mask, soft_share: float, extra_share: float
-    ) -> None:
+    def __init__(self, logits: npt.NDArray[np.floating], given: Mask, soft_share: float, extra_share: float) -> None:
         self.logits, self.given, self.soft_share = np.asarray(logits, np.float64), given, soft_share
         count, absent = max(int(given.sum()), 1), max(given.size - int(given.sum()), 1)
         extra = np.clip(extra_share * count / absent, 1e-5, 0.3)
@@ -230,14 +228,14 @@ class _Problem:
         """
         model, z = self._model(point), self.logits
         first = _sigmoid(model.scale * z + model.bias)
-        second = _sigmoid(_SOFT * model.scale * z + model.bias)
+        second = _sigmoid(SOFT_SLOPE * model.scale * z + model.bias)
         w, left = model.soft_share, 1 - model.missing - model.extra
         p = (1 - w) * first + w * second
         likely = np.clip(model.extra + left * p, 1e-9, 1 - 1e-9)
         sharp, soft = (1 - w) * first * (1 - first), w * second * (1 - second)
         slope = np.where(self.given, 1 / likely, -1 / (1 - likely))
         curve = 1 / (likely * (1 - likely))
-        by_scale = left * z * (sharp + _SOFT * soft)
+        by_scale = left * z * (sharp + SOFT_SLOPE * soft)
         by_tag = (
             left * (sharp + soft),
             -model.missing * (1 - model.missing) * p,
@@ -254,17 +252,30 @@ class _Problem:
         border = -tight
         border[:, :, 0] = np.stack([(curve * by_scale * part).sum(0) for part in by_tag], axis=1)
         outer = np.diag([(curve * by_scale**2).sum() + 1e-9, *(self.precision + (1 / variance).sum())])
-        of_outer = np.append(
-            (slope * by_scale).sum(), around.sum(0) - self.precision * (point.common - self.prior)
-        )
+        of_outer = np.append((slope * by_scale).sum(), around.sum(0) - self.precision * (point.common - self.prior))
         solved, right = np.linalg.solve(inner, border), np.linalg.solve(inner, gradient[:, :, None])[:, :, 0]
         reduced = outer - np.einsum("tij,tik->jk", border, solved)
         of_common: Floats = np.linalg.solve(reduced, of_outer - np.einsum("tij,ti->j", border, right))
         return of_common, right - solved @ of_common
 
 
+def best_thresholds(probs: Floats) -> Floats:
+    """Return the probability (T,) from which a tag is predicted, so that its F1 is expected to be the highest.
+
+    With calibrated probabilities (N, T) the expected number of true tags among the predicted ones is their sum.
+
+    >>> best_thresholds(np.array([[0.9], [0.8], [0.3], [0.0]])).tolist()
+    [0.8]
+    """
+    ranked = -np.sort(-probs, axis=0)
+    right = ranked.cumsum(0)
+    f1 = 2 * right / (ranked.sum(0) + np.arange(1, len(ranked) + 1)[:, None])
+    thresholds: Floats = np.take_along_axis(ranked, f1.argmax(0)[None, :], 0)[0]
+    return thresholds
+
+
 def _rates(quality: Floats, given: Mask) -> Floats:
-    """Return the share of true tags that are missing and of given tags that are extra: (2, 1 + T), of all, then each."""
+    """Return the shares of true tags that are missing and of given tags that are extra: (2, 1 + T), of all first."""
     wrong = 1 - quality
     missing, extra = np.where(given, 0.0, wrong).sum(0), np.where(given, wrong, 0.0).sum(0)
     count = given.sum(0)

@@ -226,8 +226,8 @@ def nl_plus_tags(logits: Tensor, tags: Tensor, gamma: float = 1.0) -> Tensor:
     """NL+ (Eq. 5) of every tag as two classes, "has it" and "has it not": (B, C), (B, C) -> (B, C).
 
     The only complement of the given state is the other state, so that 1 - p_ybar is p_y, the probability of the given
-    state: NL is binary cross-entropy, and NL+ is -p_y^gamma log(p_y) with a constant weight. With gamma = 1 the gradient
-    is p_y (p - y), the gradient of 1 - p_y: a state that the network holds for impossible pulls at nothing.
+    state: NL is binary cross-entropy, and NL+ is -p_y^gamma log(p_y) with a constant weight. With gamma = 1 the
+    gradient is p_y (p - y), the gradient of 1 - p_y: a state that the network holds for impossible pulls at nothing.
 
     Args:
         logits: of having each of C tags, (B, C).

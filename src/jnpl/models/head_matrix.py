@@ -33,9 +33,7 @@ class HeadMatrix:
         torch.Size([2, 3, 3])
     """
 
-    def __init__(
-        self, head: nn.Linear, samples: int, fold_of: Tensor | None = None, *, several: bool = False
-    ) -> None:
+    def __init__(self, head: nn.Linear, samples: int, fold_of: Tensor | None = None, *, several: bool = False) -> None:
         self.several = several
         self.classes, device = head.out_features, head.weight.device
         self.fold_of = None if fold_of is None else fold_of.to(device)

@@ -27,6 +27,7 @@ from jnpl.internal.files import require_file
 from jnpl.internal.importing import refuse_code
 from jnpl.internal.json_files import StoredFacts, check_facts, digest_of, read_json
 from jnpl.models.build import build
+from jnpl.models.tag_head import TagHead
 from jnpl.run_folder import RunFolder
 from jnpl.training.evaluation import probabilities
 
@@ -62,6 +63,8 @@ class ModelFacts(StoredFacts):
     encoding: dict[str, Any] | None = None
     classes: list[str] | list[int]
     backbone: BackboneFacts | None = None
+    # of tags, where a sample may have several: the probability from which each is predicted
+    thresholds: list[Annotated[float, Field(ge=0, le=1)]] | None = None
     sha256: str | None = None  # of model.json without this entry and the results, and of the weights
 
 
@@ -85,6 +88,8 @@ class SavedModel:
             grey images become colour or colour images grey.
         encoding: how a table becomes vectors; None if the model was not trained on a table.
         text_backbone: what turns texts into the network's vectors; None if the model was not trained on texts.
+        thresholds: where a sample may have several classes, which are tags: the probability from which each is
+            predicted.
     """
 
     network: nn.Module
@@ -93,6 +98,7 @@ class SavedModel:
     sample_shape: tuple[int, ...]
     encoding: dict[str, Any] | None = None
     text_backbone: TextBackbone | None = None
+    thresholds: tuple[float, ...] | None = None
 
     @classmethod
     def load(
@@ -118,7 +124,7 @@ class SavedModel:
             if stored.sha256 not in (None, digest_of(content, *files)):
                 raise InputError("model.json and its weights do not have the hash that was written with them")
             shape = stored.input_shape
-            network = build(stored.model, num_classes=len(stored.classes), input_shape=shape, seed=0)
+            network = _network(stored)
             network.load_state_dict(_finite(load_file(require_file(run.model_weights))))
             facts = stored.model_dump()
             if head_only:
@@ -162,7 +168,8 @@ class SavedModel:
             network, transform = image_classifier(backbone, network, transform, facts["backbone"]["views"])
             sample_shape = (backbone.size, backbone.size, 3)
         placed = network.eval().to(device or "cpu")
-        return cls(placed, transform, tuple(facts["classes"]), sample_shape, facts.get("encoding"), texts)
+        thresholds = None if facts.get("thresholds") is None else tuple(facts["thresholds"])
+        return cls(placed, transform, tuple(facts["classes"]), sample_shape, facts.get("encoding"), texts, thresholds)
 
     @property
     def kind(self) -> Kind:
@@ -172,13 +179,13 @@ class SavedModel:
         return "image" if len(self.sample_shape) == 3 else "vector"
 
     def predict(self, x: Any) -> Array:
-        """Return the (N,) most probable class of each sample.
+        """Return the (N,) most probable class of each sample, or the tags (N, T) where it may have several.
 
         Args:
             x: as in `predict_proba`, but a sample that cannot be read is an InputError.
 
         Returns:
-            (N,) class names or numbers.
+            (N,) class names or numbers; of tags 0 and 1, in the order of `classes`.
 
         Example: see the function `load`.
         """
@@ -187,7 +194,12 @@ class SavedModel:
         if np.isnan(probs).any():
             first = source.ids[int(np.isnan(probs).any(1).argmax())]
             raise InputError(f"sample {first} cannot be read; predict_proba has nan for such samples")
-        return self.named(probs)
+        return self.named(probs) if self.thresholds is None else self.chosen(probs).astype(np.int64)
+
+    def chosen(self, probs: Floats) -> npt.NDArray[np.bool_]:
+        """Return which tags are predicted (N, T), by their probabilities; none where these are nan."""
+        tags: npt.NDArray[np.bool_] = probs >= np.array(self.thresholds or (), np.float32)
+        return tags
 
     def predict_proba(self, x: Any) -> Floats:
         """Return the (N, C) probabilities of the classes.
@@ -266,7 +278,8 @@ class SavedModel:
         samples = self._matched(samples)
         if isinstance(self.transform, EmbeddingViews) and samples.ndim == 2:
             samples = samples[:, None]  # one view
-        return next(probabilities(self.network, self.transform, [samples]))
+        several = self.thresholds is not None
+        return next(probabilities(self.network, self.transform, [samples], several=several))
 
     def _matched(self, samples: Tensor) -> Tensor:
         return _with_channels(samples, self.sample_shape[2]) if self.kind == "image" else samples
@@ -325,6 +338,16 @@ def embedded_as_run(run: RunFolder, source: Source, options: EmbeddingOptions) -
     fitted = None if state is None else {name: tensor.numpy() for name, tensor in state.items()}
     backbone = _backbone(facts.model_dump(), fitted, options.device)
     return source if backbone is None else embed_source(source, backbone, replace(options, views=facts.views))
+
+
+def _network(stored: ModelFacts) -> nn.Module:
+    """Return the network that model.json describes, without its weights."""
+    classes, shape = len(stored.classes), stored.input_shape
+    if stored.thresholds is None:
+        return build(stored.model, num_classes=classes, input_shape=shape, seed=0)
+    if len(stored.thresholds) != classes or len(shape) != 1:
+        raise InputError("thresholds must be one for each tag, and the input a vector")
+    return TagHead(shape[0], classes)
 
 
 def _with_channels(images: Tensor, channels: int) -> Tensor:

@@ -44,6 +44,7 @@ _MANY_CLASSES = 10
 _REFERENCE_WIDTH = 1280  # of the embeddings that the learning rates of a head were chosen on
 _HEAD_SAMPLES, _LARGE = 100_000, 250_000  # samples that a head sees in a stage; more than so many have 4 epochs
 _REFINED_DECAY = 0.6  # weight decay of the stage `refine`, relative to the first
+_TAG_EPOCHS = 10  # at least: rare tags are learnt slowly
 EMBEDDING_WIDTH = 128  # vectors with at least as many numbers count as embeddings unless the user says otherwise
 
 
@@ -129,6 +130,19 @@ def head_plan(width: int, samples: int, classes: int) -> dict[str, Any]:
             plan["stages.refine.lr"] = _rounded(recipe.stages["refine"]["lr"] / narrow)
             first, decay = first * math.sqrt(narrow), decay * math.sqrt(narrow)
     return {"train.weight_decay": _rounded(first), "stages.refine.weight_decay": _rounded(decay), **plan}
+
+
+def tag_recipe(source: Source, changes: Mapping[str, Any]) -> AdaptedRecipe:
+    """Return the recipe of a head with an output per tag: that of a head on embeddings, with `changes`."""
+    width, samples = source.inputs.read(_first_readable(source)).shape[0], len(source)
+    plan = head_plan(width, samples, 2)
+    chosen = {
+        "train.weight_decay": plan["train.weight_decay"],
+        "train.epochs": max(plan["train.epochs"], _TAG_EPOCHS),
+        "data.vectors": "unit" if is_embedded(source) else "standard",
+    }
+    recipe = load_default_recipe(EMBEDDINGS, None, {**chosen, **changes})
+    return AdaptedRecipe(recipe, [_embedding_lines(source, recipe)[0]])
 
 
 def _rounded(value: float) -> float:

@@ -50,13 +50,18 @@ def evaluate(
             module.training = True
 
 
-def probabilities(network: nn.Module, transform: Transform, batches: Iterable[Tensor]) -> Iterator[Floats]:
-    """Yield (B, C) for every batch of raw samples, which pass through the transform's evaluation form."""
+def probabilities(
+    network: nn.Module, transform: Transform, batches: Iterable[Tensor], *, several: bool = False
+) -> Iterator[Floats]:
+    """Yield (B, C) for every batch of raw samples, which pass through the transform's evaluation form.
+
+    `several`: a sample may have several of the classes, which are tags.
+    """
     device = next(network.parameters()).device
     inputs = ((transform.evaluate(samples.to(device)),) for samples in batches)
     for (logits,) in evaluate(network, inputs):
-        probs: Floats = logits.float().softmax(1).cpu().numpy()
-        yield probs
+        probs = logits.float().sigmoid() if several else logits.float().softmax(1)
+        yield probs.cpu().numpy()
 
 
 def source_probabilities(network: nn.Module, transform: Transform, source: Source) -> Floats:
@@ -84,6 +89,23 @@ def headline(by_network: dict[str, float]) -> float:
     return by_network.get("ensemble", sum(by_network.values()) / len(by_network))
 
 
+def vectors_of(feed: Feed, most: int) -> tuple[Labels, Floats] | None:
+    """Return the positions (M,) of all readable samples of a feed and the network's inputs (M, F); None if these are no
+    vectors, or more than `most` numbers."""
+    positions: list[Labels] = []
+    vectors, filled = np.empty((0, 0), np.float32), 0
+    for inputs, _, index in feed.evaluation():
+        if not positions:
+            shape = (len(feed.labels), inputs.shape[-1])
+            if inputs.ndim != 2 or math.prod(shape) > most:
+                return None
+            vectors = scratch_zeros(shape, np.float32)
+        vectors[filled : filled + len(index)] = inputs.float().cpu().numpy()
+        filled += len(index)
+        positions.append(index.cpu().numpy())
+    return (np.concatenate(positions), vectors[:filled]) if positions else None
+
+
 class TrainingSet:
     """Predictions of the training set, new and recorded ones: a `methods.base.TrainingSetView`."""
 
@@ -108,20 +130,7 @@ class TrainingSet:
     def vectors(self, most: int) -> tuple[Labels, Floats] | None:
         """Return the positions (M,) of all readable samples and the network's inputs (M, F); None if these are no
         vectors, or more than `most` numbers, or shared by several processes."""
-        if self.fabric.world_size > 1:
-            return None
-        positions: list[Labels] = []
-        vectors, filled = np.empty((0, 0), np.float32), 0
-        for inputs, _, index in self.feed.evaluation():
-            if not positions:
-                shape = (self.ledger.num_samples, inputs.shape[-1])
-                if inputs.ndim != 2 or math.prod(shape) > most:
-                    return None
-                vectors = scratch_zeros(shape, np.float32)
-            vectors[filled : filled + len(index)] = inputs.float().cpu().numpy()
-            filled += len(index)
-            positions.append(index.cpu().numpy())
-        return (np.concatenate(positions), vectors[:filled]) if positions else None
+        return None if self.fabric.world_size > 1 else vectors_of(self.feed, most)
 
     @torch.no_grad()
     def logits(self, network: nn.Module, *, flipped: bool = False) -> Tensor:

@@ -21,6 +21,7 @@ from jnpl.training.phases import Phase, same_network
 
 if TYPE_CHECKING:
     from jnpl.data.loading.augment import Transform
+    from jnpl.judging.tag_findings import TagFindings
     from jnpl.run_folder import RunFolder
 
 
@@ -67,6 +68,15 @@ class RunResult:
     findings: Findings  # the findings on all given labels
     history: list[dict[str, Any]]  # what was logged, a line an epoch
     # the classifier; None for a run folder that was finished before, where it is in files
+    model: TrainedModel | None = None
+
+
+@dataclass(frozen=True)
+class TagRunResult:
+    """What a run on several tags per sample returns; see `RunResult`."""
+
+    results: dict[str, Any]
+    findings: TagFindings
     model: TrainedModel | None = None
 
 

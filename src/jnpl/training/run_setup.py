@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
     from jnpl.training.epoch_view import EpochView
+    from jnpl.training.feeds import Feeds
 
 
 class RunSetup:
@@ -77,19 +78,24 @@ class RunSetup:
 
     def trained_model(self, classifier: nn.Module) -> TrainedModel:
         """Return a trained network with what a run folder keeps of it."""
-        source = self.settings.source
-        description = {
-            "model": self.settings.model_name,
-            "input_shape": list(self.feeds.shape),
-            "sample_shape": list(self.feeds.train.prepared.shape),
-            "transform": self.feeds.describe_transform(),
-            "encoding": source.encoding,
-            "classes": list(source.class_names),
-        }
-        if source.backbone is not None:
-            description["backbone"] = source.backbone.facts
-        state = None if source.backbone is None else source.backbone.state
-        return TrainedModel(classifier, self.feeds.transform, description, state)
+        return describe_model(classifier, self.settings.model_name, self.settings.source, self.feeds)
+
+
+def describe_model(network: nn.Module, name: str, source: Source, feeds: Feeds, **more: Any) -> TrainedModel:
+    """Return a trained network with what a run folder keeps of it; `more` are entries of model.json."""
+    description = {
+        "model": name,
+        "input_shape": list(feeds.shape),
+        "sample_shape": list(feeds.train.prepared.shape),
+        "transform": feeds.describe_transform(),
+        "encoding": source.encoding,
+        "classes": list(source.class_names),
+        **more,
+    }
+    if source.backbone is not None:
+        description["backbone"] = source.backbone.facts
+    state = None if source.backbone is None else source.backbone.state
+    return TrainedModel(network, feeds.transform, description, state)
 
 
 def make_network(settings: RunSettings, shape: tuple[int, ...], number: int) -> nn.Module:
