@@ -1,8 +1,8 @@
 """All methods on human labels: CIFAR-10N (aggre, worse) and CIFAR-100N, heads on features of a pretrained network.
 
-    python benchmarks/field.py --data DIR              # fill results/field.jsonl, resumable; write docs/field.md
+    python benchmarks/field.py --data DIR              # fill results/field.jsonl, resumable; write the pages
     python benchmarks/field.py --data DIR --seeds 3
-    python benchmarks/field.py --table                 # docs/field.md from the results alone
+    python benchmarks/field.py --table                 # the pages from the results alone
 
 The features of `jnpl reproduce --scale features`: the first 10,000 training images, 256 principal components of
 EfficientNet-Lite0's embeddings, of the image or its mirror image at random; all test images. A run is a method, a
@@ -47,7 +47,8 @@ from jnpl.training import evaluation, run_callback
 from jnpl.training.reporting import Reporter
 
 HERE = Path(__file__).parent
-FILE, PAGE = HERE / "results/field.jsonl", HERE.parent / "docs/field.md"
+FILE, DOCS = HERE / "results/field.jsonl", HERE.parent / "docs"
+PAGES = ("field.md", "results/field-details.md")  # of docs, each with its template
 SAMPLES, WIDTH, STEPS, EPOCHS = 10_000, 256, 79, 30
 COLUMNS = {
     "cifar10-aggre": ("cifar10", "cifar-10n.npz", "aggre_label"),
@@ -69,7 +70,19 @@ EARLIER = (
 NEWER = ("co-teaching-plus", "dividemix", "elr", "elr-plus", "cores2", "sop", "sop-plus")
 SCORES = {"ce-aum": "aum", "ce-margin": "margin"}  # cross-entropy, ranked by its margins
 COMPARED = (OURS, "ce", *NEWER, *EARLIER[1:])
-HEAD = ("ce", "gce", "elr", "elr-plus", "sop", "sop-plus", "cores2", "co-teaching-plus", "dividemix")  # suite `linear`
+HEAD = (
+    "ce",
+    "gce",
+    "elr",
+    "elr-plus",
+    "sop",
+    "sop-plus",
+    "cores2",
+    "co-teaching-plus",
+    "dividemix",
+    "nlnl",
+    "jnpl",
+)  # suite `linear`
 PAPER: dict[str, dict[str, Any]] = {  # of fast, which differ from it with more than ten classes
     "fast-agreement": {"method.ce_fade": "agreement"},
     "fast-fade-quarter": {"method.ce_fade": 0.25},
@@ -313,7 +326,8 @@ def main() -> int:
     parser.add_argument("--table", action="store_true")
     args = parser.parse_args()
     if args.table:
-        PAGE.write_text(page(), "utf-8")
+        for name, text in pages().items():
+            (DOCS / name).write_text(text, "utf-8")
         return 0
     if args.data is None:
         parser.error("--data DIR is needed")
@@ -335,6 +349,7 @@ Lines = list[dict[str, Any]]
 NAMES = {"cifar10-aggre": "CIFAR-10N aggre", "cifar10-worse": "CIFAR-10N worse", "cifar100-human": "CIFAR-100N"}
 NAMES |= {"cifar100-asymm40": "asymmetric 40 %", "cifar100-symm40": "symmetric 40 %"}
 MEASURES = {"ap": "AP", "test_accuracy": "accuracy"}
+SHOWN = {OURS: "`jnpl find`", "fast-mlp": "`jnpl find`, MLP"}
 
 
 def of_suite(suite: Suite) -> dict[str, dict[str, Lines]]:
@@ -377,12 +392,13 @@ def table(suite: Suite, relative: dict[str, float] | None = None) -> str:
                 texts.append(f"**{text}**" if is_best else text)
         line = next(iter(row.values()))[0]
         last = str(line["results"]["epochs"]) if relative is None else f"{relative[name]:.2f}"
-        shown.append([name, *texts, str(max(len(lines) for lines in row.values())), last])
+        called = name if suite == "tried" else SHOWN.get(name, name)
+        shown.append([called, *texts, str(max(len(lines) for lines in row.values())), last])
     return markdown_table(shown)
 
 
 def summary() -> str:
-    """The place of `fast` in each column, who is ahead of it, and what they cost."""
+    """The place of `jnpl find` in each column, who is ahead of it, and what they cost."""
     rows, cost = of_suite("epochs"), costs(results.read(FILE))
     lines, missed = [], []
     for key, what in MEASURES.items():
@@ -402,9 +418,9 @@ def summary() -> str:
                 missed.append(f"{NAMES[column]}, {what}")
             lines.append(f"- {NAMES[column]}, {what}: {own:.3f}, place {len(ahead) + 1} of {len(values) + 1}{note}")
     first = (
-        "**Rivals are ahead of `fast` in some columns.**"
+        "**Rivals are ahead of `jnpl find` in some columns.**"
         if any("ahead" in line for line in lines)
-        else ("**`fast` is first in every column.**")
+        else ("**`jnpl find` is first in every column.**")
     )
     ratio = cost[OURS] / cost["dividemix"]
     verdict = "Met" if not missed else f"**Not met** in {len(missed)} of {len(lines)} columns ({'; '.join(missed)})"
@@ -413,22 +429,23 @@ def summary() -> str:
         f"of DivideMix's cost. {'Met' if ratio <= 0.25 else '**Not met**'}: {ratio:.2f} of it ({cost[OURS]:.2f} and "
         f"{cost['dividemix']:.2f} times cross-entropy's)."
     )
-    return "\n".join(
-        [f"{first} The place of `fast` among all methods, each with 30 epochs on an MLP:", "", *lines, "", goal]
-    )
+    return "\n".join([f"{first} Its place among all methods:", "", *lines, "", goal])
 
 
-def page() -> str:
-    """docs/field.md from the results."""
+def pages() -> dict[str, str]:
+    """Page of docs -> its text, from the results."""
     lines = results.read(FILE)
-    text = (PAGE.parent / "templates/field.md").read_text("utf-8")
     wrong = {line["column"]: line["wrong"] for line in lines.values() if line["column"] in COLUMNS}
     parts = {f"wrong_{column.partition('-')[2]}": f"{100 * share:.1f} %" for column, share in wrong.items()}
     parts |= {"summary": summary(), "epochs": table("epochs", costs(lines))}
     parts |= {"compute": table("compute"), "linear": table("linear"), "tried": table("tried")}
-    for name, part in parts.items():
-        text = text.replace(f"{{{name}}}", part)
-    return text
+    made = {}
+    for name in PAGES:
+        text = (DOCS / "templates" / name).read_text("utf-8")
+        for part, shown in parts.items():
+            text = text.replace(f"{{{part}}}", shown)
+        made[name] = text
+    return made
 
 
 if __name__ == "__main__":

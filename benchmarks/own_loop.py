@@ -155,7 +155,8 @@ def cifar10_images(data: Path, samples: int, side: int) -> Data:
 def cifar10_features(data: Path, samples: int) -> Data:
     train, y, test, y_test = _cifar10(data, samples, 32)
     images, labels = np.concatenate([train, test]), np.concatenate([y, y_test])
-    x = standardised(jnpl.embed(from_arrays(images, labels, name="cifar10-own-loop"), views=1, note=print).values)
+    source = from_arrays(images, labels, name="cifar10-own-loop")
+    x = standardised(jnpl.embed(source, size=128, views=1, note=print).values)
     parts = x[:samples], torch.tensor(y), x[samples:], torch.tensor(y_test)
     return Data(*parts, _worse(data, samples), "cifar10")
 

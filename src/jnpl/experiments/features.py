@@ -28,6 +28,7 @@ from jnpl.internal.tables import load_parquet
 
 PART = "cifar-100-part.parquet"  # a part of CIFAR-100 in the layout of Hugging Face, where the whole is not there
 _ARRAYS = ("x", "y", "x_test", "y_test")
+SIZE = 128  # pixels a side, whatever `jnpl find` would take, so that stored results stay comparable
 
 
 class Features(NamedTuple):
@@ -111,7 +112,7 @@ def _reduced(
     """Embed all images of a set, and project those that are asked for on their principal components."""
     pictures = _part_of_cifar100(data_root(root) / PART) if _needs_part(name, root) else open_source(name, root=root)
     options = EmbeddingOptions(views=features.views, note=note)
-    whole, _ = embed_for_training(pictures, features.backbone, options=options)
+    whole, _ = embed_for_training(pictures, features.backbone, size=SIZE, options=options)
     if whole.test is None:
         raise InputError(f"{name} has no test set")
     kept = whole if images is None else part(whole, np.arange(min(images, len(whole))))
