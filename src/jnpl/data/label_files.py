@@ -155,7 +155,6 @@ def read_label_rows(
 
     Args:
         decisions: whether the table may be an export of `jnpl review`, which names some of the samples only.
-        columns: the names of those of id and label.
     """
     suffix = suffix_of(path)
     frame = load_table(path)

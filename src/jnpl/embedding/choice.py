@@ -207,8 +207,6 @@ def embed_for_training(
 
     Args:
         name: of the backbone, or "auto" or "none".
-        size: pixels a side of the images that the backbone sees.
-        quality: as `choose_backbone` takes it.
         options: how to embed; without a cache folder, the default one is used.
     """
     options = options or EmbeddingOptions()

@@ -125,10 +125,6 @@ def embed_source(source: Source, backbone: Backbone, options: EmbeddingOptions |
     """Return the source with vectors in place of its images or texts, its test and validation data too.
 
     Images and texts stay beside the vectors (`Source.pictures`, `Source.texts`), for reports.
-
-    Args:
-        backbone: from `jnpl.embedding.backbones.load_backbone`, or fitted on texts.
-        options: views, cache, workers and device.
     """
     options = options or EmbeddingOptions()
     if source.kind != backbone.takes:

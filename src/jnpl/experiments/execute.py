@@ -182,20 +182,15 @@ def run_all(
     module: str = "jnpl.experiments.runner",
     engine: RunEngine | None = None,
 ) -> dict[str, str]:
-    """Train all runs that have no line in the file `results`, in order.
+    """Train all runs that have no line in the file `results`, in order; return those that failed -> the reason.
 
     A run that another command has in hand is waited for; one whose process is killed is started again. SIGINT and
     SIGTERM stop the processes, which save themselves, and raise `Interrupted`.
 
     Args:
-        work: a folder for logs, checkpoints and the state of the experiment.
         jobs: runs at a time; None: as many as the engine chooses.
-        report: called with each line about the progress.
         module: `python -m MODULE SETTINGS.json [--data-root DIR]` trains one run.
         engine: where to train; by default in processes of this machine.
-
-    Returns:
-        Runs that failed -> the reason.
     """
     make_folder(results.parent)
     make_folder(work)

@@ -63,11 +63,6 @@ def stated(noise: NoiseEstimate) -> str:
 def of_few_samples(noise: NoiseEstimate, unseen: Floats, labels: Labels) -> NoiseEstimate:
     """Return an estimate that reaches up to the share of labels which are not predicted, if there are too few samples
     per class to tell noise from overlap.
-
-    Args:
-        noise: the estimate.
-        unseen: (N, C) predictions of models that did not see the label.
-        labels: (N,) given labels.
     """
     per_class = len(labels) / max(len(np.unique(labels)), 1)
     if per_class >= _FEW or noise.overlap < _BLURRED:
@@ -83,9 +78,7 @@ def of_rules(
     """Return an estimate without an upper end, if the labels seem to follow a rule: then wrong ones look right.
 
     Args:
-        noise: the estimate.
         unseen: (N, C) predictions of models that did not see the label; rows of nan do not count.
-        labels: (N,) given labels.
         content: N texts, or (N, F) columns of a table; None: embeddings, whose single numbers mean nothing.
         heads: whether the predictions are those of linear heads, whose confidence is that in the true label.
     """

@@ -74,9 +74,6 @@ def consensus(votes: Votes, probs: npt.ArrayLike, scale: float = 1.0) -> Consens
         probs: (N, C) probabilities of models that have not seen the votes on the sample; rows of nan count for nothing.
         scale: s, the inverse temperature at which they are calibrated.
 
-    Returns:
-        The consensus.
-
     Example:
         >>> votes = {"ann": np.array([0, 0, 1, 1]), "bob": np.array([0, 0, 1, 0])}
         >>> consensus(votes, [[0.9, 0.1], [0.2, 0.8], [0.1, 0.9], [0.1, 0.9]]).labels.tolist()
@@ -115,11 +112,8 @@ def with_consensus(
     """Return findings with the consensus labels in place of the given ones, and how sure they are.
 
     Args:
-        findings: on the most frequent votes.
         votes: annotator -> class number (N,) of each sample, or -1.
         probs: (N, C) by which the labels were judged, where there are no others.
-        unseen: probabilities of models that have not seen the votes on the sample.
-        threshold: of the quality.
     """
     predicted, scale = (probs, 1.0) if unseen is None else (unseen.probs, unseen.expected_scale or 1.0)
     if predicted is None:

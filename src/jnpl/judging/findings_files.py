@@ -36,9 +36,6 @@ def write(
 
     Args:
         folder: made if it is not there.
-        columns: of the table, (N,) each.
-        frame: the same as a data frame.
-        content: of findings.json.
     """
     import pyarrow as pa  # noqa: PLC0415 - slow to import
 

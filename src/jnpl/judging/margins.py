@@ -27,8 +27,6 @@ class Margins:
     by its first recording.
 
     Args:
-        labels: (N,) given labels.
-        num_classes: C.
         score: "aum" or "margin".
 
     Example:

@@ -53,9 +53,6 @@ def fit_threshold(quality: npt.ArrayLike) -> FittedThreshold:
     Args:
         quality: (N,) qualities in 0..1; nan is left out.
 
-    Returns:
-        The threshold with the reason for it.
-
     Example:
         >>> rng = np.random.default_rng(0)
         >>> quality = np.concatenate([rng.beta(1, 30, 300), rng.beta(5, 3, 700)])  # 30 % wrong, an unsure network
@@ -123,9 +120,6 @@ def resolve_threshold(
     Args:
         threshold: a number in (0, 1), "1/c" (chance level), "auto", "per-class" (fitted per class), "precision=P" or
             "budget=K".
-        quality: (N,) qualities in 0..1.
-        labels: (N,) given labels.
-        num_classes: C.
         calibrated: whether the qualities are probabilities that the labels are right.
         unlikely: share of labels to which the network gives a probability below 1/2, if that is known.
 

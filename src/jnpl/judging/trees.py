@@ -49,16 +49,9 @@ def tree_predictions(
     """Return what trees predict for every sample, without having seen its label.
 
     Args:
-        vectors: (N, F) numbers, of any scale.
         labels: (N,) given labels in 0..C-1.
         fold: (N,) fold of each sample, for boosting (`jnpl.judging.out_of_fold.deal_folds`).
-        num_classes: C.
-        weights: (N,) how much each sample counts.
-        seed: decides the trees.
         progress: called with the share done, 0..1; what it raises stops the work.
-
-    Returns:
-        The mean probabilities of the chosen trees.
 
     Example:
         >>> x = np.repeat([[-1.0], [1.0]], 50, axis=0).astype(np.float32)

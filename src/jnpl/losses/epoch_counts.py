@@ -24,7 +24,6 @@ class EpochCounts(nn.Module):
     The counts are buffers, so that checkpoints hold those of an unfinished epoch.
 
     Args:
-        num_classes: C.
         confusion: also count pairs of predicted and given labels, (C, C).
 
     Example:

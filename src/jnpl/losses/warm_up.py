@@ -65,7 +65,6 @@ class WarmUp(nn.Module):
     `recall` and `concentration`, of the last epoch, are plain numbers: a step reads them without waiting for a GPU.
 
     Args:
-        num_classes: C.
         gamma: exponent of NL+'s weight after the warm-up.
         gamma_rise: gamma rises from 0 between two shares of the epochs, or by recall ("agreement"); None: at once.
         cross_entropy: begin with cross-entropy, if there are more than ten classes.

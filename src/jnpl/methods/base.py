@@ -149,10 +149,6 @@ class Method(nn.Module, ABC):
     def logit_gradient(self, probs: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the losses (B,) of the first of K heads, and the gradient of each head's losses on its logits.
 
-        Args:
-            probs: what the heads predict, (B, K, C).
-            batch: the samples.
-
         Returns:
             Losses (B,) and gradient (B, K, C), sample by sample; `step` would take the mean.
         """

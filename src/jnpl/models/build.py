@@ -89,9 +89,6 @@ def build(
             "imagenet" above.
         weights: a file or an http(s) address to load weights from; see `jnpl.models.weights.load_weights`.
 
-    Returns:
-        The network, with the weights drawn with `seed` or loaded.
-
     Example:
         >>> network = build("resnet8", num_classes=10, input_shape=(1, 28, 28), seed=0)
         >>> network(torch.zeros(2, 1, 28, 28)).shape

@@ -127,7 +127,6 @@ def tracking(
     """Give a function that sends the line of an epoch to all trackers while the block runs.
 
     Args:
-        settings: settings of the run by dotted name, stored once.
         epoch: the first epoch that will be logged.
     """
     with ExitStack() as opened:

@@ -51,9 +51,7 @@ def finetuning_recipe(
     same.
 
     Args:
-        backbone: that they were embedded with.
         head: trained on them; None in all but the first of several processes.
-        cache: the folder of cached embeddings.
     """
     if head is None or embedded.backbone is None or not isinstance(head.transform, EmbeddingViews):
         raise InputError("--finetune runs in one process until the head is trained; use --devices, not torchrun")

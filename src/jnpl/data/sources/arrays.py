@@ -41,7 +41,6 @@ def from_arrays(
 
     Args:
         x: vectors (N, F), also sparse, or images, as `as_inputs` reads them, or N texts or paths of images.
-        y: given labels (N,).
         y_true: true labels (N,).
         x_test: test samples (M, ...), with `y_test`.
         y_test: test labels (M,).

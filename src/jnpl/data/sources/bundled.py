@@ -16,8 +16,6 @@ def load(name: str = "digits", *, seed: int = 0, test_size: float | None = None)
     """Load a data set of scikit-learn: vectors (N, F), labels (N,), true labels, and a test set.
 
     Args:
-        name: a name of `TEST_SIZES`.
-        seed: of the split, which keeps the shares of the classes.
         test_size: number of test samples, or their share if below 1; by default as in `TEST_SIZES`.
 
     Returns:

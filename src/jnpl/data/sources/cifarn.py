@@ -106,7 +106,6 @@ def human_labels(name: str, root: str | os.PathLike[str] | None, clean: Labels) 
 
     Args:
         name: "cifar10n" or "cifar100n".
-        root: the folder of the human labels.
         clean: true labels (N,), which the file has too: they show that it is in the order of the images.
     """
     path, key = _find(name, data_root(root)), next(iter(_NOISE[name].values()))

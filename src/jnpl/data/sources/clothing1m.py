@@ -45,15 +45,10 @@ def load(
     Images are opened when they are read: a missing or broken one is an unreadable sample.
 
     Args:
-        root: the folder of the data set.
         split: "noisy_train" has the labels of the shops, no true labels, and `clean_val` as `validation`; the other
             splits have labels checked by people.
         balanced: whether to keep equally many samples of each class, as many as the smallest class has.
         per_class: with `balanced`, the number of samples of each class.
-        seed: of the choice of `balanced`.
-
-    Returns:
-        The source.
     """
     folder = Path(root).expanduser()
     if split not in SPLITS:

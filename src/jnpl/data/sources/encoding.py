@@ -121,7 +121,6 @@ class Encoding:
         Args:
             columns: names of the columns to encode. A column with one value in all rows is left out. Texts alone are
                 an InputError: a backbone embeds them better.
-            where: the table in error messages.
         """
         frame = with_text_names(frame)
         encoded: list[Column] = []

@@ -51,9 +51,6 @@ def load(path: str | Path) -> Source:
     the class folders: `train` is the data, the first of the others, in this order, the test data, and the next the
     validation data.
 
-    Args:
-        path: the folder.
-
     Returns:
         The source; its ids are paths relative to `path`, with forward slashes.
     """

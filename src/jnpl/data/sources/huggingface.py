@@ -83,9 +83,6 @@ def load(
             those of a table; the labels are in `label`, `labels` or `target`, else in the only column of classes.
         name: of the source; by default that on the hub.
         **changes: options by name.
-
-    Returns:
-        The training split, with the test split as `test`.
     """
     datasets = require("datasets", "hf")
     options = replace(options or OpenOptions(), **changes)

@@ -276,7 +276,6 @@ class ImageBytes(Inputs):
         contents: the bytes of M images: a `pyarrow.ChunkedArray`, or an object array; None for none.
         paths: M paths of files, read where there are no bytes; None for none.
         rows: positions (N,) of the samples among the M images; by default all of them.
-        root: the folder that paths are relative to.
     """
 
     def __init__(self, contents: Any, paths: Array, rows: Labels | None = None, root: Path | None = None) -> None:
