@@ -3,12 +3,17 @@
     python benchmarks/review.py reviewer --data DIR [--seeds 3]   # wrong labels left after 100, 200, 300 decisions
     python benchmarks/review.py scale                             # 1,000,000 findings: times and memory
     python benchmarks/review.py kills [--times 20]                # SIGKILL in the middle of rapid decisions
+    python benchmarks/review.py soak --data DIR [--minutes 30]    # five reviewers at once, Learn every 100 decisions
     python benchmarks/review.py page                              # the tables of docs/review.md from the results
 
 `reviewer` runs `jnpl find` on flowers.tar of DIR with 20 % wrong labels, opens `jnpl review` in Chromium, and decides
 in the grid, 24 a page: with and without a press of Learn after every second page. Beside it, the same number of
 decisions in the order of cleanlab: five-fold logistic regression on the same embeddings, ranked by self-confidence or
 normalised margin, whichever is better.
+
+`soak` decides about the same photographs over HTTP, one decision a second and reviewer: each fetches a page of the grid
+and a photograph, decides about one of them, takes every twentieth decision back, and now and then exports. When all are
+decided they change their minds. In the end the file must hold every acknowledged decision once, and no other.
 """
 
 from __future__ import annotations
@@ -26,7 +31,7 @@ import tarfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -64,6 +69,10 @@ class Client:
 
     def json(self, path: str, body: dict[str, Any] | None = None) -> Any:
         """Return an answer; `body` makes it a POST."""
+        return json.loads(self.bytes(path, body))
+
+    def bytes(self, path: str, body: dict[str, Any] | None = None) -> bytes:
+        """Return an answer as it is."""
         headers = {"Cookie": self._cookie}
         if body is not None:
             headers |= {"Content-Type": "application/json", "Origin": f"http://127.0.0.1:{self.port}"}
@@ -75,7 +84,7 @@ class Client:
         connection.close()
         if answer.status != 200:
             raise RuntimeError(f"{path}: {answer.status} {found[:200]!r}")
-        return json.loads(found)
+        return found
 
 
 @contextmanager
@@ -343,6 +352,118 @@ def kills(args: argparse.Namespace) -> None:
     print(json.dumps(found))
 
 
+# Half an hour with five reviewers
+
+
+def soak(args: argparse.Namespace) -> None:
+    """Let reviewers decide for a while; measure memory and open files, and count what is lost or double."""
+    with TemporaryDirectory() as place, tarfile.open(args.data / "flowers.tar") as archive:
+        archive.extractall(place, filter="data")
+        run = Path(place) / "run"
+        quick = ("--set", "train.epochs=10")
+        command = [sys.executable, "-m", "jnpl", "find", f"{place}/flowers", "-o", str(run), *quick]
+        subprocess.run(command, check=True, capture_output=True)
+        with served(run) as (process, port):
+            crew = [_Crew(port, number) for number in range(args.reviewers)]
+            end = time.monotonic() + 60 * args.minutes
+            threads = [threading.Thread(target=each.work, args=(end, args.pace)) for each in crew]
+            for thread in threads:
+                thread.start()
+            measured, learnt, client = [], 0, Client(port)
+            while any(thread.is_alive() for thread in threads):
+                time.sleep(5)
+                status = client.json("/api/status")
+                if status["learning"]["state"] == "failed":
+                    raise RuntimeError(status["learning"])
+                if sum(len(each.made) for each in crew) >= 100 * (learnt + 1):
+                    client.json("/api/learn", {"tab": "soak"})
+                    learnt += 1
+                measured.append(_use(process.pid))
+            final = client.json("/api/status")
+        found = _soaked(run, crew) | {"minutes": args.minutes, "reviewers": args.reviewers, "learnt": learnt}
+    found |= {"rounds": final["round"], "every_minute": measured[::12]}
+    results.add(args.out / FILE, {"name": "soak", "results": found})
+    print(json.dumps(found))
+    if found["lost"] or found["double"] or found["errors"]:
+        raise SystemExit("decisions were lost or double, or a request failed")
+
+
+class _Crew:
+    """One scripted reviewer: the numbers of decisions that were acknowledged, and those taken back."""
+
+    def __init__(self, port: int, number: int) -> None:
+        self._client, self._name = Client(port), f"reviewer {number}"
+        self._random = np.random.default_rng(number)
+        self.made: dict[int, tuple[int, int]] = {}  # number of the decision -> position, number of the one before
+        self.undone: set[int] = set()
+        self.conflicts, self.errors = 0, 0
+
+    def work(self, end: float, pace: float) -> None:
+        """Decide until the moment `end`, once in `pace` seconds."""
+        while time.monotonic() < end:
+            began = time.monotonic()
+            try:
+                self._turn()
+            except RuntimeError as error:
+                conflict = ": 409 " in str(error)
+                self.conflicts, self.errors = self.conflicts + conflict, self.errors + (not conflict)
+            except (OSError, http.client.HTTPException):
+                self.errors += 1
+            time.sleep(max(0.0, pace * self._random.uniform(0.5, 1.5) - (time.monotonic() - began)))
+
+    def _turn(self) -> None:
+        client, turn, who = self._client, len(self.made), {"tab": self._name, "reviewer": self._name}
+        if turn % 20 == 19 and max(self.made) not in self.undone:
+            if client.json("/api/undo", {"tab": self._name})["positions"]:
+                self.undone.add(max(self.made))
+            return
+        if turn % 200 == 150:
+            client.bytes("/export/csv")
+        items = client.json("/api/list?decided=no&limit=24")["items"]
+        items = items or client.json(f"/api/list?list=all&limit=24&offset={self._random.integers(2000)}")["items"]
+        item = items[self._random.integers(len(items))]
+        position, action = item["position"], str(self._random.choice(["keep", "relabel", "drop", "unsure"]))
+        client.bytes(f"/image/{position}?small=true")
+        client.json(f"/api/sample?position={position}")
+        label = (item["given"] + 1) % 5 if action == "relabel" else None
+        seen = (item["decision"] or {"number": 0})["number"]
+        decision = {"position": position, "action": action, "label": label, "seen": seen}
+        made = client.json("/api/decide", {**who, "decisions": [decision]})["decisions"]
+        self.made[made[0]["number"]] = (position, seen)
+
+
+def _soaked(run: Path, crew: list[_Crew]) -> dict[str, Any]:
+    """Compare what was acknowledged with what the file holds."""
+    acknowledged = {number: made for each in crew for number, made in each.made.items()}
+    undone = set().union(*(each.undone for each in crew))
+    with closing(sqlite3.connect(run / "review.sqlite")) as connection:
+        rows = connection.execute(
+            "SELECT d.number, d.position, coalesce(d.previous, 0), b.undone_at IS NOT NULL FROM decisions d"
+            " JOIN batches b ON b.number = d.batch"
+        ).fetchall()
+        current = dict(connection.execute("SELECT position, decision FROM current"))
+    stored = {number: (position, seen) for number, position, seen, _ in rows}
+    counting = [(position, number) for number, position, _, is_undone in rows if not is_undone]
+    after = [made for number, made in acknowledged.items() if number not in undone]
+    return {
+        "decisions": len(acknowledged),
+        "undone": len(undone),
+        "conflicts": sum(each.conflicts for each in crew),
+        "errors": sum(each.errors for each in crew),
+        "lost": sum(stored.get(number) != made for number, made in acknowledged.items())
+        + (dict(sorted(counting)) != current)
+        + (undone != {number for number, *_, is_undone in rows if is_undone}),
+        "double": len(stored) - len(acknowledged) + len(after) - len(set(after)),
+    }
+
+
+def _use(pid: int) -> dict[str, float]:
+    """Memory in MB without pages of files, open files and threads of a process (Linux)."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    memory, threads = (int(re.search(rf"{name}:\s+(\d+)", status)[1]) for name in ("RssAnon", "Threads"))  # type: ignore[index]
+    return {"mb": round(memory / 1024, 1), "files": len(list(Path(f"/proc/{pid}/fd").iterdir())), "threads": threads}
+
+
 # The page
 
 
@@ -407,20 +528,23 @@ def write_page(folder: Path) -> None:
 def main() -> int:
     """Run one part of the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=("reviewer", "scale", "kills", "page"))
+    parser.add_argument("part", choices=("reviewer", "scale", "kills", "soak", "page"))
     parser.add_argument("--data", type=Path, help="folder of flowers.tar")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--samples", type=int, default=1_000_000)
     parser.add_argument("--steps", type=int, default=200, help="decisions in `scale`")
     parser.add_argument("--times", type=int, default=20, help="kills")
+    parser.add_argument("--minutes", type=float, default=30, help="of `soak`")
+    parser.add_argument("--reviewers", type=int, default=5)
+    parser.add_argument("--pace", type=float, default=1.0, help="seconds between two decisions of a reviewer")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
     args = parser.parse_args()
-    if args.part == "reviewer" and args.data is None:
+    if args.part in ("reviewer", "soak") and args.data is None:
         parser.error("--data DIR is needed")
     if args.part == "page":
         write_page(args.out)
     else:
-        {"reviewer": reviewer, "scale": scale, "kills": kills}[args.part](args)
+        {"reviewer": reviewer, "scale": scale, "kills": kills, "soak": soak}[args.part](args)
     return 0
 
 

@@ -30,6 +30,11 @@ def test_a_ranking_as_bytes(findings):
     again = Ranking.from_bytes(ranking.to_bytes(), 3, findings)
     assert again.number == 3
     assert again.candidates is None
+    candidates = np.full((400, 4), 2, np.int32)
+    candidates[7] = -1  # dropped samples have no candidates
+    shares = np.zeros((400, 4), np.float32)
+    dropped = Ranking(findings, candidates, shares)
+    assert Ranking.from_bytes(dropped.to_bytes(), 1, findings).candidates.tolist() == candidates.tolist()
     for name in ("suggested", "quality", "confidence", "is_suspect"):
         np.testing.assert_array_equal(getattr(again, name), getattr(ranking, name))
 
@@ -42,7 +47,7 @@ def test_a_ranking_as_bytes(findings):
         ("quality", np.full(400, 7.0)),
         ("quality", np.zeros((400, 2))),
         ("confidence", np.zeros(399)),
-        ("candidates", np.full((400, 4), -1, np.int32)),
+        ("candidates", np.full((400, 4), -2, np.int32)),
         ("facts", np.array('{"threshold": {"value": "x"}, "noise": null}')),
         ("facts", np.array('{"threshold": {"value": 0.5}, "noise": {"rate": 1e400}}')),
         ("facts", np.array("[" * 9999)),
