@@ -2,13 +2,13 @@
 
     python benchmarks/faults.py [--kills 105] [--seed 0] [--only NAME] [--log FILE]
 
-The commands are embed, find, train, bench, apply, export and review, on small data. A killed command is given again, as
+The commands are embed, find, train, bench, apply, export, check, audit and review, on small data. A killed command is given again, as
 a user would, until it ends by itself. Then its results must be those of a command that was never killed, byte for byte
 where they hold no times, its inputs untouched, and no draft left beside them. The server of `jnpl review` is killed
 while it saves decisions and learns from them; in the end every decision must be there, and the corrected labels must be
 those of a server that was never killed.
 
-A moment is an amount of CPU time of the process and its children, so that other work on the machine does not matter: at
+Of find and train the log has the epochs that were done at every kill. A moment is an amount of CPU time of the process and its children, so that other work on the machine does not matter: at
 least a third of what the undisturbed command takes, because the first third loads PyTorch. Exit code 1 if anything
 differs.
 """
@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -46,7 +47,7 @@ RESULTS = Path(__file__).parent / "results" / "faults.jsonl"
 QUICK = ("--set", "train.epochs=60", "--set", "train.batch_size=32", "--threads", "1", "--checkpoint-every", "1")
 FOUND = ("findings.parquet", "findings.csv", "model.safetensors", "metrics.jsonl", "data.json")
 GRID = ("--data", "iris", "--rows", "ce", "--seeds", "1", "--epochs", "20", "--jobs", "1")
-INPUTS = ("photos", "vectors.npz", "done", "vector-run")
+INPUTS = ("photos", "vectors.npz", "new.npz", "answers.csv", "done", "vector-run")
 IN_A_ROW = 4  # kills before the command is left in peace
 DECISIONS = 300
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -71,6 +72,14 @@ FAULTS = {
         ("apply", "done", "--copy", "tree", "-o", "corrected.csv", "--overwrite"), ("corrected.csv", "tree")
     ),
     "export": Fault(("export", "vector-run", "--to", "onnx", "-o", "model.onnx", "--overwrite"), ("model.onnx",)),
+    "check": Fault(
+        ("check", "vector-run", "new.npz", "-o", "checked", "--threads", "1", "--sarif", "out.sarif"),
+        ("checked/findings.parquet", "checked/findings.csv", "checked/check.json", "out.sarif"),
+    ),
+    "audit": Fault(
+        ("audit", "audited", "--answers", "answers.csv"),
+        ("audited/findings.parquet", "audited/findings.csv", "audited/audit.json"),
+    ),
     "review": Fault(("apply", "vector-run", "-o", "reviewed.csv"), ("reviewed.csv",)),
 }
 
@@ -112,9 +121,16 @@ def prepare(folder: Path) -> None:
     x = drawn.normal(size=(600, 8)) + 2 * np.eye(8)[labels]
     given = np.where(drawn.random(600) < 0.3, drawn.integers(0, 3, 600), labels)
     np.savez(folder / "vectors.npz", x=x.astype(np.float32), y=given)
+    np.savez(folder / "new.npz", x=x[:300].astype(np.float32) + 0.1, y=given[300:])
     quick = ("--set", "train.epochs=2", "--threads", "1")
     check(folder, "find", "photos", "-o", "done", "--backbone", "none", "--workers", "0", *quick)
     check(folder, "find", "vectors.npz", "-o", "vector-run", *quick)
+    shutil.copytree(folder / "vector-run", folder / "audited")
+    check(folder, "audit", "audited", "-n", "200", "-o", "asked.csv")
+    asked = pd.read_csv(folder / "asked.csv")
+    asked.assign(label=drawn.choice(["0", "1", "2", "wrong", "unsure"], len(asked))).to_csv(
+        folder / "answers.csv", index=False
+    )
 
 
 def command(*args: str) -> list[str]:
@@ -165,6 +181,7 @@ def disturb(name: str, template: Path, base: Path, kills: int, moments: random.R
     peace = Path(shutil.copytree(template, base / "peace"))
     takes = check(peace, *fault.args)
     wanted, done, differences, ended, repeats = contents(peace, fault), 0, 0, 0, 0
+    epochs: list[int] = []
     for folder, wished in rounds(template, base, kills):
         hit = 0
         while hit < wished:
@@ -177,6 +194,8 @@ def disturb(name: str, template: Path, base: Path, kills: int, moments: random.R
             )
             if kill_at(process, moments.uniform(0.33, 1.0) * takes):
                 hit += 1
+                log = folder / "run" / "metrics.jsonl"
+                epochs.append(log.read_bytes().count(b"\n") if log.is_file() else 0)
                 continue
             ended += 1  # before the moment came: what it leaves must be right, and the next kills begin anew
             differences += compare(name, wanted, contents(folder, fault))
@@ -193,6 +212,7 @@ def disturb(name: str, template: Path, base: Path, kills: int, moments: random.R
         "ended_before": ended,
         "differences": differences,
         "cpu_seconds_undisturbed": round(takes, 1),
+        **({"epochs": epochs} if name in ("find", "train") else {}),
     }
 
 
@@ -278,6 +298,10 @@ def digest(path: Path, without: Callable[[Path], bool] = lambda _: False) -> str
             content = file.read_bytes()
             if file.name == "data.json":  # it names folders, which are others
                 content = json.dumps({**json.loads(content), "root": None, "options": None}).encode()
+            elif file.name == "audit.json":  # of answers that were given twice the last one counts
+                facts = json.loads(content)
+                counting = {each["position"]: each["label"] for each in facts["answers"]}
+                content = json.dumps([facts["positions"], sorted(counting.items())]).encode()
             whole.update(content)
     return whole.hexdigest()
 

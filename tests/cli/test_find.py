@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from contextlib import closing
 from dataclasses import FrozenInstanceError, fields
 from inspect import signature
 from pathlib import Path
@@ -12,13 +14,15 @@ import pandas as pd
 import pytest
 import torch
 from PIL import Image
+from tests.helpers.checked import frame
 
 from jnpl import noise
 from jnpl.cli import find as command
 from jnpl.data.opening import open_source
 from jnpl.internal.errors import InputError
 from jnpl.judging import Findings
-from jnpl.outputs.run_source import RunDataOptions
+from jnpl.outputs.review.decisions import NewDecision, open_store
+from jnpl.outputs.run_source import RunDataOptions, open_run_data
 from jnpl.pipeline import CheckpointInterval
 from jnpl.recipes.load import load_recipe, parse_changes, recipe_names
 from jnpl.run_folder import RunFolder
@@ -334,3 +338,54 @@ def refused_last(told):
     code, out, err = told
     assert (code, out) == (2, "")
     return err.splitlines()[-1]
+
+
+def test_a_run_is_extended_by_new_data(run, checked_run, tmp_path):
+    """Both are trained on, the options of the run are kept, and so are the decisions of its review."""
+    before = tmp_path / "before"
+    shutil.copytree(checked_run, before)
+    findings = RunFolder(before).findings
+    wrong, other = findings.worst_positions(2).tolist()
+    label = int(findings.suggested_labels[wrong])
+    with closing(open_store(RunFolder(before))) as store:
+        store.decide([NewDecision(wrong, "relabel", label), NewDecision(other, "drop")], reviewer="r", tab="t")
+    frame(50, 0.0, 5).drop(columns="true").replace("cow", "dog").to_csv(tmp_path / "new.csv", index=False)
+    quick = ("--set", "train.epochs=2", "--set", "verdict.trees=false")
+    for base, out, samples in ((before, "after", 649), (tmp_path / "after", "again", 699)):
+        code, answer, _ = run("find", "--extend", base, tmp_path / "new.csv", "-o", tmp_path / out, "--json", *quick)
+        assert (code, json.loads(answer)["samples"], json.loads(answer)["classes"]) == (0, samples, 4)
+        folder = RunFolder(tmp_path / out)
+        assert [(at.id, at.label) for at in folder.data_facts.decided] == [(wrong, findings.names[label])]
+        assert folder.data_facts.dropped == (other,)
+        assert len(open_run_data(folder.data_facts.options)) == samples  # as the review opens them
+    assert run("check", tmp_path / "again", tmp_path / "new.csv")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--extend", "nowhere"), "nowhere holds no findings that can be read"),
+        (("--extend", "{run}", "-o", "{run}"), "--extend and --out are the same run folder"),
+        (("--extend", "{run}", "--group-column", "who"), "has no column 'who'"),
+    ],
+)
+def test_what_cannot_be_extended(run, checked_run, toy, tmp_path, options, message):
+    options = [word.format(run=checked_run) for word in options]
+    table = tmp_path / "new.csv"
+    frame(50).to_csv(table, index=False)
+    code, _, err = run("find", table, *(() if "-o" in options else ("-o", tmp_path / "out")), *options)
+    assert code == 2
+    assert message in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_code_of_a_run_is_named_again_to_extend_it(run, checked_run, tmp_path):
+    shutil.copytree(checked_run, tmp_path / "run")
+    facts = json.loads((tmp_path / "run" / "data.json").read_text())
+    facts["options"]["embed"] = "os:system"
+    (tmp_path / "run" / "data.json").write_text(json.dumps(facts))
+    code, _, err = run("find", "--extend", tmp_path / "run", checked_run.parent / "old.csv", "-o", tmp_path / "out")
+    assert (code, "was embedded by code, 'os:system': give --embed again" in err) == (2, True)
+    options = RunDataOptions(data=str(checked_run.parent / "old.csv"), extend=tmp_path / "run")
+    with pytest.raises(InputError, match="give --embed again"):
+        options.open(0)

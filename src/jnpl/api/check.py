@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from jnpl.api.label_issues import make_source, with_index
-from jnpl.data.datasets import DATASETS
 from jnpl.data.loading.prepare import default_workers
-from jnpl.data.opening import form_of
+from jnpl.data.opening import options_taken
 from jnpl.data.options import OpenOptions
 from jnpl.embedding.choice import default_cache
 from jnpl.embedding.compute import EmbeddingOptions
@@ -98,11 +97,7 @@ def _opening(run: RunFolder, data: Any, options: dict[str, Any]) -> dict[str, An
     """Return the options by which a run opened its data, as far as these data take them, with changes."""
     inherited = OpenOptions.from_json(run.data_facts.options or {})
     encoding = read_json(run.model_facts).get("encoding") if run.model_facts.is_file() else None
-    form = form_of(data)
-    named = DATASETS[data].options if isinstance(data, str) and data in DATASETS else ()
-    taken = ("root", "merge_classes", *named, *(() if form is None else form.options))
-    shared = replace(inherited.for_test(encoding, data))
-    return {name: value for name, value in shared.changed().items() if name in taken} | options
+    return options_taken(data, inherited.for_test(encoding, data)) | options
 
 
 def origin_of(run: RunFolder, data: Any, options: dict[str, Any], command: Sequence[str] = ()) -> Origin:

@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from jnpl.training.checkpoint import CheckpointInterval
 
 
+_INHERITED = (  # by a run that extends another one
+    *("data_root", "image_column", "label_column", "label_columns", "true_label_column", "feature_column", "exclude"),
+    *("group_column", "skip_unlabelled", "merge_classes", "embedding_column", "text_column", "embed", "image_root"),
+    *("noise", "coarse", "balanced", "backbone", "quality", "views", "size", "cache"),
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class FindOptions:
     """The arguments and options of `jnpl find` and `jnpl train`."""
@@ -50,6 +57,13 @@ class FindOptions:
         Path | None,
         typer.Option(
             help="Run folder with decisions of jnpl review: decided labels are trusted, dropped samples left out."
+        ),
+    ] = None
+    extend: Annotated[
+        Path | None,
+        typer.Option(
+            help="Run folder whose data are trained on together with DATA; its options and the decisions of its review "
+            "are kept."
         ),
     ] = None
     image_column: options.ImageColumn = None
@@ -210,6 +224,8 @@ def train(command: FindOptions) -> None:
 def _run(command: FindOptions, *, classify: bool) -> None:
     every = _checkpoint_interval(command.checkpoint_every)
     _check_options(command)
+    if command.extend is not None:
+        command = _with_options_of(command, command.extend)
     import torch
 
     from jnpl import pipeline
@@ -267,6 +283,23 @@ def _check_options(command: FindOptions) -> None:
         raise InputError(f"--float-format takes {', '.join(options.FLOAT_FORMATS)}, got {command.float_format!r}")
     if command.finetune and command.recipe is not None:
         raise InputError(f"--finetune has a recipe of its own, got --recipe {command.recipe}; change it with --set")
+
+
+def _with_options_of(command: FindOptions, run: Path) -> FindOptions:
+    """Return the options with those of a run, where they say how data are opened and embedded and are not given."""
+    from jnpl.internal.importing import is_own_code
+    from jnpl.run_folder import RunFolder
+
+    if run.resolve() == command.out.resolve():
+        raise InputError(f"--extend and --out are the same run folder, {str(run)!r}: name a new one")
+    folder = RunFolder(run)
+    stored = {} if not len(folder.findings.ids) else folder.require_data_facts().options or {}
+    is_default = [name for name in _INHERITED if getattr(command, name) == getattr(FindOptions, name)]
+    taken = {name: stored[name] for name in is_default if stored.get(name) not in (None, [])}
+    for name in ("embed", "backbone"):
+        if isinstance(code := taken.get(name), str) and (name == "embed" or is_own_code(code)):
+            raise InputError(f"{str(run)!r} was embedded by code, {code!r}: give --{name} again")
+    return replace(command, **taken)
 
 
 def _show(command: FindOptions, folder: "RunFolder", results: dict[str, Any]) -> None:

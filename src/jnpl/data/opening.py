@@ -74,13 +74,18 @@ def open_source(data: Any, options: OpenOptions | None = None, **changes: Any) -
         return checked_tags(source, merge=options.merge_classes)
     if options.multi_label or options.tag_columns:
         raise InputError(f"{source.name} has one label per sample: multi_label and tag_columns need lists or columns")
-    if common := common_spellings(source):
-        if options.merge_classes:
-            source = with_spellings(source, common)
-        else:
-            _LOG.warning("%s", warning(source, common))
+    source = with_one_spelling(source, merge=options.merge_classes)
     if len(source.class_names) < 2 and not options.one_class:
         raise InputError(f"{source.name} has 1 class; at least 2 are needed")
+    return source
+
+
+def with_one_spelling(source: Source, *, merge: bool) -> Source:
+    """Return the source with one class for each set of names that differ in spelling only, or warn of them."""
+    if common := common_spellings(source):
+        if merge:
+            return with_spellings(source, common)
+        _LOG.warning("%s", warning(source, common))
     return source
 
 
@@ -95,6 +100,13 @@ def open_test(source: Source, test: Any, options: OpenOptions) -> Source:
 def form_of(data: Any) -> Form | None:
     """Return the form of data; None for a named data set, a Source, and what has no form that is known here."""
     return None if _is_name(data) else next((form for form in FORMS if form.fits(data)), None)
+
+
+def options_taken(data: Any, options: OpenOptions) -> dict[str, Any]:
+    """Return the options that differ from their defaults and that data of this form take."""
+    form, named = form_of(data), DATASETS[data].options if _is_name(data) else ()
+    taken = ("root", "merge_classes", *named, *(() if form is None else form.options))
+    return {name: value for name, value in options.changed().items() if name in taken}
 
 
 def options_of_form(data: Any, form: Form | None, options: OpenOptions) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from jnpl.analysis.reference import Comparison, Reference, class_mix_test, compare
+from jnpl.data.join import with_classes_of
 from jnpl.data.split import part
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import write_text
@@ -100,7 +101,7 @@ def check_samples(
         seed: of the tests.
     """
     model = SavedModel.load(run.path, trust_code=trust_code, head_only=True)
-    source = _with_classes_of(model, source)
+    source = replace(with_classes_of(model.classes, source), decided=None)
     embedded = embedded_as_run(run, source, options)
     file = run.reference_vectors
     reference = Reference.load(file) if file.is_file() and embedded.kind == "vector" else None
@@ -108,19 +109,6 @@ def check_samples(
     comparison = None if reference is None else compare(reference, embedded, seed)
     facts = _facts(run, findings, comparison, len(model.classes))
     return CheckedBatch(findings, facts, EmbeddedData(source, embedded, [], {}, []))
-
-
-def _with_classes_of(model: SavedModel, source: Source) -> Source:
-    """Return the source with the classes of the run first, then those that the run does not know."""
-    number = {str(name): at for at, name in enumerate(model.classes)}
-    strange = [str(name) for name in source.class_names if str(name) not in number]
-    names = model.classes if not strange else (*map(str, model.classes), *strange)
-    number |= {name: len(number) + at for at, name in enumerate(strange)}
-    of_class = np.array([number[str(name)] for name in source.class_names], np.int64)
-    true = None if source.true_labels is None else of_class[source.true_labels]
-    return replace(
-        source, labels=of_class[source.labels], true_labels=true, class_names=names, test=None, validation=None
-    )
 
 
 def _judged(run: RunFolder, model: SavedModel, source: Source, reference: Reference | None, seed: int) -> Findings:

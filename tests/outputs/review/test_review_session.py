@@ -3,7 +3,9 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 from tests.outputs.review.conftest import body
@@ -48,6 +50,25 @@ def test_search_by_file_name(served):
     found = served.json("/api/list?list=all&limit=200&search=DOG/")
     assert found["total"] == 30
     assert all(item["id"].startswith("dog/") for item in found["items"])
+
+
+def test_a_group_of_samples_is_listed(make_run, serve):
+    run = make_run()
+    findings = RunFolder(run).findings
+    names = np.array([None, *(["ann", "bob", "cy"] * 40)[:119]], object)
+    replace(findings, groups={"annotator": names, "week": np.full(120, 7, object)}).save(run)
+    served = serve(run)
+    counts = [tuple(each.values()) for each in served.json("/api/run")["groups"]]
+    assert counts == [("annotator", "ann", 40), ("annotator", "bob", 40), ("annotator", "cy", 39), ("week", "7", 120)]
+    found = served.json("/api/list?list=all&limit=200&group=1")["items"]
+    assert sorted(item["position"] for item in found) == np.flatnonzero(names == "bob").tolist()
+    suspects = set(np.flatnonzero(findings.is_label_issue & (names == "bob")).tolist())
+    assert {item["position"] for item in served.json("/api/list?limit=200&group=1")["items"]} == suspects
+    searched = served.json("/api/list?list=all&limit=200&group=1&search=11")["items"]
+    assert {item["position"] for item in searched} == {at for at in np.flatnonzero(names == "bob") if "11" in str(at)}
+    assert served.json("/api/list?list=all&group=3")["total"] == 120
+    status, _, content = served.request("/api/list?group=4")
+    assert (status, b"this run has 4 groups, got number 4" in content) == (400, True)
 
 
 def test_conflicts_are_answered(served):

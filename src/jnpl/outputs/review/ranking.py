@@ -143,6 +143,7 @@ class Filter(BaseModel):
     # "other", another label is suggested; "doubt", a suspect without a better label; "fine", no suspect
     verdict: VerdictName = "any"
     decided: DecidedName = "any"  # "no", "yes", or one of the actions
+    group: int | None = Field(None, ge=0)  # number of the group, such as an annotator, in the list of all groups
     search: str = Field("", max_length=200)  # part of the id (file name) or of the text, in upper or lower case
 
 

@@ -24,12 +24,15 @@ from jnpl.outputs.review.samples import RecentCache
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy.typing as npt
+
     from jnpl.outputs.review.decisions import Decision
     from jnpl.outputs.review.ranking import Mask, Positions
     from jnpl.outputs.review.samples import Samples
     from jnpl.run_folder import RunFolder
 
 MAX_PAIRS = 200
+_MAX_GROUPS = 1000  # to choose from
 _EXAMPLES = 4  # samples of each class to compare with
 _NAME_LIMIT = 300  # characters of an id
 FORMATS = {"csv": ".csv", "parquet": ".parquet", "label-studio": ".json"}
@@ -47,6 +50,8 @@ class ReviewSession:
         self.findings, self.samples, self._run = findings, samples, run
         self.names = [plain(name, _NAME_LIMIT) for name in findings.names]
         self._given = findings.given_labels
+        self.groups = [(column, *each) for column, of in (findings.groups or {}).items() for each in _counted(of)]
+        self.groups = self.groups[:_MAX_GROUPS]
         self._store = open_store(run)
         self._lock = threading.RLock()
         self._lists, self._estimates, self._searches = RecentCache(8), RecentCache(2), RecentCache(4)
@@ -107,6 +112,9 @@ class ReviewSession:
         if wanted.search:
             key = (wanted.search, self.samples.state)
             matching = self._searches.get_or_make(key, lambda: self.samples.matching(wanted.search))
+        if wanted.group is not None:
+            members = self._members(wanted.group)
+            matching = members if matching is None else matching & members
         groups = self.samples.duplicate_groups
         special = self.samples.outliers if wanted.list == "outliers" else None
         if wanted.list == "duplicates" and groups is not None:
@@ -116,6 +124,13 @@ class ReviewSession:
         if wanted.list == "duplicates" and groups is not None:
             order = order[np.argsort(groups[order], kind="stable")]
         return order
+
+    def _members(self, number: int) -> Mask:
+        """Return which samples (N,) are in a group."""
+        if number >= len(self.groups):
+            raise InputError(f"this run has {len(self.groups)} groups, got number {number}")
+        column, name, _ = self.groups[number]
+        return np.array([group is not None and str(group) == name for group in (self.findings.groups or {})[column]])
 
     def _matches(self, positions: Positions, decided: str) -> Mask:
         """Return which samples (M,) are decided as a filter says."""
@@ -381,6 +396,12 @@ class ReviewSession:
             made = {"created_at": row["decided_at"], "created_username": row["reviewer"]}
             task["annotations"] = [{"result": result, "was_cancelled": row["action"] == "drop", **made}]
         return list(tasks.values())
+
+
+def _counted(groups: npt.NDArray[Any]) -> list[tuple[str, int]]:
+    """Return the groups of samples (N,), in order, and how many samples each has."""
+    names, counts = np.unique([str(group) for group in groups if group is not None], return_counts=True)
+    return list(zip(names.tolist(), counts.tolist(), strict=True))
 
 
 def _first(mask: Mask, start: int) -> int | None:

@@ -189,6 +189,7 @@ def _add_facts(app: FastAPI, session: ReviewSession, title: str, reviewer: str) 
                 "duplicates": None if samples.duplicate_groups is None else int((samples.duplicate_groups >= 0).sum()),
                 "outliers": None if samples.outliers is None else int(samples.outliers.sum()),
             },
+            "groups": [{"column": column, "group": name, "samples": count} for column, name, count in session.groups],
             "noise": session.noise_sentence(),
             "status": session.status(),
         }

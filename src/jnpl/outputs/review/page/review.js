@@ -93,7 +93,7 @@
     const hash = new URLSearchParams(location.hash.slice(1));
     state.view = hash.get("view") === "grid" ? "grid" : "one";
     state.similarTo = hash.has("similar") ? Number(hash.get("similar")) : null;
-    for (const key of ["list", "given", "suggested", "low", "high", "verdict", "decided", "search"]) {
+    for (const key of ["list", "given", "suggested", "low", "high", "verdict", "decided", "group", "search"]) {
       if (hash.has(key)) state.filter[key] = hash.get(key);
     }
     return hash.has("position") ? Number(hash.get("position")) : null;
@@ -473,7 +473,7 @@
   function readFilters() {
     const [given, suggested] = at("f-pair").value ? at("f-pair").value.split(">") : ["", ""];
     const share = (id, empty) => { const value = Number(at(id).value); return at(id).value === "" || Number.isNaN(value) ? empty : Math.min(Math.max(value / 100, 0), 1); };
-    const filter = { list: at("f-list").value, given, suggested, decided: at("f-decided").value, verdict: at("f-verdict").value, search: at("f-search").value.trim(), low: share("f-low", 0), high: share("f-high", 1) };
+    const filter = { list: at("f-list").value, given, suggested, decided: at("f-decided").value, verdict: at("f-verdict").value, group: at("f-group").value, search: at("f-search").value.trim(), low: share("f-low", 0), high: share("f-high", 1) };
     const plain = { list: "suspects", decided: "any", verdict: "any", low: 0, high: 1 };
     state.filter = Object.fromEntries(Object.entries(filter).filter(([key, value]) => value !== "" && value !== plain[key]));
   }
@@ -482,6 +482,7 @@
     at("f-list").value = filter.list || "suspects";
     at("f-decided").value = filter.decided || "any";
     at("f-verdict").value = filter.verdict || "any";
+    at("f-group").value = filter.group ?? "";
     at("f-search").value = filter.search || "";
     at("f-low").value = Math.round(100 * (filter.low ?? 0));
     at("f-high").value = Math.round(100 * (filter.high ?? 1));
@@ -568,7 +569,7 @@
     for (const [id, action] of Object.entries(actions)) at(id)?.addEventListener("click", () => action());
     document.addEventListener("keydown", onKey);
     at("filters").addEventListener("submit", (event) => { event.preventDefault(); applyFilters(); });
-    for (const id of ["f-list", "f-pair", "f-decided", "f-verdict", "f-low", "f-high"]) at(id).addEventListener("change", applyFilters);
+    for (const id of ["f-list", "f-pair", "f-group", "f-decided", "f-verdict", "f-low", "f-high"]) at(id).addEventListener("change", applyFilters);
     let waiting;
     at("f-search").addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(applyFilters, 250); });
     at("f-clear").addEventListener("click", () => { state.filter = {}; showFilters(); applyFilters(); });
@@ -613,6 +614,8 @@
       option.disabled = !count;
       option.textContent += count === null ? " (not searched)" : ` (${whole(count)})`;
     }
+    at("groups").hidden = !state.run.groups.length;
+    at("f-group").append(...state.run.groups.map((each, number) => make("option", { value: number, text: `${each.column} ${each.group} (${whole(each.samples)})` })));
     listen();
     const position = recall();
     setView(state.view);

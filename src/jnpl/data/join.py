@@ -1,0 +1,197 @@
+"""Two data sets of one kind as one: the data of a run, and new ones after them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jnpl.data.source import InMemory, Inputs, Texts
+from jnpl.internal.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jnpl.data.source import Array, Kind, Labels, Source
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedInputs(Inputs):
+    """The samples of two inputs that are read one by one."""
+
+    first: Inputs
+    second: Inputs
+
+    @property
+    def kind(self) -> Kind:
+        """What both are."""
+        return self.first.kind
+
+    def __len__(self) -> int:
+        return len(self.first) + len(self.second)
+
+    def _place(self, position: int) -> tuple[Inputs, int]:
+        start = len(self.first)
+        return (self.first, position) if position < start else (self.second, position - start)
+
+    def read(self, position: int, size: int | None = None) -> Array:
+        """Return the sample at `position`."""
+        inputs, at = self._place(position)
+        return inputs.read(at, size)
+
+    def sizes(self) -> Labels:
+        """Return the bytes of each sample (N,)."""
+        return np.concatenate([self.first.sizes(), self.second.sizes()])
+
+    def digest(self) -> bytes:
+        """Return the digests of both."""
+        return self.first.digest() + self.second.digest()
+
+    def modified_times(self) -> Labels:
+        """Return when the file of each sample was last changed (N,)."""
+        return np.concatenate([self.first.modified_times(), self.second.modified_times()])
+
+    def side(self, position: int) -> int:
+        """Return the shorter side of the image at `position` in pixels."""
+        inputs, at = self._place(position)
+        return inputs.side(at)
+
+    def path(self, position: int) -> Path | None:
+        """Return the file that holds the sample at `position`."""
+        inputs, at = self._place(position)
+        return inputs.path(at)
+
+    def content(self, position: int) -> Any:
+        """Return what is the same for equal samples."""
+        inputs, at = self._place(position)
+        return inputs.content(at)
+
+
+def with_classes_of(names: Sequence[Any], source: Source) -> Source:
+    """Return a source, without test and validation data, with these classes first, then those that they lack."""
+    number = {str(name): at for at, name in enumerate(names)}
+    strange = [str(name) for name in source.class_names if str(name) not in number]
+    classes = tuple(names) if not strange else (*map(str, names), *strange)
+    number |= {name: len(number) + at for at, name in enumerate(strange)}
+    of_class = np.array([number[str(name)] for name in source.class_names], np.int64)
+    true = None if source.true_labels is None else of_class[source.true_labels]
+    decided = None if source.decided is None else np.append(of_class, -1)[source.decided]
+    return replace(
+        source,
+        labels=of_class[source.labels],
+        true_labels=true,
+        decided=decided,
+        class_names=classes,
+        test=None,
+        validation=None,
+    )
+
+
+def join(old: Source, new: Source) -> Source:
+    """Return the samples of a source and, after them, new ones; test and validation data are those of the first.
+
+    Ids that are paths start at the common folder of both; rows of the new data are counted on from those of the old.
+
+    Example:
+        >>> from jnpl.data.opening import open_source
+        >>> old = open_source(([[0.0], [1.0]], ["cat", "dog"]))
+        >>> both = join(old, open_source(([[2.0], [3.0]], ["eel", "cat"])))
+        >>> both.class_names, both.labels.tolist(), both.ids.tolist()
+        (('cat', 'dog', 'eel'), [0, 1, 2, 0], [0, 1, 2, 3])
+    """
+    if new.kind != old.kind:
+        raise InputError(f"{new.name} holds {new.kind}s, but {old.name} {old.kind}s")
+    new = with_classes_of(old.class_names, new)
+    ids, root = _ids(old, new)
+    test, validation = (
+        None if other is None else replace(other, class_names=new.class_names) for other in (old.test, old.validation)
+    )
+    start = len(old)
+    unreadable = (old.unreadable or {}) | {start + at: why for at, why in (new.unreadable or {}).items()}
+    cells = None
+    if old.cells is not None and new.cells is not None:
+        import pandas as pd  # noqa: PLC0415 - not needed for images
+
+        cells = pd.concat([old.cells, new.cells], ignore_index=True)
+    return replace(
+        old,
+        name=f"{old.name} and {new.name}",
+        inputs=_inputs(old, new),
+        labels=np.concatenate([old.labels, new.labels]),
+        class_names=new.class_names,
+        ids=ids,
+        true_labels=None
+        if old.true_labels is None or new.true_labels is None
+        else np.concatenate([old.true_labels, new.true_labels]),
+        weights=_both(old.weights, new.weights, old, new, np.float32(1)),
+        decided=_both(old.decided, new.decided, old, new, np.int64(-1)),
+        texts=None if old.texts is None or new.texts is None else np.concatenate([old.texts, new.texts]),
+        groups=_columns(old.groups, new.groups, old, new, None),
+        votes=_columns(old.votes, new.votes, old, new, np.int64(-1)),
+        unreadable=unreadable or None,
+        cells=cells,
+        root=root,
+        test=test,
+        validation=validation,
+    )
+
+
+def based(ids: Array, root: str | None, folder: str | None) -> Array:
+    """Return ids that are paths from `root` as paths from `folder`."""
+    if root == folder or root is None or folder is None:
+        return ids
+    names = [PurePath(os.path.relpath(os.path.join(root, name), folder)).as_posix() for name in ids.tolist()]  # noqa: PTH118
+    return np.array(names, object)
+
+
+def _ids(old: Source, new: Source) -> tuple[Array, str | None]:
+    """Return the ids (N,) of both, and the folder that ids which are paths are relative to."""
+    are_names = [source.ids.dtype == object for source in (old, new)]
+    if are_names[0] != are_names[1]:
+        raise InputError(f"the samples of {new.name} have {'names' if are_names[1] else 'numbers'}, unlike {old.name}")
+    if not are_names[0]:
+        start = len(old.cells) if old.cells is not None else int(old.ids.max()) + 1
+        return np.concatenate([old.ids, start + new.ids]), old.root
+    root = old.root
+    if old.root is not None and new.root is not None and old.root != new.root:
+        root = os.path.commonpath([old.root, new.root])
+    ids = np.concatenate([based(source.ids, source.root, root) for source in (old, new)])
+    if shared := sorted(set(ids[: len(old)].tolist()) & set(ids[len(old) :].tolist())):
+        raise InputError(f"{new.name} has {len(shared):,} samples that are in {old.name} already, first {shared[0]!r}")
+    return ids, root
+
+
+def _inputs(old: Source, new: Source) -> Inputs:
+    first, second = old.inputs, new.inputs
+    arrays = first.array(), second.array()
+    if arrays[0] is not None and arrays[1] is not None and isinstance(first, InMemory):
+        if arrays[0].shape[1:] != arrays[1].shape[1:]:
+            shapes = arrays[1].shape[1:], arrays[0].shape[1:]
+            raise InputError(f"{new.name} has samples of shape {shapes[0]}, but {old.name} of {shapes[1]}")
+        return replace(first, values=np.concatenate([arrays[0], arrays[1]]))
+    texts = first.texts(), second.texts()
+    if texts[0] is not None and texts[1] is not None:
+        return Texts(np.concatenate([texts[0], texts[1]]))
+    return JoinedInputs(first, second)
+
+
+def _both(first: Array | None, second: Array | None, old: Source, new: Source, missing: Any) -> Array | None:
+    """Return values of all samples, `missing` where there are none; None if there are none at all."""
+    if first is None and second is None:
+        return None
+    parts = [
+        np.full(len(source), missing, getattr(missing, "dtype", object)) if values is None else values
+        for values, source in ((first, old), (second, new))
+    ]
+    return np.concatenate(parts)
+
+
+def _columns(
+    first: dict[str, Array] | None, second: dict[str, Array] | None, old: Source, new: Source, missing: Any
+) -> dict[str, Array] | None:
+    names = dict.fromkeys([*(first or {}), *(second or {})])
+    joined = {name: _both((first or {}).get(name), (second or {}).get(name), old, new, missing) for name in names}
+    return {name: values for name, values in joined.items() if values is not None} or None
