@@ -74,3 +74,9 @@ def test_texts():
 def test_data_of_another_kind_are_refused(new, message):
     with pytest.raises(InputError, match=message):
         join(open_source(([[0.0], [1.0]], ["x", "y"])), open_source((new, ["x", "y"])))
+
+
+def test_tags_are_not_joined():
+    old = open_source(([[0.0], [1.0]], ["x", "y"]))
+    with pytest.raises(InputError, match="several tags per sample"):
+        join(old, replace(old, tags=np.eye(2, dtype=bool)))

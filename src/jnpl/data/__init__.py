@@ -7,6 +7,7 @@
 - `sources/`: a loader for each form of data
 - `spellings`: class names that differ in spelling only
 - `tags`: several tags per sample, from lists, columns of 0 and 1, or matrices
+- `join`: two sources as one
 - `split`: parts of a source, held-out samples, test data
 - `loading/`: prepared samples, augmentation, batches
 - `decision_files`: decisions made elsewhere: Label Studio, CVAT, FiftyOne, tables

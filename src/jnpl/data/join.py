@@ -104,6 +104,8 @@ def join(old: Source, new: Source) -> Source:
     """
     if new.kind != old.kind:
         raise InputError(f"{new.name} holds {new.kind}s, but {old.name} {old.kind}s")
+    if old.tags is not None or new.tags is not None:
+        raise InputError(f"{new.name} or {old.name} has several tags per sample: only single labels can be joined")
     new = with_classes_of(old.class_names, new)
     ids, root = _ids(old, new)
     test, validation = (
