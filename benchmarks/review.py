@@ -11,7 +11,7 @@ in the grid, 24 a page: with and without a press of Learn after every second pag
 decisions in the order of cleanlab: five-fold logistic regression on the same embeddings, ranked by self-confidence or
 normalised margin, whichever is better.
 
-`soak` decides about the same photographs over HTTP, one decision a second and reviewer: each fetches a page of the grid
+`soak` decides about the same photographs over HTTP, one decision in two seconds and reviewer: each fetches a page of the grid
 and a photograph, decides about one of them, takes every twentieth decision back, and now and then exports. When all are
 decided they change their minds. In the end the file must hold every acknowledged decision once, and no other.
 """
@@ -513,6 +513,18 @@ def tables(folder: Path) -> dict[str, str]:
             f"{each['kills']} times SIGKILL in the middle of rapid decisions: {each['acknowledged']:,} were "
             f"acknowledged, {each['lost']} of them lost."
         )
+    if "soak" in found:
+        each = found["soak"]
+        minutes = each["every_minute"]
+        early, late = (np.median([minute["mb"] for minute in part]) for part in (minutes[5:15], minutes[-10:]))
+        files = [max(minute["files"] for minute in part) for part in (minutes[:15], minutes[15:])]
+        parts["soak"] = (
+            f"{each['minutes']:.0f} minutes with {each['reviewers']} scripted reviewers at once: {each['decisions']:,} "
+            f"decisions and {each['undone']} undone, {each['conflicts']} refused because another reviewer was faster, "
+            f"{each['learnt']} times Learn; {each['lost']} lost, {each['double']} double, {each['errors']} requests "
+            f"failed. The memory of the server is {early:.0f} MB in minutes 6 to 15 and {late:.0f} MB in the last ten "
+            f"minutes; at most {files[0]} files are open in the first half and {files[1]} in the second."
+        )
     return parts
 
 
@@ -536,7 +548,7 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=20, help="kills")
     parser.add_argument("--minutes", type=float, default=30, help="of `soak`")
     parser.add_argument("--reviewers", type=int, default=5)
-    parser.add_argument("--pace", type=float, default=1.0, help="seconds between two decisions of a reviewer")
+    parser.add_argument("--pace", type=float, default=2.0, help="seconds between two decisions of a reviewer")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
     args = parser.parse_args()
     if args.part in ("reviewer", "soak") and args.data is None:
