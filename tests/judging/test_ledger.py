@@ -467,3 +467,9 @@ def test_recording_in_any_order_of_batches_gives_the_same_means():
                 ledger.record(index, probs[epoch][index], epoch)
     for one, other in pairwise(ledgers):
         np.testing.assert_array_equal(one.mean_probs(), other.mean_probs())
+
+
+@pytest.mark.parametrize("state", [None, 5, {**Ledger(4, 3).state_dict(), "arrays": None}])
+def test_a_state_that_is_none_is_refused(state):
+    with pytest.raises(InputError, match="must be a dictionary, as state_dict"):
+        Ledger(4, 3).load_state_dict(state)

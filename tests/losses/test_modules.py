@@ -349,3 +349,9 @@ def test_what_is_no_collapse():
     assert collapse_warnings(predicted, labels) == []
     assert collapse_warnings(one_class, one_class) == []  # the labels are so
     assert collapse_warnings(one_class, labels, mode=False) == []
+
+
+@pytest.mark.parametrize("loss", [L.JNPLLoss(3), L.NLPlusLoss(3), L.NLLoss(3)])
+def test_labels_of_another_length_are_named(loss):
+    with pytest.raises(ValueError, match=r"labels must have shape \(4,\), got \(2,\)"):
+        loss(torch.zeros(4, 3), torch.tensor([0, 1]))

@@ -285,3 +285,13 @@ def test_none_may_be_a_word_or_nothing():
     changes = parse_changes(["method.class_weight=none", "engine.workers=none"])
     recipe = load_recipe("fast-embeddings", changes)
     assert (recipe.method.class_weight, recipe.engine.workers) == ("none", None)
+
+
+def test_what_names_no_recipe_and_no_change(tmp_path):
+    with pytest.raises(InputError, match=r"a recipe is a name or the path of a \.toml file, not 5"):
+        load_recipe(5)
+    for wrong in (5, [5], [("train.epochs", 5)]):
+        with pytest.raises(InputError, match="settings are changed by a list of texts"):
+            parse_changes(wrong)
+    with pytest.raises(InputError, match="cannot be read|no such"):
+        load_recipe(tmp_path / "none.toml")

@@ -209,6 +209,9 @@ class Ledger:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from the `state_dict()` of a ledger with the same settings and labels."""
+        if not isinstance(state, Mapping) or not isinstance(state.get("arrays", {}), Mapping):
+            kind = type(state).__name__
+            raise InputError(f"the saved ledger must be a dictionary, as state_dict() returns it, not {kind}")
         for name in _SETTINGS:
             if (theirs := state.get(name)) != (ours := getattr(self, name)):
                 raise InputError(f"the saved ledger has {name}={theirs!r}, not {ours!r}")

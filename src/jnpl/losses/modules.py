@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from jnpl.losses import complement
 from jnpl.losses import functional as JF
-from jnpl.losses.argument_checks import check_gamma, check_n, is_transformed
+from jnpl.losses.argument_checks import check_gamma, check_labels, check_logits, check_n, is_transformed
 from jnpl.losses.class_balance import class_weights
 
 __all__ = [
@@ -152,6 +152,7 @@ class NLPlusLoss(nn.Module):
 
     def forward(self, logits: Tensor, labels: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """(B, C), (B,) -> ()."""
+        labels = check_labels(labels, check_logits(logits), values=False)
         loss: Tensor = self.negative(logits, labels, self.negative.draw(labels, generator))
         return loss
 
@@ -353,6 +354,7 @@ class JNPLLoss(nn.Module):
         draws: Draws | None = None,
     ) -> Tensor:
         """(B, C), (B,) -> ()."""
+        labels = check_labels(labels, check_logits(logits), values=False)  # before there are draws of another length
         draws = self.draw(labels, generator) if draws is None else draws
         if self.training and not is_transformed():
             self._watch.add(logits, labels)

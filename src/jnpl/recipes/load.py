@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
@@ -121,6 +122,9 @@ def parse_changes(texts: Iterable[str]) -> dict[str, Any]:
     {'train.epochs': 20, 'train.milestones': [16], 'train.schedule': 'step', 'engine.workers': None}
     """
     changes: dict[str, Any] = {}
+    texts = list(texts) if isinstance(texts, Iterable) else [texts]
+    if not all(isinstance(text, str) for text in texts):
+        raise InputError(f"settings are changed by a list of texts, such as ['train.epochs=20'], not {texts!r}")
     for text in texts:
         key, sign, value = text.partition("=")
         key = key.strip()
@@ -136,7 +140,10 @@ def parse_changes(texts: Iterable[str]) -> dict[str, Any]:
     return changes
 
 
-def _read(name: str) -> dict[str, Any]:
+def _read(name: str | os.PathLike[str]) -> dict[str, Any]:
+    if not isinstance(name, str | os.PathLike):
+        raise InputError(f"a recipe is a name or the path of a .toml file, not {name!r}")
+    name = os.fspath(name)
     if not name.endswith(".toml"):
         if name not in recipe_names():
             raise InputError(f"no recipe {name!r}; there are {', '.join(recipe_names())}, or a .toml file")
