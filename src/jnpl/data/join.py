@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from jnpl.data.source import InMemory, Inputs, Texts
+from jnpl.data.source import Array, InMemory, Inputs, Kind, Labels, Source, Texts
 from jnpl.internal.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jnpl.data.source import Array, Kind, Labels, Source
 
 
 @dataclass(frozen=True, eq=False)
