@@ -2,15 +2,15 @@
 
     python benchmarks/faults.py [--kills 105] [--seed 0] [--only NAME] [--log FILE]
 
-The commands are embed, find, train, bench, apply, export, check, audit and review, on small data. A killed command is given again, as
-a user would, until it ends by itself. Then its results must be those of a command that was never killed, byte for byte
-where they hold no times, its inputs untouched, and no draft left beside them. The server of `jnpl review` is killed
-while it saves decisions and learns from them; in the end every decision must be there, and the corrected labels must be
-those of a server that was never killed.
+The commands are embed, find, train, bench, apply, export, check, audit and review, on small data. A killed command is
+given again, as a user would, until it ends by itself. Then its results must be those of a command that was never
+killed, byte for byte where they hold no times, its inputs untouched, and no draft left beside them. The server of
+`jnpl review` is killed while it saves decisions and learns from them; in the end every decision must be there, and the
+corrected labels must be those of a server that was never killed.
 
-Of find and train the log has the epochs that were done at every kill. A moment is an amount of CPU time of the process and its children, so that other work on the machine does not matter: at
-least a third of what the undisturbed command takes, because the first third loads PyTorch. Exit code 1 if anything
-differs.
+Of find and train the log has the epochs that were done at every kill. A moment is an amount of CPU time of the process
+and its children, so that other work on the machine does not matter: at least a third of what the undisturbed command
+takes, because the first third loads PyTorch. Exit code 1 if anything differs.
 """
 
 from __future__ import annotations

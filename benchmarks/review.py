@@ -11,9 +11,10 @@ in the grid, 24 a page: with and without a press of Learn after every second pag
 decisions in the order of cleanlab: five-fold logistic regression on the same embeddings, ranked by self-confidence or
 normalised margin, whichever is better.
 
-`soak` decides about the same photographs over HTTP, one decision in two seconds and reviewer: each fetches a page of the grid
-and a photograph, decides about one of them, takes every twentieth decision back, and now and then exports. When all are
-decided they change their minds. In the end the file must hold every acknowledged decision once, and no other.
+`soak` decides about the same photographs over HTTP, one decision in two seconds and reviewer: each fetches a page of
+the grid and a photograph, decides about one of them, takes every twentieth decision back, and now and then exports.
+When all are decided they change their minds. In the end the file must hold every acknowledged decision once, and no
+other.
 """
 
 from __future__ import annotations

@@ -293,5 +293,5 @@ def test_what_names_no_recipe_and_no_change(tmp_path):
     for wrong in (5, [5], [("train.epochs", 5)]):
         with pytest.raises(InputError, match="settings are changed by a list of texts"):
             parse_changes(wrong)
-    with pytest.raises(InputError, match="cannot be read|no such"):
+    with pytest.raises(InputError, match=r"none\.toml"):
         load_recipe(tmp_path / "none.toml")

@@ -123,7 +123,8 @@ def _check(arrays: dict[str, npt.NDArray[Any]], samples: int, classes: int) -> N
             continue
         is_class = name in ("suggested", "other", "candidates")
         with np.errstate(invalid="ignore"):
-            inside = (values >= (-1 if name in ("other", "candidates") else 0)) & (values < classes if is_class else values <= 1)
+            lowest = -1 if name in ("other", "candidates") else 0  # -1: of dropped samples
+            inside = (values >= lowest) & (values < classes if is_class else values <= 1)
         right = values.dtype.kind == ("i" if is_class else "f") and (inside | (values != values)).all()  # noqa: PLR0124
         if not right or values.shape[:1] != (samples,) or values.ndim > 1 + name.startswith("candidate"):
             raise InputError(f"{name} is {values.dtype} of shape {values.shape}, with values that cannot be")
