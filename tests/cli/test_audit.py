@@ -40,7 +40,7 @@ def test_a_table_of_labels_is_filled_in_and_read_again(jnpl, run):
     assert wrong - 1 <= result["wrong"] <= wrong
     code, out, _ = jnpl("audit", "run", "--answers", "all.csv")
     assert "checked labels are wrong: share of wrong labels" in out
-    assert "more checks would halve the interval: jnpl audit RUN -n" in out
+    assert "more checks would halve the interval: jnpl audit run -n" in out
     code, out, _ = jnpl("apply", "run", "--preview", "--json")
     assert "from 19 labels checked at random" in json.loads(out)["noise_sentence"]
 

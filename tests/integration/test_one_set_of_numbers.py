@@ -17,13 +17,15 @@ from jnpl.cli import summary
 from jnpl.cli.apply import apply as cli_apply
 from jnpl.data.sources.arrays import from_arrays
 from jnpl.data.split import part
+from jnpl.judging.audit import UNSURE_LABEL, WRONG_LABEL
 from jnpl.judging.noise_model import NoiseEstimate
+from jnpl.outputs.audit_session import AuditSession
 from jnpl.outputs.report import page
 from jnpl.outputs.review.decisions import ACTIONS, NewDecision
 from jnpl.outputs.review.ranking import Filter, Ranking
 from jnpl.outputs.review.retraining import ranked_anew
 from jnpl.outputs.review.review_session import ReviewSession
-from jnpl.outputs.review.reviewed_labels import given_decisions, reviewed_run, with_review
+from jnpl.outputs.review.reviewed_labels import given_decisions, last_ranking, reviewed_run, with_review
 from jnpl.outputs.review.samples import Samples
 from jnpl.run_folder import RunFolder
 
@@ -60,6 +62,7 @@ class Model:
     quality: dict[int, float] = field(default_factory=dict)
     threshold: float = 0.0
     before: dict[int, int] = field(default_factory=dict)
+    audited: dict[int, int] = field(default_factory=dict)
     here: dict[int, tuple[str, int | None]] = field(default_factory=dict)
     batches: list[dict[int, tuple[str, int | None] | None]] = field(default_factory=list)  # what each one replaced
 
@@ -69,8 +72,14 @@ class Model:
         self.threshold = findings.threshold
 
     @property
+    def earlier(self):
+        """Decided before this review: in an earlier one, or in an audit, which may take it back."""
+        before = {name: label for name, label in self.before.items() if self.audited.get(name) != WRONG_LABEL}
+        return before | {name: label for name, label in self.audited.items() if label >= 0}
+
+    @property
     def open_suspects(self):
-        undecided = set(self.quality) - set(self.here) - set(self.before)
+        undecided = set(self.quality) - set(self.here) - set(self.earlier)
         return {name for name in undecided if self.quality[name] < self.threshold}
 
     def label(self, name):
@@ -78,12 +87,12 @@ class Model:
         action, label = self.here.get(name, ("", None))
         if action in ("keep", "unsure"):
             return self.given[name]
-        return {"relabel": label, "drop": None}.get(action, self.before.get(name, self.given[name]))
+        return {"relabel": label, "drop": None}.get(action, self.earlier.get(name, self.given[name]))
 
     @property
     def wrong(self):
         """How many labels are decided to be wrong."""
-        sure = {name for name, (action, _) in self.here.items() if action != "unsure"} | set(self.before)
+        sure = {name for name, (action, _) in self.here.items() if action != "unsure"} | set(self.earlier)
         return sum(self.label(name) != self.given[name] for name in sure & set(self.quality))
 
 
@@ -109,7 +118,7 @@ class Story:
         (self.run.path / "data.json").write_text(json.dumps({"kind": "vector", **reviewed}))
         (self.run.path / "run.json").write_text("{}")
         self.session = ReviewSession(self.run, Samples(self.run, None, "none"))
-        self.model.here, self.model.batches = {}, []
+        self.model.here, self.model.batches, self.model.audited = {}, [], {}
         self.model.read(self.run.findings)
 
     # Steps
@@ -144,20 +153,39 @@ class Story:
         earlier = -1 if self.source.decided is None else self.source.decided
         decided = np.where(codes >= 0, codes, np.where(codes == -1, earlier, -1))
         learnt = judged(part(replace(self.source, decided=decided), np.flatnonzero(codes != -2)), self.random)
-        anew = ranked_anew(self.session._ranking.findings, codes, learnt)
+        before = last_ranking(self.session._store, self.run, with_audit=False)[0].findings
+        anew = ranked_anew(before, codes, learnt)
         self.session._learnt(Ranking(anew), int((codes != -1).sum()), 0.1)
         untouched = {name: self.model.quality[name] for name in self.model.here}
-        self.model.read(anew)
-        assert {name: self.model.quality[name] for name in untouched} == untouched
+        self.model.read(self.session._ranking.findings)
+        if not self.model.audited:
+            assert {name: self.model.quality[name] for name in untouched} == untouched
+
+    def audit(self):
+        checks = AuditSession(self.run, int(self.random.integers(3, 12)))
+        answers = {
+            at: int(self.random.choice([*range(3), WRONG_LABEL, UNSURE_LABEL], p=[0.3, 0.3, 0.2, 0.1, 0.1]))
+            for at in self.random.choice(checks.facts().positions, 3, replace=False).tolist()
+        }
+        checks.answer(answers.items(), "Ann")
+        checks.apply()
+        self.model.audited |= {int(self.source.ids[at]): label for at, label in answers.items()}
+        if all(label == UNSURE_LABEL for label in self.model.audited.values()):
+            return
+        result = checks.result()
+        assert self.run.findings.noise_rate == pytest.approx(result["noise_rate"])
+        assert result["checked"] == sum(label != UNSURE_LABEL for label in self.model.audited.values())
+        self.session.status()
+        self.model.read(self.session._ranking.findings)
 
     def find_again(self):
-        if not self.model.here and not self.model.before:
+        if not self.model.here and not self.model.earlier:
             return
         after = with_review(self.whole, self.run.path)
         gone = {name for name in self.model.given if self.model.label(name) is None}
         assert set(after.ids.tolist()) == set(self.model.given) - gone
         unsure = {name for name, (action, _) in self.model.here.items() if action == "unsure"}
-        decided = (set(self.model.here) | set(self.model.before)) - unsure - gone
+        decided = (set(self.model.here) | set(self.model.earlier)) - unsure - gone
         self.model.before = {name: self.model.label(name) for name in decided}
         self.model.given = {name: label for name, label in self.model.given.items() if name not in gone}
         labels = {int(name): int(label) for name, label in zip(after.ids, after.decided, strict=True) if label >= 0}
@@ -172,7 +200,7 @@ class Story:
         assert {suspect["id"] for suspect in told["suspects"]} == model.open_suspects
         assert told["issues"] == counts["suspects"] == len(model.open_suspects)
         assert sum(pair["count"] for pair in told["confused"]) <= told["issues"]
-        decided_before = set(model.before) - set(model.here)
+        decided_before = set(model.earlier) - set(model.here)
         assert (counts["decided"], counts["decided_before"]) == (len(model.here), len(decided_before))
         assert told.get("decided", 0) == len(model.here) + len(decided_before)
         listed = self.session.page(Filter(decided="no"), 0, 200)
@@ -186,7 +214,7 @@ class Story:
 
     def check_report(self):
         shown = re.sub(r"\s+", " ", page.render(self.run))
-        count, decided = len(self.model.open_suspects), len({*self.model.here, *self.model.before})
+        count, decided = len(self.model.open_suspects), len({*self.model.here, *self.model.earlier})
         assert f"<em>{count}</em> of" in shown or (count == 0 and "None of" in shown)
         assert (f"<dt>Decided</dt><dd>{decided}</dd>" in shown) == (decided > 0)
 
@@ -208,7 +236,7 @@ class Story:
 
 @pytest.mark.parametrize(("seeds", "steps"), [(range(3), 40), pytest.param(range(3, 103), 100, marks=pytest.mark.slow)])
 def test_page_summary_report_and_apply_agree_with_a_plain_model(tmp_path, seeds, steps):
-    kinds, chances = ["decide", "undo", "learn", "find_again"], [0.6, 0.24, 0.11, 0.05]
+    kinds, chances = ["decide", "undo", "learn", "audit", "find_again"], [0.57, 0.22, 0.1, 0.06, 0.05]
     for seed in seeds:
         story = Story(tmp_path / str(seed), seed)
         for number in range(steps):

@@ -112,10 +112,13 @@ def apply(
         reviewed = review_of(ranking, as_current(chosen[whole.rows_of_run], ranking.findings))
         whole = with_held_out(reviewed.findings, data_facts.held_out)
     before = place_decisions([(str(sample.id), sample.label) for sample in data_facts.decided], whole.findings)
+    decided = before.copy()
+    decided[whole.rows_of_run] = reviewed.ranking.findings.decided_labels  # before the run, or in an audit
+    audited = int(((before == -1) & (chosen == -1) & (decided != -1)).sum())
     suggest = decisions is None and not (chosen != -1).any()
     corrected = correct(
         with_places(whole.findings, folder),
-        decisions=np.where(chosen == -1, before, chosen),
+        decisions=np.where(chosen == -1, decided, chosen),
         min_confidence=min_confidence,
         drop=drop,
         suggest=suggest,
@@ -131,6 +134,7 @@ def apply(
         **({"decisions": str(decisions)} if decisions is not None else {}),
         **({"reviewed": reviewed.decided} if decisions is None and reviewed.decided else {}),
         **({"reviewed_before": earlier} if (earlier := int(((before != -1) & (chosen == -1)).sum())) else {}),
+        **({"audited": audited} if audited else {}),
     }
     facts |= _expected(corrected, str(run))
     with nullcontext() if preview else corrected.writing(target):  # complete before images are copied, in place after
@@ -165,7 +169,8 @@ def _show(facts: dict[str, Any], corrected: "CorrectedLabels") -> None:
     is_preview = facts["out"] is None
     changes, leaves = ("would be changed", "would be left out") if is_preview else ("changed", "left out")
     typer.echo(f"{facts['changed']:,} of {facts['samples']:,} labels {changes}, {facts['dropped']:,} samples {leaves}")
-    for name, reviews in {"reviewed": "jnpl review", "reviewed_before": "reviews before this run"}.items():
+    sources = {"reviewed": "jnpl review", "reviewed_before": "reviews before this run", "audited": "jnpl audit"}
+    for name, reviews in sources.items():
         if count := facts.get(name):
             typer.echo(f"  by {count:,} decision{'s' * (count > 1)} of {reviews}")
     if "held_out" in facts:

@@ -2,6 +2,7 @@
 
 # ruff: noqa: PLC0415 - imports inside commands keep `jnpl --help` quick
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -75,7 +76,7 @@ def audit(
 
 def summary(result: dict[str, Any]) -> list[str]:
     """Return the result in lines."""
-    left = result["drawn"] - result["answered"]
+    left, run = result["drawn"] - result["answered"], shlex.quote(result["run"])
     lines = [f"{result['answered']:,} of {result['drawn']:,} labels are checked"] if left else []
     if "noise_rate" not in result:
         return [*lines, "no label was judged yet: there is no result"]
@@ -94,7 +95,7 @@ def summary(result: dict[str, Any]) -> list[str]:
         lines.append(f"  ... and {len(result['by_class']) - _CLASSES:,} more classes (--json)")
     if result["more_to_halve"] is not None:
         total = result["drawn"] + result["more_to_halve"]
-        lines.append(f"{result['more_to_halve']:,} more checks would halve the interval: jnpl audit RUN -n {total}")
+        lines.append(f"{result['more_to_halve']:,} more checks would halve the interval: jnpl audit {run} -n {total}")
     return lines
 
 

@@ -72,7 +72,7 @@ def headline(issues: int, samples: int, findings: Findings) -> str:
 
 def _decided_line(decided: int, findings: Findings) -> str:
     """Return how many labels are decided, and how many wrong ones are left."""
-    line = f"{decided:,} label{'s are' if decided > 1 else ' is'} decided by review"
+    line = f"{decided:,} label{'s are' if decided > 1 else ' is'} decided"
     if (left := findings.wrong_left) is None:
         return line
     return f"{line}; of the others, about {left.value:,.0f} ({left.low:,.0f} to {left.high:,.0f}) are wrong"

@@ -119,6 +119,15 @@ def estimate(sample: AuditSample, answers: npt.NDArray[np.integer]) -> AuditedRa
     return AuditedRate(rate, min(low, rate), max(high, rate), *counts)
 
 
+def of_all(rate: AuditedRate, sample: AuditSample, findings: Findings) -> AuditedRate:
+    """Return the rate over all labels with a quality: those decided before are known, and are not drawn."""
+    scored = max(int(np.count_nonzero(~np.isnan(findings.label_quality))), int(sample.sizes.sum()))
+    known = np.count_nonzero(findings.is_certain & (findings.label_quality == 0)) / scored
+    share = float(sample.sizes.sum()) / scored
+    whole, low, high = (float(known + share * each) for each in rate[:3])
+    return rate._replace(rate=whole, low=low, high=high)
+
+
 def more_to_halve(sample: AuditSample, answers: npt.NDArray[np.integer]) -> int | None:
     """Return how many more checks would make the interval about half as wide; None if all labels are not enough."""
     now = estimate(sample, answers)
@@ -170,13 +179,15 @@ def _cut(quality: Floats) -> float:
 def audited(findings: Findings, sample: AuditSample, labels: Mapping[int, int]) -> Findings:
     """Return findings with the noise rate, and qualities recalibrated, by the checks of a person.
 
+    A label that the person has named is decided; one that is only known to be wrong stays an issue.
+
     Args:
         findings: those of the run, which no audit has changed.
         sample: drawn from their qualities.
         labels: position -> right label, which is the given one if that is right; WRONG_LABEL, UNSURE_LABEL.
     """
     answers = answers_of(findings, sample, labels)
-    result = estimate(sample, answers)
+    result = of_all(estimate(sample, answers), sample, findings)
     checked = answers != OPEN
     at, answer_at = sample.positions[checked], answers[checked]
     doubt = np.nan_to_num(logits(findings.label_quality, _MAX_LOGIT))
@@ -194,17 +205,20 @@ def audited(findings: Findings, sample: AuditSample, labels: Mapping[int, int]) 
     doubt = max(float(slope), 0.0) * doubt
     quality[rest] = 1 - sigmoid(intercept(doubt[rest], left) + doubt[rest])
     suggested, confidence = _suggestions(findings, quality)
-    for position in at[answer_at == WRONG].tolist():
-        if labels[position] >= 0:
-            suggested[position], confidence[position] = labels[position], 1.0
-    confidence[at[answer_at == RIGHT]], suggested[at[answer_at == RIGHT]] = (
-        1.0,
-        findings.given_labels[at[answer_at == RIGHT]],
-    )
+    named = np.array([position for position in at.tolist() if labels[position] >= 0], np.int64)
+    suggested[named], confidence[named] = [labels[position] for position in named.tolist()], 1.0
+    decided = findings.is_decided.copy()
+    decided[at[answer_at == WRONG]] = False
+    decided[named] = True
     before = findings.noise or NoiseEstimate(0.0, 0.0, 1.0, 0.0)
     noise = before._replace(rate=result.rate, low=result.low, high=result.high, caveat=None, checked=result.checked)
     changed = replace(
-        findings, label_quality=quality, suggested_labels=suggested, suggested_confidence=confidence, noise=noise
+        findings,
+        label_quality=quality,
+        suggested_labels=suggested,
+        suggested_confidence=confidence,
+        noise=noise,
+        decided=decided,
     )
     info = findings.threshold_info
     rule = info["rule"] if info["rule"] in ("auto", "per-class", "1/c") else info.get("asked", info["value"])

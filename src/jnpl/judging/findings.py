@@ -299,7 +299,7 @@ class Findings:
 
         Args:
             decisions: (N,) class numbers; -1 without a decision, or the value of a `WithoutLabel`: a dropped sample has
-                a wrong label, an unsure one keeps its quality, or has 0.5 if it was decided before.
+                a wrong label, an unsure one keeps its quality, or has 0.5 if that was certain.
 
         Example:
             >>> findings = Findings.from_probs([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]], labels=[0, 0, 0])
@@ -311,7 +311,8 @@ class Findings:
         is_certain = (
             (has_label | is_dropped) if self.unreadable is None else (has_label | is_dropped) & ~self.unreadable
         )
-        before = np.where(self.is_certain & (decisions == WithoutLabel.UNSURE.value), 0.5, self.label_quality)
+        is_unsure = (decisions == WithoutLabel.UNSURE.value) & np.isin(self.label_quality, (0.0, 1.0))
+        before = np.where(is_unsure, 0.5, self.label_quality)
         quality = np.where(is_certain, decisions == self.given_labels, before)
         suggested = np.where(decisions == -1, self.suggested_labels, np.where(has_label, decisions, self.given_labels))
         decided = replace(
@@ -350,6 +351,17 @@ class Findings:
     def is_decided(self) -> Mask:
         """(N,) true for samples that a person has decided about."""
         return np.zeros(len(self.given_labels), bool) if self.decided is None else self.decided
+
+    @property
+    def open_quality(self) -> Floats:
+        """(N,) label quality, nan where a decision says whether the label is wrong."""
+        return np.where(self.is_certain, np.nan, self.label_quality)
+
+    @property
+    def decided_labels(self) -> Labels:
+        """(N,) class numbers that a person has decided on, -1 where there is none."""
+        is_lost = (self.label_quality == 0) & (self.suggested_labels == self.given_labels)
+        return np.where(self.is_certain & ~is_lost, self.suggested_labels, -1)
 
     @property
     def chances(self) -> Floats:
@@ -449,7 +461,7 @@ class Findings:
             count: how many; a smaller sample is the beginning of a larger one.
             seed: of the draw.
         """
-        return audit.draw(self.label_quality, count, seed).positions
+        return audit.draw(self.open_quality, count, seed).positions
 
     def audited(self, labels: Mapping[int, int], seed: int = 0) -> Findings:
         """Return findings with noise rate, interval, qualities and threshold by labels that a person has checked.
@@ -468,7 +480,7 @@ class Findings:
         """
         if self.noise is not None and self.noise.checked:
             raise InputError("these findings are audited already: audit those of the run")
-        return audit.audited(self, audit.draw(self.label_quality, len(self.given_labels), seed), labels)
+        return audit.audited(self, audit.draw(self.open_quality, len(self.given_labels), seed), labels)
 
     @property
     def fingerprint(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from jnpl.internal.errors import InputError
-from jnpl.judging.audit import OPEN, UNSURE_LABEL, AuditSample, answers_of, draw, estimate, more_to_halve, population
+from jnpl.judging.audit import OPEN, UNSURE_LABEL, AuditSample, answers_of, draw, estimate, more_to_halve, of_all, population
 from jnpl.judging.caveats import noise_sentence
 from jnpl.outputs.report import page
 from jnpl.run_folder import AuditAnswer, AuditFacts, RunFolder
@@ -37,7 +37,7 @@ class AuditSession:
             wanted = self._count or DEFAULT_COUNT
             if stored is not None and (self._count is None or wanted <= len(stored.positions)):
                 return stored
-            sample = draw(self.run.model_findings.label_quality, wanted)
+            sample = draw(self.run.model_findings.open_quality, wanted)
             before = [] if stored is None else stored.positions
             positions = sample.positions.tolist()
             if positions[: len(before)] != before[: len(positions)]:
@@ -100,9 +100,10 @@ class AuditSession:
         }
         if not np.isin(answers, (0, 1)).any():
             return counts | {"checked": 0, "wrong": 0, "unsure": counts["answered"]}
-        rate, by_class = estimate(sample, answers), []
+        model, by_class = self.run.model_findings, []
+        rate = of_all(estimate(sample, answers), sample, model)
         given = findings.given_labels[sample.positions]
-        scored = findings.given_labels[population(self.run.model_findings.label_quality)]
+        scored = findings.given_labels[population(model.open_quality)]
         for label, size in enumerate(np.bincount(scored, minlength=findings.num_classes).tolist()):
             of_class = given == label
             if np.isin(answers[of_class], (0, 1)).any():

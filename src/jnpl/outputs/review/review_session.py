@@ -349,8 +349,8 @@ class ReviewSession:
         decided = int((self._actions >= 0).sum())
         if not decided:
             raise InputError("there is nothing to learn from yet: decide about some samples first")
-        current = self._store.current()
-        self._retraining.start(self._ranking, current, lambda ranking, seconds: self._learnt(ranking, decided, seconds))
+        current, before = self._store.current(), last_ranking(self._store, self._run, with_audit=False)[0]
+        self._retraining.start(before, current, lambda ranking, seconds: self._learnt(ranking, decided, seconds))
         return self._retraining.status()
 
     def _learnt(self, ranking: Ranking, decided: int, seconds: float) -> None:

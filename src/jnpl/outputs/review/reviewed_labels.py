@@ -68,9 +68,8 @@ class ReviewedRun(NamedTuple):
 
     @property
     def all_decisions(self) -> Labels:
-        """(N,) decisions of this review and, where it has none, of those before it."""
-        before = self.ranking.findings
-        return np.where(self.decisions == -1, np.where(before.is_decided, before.suggested_labels, -1), self.decisions)
+        """(N,) decisions of this review and, where it has none, of those before it and of an audit."""
+        return np.where(self.decisions == -1, self.ranking.findings.decided_labels, self.decisions)
 
 
 def reviewed_run(run: RunFolder) -> ReviewedRun:
@@ -86,15 +85,17 @@ def run_alone(run: RunFolder) -> ReviewedRun:
     return review_of(Ranking(run.findings), NO_DECISIONS)
 
 
-def last_ranking(store: DecisionStore, run: RunFolder) -> tuple[Ranking, int]:
+def last_ranking(store: DecisionStore, run: RunFolder, *, with_audit: bool = True) -> tuple[Ranking, int]:
     """Return the ranking that was learnt last and the number of its decisions; that of the run's findings and 0.
 
     What an audit says of the noise rate, or a caveat, holds for the learnt ranking too.
     """
-    stored, findings = store.last_round(), run.findings
+    stored, findings = store.last_round(), run.model_findings
     if stored is None:
-        return Ranking(findings), 0
+        return Ranking(run.findings if with_audit else findings), 0
     learnt = Ranking.from_bytes(stored.arrays, stored.number, findings)
+    if not with_audit:
+        return learnt, stored.decisions
     judged = run.with_audit(learnt.findings)
     if findings.noise is not None and judged.noise is not None and findings.noise.caveat and not judged.noise.checked:
         low, high = min(findings.noise.low, judged.noise.low), max(findings.noise.high, judged.noise.high)
@@ -151,11 +152,11 @@ def with_review(source: Source, folder: str | os.PathLike[str]) -> Source:
     """
     run = RunFolder(folder)
     findings, facts = run.findings, run.require_data_facts()
-    if not run.decisions.exists() and not facts.decided and not facts.dropped:
+    if not run.decisions.exists() and not facts.dropped and not facts.decided and not findings.is_decided.any():
         raise InputError(
             f"{str(run.path)!r} has no decisions: there is no {run.decisions.name} (jnpl review {run.path})"
         )
-    decisions = reviewed_run(run).decisions
+    decisions = reviewed_run(run).all_decisions
     names = {str(name): number for number, name in enumerate(source.class_names)}
     classes = findings.names
     if strange := [str(name) for name in classes if str(name) not in names]:

@@ -119,7 +119,7 @@
     const bar = at("progress-bar");
     bar.firstElementChild.style.width = `${100 * share}%`;
     bar.setAttribute("aria-valuenow", Math.round(100 * share));
-    const before = counts.decided_before ? `, ${whole(counts.decided_before)} before this run` : "";
+    const before = counts.decided_before ? `, ${whole(counts.decided_before)} before this review` : "";
     at("figure-decided").replaceChildren(make("b", { text: whole(done) }), before);
     at("figure-suspects").replaceChildren(make("b", { text: whole(counts.suspects) }));
   }
