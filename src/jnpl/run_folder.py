@@ -187,6 +187,7 @@ class DataFacts(StoredFacts):
     decided: tuple[LabelledSample, ...] = ()  # by the reviews of earlier runs (`jnpl find --review`)
     dropped: tuple[str | int, ...] = ()  # by them
     columns: TableRows | None = None
+    evidence: dict[int, dict[int, int]] = Field(default_factory=dict)  # suspect -> class -> sample that surely has it
 
     @property
     def are_crops(self) -> bool:
@@ -471,6 +472,8 @@ class RunFolder:
         facts |= {name: samples for name, samples in (reviewed or {}).items() if samples}
         if report.columns is not None:
             facts["columns"] = report.columns
+        if report.evidence:
+            facts["evidence"] = report.evidence
         if problems.neighbours is not None:
             self._write_neighbours(problems.neighbours)
         self.__dict__.pop("data_facts", None)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jnpl.analysis.problems import problems
+from jnpl.analysis.sure_samples import evidence
 from jnpl.data.source import UnreadableError
 from jnpl.internal.errors import InputError
 
@@ -27,6 +28,7 @@ MAX_SUSPECTS = 2000  # shown with pictures or texts
 MAX_OUTLIERS = 50
 MAX_NEAR_GROUPS, _MAX_MEMBERS = 50, 4  # of near duplicates
 MAX_COLUMNS = 12  # of the data's own table
+_FIRST = 700  # suspects with pictures before those of others
 _WITHOUT_SUSPECTS = 20  # the worst samples, shown where no label is a suspect
 _MAX_TEXT = 400  # characters
 _MAX_DIGITS = 12  # characters of a fraction; longer ones are shown with 8 digits
@@ -45,6 +47,7 @@ class DataReport:
     problems: Problems  # duplicates, outliers, unreadable samples, tiny classes
     columns: dict[str, Any] | None  # the shown samples as rows of a table, {"names", "rows"}; None for images
     shown: list[int]  # positions of the samples that are shown, the worst suspects first
+    evidence: dict[int, dict[int, int]]  # of suspects: class number -> the nearest sample that surely has it
     pictures: Inputs | None  # the images that are shown; None for other data
 
 
@@ -55,12 +58,16 @@ def describe_data(
     progress: Callable[[float], None] = lambda _: None,
 ) -> DataReport:
     """Return what the report and the review say of the data of a run."""
-    suspects = findings.worst_positions(MAX_SUSPECTS)
+    worst = findings.worst_positions(MAX_SUSPECTS)
     if not findings.is_label_issue.any():
-        suspects = suspects[:_WITHOUT_SUSPECTS]
+        worst = worst[:_WITHOUT_SUSPECTS]
+    examples = evidence(source, findings, worst[findings.is_label_issue[worst]])
     pictures = source.inputs if source.kind == "image" else source.pictures
     found_problems = problems(source, _unreadable(findings, source), progress)
-    shown = list(dict.fromkeys([*suspects.tolist(), *_shown_neighbours(source, found_problems)]))
+    first, others = worst[:_FIRST].tolist(), [at for each in examples.values() for at in each.values()]
+    of_first = [at for name in first for at in examples.get(name, {}).values()]
+    special = _shown_neighbours(source, found_problems)
+    shown = list(dict.fromkeys([*first, *special, *of_first, *worst.tolist(), *others]))
     images = None
     if source.root is not None and source.ids.dtype == object:
         images = _common_folder([*source.ids.tolist(), *(str(sample["id"]) for sample in held_out)], source.root)
@@ -74,6 +81,7 @@ def describe_data(
         problems=found_problems,
         columns=_columns(source, np.array(shown, np.int64)) if pictures is None else None,
         shown=shown,
+        evidence=examples,
         pictures=pictures,
     )
 
@@ -97,9 +105,10 @@ def positions_of(ids: npt.NDArray[Any], names: Collection[int | str]) -> dict[in
 
 
 def _shown_neighbours(source: Source, listed: Problems) -> list[int]:
-    """Return the positions of the near duplicates and outliers that the report shows."""
+    """Return the positions of the duplicates, near duplicates and outliers that the report shows."""
     groups = listed.near_duplicates[:MAX_NEAR_GROUPS]
     outliers = [name for name, _ in listed.outliers[:MAX_OUTLIERS]]
+    groups = [*(listed.duplicates or ())[:MAX_NEAR_GROUPS], *groups]
     names = [*(group.ids[at] for group in groups for at in shown_members(group.labels)), *outliers]
     position = positions_of(source.ids, names)
     return [position[name] for name in names]

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from jnpl.internal.provenance import plain
 from jnpl.internal.terminal import rounded, visible
-from jnpl.judging.caveats import is_withheld, noise_sentence
+from jnpl.judging.caveats import noise_sentence
 from jnpl.judging.groups import sentences
 from jnpl.outputs.report.page_tables import confused_pairs
 from jnpl.outputs.review.reviewed_labels import reviewed_run
@@ -73,7 +73,7 @@ def headline(issues: int, samples: int, findings: Findings) -> str:
 def _decided_line(decided: int, findings: Findings) -> str:
     """Return how many labels are decided, and how many wrong ones are left."""
     line = f"{decided:,} label{'s are' if decided > 1 else ' is'} decided"
-    if (left := findings.wrong_left) is None:
+    if (left := findings.stated_left) is None:
         return line
     return f"{line}; of the others, about {left.value:,.0f} ({left.low:,.0f} to {left.high:,.0f}) are wrong"
 
@@ -105,8 +105,7 @@ def _notes(result: dict[str, Any], run: RunFolder, findings: Findings) -> list[s
         )
     if (scored := int(np.count_nonzero(~np.isnan(findings.label_quality)))) < _FEW:
         lines.append(f"only {scored} samples: too few to estimate how many labels are wrong; the order is a hint")
-    withheld = findings.noise is not None and is_withheld(findings.noise)
-    if (expected := findings.expected_wrong) is not None and issues and not withheld:
+    if (expected := findings.expected_wrong) is not None and issues:
         them = "of these labels are" if issues > 1 else "of them is"
         lines.append(f"about {expected:,.0f} {them} expected to be truly wrong: look before you change them")
     if findings.overlap is not None and findings.overlap >= OVERLAP:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from jnpl.data.label_files import WithoutLabel
 from jnpl.internal.errors import InputError
 from jnpl.judging import audit, findings_files
-from jnpl.judging.caveats import NO_SIGNAL, above_chance, noise_sentence, of_few_samples
+from jnpl.judging.caveats import NO_SIGNAL, above_chance, is_withheld, noise_sentence, of_few_samples
 from jnpl.judging.column_checks import checked_ids, checked_labels, checked_mask, checked_names, checked_texts
 from jnpl.judging.consensus import VOTE, annotator_table, ask_next
 from jnpl.judging.groups import COLUMN, rates_of_groups
@@ -348,6 +348,16 @@ class Findings:
         return Interval(value, min(max(low, 0.0), value), max(high, value))
 
     @property
+    def is_withheld(self) -> bool:
+        """Whether the noise rate is withheld: any larger share is possible."""
+        return self.noise is not None and is_withheld(self.noise)
+
+    @property
+    def stated_left(self) -> Interval | None:
+        """`wrong_left`, None where the noise rate is withheld."""
+        return None if self.is_withheld else self.wrong_left
+
+    @property
     def is_decided(self) -> Mask:
         """(N,) true for samples that a person has decided about."""
         return np.zeros(len(self.given_labels), bool) if self.decided is None else self.decided
@@ -424,9 +434,9 @@ class Findings:
 
     @property
     def noise_rate(self) -> float:
-        """Estimated share of wrong labels, nan if nothing can be said; without calibration, the share of issues."""
+        """Estimated share of wrong labels, nan if it is withheld; without calibration, the share of issues."""
         if self.noise is not None:
-            return math.nan if self.noise.caveat == NO_SIGNAL else self.noise.rate
+            return math.nan if is_withheld(self.noise) else self.noise.rate
         scored = np.count_nonzero(~np.isnan(self.label_quality))
         return float((self.is_label_issue.sum() + self._decided_wrong) / max(scored, 1))
 
@@ -725,14 +735,14 @@ class Findings:
 
     @property
     def expected_wrong(self) -> float | None:
-        """How many label issues are expected to be truly wrong; None without calibration."""
-        return None if self.noise is None else float(self.chances[self.is_label_issue].sum())
+        """How many label issues are expected to be truly wrong; None where no noise rate is known."""
+        return None if self.noise is None or self.is_withheld else float(self.chances[self.is_label_issue].sum())
 
     @property
     def look_wrong(self) -> bool:
         """Whether at least half of the label issues are expected to be wrong: else they are labels to check."""
         expected = self.expected_wrong
-        return expected is None or expected >= self.is_label_issue.sum() / 2
+        return not self.is_withheld and (expected is None or expected >= self.is_label_issue.sum() / 2)
 
 
 def _resolved(

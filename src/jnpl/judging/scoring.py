@@ -11,6 +11,7 @@ from jnpl.internal.devices import threads_for
 from jnpl.judging.caveats import NO_SIGNAL, is_withheld, of_rules
 from jnpl.judging.excerpts import excerpts
 from jnpl.judging.findings import Findings
+from jnpl.judging.noise_model import monotone
 from jnpl.judging.out_of_fold import FOLDS, expected_scale, out_of_fold
 from jnpl.judging.posterior import posterior
 from jnpl.judging.trees import share_agreeing
@@ -249,11 +250,37 @@ def judge_labels(
                 heads=unseen.expected_scale is not None,
             )
             findings = replace(findings, noise=noise)
+            if is_withheld(noise):
+                findings = _as_predicted(findings, probs, unseen.probs, settings.threshold)
     else:
         findings = Findings.from_ledger(ledger, source.labels, quality=recorded_quality, **options)
     if source.decided is not None:
         findings = findings.with_decisions(source.decided).with_threshold(settings.threshold)
     return replace(findings, excerpts=excerpts(source, findings))
+
+
+def _as_predicted(
+    findings: Findings, probs: npt.NDArray[np.floating[Any]], unseen: npt.NDArray[np.floating[Any]], rule: float | str
+) -> Findings:
+    """Return findings without a noise rate to calibrate by: quality is the probability that models which have not seen
+    a label (N, C) give it, in the order of `probs` (N, C)."""
+    rows, given = np.arange(len(unseen)), findings.given_labels
+    other, noise, usable = findings.others[0], findings.noise, ~np.isnan(findings.label_quality)
+    if noise is None or not usable.any():
+        return findings
+    predicted, quality = unseen[rows, given].astype(np.float64), np.full(len(given), np.nan)
+    quality[usable] = monotone(probs[rows, given][usable], predicted[usable])
+    confidence = (1 - quality) * np.clip(unseen[rows, other] / np.maximum(1 - predicted, 1e-9), 0, 1)
+    rate, better = float(1 - quality[usable].mean()), confidence > quality
+    unlikely = float((predicted[usable] < 0.5).mean())
+    return replace(
+        findings,
+        label_quality=quality,
+        suggested_labels=np.where(better, other, given),
+        suggested_confidence=np.where(better, confidence, quality),
+        other_confidence=confidence,
+        noise=noise._replace(rate=rate, low=min(noise.low, rate), unlikely=unlikely),
+    ).with_threshold(rule)
 
 
 def _content(source: Source) -> Sequence[str] | npt.NDArray[np.floating[Any]] | None:

@@ -10,7 +10,17 @@ from typing import Any
 import numpy as np
 
 from jnpl.internal.errors import InputError
-from jnpl.judging.audit import OPEN, UNSURE_LABEL, AuditSample, answers_of, draw, estimate, more_to_halve, of_all, population
+from jnpl.judging.audit import (
+    OPEN,
+    UNSURE_LABEL,
+    AuditSample,
+    answers_of,
+    draw,
+    estimate,
+    more_to_halve,
+    of_all,
+    population,
+)
 from jnpl.judging.caveats import noise_sentence
 from jnpl.outputs.report import page
 from jnpl.run_folder import AuditAnswer, AuditFacts, RunFolder

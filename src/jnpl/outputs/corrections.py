@@ -67,12 +67,12 @@ class CorrectedLabels:
         return int((open_issues & ~self.changed).sum())
 
     def expected_wrong(self) -> ExpectedWrong | None:
-        """Return how many labels are expected to be wrong before and after; None where quality is not calibrated.
+        """Return how many labels are expected to be wrong before and after; None where no noise rate is known.
 
         A decision counts as right. The interval after the correction is in proportion to that before it.
         """
         findings, left = self.findings, self.findings.wrong_left
-        if left is None or findings.noise is None or findings.noise.rate <= 0:
+        if left is None or findings.noise is None or findings.noise.rate <= 0 or findings.is_withheld:
             return None
         chances, before = findings.chances, float(np.nansum(findings.chances))
         scored = np.count_nonzero(~np.isnan(findings.label_quality))

@@ -83,7 +83,7 @@ def _context(run: RunFolder, threshold: str | None) -> dict[str, Any]:
     folder_name = run.path.resolve().name
     names = page_tables.printable_names(findings)
     heat = page_tables.heat_map(findings, names)
-    suspects = page_tables.suspects(findings, names, pictures, data.columns)
+    suspects, examples = page_tables.suspects(findings, names, pictures, data)
     shown_columns, hidden_columns = page_tables.column_names(data.columns)
     epoch_names, epoch_rows = page_tables.epochs(lines)
     return {
@@ -92,9 +92,10 @@ def _context(run: RunFolder, threshold: str | None) -> dict[str, Any]:
         "summary": findings.summary(),
         "rate": findings.noise_rate,
         "decided": int(findings.is_decided.sum()),
-        "wrong_left": findings.wrong_left,
+        "wrong_left": findings.stated_left,
         "noise": findings.noise,
         "stated": None if findings.noise is None else stated(findings.noise),
+        "withheld": findings.is_withheld,
         "expected_wrong": findings.expected_wrong,
         "look_wrong": findings.look_wrong,
         "results": results,
@@ -113,6 +114,8 @@ def _context(run: RunFolder, threshold: str | None) -> dict[str, Any]:
         "annotators": page_tables.annotators(findings),
         "classes": page_tables.classes(findings, names),
         "suspects": suspects,
+        "examples": examples,
+        "evidence": any(suspect.examples for suspect in suspects),
         "with_thumbnails": bool(pictures),
         "with_pictures": any(suspect.picture for suspect in suspects),
         "given_options": page_tables.class_options([suspect.given_number for suspect in suspects], names),

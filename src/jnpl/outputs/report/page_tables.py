@@ -29,7 +29,7 @@ _MAX_VALUES = 3  # columns of a near duplicate or an outlier
 _MAX_HEAT_MAP = 30  # classes up to which a heat map is readable
 _MAX_CLASSES = 1_000
 _MAX_EPOCHS = 100
-_MAX_PICTURE_BYTES = 14_000_000  # of suspects, and a third for others: keeps the page below 20 MB
+_MAX_PICTURE_BYTES = 11_000_000  # of suspects, and a quarter each for three others: keeps the page below 20 MB
 _MAX_NAME = 60  # characters of a class name
 
 
@@ -79,6 +79,17 @@ class ClassRow:
 
 
 @dataclass(frozen=True)
+class Example:
+    """The sample nearest to a suspect that is surely of a class; `number` is that of its picture, if it has one."""
+
+    id: str
+    label: str
+    is_given: bool
+    number: int | None
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Suspect:
     """A label that looks wrong; the page filters by the class numbers."""
 
@@ -93,6 +104,8 @@ class Suspect:
     is_unclear: bool  # could be the given or the suggested label
     picture: str | None
     values: tuple[str, ...]
+    excerpt: str | None
+    examples: tuple[Example, ...]
 
     @property
     def is_relabelled(self) -> bool:
@@ -208,9 +221,21 @@ def groups(findings: Findings) -> list[tuple[str, list[str], list[dict[Any, Any]
 
 
 def suspects(
-    findings: Findings, names: Sequence[str], pictures: dict[int, bytes], columns: TableRows | None
-) -> list[Suspect]:
-    """Return at most 2,000 suspects, worst first, with pictures as data URIs and values from the data's table."""
+    findings: Findings, names: Sequence[str], pictures: dict[int, bytes], data: DataFacts
+) -> tuple[list[Suspect], list[str]]:
+    """Return at most 2,000 suspects, worst first, with pictures as data URIs and values from the data's table; and the
+    pictures of the examples to compare them with, which several suspects may share."""
+    columns, examples, room_of_examples = data.columns, dict[int, str](), _MAX_PICTURE_BYTES // 4
+    rows_have_excerpts = findings.excerpts is not None and columns is not None and columns.names != ["text"]
+
+    def example(at: int, label: int, given: int) -> Example:
+        nonlocal room_of_examples
+        if at not in examples and (picture := _data_uri(pictures.get(at), room_of_examples)) is not None:
+            room_of_examples -= len(picture)
+            examples[at] = picture
+        number = list(examples).index(at) if at in examples else None
+        return Example(text.plain(findings.ids[at]), names[label], label == given, number, _values(columns, at))
+
     most = min(int(findings.is_label_issue.sum()), MAX_SUSPECTS)
     room, made = _MAX_PICTURE_BYTES, []
     for rank, position in enumerate(findings.worst_positions(most).tolist(), 1):
@@ -233,9 +258,16 @@ def suspects(
                 is_unclear=is_unclear,
                 picture=picture,
                 values=_values(columns, position),
+                excerpt=text.plain(findings.excerpts[position] or "") if rows_have_excerpts else None,
+                examples=tuple(
+                    example(at, label, given)
+                    for label in dict.fromkeys((given, suggested))
+                    if (at := data.evidence.get(position, {}).get(label)) is not None
+                    and (not findings.is_decided[at] or findings.suggested_labels[at] == label)
+                ),
             )
         )
-    return made
+    return made, list(examples.values())
 
 
 def column_names(columns: TableRows | None) -> tuple[list[str], int]:
@@ -301,7 +333,7 @@ def data_problems(findings: Findings, data: DataFacts, pictures: dict[int, bytes
         "unreadable": None if unreadable is None else unreadable[:MAX_PROBLEMS],
         "unread": len(unreadable or ()) if unread is None else unread,
         "compared": data.compared,
-        "duplicates": _duplicates(data) if data.compared else None,
+        "duplicates": _duplicates(findings, data, pictures) if data.compared else None,
         "tiny": tiny,
         **_neighbours(findings, data, pictures),
     }
@@ -309,7 +341,7 @@ def data_problems(findings: Findings, data: DataFacts, pictures: dict[int, bytes
 
 def _neighbours(findings: Findings, data: DataFacts, pictures: dict[int, bytes]) -> dict[str, Any]:
     """Return near duplicates and outliers with their pictures or values; None where the run did not search."""
-    room = _MAX_PICTURE_BYTES // 3
+    room = _MAX_PICTURE_BYTES // 4
     if data.near_duplicates is None:
         return {"near": None, "outliers": None}
     groups = sorted(data.near_duplicates, key=lambda group: not group.differ)[:MAX_NEAR_GROUPS]
@@ -346,17 +378,28 @@ def _neighbours(findings: Findings, data: DataFacts, pictures: dict[int, bytes])
     }
 
 
-def _duplicates(data: DataFacts) -> dict[str, Any] | None:
+def _duplicates(findings: Findings, data: DataFacts, pictures: dict[int, bytes]) -> dict[str, Any] | None:
     """Return the first groups, those with differing labels before the others, and the counts of all samples."""
     if data.duplicates is None:
         return None
     groups = sorted(data.duplicates, key=lambda group: not group.differ)[:MAX_PROBLEMS]
+    position = positions_of(findings.ids, [name for group in groups for name in group.ids]) if pictures else {}
+    room = _MAX_PICTURE_BYTES // 4
+
+    def picture(group: SameContent) -> str | None:
+        nonlocal room
+        shown = (pictures[position[name]] for name in group.ids if position.get(name) in pictures)
+        made = _data_uri(next(shown, None), room)
+        room -= len(made or "")
+        return made
+
     listed = [
         {
             "ids": [text.plain(name) for name in group.ids[:10]],
             "more": max(group.size - len(group.ids[:10]), 0),
             "labels": [text.plain(name, 60) for name in dict.fromkeys(group.labels)][:10],
             "differ": group.differ,
+            "picture": picture(group),
         }
         for group in groups
     ]

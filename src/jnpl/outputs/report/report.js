@@ -47,7 +47,7 @@
   }
 
   function paged(block) {
-    const items = [...block.querySelector("[data-items]").children], foot = block.querySelector(".foot");
+    const items = [...block.querySelectorAll("[data-given]")], foot = block.querySelector(".foot");
     const size = Number(block.dataset.size) / (matchMedia("(max-width: 40rem)").matches ? 2 : 1); // a phone shows less
     const filters = [...block.querySelectorAll("select[data-filter]")];
     const buttons = [...block.querySelectorAll("button[data-turn]")];

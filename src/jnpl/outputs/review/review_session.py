@@ -338,7 +338,7 @@ class ReviewSession:
         reviewed = review_of(self._ranking, self._store.current())
         return {
             "precision": None if reviewed.precision is None else reviewed.precision._asdict(),
-            "left": reviewed.left._asdict(),
+            "left": None if reviewed.findings.is_withheld else reviewed.left._asdict(),
         }
 
     # Learning

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from jnpl.analysis.sure_samples import UnitVectors, surest, vectors_of
 from jnpl.data.source import Inputs, Source, UnreadableError
 from jnpl.internal.errors import InputError, one_line
 from jnpl.internal.pictures import encoded, media_type
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
 LARGE, SMALL = 1024, 320  # pixels of the longer side of a picture
 MAX_TEXT = 20_000  # characters
 _MAX_CELLS = 300  # columns of a row
-_POOL = 1000  # surest samples of a class among which the nearest are searched for
-_BLOCK = 4096  # rows compared at a time
+_POOL = 1000  # decided samples of a class among which the nearest are searched for
 _WAIT = 30.0  # seconds that a picture waits for the data
 _QUALITY = 88  # of a JPEG
 Value = TypeVar("Value")
@@ -84,7 +84,7 @@ class Samples:
         self.duplicate_groups, self.outliers = _special_lists(run)
         self._pictures, self._pools, self._searched = RecentCache(512), RecentCache(16), RecentCache(2)
         self._model: SavedModel | None = None
-        self._scale: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]] | None = None
+        self._vectors: UnitVectors | None = None
         if open_data is None:
             self._opened.set()
 
@@ -99,7 +99,8 @@ class Samples:
             if source is not None:
                 if [str(name) for name in source.ids.tolist()] != [str(name) for name in self._findings.ids.tolist()]:
                     raise InputError("the data are not those of the run any more: other samples, or another order")  # noqa: TRY301
-                self._scale = _scale(source)
+                values = vectors_of(source)
+                self._vectors = None if values is None else UnitVectors(values)
                 self._load_model()
                 self.source = source
         except Exception as error:  # noqa: BLE001 - the page says why, and goes on without the data
@@ -130,7 +131,7 @@ class Samples:
     @property
     def has_vectors(self) -> bool:
         """Whether samples can be compared, now that the data are open."""
-        return self.source is not None and _vectors(self.source) is not None
+        return self.source is not None and self._vectors is not None
 
     def picture(self, position: int, side: int) -> tuple[bytes, str] | None:
         """Return the picture of a sample, at most `side` pixels wide and high, and its media type; None without one."""
@@ -208,15 +209,9 @@ class Samples:
 
         Without vectors, the first ones.
         """
-        among = among[among != position]
-        source = self.source
-        if source is None or _vectors(source) is None or not len(among):
-            return [int(at) for at in among[:count]]
-        vector = self._unit_vectors(np.array([position]))[0]
-        parts = [among[start : start + _BLOCK] for start in range(0, len(among), _BLOCK)]
-        similarity = np.concatenate([self._unit_vectors(part) @ vector for part in parts])
-        best = np.argsort(-similarity, kind="stable")[:count]
-        return [int(at) for at in among[best]]
+        if self._vectors is None:
+            return [int(at) for at in among[among != position][:count]]
+        return self._vectors.nearest(position, among, count)
 
     def examples(
         self, position: int, label: int, ranking: Ranking, count: int, decided: npt.NDArray[np.int64]
@@ -231,47 +226,13 @@ class Samples:
             count: of examples.
             decided: (N,) decided labels, -1 where undecided, less where dropped or unsure.
         """
-        given_labels = self._findings.given_labels
-
-        def surest() -> Positions:
-            sure = ~ranking.is_suspect & ~np.isnan(ranking.quality) & (ranking.suggested == given_labels)
-            fine = np.flatnonzero((given_labels == label) & sure)
-            order: Positions = fine[np.argsort(-ranking.quality[fine], kind="stable")[:_POOL]]
-            return order
-
-        pool = self._pools.get_or_make((label, ranking.number), surest)
+        pool = self._pools.get_or_make((label, ranking.number), lambda: surest(ranking.findings, label))
         pool = pool[(decided[pool] == -1) | (decided[pool] == label)]
         return self.nearest(position, np.union1d(pool, np.flatnonzero(decided == label)[:_POOL]), count)
-
-    def _unit_vectors(self, positions: Positions) -> npt.NDArray[np.float32]:
-        """Return the vectors of samples, of length 1: (M, F)."""
-        values = None if self.source is None else _vectors(self.source)
-        if values is None:
-            raise InputError("the samples have no vectors")
-        rows = values[positions].astype(np.float32)
-        rows = rows.mean(axis=1) if rows.ndim == 3 else rows
-        if self._scale is not None:
-            rows = (rows - self._scale[0]) / self._scale[1]
-        unit: npt.NDArray[np.float32] = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-        return unit
 
 
 def _pictures(source: Source) -> Inputs | None:
     return source.inputs if source.kind == "image" else source.pictures
-
-
-def _vectors(source: Source) -> npt.NDArray[Any] | None:
-    return source.inputs.array() if source.kind == "vector" else None
-
-
-def _scale(source: Source) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]] | None:
-    """Return mean and deviation of the columns of a table (F,); None for embeddings, which are compared as they are."""
-    vectors = _vectors(source)
-    if vectors is None or vectors.ndim == 3:
-        return None
-    values = vectors[:: max(len(source) // 50_000, 1)]
-    deviation = values.std(axis=0)
-    return values.mean(axis=0), np.where(deviation > 1e-6, deviation, 1).astype(np.float32)
 
 
 def _plain(value: Any) -> str:

@@ -107,7 +107,7 @@
     const { precision, left } = status.estimate;
     const interval = (each, form) => [make("b", { text: form(each.value) }), ` (${form(each.low)} to ${form(each.high)})`];
     at("figure-precision").replaceChildren(...(precision === null ? ["–"] : [...interval(precision, percent)]));
-    at("figure-left").replaceChildren(...interval(left, (value) => whole(Math.round(value))));
+    at("figure-left").replaceChildren(...(left === null ? ["unknown"] : interval(left, (value) => whole(Math.round(value)))));
     const problem = status.data.state === "missing" ? status.data.problem : null;
     if (problem && !root.dataset.lost) notice(`Without the data: ${problem}`);
     showLearning(status.learning);
