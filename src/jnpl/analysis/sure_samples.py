@@ -74,7 +74,7 @@ def evidence(source: Source, findings: Findings, positions: Positions) -> dict[i
     values = vectors_of(source)
     if values is None or not len(positions):
         return {}
-    vectors, found = UnitVectors(values), {int(at): dict[int, int]() for at in positions}
+    vectors, nearest_of = UnitVectors(values), {int(at): dict[int, int]() for at in positions}
     given = findings.given_labels[positions]
     suggested = np.where(findings.is_unclear, findings.others[0], findings.suggested_labels)[positions]
     for label in np.unique(np.concatenate([given, suggested[suggested >= 0]])).tolist():
@@ -87,5 +87,5 @@ def evidence(source: Source, findings: Findings, positions: Positions) -> dict[i
             block = rows[start : start + _BLOCK]
             best = (vectors.of(block) @ unit.T).argmax(axis=1)
             for at, example in zip(block.tolist(), pool[best].tolist(), strict=True):
-                found[at][label] = example
-    return {at: each for at, each in found.items() if each}
+                nearest_of[at][label] = example
+    return {at: each for at, each in nearest_of.items() if each}

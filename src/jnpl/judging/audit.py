@@ -122,9 +122,9 @@ def estimate(sample: AuditSample, answers: npt.NDArray[np.integer]) -> AuditedRa
 def of_all(rate: AuditedRate, sample: AuditSample, findings: Findings) -> AuditedRate:
     """Return the rate over all labels with a quality: those decided before are known, and are not drawn."""
     scored = max(int(np.count_nonzero(~np.isnan(findings.label_quality))), int(sample.sizes.sum()))
-    known = np.count_nonzero(findings.is_certain & (findings.label_quality == 0)) / scored
+    decided_wrong = np.count_nonzero(findings.is_certain & (findings.label_quality == 0)) / scored
     share = float(sample.sizes.sum()) / scored
-    whole, low, high = (float(known + share * each) for each in rate[:3])
+    whole, low, high = (float(decided_wrong + share * each) for each in rate[:3])
     return rate._replace(rate=whole, low=low, high=high)
 
 

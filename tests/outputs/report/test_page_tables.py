@@ -10,7 +10,7 @@ import pytest
 from jnpl import Findings
 from jnpl.internal.pictures import encoded
 from jnpl.outputs.report import page_tables
-from jnpl.run_folder import TableRows
+from jnpl.run_folder import DataFacts, TableRows
 
 NAMES = ["cat", "dog", "eel"]
 
@@ -85,7 +85,7 @@ def test_suspects_worst_first_with_what_is_known_of_them(findings):
     position = int(worst.index[1])
     picture = encoded(np.zeros((4, 4, 1), np.uint8), 96)
     columns = TableRows(names=["length", "text"], rows={position: [1.23456, "two\nlines"]})
-    found = page_tables.suspects(findings, NAMES, {position: picture}, columns)
+    found = page_tables.suspects(findings, NAMES, {position: picture}, DataFacts(columns=columns))[0]
     assert [each.id for each in found] == [str(name) for name in worst.id]
     assert [each.quality for each in found] == worst.label_quality.tolist()
     assert [each.given for each in found] == worst.given_label.tolist()
@@ -106,7 +106,7 @@ def test_the_worst_are_issues_first(findings):
     table = uneven.table
     assert not uneven.worst(table.is_label_issue.sum()).is_label_issue.all()  # quality alone is not enough
     issues = table[table.is_label_issue].sort_values("label_quality", kind="stable")
-    found = page_tables.suspects(uneven, NAMES, {}, None)
+    found = page_tables.suspects(uneven, NAMES, {}, DataFacts())[0]
     assert [each.id for each in found] == [str(name) for name in issues.id]
     assert sorted(uneven.worst_positions(200)) == list(range(200))
 
@@ -122,11 +122,30 @@ def test_only_pictures_and_only_so_many_bytes_go_into_the_page(findings, monkeyp
     positions = findings.worst(4).index.tolist()
     png = encoded(np.zeros((4, 4, 1), np.uint8), 96)
     pictures = dict(zip(positions, [b"<svg onload=alert(1)>", png, b"", png], strict=True))
-    shown = [each.picture is not None for each in page_tables.suspects(findings, NAMES, pictures, None)[:4]]
+    shown = [each.picture is not None for each in page_tables.suspects(findings, NAMES, pictures, DataFacts())[0][:4]]
     assert shown == [False, True, False, True]
     monkeypatch.setattr(page_tables, "_MAX_PICTURE_BYTES", 150)
-    shown = [each.picture is not None for each in page_tables.suspects(findings, NAMES, pictures, None)[:4]]
+    shown = [each.picture is not None for each in page_tables.suspects(findings, NAMES, pictures, DataFacts())[0][:4]]
     assert shown == [False, True, False, False]
+
+
+def test_a_suspect_is_shown_beside_samples_that_surely_have_either_class(findings):
+    first, second = findings.worst(2).index.tolist()
+    given, suggested = int(findings.given_labels[first]), int(findings.suggested_labels[first])
+    third = ({0, 1, 2} - {given, suggested}).pop()
+    picture = encoded(np.zeros((4, 4, 1), np.uint8), 96)
+    facts = DataFacts(
+        evidence={first: {suggested: 5, given: 7, third: 9}, second: {int(findings.given_labels[second]): 7}}
+    )
+    suspects, pictures = page_tables.suspects(findings, NAMES, {7: picture}, facts)
+    shown = [(each.id, each.label, each.is_given, each.number) for each in suspects[0].examples]
+    assert shown == [("7", NAMES[given], True, 0), ("5", NAMES[suggested], False, None)]  # not of the third class
+    assert [each.number for each in suspects[1].examples] == [0]
+    assert len(pictures) == 1  # both show it
+    is_decided = np.isin(np.arange(200), [5, 7])
+    labels = np.where(is_decided, third, findings.suggested_labels)
+    suspects, _ = page_tables.suspects(replace(findings, decided=is_decided, suggested_labels=labels), NAMES, {}, facts)
+    assert suspects[0].examples == ()  # somebody has decided otherwise
 
 
 def test_wide_tables_are_cut():

@@ -29,7 +29,7 @@ _MAX_VALUES = 3  # columns of a near duplicate or an outlier
 _MAX_HEAT_MAP = 30  # classes up to which a heat map is readable
 _MAX_CLASSES = 1_000
 _MAX_EPOCHS = 100
-_MAX_PICTURE_BYTES = 11_000_000  # of suspects, and a quarter each for three others: keeps the page below 20 MB
+_MAX_PICTURE_BYTES = 14_000_000  # of suspects, and an eighth each for three others: keeps the page below 20 MB
 _MAX_NAME = 60  # characters of a class name
 
 
@@ -225,8 +225,8 @@ def suspects(
 ) -> tuple[list[Suspect], list[str]]:
     """Return at most 2,000 suspects, worst first, with pictures as data URIs and values from the data's table; and the
     pictures of the examples to compare them with, which several suspects may share."""
-    columns, examples, room_of_examples = data.columns, dict[int, str](), _MAX_PICTURE_BYTES // 4
-    rows_have_excerpts = findings.excerpts is not None and columns is not None and columns.names != ["text"]
+    columns, examples, room_of_examples = data.columns, dict[int, str](), _MAX_PICTURE_BYTES // 8
+    excerpts = findings.excerpts if columns is not None and columns.names != ["text"] else None
 
     def example(at: int, label: int, given: int) -> Example:
         nonlocal room_of_examples
@@ -258,7 +258,7 @@ def suspects(
                 is_unclear=is_unclear,
                 picture=picture,
                 values=_values(columns, position),
-                excerpt=text.plain(findings.excerpts[position] or "") if rows_have_excerpts else None,
+                excerpt=None if excerpts is None else text.plain(excerpts[position] or ""),
                 examples=tuple(
                     example(at, label, given)
                     for label in dict.fromkeys((given, suggested))
@@ -341,7 +341,7 @@ def data_problems(findings: Findings, data: DataFacts, pictures: dict[int, bytes
 
 def _neighbours(findings: Findings, data: DataFacts, pictures: dict[int, bytes]) -> dict[str, Any]:
     """Return near duplicates and outliers with their pictures or values; None where the run did not search."""
-    room = _MAX_PICTURE_BYTES // 4
+    room = _MAX_PICTURE_BYTES // 8
     if data.near_duplicates is None:
         return {"near": None, "outliers": None}
     groups = sorted(data.near_duplicates, key=lambda group: not group.differ)[:MAX_NEAR_GROUPS]
@@ -384,7 +384,7 @@ def _duplicates(findings: Findings, data: DataFacts, pictures: dict[int, bytes])
         return None
     groups = sorted(data.duplicates, key=lambda group: not group.differ)[:MAX_PROBLEMS]
     position = positions_of(findings.ids, [name for group in groups for name in group.ids]) if pictures else {}
-    room = _MAX_PICTURE_BYTES // 4
+    room = _MAX_PICTURE_BYTES // 8
 
     def picture(group: SameContent) -> str | None:
         nonlocal room
