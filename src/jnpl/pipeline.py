@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from jnpl.analysis.data_report import describe_data
+from jnpl.analysis.neighbours import short_vectors
 from jnpl.analysis.reference import Reference, copies_of
 from jnpl.data.loading.prepare import default_workers
 from jnpl.data.opening import open_source, open_test
@@ -629,11 +630,12 @@ def write_data(
         report.note("looking for duplicates and outliers, and writing what the report shows")
     with report.searching() as progress:
         findings = folder.tag_findings if folder.has_tags else folder.findings
-        described = describe_data(data.embedded, findings, data.held_out, progress)
+        short = short_vectors(data.embedded)
+        described = describe_data(data.embedded, findings, data.held_out, progress, short)
         options, backbone = origin.options, data.embedded.backbone
         if options is not None and backbone is not None:  # as it was chosen: later, "auto" may choose another one
             options = {**options, "backbone": backbone.facts["name"], "size": backbone.facts.get("size")}
-        reference = None if folder.has_tags else Reference.of(data.embedded)
+        reference = None if folder.has_tags else Reference.of(data.embedded, short=short)
         if reference is not None:
             with replacing(folder.reference_vectors) as draft:
                 reference.save(draft)

@@ -43,7 +43,7 @@ def test_nearest_neighbours_are_those_of_all_distances():
 def test_blocks_do_not_change_the_neighbours(monkeypatch):
     values = photos(200)
     whole = nearest(values, np.arange(200))
-    monkeypatch.setattr(module, "_BLOCK", 7)  # fewer than ten neighbours in a block
+    monkeypatch.setattr(module, "BLOCK", 7)  # fewer than ten neighbours in a block
     index, distances = nearest(values, np.arange(200))
     np.testing.assert_array_equal(index, whole[0])
     np.testing.assert_allclose(distances, whole[1], atol=1e-6)
@@ -51,7 +51,7 @@ def test_blocks_do_not_change_the_neighbours(monkeypatch):
 
 @pytest.mark.parametrize("block", [4096, 30])
 def test_cells_find_most_neighbours_and_all_copies(monkeypatch, block):
-    monkeypatch.setattr(module, "_BLOCK", block)
+    monkeypatch.setattr(module, "BLOCK", block)
     values = photos(600)
     values[300:310] = values[:10] * 1.01
     exact, _ = nearest(values, np.arange(600))
@@ -66,7 +66,7 @@ def test_cells_find_most_neighbours_and_all_copies(monkeypatch, block):
 
 @pytest.mark.parametrize("limit", [1000, 0])
 def test_progress_counts_up_to_the_end_and_may_stop_the_search(monkeypatch, limit):
-    monkeypatch.setattr(module, "_BLOCK", 64)
+    monkeypatch.setattr(module, "BLOCK", 64)
     values, shares = photos(300), []
     plain = nearest(values, np.arange(300), limit)
     found = nearest(values, np.arange(300), limit, progress=shares.append)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from jnpl.analysis import reference as module
+from jnpl.analysis import short_vectors
 from jnpl.analysis.reference import Copy, Reference, class_mix_test, compare, two_sample_test
 from jnpl.data.source import EmbeddedInputs, InMemory, Source
 from jnpl.internal.errors import InputError
@@ -41,8 +42,8 @@ def test_images_and_a_handful_of_samples_have_no_reference():
 def test_many_wide_vectors_are_shortened_and_keep_their_distances(monkeypatch):
     values = blobs(400, 0, width=64)
     whole = Reference.of(embedded(values))
-    monkeypatch.setattr(module, "_WHOLE", 1000)
-    monkeypatch.setattr(module, "_WIDTH", 16)
+    monkeypatch.setattr(short_vectors, "_WHOLE", 1000)
+    monkeypatch.setattr(short_vectors, "WIDTH", 16)
     short = Reference.of(embedded(values))
     assert whole.vectors.shape == (400, 64)
     assert short.vectors.shape == (400, 16)

@@ -1,5 +1,6 @@
 """Analysis: what the embeddings say of the data, labels aside.
 
+- `short_vectors`: embeddings shortened to 256 numbers
 - `neighbours`: near duplicates and outliers, by the nearest neighbours of embeddings
 - `problems`: duplicates, outliers, unreadable samples and tiny classes
 - `leaks`: columns of a table that predict the given label alone, test samples that are training samples

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from jnpl.analysis.problems import Problems
+    from jnpl.analysis.short_vectors import ShortVectors
     from jnpl.data.source import Inputs, Kind, Source
     from jnpl.judging.findings import Findings
     from jnpl.judging.tag_findings import TagFindings
@@ -56,6 +57,7 @@ def describe_data(
     findings: Findings | TagFindings,
     held_out: Sequence[dict[str, Any]] = (),
     progress: Callable[[float], None] = lambda _: None,
+    short: ShortVectors | None = None,
 ) -> DataReport:
     """Return what the report and the review say of the data of a run."""
     worst = findings.worst_positions(MAX_SUSPECTS)
@@ -63,7 +65,7 @@ def describe_data(
         worst = worst[:_WITHOUT_SUSPECTS]
     examples = evidence(source, findings, worst[findings.is_label_issue[worst]])
     pictures = source.inputs if source.kind == "image" else source.pictures
-    found_problems = problems(source, _unreadable(findings, source), progress)
+    found_problems = problems(source, _unreadable(findings, source), progress, short)
     first, others = worst[:_FIRST].tolist(), [at for each in examples.values() for at in each.values()]
     of_first = [at for name in first for at in examples.get(name, {}).values()]
     special = _shown_neighbours(source, found_problems)

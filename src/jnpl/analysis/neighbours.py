@@ -16,11 +16,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from jnpl.analysis.short_vectors import BLOCK, ShortVectors, mean_views
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -42,9 +45,9 @@ _SHARED_LETTERS = 0.75  # of the triples of letters in two texts: near duplicate
 _MAX_TEXT = 2000  # characters compared
 _FAR = 2.5  # standard deviations (estimated by the median absolute deviation) above the median: outliers are farther
 _ROUNDING = 1e-5  # cosine distances of equal float32 vectors stay below
-_BLOCK = 4096  # rows compared at a time
 _PROBED = 4  # cells in which the neighbours of a sample are searched for
 _DIVIDING = 0.15  # of the time of a search, to divide the samples into cells
+_MEASURED = 2_000  # samples whose distances are measured, to correct those of short vectors
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +80,7 @@ def neighbours(
     readable: Mask,
     same: Iterable[list[int]] = (),
     progress: Callable[[float], None] = lambda _: None,
+    short: ShortVectors | None = None,
 ) -> Neighbours | None:
     """Find near duplicates and outliers among N embedded samples.
 
@@ -85,6 +89,7 @@ def neighbours(
         readable: (N,) false for samples to leave out.
         same: groups of samples with the same content. They count as near duplicates of each other, but a group of
             nothing else is not returned.
+        short: the embeddings, shortened: the search is among them, and near duplicates are measured in whole.
 
     Returns:
         What was found; None if the source has no embeddings, or fewer than 50 samples.
@@ -92,11 +97,13 @@ def neighbours(
     values = embeddings(source)
     if values is None:
         return None
-    readable = readable & _not_zero(values)
+    readable = readable & _not_zero(values if short is None else short.values)
     positions = np.flatnonzero(readable)
     if len(positions) < MIN_SAMPLES:
         return None
-    index, distances = nearest(values, positions, progress=progress)
+    index, distances = nearest(values if short is None else short, positions, progress=progress)
+    if short is not None:
+        index, distances = _measured(values, short, positions, index, distances)
     exact = [group for group in same if readable[group].all()]
     score = np.full(len(values), np.nan, np.float32)
     score[positions] = distances.mean(axis=1)
@@ -104,6 +111,8 @@ def neighbours(
     if len(positions) > EXACT_LIMIT:
         cells = _num_cells(len(positions))
         searched = f"each sample was compared with those in the {_PROBED} nearest of {cells:,} cells (k-means)"
+    if short is not None:
+        searched += f", as vectors shortened to {short.values.shape[1] - 1} numbers"
     return Neighbours(
         groups=_near_duplicates(_near_pairs(source.texts, positions, index, distances), exact),
         outlier_score=score,
@@ -120,8 +129,15 @@ def embeddings(source: Source) -> Array | None:
     return vectors if source.encoding is None and vectors.shape[1] >= MIN_WIDTH else None
 
 
+def short_vectors(source: Source, seed: int = 0) -> ShortVectors | None:
+    """Return the embeddings of a source, shortened; None without embeddings, and if they stay as they are."""
+    values = embeddings(source)
+    rows = np.delete(np.arange(len(source)), list(source.unreadable or ()))
+    return None if values is None else ShortVectors.of(values, rows, seed)
+
+
 def nearest(
-    values: Array,
+    values: Array | ShortVectors,
     positions: Labels,
     limit: int = EXACT_LIMIT,
     seed: int = 0,
@@ -130,7 +146,7 @@ def nearest(
     """Find the ten nearest neighbours of M samples by cosine distance.
 
     Args:
-        values: (N, V, F) or (N, F) embeddings, none of them zero.
+        values: (N, V, F) or (N, F) embeddings, none of them zero, or short vectors of them.
         positions: (M,) of the samples, M above 10.
         limit: of M, up to which all pairs are compared. Beyond it, samples are divided into about sqrt(M) cells, and
             compared with those in the 4 cells nearest to their own, so that time grows with M^1.5 and no more than a
@@ -142,13 +158,14 @@ def nearest(
     """
     import torch  # noqa: PLC0415 - not needed for other sources
 
+    read = partial(_short_vectors if isinstance(values, ShortVectors) else _unit_vectors, values)
     nearest_so_far = (
         torch.full((len(positions), NUM_NEIGHBOURS), -1),
         torch.full((len(positions), NUM_NEIGHBOURS), -math.inf),
     )
     with torch.inference_mode():
         if len(positions) <= limit:
-            whole, blocks = _unit_vectors(values, positions), torch.split(torch.arange(len(positions)), _BLOCK)
+            whole, blocks = read(positions), torch.split(torch.arange(len(positions)), BLOCK)
             pairs = list(combinations_with_replacement(blocks, 2))  # a pair gives the neighbours of both blocks
             for number, (rows, columns) in enumerate(pairs, 1):
                 similar = whole[rows] @ whole[columns].T
@@ -160,8 +177,8 @@ def nearest(
                 progress(number / len(pairs))
         else:
             done = 0
-            for rows, columns in _cells(values, positions, seed, lambda share: progress(_DIVIDING * share)):
-                candidates = _unit_vectors(values, positions[columns.numpy()])
+            for rows, columns in _cells(read, positions, seed, lambda share: progress(_DIVIDING * share)):
+                candidates = read(positions[columns.numpy()])
                 similar = candidates[: len(rows)] @ candidates.T  # the samples themselves are the first candidates
                 _merge(nearest_so_far, rows, columns, similar.fill_diagonal_(-math.inf))
                 done += len(rows)
@@ -183,28 +200,28 @@ def _merge(nearest_so_far: tuple[Tensor, Tensor], rows: Tensor, columns: Tensor,
 
 
 def _cells(
-    values: Array, positions: Labels, seed: int, progress: Callable[[float], None]
+    read: Callable[[Labels], Tensor], positions: Labels, seed: int, progress: Callable[[float], None]
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield the samples of each cell and those of the nearest cells, itself first: indices into `positions`.
 
-    `progress` is called with the share of the samples that have a cell.
+    `read` returns vectors of some samples, `progress` is called with the share of the samples that have a cell.
     """
     import torch  # noqa: PLC0415
 
-    blocks = [positions[start : start + _BLOCK] for start in range(0, len(positions), _BLOCK)]
-    centres = _centres(values, positions, seed)
+    blocks = [positions[start : start + BLOCK] for start in range(0, len(positions), BLOCK)]
+    centres = _centres(read, positions, seed)
     cell_of = []
     for number, block in enumerate(blocks, 1):
-        cell_of.append((_unit_vectors(values, block) @ centres.T).argmax(dim=1))
+        cell_of.append((read(block) @ centres.T).argmax(dim=1))
         progress(number / len(blocks))
     nearest_cell = torch.cat(cell_of)
     order = nearest_cell.argsort(stable=True)
     ends = nearest_cell.bincount(minlength=len(centres)).cumsum(dim=0).tolist()
     # A cell of very many samples is cut into parts, which stay neighbours because they share their centre.
     parts = [
-        (cell, order[start : min(start + _BLOCK, end)])
+        (cell, order[start : min(start + BLOCK, end)])
         for cell, (first, end) in enumerate(zip([0, *ends], ends, strict=False))
-        for start in range(first, end, _BLOCK)
+        for start in range(first, end, BLOCK)
     ]
     owners = centres[[cell for cell, _ in parts]]
     for number, (_, rows) in enumerate(parts):
@@ -223,12 +240,12 @@ def _num_cells(samples: int) -> int:
     return round(math.sqrt(samples))
 
 
-def _centres(values: Array, positions: Labels, seed: int) -> Tensor:
+def _centres(read: Callable[[Labels], Tensor], positions: Labels, seed: int) -> Tensor:
     """Return the centres of about sqrt(M) cells: spherical k-means on a sample of 32 samples for each."""
     generator = np.random.default_rng(seed)
     number = _num_cells(len(positions))
     drawn = generator.choice(positions, min(32 * number, len(positions)), replace=False)
-    sample = _unit_vectors(values, np.sort(drawn))
+    sample = read(np.sort(drawn))
     centres = sample[generator.choice(len(sample), number, replace=False)]
     for _ in range(5):
         cell_of = (sample @ centres.T).argmax(dim=1)
@@ -242,23 +259,51 @@ def _unit_vectors(values: Array, positions: Labels) -> Tensor:
     import torch  # noqa: PLC0415
 
     made = torch.empty((len(positions), values.shape[-1]))
-    for start in range(0, len(positions), _BLOCK):
-        rows = torch.from_numpy(mean_views(values, positions[start : start + _BLOCK]))
-        made[start : start + _BLOCK] = rows / rows.norm(dim=1, keepdim=True)
+    for start in range(0, len(positions), BLOCK):
+        rows = torch.from_numpy(mean_views(values, positions[start : start + BLOCK]))
+        made[start : start + BLOCK] = rows / rows.norm(dim=1, keepdim=True)
     return made
 
 
-def mean_views(values: Array, rows: Labels | slice) -> npt.NDArray[np.float32]:
-    """Return the mean (M, F) of the views of some rows of (N, V, F), or those rows of (N, F)."""
-    chosen = values[rows].astype(np.float32)
-    mean: npt.NDArray[np.float32] = chosen.mean(axis=1) if chosen.ndim == 3 else chosen
-    return mean
+def _short_vectors(short: ShortVectors, positions: Labels) -> Tensor:
+    """Return short vectors of M samples: float32 (M, K + 1)."""
+    import torch  # noqa: PLC0415
+
+    return torch.from_numpy(short.values[positions].astype(np.float32))
+
+
+def _measured(
+    values: Array, short: ShortVectors, positions: Labels, index: Labels, distances: npt.NDArray[np.float32]
+) -> tuple[Labels, npt.NDArray[np.float32]]:
+    """Return neighbours (M, 10) by their distances as whole vectors, from those of their short vectors.
+
+    These are measured where a neighbour may be a near duplicate, and estimated elsewhere: what the short vectors say is
+    corrected by some measured ones.
+    """
+
+    def measure(rows: Labels) -> npt.NDArray[np.float32]:
+        found = np.empty((len(rows), index.shape[1]), np.float32)
+        for start in range(0, len(rows), BLOCK // 8):
+            part = rows[start : start + BLOCK // 8]
+            one, others = _unit_vectors(values, positions[part]), _unit_vectors(values, positions[index[part].ravel()])
+            alike = others.view(*index[part].shape, -1) @ one.unsqueeze(2)
+            found[start : start + len(part)] = 1 - alike.squeeze(2).numpy()
+        return np.clip(found, 0, None)
+
+    rest = short.values[positions, -1].astype(np.float32)
+    rests = rest[:, None] * rest[index]
+    drawn = np.arange(0, len(positions), max(len(positions) // _MEASURED, 1))
+    corrected = distances + (measure(drawn) - distances[drawn]).sum() / max(rests[drawn].sum(), 1e-9) * rests
+    near = _is_near(short.lower_bound(distances, rests), corrected.max(axis=1), index).any(axis=1)
+    corrected[near] = measure(np.flatnonzero(near))
+    order = corrected.argsort(axis=1)
+    return np.take_along_axis(index, order, 1), np.take_along_axis(np.clip(corrected, 0, None), order, 1)
 
 
 def _not_zero(values: Array) -> Mask:
     """Return whether each sample has a direction (N,): a text of unknown words may have none."""
-    starts = range(0, len(values), _BLOCK)
-    lengths = np.concatenate([np.linalg.norm(mean_views(values, slice(at, at + _BLOCK)), axis=1) for at in starts])
+    starts = range(0, len(values), BLOCK)
+    lengths = np.concatenate([np.linalg.norm(mean_views(values, slice(at, at + BLOCK)), axis=1) for at in starts])
     has_direction: Mask = np.isfinite(lengths) & (lengths > 0)
     return has_direction
 
@@ -267,12 +312,16 @@ def _near_pairs(
     texts: Array | None, positions: Labels, index: Labels, distances: npt.NDArray[np.float32]
 ) -> list[tuple[int, int]]:
     """Return pairs of positions that are much closer to each other than to the others around them."""
-    tenth = distances[:, -1]
-    local = np.minimum(tenth[:, None], tenth[index])
-    near = distances <= np.maximum(np.maximum(NEAR * local, VERY_NEAR * np.median(tenth)), _ROUNDING)
-    rows, columns = np.nonzero(near)
+    rows, columns = np.nonzero(_is_near(distances, distances[:, -1], index))
     pairs = list(zip(positions[rows].tolist(), positions[index[rows, columns]].tolist(), strict=True))
     return pairs if texts is None else [pair for pair in pairs if _have_same_letters(*texts[list(pair)])]
+
+
+def _is_near(distances: npt.NDArray[np.float32], tenth: npt.NDArray[np.float32], index: Labels) -> Mask:
+    """Return which neighbours (M, 10) are near duplicates, by their distances and those (M,) to the tenth ones."""
+    local = np.minimum(tenth[:, None], tenth[index])
+    near: Mask = distances <= np.maximum(np.maximum(NEAR * local, VERY_NEAR * np.median(tenth)), _ROUNDING)
+    return near
 
 
 def _have_same_letters(one: str, other: str) -> bool:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
     from jnpl.analysis.neighbours import Neighbours
+    from jnpl.analysis.short_vectors import ShortVectors
     from jnpl.data.source import Inputs, Labels, Source
 
 MOST = 1000  # groups of duplicates, outliers and unreadable samples to list; all are counted
@@ -91,6 +92,7 @@ def problems(
     source: Source,
     unreadable: Mapping[int, str] | None = None,
     progress: Callable[[float], None] = lambda _: None,
+    short: ShortVectors | None = None,
 ) -> Problems:
     """Find duplicates, near duplicates, outliers, unreadable samples and tiny classes among N samples.
 
@@ -100,6 +102,7 @@ def problems(
         unreadable: position -> reason, of the samples known to be unreadable; by default those of the source. They are
             left out of all other counts.
         progress: called with the share of the search done, 0..1; what it raises stops the search.
+        short: its embeddings, shortened, if that was done.
 
     Returns:
         What was found.
@@ -114,7 +117,7 @@ def problems(
     filled = counts[counts > 0]
     hashing = 1.0 if embeddings(source) is None else _HASHING
     groups = _groups(source, np.flatnonzero(readable).tolist(), part_of(progress, 0.0, hashing))
-    near = neighbours(source, readable, groups or (), part_of(progress, hashing, 1.0))
+    near = neighbours(source, readable, groups or (), part_of(progress, hashing, 1.0), short)
     labelled = by_tag_set(source)
     duplicates, near_duplicates = (
         _Labelled(labelled, groups_of_kind) for groups_of_kind in (groups or (), near.groups if near else ())

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from jnpl.analysis.neighbours import NEAR, VERY_NEAR, embeddings, mean_views
+from jnpl.analysis.neighbours import NEAR, VERY_NEAR, embeddings, short_vectors
+from jnpl.analysis.short_vectors import directions, is_long, mean_views, unit
 from jnpl.internal.errors import InputError
 from jnpl.internal.files import require_file
 from jnpl.judging.groups import step_up
@@ -21,12 +22,12 @@ from jnpl.judging.groups import step_up
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from jnpl.analysis.short_vectors import ShortVectors
     from jnpl.data.source import Labels, Source
 
 Floats: TypeAlias = npt.NDArray[np.floating]
 
 NEIGHBOURS = 10
-_WIDTH, _WHOLE = 256, 1 << 22  # numbers of a vector; numbers of all vectors up to which they stay as they are
 _MOST, _CALIBRATING, _FITTED = 100_000, 5_000, 5_000  # samples kept, compared with the others, and fitted to
 _SAME = 1e-5  # squared distance of equal samples, relative to the width of a table
 _BLOCK = 1 << 24  # distances that are worked on at once
@@ -59,26 +60,27 @@ class Reference:
     basis: npt.NDArray[np.float32]
 
     @classmethod
-    def of(cls, source: Source, seed: int = 0) -> Reference | None:
-        """Return the reference of an embedded source or a table of numbers; None for other data."""
+    def of(cls, source: Source, seed: int = 0, short: ShortVectors | None = None) -> Reference | None:
+        """Return the reference of an embedded source, `short` its vectors, or a table of numbers; None for others."""
         random, rows = np.random.default_rng(seed), np.delete(np.arange(len(source)), list(source.unreadable or ()))
         if source.kind != "vector" or len(rows) <= NEIGHBOURS:
             return None
         rows = np.sort(random.choice(rows, min(len(rows), _MOST), replace=False))
-        none = np.zeros(0, np.float32)
-        is_table = embeddings(source) is None
-        values = _values(source, rows)
-        mean, std = (values.mean(axis=0), values.std(axis=0)) if is_table else (none, none)
-        made = cls(values, rows, mean, np.where(std > 0, std, 1).astype(np.float32), np.zeros((0, 0), np.float32))
-        values = made._scaled(values)
-        basis = made.basis
-        if values.size > _WHOLE and values.shape[1] > _WIDTH:
+        none, short = np.zeros(0, np.float32), short_vectors(source, seed) if short is None else short
+        if short is not None:
+            vectors = unit(short.values[rows, :-1].astype(np.float32))
+            return cls(vectors.astype(np.float16), rows, none, none, short.basis)
+        values, basis = _values(source, rows), np.zeros((0, 0), np.float32)
+        if embeddings(source) is not None:
+            return cls(unit(values).astype(np.float16), rows, none, none, basis)
+        mean, std = values.mean(axis=0), values.std(axis=0)
+        std = np.where(std > 0, std, 1).astype(np.float32)
+        values = (values - mean) / std
+        if is_long(*values.shape):
             drawn = values[random.choice(len(values), min(len(values), _FITTED), replace=False)]
-            basis = random.normal(size=(values.shape[1], _WIDTH)).astype(np.float32)
-            for _ in range(2):  # subspace iteration: the directions in which the samples vary
-                basis = np.asarray(np.linalg.qr(drawn.T @ (drawn @ basis))[0], np.float32)
-        kept = cls(values, rows, mean, made.std, basis)
-        return cls(kept._short(values).astype(np.float32 if is_table else np.float16), rows, mean, made.std, basis)
+            basis = directions(drawn, random)
+            values = values @ basis
+        return cls(values.astype(np.float32), rows, mean, std, basis)
 
     def save(self, file: Path) -> None:
         """Write the reference."""
@@ -108,11 +110,11 @@ class Reference:
         return rows, self._short(self._scaled(values))
 
     def _scaled(self, values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        return (values - self.mean) / self.std if len(self.mean) else _unit(values)
+        return (values - self.mean) / self.std if len(self.mean) else unit(values)
 
     def _short(self, values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         short = values @ self.basis if len(self.basis) else values
-        return short if len(self.mean) else _unit(short)
+        return short if len(self.mean) else unit(short)
 
 
 def _values(source: Source, rows: Labels) -> npt.NDArray[np.float32]:
@@ -120,11 +122,6 @@ def _values(source: Source, rows: Labels) -> npt.NDArray[np.float32]:
     if stored is None:
         return np.stack([source.inputs.read(at) for at in rows.tolist()])
     return mean_views(stored, rows)
-
-
-def _unit(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    lengths = np.linalg.norm(values, axis=1, keepdims=True)
-    return np.asarray(values / np.where(lengths > 0, lengths, 1), np.float32)
 
 
 class Comparison(NamedTuple):
