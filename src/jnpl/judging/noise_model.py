@@ -75,8 +75,9 @@ class Candidates(NamedTuple):
     num_classes: int
 
     def part(self, rows: npt.NDArray[np.integer]) -> Candidates:
-        """Return the candidates of some samples."""
-        return Candidates(self.classes[rows], self.logs[rows], self.rest[rows], self.num_classes)
+        """Return the candidates of some samples, each class contiguous in memory: sums over classes are faster."""
+        classes, logs = np.asfortranarray(self.classes[rows]), np.asfortranarray(self.logs[rows])
+        return Candidates(classes, logs, self.rest[rows], self.num_classes)
 
     @property
     def others(self) -> int:
@@ -287,7 +288,7 @@ def label_probabilities(model: NoiseModel, candidates: Candidates, other_classes
     quality, other, overlap = (np.empty(len(candidates.classes)) for _ in range(3))
     for block in _blocks(len(candidates.classes), 8 * candidates.classes.shape[1]):
         part = candidates.part(np.arange(block.start, block.stop))
-        shares = _responsibilities(model, part, _pairs(part))
+        shares = _responsibilities(model, part, model.transition(_pairs(part), part.classes, part.classes[:, :1]))
         true = shares.by_matrix + shares.by_instance[:, None] * shares.p
         quality[block] = true[:, 0]
         other[block] = (true * (part.classes == other_classes[block, None])).sum(1)
@@ -360,14 +361,15 @@ def _em(
     size, samples = candidates.num_classes, len(candidates.classes)
     pairs = _pairs(candidates)
     known_pairs, place = np.unique(pairs, return_inverse=True)
-    place = place.reshape(pairs.shape)
+    place = np.asfortranarray(place.reshape(pairs.shape))
     first_rounds = 0 if free is None else _FREE_ROUNDS
     for number in range(_MAX_ROUNDS):
-        shares = _responsibilities(model, candidates, pairs)
+        rates = model.transition(known_pairs, known_pairs // size, known_pairs % size)
+        shares = _responsibilities(model, candidates, rates[place.T].T)
         reached = float(np.log(shares.likelihood).mean())
         if number > first_rounds and abs(reached - model.log_likelihood) < tolerance:
             break
-        counts: Floats = np.bincount(place.ravel(), shares.by_matrix.ravel(), len(known_pairs)).astype(np.float64)
+        counts: Floats = np.bincount(place.ravel("F"), shares.by_matrix.ravel("F"), len(known_pairs)).astype(np.float64)
         forced = free if number < first_rounds else None
         shared, own_pairs, own_rates, diagonal = _rates(known_pairs, counts, size, forced)
         scale, bias = _temperature(model, candidates, shares, expected_scale)
@@ -410,9 +412,10 @@ class _Responsibilities(NamedTuple):
     by_instance: Floats  # (N,) that the label is instance-dependent, which says nothing more of the true class
 
 
-def _responsibilities(model: NoiseModel, candidates: Candidates, pairs: Labels) -> _Responsibilities:
+def _responsibilities(model: NoiseModel, candidates: Candidates, rates: Floats) -> _Responsibilities:
+    """Do the E step; `rates` (N, K) are those of the given label for each true class."""
     p, rest = _softmax(model, candidates, 1.0)
-    joint = (1 - model.instance) * p * model.transition(pairs, candidates.classes, candidates.classes[:, :1])
+    joint = (1 - model.instance) * p * rates
     soft, soft_rest = _softmax(model, candidates, model.exponent) if model.instance else (p, rest)
     likelihood = joint.sum(1) + model.instance * soft[:, 0] + (1 - model.instance) * rest * model.shared
     likelihood = np.maximum(likelihood, 1e-300)
@@ -457,9 +460,9 @@ def _temperature(
     if expected_scale is not None:
         slope -= _SCALE_PRIOR * len(logs) * (model.scale - expected_scale)
         curve += _SCALE_PRIOR * len(logs)
-    classes = candidates.classes.ravel()
-    gradient = np.bincount(classes, targets.ravel(), size) - _BIAS_PRIOR * model.bias
-    bias = model.bias + gradient / (_BIAS_PRIOR + np.bincount(classes, bend.ravel(), size))
+    classes = candidates.classes.ravel("F")
+    gradient = np.bincount(classes, targets.ravel("F"), size) - _BIAS_PRIOR * model.bias
+    bias = model.bias + gradient / (_BIAS_PRIOR + np.bincount(classes, bend.ravel("F"), size))
     return float(np.clip(model.scale + slope / max(curve, 1e-9), 0.05, 20.0)), bias - bias.mean()
 
 
