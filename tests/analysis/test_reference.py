@@ -3,7 +3,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jnpl.analysis import reference as module
 from jnpl.analysis import short_vectors
 from jnpl.analysis.reference import Copy, Reference, class_mix_test, compare, two_sample_test
 from jnpl.data.source import EmbeddedInputs, InMemory, Source

@@ -23,7 +23,7 @@ def trained(labels, fold=FOLD, steps=5):
         probs = heads.probs(X)
         heads.record(torch.arange(24), probs)
         gradient = probs - F.one_hot(labels, 4).unsqueeze(1)
-        heads.descend(X, torch.arange(24), gradient, rate=0.5, momentum=0.9, decay=0.01)
+        heads.descend(X, gradient, heads.learners(torch.arange(24)), rate=0.5, momentum=0.9, decay=0.01)
     return head, heads
 
 
@@ -69,6 +69,6 @@ def test_goes_on_from_its_state():
     other.load_state_dict({name: value.clone() for name, value in heads.state_dict().items()})
     assert again.weight.equal(head.weight)
     for matrix in (heads, other):
-        matrix.descend(X, torch.arange(24), matrix.probs(X), rate=0.1, momentum=0.9, decay=0.0)
+        matrix.descend(X, matrix.probs(X), matrix.learners(torch.arange(24)), rate=0.1, momentum=0.9, decay=0.0)
     assert again.weight.equal(head.weight)
     assert other.speed.equal(heads.speed)

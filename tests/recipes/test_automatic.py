@@ -177,8 +177,13 @@ def test_weight_decay_of_a_head_falls_with_samples_classes_and_for_many_classes_
 
 @pytest.mark.parametrize(
     ("samples", "classes", "epochs"),
-    [(500, 2, (20, 10)), (10_000, 10, (10, 10)), (50_000, 10, (6, 6)), (20_000, 100, (20, 10)), (10**6, 100, (4, 4))],
+    [(500, 2, (20, 10)), (10_000, 10, (10, 6)), (50_000, 10, (6, 4)), (20_000, 100, (20, 10)), (10**6, 100, (4, 4))],
 )
 def test_a_head_sees_many_samples_fewer_times(samples, classes, epochs):
     plan = head_plan(1280, samples, classes)
     assert (plan["train.epochs"], plan["stages.refine.epochs"]) == epochs
+
+
+def test_fewer_epochs_of_the_second_stage_have_larger_steps():
+    rates = [head_plan(1280, samples, 10).get("stages.refine.lr", 0.02) for samples in (5_000, 10_000, 50_000, 10**6)]
+    assert rates == [0.02, 0.033, 0.03, 0.02]

@@ -5,11 +5,10 @@ image is the same for the mirror image, so mirrored copies are found too. Thresh
 the data: what is near in one set of photographs is far in another. Near duplicates of texts must also share most of
 their letters: embeddings of few words, above all those of TF-IDF, hardly tell "what is titanium" from "what is jazz".
 
-The search could be that of the library faiss, which has wheels for Python 3.11 to 3.14 on three systems. Measured with
-50,000 x 1,280 float16 embeddings on one thread, in 4 of 224 cells: faiss 1.15 takes 32 s and 0.6 GB and finds 95 % of
-the ten nearest neighbours, the search here 38 s, 1.1 GB and 90 %; both grow with N^1.5, to an hour with a million. It
-is not used because it brings an OpenMP of its own beside that of torch, which can end the process on macOS (OMP: Error
-#15), and because other neighbours are other findings.
+Many long embeddings are searched as vectors of 256 numbers (`jnpl.analysis.short_vectors`). On 50,000 photographs, in
+10 of 224 cells, that takes a quarter of the time of a search among whole vectors in 4 of them, and finds more of the
+ten nearest neighbours (69 % for 63 %) and of the pairs of near duplicates (90 % for 84 %). The library faiss is not used
+because it brings an OpenMP of its own beside that of torch, which can end the process on macOS (OMP: Error #15).
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 NUM_NEIGHBOURS = 10
 MIN_SAMPLES = 50  # fewer say too little about which distances are usual
 MIN_WIDTH = 128  # vectors of fewer numbers are rather measurements than embeddings
-EXACT_LIMIT = 30_000  # samples up to which all pairs are compared
+EXACT_LIMIT = 8_000  # samples up to which all pairs are compared
 MAX_OUTLIERS = 0.02  # share of the samples
 NEAR = 1 / 3  # of the distance to the tenth neighbour: near duplicates are closer
 VERY_NEAR = 0.05  # of the median distance to the tenth neighbour: enough on its own, for groups of more than ten copies
@@ -45,7 +44,7 @@ _SHARED_LETTERS = 0.75  # of the triples of letters in two texts: near duplicate
 _MAX_TEXT = 2000  # characters compared
 _FAR = 2.5  # standard deviations (estimated by the median absolute deviation) above the median: outliers are farther
 _ROUNDING = 1e-5  # cosine distances of equal float32 vectors stay below
-_PROBED = 4  # cells in which the neighbours of a sample are searched for
+_PROBED, _PROBED_OF_MANY, _MANY = 10, 4, 100_000  # cells in which the neighbours of a sample are searched for
 _DIVIDING = 0.15  # of the time of a search, to divide the samples into cells
 _MEASURED = 2_000  # samples whose distances are measured, to correct those of short vectors
 
@@ -110,7 +109,9 @@ def neighbours(
     searched = "all pairs of samples were compared"
     if len(positions) > EXACT_LIMIT:
         cells = _num_cells(len(positions))
-        searched = f"each sample was compared with those in the {_PROBED} nearest of {cells:,} cells (k-means)"
+        searched = (
+            f"each sample was compared with those in the {_probed(len(positions))} nearest of {cells:,} cells (k-means)"
+        )
     if short is not None:
         searched += f", as vectors shortened to {short.values.shape[1] - 1} numbers"
     return Neighbours(
@@ -149,8 +150,8 @@ def nearest(
         values: (N, V, F) or (N, F) embeddings, none of them zero, or short vectors of them.
         positions: (M,) of the samples, M above 10.
         limit: of M, up to which all pairs are compared. Beyond it, samples are divided into about sqrt(M) cells, and
-            compared with those in the 4 cells nearest to their own, so that time grows with M^1.5 and no more than a
-            few cells are in memory.
+            compared with those in the 10 cells nearest to their own (4 for more than 100,000 samples), so that time
+            grows with M^1.5 and no more than a few cells are in memory.
         seed: of the cells.
 
     Returns:
@@ -158,7 +159,7 @@ def nearest(
     """
     import torch  # noqa: PLC0415 - not needed for other sources
 
-    read = partial(_short_vectors if isinstance(values, ShortVectors) else _unit_vectors, values)
+    read = partial(_short_vectors, values) if isinstance(values, ShortVectors) else partial(_unit_vectors, values)
     nearest_so_far = (
         torch.full((len(positions), NUM_NEIGHBOURS), -1),
         torch.full((len(positions), NUM_NEIGHBOURS), -math.inf),
@@ -173,7 +174,7 @@ def nearest(
                     similar.fill_diagonal_(-math.inf)  # a sample is no neighbour of itself
                 _merge(nearest_so_far, rows, columns, similar)
                 if rows is not columns:
-                    _merge(nearest_so_far, columns, rows, similar.T)
+                    _merge(nearest_so_far, columns, rows, similar.T.contiguous())
                 progress(number / len(pairs))
         else:
             done = 0
@@ -223,17 +224,21 @@ def _cells(
         for cell, (first, end) in enumerate(zip([0, *ends], ends, strict=False))
         for start in range(first, end, BLOCK)
     ]
-    owners = centres[[cell for cell, _ in parts]]
+    owners, probed = centres[[cell for cell, _ in parts]], _probed(len(positions))
     for number, (_, rows) in enumerate(parts):
         closeness = owners @ owners[number]
         closeness[number] = math.inf
         ranked = closeness.argsort(descending=True, stable=True).tolist()
-        chosen = [parts[number_of_part][1] for number_of_part in ranked[:_PROBED]]
-        for number_of_part in ranked[_PROBED:]:
+        chosen = [parts[number_of_part][1] for number_of_part in ranked[:probed]]
+        for number_of_part in ranked[probed:]:
             if sum(map(len, chosen)) > NUM_NEIGHBOURS:
                 break
             chosen.append(parts[number_of_part][1])
         yield rows, torch.cat(chosen)
+
+
+def _probed(samples: int) -> int:
+    return _PROBED if samples <= _MANY else _PROBED_OF_MANY
 
 
 def _num_cells(samples: int) -> int:

@@ -42,10 +42,11 @@ class ShortVectors:
         basis = directions(unit(mean_views(values, drawn)), random)
         short = np.empty((len(values), WIDTH + 1), np.float16)
         for start in range(0, len(values), BLOCK):
-            whole = unit(mean_views(values, slice(start, start + BLOCK)))
-            part = whole @ basis
-            rest = np.maximum(np.square(whole).sum(axis=1) - np.square(part).sum(axis=1), 0)
-            short[start : start + BLOCK] = np.column_stack([part, np.sqrt(_PARALLEL * rest)])
+            whole = mean_views(values, slice(start, start + BLOCK))
+            lengths = _lengths(whole)
+            part = whole @ basis / np.where(lengths > 0, lengths, 1)
+            rest = np.maximum((lengths > 0) - np.square(part).sum(axis=1, keepdims=True), 0)
+            short[start : start + BLOCK] = np.hstack([part, np.sqrt(_PARALLEL * rest)])
         return cls(short, basis)
 
     def lower_bound(self, distances: Floats, rests: Floats) -> Floats:
@@ -75,5 +76,11 @@ def mean_views(values: Array, rows: Labels | slice) -> Floats:
 
 def unit(values: Floats) -> Floats:
     """Return vectors (N, F) of length 1; those of length 0 stay as they are."""
-    lengths = np.sqrt(np.einsum("nf,nf->n", values, values))[:, None]
+    lengths = _lengths(values)
     return np.asarray(values / np.where(lengths > 0, lengths, 1), np.float32)
+
+
+def _lengths(values: Floats) -> Floats:
+    """Return (N, 1) lengths of (N, F)."""
+    lengths: Floats = np.sqrt(np.einsum("nf,nf->n", values, values))[:, None]
+    return lengths

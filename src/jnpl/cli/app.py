@@ -1,5 +1,6 @@
 """The program `jnpl`: its commands, and the exit codes for errors."""
 
+import gc
 import io
 import os
 import sys
@@ -83,6 +84,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # of libraries, for their programmers; python -W shows them
     keep_freed_memory()  # before there are threads
+    gc.set_threshold(100_000, 20)  # imports make a million objects and no garbage
     try:
         code = app(
             args=[argument for argument in ours if argument != "--debug"] + arguments[len(ours) :],

@@ -121,17 +121,18 @@ def _linear(
     plan = plan.model_copy(update={"epochs": max(min(plan.epochs, _MAX_STEPS // steps), _MIN_EPOCHS)})
     warm_up = WarmUp(num_classes, cross_entropy=True, fade=0.5)
     for epoch in range(plan.epochs):
-        if epoch <= plan.epochs // 2:
-            heads.reset()  # what the later epochs predict is averaged
         cross_entropy = warm_up.cross_entropy_weight(epoch, plan.epochs)
         order = torch.randperm(samples, generator=generator_for(seed, "out of fold", epoch))
         for step, index in enumerate(torch.split(order, plan.batch_size)):
             inputs, target, rate = x[index], y[index], plan.lr_at(epoch + step / steps)
             probs = heads.probs(inputs)
-            heads.record(index, probs)
+            if epoch >= plan.epochs // 2:  # what the later epochs predict is averaged
+                heads.record(index, probs)
             gradient = JF.nl_plus_exhaustive_gradient_of_probs(probs, target, cross_entropy)
             gradient *= class_weight[target].view(-1, 1, 1)
-            heads.descend(inputs, index, gradient, rate=rate, momentum=plan.momentum, decay=weight_decay)
+            heads.descend(
+                inputs, gradient, heads.learners(index), rate=rate, momentum=plan.momentum, decay=weight_decay
+            )
             if step % 32 == 0:
                 progress((epoch + step / steps) / plan.epochs)
     progress(1.0)

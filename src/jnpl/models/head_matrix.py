@@ -48,9 +48,13 @@ class HeadMatrix:
         self.count = torch.zeros(samples, device=device)
 
     def probs(self, inputs: Tensor) -> Tensor:
-        """Return what each head predicts: (B, F) -> (B, K, C)."""
-        logits = torch.addmm(self.bias, inputs, self.weight.T).view(len(inputs), self.heads, self.classes)
-        return logits.sigmoid() if self.several else logits.softmax(2)
+        """Return what each head predicts: (B, F) -> (B, K, C), with the samples next to each other in memory.
+
+        A softmax over rows of few classes would take half as long as the product.
+        """
+        logits = torch.addmm(self.bias.unsqueeze(1), self.weight, inputs.T)
+        logits = logits.view(self.heads, self.classes, len(inputs))
+        return (logits.sigmoid() if self.several else logits.softmax(1)).permute(2, 0, 1)
 
     def record(self, index: Tensor, probs: Tensor) -> None:
         """Add the predictions (B, K, C) of the samples `index` to the sums."""
@@ -66,15 +70,24 @@ class HeadMatrix:
             if sums is not None:
                 sums.zero_()
 
+    def learners(self, index: Tensor) -> Tensor | None:
+        """Return (B, K, 1), 1 where a head learns from a sample and 0 where it does not; None if all do."""
+        if self.fold_of is None:
+            return None
+        return (self.fold_of[index].unsqueeze(1) != self.fold).to(self.weight.dtype).unsqueeze(2)
+
     def descend(
-        self, inputs: Tensor, index: Tensor, gradient: Tensor, *, rate: float, momentum: float, decay: float
+        self, inputs: Tensor, gradient: Tensor, learners: Tensor | None, *, rate: float, momentum: float, decay: float
     ) -> None:
-        """One step of SGD, by the gradient (B, K, C) of each sample's loss on the logits; the loss is their mean."""
-        if self.fold_of is not None:
-            gradient = gradient * (self.fold_of[index].unsqueeze(1) != self.fold).unsqueeze(2)
-        flat = gradient.reshape(len(inputs), -1)
-        self.speed.mul_(momentum).add_(self.weight, alpha=decay).addmm_(flat.T, inputs, alpha=1 / len(inputs))
-        self.bias_speed.mul_(momentum).add_(self.bias, alpha=decay).add_(flat.mean(0))
+        """One step of SGD, by the gradient (B, K, C) of each sample's loss on the logits, which is overwritten.
+
+        The loss is their mean; `learners` is what the method of this name returns for the samples.
+        """
+        if learners is not None:
+            gradient.mul_(learners)
+        flat = gradient.permute(1, 2, 0).reshape(-1, len(inputs))
+        self.speed.mul_(momentum).add_(self.weight, alpha=decay).addmm_(flat, inputs, alpha=1 / len(inputs))
+        self.bias_speed.mul_(momentum).add_(self.bias, alpha=decay).add_(flat.mean(1))
         self.weight.sub_(self.speed, alpha=rate)
         self.bias.sub_(self.bias_speed, alpha=rate)
 

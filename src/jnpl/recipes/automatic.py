@@ -43,6 +43,7 @@ _CROSS_ENTROPY_EPOCHS = 30  # in more epochs cross-entropy memorises wrong label
 _MANY_CLASSES = 10
 _REFERENCE_WIDTH = 1280  # of the embeddings that the learning rates of a head were chosen on
 _HEAD_SAMPLES, _LARGE = 100_000, 250_000  # samples that a head sees in a stage; more than so many have 4 epochs
+_REFINED_SAMPLES = 60_000  # that the stage `refine` sees, of few classes: at least 4 epochs, in larger steps
 _REFINED_DECAY = 0.6  # weight decay of the stage `refine`, relative to the first
 _TAG_EPOCHS = 10  # at least: rare tags are learnt slowly
 EMBEDDING_WIDTH = 128  # vectors with at least as many numbers count as embeddings unless the user says otherwise
@@ -107,8 +108,8 @@ def head_plan(width: int, samples: int, classes: int) -> dict[str, Any]:
     Weight decay is larger for few samples, and smaller in the first stage for many classes. Embeddings of `width`
     numbers are scaled to a total variance of `width`: narrow ones need a higher learning rate and, in proportion to it,
     less weight decay. With few classes this makes little difference, and is left out. With many, cross-entropy at the
-    start fades by the confusion of classes. The more samples, the fewer epochs. The rules were fitted to photographs
-    and texts of 1,500 to 50,000 samples (docs/owners.md, docs/field.md).
+    start fades by the confusion of classes. The more samples, the fewer epochs, above all of the second stage with few
+    classes. The rules were fitted to photographs and texts of 1,500 to 50,000 samples (docs/owners.md, docs/field.md).
 
     >>> plan = head_plan(1280, 10_000, 10)
     >>> plan["train.epochs"], plan["train.weight_decay"], plan["stages.refine.weight_decay"]
@@ -121,6 +122,9 @@ def head_plan(width: int, samples: int, classes: int) -> dict[str, Any]:
     least = 4 if samples > _LARGE else 6 if classes <= _MANY_CLASSES else 20  # cross-entropy fades epoch by epoch
     epochs = min(max(round(_HEAD_SAMPLES / samples), least), 20)
     plan: dict[str, Any] = {"train.epochs": epochs, "stages.refine.epochs": min(epochs, 10)}
+    if classes <= _MANY_CLASSES and (fewer := max(round(_REFINED_SAMPLES / samples), 4)) < min(epochs, 10):
+        rate = load_recipe(EMBEDDINGS).stages["refine"]["lr"] * min(epochs, 10) / fewer
+        plan |= {"stages.refine.epochs": fewer, "stages.refine.lr": _rounded(rate)}
     if classes > _MANY_CLASSES:
         plan["method.ce_fade"] = "confusion"
         if width < _REFERENCE_WIDTH:

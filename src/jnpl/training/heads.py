@@ -10,9 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import nn
 
+from jnpl.data.loading.augment import EmbeddingViews
 from jnpl.internal.errors import LearningError
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from jnpl.training.records import SampleRecords
 
 _BLOCK = 1024  # samples
+_STANDARDIZED = 1 << 26  # numbers of all samples that are standardised once (256 MiB)
 _RECORDED = 4096  # samples whose mean predictions are written together
 
 
@@ -51,8 +54,22 @@ def _is_plain(phase: Phase) -> bool:
     return plain and not phase.select and not phase.pseudo
 
 
-def in_blocks(feed: Feed) -> Feed:
-    """Return the same samples in blocks of some batches, which are fetched, moved and converted together."""
+def in_blocks(feed: Feed, before: Feed | None = None) -> Feed:
+    """Return the same samples in blocks of some batches, which are fetched and moved together.
+
+    Embeddings in memory are standardised once, unless they are many; else block by block. `before` is what this
+    function returned for the phase before.
+    """
+    if before is not None:
+        feed = replace(feed, prepared=before.prepared, transform=before.transform)
+    prepared, transform = feed.prepared, feed.transform
+    values = None if before is not None else prepared.values
+    if isinstance(transform, EmbeddingViews) and values is not None and values.size <= _STANDARDIZED:
+        ready = np.empty(values.shape, np.float32)
+        for start in range(0, len(values), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            ready[rows] = transform.standardized(torch.from_numpy(values[rows])).numpy()
+        feed = replace(feed, prepared=replace(prepared, values=ready), transform=replace(transform, done=True))
     return replace(feed, batch_size=max(_BLOCK // feed.batch_size, 1) * feed.batch_size)
 
 
@@ -66,20 +83,25 @@ def train_heads(
     while position.epoch < plan.epochs:
         if position.step == 0:
             callback.before_epoch()
-            if position.epoch <= plan.epochs // 2:
-                heads.reset()
+            if position.epoch == plan.epochs // 2:
+                heads.reset()  # a checkpoint of an earlier version may have sums of earlier epochs
         momentum = plan.momentum_at(position.epoch)
         for block in blocks.epoch(position.total, position.step):
-            loss = torch.zeros((), device=block.inputs.device)
+            loss, predicted = torch.zeros((), device=block.inputs.device), []
+            index = block.index.to(block.inputs.device)
+            learners = heads.learners(index)
             for start in range(0, len(block.labels), plan.batch_size):
-                batch = block.part(slice(start, start + plan.batch_size))
+                rows = slice(start, start + plan.batch_size)
+                batch = block.part(rows)
                 rate = plan.lr_at(position.epoch + (position.samples + start) / len(blocks.labels))
-                index = batch.index.to(batch.inputs.device)
                 probs = heads.probs(batch.inputs)
-                heads.record(index, probs)
+                predicted.append(probs)
                 losses, gradient = method.logit_gradient(probs, batch)
-                heads.descend(batch.inputs, index, gradient, rate=rate, momentum=momentum, decay=plan.weight_decay)
+                learning = None if learners is None else learners[rows]
+                heads.descend(batch.inputs, gradient, learning, rate=rate, momentum=momentum, decay=plan.weight_decay)
                 loss += losses.sum()
+            if position.epoch >= plan.epochs // 2:
+                heads.record(index, torch.cat(predicted))
             position.count({"loss": loss}, len(block.labels))
             callback.after_step()
         if not position.sums["loss"].isfinite():  # once an epoch: a GPU waits for nothing in between

@@ -30,6 +30,7 @@ from jnpl.training.training_state import TrainingState
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
+    from jnpl.data.loading.feed import Feed
     from jnpl.run_folder import RunFolder
     from jnpl.training.reporting import Reporter
 
@@ -55,6 +56,7 @@ class Session:
         self._state = TrainingState(setup, phases, Learner(method, phases[0].plan, fabric), records)
         self._state.set_phase()
         self._state.begin_heads()
+        self._blocks: Feed | None = None  # the samples as `train_heads` takes them
         self._chosen_accuracy: dict[str, float] = {}  # test accuracy of the best weights of the phase before
         self._log = EpochLog(folder if fabric.is_global_zero else None, report)
         self._callback = RunCallback(self._state, folder, self._log, report, validation_feed)
@@ -103,6 +105,7 @@ class Session:
         while True:
             self._train_phase()
             if state.following_phase is None or state.following_phase.pseudo:
+                self._blocks = None
                 return
             state.next_phase()
             state.set_phase()
@@ -140,7 +143,8 @@ class Session:
         state, fabric = self._state, self._setup.fabric
         # The loop seeds the global generators for dropout: others find them as they were.
         gpus = [fabric.device] if fabric.device.type == "cuda" else []
-        feed = state.feed if state.heads is None else in_blocks(state.feed)
+        self._blocks = None if state.heads is None else in_blocks(state.feed, self._blocks)
+        feed = self._blocks or state.feed
         shown = self._report.training(state.epochs, feed.steps(), state.position)
         with shown, torch.random.fork_rng(gpus), self._threads():
             plan, position = state.phase.plan, state.position

@@ -64,12 +64,13 @@ class EmbeddingViews:
     """Embeddings of V views (B, V, F), or of one (B, F) -> (B, F), minus the mean, over the std of every feature.
 
     With `unit`, every embedding is first divided by its length. Training takes one view of each sample at random,
-    evaluation their mean.
+    evaluation their mean. `done` means that the samples are what `standardized` returned.
     """
 
     mean: tuple[float, ...]
     std: tuple[float, ...]
     unit: bool = False
+    done: bool = False
 
     @property
     def flip(self) -> bool:
@@ -82,6 +83,10 @@ class EmbeddingViews:
             views = samples.shape[1]
             chosen = (uniforms[:, 0] * views).long().clamp_max_(views - 1)
             samples = samples[torch.arange(len(samples), device=samples.device), chosen]
+        return samples if self.done else self.standardized(samples)
+
+    def standardized(self, samples: Tensor) -> Tensor:
+        """Return every embedding standardised on its own: (B, V, F) or (B, F) -> the same, float32."""
         return self._finish(self._scaled(samples))
 
     def strong(self, samples: Tensor, uniforms: Tensor) -> Tensor:
