@@ -287,13 +287,13 @@ def _measured(
     """
 
     def measure(rows: Labels) -> npt.NDArray[np.float32]:
-        found = np.empty((len(rows), index.shape[1]), np.float32)
+        measured = np.empty((len(rows), index.shape[1]), np.float32)
         for start in range(0, len(rows), BLOCK // 8):
             part = rows[start : start + BLOCK // 8]
             one, others = _unit_vectors(values, positions[part]), _unit_vectors(values, positions[index[part].ravel()])
             alike = others.view(*index[part].shape, -1) @ one.unsqueeze(2)
-            found[start : start + len(part)] = 1 - alike.squeeze(2).numpy()
-        return np.clip(found, 0, None)
+            measured[start : start + len(part)] = 1 - alike.squeeze(2).numpy()
+        return np.clip(measured, 0, None)
 
     rest = short.values[positions, -1].astype(np.float32)
     rests = rest[:, None] * rest[index]
