@@ -7,8 +7,8 @@ their letters: embeddings of few words, above all those of TF-IDF, hardly tell "
 
 Many long embeddings are searched as vectors of 256 numbers (`jnpl.analysis.short_vectors`). On 50,000 photographs, in
 10 of 224 cells, that takes a quarter of the time of a search among whole vectors in 4 of them, and finds more of the
-ten nearest neighbours (69 % for 63 %) and of the pairs of near duplicates (90 % for 84 %). The library faiss is not used
-because it brings an OpenMP of its own beside that of torch, which can end the process on macOS (OMP: Error #15).
+ten nearest neighbours (69 % for 63 %) and of the pairs of near duplicates (90 % for 84 %). The library faiss is not
+used because it brings an OpenMP of its own beside that of torch, which can end the process on macOS (OMP: Error #15).
 """
 
 from __future__ import annotations

@@ -88,7 +88,9 @@ def train_tag_heads(
                 if of_sample is not None:
                     gradient *= of_sample[index]
                 rate = plan.lr_at(epoch + step / steps)
-                heads.descend(inputs, index, gradient, rate=rate, momentum=plan.momentum, decay=plan.weight_decay)
+                heads.descend(
+                    inputs, gradient, heads.learners(index), rate=rate, momentum=plan.momentum, decay=plan.weight_decay
+                )
                 if step % 32 == 0:
                     progress((epoch + step / steps) / plan.epochs)
         last = torch.cat([_probs(head, part) for part in torch.split(x, 4096)])
