@@ -1,7 +1,5 @@
 """What the package shows, pinned; and what importing it must not cost."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import re

@@ -1,7 +1,5 @@
 """Columns that give the label away are named before the training, and no others."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """The pages of the reproduction are made from the committed results: `python benchmarks/reproduction_page.py`."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import product

@@ -1,7 +1,5 @@
 """For the tests of commands: run `jnpl` in this process."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """`jnpl apply`: corrected labels, a clean tree, and nothing of the user's touched."""
 
-from __future__ import annotations
-
 import json
 import sys
 

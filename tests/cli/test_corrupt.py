@@ -1,7 +1,5 @@
 """`jnpl corrupt`, and what every command shares: exit codes, one line for a mistake, a quick --help."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

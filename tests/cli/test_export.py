@@ -1,7 +1,5 @@
 """`jnpl export`: every form by its name, options only where they mean something."""
 
-from __future__ import annotations
-
 import json
 import sys
 

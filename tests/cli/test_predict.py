@@ -1,7 +1,5 @@
 """`jnpl predict`: rows in files, one JSON object on stdout, one line for a mistake, exit code 2."""
 
-from __future__ import annotations
-
 import json
 import sys
 

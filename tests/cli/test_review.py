@@ -1,7 +1,5 @@
 """`jnpl review`: its options and their mistakes, and `--review` of find and train."""
 
-from __future__ import annotations
-
 import json
 import socket
 import sys

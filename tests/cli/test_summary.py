@@ -1,7 +1,5 @@
 """What `jnpl find` says to people when it is done, and to programs."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

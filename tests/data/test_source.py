@@ -1,7 +1,5 @@
 """What a source refuses, and what its fingerprint tells apart."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

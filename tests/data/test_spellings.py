@@ -1,7 +1,5 @@
 """One class in two spellings: named when data are opened, and merged on request."""
 
-from __future__ import annotations
-
 import logging
 
 import numpy as np

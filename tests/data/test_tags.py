@@ -1,7 +1,5 @@
 """Several tags per sample: how they are read, and the one line for what cannot be."""
 
-from __future__ import annotations
-
 import logging
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Embedding of a source: the values of a plain loop, views, unreadable images, and what the cache is keyed by."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The cache of embeddings: killed, full, damaged or shared, it ends with the bytes of an undisturbed run."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

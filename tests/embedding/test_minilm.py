@@ -1,7 +1,5 @@
 """all-MiniLM-L6-v2 from its PyPI package: checked, offline, and the published vectors."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Embedding on a real Ray cluster of two nodes, both on this machine: the bytes of one process."""
 
-from __future__ import annotations
-
 import builtins
 import os
 import signal

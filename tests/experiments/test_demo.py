@@ -1,7 +1,5 @@
 """The first minute, kept short here; benchmarks and README run the whole of it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Variants: recipes that parse at any length, and the paper's where they should be."""
 
-from __future__ import annotations
-
 import pytest
 
 from jnpl.experiments import paper, run_data, variants

@@ -1,7 +1,5 @@
 """A backbone of a few weights, and a process that embeds with it: `python -m tests.helpers.backbones CACHE`."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

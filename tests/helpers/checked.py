@@ -1,7 +1,5 @@
 """A finished run on a small table, and new tables for it to judge."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Runs of the recipe `fast` for its tests, and the data of several of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

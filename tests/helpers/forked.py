@@ -1,7 +1,5 @@
 """Real processes that start at once, to be stopped and killed: forks of one that has imported everything."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 from collections.abc import Callable

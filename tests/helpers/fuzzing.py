@@ -3,8 +3,6 @@
 A reader may return something or raise InputError: every other exception is a mistake of ours.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import signal

@@ -4,8 +4,6 @@
 recipe `fast`, also killed and resumed) and OUT/toy (the command of `toy.py`, and a ledger of each process).
 """
 
-from __future__ import annotations
-
 import atexit
 import json
 import os

@@ -1,7 +1,5 @@
 """Where things lie: the checkout, and data sets beside it that tests use if they are there."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

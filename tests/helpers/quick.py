@@ -1,7 +1,5 @@
 """Every method, two epochs a stage: the settings of the quick tests."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Callable
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Run folders without a training: findings of one's choice, and networks with first weights."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

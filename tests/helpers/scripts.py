@@ -1,7 +1,5 @@
 """Scripts that are no part of the package, such as those in benchmarks/ and docs/, as modules."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from functools import cache

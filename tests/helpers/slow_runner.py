@@ -3,8 +3,6 @@
 `python -m tests.helpers.slow_runner FOLDER/work/NAME/run.json` waits before each epoch until FOLDER/quick exists.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the tests of single steps share: networks of a few weights, batches, looks at the training set."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """A run that only counts, for tests of the experiment: `python -m tests.helpers.tally SETTINGS.json` resumes."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

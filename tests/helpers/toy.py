@@ -1,7 +1,5 @@
 """A small training in a process of its own: `python toy.py OUT [find options]` (started by the tests beside it)."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Floors and ceilings say what a user may expect, not what was seen.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import cache

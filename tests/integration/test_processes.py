@@ -1,7 +1,5 @@
 """Two real processes on the CPU (DDP over gloo): together they are one."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

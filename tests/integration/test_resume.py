@@ -1,7 +1,5 @@
 """Killed at any moment, a run ends with the same bits as one that was left in peace."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Several tags per sample, through every entrance: the same findings, a model that predicts tags, one JSON object."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Memory that a network has freed is kept for its next layer; large arrays are files."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """JSON of strangers: whatever is wrong with it is one line."""
 
-from __future__ import annotations
-
 import pytest
 
 from jnpl.internal.errors import InputError

@@ -1,7 +1,5 @@
 """The base class of all settings."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import pytest

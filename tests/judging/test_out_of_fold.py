@@ -1,7 +1,5 @@
 """Out-of-fold predictions: no row is predicted by a model that saw its label."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

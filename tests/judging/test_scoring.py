@@ -1,7 +1,5 @@
 """Predictions of a trained network become findings by the settings of a recipe."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Findings on several tags per sample: what they say, and their files."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Heads with one output per tag: against autograd, folds, and what they learn."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

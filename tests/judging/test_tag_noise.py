@@ -1,7 +1,5 @@
 """The model of given tags: noise told from overlap, on data whose truth is known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

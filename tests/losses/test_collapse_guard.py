@@ -1,7 +1,5 @@
 """The guard against lost classes: when predictions have collapsed, and what it does then."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """`RobustLoss`: its formulas in plain arithmetic, its state, and that it can be used wherever cross-entropy can."""
 
-from __future__ import annotations
-
 import copy
 import math
 import os

@@ -1,7 +1,5 @@
 """Label noise: exact counts, never the true class, the same bytes for ever."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import subprocess

@@ -1,7 +1,5 @@
 """Label noise that depends on the sample: its rates, its independence of the order, and its chunks."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

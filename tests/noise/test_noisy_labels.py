@@ -1,7 +1,5 @@
 """Noisy labels with their recipe: what they hold, and their file."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

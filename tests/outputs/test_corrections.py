@@ -1,7 +1,5 @@
 """Corrected labels: suggestions, decisions, and what is left out."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """`jnpl apply --same-form`: only classes change in the files of COCO and YOLO, and dropped boxes go."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A saved model: what it predicts is what its network says of samples treated as in training."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, replace
 

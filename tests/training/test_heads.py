@@ -1,7 +1,5 @@
 """The loop of a head with its siblings: as the general loop, resumable, and without waiting for a GPU."""
 
-from __future__ import annotations
-
 from unittest import mock
 
 import numpy as np

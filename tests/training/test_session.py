@@ -1,7 +1,5 @@
 """Stages, pseudo-labels, validation and scores of one's own: what the engine does between the loops."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

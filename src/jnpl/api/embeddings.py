@@ -1,7 +1,5 @@
 """`embed`: images or texts -> the embeddings of a pretrained network, cached and resumable."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext

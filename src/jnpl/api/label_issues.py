@@ -1,7 +1,5 @@
 """Label issues in one call: from data (`find_label_issues`) or from the probabilities of any model (`score_labels`)."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import replace

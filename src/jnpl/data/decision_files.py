@@ -1,7 +1,5 @@
 """Decisions that people made elsewhere: exports of Label Studio, CVAT and FiftyOne, or a table of one's own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote

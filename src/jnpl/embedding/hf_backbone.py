@@ -8,8 +8,6 @@ The library sentence-transformers is not used: its import takes 3.0 s of CPU tim
 say, and a digest of weights, vocabulary and settings, by which cached embeddings are found.
 """
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import json

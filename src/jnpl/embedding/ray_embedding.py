@@ -4,8 +4,6 @@ Workers read image files by their paths, so these must be on storage that all ma
 them. The cache needs no shared storage. A block whose worker dies is computed again by another.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import re

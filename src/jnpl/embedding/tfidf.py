@@ -4,8 +4,6 @@ The default backbone of texts. It is fitted to the texts at hand in seconds, and
 folder can keep it without pickle.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

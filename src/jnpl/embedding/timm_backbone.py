@@ -1,7 +1,5 @@
 """Vision models of the library timm, by their name (extra `timm`)."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from types import ModuleType
 from typing import Any

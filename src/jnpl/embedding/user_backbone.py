@@ -1,7 +1,5 @@
 """Backbones that the user wrote: "package.module:factory"."""
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The row cleanlab: cross-validated probabilities, its label quality, and a classifier on the labels it keeps."""
 
-from __future__ import annotations
-
 import shutil
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`jnpl demo`: handwritten digits with 40 % wrong labels, cross-entropy beside JNPL, in about a minute."""
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil

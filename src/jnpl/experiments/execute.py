@@ -4,8 +4,6 @@ A thread of `concurrent.futures`, or a Ray task, attends to each run's process (
 joblib has it, a worker that is killed takes the others with it; here it is one process that is started again.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import threading

@@ -1,7 +1,5 @@
 """Features of a pretrained network in place of images: embedded once, reduced to principal components, cached."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

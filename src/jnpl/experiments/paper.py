@@ -1,7 +1,5 @@
 """Numbers that the paper prints, and the order in which it names methods, noises and rates."""
 
-from __future__ import annotations
-
 Setting = tuple[str, float]  # noise, rate
 
 SYMM: tuple[Setting, ...] = (("symm", 0.2), ("symm", 0.4), ("symm", 0.6), ("symm", 0.8))

@@ -5,8 +5,6 @@ standard input is a pipe that nobody writes to, which ends with the process that
 SIGTERM, which makes a run save itself and stop.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import platform

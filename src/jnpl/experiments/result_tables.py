@@ -1,7 +1,5 @@
 """Tables of `jnpl bench`: mean and spread over seeds, one column per setting. And how all tables are written."""
 
-from __future__ import annotations
-
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Files of results: JSON Lines, one line per run, one file per suite or output folder."""
 
-from __future__ import annotations
-
 import json
 import sys
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Train one run as a process: `python -m jnpl.experiments.runner SETTINGS.json` writes result.json."""
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Scales: how much of the paper's data, network and schedule a reproduction takes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The progress of an experiment, from its files and locks alone: while it runs, after a kill, and when it is done."""
 
-from __future__ import annotations
-
 import re
 import time
 from dataclasses import asdict, dataclass, field

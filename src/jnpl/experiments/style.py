@@ -1,7 +1,5 @@
 """One style for all figures: colours that colour-blind readers can tell apart, sizes, panels, formats."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Devices by name: `auto`, `cpu`, `gpu`, `cuda`, `mps`, or one of PyTorch's; and the threads of a piece of work."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

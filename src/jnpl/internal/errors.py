@@ -1,7 +1,5 @@
 """Exceptions for wrong input, and checks of numbers. Messages have one line; the command line exits with code 2."""
 
-from __future__ import annotations
-
 import operator
 
 

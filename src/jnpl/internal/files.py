@@ -1,7 +1,5 @@
 """Atomic writes: a temporary file beside the target replaces it when it is complete. Reads of ordinary files only."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Import what is optional, or what the user names."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path

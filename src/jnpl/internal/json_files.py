@@ -1,7 +1,5 @@
 """JSON that may be damaged or hostile: every failure to read it is an InputError or another ValueError."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

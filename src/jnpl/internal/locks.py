@@ -4,8 +4,6 @@ The library filelock is not used: its locks are for one process alone and empty 
 draft is locked by all that may write it, on the draft itself, and is tested by others without waiting.
 """
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress

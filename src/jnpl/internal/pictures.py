@@ -1,7 +1,5 @@
 """Small pictures as PNG or JPEG."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Progress of work that consists of parts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 

@@ -1,7 +1,5 @@
 """Versions and commit that a result was computed with, stored beside it."""
 
-from __future__ import annotations
-
 import math
 import platform
 import subprocess

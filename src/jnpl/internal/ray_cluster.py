@@ -1,7 +1,5 @@
 """Connect to a Ray cluster, or start one on this machine."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """The base classes of all settings, and their flat form."""
 
-from __future__ import annotations
-
 from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator

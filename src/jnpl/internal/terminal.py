@@ -1,7 +1,5 @@
 """Text for a terminal: names of classes and files may hold control characters, which a terminal would obey."""
 
-from __future__ import annotations
-
 import unicodedata
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Checks of what is given for N samples: labels, names of classes, ids and paths."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 

@@ -5,8 +5,6 @@ network memorises it, and the mean over all epochs remembers that. Pleiss et al.
 Area Under the Margin Ranking*, NeurIPS 2020.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Literal
 

@@ -4,8 +4,6 @@ Where a metric is undefined (no wrong label, or no right one) it is nan. The ord
 matter.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple, TypeAlias
 
 import numpy as np

@@ -16,8 +16,6 @@ labels gives some probability to all classes, even for its most certain samples;
 predictions (`without_background`). With more than 500 classes no mistake has a rate of its own, and no matrix is kept.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 

@@ -12,8 +12,6 @@ network. `tests/judging/test_threshold.py` requires an F1 within 0.05 of the bes
 groups.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Any, TypeAlias

@@ -6,8 +6,6 @@ forest is NL+ for trees: exhaustive NL+ has the gradient of cross-entropy times 
 probability that the first trees give its label, and wrong labels hardly count.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias

@@ -14,8 +14,6 @@ and complements are counted, n_k times class k, so that any number of them, also
 Arguments have been checked by the callers in `functional`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

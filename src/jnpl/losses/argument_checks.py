@@ -4,8 +4,6 @@ The range of labels is checked on the CPU alone: to read them would make a GPU w
 kernels fail on an index out of range.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

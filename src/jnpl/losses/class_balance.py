@@ -1,7 +1,5 @@
 """Weights of classes: smaller classes count more."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Complementary labels: classes that a sample does *not* belong to if its given label is right."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

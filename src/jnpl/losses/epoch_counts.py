@@ -1,7 +1,5 @@
 """What a network predicts during an epoch, counted by class: what `warm_up` and `collapse_guard` decide by."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

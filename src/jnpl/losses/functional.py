@@ -12,8 +12,6 @@ and their losses returned, in float32. The negative losses can take the mean ove
 (`reduction="mean"`): one node less in a small graph.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import torch

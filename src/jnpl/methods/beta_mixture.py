@@ -5,8 +5,6 @@ weighted moments fits both components to losses scaled to 0..1; the posterior of
 in the authors' code. Departures from that code are marked.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar

@@ -4,8 +4,6 @@ A departure from the paper, for embeddings: the second network judges labels bet
 is at the same time the classifier that pseudo-labels would give.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot

@@ -1,7 +1,5 @@
 """Methods by name."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from jnpl.internal.errors import InputError

@@ -1,7 +1,5 @@
 """Two networks of one architecture: the common part of Co-teaching(+), JoCoR, ELR+ and DivideMix."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import ClassVar

@@ -3,8 +3,6 @@
 A new network is one file with its factory, and one line in `MODELS`.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 import os

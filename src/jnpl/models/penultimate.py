@@ -1,7 +1,5 @@
 """Features of a network: the input of its last linear layer."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import Tensor, nn

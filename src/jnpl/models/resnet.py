@@ -4,8 +4,6 @@ The paper's CIFAR network is `resnet34(10)`: a 3x3 stem without max-pool, widths
 initialisation (as in the code of NLNL, by the same first author; torchvision uses Kaiming initialisation).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import ClassVar, Literal, get_args
 

@@ -1,7 +1,5 @@
 """Networks for vectors and for small images: ResNet-8 and -20, and those of the methods that JNPL is compared with."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import pairwise

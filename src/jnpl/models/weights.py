@@ -1,7 +1,5 @@
 """Load weights from a file or an address: tensors only, no code, and every name and shape must fit."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -9,8 +9,6 @@ seed, the samples that change at a low rate are among those that change at a hig
 only five of the ten classes are sources.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, cast

@@ -5,8 +5,6 @@ A new kind is a function in `jnpl.noise.generate` and one line in `KINDS`.
 large: the command line reads it at start.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Whether new labels pass: the reasons against, and the check as JUnit XML and SARIF."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterator
 from pathlib import Path

@@ -3,8 +3,6 @@
 `save_pretrained` writes the folder, `push_to_hub` uploads it, `jnpl.load("hf:USER/NAME")` reads it again.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

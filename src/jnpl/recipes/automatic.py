@@ -3,8 +3,6 @@
 Small data sets do not get more epochs: after the first ones, a network learns mostly their wrong labels.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple

@@ -5,8 +5,6 @@ and the hash of both). It is filled under another name, synced and renamed; the 
 checkpoint fails its hash, and the older one is used.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """SIGINT and SIGTERM as a request to stop after the next step, with everything saved."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Iterator

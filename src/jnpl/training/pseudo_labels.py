@@ -4,8 +4,6 @@ The paper's text names one step: labels that the filter keeps stay, the others b
 predecessor's code takes two: a first network learns from the kept samples alone, its mean predictions teach a second.
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Batches for the loop: each sample once an epoch, the same after a resume and however many processes share them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Samples within reach: in memory, in a cache that many may build and read, streamed; and what is broken among them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Boxes of COCO and YOLO as crops, and as tags of images."""
 
-from __future__ import annotations
-
 import copy
 import logging
 import os

@@ -1,7 +1,5 @@
 """Folders of class folders, tidy and not."""
 
-from __future__ import annotations
-
 import os
 import random
 import sys

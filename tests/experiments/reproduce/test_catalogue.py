@@ -1,7 +1,5 @@
 """The paper's figures and tables: which runs they have, each once."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 

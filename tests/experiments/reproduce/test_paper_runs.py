@@ -1,7 +1,5 @@
 """Stored runs: which of them count, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import statistics
 

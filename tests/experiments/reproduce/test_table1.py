@@ -1,7 +1,5 @@
 """Table 1: means, spreads, the paper's numbers beneath, its claims."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

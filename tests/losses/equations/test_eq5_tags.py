@@ -1,7 +1,5 @@
 """NL+ of tags: Eq. 5 with the two classes "has it" and "has it not", in plain Python arithmetic."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """A Hugging Face data set with given and corrected labels."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The page as text: complete, closed in itself, escaped, small; looked at in test_browser.py."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """Run folders to review, without a training, and servers for them."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import re

@@ -1,7 +1,5 @@
 """The page in a real Chromium: no console errors, no requests elsewhere (the fixture `visit` asserts both)."""
 
-from __future__ import annotations
-
 import shutil
 import time
 

@@ -1,7 +1,5 @@
 """The store of decisions: batches, undo, conflicts, versions, and what follows for labels."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import threading

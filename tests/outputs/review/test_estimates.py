@@ -1,7 +1,5 @@
 """Precision and the number of wrong labels that are left."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Learning from decisions: the decided labels are trusted, and nothing runs that was not allowed to."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

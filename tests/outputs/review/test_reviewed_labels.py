@@ -1,7 +1,5 @@
 """What decisions mean for labels, in this run and in the next one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The server: what is answered, and that nothing acknowledged is lost."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import signal

@@ -1,7 +1,5 @@
 """Samples ready for training: in memory, in a cache file, or decoded on demand by worker processes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -5,8 +5,6 @@ arrive as numbers, so that a run resumes exactly and processes that share a batc
 need no torchvision (kornia) draw from the global generator instead.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

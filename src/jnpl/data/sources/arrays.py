@@ -1,7 +1,5 @@
 """Arrays, tensors and lists of images or vectors with their labels, in memory or in an .npz."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Sequence

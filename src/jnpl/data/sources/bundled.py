@@ -1,7 +1,5 @@
 """Data sets that ship with scikit-learn: digits, wine, breast-cancer and iris, as vectors, split by class."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

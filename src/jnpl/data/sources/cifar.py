@@ -1,7 +1,5 @@
 """CIFAR-10 and CIFAR-100 from their binary version, which needs no pickle."""
 
-from __future__ import annotations
-
 import os
 import tarfile
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """CIFAR-10N and CIFAR-100N (Wei et al. 2022): CIFAR with labels of human annotators."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

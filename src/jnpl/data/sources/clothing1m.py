@@ -7,8 +7,6 @@ noisy_label_kv.txt, clean_label_kv.txt: a path and a label per line
 ```
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path, PurePosixPath

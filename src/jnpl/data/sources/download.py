@@ -4,8 +4,6 @@ The library pooch is not used: it starts from the beginning when a connection br
 byte (CIFAR has 160 MB), tries again where the address or the checksum is wrong, and needs requests and five packages.
 """
 
-from __future__ import annotations
-
 import hashlib
 import http.client
 import os

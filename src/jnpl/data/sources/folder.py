@@ -1,7 +1,5 @@
 """A folder of images with one sub-folder per class."""
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """PyTorch-style data sets: objects with a length whose items are (input, label) pairs."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Several labels per sample: the votes of annotators, and the most frequent one."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Beyond the paper: human labels, a linear head, when PL+ begins, class weights, NL+ with 100 classes, a stable PL+."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Captions: scale, the paper's claim, our figures and whether they agree, from the results."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The paper's figures and tables, by name. A new one is a file with an `EXPERIMENT`, and a line here."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 

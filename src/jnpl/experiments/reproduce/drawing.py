@@ -1,7 +1,5 @@
 """What several figures share: histograms of p_y, and gradients on the triangle p_y + p_other <= 1."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 

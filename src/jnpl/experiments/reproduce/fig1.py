@@ -1,7 +1,5 @@
 """Figure 1: histograms of p_y after the three stages of NLNL, and after JNPL."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

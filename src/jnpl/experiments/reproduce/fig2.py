@@ -1,7 +1,5 @@
 """Figure 2: gradients of NL and NL+, and where the training data lie."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure

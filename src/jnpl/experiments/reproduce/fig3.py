@@ -1,7 +1,5 @@
 """Figure 3: PL+: two candidates, gradients by N, accuracy by N."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 from itertools import combinations

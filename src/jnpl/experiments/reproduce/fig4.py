@@ -1,7 +1,5 @@
 """Figure 4: test accuracy over epochs of NLNL, NL+ and JNPL."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Figure 6: samples labelled cat, asymmetric noise of 40 %: gradient maps above, histograms beneath."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 

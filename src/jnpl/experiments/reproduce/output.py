@@ -1,7 +1,5 @@
 """The output folder of `jnpl reproduce`: figures, tables, index.html with all of them, and reproduce.json."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Table 1: test accuracy on CIFAR-10 and CIFAR-100, ours over the paper's."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Numbers and texts as the report prints them. The template escapes them for HTML."""
 
-from __future__ import annotations
-
 import math
 import unicodedata
 
