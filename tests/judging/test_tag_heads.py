@@ -28,7 +28,7 @@ def test_a_step_is_that_of_autograd():
     weight, bias = torch.autograd.grad(loss, before)
     heads = HeadMatrix(head, 32, several=True)
     gradient = JF.nl_plus_tags_gradient_of_probs(heads.probs(inputs), y.float())
-    heads.descend(inputs, torch.arange(32), gradient, rate=0.5, momentum=0.0, decay=0.0)
+    heads.descend(inputs, gradient, heads.learners(torch.arange(32)), rate=0.5, momentum=0.0, decay=0.0)
     torch.testing.assert_close(head.weight, before[0] - 0.5 * weight)
     torch.testing.assert_close(head.bias, before[1] - 0.5 * bias)
 
