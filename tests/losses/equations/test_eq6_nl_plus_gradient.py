@@ -160,8 +160,8 @@ def test_the_closed_form_over_all_complements_is_the_gradient_of_the_loss(num_cl
     loss.sum().backward()
     torch.testing.assert_close(found, leaf.grad)
     for row, y, slope in zip(logits.tolist(), labels.tolist(), found.tolist(), strict=True):
-        p = softmax(row)
-        plain = [math.fsum(eq6(row, k)[i] for k in range(num_classes) if k != y) for i in range(min(num_classes, 10))]
+        p, of_each = softmax(row), [eq6(row, k) for k in range(num_classes) if k != y]
+        plain = [math.fsum(each[i] for each in of_each) for i in range(min(num_classes, 10))]
         plain = [each + cross_entropy * (p[i] - (i == y)) for i, each in enumerate(plain)]
         assert slope[: len(plain)] == pytest.approx(plain, abs=1e-12)
 
