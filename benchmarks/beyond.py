@@ -23,8 +23,8 @@ import pandas as pd
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from jnpl import embed, noise
-from jnpl.analysis.neighbours import mean_views
 from jnpl.analysis.reference import Reference, compare
+from jnpl.analysis.short_vectors import mean_views
 from jnpl.data.opening import open_source
 from jnpl.data.source import Source
 from jnpl.data.split import part

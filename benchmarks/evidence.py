@@ -26,6 +26,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -195,9 +196,10 @@ def trained(source: Source, seed: int, method: str | None, changes: dict[str, An
 
 def lr(source: Source, seed: int, c: float | None) -> dict[str, Verdict]:
     """cleanlab around five folds of logistic regression: its verdict, and its normalised margin; `c` None: chosen."""
-    x, best = vectors(source), (-1.0, 0.0, None)
+    x = vectors(source)
+    best: tuple[float, float, Any] = (-1.0, 0.0, None)
     for strength in owners.GRID if c is None else (c,):
-        probs, spent = folds(x, source, seed, lambda s=strength: LogisticRegression(C=s, max_iter=200))
+        probs, spent = folds(x, source, seed, partial(LogisticRegression, C=strength, max_iter=200))
         accuracy = float((probs.argmax(1) == source.labels).mean())
         if accuracy < best[0]:
             break

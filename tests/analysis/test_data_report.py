@@ -43,7 +43,7 @@ def judged(source, out, wrong, broken=()):
 def write(out, source, *, held_out=(), report=True, **more):
     """Write what `jnpl find` writes at the end of a run: facts of the data, pictures, the page."""
     run = RunFolder(out)
-    run.write_data(describe_data(source, run.findings, held_out), thumbnails=report, **more)
+    run.write_data(describe_data(source, Findings.load(out), held_out), thumbnails=report, **more)
     if report:
         page.write(run)
 

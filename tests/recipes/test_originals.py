@@ -83,14 +83,14 @@ def test_sces_page_has_the_shrinkage_of_its_optimiser():
 
 
 CHOICES = {
-    "result of a run": lambda: (
+    "which epoch counts": lambda: (
         not any(stage.select for name in ("jnpl", "nlnl", "ce") for stage in METHODS[name].stages)
     ),
-    "noise": lambda: wrong_by_class([20, 35]) == [8, 14],
-    "asymmetric noise of CIFAR-100": lambda: next_of_beaver() == "dolphin",
+    "number of wrong labels": lambda: wrong_by_class([20, 35]) == [8, 14],
+    "CIFAR-100 super-classes": lambda: next_of_beaver() == "dolphin",
     'Figure 6, "cat"': lambda: cats_of(true=[3, 3, 5], given=[3, 5, 3]) == 2,
-    "p_y in Figures 1, 2 and 6": lambda: load_recipe("paper-cifar10").verdict.history == 10,
-    "ResNet-34": lambda: first_layers() == ((3, 3), (1, 1), (64, 32, 32)),
+    "which prediction judges a label": lambda: load_recipe("paper-cifar10").verdict.history == 10,
+    "network": lambda: first_layers() == ((3, 3), (1, 1), (64, 32, 32)),
     "Clothing1M": lambda: load_recipe("paper-clothing1m").method.num_complements == 1,
 }
 

@@ -13,6 +13,7 @@ from jnpl.analysis.problems import problems
 from jnpl.analysis.sure_samples import evidence
 from jnpl.data.source import UnreadableError
 from jnpl.internal.errors import InputError
+from jnpl.judging.findings import Findings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from jnpl.analysis.problems import Problems
     from jnpl.analysis.short_vectors import ShortVectors
     from jnpl.data.source import Inputs, Kind, Source
-    from jnpl.judging.findings import Findings
     from jnpl.judging.tag_findings import TagFindings
 
 MAX_SUSPECTS = 2000  # shown with pictures or texts
@@ -63,7 +63,8 @@ def describe_data(
     worst = findings.worst_positions(MAX_SUSPECTS)
     if not findings.is_label_issue.any():
         worst = worst[:_WITHOUT_SUSPECTS]
-    examples = evidence(source, findings, worst[findings.is_label_issue[worst]])
+    suspects = worst[findings.is_label_issue[worst]]
+    examples = evidence(source, findings, suspects) if isinstance(findings, Findings) else {}  # not of tags
     pictures = source.inputs if source.kind == "image" else source.pictures
     found_problems = problems(source, _unreadable(findings, source), progress, short)
     first, others = worst[:_FIRST].tolist(), [at for each in examples.values() for at in each.values()]

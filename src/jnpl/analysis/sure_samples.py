@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from jnpl.analysis.neighbours import mean_views
+from jnpl.analysis.short_vectors import mean_views
 
 if TYPE_CHECKING:
     from jnpl.data.source import Source
